@@ -392,7 +392,7 @@ async def _gateway(
     job_calls = JobCalls(
         calls=calls.service, registry=registry, schemas=schemas, codec=codec, budget=budget, clock=time.monotonic
     )
-    permits = JobPermits(limits=limiter, costs=costs, prices=prices, versions=registry.version)
+    permits = JobPermits(limits=limiter, costs=costs, prices=prices)
     runner = RunnerIdentity(name, instance)
     jobs = _jobs(settings, bus, calls, blobs, job_calls, permits, runner)
     shards = calls.shards({"limits": limiter.driver, "jobs": jobs.dispatcher})

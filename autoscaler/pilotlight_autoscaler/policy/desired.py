@@ -8,7 +8,7 @@
     warm-window   what a warm window that is open keeps, beyond `min_containers`
     floor         `min_containers`, or what people say instead (`core.model.scaling`)
     forecast      what the function's own past foretells (`prediction`): a floor that the others may exceed
-    budget        a budget of its owner is used up: none of the four before asks for any
+    budget        a budget of its owner is used up: none but `calls` asks for any
 
 Each but `buffer` is a least number, so the largest counts; `ceiling` (`max_containers`) bounds them. None that is there
 goes without which the others would be used to more than 80 % of the service level (`consolidation`), or while the home
@@ -146,7 +146,7 @@ def _floors(view: VersionView, memory: FunctionMemory) -> Iterator[_Floor]:
         yield _Floor(needed, *_calls(view, needed))
     if not view.deployed:
         return
-    jobs = view.demand.backlog if view.demand is not None else 0
+    jobs = view.demand.backlog if view.demand is not None and not view.unfunded else 0
     if jobs:
         behind = _for_jobs(view, jobs, memory)
         yield _Floor(needed + behind, ScalingRule.BACKLOG, f"at least {jobs} jobs wait behind the calls of now")

@@ -77,6 +77,8 @@ class DispatchedFlow:
     """Bound of `waiting`: 1 once the tenant's limits hold a job back, then one more with each start."""
     held_until: float = 0.0
     """Unix seconds before which its tenant's limits let no job start."""
+    lacks_money: bool = False
+    """The last job that was looked at had no money: until one starts, no container is to start for those behind it."""
     tasks: dict[str, asyncio.Task[None]] = field(default_factory=dict)
     """Of jobs that have not started."""
     tries: dict[str, int] = field(default_factory=dict)
@@ -175,7 +177,7 @@ class JobDispatcher:
             return NO_BACKLOG
         at, ready, held = self._ground.wall(), 0, 0
         for work in flows.values():
-            if at >= work.held_until:
+            if at >= work.held_until and not work.lacks_money:
                 ready += work.flow.backlog(at)
             else:
                 held += work.flow.backlog(at)
@@ -189,7 +191,7 @@ class JobDispatcher:
         at, found = self._ground.wall(), defaultdict[str, dict[str, PlannedJobs]](dict)
         for work in self._work.values():
             jobs = work.flow.planned(at, at + PLANNED_WITHIN_S, PLANNED_TOGETHER_S)
-            if jobs is None or work.held_until > jobs.due_at:
+            if jobs is None or work.lacks_money or work.held_until > jobs.due_at:
                 continue
             name = work.flow.function
             of_owner = found[name.partition(":")[0]]
@@ -365,7 +367,7 @@ class JobDispatcher:
 
         def started() -> None:
             work.waiting -= 1
-            work.width = min(WAITING, work.width + 1)
+            work.width, work.lacks_money = min(WAITING, work.width + 1), False
             self._running[name] = work.tasks.pop(name)
             work.pace.started(self._clock())
             work.bell.set()
@@ -388,7 +390,7 @@ class JobDispatcher:
                 work.tasks.pop(name, None)
         if runner.held and due_at is not None:
             work.flow.give_back(name)
-            work.held_until, work.width = due_at, 1
+            work.held_until, work.width, work.lacks_money = due_at, 1, runner.lacks_money
             work.bell.set()
         else:
             self._settle(work, name, due_at)

@@ -5,7 +5,6 @@ Rates of requests count its submission. A run beyond the limits is not refused b
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from pilotlight_core.model.errors import PilotlightError
@@ -31,24 +30,22 @@ class JobPermits:
     costs: Estimates
     prices: CallPrices | None = None
     """None: there are no budgets."""
-    versions: Callable[[str], VersionRecord | None] = lambda _: None
-    """The version of an id, if it is in memory."""
 
-    def of(self, job: JobRecord) -> JobPermit:
-        """The permit of the job's next run."""
-        return JobPermit(self, job)
+    def of(self, job: JobRecord, version: VersionRecord) -> JobPermit:
+        """The permit of the job's next run, of its version."""
+        return JobPermit(self, job, version)
 
 
 class JobPermit:
     """The permit of one run: taken before it is first sent, and settled at its end."""
 
-    def __init__(self, permits: JobPermits, job: JobRecord) -> None:
-        self._permits = permits
+    def __init__(self, permits: JobPermits, job: JobRecord, version: VersionRecord) -> None:
         self._limits = permits.limits
         self._costs = permits.costs
+        self._prices = permits.prices
         self._tenant = job.tenant
         self._function = job.function
-        self._version = job.version
+        self._version = version
         self._key = job.key_id
         self._seconds = job.timeout
         self._admission: Admission | None = None
@@ -61,7 +58,7 @@ class JobPermit:
             return 0.0
         admission = Admission(self._tenant, self._function, policy)
         if limited:
-            cost = self._costs.of(self._version) if policy.most_cost else 0.0
+            cost = self._costs.of(self._version.id) if policy.most_cost else 0.0
             admission = await self._limits.admit(self._tenant, self._function, policy, cost, LimitAskKind.START)
         if admission.error is not None:
             return _seconds_until(admission.error)
@@ -72,7 +69,7 @@ class JobPermit:
 
     async def _take_tokens(self, admission: Admission, policy: LimitPolicy) -> float:
         if policy.most_tokens:
-            tokens = self._costs.tokens_of(self._version)
+            tokens = self._costs.tokens_of(self._version.id)
             admission.tokens = second = await self._limits.admit(
                 self._tenant, self._function, policy, tokens, LimitAskKind.TOKENS
             )
@@ -81,26 +78,46 @@ class JobPermit:
                 return _seconds_until(second.error)
         return 0.0
 
-    async def _reserve(self, admission: Admission, policy: LimitPolicy) -> float:
-        """Reserve the money of the run: of its whole timeout."""
-        prices, version = self._permits.prices, self._permits.versions(self._version)
-        if not policy.budgets or prices is None or version is None:
+    async def lack_s(self) -> float:
+        """The seconds after which to look for the money of the run again; 0.0: it is there now, and nothing is taken.
+
+        To be asked before the run is queued: a container would be started for it.
+        """
+        money = await self._ask_money(self._limits.policy(self._tenant, self._function))
+        if money is None:
             return 0.0
-        worst = prices.worst_of(version, self._seconds)
-        ask = MoneyAsk(self._function, self._key, worst, prices.likely(self._version, worst), self._seconds)
-        money = await self._limits.reserve(self._tenant, ask, policy)
+        if money.error is not None:
+            return _seconds_until(money.error)
+        money.end(0.0)
+        return 0.0
+
+    async def _reserve(self, admission: Admission, policy: LimitPolicy) -> float:
+        money = await self._ask_money(policy)
+        if money is None:
+            return 0.0
         if money.error is not None:
             end_unused(admission)
             return _seconds_until(money.error)
         admission.money.append(money)
         return 0.0
 
+    async def _ask_money(self, policy: LimitPolicy) -> Admission | None:
+        """Ask for the money of the run, of its whole timeout; None: it needs none."""
+        prices = self._prices
+        if not policy.budgets or prices is None:
+            return None
+        worst = prices.worst_of(self._version, self._seconds)
+        ask = MoneyAsk(self._function, self._key, worst, prices.likely(self._version.id, worst), self._seconds)
+        return await self._limits.reserve(self._tenant, ask, policy)
+
     def settle(self, usage: CallUsage) -> None:
         """The run is over: give its place back and count its cost, once no start of it runs on."""
         admission, self._admission = self._admission, None
         if admission is not None:
-            settle_admission(usage, admission, self._costs, self._version, self._permits.prices)
+            settle_admission(usage, admission, self._costs, self._version.id, self._prices)
 
 
 def _seconds_until(refused: PilotlightError) -> float:
-    return min(max(refused.retry_after or 0.0, SHORTEST_WAIT_S), LONGEST_WAIT_S)
+    if refused.retry_after is None:  # no time helps, such as with a budget for a lifetime
+        return LONGEST_WAIT_S
+    return min(max(refused.retry_after, SHORTEST_WAIT_S), LONGEST_WAIT_S)

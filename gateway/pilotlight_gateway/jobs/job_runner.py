@@ -70,6 +70,8 @@ class JobRunner:
         self._started = started
         self._start: JobStart | None = None
         self._held_s = 0.0
+        self.lacks_money = False
+        """It is held since no budget has the money of its run: no container is to start for it."""
         self._tries = 0
 
     @property
@@ -119,6 +121,9 @@ class JobRunner:
         except BadInput as refused:  # the limit was lowered since
             return await self._write(jobs.undeliverable(job, at, refused.detail, refused.wire_code))
         self._held_s = await ground.results.quota.pause(job.tenant)
+        if not self._held_s:
+            self._held_s = await ground.permits.of(job, version).lack_s()
+            self.lacks_money = self._held_s > 0.0
         if self._held_s:
             return at + self._held_s
         return await self._with_input(version)
@@ -149,7 +154,7 @@ class JobRunner:
     async def _call(self, version: VersionRecord, data: bytes) -> float | None:
         ground, job, usage = self._ground, self._record.job, CallUsage()
         left = job.expires_at - ground.wall()
-        permit = ground.permits.of(job)
+        permit = ground.permits.of(job, version)
         start = self._start = self._make_start(permit)
         try:
             call = await ground.calls.prepare(job, version, data, left, usage, start.open_gate)

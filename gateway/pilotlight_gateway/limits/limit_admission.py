@@ -127,6 +127,8 @@ def settle_admission(
 def end_unused(admission: Admission) -> None:
     """End the admission of a call that has not run."""
     admission.end(0.0)
+    if admission.tokens is not None:
+        admission.tokens.end(0.0)
     for money in admission.money:
         money.end(0.0)
 

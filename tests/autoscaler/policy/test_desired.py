@@ -50,12 +50,18 @@ def busy(needed: int, minutes: int = 300) -> FunctionMemory:
 
 
 @pytest.mark.parametrize(
-    ("rule", "count", "told"), [(ScalingRule.UNFUNDED, 0, None), (ScalingRule.CALLS, 1, {"queued": 1})]
+    ("rule", "count", "told"),
+    [
+        (ScalingRule.UNFUNDED, 0, None),
+        (ScalingRule.UNFUNDED, 0, {"queued": 0, "service_ms": 6e3, "backlog": 30}),
+        (ScalingRule.CALLS, 1, {"queued": 1}),
+        (ScalingRule.CALLS, 1, {"queued": 1, "service_ms": 6e3, "backlog": 30}),
+    ],
 )
 def test_without_money_nothing_is_kept_but_for_calls(
     rule: ScalingRule, count: int, told: dict[str, Any] | None
 ) -> None:
-    """Neither a floor nor a forecast, nor what is there after a start or to serve better; the budget is named."""
+    """Neither jobs nor a floor nor a forecast, nor what is there after a start or to serve better."""
     there = [container(f"c{number}") for number in range(3)]
     seen = replace(view(*there, told=told, min_containers=2, buffer_containers=2), unfunded="the budget is used up")
     memory = busy(3)

@@ -200,6 +200,8 @@ async def test_jobs_behind_those_that_wait_at_the_home_are_its_backlog(site: Sit
         feeder._work[site.flow].held_until = math.inf
         assert feeder.backlog("acme:shop.hello") == (0, 7)
         feeder._work[site.flow].held_until = 0.0
+        feeder._work[site.flow].lacks_money = True
+        assert feeder.backlog("acme:shop.hello") == (0, 7)
         feeder.end(site.shard)
         assert feeder.backlog("acme:shop.hello") == NO_BACKLOG
 
@@ -220,6 +222,10 @@ async def test_controllers_hear_of_jobs_whose_time_comes_soon(site: Site) -> Non
         assert 0.0 < item.due_in_ms <= 30_000.0
 
         feeder._work[site.flow].held_until = math.inf
+        assert feeder.planned() == []
+        feeder._work[site.flow].held_until = 0.0
+        assert len(feeder.planned()) == 1
+        feeder._work[site.flow].lacks_money = True
         assert feeder.planned() == []
 
 

@@ -26,6 +26,7 @@ from pilotlight_core.model.records import jobs
 from pilotlight_core.model.records.jobs import JobFailureReason, JobRecord, JobState, RunnerIdentity
 from pilotlight_core.model.tenancy import LimitsRecord
 from pilotlight_gateway.bodies.byte_budget import ByteBudget
+from pilotlight_gateway.budgets.call_prices import CallPrices
 from pilotlight_gateway.calls.call_fake import SPENT, FakeCalls
 from pilotlight_gateway.calls.call_port import CallResult
 from pilotlight_gateway.calls.prepared_call import PreparedCall
@@ -95,7 +96,9 @@ class Bench:
     blobs: MemoryBlobs = field(default_factory=MemoryBlobs)
     limits: MemoryLimiter = field(default_factory=MemoryLimiter)
     costs: Estimates = field(default_factory=Estimates)
+    prices: CallPrices | None = None
     held: float = 0.0
+    lacks_money: bool = False
     wall: float = 200.0
     share: int = 10**9
     """What the tenant may store."""
@@ -123,14 +126,14 @@ class Bench:
                 budget=ByteBudget(limit=10**7),
                 clock=lambda: 0.0,
             ),
-            permits=JobPermits(limits=self.limits, costs=self.costs),
+            permits=JobPermits(limits=self.limits, costs=self.costs, prices=self.prices),
             results=JobResults(blobs=self.blobs, quota=self.quota, wall=lambda: self.wall),
             me=ME,
             wall=lambda: self.wall,
         )
         runner = JobRunner(ground, "acme", job, lambda: None)
         until = await runner.run(tries)
-        self.held = runner.held
+        self.held, self.lacks_money = runner.held, runner.lacks_money
         return until
 
     async def now(self) -> JobRecord:

@@ -23,6 +23,7 @@ from pilotlight_gateway.storage_quota.job_quota import JobStorageQuota
 from pilotlight_gateway.storage_quota.memory_quota import MemoryQuotaRecords
 from tests.builders import calls as builders
 from tests.builders.jobs import JOB, job
+from tests.builders.specs import version_record
 
 ME, OTHER = RunnerIdentity("one", "one-a"), RunnerIdentity("two", "two-a")
 
@@ -48,7 +49,7 @@ class Site:
         quota = JobStorageQuota(MemoryQuotaRecords(), limit=10**9, life=1_000.0, wall=lambda: 200.0)
         self.start = JobStart(
             record,
-            JobPermits(limits=self.limiter, costs=Estimates()).of(job()),
+            JobPermits(limits=self.limiter, costs=Estimates()).of(job(), version_record()),
             quota,
             me=ME,
             wall=lambda: 200.0,
