@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+import sqlalchemy as sa
 
 from pilotlight_core.model.messages.usage import CallShare, LeaseState
 from pilotlight_core.model.money.budgets import HomeTranches, Tranche
@@ -90,3 +92,62 @@ def test_hours_that_are_over_are_summed_once_a_minute(ledger: Ledger) -> None:
     ledger.fold(USAGE_STREAM, 3, delivered([late]))
     assert other(NOON + 4 * 3_600 + 1) == 2 * first
     assert other(NOON + 4 * 3_600 + 2 + ANEW_S) == 3 * first
+
+
+def test_functions_of_one_name_are_told_apart_by_their_owners(ledger: Ledger) -> None:
+    """A tenant's own, and one that another shares with it, which has its containers and pays for them."""
+    paid = [shares(("c1", 10 * SECOND, "k1")), shares(("c2", 30 * SECOND, ""))]
+    events = [
+        event(1, 0, 5 * SECOND, version="ver_own"),
+        event(2, 5 * SECOND, 15 * SECOND, LeaseState.BUSY, version="ver_own", shares=paid[0]),
+        event(3, 15 * SECOND, 20 * SECOND, version="ver_zoo", tenant="zoo"),
+        event(4, 20 * SECOND, 50 * SECOND, LeaseState.BUSY, version="ver_zoo", tenant="zoo", shares=paid[1]),
+        event(5, 50 * SECOND, 60 * SECOND, LeaseState.BUSY, version="ver_new", shares=shares(("c3", 10 * SECOND, ""))),
+    ]  # fmt: skip
+    ledger.fold(USAGE_STREAM, 1, delivered(events))
+    tranches = {
+        name: Tranche(begins=DAY, function=function)
+        for name, function in (("own", "acme:shop.hello"), ("shared", "zoo:shop.hello"), ("all", ""))
+    }
+    sums, wanted = BudgetSums(ledger), [HomeTranches(tenant="acme", tranches=tranches)]
+    rate = ledger.book.rate("cpu")
+
+    def billed(at: float) -> dict[str, tuple[int, int]]:
+        found = sums.read(wanted, USAGE_STREAM, at)[1]["acme"]
+        return {name: (one.calls * NS_PER_HOUR // rate // SECOND, one.other) for name, one in found.items()}
+
+    idle = -(-5 * SECOND * rate // NS_PER_HOUR)
+    assert billed(NOON + 60) == {"own": (10, idle), "shared": (30, 0), "all": (50, idle)}
+
+    # Whose a version is that nobody had a container of is looked up again.
+    ledger.fold(USAGE_STREAM, 2, delivered([event(6, 60 * SECOND, 60 * SECOND + 1, version="ver_new", tenant="zoo")]))
+    assert billed(NOON + 61)["shared"] == (30, 0)
+    assert billed(NOON + 62 + ANEW_S)["shared"] == (40, 0)
+
+
+def test_a_look_reads_the_last_hours_once(ledger: Ledger) -> None:
+    """However many periods there are; the hours before are read once in all, each in one part."""
+    asked: list[str] = []
+
+    def note(_connection: Any, _cursor: Any, statement: str, *_: Any) -> None:
+        if "FROM usage_hour" in statement:
+            asked.append(statement)
+
+    ledger.fold(USAGE_STREAM, 1, delivered([event(1, 0, 10 * SECOND), event(2, 10 * SECOND, 30 * SECOND, tenant="b")]))
+    begins = [0, MONTH, *(DAY + 3_600 * hour for hour in range(-11, 13))]
+    budgets = [
+        HomeTranches(tenant=tenant, tranches={f"of {at}": Tranche(begins=at) for at in begins}) for tenant in "ab"
+    ]
+    budgets.append(HomeTranches(tenant="acme", tranches={"day": Tranche(begins=DAY)}))
+    sums = BudgetSums(ledger)
+    sa.event.listen(ledger._engine, "before_cursor_execute", note)
+    first = sums.read(budgets, USAGE_STREAM, NOON + 20)
+    assert len(asked) <= 1 + len(begins)
+    asked.clear()
+    assert sums.read(budgets, USAGE_STREAM, NOON + 21) == first
+    assert sums.read(budgets[1:], USAGE_STREAM, NOON + 22)[1]["acme"] == first[1]["acme"]
+    assert sums.read(budgets, USAGE_STREAM, NOON + 23) == first
+    assert len(asked) == 3
+    cost = -(-20 * SECOND * ledger.book.rate("cpu") // NS_PER_HOUR)
+    assert {one.other for one in first[1]["b"].values()} == {cost}
+    assert {one.other for one in first[1]["a"].values()} == {0}
