@@ -5,10 +5,11 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 from pilotlight_core.model.api.budget_api import BudgetInfo, BudgetRequest, nano_usd, usd_text
-from pilotlight_core.model.errors import BadInput, Conflict, Forbidden, NotFound
-from pilotlight_core.model.ids import NAME
+from pilotlight_core.model.errors import BadInput, Conflict, Forbidden, NotFound, UnknownFunction
+from pilotlight_core.model.ids import NAME, parse_ref
 from pilotlight_core.model.money.budgets import (
     MOST_BUDGETS,
+    MOST_ZONES,
     NEVER_ENDS,
     Budget,
     BudgetsRecord,
@@ -26,7 +27,7 @@ async def set_budget(registry: RegistryPort, tenant: str, asked: BudgetRequest, 
     """Set a tenant's budget of a scope and a period, in place of the one that it has.
 
     Raises:
-        BadInput: names the field. UnknownFunction: the function was never deployed.
+        BadInput: names the field. UnknownFunction: the tenant never had it, and nobody shares it with the tenant.
         Forbidden: an operator has set it. Conflict: there are too many.
     """
     budget = await _read_budget(registry, tenant, asked, by_operator=by_operator)
@@ -37,8 +38,7 @@ async def set_budget(registry: RegistryPort, tenant: str, asked: BudgetRequest, 
         kept = [budget if one.id == budget.id else one for one in had]
         if budget not in kept:
             kept.append(budget)
-        if len(kept) > MOST_BUDGETS:
-            raise Conflict(f"{tenant} has {MOST_BUDGETS} budgets already: remove some first.")
+        _check_number(tenant, [one for one in kept if one.by_operator is by_operator])
         return BudgetsRecord(tenant=tenant, budgets=tuple(kept))
 
     await registry.change_budgets(tenant, changed)
@@ -100,7 +100,7 @@ async def _read_budget(registry: RegistryPort, tenant: str, asked: BudgetRequest
             function = full_name(tenant, asked.function)
         except BadInput as error:
             raise BadInput(f"function: {error.detail}", field="function") from None
-        await check_deployed(registry, function)
+        await (check_deployed(registry, function) if by_operator else _check_callable(registry, tenant, function))
     if asked.key is not None:
         key = await registry.key(asked.key) if NAME.fullmatch(asked.key) else None
         if key is None or key.tenant != tenant:
@@ -118,6 +118,27 @@ async def _read_budget(registry: RegistryPort, tenant: str, asked: BudgetRequest
     )
     check_budget(budget)
     return budget
+
+
+async def _check_callable(registry: RegistryPort, tenant: str, function: str) -> None:
+    """Check that a tenant has or had a function, or that another one shares it: as for calls, nothing else is told."""
+    ref = parse_ref(function)
+    if ref.tenant == tenant:
+        await check_deployed(registry, function)
+        return
+    owner = ref.tenant or ""
+    share, app = await registry.share(owner, ref.app), await registry.app(owner, ref.app)
+    is_shared = share is not None and share.opens(ref.function, tenant)
+    if not is_shared or app is None or ref.function not in app.functions:
+        raise UnknownFunction(f"There is no function {function}.")
+
+
+def _check_number(tenant: str, budgets: list[Budget]) -> None:
+    """Check the budgets that the tenant has set, or those of operators: neither take the others' room."""
+    if len(budgets) > MOST_BUDGETS:
+        raise Conflict(f"{tenant} has {MOST_BUDGETS} budgets already: remove some first.")
+    if len({one.tz for one in budgets}) > MOST_ZONES:
+        raise Conflict(f"{tenant} has budgets in {MOST_ZONES} time zones already: use one of these.")
 
 
 def _check_owner(had: tuple[Budget, ...], name: str, *, by_operator: bool) -> None:

@@ -5,16 +5,20 @@ from __future__ import annotations
 import pytest
 
 from pilotlight_core.model.api.budget_api import BudgetRequest
-from pilotlight_core.model.errors import BadInput, Conflict, Forbidden
+from pilotlight_core.model.api.tenancy_api import FunctionShareRequest
+from pilotlight_core.model.errors import BadInput, Conflict, Forbidden, UnknownFunction
 from pilotlight_core.model.money.budgets import (
     MOST_BUDGETS,
+    MOST_ZONES,
     BudgetPeriod,
     BudgetsRecord,
     HomeTranches,
     Tranche,
     span_of,
 )
+from pilotlight_core.model.spec import AppRecord
 from pilotlight_gateway.budgets.budget_settings import budget_info, instant_text, remove_budget, set_budget
+from pilotlight_gateway.tenancy.function_shares import share_app
 from pilotlight_gateway.tenancy.registry_port import MemoryRegistry
 from tests.gateway.budgets.stored_tranches import NOON, budget
 
@@ -33,16 +37,57 @@ async def test_setting_a_budget_again_replaces_it() -> None:
     assert registry.budgets("acme") is None
 
 
-async def test_there_may_be_so_many() -> None:
-    """And those of an operator are the operator's."""
-    many = tuple(budget(1, function=f"acme:zoo.f{number}") for number in range(MOST_BUDGETS))
+@pytest.mark.parametrize("by_operator", [False, True])
+async def test_there_may_be_so_many(by_operator: bool) -> None:
+    """Of the tenant and of operators each, so that neither takes the other's room."""
+    many = tuple(budget(1, function=f"acme:zoo.f{number}", by_operator=by_operator) for number in range(MOST_BUDGETS))
     registry = MemoryRegistry(budget_records={"acme": BudgetsRecord(tenant="acme", budgets=many)})
+    day, month = BudgetRequest(usd="1", period=BudgetPeriod.DAY), BudgetRequest(usd="1")
     with pytest.raises(Conflict):
-        await set_budget(registry, "acme", BudgetRequest(usd="1"), by_operator=True)
-    await remove_budget(registry, "acme", many[0].id, by_operator=True)
+        await set_budget(registry, "acme", day, by_operator=by_operator)
+    await set_budget(registry, "acme", month, by_operator=not by_operator)
+    await remove_budget(registry, "acme", many[0].id, by_operator=by_operator)
+    await set_budget(registry, "acme", day, by_operator=by_operator)
+
+
+async def test_what_an_operator_has_set_is_the_operators() -> None:
+    """A tenant does not replace it."""
+    registry = MemoryRegistry()
     await set_budget(registry, "acme", BudgetRequest(usd="1"), by_operator=True)
     with pytest.raises(Forbidden):
         await set_budget(registry, "acme", BudgetRequest(usd="2"), by_operator=False)
+
+
+async def test_periods_begin_in_few_zones() -> None:
+    """The ledger is summed from each beginning."""
+    registry = MemoryRegistry()
+    zones = ["UTC", "Europe/Berlin", "Asia/Tokyo", "Asia/Kolkata", "America/New_York", "America/Lima", "Asia/Dubai",
+             "Europe/Rome", "Europe/Paris"]  # fmt: skip
+    many = tuple(budget(1, function=f"acme:zoo.of_{number}", tz=zone) for number, zone in enumerate(zones[:-1]))
+    assert len(many) == MOST_ZONES
+    registry.budget_records["acme"] = BudgetsRecord(tenant="acme", budgets=many)
+    await set_budget(registry, "acme", BudgetRequest(usd="1", tz=zones[0]), by_operator=False)
+    with pytest.raises(Conflict, match="time zones"):
+        await set_budget(registry, "acme", BudgetRequest(usd="1", tz=zones[-1]), by_operator=False)
+
+
+async def test_a_tenant_learns_nothing_of_functions_that_are_not_its_own() -> None:
+    """What is not shared with it is not there, whether it is or not; what is shared may have a budget."""
+    registry = MemoryRegistry()
+    registry.apps["zoo", "secret"] = AppRecord(
+        tenant="zoo", app="secret", revision=1, functions={"hello": "ver_1"}, versions={"hello": ("ver_1",)}
+    )  # fmt: skip
+
+    async def said(function: str) -> str:
+        with pytest.raises(UnknownFunction) as caught:
+            await set_budget(registry, "acme", BudgetRequest(usd="1", function=function), by_operator=False)
+        assert "suggestion" not in caught.value.more
+        return caught.value.detail.replace(function, "it")
+
+    assert await said("zoo:secret.hello") == await said("zoo:secret.helo") == await said("zoo:other.hello")
+    await share_app(registry, "zoo", "secret", "acme", FunctionShareRequest(functions=()))
+    await set_budget(registry, "acme", BudgetRequest(usd="1", function="zoo:secret.hello"), by_operator=False)
+    await said("zoo:secret.helo")
 
 
 async def test_a_function_is_named_as_everywhere() -> None:

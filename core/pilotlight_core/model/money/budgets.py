@@ -18,13 +18,17 @@ from pilotlight_core.model.errors import BadInput
 
 NANO_USD = 10**9
 MOST_BUDGETS = 100
-"""Of one tenant."""
+"""Of one tenant that it has set, and as many that operators have."""
+MOST_ZONES = 8
+"""Among these."""
 MOST_THRESHOLDS = 10
 MOST_AMOUNT = 10**18
 """A thousand million dollars."""
 THRESHOLDS = (50, 80, 100)
 NEVER_ENDS = float("inf")
 HOUR_S = 3_600
+NOT_ZONES = {"localtime", "Factory", "posixrules"}
+"""Files among those of zones."""
 
 
 class BudgetPeriod(StrEnum):
@@ -134,7 +138,8 @@ def check_budget(budget: Budget) -> None:
     Raises:
         BadInput: names the field.
     """
-    zone_of(budget.tz)
+    if budget.tz != "UTC" and budget.tz not in _zone_names():
+        raise _no_zone(budget.tz)
     if budget.function and budget.key:
         raise BadInput("key: a budget is of a function or of a key, not of both.", field="key")
     percents = budget.thresholds
@@ -160,9 +165,21 @@ def zone_of(name: str) -> tzinfo:
     try:
         return ZoneInfo(name)
     except (KeyError, ValueError, OSError):
-        raise BadInput(
-            f'tz: {name[:64]!r} is no time zone: expected one such as "Europe/Berlin".', field="tz"
-        ) from None
+        raise _no_zone(name) from None
+
+
+@lru_cache(1)
+def _zone_names() -> frozenset[str]:
+    """Those of the IANA: what only this machine has a file of, such as `localtime`, another gateway cannot read."""
+    from zoneinfo import available_timezones  # here: as above
+
+    return frozenset(
+        name for name in available_timezones() - NOT_ZONES if not name.startswith(("posix/", "right/"))
+    )  # fmt: skip
+
+
+def _no_zone(name: str) -> BadInput:
+    return BadInput(f'tz: {name[:64]!r} is no time zone: expected one such as "Europe/Berlin".', field="tz")
 
 
 @lru_cache(4_096)

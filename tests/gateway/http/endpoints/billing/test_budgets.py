@@ -42,6 +42,8 @@ async def test_a_budget_is_set_listed_and_removed(world: World) -> None:
         ({"usd": "-1"}, "usd"),
         ({"usd": "1", "period": "week"}, "period"),
         ({"usd": "1", "tz": "Mars"}, "tz"),
+        ({"usd": "1", "tz": "localtime"}, "tz"),
+        ({"usd": "1", "tz": "posix/Europe/Berlin"}, "tz"),
         ({"usd": "1", "function": "no such"}, "function"),
         ({"usd": "1", "key": "nokey"}, "key"),
         ({"usd": "1", "thresholds": [9, 3]}, "thresholds"),
