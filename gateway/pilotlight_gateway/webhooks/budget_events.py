@@ -7,6 +7,7 @@ delivery.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
 from collections.abc import Callable, Iterator
 
@@ -36,16 +37,24 @@ class BudgetFeed:
     """Makes the deliveries of all tenants' thresholds. `wall`: unix seconds."""
 
     def __init__(
-        self, bus: Bus, webhooks: Mirror, sender: DeliverySender, wall: Callable[[], float] = time.time
+        self,
+        bus: Bus,
+        webhooks: Mirror,
+        sender: DeliverySender,
+        wall: Callable[[], float] = time.time,
+        store: BusWebhooks | None = None,
     ) -> None:
         self._bus = bus
         self._webhooks = webhooks
         self._sender = sender
-        self._store = BusWebhooks(bus)
+        self._store = store or BusWebhooks(bus)
         self._wall = wall
         self._told: dict[str, dict[str, tuple[int, ...]]] = {}
         """By tenant: the thresholds of each budget that its webhooks have deliveries of."""
         self._due: dict[str, HomeTranches] = {}
+        """Tenants whose webhooks are to hear of what was reached."""
+        self._full: dict[EndpointKey, HomeTranches] = {}
+        """Webhooks that had no room for what was reached; nobody else waits for them."""
         self._changed = asyncio.Event()
 
     async def run(self) -> None:
@@ -56,14 +65,33 @@ class BudgetFeed:
             while True:
                 self._changed.clear()
                 try:
-                    for tenant in list(self._due):
-                        await self._notify(self._due[tenant])
-                        del self._due[tenant]
+                    await self._tell_all()
                 except BusError as error:
                     log.warning("thresholds of budgets are told again", error=str(error))
                     await asyncio.sleep(PAUSE)
                     continue
-                await self._changed.wait()
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(PAUSE if self._full else None):
+                        await self._changed.wait()
+
+    async def _tell_all(self) -> None:
+        """Raises BusError: what was not told is still due. More may become due of whoever is being told."""
+        for tenant in list(self._due):
+            record = self._due.pop(tenant)
+            try:
+                await self._notify(record)
+            except BusError:
+                self._due.setdefault(tenant, record)
+                raise
+        for endpoint in [endpoint for endpoint in self._full if self._sender.has_room(endpoint)]:
+            record, name = self._full.pop(endpoint), f"{endpoint.tenant}.{endpoint.webhook}"
+            if (entry := self._webhooks.get(name)) is None or (webhook := read_webhook(name, entry)) is None:
+                continue  # it was removed
+            try:
+                await self._notify_webhook(record, webhook)
+            except BusError:
+                self._full.setdefault(endpoint, record)
+                raise
 
     def _note(self, key: str, entry: KvEntry | None) -> None:
         tenant = key.removeprefix(HOME)
@@ -77,13 +105,18 @@ class BudgetFeed:
             del self._told[tenant]
 
     async def _notify(self, record: HomeTranches) -> None:
-        for key, entry in self._webhooks.items():
+        for key, entry in list(self._webhooks.items()):
             webhook = read_webhook(key, entry)
-            if webhook is None or webhook.tenant != record.tenant:
-                continue
-            for delivery in threshold_events(record, webhook, self._wall()):
-                await self._sender.wait_room(EndpointKey(webhook.tenant, webhook.id))
-                await self._deliver(delivery)
+            if webhook is not None and webhook.tenant == record.tenant:
+                await self._notify_webhook(record, webhook)
+
+    async def _notify_webhook(self, record: HomeTranches, webhook: WebhookRecord) -> None:
+        endpoint = EndpointKey(webhook.tenant, webhook.id)
+        for delivery in threshold_events(record, webhook, self._wall()):
+            if not self._sender.has_room(endpoint):
+                self._full[endpoint] = record
+                return
+            await self._deliver(delivery)
 
     async def _deliver(self, record: DeliveryRecord) -> None:
         made = await self._store.change_delivery(

@@ -99,9 +99,13 @@ class DeliverySender:
         self._schedule.put(_key(record), _endpoint(record), record.next_at)
         self._changed.set()
 
+    def has_room(self, endpoint: EndpointKey) -> bool:
+        """Whether a webhook has fewer than PENDING_AT_MOST deliveries."""
+        return self._schedule.pending(endpoint) < PENDING_AT_MOST
+
     async def wait_room(self, endpoint: EndpointKey) -> None:
         """Wait until a webhook has fewer than PENDING_AT_MOST deliveries."""
-        while self._schedule.pending(endpoint) >= PENDING_AT_MOST:
+        while not self.has_room(endpoint):
             self._room.clear()
             await self._room.wait()
 
