@@ -16,8 +16,11 @@ HEADER = "Idempotency-Key"
 SHORTEST_WAIT_S = 1.0
 LONGEST_WAIT_S = 60.0
 NOT_TAKEN = frozenset(
-    {"queue_full", "rate_limited", "no_capacity", "breaker_open", "starting", "load_failed", "misconfigured"}
-)
+    {
+        "queue_full", "rate_limited", "budget_exhausted", "no_capacity", "breaker_open", "starting", "load_failed",
+        "misconfigured",
+    }
+)  # fmt: skip
 """Errors of calls that reached no container, or whose starts all failed: safe to repeat."""
 LOST_ON_THE_WAY = frozenset({"container_died", "overloaded", "internal", "deadline_exceeded", "draining"})
 """Errors after which an idempotent function may run again. Other errors are the call's answer."""

@@ -92,7 +92,8 @@ def test_a_call_that_may_have_run_is_never_forgotten(code: str) -> None:
     """Only errors that prove that it did not run free its key; an idempotent function is freer."""
     error = error_from_code(code, "x")
     not_taken = {
-        "queue_full", "rate_limited", "no_capacity", "breaker_open", "starting", "load_failed", "misconfigured",
+        "queue_full", "rate_limited", "budget_exhausted", "no_capacity", "breaker_open", "starting", "load_failed",
+        "misconfigured",
     }  # fmt: skip
     on_the_way = {"container_died", "overloaded", "internal", "deadline_exceeded", "draining"}
 

@@ -27,7 +27,7 @@ from pilotlight_gateway.http.calls.stream_money import STEP_S, StreamSteps
 from pilotlight_gateway.http.calls.unary_calls import UnaryCalls
 from pilotlight_gateway.http.endpoints.jobs import JobServices, accept_job
 from pilotlight_gateway.http.protocol.drain_gate import DrainGate
-from pilotlight_gateway.http.protocol.http_exchange import authorization, exchange_of
+from pilotlight_gateway.http.protocol.http_exchange import Exchange, authorization, exchange_of
 from pilotlight_gateway.http.protocol.request_bodies import read_body
 from pilotlight_gateway.idempotency.key_header import KEY, PREFER
 from pilotlight_gateway.metrics.gateway_metrics import GatewayMetrics
@@ -117,12 +117,10 @@ class CallEndpoint:
                 if (admission := exchange.admission) is not None:
                     if admission.policy.most_tokens:
                         await entry.limits.admit_tokens(exchange, admission)
-                    if admission.policy.budgets:
-                        in_steps = answer is BodyFormat.EVENTS and KEY not in headers
-                        await entry.limits.reserve(admission, call, STEP_S if in_steps else None)
+                    if admission.policy.budgets and KEY not in headers:
+                        await entry.limits.reserve(admission, call, STEP_S if answer is BodyFormat.EVENTS else None)
                 if KEY in headers:
-                    work = partial(self._unary.body, call, answer, exchange)
-                    await self._keyed.answer(call, answer, scope, work)
+                    await self._keyed.answer(call, answer, scope, partial(self._work, call, answer, exchange))
                 else:
                     await self._run(call, answer, scope, receive)
             except PilotlightError as error:
@@ -130,6 +128,12 @@ class CallEndpoint:
                 raise
             finally:
                 entry.budget.give_back(size, principal.tenant)
+
+    async def _work(self, call: PreparedCall, answer: BodyFormat, exchange: Exchange) -> bytes:
+        """Run the first call of a key; those that are answered as it was cost nothing."""
+        if (admission := exchange.admission) is not None and admission.policy.budgets:
+            await self._entry.limits.reserve(admission, call)
+        return await self._unary.body(call, answer, exchange)
 
     async def _run(self, call: PreparedCall, answer: BodyFormat, scope: Scope, receive: Receive) -> None:
         try:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from typing import Any
 
+import httpx
 import pytest
 
 from pilotlight_core.model.money.budgets import BudgetPeriod, HomeTranches, Tranche, span_of
@@ -84,13 +85,42 @@ async def test_what_the_home_has_noted_is_shown(world: World) -> None:
     assert (told["spent_usd"], told["left_usd"], told["reached"]) == ("4", "1", [50, 80])
 
 
-async def test_a_call_that_may_cost_more_than_is_left_is_refused(world: World) -> None:
-    """With the budget, what is left, and when it begins anew; less time costs less."""
-    world.deploy(function())
+def budgets_of(world: World) -> BudgetHome:
+    """Let the world's calls be paid from budgets."""
     budgets = BudgetHome(world.registry.budgets, world.wall)
     StoredTranches().serve(budgets)
     policies = LimitPolicies(world.registry.limits, world.registry.budgets)
     world.services.limits = MemoryLimiter(policies, world.clock, budgets)
+    return budgets
+
+
+async def test_only_the_first_call_of_a_key_is_paid(world: World) -> None:
+    """A repeated answer costs nothing, though no money is left; who was refused for money may try again."""
+    world.deploy(function())
+    budgets = budgets_of(world)
+
+    async def call(key: str) -> httpx.Response:
+        return await client.post(
+            "/v1/functions/shop.hello/calls", json={"input": {"name": "Ada"}}, headers={"idempotency-key": key}
+        )
+
+    async with world.client() as client:
+        await client.put(PATH, json={"usd": "100"})
+        first = await call("k-1")
+        await client.put(PATH, json={"usd": "0"})
+        replayed, refused = await call("k-1"), await call("k-2")
+        await client.put(PATH, json={"usd": "100"})
+        again = await call("k-2")
+    assert [one.status_code for one in (first, replayed, refused, again)] == [200, 200, 402, 200]
+    assert replayed.headers["idempotent-replayed"] == "true"
+    assert len(world.calls.seen) == 2
+    assert budgets.purses("acme")["month"].reserved == 0
+
+
+async def test_a_call_that_may_cost_more_than_is_left_is_refused(world: World) -> None:
+    """With the budget, what is left, and when it begins anew; less time costs less."""
+    world.deploy(function())
+    budgets = budgets_of(world)
     async with world.client() as client:
         await client.put(PATH, json={"usd": "0.001"})
         refused = await client.post("/v1/functions/shop.hello/calls", json={"input": {"name": "Ada"}})
