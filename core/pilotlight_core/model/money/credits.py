@@ -1,7 +1,8 @@
 """Prepaid credits: what a tenant has paid ahead, and how its spending draws on it. Pure; money is in nano-dollars.
 
-Grants are drawn on in the order of their priority, the smallest first, of those that end first, of the oldest. What is
-left of a grant on the day on which it ends lapses. What nothing covers is owed, and the next grant pays it.
+Grants are drawn on in the order of their priority, the smallest first, of those that end first, of the oldest: as they
+were given. What is left of a grant when the day begins on which it ends lapses, and if it was given on that very day,
+then. What nothing covers is owed, and the next grant pays it.
 """
 
 from __future__ import annotations
@@ -91,6 +92,7 @@ def draw(grants: Iterable[CreditGrant], spent: Iterable[tuple[str, int]], until:
             for grant in known:
                 if grant.begins == day:
                     book.grant(day, grant)
+            book.end_grants(day)  # what was ended on the day on which it was given
             book.spend(day, by_day.get(day, 0))
     return CreditAccount(lines=tuple(book.lines), left=book.left, owed=book.owed, lapsed=book.lapsed)
 

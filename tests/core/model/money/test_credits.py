@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -41,6 +42,26 @@ def test_what_nothing_covers_is_owed_and_the_next_grant_pays_it() -> None:
         ("paid", "second", 15, 85),
         ("spent", "second", 5, 80),
     ]
+
+
+@pytest.mark.parametrize("until", [DAYS[2], DAYS[9]])
+def test_what_is_ended_on_the_day_on_which_it_was_given_lapses(until: str) -> None:
+    """Nothing is spent of it; what was owed it has paid."""
+    grants = [grant("first", 10, begins=DAYS[0]), grant("wrong", 500, begins=DAYS[2], ends=DAYS[2])]
+    account = draw(grants, [(DAYS[1], 15), (DAYS[2], 7)], until)
+    assert [(line.change, line.grant, line.amount, line.balance) for line in account.lines[3:]] == [
+        ("granted", "wrong", 500, 495),
+        ("paid", "wrong", 5, 495),
+        ("lapsed", "wrong", 495, 0),
+        ("owed", "", 7, -7),
+    ]
+    assert (account.left["wrong"], account.balance) == (0, -7)
+
+
+def test_grants_of_one_day_pay_as_they_were_given() -> None:
+    """Whatever their names are."""
+    account = draw([grant("zz", 10), grant("aa", 10)], [(DAYS[0], 5), (DAYS[1], 6)], DAYS[9])
+    assert account.left == {"zz": 0, "aa": 9}
 
 
 @given(

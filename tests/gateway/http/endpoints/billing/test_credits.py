@@ -26,6 +26,7 @@ async def test_credit_is_granted_spent_and_ended(world: World) -> None:
     assert spent["balance_usd"] == "0.999345"
     assert [line["change"] for line in spent["history"]] == ["granted", "spent"]
     assert ended["grants"][0]["ends"] == grant["begins"]
+    assert (ended["grants"][0]["left_usd"], ended["balance_usd"]) == ("0", "-0.000655")
     assert gone.status_code == 404
 
 
