@@ -7,8 +7,8 @@ import msgspec
 from pilotlight_core.model.messages.call_messages import Ended, Grant, Spent
 from pilotlight_core.model.messages.scheduling import Settle
 from pilotlight_core.model.messages.usage_facts import Fault, tokens_of
-from pilotlight_core.model.units import CLOCK_SLACK_MS, MAX_GPU, NS_PER_MS, WHOLE_DEVICE
 from pilotlight_gateway.calls.call_port import CallResult
+from pilotlight_gateway.limits.call_usage import is_plausible
 
 
 class Attempts:
@@ -126,11 +126,7 @@ class Attempts:
 
 def plausible(ended: Ended, elapsed_ms: float) -> Ended:
     """The end of a call that took `elapsed_ms`, without a metered time that cannot be."""
-    spent = ended.spent
-    longest_ns = (elapsed_ms + CLOCK_SLACK_MS) * NS_PER_MS
-    if spent is None or (spent.ns <= longest_ns and spent.ppm <= MAX_GPU * WHOLE_DEVICE):
-        return ended
-    return msgspec.structs.replace(ended, spent=None)
+    return ended if is_plausible(ended.spent, elapsed_ms) else msgspec.structs.replace(ended, spent=None)
 
 
 def settlement_of(node: str, ended: Ended) -> Settle:

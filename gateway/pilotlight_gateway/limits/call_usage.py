@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from pilotlight_core.model.messages.call_messages import Ended, Grant, Refused, Spent
 from pilotlight_core.model.messages.usage_facts import Fault
-from pilotlight_core.model.units import most_gpu_ms
+from pilotlight_core.model.units import CLOCK_SLACK_MS, MAX_GPU, NS_PER_MS, WHOLE_DEVICE
 
 AFTER_TIMEOUT_S = 15.0
 """More than an agent takes to kill a container after its function's timeout, and to report it."""
@@ -71,6 +71,12 @@ class CallUsage:
             then(self)
 
 
+def is_plausible(spent: Spent | None, elapsed_ms: float) -> bool:
+    """Whether an agent can have metered this of a start that took so long."""
+    longest_ns = (elapsed_ms + CLOCK_SLACK_MS) * NS_PER_MS
+    return spent is None or (spent.ns <= longest_ns and spent.ppm <= MAX_GPU * WHOLE_DEVICE)
+
+
 class OpenUsage(NamedTuple):
     """A start that may run on after the end of its call."""
 
@@ -108,7 +114,7 @@ class UsageTracker:
             # Without a container the agent does not know the call, nor its cost.
             cost = frame.gpu_ms or (0.0 if frame.container else None)
             longest_s = at - found.since + (found.expires_at - found.since)
-            if cost is not None and cost > most_gpu_ms(longest_s * 1000.0):
+            if not is_plausible(frame.spent, longest_s * 1000.0):
                 cost = None
             found.usage.close(cost, started=frame.started, spent=frame.spent)
         else:

@@ -34,6 +34,9 @@ def ended(outcome: Outcome = Outcome.CANCELLED, **more: Any) -> Ended:
         (ended(), (2.0, 2, 0)),  # nothing was metered
         (ended(started=False), (2.0, 1, 0)),
         (ended(Outcome.DIED, container=""), (2.0, 1, 1)),  # its agent does not know it
+        # No call took so long, or so much of its host: what was reserved for it stands.
+        (ended(spent=Spent(ns=10**12, ppm=1, price="cpu", core_ppm=10**6)), (2.0, 1, 1)),
+        (ended(spent=Spent(ns=1_000, ppm=10**12, price="cpu")), (2.0, 1, 1)),
         (Refused(call_id="a", grant_number=2, container="c1", reason=Refusal.DRAINING), (2.0, 1, 0)),
     ],
 )

@@ -44,10 +44,12 @@ class JobMoney:
 def lack_of(budget: Budget, noted: Tranche | None, ask: MoneyAsk, at: float) -> str | None:
     """What a budget lacks for a run, in a sentence; None: nothing."""
     span = span_of(budget.period, budget.tz, int(at))
-    spent = noted.spent if noted is not None and noted.begins == span.begins else 0
+    if noted is None or noted.begins != span.begins:
+        noted = Tranche(begins=span.begins)
     need = ask.worst if budget.mode is BudgetMode.HARD else ask.likely
-    left = max(0, budget.amount - spent)
-    if need <= left:
+    left, held = max(0, budget.amount - noted.spent), max(0, noted.taken - noted.noted)
+    if need <= left - held:
         return None
+    of_it = f", up to {usd_text(min(held, left))} of it for calls that run" if held and left else ""
     again = "" if span.ends == NEVER_ENDS else f"; it begins anew at {instant_text(span.ends)}"
-    return f"the budget {budget.id} has {usd_text(left)} USD left, and a run may cost {usd_text(need)}{again}"
+    return f"the budget {budget.id} has {usd_text(left)} USD left{of_it}, and a run may cost {usd_text(need)}{again}"

@@ -26,6 +26,17 @@ def test_what_a_budget_lacks_is_a_sentence() -> None:
     )
 
 
+def test_what_is_held_for_calls_that_run_is_not_there() -> None:
+    """Of what is left, so much at most."""
+    begins = span_of(BudgetPeriod.MONTH, "UTC", int(NOON)).begins
+    held = Tranche(begins=begins, taken=90, noted=10, spent=15)
+    assert lack_of(budget(100), held, ASK, NOON) == (
+        "the budget month has 0.000000085 USD left, up to 0.00000008 of it for calls that run, and a run may cost "
+        "0.00000003; it begins anew at 2026-10-01T00:00:00Z"
+    )
+    assert lack_of(budget(125), held, ASK, NOON) is None
+
+
 async def test_a_job_tells_what_it_waits_for(world: World) -> None:
     """And nothing once there is money."""
     world.deploy(function())
