@@ -65,7 +65,7 @@ class BudgetFeed:
             while True:
                 self._changed.clear()
                 try:
-                    await self._tell_all()
+                    await self._notify_all()
                 except BusError as error:
                     log.warning("thresholds of budgets are told again", error=str(error))
                     await asyncio.sleep(PAUSE)
@@ -74,7 +74,7 @@ class BudgetFeed:
                     async with asyncio.timeout(PAUSE if self._full else None):
                         await self._changed.wait()
 
-    async def _tell_all(self) -> None:
+    async def _notify_all(self) -> None:
         """Raises BusError: what was not told is still due. More may become due of whoever is being told."""
         for tenant in list(self._due):
             record = self._due.pop(tenant)
