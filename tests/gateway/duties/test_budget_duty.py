@@ -8,6 +8,7 @@ from pathlib import Path
 import msgspec
 
 from pilotlight_core.bus import Bus
+from pilotlight_core.model.ids import token
 from pilotlight_core.model.money.budgets import BilledBudgets, HomeTranches, Tranche
 from pilotlight_core.model.price_book import load_prices
 from pilotlight_core.model.subjects import BUDGET_BUCKET, USAGE_STREAM
@@ -22,11 +23,12 @@ async def test_what_is_billed_is_told(bus: Bus, tmp_path: Path) -> None:
     ledger, kv = Ledger(f"sqlite:///{tmp_path / 'ledger.sqlite'}", load_prices()), bus.kv(BUDGET_BUCKET)
     began = time.time()
     hour = int(began) // 3_600 * 3_600
-    home = HomeTranches(tenant="acme", tranches={"day": Tranche(begins=hour)})
-    await kv.put("home.acme", msgspec.msgpack.encode(home))
+    tenant = f"t{token(8)}"
+    home = HomeTranches(tenant=tenant, tranches={"day": Tranche(begins=hour)})
+    await kv.put(f"home.{tenant}", msgspec.msgpack.encode(home))
 
     async def told(*, other: bool, since: float = 0.0) -> BilledBudgets | None:
-        entry = await kv.get("ledger.acme")
+        entry = await kv.get(f"ledger.{tenant}")
         found = msgspec.msgpack.decode(entry.value, type=BilledBudgets) if entry is not None else None
         if found is None or found.upto < since:
             return None
@@ -36,13 +38,14 @@ async def test_what_is_billed_is_told(bus: Bus, tmp_path: Path) -> None:
     try:
         first = await until_found(lambda: told(other=False))
         assert first.upto >= began
-        ledger.fold(USAGE_STREAM, 0, delivered([event(1, 0, SECOND // 1_000, ended_at=hour + 1.0)], at=hour + 2.0))
+        used = event(1, 0, SECOND // 1_000, tenant=tenant, ended_at=hour + 1.0)
+        ledger.fold(USAGE_STREAM, 0, delivered([used], at=hour + 2.0))
         second = await until_found(lambda: told(other=True))
         assert second.budgets["day"].begins == hour
 
         again = time.time()  # its home waits to be told, though nothing has changed
-        await kv.put("home.acme", msgspec.msgpack.encode(HomeTranches(tenant="acme")))
-        await kv.put("home.acme", msgspec.msgpack.encode(home))
+        await kv.put(f"home.{tenant}", msgspec.msgpack.encode(HomeTranches(tenant=tenant)))
+        await kv.put(f"home.{tenant}", msgspec.msgpack.encode(home))
         await until_found(lambda: told(other=True, since=again))
     finally:
         await bus.end(duty)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass
-from typing import NoReturn
 
 import pytest
 from structlog.testing import capture_logs
@@ -12,6 +11,8 @@ from structlog.testing import capture_logs
 from pilotlight_core.model.records.jobs import JobRecord, JobState
 from pilotlight_gateway.jobs.job_port import StoredJob
 from pilotlight_gateway.jobs.memory_jobs import MemoryJobs
+from pilotlight_gateway.limits.limit_policy import LimitPolicy
+from pilotlight_gateway.limits.limits_port import FREE
 from tests.gateway.jobs.test_job_runner import Bench
 from tests.gateway.jobs.test_runner_writes import Slow
 from tests.gateway.world import World
@@ -60,10 +61,13 @@ async def test_a_start_that_fails_in_an_unforeseen_way_gives_the_run_up(bench: B
 
 
 async def test_a_job_whose_limits_cannot_be_asked_gives_its_run_up(bench: Bench) -> None:
-    """Nothing is written yet."""
+    """Nothing is written yet; before it was queued they could be asked."""
+    before = iter([FREE])
 
-    def policy(*_: str) -> NoReturn:
-        raise ZeroDivisionError("a bug")
+    def policy(*_: str) -> LimitPolicy:
+        if (found := next(before, None)) is None:
+            raise ZeroDivisionError("a bug")
+        return found
 
     await bench.put()
     bench.limits.policy = policy
