@@ -76,7 +76,12 @@ def test_a_budget_that_is_used_up_keeps_no_container(platform: Platform) -> None
         wait_until(lambda: containers(platform) == 0, "none is kept")
         assert "the budget lifetime of default is used up" in platform.cli("explain", "calls.echo").stdout
         platform.deploy(APPS / "calls" / "app.py")  # never blocked
+        url, late = f"{platform.urls[0]}/v1/functions/calls.echo/calls", {"Prefer": "respond-async"}
+        job = platform.http.post(url, json={"input": {"value": 1}}, headers=late).json()["id"]
+        wait_until(lambda: platform.http.get(f"/v1/calls/{job}").json()["waits_for"], "the job waits for money")
+        assert containers(platform) == 0
     finally:
         platform.cli("billing", "budget", "remove", "default", "lifetime")
     wait_until(lambda: containers(platform) >= 1, "there is money again")
+    wait_until(lambda: platform.http.get(f"/v1/calls/{job}").json()["state"] == "succeeded", "the job runs")
     platform.cli("scale", "calls.echo", "--reset")
