@@ -18,6 +18,8 @@ from pilotlight_core.bus import DecodedMessage
 from pilotlight_core.model.api.call_api import CallStatus
 from pilotlight_core.model.limits import Limits
 from pilotlight_core.model.messages.logs import LogBatch, LogLine
+from pilotlight_core.model.money.budgets import Budget, BudgetsRecord
+from pilotlight_core.model.money.credits import CreditGrant, CreditsRecord
 from pilotlight_core.model.tenancy import FunctionShareRecord, LimitsRecord, TenantRecord
 from pilotlight_gateway.http.protocol.api_operations import Operation
 from pilotlight_gateway.http.routes import OPERATIONS
@@ -54,6 +56,8 @@ BODIES: dict[str, Any] = {
     "changeTenant": {"disabled": True},
     "setTier": {"weight": 2},
     "setPrice": {"usd_per_hour": "1"},
+    "setBudget": {"usd": "1"},
+    "grantCredit": {"usd": "1"},
     "shareApp": {},
     "rotateKey": {},
     "rotateTenantKey": {},
@@ -81,6 +85,8 @@ class Names:
     container: str = "ctr_hush-hush"
     price: str = "h100"
     month: str = "2026-09"
+    budget: str = "month"
+    grant: str = "grant_of_acme"
 
     def of(self, operation: Operation[Any]) -> dict[str, str]:
         names = dict(vars(self))
@@ -108,6 +114,9 @@ async def acme(world: World) -> Names:
     functions = {"acme:shop.hello": Limits(concurrency=7)}
     records.limit_records["acme"] = LimitsRecord(tenant="acme", limits=Limits(concurrency=9), functions=functions)
     records.share_records["acme", "shop"] = FunctionShareRecord(tenant="acme", app="shop", grants={"friend": ()})
+    records.budget_records["acme"] = BudgetsRecord(tenant="acme", budgets=(Budget(id="month", amount=7),))
+    grant = CreditGrant(id="grant_of_acme", amount=7, begins="2026-09-01", note=SECRET)
+    records.credit_records["acme"] = CreditsRecord(tenant="acme", grants=(grant,))
 
     webhook = webhook_of("acme", url=f"https://{SECRET}.example.com/")
     delivery = ping_event("acme", webhook.id, WALL)
@@ -129,7 +138,7 @@ async def acme(world: World) -> Names:
 NOBODY = Names(
     ref="nobd:shop.hello", app="nada", id="00000000", tenant="nobd", function="nada.hello", sha256=NO_BLOB,
     webhook="wh_00000000000000000000", delivery=f"msg_{32 * '0'}", batch="batch_99999999999999999999",
-    container="ctr_none-none",
+    container="ctr_none-none", budget="other", grant="grant_of_none",
 )  # fmt: skip
 
 
@@ -165,6 +174,8 @@ def everything_of(world: World) -> bytes:
         records.tenant_records["acme"],
         [key for key in records.key_records.values() if key.tenant == "acme"],
         records.limit_records["acme"],
+        records.budget_records["acme"],
+        records.credit_records["acme"],
         records.share_records["acme", "shop"],
         records.apps["acme", "shop"],
         [version for version in records.versions.values() if version.tenant == "acme"],
