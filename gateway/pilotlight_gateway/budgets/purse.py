@@ -10,8 +10,8 @@
 A call may begin where `used`, what passes no admission and its worst case are within the budget. If they are, but not
 within the tranche, it waits until more is taken; so it does while the ledger was not heard yet of a period of which
 nothing is known here. What is presumed shrinks when the ledger has all that ended before: then `calls` of the ledger,
-and what ended here since, are the most that can have been spent. The excess is reckoned anew with each word of the
-ledger: what a call has cost is no part of it once the call has ended.
+and what ended here since, are the most that can have been spent. The excess is reckoned anew each second: what a call
+has cost is no part of it once the call has ended.
 """
 
 from __future__ import annotations
@@ -216,7 +216,7 @@ class Purse:
         self._reserved_sum -= worst
         if self._excess:  # what the ledger has of it beyond what it could have cost is known now
             known = worst if spent is None else spent
-            self._excess = max(0, self._excess - max(0, known - had.most_at(self._billed_upto + AHEAD_S)))
+            self._excess = max(0, self._excess - known + had.most_at(self._billed_upto + AHEAD_S))
         if key in self._carried:  # a part of it may be of the period before
             self._carried.discard(key)
             self._presume(worst if spent is None else spent, at)
@@ -338,6 +338,7 @@ class Purse:
             self._largest_since, self._largest_before, self._largest = at, self._largest, 0
         if not 0.0 <= at - self._born < UNHEARD_S:
             self.is_heard = True
+        self._reckon_excess()
         used, room = self.used, self.budget.amount - self._other
         step = max(self.budget.amount // PART, self._largest, self._largest_before)
         want = max(used, min(used + self._waiting + step, room))

@@ -217,6 +217,23 @@ def test_reservations_hide_no_usage_of_others() -> None:
     assert (purse.used, purse.spent) == (370, 370)
 
 
+def test_a_call_that_was_cheap_hides_nothing_once_it_has_ended() -> None:
+    """Though the ledger has no news: what it could have cost is of others."""
+    purse = purse_of(1_000)
+    purse.reserve(key(1), 100, NOON, 30.0)
+    tell(purse, 100, NOON + 60)
+    assert purse.used == 100
+    purse.settle(key(1), 0, NOON + 60)
+    purse.next_tranche(NOON + 61)
+    assert purse.used == 100
+
+    purse.reserve(key(2), 100, NOON + 60, 30.0)
+    purse.reserve(key(3), 100, NOON + 60, 30.0)
+    tell(purse, 250, NOON + 90)
+    purse.settle(key(2), 40, NOON + 90)
+    assert purse.used == 250
+
+
 def test_what_a_call_costs_beyond_its_reservation_counts_once() -> None:
     """While it runs it is in the ledger, and then it has ended here."""
     for seconds in (0.0, 30.0):
