@@ -208,7 +208,7 @@ def test_a_map_is_jobs(platform: Platform, client: pilotlight.Client) -> None:
     assert next(answers) == "first"
     answers.close()  # type: ignore[attr-defined]
     open_ones: dict[str, str | int] = {"state": "queued,running", "function": "calls.naps", "limit": 1000}
-    wait_until(lambda: not platform.http.get("/v1/jobs", params=open_ones).json()["jobs"], "all are cancelled", 40.0)
+    wait_until(lambda: not platform.http.get("/v1/jobs", params=open_ones).json()["jobs"], "all are cancelled", 120.0)
     del open_ones["state"]
     states = {job["state"] for job in platform.http.get("/v1/jobs", params=open_ones).json()["jobs"]}
     assert "cancelled" in states

@@ -151,7 +151,7 @@ MESSAGES: list[tuple[Message, dict[str, Any]]] = [
     ),
     (
         LimitAnswers(gateway="g", answers=(LimitAnswer(1, LimitVerdict.REFUSED, wait_s=0.5),)),
-        {"type": "LimitAnswers", "gateway": "g", "answers": [[1, 1, 0, 0.5, [], "", 0.0, False]]},
+        {"type": "LimitAnswers", "gateway": "g", "answers": [[1, 1, 0, 0.5, [], "", 0.0, False, None]]},
     ),
     (
         LogBatch(lines=(LogLine(1.0, "stdout", "hi", "c", "a"),)),
