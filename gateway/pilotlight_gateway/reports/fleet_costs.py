@@ -12,7 +12,7 @@ from pilotlight_core.model.api.billing_api import DeviceReturn, FleetCosts, Oper
 from pilotlight_core.model.devices import HOST_PRICES, gpu_of_price
 from pilotlight_core.model.errors import BadInput
 from pilotlight_core.model.messages.usage import LeaseState
-from pilotlight_core.model.messages.usage_facts import Purpose
+from pilotlight_core.model.messages.usage_facts import GUESSES
 from pilotlight_core.model.price_book import NANO
 from pilotlight_core.model.units import NS_PER_HOUR, WHOLE_DEVICE, units_money
 from pilotlight_gateway.ledger.usage_report import UsageRow, cost_units, device_seconds
@@ -31,7 +31,7 @@ CAUSES = {
 """By the state of what the operator pays itself. It pays for calls whose container the platform ended: they ran again,
 or failed.
 """
-GUESSED = frozenset({Purpose.PREWARM.value, Purpose.MOVE.value})
+GUESSED = frozenset(purpose.value for purpose in GUESSES)
 DeviceSum = Mapping[str, Any]
 PAID = re.compile(r"([a-z0-9-]{1,63}):([0-9]{1,6}(?:[.][0-9]{1,9})?)")
 
