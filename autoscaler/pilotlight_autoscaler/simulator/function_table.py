@@ -13,6 +13,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
+from msgspec import UNSET
+
 from pilotlight_autoscaler.simulator.runs.simulated_function import DEFAULT_TENANT, SimulatedFunction, spec_of
 from pilotlight_autoscaler.simulator.traffic.trace_files import FunctionKey
 from pilotlight_core.model.errors import BadInput
@@ -33,6 +35,7 @@ NUMBERS: Mapping[str, NumberColumn] = {
     "load_s": NumberColumn(30.0, 0.0, 86_400.0, "seconds from the command to start a container until it is ready"),
     "duration_s": NumberColumn(1.0, 0.001, 86_400.0, "seconds that a call takes, where the trace only counts calls"),
     "window_s": NumberColumn(60.0, 0.0, 86_400.0, "scaledown_window"),
+    "zero_window_s": NumberColumn(0.0, 0.0, 86_400.0, "zero_window, of the last container; 0: as window_s"),
     "timeout_s": NumberColumn(300.0, 0.001, 86_400.0, "how long a call waits at most"),
     "slots": NumberColumn(1, 1, 10_000, "calls that a container holds at once"),
     "min_containers": NumberColumn(0, 0, 1_000, "containers that stay"),
@@ -77,6 +80,7 @@ class FunctionTable:
                 vram=round(numbers["vram_gib"] * GIB) or None,
                 timeout=numbers["timeout_s"],
                 scaledown_window=numbers["window_s"],
+                zero_window=numbers["zero_window_s"] or UNSET,
                 max_inputs=int(numbers["slots"]),
                 min_containers=int(numbers["min_containers"]),
                 max_containers=int(numbers["max_containers"]),
@@ -87,6 +91,8 @@ class FunctionTable:
             raise BadFunctionTable(f"{key[1]}: {error}") from None
         if spec.min_containers > spec.max_containers:
             raise BadFunctionTable(f"{key[1]}: min_containers is more than max_containers")
+        if 0.0 < numbers["zero_window_s"] < numbers["window_s"]:
+            raise BadFunctionTable(f"{key[1]}: zero_window_s is less than window_s")
         return SimulatedFunction(
             tenant=key[0] or DEFAULT_TENANT,
             spec=spec,

@@ -18,7 +18,9 @@ from typing import cast
 
 from pilotlight_autoscaler.observations import scaling_memories
 from pilotlight_autoscaler.observations.scaling_memories import ScalingMemories
+from pilotlight_autoscaler.observations.world import DEMAND_STALE_S, RATE_SMOOTHING_S
 from pilotlight_autoscaler.policy import desired, scale_down_pace, scaling_policy
+from pilotlight_autoscaler.policy.consolidation import carries
 from pilotlight_autoscaler.policy.function_view import FunctionView, needed_by_calls
 from pilotlight_autoscaler.policy.prediction import function_memory
 from pilotlight_autoscaler.policy.preemption import ALONE, PreemptionSearch, TrialBudget, has_place
@@ -27,6 +29,7 @@ from pilotlight_autoscaler.policy.scaling_policy import MIN_RESIDENCY_S, Version
 from pilotlight_autoscaler.policy.wish import Wish
 from pilotlight_autoscaler.simulator.runs.function_run import FunctionRun
 from pilotlight_autoscaler.simulator.runs.simulated_container import SimulatedContainer
+from pilotlight_core.model.api.curve_api import TARGET_UTILISATION
 from pilotlight_core.model.messages.demand import Demand
 from pilotlight_core.model.messages.node_messages import ContainerReport
 from pilotlight_placement.fleet.device_classes import DeviceGroup
@@ -48,6 +51,8 @@ CONSTANTS: Mapping[str, ModuleType] = {
 
 MOST_SLEPT = 400 * 1_440
 """Minutes without calls that are caught up when a function is called again: all, as nothing is missed here."""
+LOOK_S, LONGEST_LOOK_S = 1.0, 2.0
+"""Until a function is looked at again whose idle containers are kept for what arrives: a second in a controller."""
 MOST_IDLE = 1_000
 """Idle containers that are known at a time, of those that may give way."""
 IdleContainer = tuple[SimulatedContainer, FunctionRun]
@@ -136,6 +141,16 @@ class SimulatedPolicy:
         """When further containers of a function may go."""
         return self._pace.next_at(run.function.key, at)
 
+    def next_look_s(self, run: FunctionRun, at: float) -> float:
+        """Seconds after which fewer containers may carry the calls that arrive; 0: they do now."""
+        view = view_of(run, at)
+        if carries(view, run.size - 1):
+            return 0.0
+        most = TARGET_UTILISATION * (run.size - 1) * view.slots
+        load = view.rate * (run.hold_s or 0.0)
+        falls_s = RATE_SMOOTHING_S * math.log(load / most) if most else LONGEST_LOOK_S
+        return min(LONGEST_LOOK_S, max(LOOK_S, falls_s))
+
 
 def _placed(
     fleet: Fleet, idle: Iterable[IdleContainer], groups: Mapping[DeviceGroup, object]
@@ -157,12 +172,15 @@ def view_of(run: FunctionRun, at: float) -> VersionView:
     run.share_out()
     # They have all that a report has (`SimulatedContainer`).
     reports = cast("Sequence[ContainerReport]", [*run.ready, *run.starting])
-    return VersionView(spec=run.function.spec, deployed=True, demand=demand_of_run(run, at), containers=reports)
+    demand = demand_of_run(run, at)
+    rate = run.rate(at) if demand is not None else 0.0
+    return VersionView(spec=run.function.spec, deployed=True, demand=demand, containers=reports, rate=rate)
 
 
 def demand_of_run(run: FunctionRun, at: float) -> Demand | None:
-    """What the function's home tells; None: it is silent, as nothing waits or runs."""
-    if not (run.queued or run.running or run.refused or run.late):
+    """What the function's home tells; None: it is silent, as nothing has waited or run for a while."""
+    is_done = not (run.queued or run.running or run.refused or run.late)
+    if is_done and at - run.ended_at > DEMAND_STALE_S:
         return None
     oldest_run_s = at - run.first_grant_at if run.hold_s is None and run.running else 0.0
     return Demand(

@@ -23,6 +23,7 @@ from pilotlight_autoscaler.simulator.runs.simulated_function import SimulatedFun
 from pilotlight_autoscaler.simulator.simulated_fleet import GpuGroup, SimulatedFleet
 from pilotlight_autoscaler.simulator.simulated_policy import IdleContainer, SimulatedPolicy
 from pilotlight_autoscaler.simulator.traffic.function_traffic import MINUTE_S, FunctionTraffic
+from pilotlight_core.model.scaling.scale_record import deployed
 from pilotlight_placement.asks.options import Prices
 
 RETRY_S, LONGEST_RETRY_S = 1.0, 5.0
@@ -172,9 +173,13 @@ class Simulation:
 
     def _set_drain(self, run: FunctionRun, wish: Wish, at: float) -> None:
         """When the next idle container may go."""
-        window_s, load_s = run.function.spec.scaledown_window, run.function.load_s
+        spec, load_s = run.function.spec, run.function.load_s
+        window_s = spec.scaledown_window if run.size > 1 else float(deployed(spec, "zero_window"))
         due_at = min((max(each.idle_since + window_s, each.ready_at + load_s) for each in run.idle), default=math.inf)
         run.drain_at = max(due_at, self.policy.next_leave_at(run, at), wish.look_again_at if wish.holds else at)
+        again_s = self.policy.next_look_s(run, at) if run.drain_at <= at else 0.0
+        if again_s:
+            run.drain_at = at + again_s
         run.is_stuck = run.drain_at <= at
         if run.is_stuck:
             run.drain_at = math.inf

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from msgspec import UNSET
 
 from pilotlight_autoscaler.simulator.function_table import BadFunctionTable, FunctionTable, read_functions
 
@@ -44,3 +45,12 @@ def test_a_bad_row_is_refused_by_its_line(tmp_path: Path, text: str, said: str) 
 def test_settings_that_contradict_each_other_are_refused() -> None:
     with pytest.raises(BadFunctionTable, match="min_containers is more than max_containers"):
         FunctionTable(given={"min_containers": "20"}).function(("", "f"))
+    with pytest.raises(BadFunctionTable, match="zero_window_s is less than window_s"):
+        FunctionTable(given={"zero_window_s": "20"}).function(("", "f"))
+
+
+def test_the_last_container_has_a_window_of_its_own() -> None:
+    """That of the others, if nothing is said."""
+    of_its_own, as_others = ({"window_s": "20", "zero_window_s": text} for text in ("90", ""))
+    assert FunctionTable(given=of_its_own).function(("", "f")).spec.zero_window == 90.0
+    assert FunctionTable(given=as_others).function(("", "f")).spec.zero_window is UNSET

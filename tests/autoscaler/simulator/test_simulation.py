@@ -29,6 +29,28 @@ def test_a_call_after_the_window_is_cold() -> None:
     assert long["idle_gpu_s"] > short["idle_gpu_s"]
 
 
+def test_the_last_container_stays_for_its_own_window() -> None:
+    """And the one before it for that of all: two that were used at once end after one minute and after three."""
+    calls = recorded((0.0, 2.0), (0.0, 2.0))
+    found = simulation({"f": calls}, minutes=10, window_s=60, zero_window_s=180, forecast=0).run()
+    assert found.figures()["idle_gpu_s"] == pytest.approx(60.0 + 180.0, abs=5.0)
+    assert found.runs[0].sums.drains == 2
+
+
+def test_containers_stay_that_arriving_calls_need() -> None:
+    """Four hold what runs, but four calls a second of 0.9 s would use them to 90 %: the fifth stays."""
+    calls = [(number / 4.0, 0.9) for number in range(2_400)]
+    found = simulation({"f": recorded(*calls)}, minutes=15, window_s=30, forecast=0)
+    sizes = {}
+
+    def look(at: float) -> None:
+        sizes[int(at)] = found.runs[0].size
+
+    found.run(look)
+    assert {size for at, size in sizes.items() if 400 < at < 590} == {5}
+    assert found.runs[0].size == 0
+
+
 def test_floors_are_there_from_the_beginning() -> None:
     """And stay."""
     found = simulation({"f": recorded((100.0, 1.0))}, minutes=30, min_containers=2, max_containers=4).run()

@@ -34,6 +34,7 @@ def _step(run: FunctionRun, end: float) -> None:
     comes = draw_binomial(run.dice, run.left, dt / (run.minute_end - run.at)) if end < run.minute_end else run.left
     run.left -= comes
     run.arrivals += comes
+    run.on_arrivals(comes, end)
     run.sums.calls += comes
     if not run.ready:
         run.sums.cold += comes

@@ -18,6 +18,7 @@ from collections.abc import Iterable
 from heapq import heappush
 from random import Random
 
+from pilotlight_autoscaler.observations.world import RATE_SMOOTHING_S
 from pilotlight_autoscaler.policy.scaling_policy import holding_of, most_running
 from pilotlight_autoscaler.simulator.runs.function_sums import FunctionSums
 from pilotlight_autoscaler.simulator.runs.simulated_container import SimulatedClock, SimulatedContainer
@@ -32,6 +33,8 @@ AGAIN_S = 5.0
 """How long the policy is not asked about a queue that does not grow."""
 MOST_QUEUED = 1_000
 """Calls of one tenant and class that may wait (the gateway's `QueueLimits.per_flow`); the next ones are refused."""
+RATE_SEEN_S = 5 * RATE_SMOOTHING_S
+"""What came before makes no difference to the rate of arrivals."""
 SMOOTHING = 0.05
 """Weight of the newest service time (the gateway's `call_admission.SMOOTHING`)."""
 FLUID_ABOVE = 10.0
@@ -93,11 +96,15 @@ class FunctionRun:
         self.hold_s: float | None = None
         """The home's smoothed service time; None before a call has ended."""
         self.ended = 0
+        self.ended_at = -math.inf
+        """When a call ended last."""
         self.first_grant_at = math.inf
         self.refused = 0
         """Calls that were turned away since the policy was asked last; `late` ones left the queue since then."""
         self.late = 0
         self.arrivals = 0
+        self.rate_before, self.rate_at = 0.0, 0.0
+        """Calls per second as of an instant; those that came one by one since then are counted when it is asked for."""
 
         self.look_at = 0.0 if function.spec.min_containers else math.inf
         """When the policy is to be asked."""
@@ -136,6 +143,7 @@ class FunctionRun:
     def begin_minute(self, minute: int) -> None:
         """Take the calls of a minute; everything before it is over."""
         self.at = max(self.at, minute * MINUTE_S)
+        self.rate_before, self.rate_at = self.rate(self.at), self.at
         self.minute_end = (minute + 1) * MINUTE_S
         self.covered, self.covered_queue = 0.0, 0
         count = self.traffic.count(minute)
@@ -191,6 +199,22 @@ class FunctionRun:
 
     # --- what the policy hears ---
 
+    def rate(self, at: float) -> float:
+        """Calls per second that arrive, smoothed as the controller does it."""
+        found = self.rate_before * math.exp((self.rate_at - at) / RATE_SMOOTHING_S)
+        number, since = self.next_call, at - RATE_SEEN_S
+        while number and (came_at := self.calls[number - 1][0]) > since:
+            found += math.exp((came_at - at) / RATE_SMOOTHING_S) / RATE_SMOOTHING_S
+            number -= 1
+        return found
+
+    def on_arrivals(self, calls: int, at: float) -> None:
+        """So many have come since the last step, by counts."""
+        elapsed = at - self.rate_at
+        newest = calls / elapsed if elapsed > 0.0 else 0.0
+        self.rate_before = newest + (self.rate_before - newest) * math.exp(-elapsed / RATE_SMOOTHING_S)
+        self.rate_at = at
+
     def on_wait(self, at: float) -> None:
         """Calls begin to wait, or more do."""
         if not self.blocked_tries and self.size < self.function.spec.max_containers:
@@ -219,6 +243,7 @@ class FunctionRun:
     def on_ended(self, duration_s: float, calls: int = 1) -> None:
         """Calls have ended that held their slots for so long."""
         self.ended += calls
+        self.ended_at = self.at
         newest = max(SMOOTHING, 1.0 / self.ended)
         if self.hold_s is None:
             self.hold_s = duration_s

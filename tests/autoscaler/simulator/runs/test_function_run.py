@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import math
+from random import Random
 
+import pytest
+
+from pilotlight_autoscaler.observations.world import CallRate
 from pilotlight_autoscaler.simulator.runs.call_steps import move_by_calls
-from pilotlight_autoscaler.simulator.runs.function_run import AGAIN_S, PASS_S, FunctionRun
+from pilotlight_autoscaler.simulator.runs.function_run import AGAIN_S, PASS_S, RATE_SEEN_S, FunctionRun
 from pilotlight_autoscaler.simulator.runs.simulated_container import SimulatedContainer
 from pilotlight_autoscaler.simulator.traffic.function_traffic import CountedCalls
 from tests.autoscaler.simulator.simulated import recorded, run_of
@@ -44,6 +48,33 @@ def test_less_than_was_asked_about_is_no_question() -> None:
     run.on_looked(run.at, run.size)
     move_by_calls(run, 60.0)
     assert (run.at, run.running, run.sums.calls) == (3.0 + 30.0, 0, 3)
+
+
+def test_the_rate_of_arrivals_is_that_of_a_controller() -> None:
+    """Whose homes tell it four times a second what has come, call by call and by counts."""
+    dice, at, times = Random(3), 0.0, []
+    while at < 60.0:
+        at += dice.expovariate(4.0)
+        times.append(at)
+    run, known = with_containers(run_of(recorded(*((at, 0.1) for at in times)), max_containers=10), 10), CallRate()
+    counted = run_of(CountedCalls({0: 1}, 1.0, "s"))
+    run.begin_minute(0)
+    run.look_at = math.inf
+    for step in range(1, 236):
+        at, before = step / 4.0, (step - 1) / 4.0
+        arrivals = sum(before < each <= at for each in times)
+        known.count(arrivals, at)
+        counted.on_arrivals(arrivals, at)
+        while run.at < at:
+            run.look_at = at
+            move_by_calls(run, 60.0)
+        if step > 4 * RATE_SEEN_S:
+            assert run.rate(at) == pytest.approx(known.value, rel=0.1, abs=0.3)
+            assert counted.rate(at) == pytest.approx(known.value, rel=0.01, abs=0.01)
+    before = run.rate(58.75)
+    run.begin_minute(1)
+    assert run.rate(60.0) == pytest.approx(before * math.exp(-1.25 / 2.0), rel=0.5)
+    assert run.rate(90.0) < 1e-4
 
 
 def test_from_calls_to_counts_and_back_nothing_is_lost() -> None:

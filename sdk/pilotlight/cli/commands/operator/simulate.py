@@ -29,6 +29,7 @@ def simulate(
     load_s: Annotated[float | None, typer.Option(help="seconds that a start takes; default 30")] = None,
     duration_s: Annotated[float | None, typer.Option(help="of a call that is only counted; default 1")] = None,
     window_s: Annotated[float | None, typer.Option(help="scaledown_window; default 60")] = None,
+    zero_window_s: Annotated[float | None, typer.Option(help="of the last container; default window_s")] = None,
     timeout_s: Annotated[float | None, typer.Option(help="how long a call waits at most; default 300")] = None,
     slots: Annotated[int | None, typer.Option(help="calls that a container holds at once; default 1")] = None,
     min_containers: Annotated[int | None, typer.Option(help="default 0")] = None,
@@ -52,8 +53,9 @@ def simulate(
     """
     named = {
         "--trace": trace, "--count": count, "--rate": rate, "--hours": hours, "--seed": seed, "--functions": functions,
-        "--gpu": gpu, "--load-s": load_s, "--duration-s": duration_s, "--window-s": window_s, "--timeout-s": timeout_s,
-        "--slots": slots, "--min-containers": min_containers, "--max-containers": max_containers,
+        "--gpu": gpu, "--load-s": load_s, "--duration-s": duration_s, "--window-s": window_s,
+        "--zero-window-s": zero_window_s, "--timeout-s": timeout_s, "--slots": slots,
+        "--min-containers": min_containers, "--max-containers": max_containers,
         "--buffer-containers": buffer_containers, "--vram-gib": vram_gib, "--prices": prices,
         "--price-file": price_file, "--vary": vary, "--plot": plot, "--html": html,
     }  # fmt: skip
