@@ -4,6 +4,8 @@ Authentication, schema check, limits, scheduler, bus, agent, sandboxed guest, re
 calling tenant has a limit on its requests, their cost and their concurrency, none of which it reaches. Functions are
 async, plain and batched ones. Runs alternate between the two servers on the same machine, and the figures are medians;
 the ratio is what to compare, since the machine's speed drifts.
+
+    budget_us_per_call   CPU that a call costs more while its tenant has a budget, in turns with calls without one
 """
 
 from __future__ import annotations
@@ -47,10 +49,43 @@ def main() -> None:
         try:
             wait_until(lambda: _answers(port), "the bare server is up")
             figures = _measure(running, f"http://127.0.0.1:{port}/echo", runs, seconds)
+            figures |= _budget(running, 2 * runs, seconds)
         finally:
             bare.terminate()
             bare.wait(10)
     report.finish("overhead", figures)
+
+
+def _budget(running: Platform, runs: int, seconds: float) -> dict[str, float]:
+    """What a budget that nobody reaches costs."""
+    cpu: dict[bool, list[float]] = {False: [], True: []}
+    for _ in range(runs):
+        for has_budget, used in cpu.items():
+            words = ("set", TENANT, "1000000") if has_budget else ("remove", TENANT, "month")
+            if has_budget or running.cli("billing", "budget", "list", TENANT, "--json").stdout.count('"month"'):
+                running.cli("billing", "budget", *words)
+            wait_until(lambda: _is_let_in(running), "calls are let in")
+            before, start = sum(_cpu(running).values()), time.monotonic()
+            load = _load(running, FUNCTIONS["whole"], 64, seconds)
+            calls = load.rps * (time.monotonic() - start)
+            used.append(1e6 * (sum(_cpu(running).values()) - before) / calls)
+    rows = [("with a budget" if has_budget else "without", report.median(used)) for has_budget, used in cpu.items()]
+    report.table("CPU per call", ("", "µs"), rows)
+    return {"budget_us_per_call": report.median([y - x for x, y in zip(cpu[False], cpu[True], strict=True)])}
+
+
+def _is_let_in(running: Platform) -> bool:
+    url, headers = f"{running.url}/v1/functions/{FUNCTIONS['whole']}/calls", {"Authorization": f"Bearer {running.key}"}
+    return httpx.post(url, content=BODY, headers=headers | JSON).status_code == 200
+
+
+def _load(running: Platform, ref: str, connections: int, seconds: float) -> wrk.Load:
+    headers = {**JSON, "Authorization": f"Bearer {running.key}"}
+    url = f"{running.url}/v1/functions/{ref}/calls"
+    load = wrk.post(url, BODY, headers, connections=connections, seconds=seconds)
+    if load.errors:
+        sys.exit(f"{ref} at {connections} connections: {load.errors} errors")
+    return load
 
 
 def _measure(running: Platform, bare: str, runs: int, seconds: float) -> dict[str, float]:
