@@ -30,6 +30,14 @@ def payer_of(event: UsageEvent) -> str:
     return event.tenant
 
 
+def payer_of_line(event: UsageEvent) -> str:
+    """Who pays for a whole interval, with its calls; its holder stands for several, whose receipts tell them apart."""
+    if not event.shares:
+        return payer_of(event)
+    payers = {payer_of_share(share) for share in event.shares}
+    return payers.pop() if len(payers) == 1 else event.tenant
+
+
 def payer_of_start(event: UsageEvent) -> str:
     """Who pays for the load of an interval's container; "": the operator."""
     return OPERATOR if is_guess(event.purpose, used=False) else event.tenant

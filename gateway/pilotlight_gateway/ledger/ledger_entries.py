@@ -20,7 +20,14 @@ from pilotlight_core.model.devices import CORE_PRICE, MEMORY_PRICE, cores_of
 from pilotlight_core.model.messages.usage import CallShare, UsageEvent
 from pilotlight_core.model.price_book import PriceBook
 from pilotlight_core.model.units import NS_PER_S
-from pilotlight_gateway.ledger.attribution import OPERATOR, POLICY, payer_of, payer_of_share, payer_of_start
+from pilotlight_gateway.ledger.attribution import (
+    OPERATOR,
+    POLICY,
+    payer_of,
+    payer_of_line,
+    payer_of_share,
+    payer_of_start,
+)
 
 NS_PER_HOUR = 3_600 * NS_PER_S
 NS_PER_DAY = 86_400 * NS_PER_S
@@ -238,7 +245,7 @@ def _lease_row(event: UsageEvent, parts: list[Part], day: str, booked_from: str)
     is_of_container = bool(event.container and event.wall_ns)  # older agents say nothing of containers
     return {
         "id": event.id, "node": event.node, "device": event.device, "slice": event.slice, "ppm": event.ppm,
-        "price": event.price, "rate": parts[0][2], "state": event.state.value, "tenant": payer_of(event),
+        "price": event.price, "rate": parts[0][2], "state": event.state.value, "tenant": payer_of_line(event),
         "app": event.app, "function": event.function, "version": event.version, "container": event.container,
         "t0": event.t0, "t1": event.t1, "ns": event.t1 - event.t0, "wall": event.ended_at, "day": day,
         "wall_ns": ended_ns(event), "purpose": event.purpose.value if is_of_container else "",

@@ -132,7 +132,8 @@ def device_sums(ledger: Ledger, first: str, until: str) -> list[dict[str, Any]]:
     """What each device was metered for in the days from `first` to before `until`, by the day of an interval's end.
 
     Of each price, ppm and rate: `is_rest`, outside all slices; `is_sold`, to a tenant; `host_cost`, of cores and
-    memory, in `COST_UNITS`. Lines are kept for 100 days. Blocks: call it in a thread.
+    memory, in `COST_UNITS`; `is_given_back`, what corrections have given back of it. Lines are kept for 100 days.
+    Blocks: call it in a thread.
     """
     columns = lease_line.c
     is_rest, is_sold = columns.slice == columns.device + ".rest", columns.tenant != OPERATOR
@@ -146,7 +147,22 @@ def device_sums(ledger: Ledger, first: str, until: str) -> list[dict[str, Any]]:
         .where(columns.wall >= _unix_s(first), columns.wall <= _unix_s(until))
         .group_by(*by)
     )
-    return [row | {"ns": int(row["ns"]), "host_cost": _host_cost(row)} for row in ledger.read(query)]
+    found = [row | {"is_given_back": False} for row in ledger.read(query)]
+    found += [row | {"is_given_back": True} for row in ledger.read(_given_back(first, until))]
+    return [row | {"ns": int(row["ns"]), "host_cost": _host_cost(row)} for row in found]
+
+
+def _given_back(first: str, until: str) -> sa.Select[Any]:
+    """By device: a correction names the event that showed it, whose container was on one."""
+    line, shown_by, terms = correction_line.c, lease_line.c, receipt_terms.c
+    by = (shown_by.node, shown_by.device, *(terms[name] for name in ("price", "ppm", "rate", *HOST_COLUMNS)))
+    return (
+        sa.select(*by, sa.false().label("is_rest"), sa.true().label("is_sold"), sa.func.sum(line.ns).label("ns"))
+        .join(lease_line, shown_by.id == line.corrects)
+        .join(receipt_terms, terms.id == line.terms)
+        .where(line.of_day >= first, line.of_day < until)
+        .group_by(*by)
+    )
 
 
 def _host_cost(row: dict[str, Any]) -> int:

@@ -114,11 +114,13 @@ def _devices(rows: list[DeviceSum], paid: Mapping[str, int]) -> list[DeviceRetur
     sums: dict[tuple[str, str, str], list[int]] = defaultdict(lambda: [0, 0, 0, 0])
     for row in rows:
         line, ns_ppm = sums[row["node"], row["device"], row["price"]], row["ns"] * row["ppm"]
-        line[0] += ns_ppm
-        line[2] += ns_ppm * row["rate"]
+        if not row["is_given_back"]:
+            line[0] += ns_ppm
+            line[2] += ns_ppm * row["rate"]
         if row["is_sold"]:
-            line[1] += ns_ppm
-            line[3] += ns_ppm * row["rate"] + row["host_cost"]
+            sign = -1 if row["is_given_back"] else 1
+            line[1] += sign * ns_ppm
+            line[3] += sign * (ns_ppm * row["rate"] + row["host_cost"])
     return [
         DeviceReturn(
             node=node,

@@ -6,7 +6,7 @@ import pytest
 
 from pilotlight_core.model.messages.usage import CallShare, LeaseState
 from pilotlight_core.model.messages.usage_facts import Fault, Purpose
-from pilotlight_gateway.ledger.attribution import payer_of, payer_of_share
+from pilotlight_gateway.ledger.attribution import payer_of, payer_of_line, payer_of_share
 from tests.gateway.ledger.metering import event
 
 OWN = (LeaseState.LOADING, LeaseState.IDLE, LeaseState.DRAINING)
@@ -45,3 +45,17 @@ def test_what_nobody_holds_is_the_operators(state: LeaseState) -> None:
 def test_a_call_is_who_asked_for_it(fault: Fault, payer: str) -> None:
     """But for one that the platform ended."""
     assert payer_of_share(CallShare("a", "acme", 5, "died", fault=fault)) == payer
+
+
+@pytest.mark.parametrize(
+    ("payers", "payer"),
+    [(("acme",), "acme"), (("birch", "birch"), "birch"), (("", ""), ""), (("acme", "birch"), "acme"), ((), "acme")],
+)
+def test_a_line_is_who_pays_for_all_of_it(payers: tuple[str, ...], payer: str) -> None:
+    """Its holder's, if that is several: "" stands for a call that the platform ended."""
+    shares = tuple(
+        CallShare(f"c{number}", each or "acme", 5, "ok", fault=Fault.NONE if each else Fault.PLATFORM)
+        for number, each in enumerate(payers)
+    )
+    state = LeaseState.BUSY if shares else LeaseState.IDLE
+    assert payer_of_line(event(1, 0, 5 * len(shares) or 5, state, shares=shares)) == payer
