@@ -52,6 +52,9 @@ ELSEWHERE: dict[str, str] = {
     "gateway/pilotlight_gateway/ledger/migrations/versions/r0009_who_pays.py": (
         "tests/gateway/ledger/test_ledger_upgrade.py upgrades a ledger of before by it"
     ),
+    "gateway/pilotlight_gateway/ledger/migrations/versions/r0013_discounts.py": (
+        "tests/gateway/ledger/test_ledger_upgrade.py upgrades a ledger of before by it, in either database"
+    ),
     "gateway/pilotlight_gateway/webhooks/http_sender_fake.py": (
         "tests/gateway/duties/test_webhook_duty.py: it does what a test's script says, and each test reads the result"
     ),

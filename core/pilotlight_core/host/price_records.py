@@ -19,7 +19,7 @@ import structlog
 from pilotlight_core.bus import Kv
 from pilotlight_core.host.registry import Registry
 from pilotlight_core.model.errors import BadInput, NotFound
-from pilotlight_core.model.price_book import DatedRate, PriceBook, PriceRecord, price_terms, records_of
+from pilotlight_core.model.price_book import DatedRate, PriceBook, PriceRecord, dated_rate_at, price_terms, records_of
 
 LONGEST_S = 60.0
 """Seconds between two looks at the clock, which may have been set."""
@@ -46,11 +46,19 @@ class PriceRegistry(Protocol):
 
 
 async def set_price(
-    registry: PriceRegistry, book: PriceBook, price: str, rate: int, *, starts_at: float | None, at: float
+    registry: PriceRegistry,
+    book: PriceBook,
+    price: str,
+    rate: int,
+    *,
+    starts_at: float | None,
+    at: float,
+    minimum_ms: int | None = None,
 ) -> PriceRecord:
     """Let a price be `rate` nano-dollars per hour from a unix second on; None: as soon as all can know of it.
 
-    Rates that begin later stay, and so does what has begun: what has run is not priced anew.
+    `minimum_ms` is what a start is billed at least; None: what it was until then. Rates that begin later stay, and so
+    does what has begun: what has run is not priced anew.
 
     Raises:
         BadInput: it would begin too soon, or there are too many rates.
@@ -62,10 +70,13 @@ async def set_price(
             f"from: a price changes {LEAD_S:.0f} s from now at the earliest, and what has run keeps its price.",
             field="from",
         )
-    new = DatedRate(starts_at=soonest if starts_at is None else starts_at, nano_usd_per_hour=rate)
+    begins = soonest if starts_at is None else starts_at
 
     def changed(before: PriceRecord | None) -> PriceRecord:
         had = before.rates if before is not None else _configured(book, price)
+        before_it = dated_rate_at(had, begins)
+        least = (before_it.minimum_ms if before_it is not None else 0) if minimum_ms is None else minimum_ms
+        new = DatedRate(starts_at=begins, nano_usd_per_hour=rate, minimum_ms=least)
         rates = {one.starts_at: one for one in (*had, new)}
         ended = sorted(one for one in rates if one < at - KEPT_S)[:-1]
         kept = tuple(rates[one] for one in sorted(rates.keys() - ended))

@@ -26,7 +26,7 @@ from msgspec import Meta
 
 from pilotlight_core.model.bounded import Bytes, Count, Ppm, ShortText
 from pilotlight_core.model.errors import BadInput
-from pilotlight_core.model.units import WHOLE_DEVICE
+from pilotlight_core.model.units import NS_PER_HOUR, WHOLE_DEVICE
 
 SHARE_UNITS = 1000
 """Parts of a device that is given in shares: about as fine as MPS can bound them, by MiB and percent of threads."""
@@ -37,6 +37,17 @@ CORE_PRICE = "cpu_core"
 MEMORY_PRICE = "memory_gib"
 """The price id of a GiB of host memory that a container is promised."""
 HOST_PRICES = (CORE_PRICE, MEMORY_PRICE)
+MINIMUM_PRICE = "minimum"
+"""In the ledger: time that a start of a call is billed for without having taken it."""
+UNIT_PRICES = ("prompt_tokens", "completion_tokens", "cached_tokens", "images", "seconds", "custom")
+"""The price ids of what functions count (`CallUnit`), for a million of each."""
+UNIT_PPM = NS_PER_HOUR
+"""In the ledger a unit is a nanosecond of so many millionths: as of time, `ns` times `ppm` times a price is its cost.
+"""
+CHARGES = frozenset((MINIMUM_PRICE, *UNIT_PRICES))
+"""What is billed for no time of anything."""
+BESIDE_PRICES = frozenset((*HOST_PRICES, *CHARGES))
+"""What is billed beside the time of devices."""
 UNKNOWN_PRICE = "gpu"
 """The price id of GPUs without one of their own."""
 PRICED_GPUS = ("A10", "A100", "A10G", "A30", "B200", "H100", "H200", "L4", "L40S", "T4")
@@ -70,9 +81,14 @@ def cores_of(price: str) -> int:
 
 
 def gpu_of_price(price: str) -> str:
-    """The type of GPU that a price id is of, as reports say it: "H100", "cpu" of CPU slots, "host" of its parts."""
+    """The type of GPU that a price id is of, as reports say it: "H100", "cpu" of CPU slots, "host" of its parts.
+
+    "minimum" of what calls are billed for at least, "units" of what they count.
+    """
     if price in HOST_PRICES:
         return "host"
+    if price in CHARGES:
+        return MINIMUM_PRICE if price == MINIMUM_PRICE else "units"
     if is_cpu_price(price):
         return CPU_PRICE
     name = price.removeprefix(FAKE_PRICE)

@@ -9,7 +9,11 @@ An id says of what a price is: a product, and how, where and which part of it is
     h100.spot.eu.1of7     all of it, in this order
 
 A price that says more goes before one that says less; of those that say as much, purchase goes before region, and
-region before part.
+region before part. Three kinds of price are of no time of a device:
+
+    cpu_core, memory_gib  an hour of what a container is promised of its host
+    prompt_tokens         a million of a `CallUnit` that functions count; one without a price is not sold
+    tenant.acme           what a dollar costs this tenant: below one it is its discount
 """
 
 from __future__ import annotations
@@ -17,7 +21,7 @@ from __future__ import annotations
 import datetime
 import re
 import tomllib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -25,11 +29,11 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from pilotlight_core.model.devices import FAKE_PRICE, UNKNOWN_PRICE
+from pilotlight_core.model.devices import FAKE_PRICE, UNIT_PPM, UNIT_PRICES, UNKNOWN_PRICE
 from pilotlight_core.model.errors import BadInput
 from pilotlight_core.model.ids import NAME
 from pilotlight_core.model.placing import Purchase
-from pilotlight_core.model.units import WHOLE_DEVICE
+from pilotlight_core.model.units import NS_PER_MS, WHOLE_DEVICE
 
 STANDARD = Path(__file__).with_name("prices.toml")
 PLACES = 12
@@ -41,10 +45,17 @@ KNOWN_AT_MOST = 1_024
 NANO = 10**9
 SPOT_PRICE = "spot"
 """The price of a dollar's worth of a device on spot nodes, whose product has no spot price of its own."""
+TENANT_PRICE = "tenant"
+"""Before the name of a tenant: the price of a dollar's worth, for it alone."""
 PURCHASES = (Purchase.ON_DEMAND.value, Purchase.SPOT.value)
-LONGEST_ID = 63
+LONGEST_MINIMUM_MS = 3_600_000
+LONGEST_ID = 63 + len(f"{TENANT_PRICE}.")
 _PART = re.compile(r"([1-9][0-9]?)of([1-9][0-9]?)")
 _TIMES = re.compile(r"([1-9][0-9]{0,3})x([a-z].*)")
+
+
+_Terms = tuple[int, int]
+"""Nano-dollars an hour, and the nanoseconds that a start is billed for at least."""
 
 
 class PriceTerms(NamedTuple):
@@ -99,10 +110,12 @@ class DatedRate(msgspec.Struct, frozen=True, kw_only=True):
     starts_at: float = msgspec.field(default=0.0, name="from")
     """Unix seconds; 0.0: since ever."""
     nano_usd_per_hour: int
+    minimum_ms: int = 0
+    """A start of a call is billed for so many milliseconds of the device at least."""
 
 
 class PriceRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The registry's record of a price: its rates over time."""
+    """The registry's record of a price: its rates over time. Key: `price.{id}`."""
 
     id: str
     rates: tuple[DatedRate, ...]
@@ -133,14 +146,20 @@ class PriceBook:
     revision: int = 0
     """Rises with each change of the present rates."""
 
-    _looked_up: dict[tuple[str, str, str, int], int] = field(default_factory=dict, repr=False, compare=False)
-    """Present rates that were asked for."""
+    sells_units: bool = False
+    """Whether a `CallUnit` has a price, or had or will have one."""
+
+    _minimums: dict[str, int] = field(default_factory=dict, repr=False, compare=False)
+    """Of now, in milliseconds, as `rates`."""
+    _looked_up: dict[tuple[str, str, str, int], _Terms] = field(default_factory=dict, repr=False, compare=False)
+    """Present terms that were asked for."""
     _special: dict[str, list[tuple[str, PriceTerms]]] = field(default_factory=dict, repr=False, compare=False)
     """By product, what goes first first."""
 
     def __post_init__(self) -> None:
         if not self.configured:
             self.configured.update(self.rates)
+        self._minimums.update(self._minimums_at(0.0))
         self._sort_special()
 
     def rate(
@@ -157,29 +176,54 @@ class PriceBook:
             region: where it is; None: where this process is.
             ppm: the part of the device that is sold; 0: the whole.
         """
+        return self._terms(price, at, purchase, region, ppm)[0]
+
+    def minimum_ns(
+        self, price: str, at: float | None = None, *, purchase: str = "", region: str | None = None, ppm: int = 0
+    ) -> int:
+        """The nanoseconds of a device for which a start of a call is billed at least; as `rate`."""
+        return self._terms(price, at, purchase, region, ppm)[1]
+
+    def longest_minimum_ns(self, price: str) -> int:
+        """Of a product now, however, wherever and whichever part of it is sold."""
+        name = _read_price(price)[1]
+        kinds = (name, *(special for special, _ in self._special.get(name, ())))
+        known = name if name in self.rates else UNKNOWN_PRICE
+        return max(self._minimums.get(kind, 0) for kind in (known, *kinds)) * NS_PER_MS
+
+    def discount(self, tenant: str, at: float | None = None) -> int:
+        """What a tenant does not pay of a dollar at a unix second, by default now; nano-dollars."""
+        part = self._rate_at(f"{TENANT_PRICE}.{tenant}", at)
+        return 0 if part is None else max(0, NANO - part)
+
+    def unit_rate(self, unit: str, at: float | None = None) -> int:
+        """Nano-dollars for a million of a `CallUnit`; 0: it is not sold."""
+        return self._rate_at(unit, at) or 0 if self.sells_units else 0
+
+    def _terms(self, price: str, at: float | None, purchase: str, region: str | None, ppm: int) -> _Terms:
         where, purchase = self.region if region is None else region, purchase or Purchase.ON_DEMAND.value
         if at is not None:
-            return self._find_rate(price, at, purchase, where, ppm)
+            return self._find_terms(price, at, purchase, where, ppm)
         asked = price, purchase, where, ppm
-        rate = self._looked_up.get(asked)
-        if rate is None:
+        terms = self._looked_up.get(asked)
+        if terms is None:
             if len(self._looked_up) >= KNOWN_AT_MOST:
                 self._looked_up.clear()
-            rate = self._looked_up[asked] = self._find_rate(price, None, purchase, where, ppm)
-        return rate
+            terms = self._looked_up[asked] = self._find_terms(price, None, purchase, where, ppm)
+        return terms
 
-    def _find_rate(self, price: str, at: float | None, purchase: str, region: str, ppm: int) -> int:
+    def _find_terms(self, price: str, at: float | None, purchase: str, region: str, ppm: int) -> _Terms:
         times, name = _read_price(price)
-        rate, is_spot = None, False
+        rate, is_spot, chosen = None, False, name
         for special, terms in self._special.get(name, ()):
             if terms.holds(purchase, region, ppm or WHOLE_DEVICE) and (rate := self._rate_at(special, at)) is not None:
-                is_spot = bool(terms.purchase)
+                is_spot, chosen = bool(terms.purchase), special
                 break
         if rate is None and (rate := self._rate_at(name, at)) is None:
-            rate = self._rate_at(UNKNOWN_PRICE, at) or 0
+            rate, chosen = self._rate_at(UNKNOWN_PRICE, at) or 0, UNKNOWN_PRICE
         if purchase == Purchase.SPOT and not is_spot and (part := self._rate_at(SPOT_PRICE, at)) is not None:
             rate = rate * part // NANO
-        return times * rate
+        return times * rate, self._minimum_at(chosen, at) * NS_PER_MS
 
     def _sort_special(self) -> None:
         self._special.clear()
@@ -188,6 +232,7 @@ class PriceBook:
                 self._special.setdefault(terms.product, []).append((price, terms))
         for found in self._special.values():
             found.sort(key=lambda one: one[1].rank, reverse=True)
+        self.sells_units = any(unit in self.configured or unit in self.dated for unit in UNIT_PRICES)
         self._looked_up.clear()
 
     def put(self, price: str, rates: Sequence[DatedRate] | None) -> None:
@@ -201,9 +246,10 @@ class PriceBook:
     def refresh(self, at: float) -> float | None:
         """Make `rates` those of the unix second `at`; returns when the next one changes, if one does."""
         now = self.configured | {name: rate for name in self.dated if (rate := self._rate_at(name, at)) is not None}
-        if now != self.rates:
+        if now != self.rates or self._minimums_at(at) != self._minimums:
             self.rates.clear()
             self.rates.update(now)
+            self._minimums = self._minimums_at(at)
             self._looked_up.clear()
             self.revision += 1
         return min(
@@ -216,6 +262,16 @@ class PriceBook:
         rate = rate_at(self.dated.get(price, ()), at)
         return self.configured.get(price) if rate is None else rate
 
+    def _minimum_at(self, price: str, at: float | None) -> int:
+        """In milliseconds."""
+        if at is None:
+            return self._minimums.get(price, 0)
+        found = dated_rate_at(self.dated.get(price, ()), at)
+        return found.minimum_ms if found is not None else 0
+
+    def _minimums_at(self, at: float) -> dict[str, int]:
+        return {name: least for name in self.dated if (least := self._minimum_at(name, at))}
+
     def dollars(self, price: str, *, purchase: str = "", region: str | None = None) -> float:
         """Dollars per device hour, to compare devices by."""
         return self.rate(price, purchase=purchase, region=region) / NANO
@@ -226,10 +282,33 @@ class PriceBook:
         return name != UNKNOWN_PRICE and (name in self.rates or name in self.dated)
 
 
-def rate_at(rates: Iterable[DatedRate], at: float) -> int | None:
+class Charge(NamedTuple):
+    """What a start of a call is billed for without having taken time for it: see `CHARGES`."""
+
+    price: str
+    ppm: int
+    rate: int
+    amount: int
+    """Nanoseconds, or units."""
+
+
+def unit_charges(units: Mapping[str, int], book: PriceBook, at: float | None = None) -> Iterator[Charge]:
+    """What counted units cost that are sold at the unix second `at`, by default now."""
+    for unit in UNIT_PRICES:
+        if (count := units.get(unit, 0)) and (rate := book.unit_rate(unit, at)):
+            yield Charge(unit, UNIT_PPM, rate, count)
+
+
+def dated_rate_at(rates: Iterable[DatedRate], at: float) -> DatedRate | None:
     """The one of these rates that holds at the unix second `at`; None: none has begun."""
     begun = [rate for rate in rates if rate.starts_at <= at]
-    return max(begun, key=lambda rate: rate.starts_at).nano_usd_per_hour if begun else None
+    return max(begun, key=lambda rate: rate.starts_at) if begun else None
+
+
+def rate_at(rates: Iterable[DatedRate], at: float) -> int | None:
+    """The same, in nano-dollars."""
+    found = dated_rate_at(rates, at)
+    return found.nano_usd_per_hour if found is not None else None
 
 
 def load_prices(override: Path | None = None) -> PriceBook:
@@ -254,7 +333,7 @@ def records_of(path: Path) -> list[PriceRecord]:
     """
     book = _read(path)
     return [
-        PriceRecord(id=name, rates=(DatedRate(nano_usd_per_hour=rate), *book.dated.get(name, ())))
+        PriceRecord(id=name, rates=book.dated.get(name, (DatedRate(nano_usd_per_hour=rate),)))
         for name, rate in book.configured.items()
     ]
 
@@ -281,7 +360,11 @@ def _read(path: Path) -> PriceBook:
         rates={name: _rate(path, name, entry) for name, entry in prices.items()},
         version=int(data.get("version", 1)),
         currency=str(data.get("currency", "USD")),
-        dated={name: tuple(_later(path, name, entry["later"])) for name, entry in prices.items() if "later" in entry},
+        dated={
+            name: (_dated(path, name, entry, 0.0), *_later(path, name, entry.get("later", [])))
+            for name, entry in prices.items()
+            if "later" in entry or "minimum_ms" in entry
+        },
     )
 
 
@@ -302,7 +385,17 @@ def _later(path: Path, name: str, entries: Any) -> Iterable[DatedRate]:
             raise BadInput(
                 f"{path}: prices.{name}.later: expected from in the years 1 to 9999 of UTC.", field=f"prices.{name}"
             ) from None
-        yield DatedRate(starts_at=starts_at, nano_usd_per_hour=_rate(path, name, entry))
+        yield _dated(path, name, entry, starts_at)
+
+
+def _dated(path: Path, name: str, entry: Any, starts_at: float) -> DatedRate:
+    least = entry.get("minimum_ms", 0) if isinstance(entry, dict) else 0
+    if not isinstance(least, int) or isinstance(least, bool) or not 0 <= least <= LONGEST_MINIMUM_MS:
+        raise BadInput(
+            f"{path}: prices.{name}: expected minimum_ms, an integer from 0 to {LONGEST_MINIMUM_MS}.",
+            field=f"prices.{name}",
+        )
+    return DatedRate(starts_at=starts_at, nano_usd_per_hour=_rate(path, name, entry), minimum_ms=least)
 
 
 def _rate(path: Path, name: str, entry: Any) -> int:

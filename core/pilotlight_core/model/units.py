@@ -84,16 +84,18 @@ def is_gpu(ask: GpuAsk) -> bool:
     return found is not None and (found[1], int(found[2] or 1)) == (ask.type, ask.count) and len(ask.type) < MAX_GPU
 
 
-COST_UNITS = WHOLE_DEVICE * NS_PER_HOUR * 10**9
-"""Of a dollar: nanoseconds times millionths times nano-dollars an hour."""
+NANO_USD = 10**9
+COST_UNITS = WHOLE_DEVICE * NS_PER_HOUR * NANO_USD * NANO_USD
+"""Of a dollar: nanoseconds times millionths times nano-dollars an hour times what is paid of a dollar."""
 
 
-def cost_of(ns: int, ppm: int, nano_usd_per_hour: int) -> Fraction:
+def cost_of(ns: int, ppm: int, nano_usd_per_hour: int, discount: int = 0) -> Fraction:
     """Exact dollars for `ns` nanoseconds of `ppm` millionths of a device at a price per device hour.
 
-    Exact, so that receipts sum to the report in any order; only the printed amount is rounded.
+    Exact, so that receipts sum to the report in any order; only the printed amount is rounded. `discount`: nano-dollars
+    of each dollar that are not paid.
     """
-    return Fraction(ns * ppm * nano_usd_per_hour, COST_UNITS)
+    return Fraction(ns * ppm * nano_usd_per_hour * (NANO_USD - discount), COST_UNITS)
 
 
 def money(amount: Fraction, places: int = 12) -> str:

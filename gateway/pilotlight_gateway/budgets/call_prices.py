@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from pilotlight_core.model.devices import (
     CORE_PRICE,
@@ -14,13 +14,14 @@ from pilotlight_core.model.devices import (
     cores_of,
     gpu_price,
 )
-from pilotlight_core.model.messages.call_messages import Spent
+from pilotlight_core.model.messages.call_messages import Spent, lack_ns
 from pilotlight_core.model.messages.node_messages import NodeReport
-from pilotlight_core.model.price_book import PURCHASES, PriceBook
+from pilotlight_core.model.price_book import PURCHASES, PriceBook, unit_charges
 from pilotlight_core.model.spec import FunctionSpec, VersionRecord
-from pilotlight_core.model.units import NS_PER_HOUR, NS_PER_S, WHOLE_DEVICE
+from pilotlight_core.model.units import NANO_USD, NS_PER_HOUR, NS_PER_S, WHOLE_DEVICE
 
-SCALE = WHOLE_DEVICE * NS_PER_HOUR
+SCALE = WHOLE_DEVICE * NS_PER_HOUR * NANO_USD
+NOTHING: Mapping[str, int] = {}
 GIB = 2**30
 LOST_STARTS = 2
 """Starts of an idempotent call that may be repeated after a loss."""
@@ -52,9 +53,9 @@ class CallPrices:
         self._looked_at = float("-inf")
         self._fleet: tuple[FleetPart, ...] = ()
         self._revision = -1
-        self._rates: dict[str, int] = {}
-        """By version: nano-dollars per hour of the dearest container."""
-        self._weights: dict[tuple[str, str, int, int, int], int] = {}
+        self._rates: dict[str, tuple[int, int]] = {}
+        """By version: nano-dollars per hour of the dearest container, and the longest least of a start in ns."""
+        self._weights: dict[tuple[str, str, int, int, int], tuple[int, int, int]] = {}
         self._weighed = -1
         """The revision of the book by which."""
         self._rounded: dict[str, int] = {}
@@ -65,15 +66,21 @@ class CallPrices:
 
     def longest_s(self, version: VersionRecord, seconds: float) -> float:
         """The seconds that a live call can run which has `seconds` in all, with all its starts."""
-        spec = version.spec
-        return min(seconds, (1 + spec.retries + LOST_STARTS * spec.idempotent) * spec.timeout)
+        return min(seconds, starts_of(version.spec) * version.spec.timeout)
 
-    def worst_of(self, version: VersionRecord, seconds: float) -> int:
-        """Of so many seconds in the dearest container of a version."""
-        return -(-self.rate(version) * round(seconds * NS_PER_S) // NS_PER_HOUR)
+    def worst_of(self, version: VersionRecord, seconds: float, tenant: str = "") -> int:
+        """Of so many seconds in the dearest container of a version, for a tenant with its discount."""
+        rate, least = self._terms(version)
+        ns = round(seconds * NS_PER_S)
+        if least:  # one start may take nearly all of it, and each other one is billed the least
+            ns = max(ns, least) + (starts_of(version.spec) - 1) * least
+        return -(-rate * ns * (NANO_USD - self._book.discount(tenant)) // (NS_PER_HOUR * NANO_USD))
 
     def rate(self, version: VersionRecord) -> int:
-        """Nano-dollars per hour of the dearest container of a version."""
+        """Nano-dollars per hour of the dearest container of a version, by the list."""
+        return self._terms(version)[0]
+
+    def _terms(self, version: VersionRecord) -> tuple[int, int]:
         at = self._clock()
         if self._book.revision != self._revision or at - self._looked_at >= FLEET_KEPT_S:
             self._revision, self._looked_at = self._book.revision, at
@@ -81,26 +88,39 @@ class CallPrices:
             if fleet != self._fleet:
                 self._fleet = fleet
             self._rates.clear()
-        rate = self._rates.get(version.id)
-        if rate is None:
+        terms = self._rates.get(version.id)
+        if terms is None:
             if len(self._rates) >= KNOWN_AT_MOST:
                 self._rates.clear()
-            rate = self._rates[version.id] = dearest_rate(version.spec, self._book, self._fleet)
-        return rate
+            spec, book, fleet = version.spec, self._book, self._fleet
+            terms = self._rates[version.id] = dearest_rate(spec, book, fleet), longest_minimum(spec, book, fleet)
+        return terms
 
-    def cost(self, spent: Iterable[Spent], payer: str = "") -> int:
-        """Of starts that were metered. What is rounded up of one call is less for the next of the same `payer`."""
-        total = self._rounded.get(payer, 0)
+    def cost(
+        self, spent: Iterable[Spent], payer: str = "", tenant: str = "", units: Mapping[str, int] = NOTHING
+    ) -> int:
+        """Of a tenant's starts that were metered, and of what they counted.
+
+        What is rounded up of one call is less for the next of the same `payer`.
+        """
+        listed = 0
         for one in spent:
-            total += one.ns * self._weight(one)
+            weight, least, rate = self._weight(one)
+            listed += one.ns * weight
+            if least:
+                listed += lack_ns(one, least) * one.ppm * rate
+        if units and self._book.sells_units:
+            listed += sum(charge.amount * charge.ppm * charge.rate for charge in unit_charges(units, self._book))
+        total = self._rounded.get(payer, 0) + listed * (NANO_USD - self._book.discount(tenant))
         cost = -(-total // SCALE)
         if len(self._rounded) >= KNOWN_AT_MOST:
             self._rounded.clear()
         self._rounded[payer] = total - cost * SCALE
         return cost
 
-    def _weight(self, spent: Spent) -> int:
-        """What a nanosecond costs of all that a start paid for, in parts (1/`SCALE`) of a nano-dollar."""
+    def _weight(self, spent: Spent) -> tuple[int, int, int]:
+        """What a nanosecond costs of all that a start paid for by the list, in nano-dollars an hour times millionths;
+        the least that it is billed in ns; and the rate of its device."""
         book = self._book
         if book.revision != self._weighed:
             self._weighed = book.revision
@@ -111,10 +131,12 @@ class CallPrices:
             if len(self._weights) >= KNOWN_AT_MOST:
                 self._weights.clear()
             price, purchase, ppm, core_ppm, gib_ppm = key
-            weight = ppm * book.rate(price, purchase=purchase, ppm=min(ppm, WHOLE_DEVICE))
+            part_ppm = min(ppm, WHOLE_DEVICE)
+            rate = book.rate(price, purchase=purchase, ppm=part_ppm)
+            total = ppm * rate
             for more, more_ppm in ((CORE_PRICE, core_ppm), (MEMORY_PRICE, gib_ppm)):
-                weight += more_ppm * book.rate(more, purchase=purchase)
-            self._weights[key] = weight
+                total += more_ppm * book.rate(more, purchase=purchase)
+            weight = self._weights[key] = total, book.minimum_ns(price, purchase=purchase, ppm=part_ppm), rate
         return weight
 
     def likely(self, version: str, worst: int) -> int:
@@ -138,6 +160,11 @@ class CallPrices:
             self._likely[version] = sorted(costs)[min(len(costs) - 1, int(QUANTILE * len(costs)))]
 
 
+def starts_of(spec: FunctionSpec) -> int:
+    """How often a live call may be started."""
+    return 1 + spec.retries + LOST_STARTS * spec.idempotent
+
+
 def parts_of(reports: Iterable[NodeReport]) -> Iterator[FleetPart]:
     """What the containers of a fleet may get."""
     for report in reports:
@@ -156,6 +183,15 @@ def dearest_rate(spec: FunctionSpec, book: PriceBook, fleet: Iterable[FleetPart]
     if len(asks) < len(spec.gpu) or not spec.gpu:
         rates.append(_cpu_rate(book, parts))
     return max(rates) + _host_rate(spec, book)
+
+
+def longest_minimum(spec: FunctionSpec, book: PriceBook, fleet: Iterable[FleetPart]) -> int:
+    """The most nanoseconds that a start is billed at least, in any container that a function may get."""
+    parts = tuple(fleet)
+    prices = {price for ask in spec.gpu if ask.type != "CPU" for price in _prices(ask.type, parts)}
+    if not spec.gpu or any(ask.type == "CPU" for ask in spec.gpu):
+        prices |= {CPU_PRICE, *(price for price, _ in parts if cores_of(price))}
+    return max(map(book.longest_minimum_ns, prices))
 
 
 def _prices(gpu_type: str, parts: tuple[FleetPart, ...]) -> set[str]:

@@ -86,6 +86,8 @@ class Attempts:
         return ended, over
 
     def _spend(self, now: Spent) -> None:
+        if now.starts:  # a node knows of one alone
+            now = msgspec.structs.replace(now, starts=())
         if self.spent is None or (together := _together(self.spent, now)) is not None:
             self.spent = now if self.spent is None else together
         else:
@@ -149,6 +151,9 @@ def declined(grant: Grant) -> Settle:
 
 def _together(before: Spent, now: Spent) -> Spent | None:
     """The usage of two starts on slices of one kind; None: the kinds differ."""
-    together = msgspec.structs.replace(now, ns=before.ns + now.ns)
-    alike = msgspec.structs.replace(together, ns=before.ns, batch_size=before.batch_size) == before
+    each = (*(before.starts or (before.ns,)), now.ns)
+    together = msgspec.structs.replace(now, ns=before.ns + now.ns, starts=each)
+    alike = msgspec.structs.replace(
+        together, ns=before.ns, batch_size=before.batch_size, starts=before.starts
+    ) == before  # fmt: skip
     return together if alike else None

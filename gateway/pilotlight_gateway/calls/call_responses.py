@@ -7,13 +7,14 @@ from collections.abc import Callable
 
 import msgspec
 
+from pilotlight_core.model.api.budget_api import usd_text
 from pilotlight_core.model.api.call_api import CallResponse, JobStatus, Latency, Usage, UsagePart
-from pilotlight_core.model.devices import CORE_PRICE, MEMORY_PRICE
+from pilotlight_core.model.devices import CORE_PRICE, MEMORY_PRICE, MINIMUM_PRICE
 from pilotlight_core.model.ids import token
-from pilotlight_core.model.messages.call_messages import Spent
-from pilotlight_core.model.price_book import PLACES, PriceBook
+from pilotlight_core.model.messages.call_messages import Spent, lack_ns
+from pilotlight_core.model.price_book import PLACES, Charge, PriceBook, unit_charges
 from pilotlight_core.model.spec import Mode
-from pilotlight_core.model.units import NS_PER_HOUR, NS_PER_MS, WHOLE_DEVICE
+from pilotlight_core.model.units import NANO_USD, NS_PER_HOUR, NS_PER_MS, WHOLE_DEVICE
 from pilotlight_gateway.bodies.body_codec import BodyCodec
 from pilotlight_gateway.bodies.call_requests import BodyFormat
 from pilotlight_gateway.calls.call_port import CallResult
@@ -72,22 +73,25 @@ def response_of(
         id=call.call_id,
         output=output,
         version=call.version.ref,
-        usage=usage_of(result, book),
+        usage=usage_of(result, book, call.tenant),
         latency=Latency(total_ms=total, stages=stages),
         cold_start=result.cold_start,
         request_id=request_id,
     )
 
 
-def usage_of(result: CallResult, book: PriceBook, at: float | None = None) -> Usage:
-    """What a call that ended at the unix second `at`, by default now, is billed; 0 if it was not metered."""
+def usage_of(result: CallResult, book: PriceBook, tenant: str = "", at: float | None = None) -> Usage:
+    """What a tenant's call that ended at the unix second `at`, by default now, is billed; 0 if it was not metered."""
     spent = result.spent or UNMETERED
     ns, ppm, price = spent.ns, spent.ppm, spent.price
     parts: list[UsagePart] = []
-    total, ns_ppm = _add_parts(parts, spent, book, at), ns * ppm
+    off = book.discount(tenant, at)
+    total, ns_ppm = _add_parts(parts, spent, book, at, off), ns * ppm
     for before in result.spent_before:
-        total += _add_parts(parts, before, book, at)
+        total += _add_parts(parts, before, book, at, off)
         ns, ns_ppm = ns + before.ns, ns_ppm + before.ns * before.ppm
+    if result.units and book.sells_units:
+        total += sum(_add_charge(parts, charge, off) for charge in unit_charges(result.units, book, at))
     return Usage(
         gpu_ms=ns_ppm / (WHOLE_DEVICE * NS_PER_MS),
         ns=ns,
@@ -99,28 +103,44 @@ def usage_of(result: CallResult, book: PriceBook, at: float | None = None) -> Us
         batch_size=spent.batch_size,
         attempts=result.attempts,
         units=result.units or msgspec.UNSET,
+        discount=usd_text(off) if off else msgspec.UNSET,
     )
 
 
-def _add_parts(parts: list[UsagePart], spent: Spent, book: PriceBook, at: float | None) -> int:
-    """Add what each price takes of a start; returns their sum in pico-dollars."""
+def _add_parts(parts: list[UsagePart], spent: Spent, book: PriceBook, at: float | None, off: int) -> int:
+    """Add what each price takes of starts; returns their sum in pico-dollars."""
     ns, ppm, price, purchase = spent.ns, spent.ppm, spent.price, spent.purchase
     # Of several devices each is a whole one.
-    total = pico_cost(ns, ppm, book.rate(price, at, purchase=purchase, ppm=min(ppm, WHOLE_DEVICE)))
+    part_ppm = min(ppm, WHOLE_DEVICE)
+    rate = book.rate(price, at, purchase=purchase, ppm=part_ppm)
+    total = pico_cost(ns, ppm, rate, off)
     if ppm:
         parts.append(UsagePart(price=price, ppm=ppm, cost=pico_text(total)))
     for more, more_ppm in ((CORE_PRICE, spent.core_ppm), (MEMORY_PRICE, spent.gib_ppm)):
-        if more_ppm and (rate := book.rate(more, at, purchase=purchase)):
-            added = pico_cost(ns, more_ppm, rate)
+        if more_ppm and (of_host := book.rate(more, at, purchase=purchase)):
+            added = pico_cost(ns, more_ppm, of_host, off)
             total += added
             parts.append(UsagePart(price=more, ppm=more_ppm, cost=pico_text(added)))
+    if ppm and (lack := lack_ns(spent, book.minimum_ns(price, at, purchase=purchase, ppm=part_ppm))):
+        total += _add_charge(parts, Charge(MINIMUM_PRICE, ppm, rate, lack), off)
     return total
 
 
-def pico_cost(ns: int, ppm: int, rate: int) -> int:
+def _add_charge(parts: list[UsagePart], charge: Charge, off: int) -> int:
+    price, ppm, rate, amount = charge
+    cost = pico_cost(amount, ppm, rate, off)
+    parts.append(UsagePart(price=price, ppm=ppm, cost=pico_text(cost), amount=amount))
+    return cost
+
+
+def pico_cost(ns: int, ppm: int, rate: int, discount: int = 0) -> int:
     """`units.cost_of` in pico-dollars, rounded half-even, in integers only, since this runs for every call."""
-    whole, rest = divmod(ns * ppm * rate * PICO_PER_NANO, SCALE)
-    if rest * 2 > SCALE or (rest * 2 == SCALE and whole & 1):
+    scale = SCALE
+    exact = ns * ppm * rate * PICO_PER_NANO
+    if discount:
+        exact, scale = exact * (NANO_USD - discount), SCALE * NANO_USD
+    whole, rest = divmod(exact, scale)
+    if rest * 2 > scale or (rest * 2 == scale and whole & 1):
         whole += 1
     return whole
 

@@ -48,7 +48,7 @@ from pilotlight_gateway.cluster.node_incarnations import GoneNode, NodeIncarnati
 from pilotlight_gateway.cluster.router import OriginItem, Router
 from pilotlight_gateway.cluster.shard_ownership import ShardOwnership
 from pilotlight_gateway.fleet.node_guard import NodeGuard
-from pilotlight_gateway.limits.call_usage import CallUsage, UsageTracker
+from pilotlight_gateway.limits.call_usage import NO_UNITS, CallUsage, UsageTracker
 
 WATCH_S = 0.5
 """Between two messages to agents about the calls that are wanted."""
@@ -369,12 +369,13 @@ class EffectRunner:
             if effect.left is not None:
                 self.usage_tracker.left(usage, effect.left, live.call.version.spec.timeout, at)
         if (billed := live.origin.attempts.billed()) is not None:
-            effect.error.more["usage"] = usage_of(billed, self.prices)
+            effect.error.more["usage"] = usage_of(billed, self.prices, live.call.tenant)
         live.fail(effect.error)
 
     def _finish(self, live: InFlightCall, result: CallResult) -> None:
         if (usage := live.call.usage) is not None:
             _count(usage, live.origin.attempts)
+            usage.units = result.units or NO_UNITS
         if result.answer_size:
             if (output := self.bodies.answer(live.place)) is None:
                 live.fail(ContainerDied(LOST_ANSWER))

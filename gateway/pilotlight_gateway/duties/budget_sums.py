@@ -17,7 +17,7 @@ import sqlalchemy as sa
 
 from pilotlight_core.model.messages.usage import LeaseState
 from pilotlight_core.model.money.budgets import HOUR_S, BilledSpending, HomeTranches, Tranche
-from pilotlight_core.model.units import NS_PER_HOUR, WHOLE_DEVICE
+from pilotlight_core.model.units import NANO_USD, NS_PER_HOUR, WHOLE_DEVICE
 from pilotlight_gateway.ledger.ledger_store import Ledger
 from pilotlight_gateway.ledger.ledger_tables import bound_container, folded, usage_day, usage_hour
 
@@ -25,7 +25,7 @@ ANEW_S = 60.0
 """Seconds between two sums over all hours of a period: what is booked late is seen so late."""
 RECENT_H = 2
 """The last hours, which are summed each time."""
-SCALE = WHOLE_DEVICE * NS_PER_HOUR
+SCALE = WHOLE_DEVICE * NS_PER_HOUR * NANO_USD
 NAMED_AT_MOST = 500
 """Names in one question; of more tenants the rows of all are read."""
 KNOWN_AT_MOST = 10_000
@@ -186,7 +186,7 @@ def _sums_by_hour(connection: sa.Connection, first: str, tenants: frozenset[str]
 def _grouped(first: str, until: str, tenants: frozenset[str], *more: sa.Column[Any]) -> sa.Select[Any]:
     table = usage_hour.c
     which = (*more, table.tenant, table.app, table.function, table.version, table.key_id, table.state, table.ppm,
-             table.rate)  # fmt: skip
+             table.rate, table.discount)  # fmt: skip
     of_whom = table.tenant.in_(sorted(tenants)) if len(tenants) <= NAMED_AT_MOST else table.tenant != ""
     return (
         sa.select(*which, sa.func.sum(table.ns).label("ns"))
@@ -199,7 +199,8 @@ def _add(sums: dict[str, Spending], row: Any) -> None:
     is_call = row["state"] == LeaseState.BUSY or bool(row["key_id"])
     key = SpendingKey(f"{row['app']}.{row['function']}", row["version"], row["key_id"], is_call)
     spending = sums.setdefault(row["tenant"], {})
-    spending[key] = spending.get(key, 0) + int(row["ns"]) * row["ppm"] * row["rate"]
+    cost = int(row["ns"]) * row["ppm"] * row["rate"] * (NANO_USD - row["discount"])
+    spending[key] = spending.get(key, 0) + cost
 
 
 def _hour(at: float) -> str:

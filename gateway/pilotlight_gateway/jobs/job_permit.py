@@ -106,7 +106,7 @@ class JobPermit:
         prices = self._prices
         if not policy.budgets or prices is None:
             return None
-        worst = prices.worst_of(self._version, self._seconds)
+        worst = prices.worst_of(self._version, self._seconds, self._tenant)
         ask = MoneyAsk(self._function, self._key, worst, prices.likely(self._version.id, worst), self._seconds)
         return await self._limits.reserve(self._tenant, ask, policy)
 

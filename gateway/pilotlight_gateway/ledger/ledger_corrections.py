@@ -95,7 +95,7 @@ def _given_back(reversal: Reversal, billed: Iterable[Billed]) -> Iterator[Billed
 def _move(entries: LedgerRows, reversal: Reversal, terms: ReceiptTerms, ns: int) -> None:
     """From the tenant to the operator, on the day of the end."""
     theirs = terms._replace(day=reversal.hour[:10])
-    ours = theirs._replace(tenant=OPERATOR, key_id="", tags="")
+    ours = theirs._replace(tenant=OPERATOR, key_id="", tags="", discount=0)
     for each, moved in ((theirs, -ns), (ours, ns)):
         number = entries.terms.setdefault(each, each.id)
         entries.calls.append((number, reversal.share.call_id, moved, "", 1, "", "", ""))
@@ -104,11 +104,11 @@ def _move(entries: LedgerRows, reversal: Reversal, terms: ReceiptTerms, ns: int)
 
 
 def _parts(terms: ReceiptTerms) -> Iterator[Part]:
-    yield terms.price, terms.ppm, terms.rate
+    yield terms.price, terms.ppm, terms.rate, terms.discount
     if terms.core_ppm:
-        yield CORE_PRICE, terms.core_ppm, terms.core_rate
+        yield CORE_PRICE, terms.core_ppm, terms.core_rate, terms.discount
     if terms.gib_ppm:
-        yield MEMORY_PRICE, terms.gib_ppm, terms.gib_rate
+        yield MEMORY_PRICE, terms.gib_ppm, terms.gib_rate, terms.discount
 
 
 def _line(reversal: Reversal, number: int, terms: ReceiptTerms, ns: int) -> dict[str, Any]:

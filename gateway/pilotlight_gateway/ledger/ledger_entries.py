@@ -3,6 +3,9 @@
 An interval is cut at each hour (UTC), and a busy one also among its calls, whose shares lie end to end over it. Both
 cuts are exact in integer nanoseconds, in either order. Who pays is `attribution`'s to say. What is of a closed day is
 booked on the first that is open.
+
+At its end a start of a call may be charged for what is no time of a device (`CHARGES`): what it lacks of the least that
+its product bills, and what it counted of units that have a price. These are rows of their own, on its receipt too.
 """
 
 from __future__ import annotations
@@ -16,9 +19,15 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from pilotlight_core.model.devices import CORE_PRICE, MEMORY_PRICE, cores_of
+from pilotlight_core.model.devices import (
+    CORE_PRICE,
+    MEMORY_PRICE,
+    MINIMUM_PRICE,
+    cores_of,
+)
+from pilotlight_core.model.messages.call_messages import Outcome
 from pilotlight_core.model.messages.usage import CallShare, UsageEvent
-from pilotlight_core.model.price_book import PriceBook
+from pilotlight_core.model.price_book import Charge, PriceBook, unit_charges
 from pilotlight_core.model.units import NS_PER_S
 from pilotlight_gateway.ledger.attribution import (
     OPERATOR,
@@ -32,14 +41,14 @@ from pilotlight_gateway.ledger.attribution import (
 NS_PER_HOUR = 3_600 * NS_PER_S
 NS_PER_DAY = 86_400 * NS_PER_S
 
-UsageKey = tuple[str, str, str, str, str, str, str, int, int]
-"""day, tenant, app, function, version, state, price, ppm, rate"""
-HourKey = tuple[str, str, str, str, str, str, str, int, int, str, str, str, str, int]
+UsageKey = tuple[str, str, str, str, str, str, str, int, int, int]
+"""day, tenant, app, function, version, state, price, ppm, rate, discount"""
+HourKey = tuple[str, str, str, str, str, str, str, int, int, int, str, str, str, str, int]
 """hour, and as `UsageKey`; then key, purpose, purchase, region, policy"""
 CallRow = tuple[int, str, int, str, int, str, str, str]
 """What is added to one row of `call_receipt`, whose columns it has in their order."""
-Part = tuple[str, int, int]
-"""price, ppm, rate: of the slice first, then what is paid of the host."""
+Part = tuple[str, int, int, int]
+"""price, ppm, rate, discount: of the slice first, then what is paid of the host."""
 NONE: Mapping[str, str] = {}
 LONGEST_START_US = 86_400 * 10**6
 """A node may say anything."""
@@ -73,6 +82,7 @@ class ReceiptTerms(NamedTuple):
     key_id: str
     tags: str
     memory: int
+    discount: int
 
     @property
     def id(self) -> int:
@@ -133,8 +143,8 @@ class LedgerRows:
     def usage(self) -> dict[UsageKey, UsageSum]:
         """Of `hours`, by day."""
         days: dict[UsageKey, UsageSum] = {}
-        for (hour, tenant, app, function, version, state, price, ppm, rate, *_), found in self.hours.items():
-            key = hour[:10], tenant, app, function, version, state, price, ppm, rate
+        for (hour, tenant, app, function, version, state, price, ppm, rate, off, *_), found in self.hours.items():
+            key = hour[:10], tenant, app, function, version, state, price, ppm, rate, off
             line = days.setdefault(key, UsageSum())
             line.ns += found.ns
             line.calls += found.calls
@@ -213,31 +223,77 @@ def entries_of(
     entries = LedgerRows()
     for event in events:
         end = ended_ns(event)
-        parts = _parts_of(event, book, end / NS_PER_S)
+        at = end / NS_PER_S
+        parts = _parts_of(event, book, at)
         entries.unpriced += not book.knows(event.price)
         hours = cut_at_hours(end, event.t1 - event.t0)
         is_late = hours[0][0] < open_from
-        entries.leases.append(_lease_row(event, parts, hours[-1][0][:10], open_from if is_late else ""))
+        payer = payer_of(event) if not event.shares else ""
+        of_payer = _discounted(parts, book, payer, at)
+        entries.leases.append(_lease_row(event, of_payer, hours[-1][0][:10], open_from if is_late else ""))
         if is_late:
             hours = booked(hours, open_from)
         if event.shares:
             counts = firsts.get(event.container, event.slice) == event.slice
-            _add_shares(entries, event, parts, hours, counts=counts)
+            tenants = {share.tenant for share in event.shares}
+            by_tenant = {tenant: _discounted(parts, book, tenant, at) for tenant in tenants}
+            _add_shares(entries, event, by_tenant, hours, counts=counts)
+            _add_charges(entries, event, by_tenant, hours[-1][0], _charges_of(event, book, at, counts=counts))
             if counts:
                 entries.cold_starts += _cold_starts(event, hours[-1][0][:10])
         else:
-            _add_whole(entries, event, parts, hours)
+            _add_whole(entries, event, of_payer, hours, payer)
     return entries
 
 
 def _parts_of(event: UsageEvent, book: PriceBook, at: float) -> list[Part]:
     """What is paid for an interval; what of the host costs nothing is left out."""
     purchase, region = event.purchase, event.region
-    parts = [(event.price, event.ppm, book.rate(event.price, at, purchase=purchase, region=region, ppm=event.ppm))]
+    parts = [(event.price, event.ppm, book.rate(event.price, at, purchase=purchase, region=region, ppm=event.ppm), 0)]
     for price, ppm in ((CORE_PRICE, event.core_ppm), (MEMORY_PRICE, event.gib_ppm)):
         if ppm and (rate := book.rate(price, at, purchase=purchase, region=region)):
-            parts.append((price, ppm, rate))
+            parts.append((price, ppm, rate, 0))
     return parts
+
+
+def _discounted(parts: list[Part], book: PriceBook, payer: str, at: float) -> list[Part]:
+    """The same for who pays: the operator ("") has no discount."""
+    if not payer or not (off := book.discount(payer, at)):
+        return parts
+    return [(price, ppm, rate, off) for price, ppm, rate, _ in parts]
+
+
+def _charges_of(event: UsageEvent, book: PriceBook, at: float, *, counts: bool) -> list[tuple[CallShare, Charge]]:
+    """What the starts that end in an interval are charged beside their time, by those who pay for them."""
+    purchase, region = event.purchase, event.region
+    least = book.minimum_ns(event.price, at, purchase=purchase, region=region, ppm=event.ppm)
+    sells_units = counts and book.sells_units
+    if not least and not sells_units:
+        return []
+    ended = [share for share in event.shares if share.ended and payer_of_share(share) == share.tenant]
+    found = []
+    for share in ended:
+        if (lack := least - share.earlier - share.ns) > 0:
+            rate = book.rate(event.price, at, purchase=purchase, region=region, ppm=event.ppm)
+            found.append((share, Charge(MINIMUM_PRICE, event.ppm, rate, lack)))
+        if sells_units and share.ended == Outcome.OK:
+            found += [(share, charge) for charge in unit_charges(share.units, book, at)]
+    return found
+
+
+def _add_charges(
+    entries: LedgerRows,
+    event: UsageEvent,
+    by_tenant: Mapping[str, list[Part]],
+    hour: str,
+    charges: Iterable[tuple[CallShare, Charge]],
+) -> None:
+    for share, (price, ppm, rate, amount) in charges:
+        part = price, ppm, rate, by_tenant[share.tenant][0][3]
+        terms = _terms_of(event, [part], hour[:10], share)._replace(memory=0)
+        number = entries.terms.setdefault(terms, terms.id)
+        entries.calls.append((number, share.call_id, amount, "", 1, "", "", ""))
+        hour_sum(entries, event, part, hour, share.tenant, share.key).ns += amount
 
 
 def _lease_row(event: UsageEvent, parts: list[Part], day: str, booked_from: str) -> dict[str, Any]:
@@ -252,7 +308,7 @@ def _lease_row(event: UsageEvent, parts: list[Part], day: str, booked_from: str)
         "used": event.used if is_of_container else None, "memory": event.memory, "region": event.region,
         "zone": event.zone, "purchase": event.purchase, "core_ppm": event.core_ppm, "core_rate": core_rate,
         "gib_ppm": event.gib_ppm, "gib_rate": gib_rate, "holder": event.tenant, "policy": POLICY,
-        "booked_from": booked_from,
+        "booked_from": booked_from, "discount": parts[0][3],
     }  # fmt: skip
 
 
@@ -266,15 +322,21 @@ def hour_sum(entries: LedgerRows, event: UsageEvent, part: Part, hour: str, paye
     return entries.hours.setdefault(which, UsageSum())
 
 
-def _add_whole(entries: LedgerRows, event: UsageEvent, parts: list[Part], hours: list[tuple[str, int]]) -> None:
-    payer = payer_of(event)
+def _add_whole(
+    entries: LedgerRows, event: UsageEvent, parts: list[Part], hours: list[tuple[str, int]], payer: str
+) -> None:
     for hour, ns in hours:
         for part in parts:
             hour_sum(entries, event, part, hour, payer).ns += ns
 
 
 def _add_shares(
-    entries: LedgerRows, event: UsageEvent, parts: list[Part], hours: list[tuple[str, int]], *, counts: bool
+    entries: LedgerRows,
+    event: UsageEvent,
+    by_tenant: Mapping[str, list[Part]],
+    hours: list[tuple[str, int]],
+    *,
+    counts: bool,
 ) -> None:
     """Add a row for each call, and what they have in common once: this is where a fold's time goes."""
     says_fault, add = bool(event.wall_ns), entries.calls.append
@@ -283,11 +345,11 @@ def _add_shares(
         for share in shares:
             payer = payer_of_share(share)
             if payer != share.tenant:
-                _add_spared(entries, event, parts, hour, share)
+                _add_spared(entries, event, by_tenant[share.tenant], hour, share)
                 continue
             group = groups.get((payer, share.key))
             if group is None:
-                terms = _terms_of(event, parts, hour[:10], share)
+                terms = _terms_of(event, by_tenant[payer], hour[:10], share)
                 group = _CallGroup(entries.terms.setdefault(terms, terms.id))
                 groups[payer, share.key] = group
             ns, ended = share.ns, share.ended
@@ -300,9 +362,9 @@ def _add_shares(
             else:
                 add((group.terms, share.call_id, ns, "", share.batch_size, "", "", tags))
         for (payer, key), group in groups.items():
-            for part in parts:
+            for part in by_tenant[payer]:
                 hour_sum(entries, event, part, hour, payer, key).ns += group.ns
-            hour_sum(entries, event, parts[0], hour, payer, key).calls += group.ended
+            hour_sum(entries, event, by_tenant[payer][0], hour, payer, key).calls += group.ended
 
 
 def _cold_starts(event: UsageEvent, day: str) -> Iterator[ColdStart]:
@@ -315,31 +377,31 @@ def _cold_starts(event: UsageEvent, day: str) -> Iterator[ColdStart]:
 def _add_spared(entries: LedgerRows, event: UsageEvent, parts: list[Part], hour: str, share: CallShare) -> None:
     """Add a part of a call that the operator pays for. Its tenant's receipt says how it ended, and bills nothing."""
     told = _terms_of(event, parts, hour[:10], share)
-    paid = told._replace(tenant=OPERATOR, key_id="", tags="")
+    paid = told._replace(tenant=OPERATOR, key_id="", tags="", discount=0)
     for terms, ns in ((told, 0), (paid, share.ns)):
         number = entries.terms.setdefault(terms, terms.id)
         fault = str(share.fault) if share.ended else ""
         entries.calls.append((number, share.call_id, ns, share.ended, share.batch_size, fault, "", ""))
-    for part in parts:
-        hour_sum(entries, event, part, hour, OPERATOR).ns += share.ns
+    for price, ppm, rate, _ in parts:
+        hour_sum(entries, event, (price, ppm, rate, 0), hour, OPERATOR).ns += share.ns
     if share.earlier:
         entries.reversals.append(Reversal(event, share, hour))
 
 
 def _terms_of(event: UsageEvent, parts: list[Part], day: str, share: CallShare) -> ReceiptTerms:
-    (price, ppm, rate), *of_host = parts
+    (price, ppm, rate, off), *of_host = parts
     core_ppm, core_rate, gib_ppm, gib_rate = _of_host(of_host)
     return ReceiptTerms(
         tenant=share.tenant, day=day, app=event.app, function=event.function, version=event.version, price=price,
         ppm=ppm, rate=rate, core_ppm=core_ppm, core_rate=core_rate, gib_ppm=gib_ppm, gib_rate=gib_rate,
         key_id=share.key, tags=as_json(event.tags) if event.tags and share.tenant == event.tenant else "",
-        memory=0 if cores_of(event.price) else event.memory,
+        memory=0 if cores_of(event.price) else event.memory, discount=off,
     )  # fmt: skip
 
 
 def _of_host(parts: list[Part]) -> tuple[int, int, int, int]:
     """ppm and rate of cores, then of memory; 0: nothing is paid for them."""
-    paid = {price: (ppm, rate) for price, ppm, rate in parts}
+    paid = {price: (ppm, rate) for price, ppm, rate, _ in parts}
     return (*paid.get(CORE_PRICE, (0, 0)), *paid.get(MEMORY_PRICE, (0, 0)))
 
 

@@ -70,12 +70,14 @@ lease_line = sa.Table(
     sa.Column("holder", sa.String(63), nullable=True),
     sa.Column("policy", sa.Integer, nullable=True),
     sa.Column("booked_from", sa.String(10), nullable=True),
+    sa.Column("discount", sa.BigInteger, nullable=True),
     sa.Index("lease_line_device", "node", "device", "t0"),
     sa.Index("lease_line_wall", "wall"),
 )
 
 """`tenant` pays, `holder` had the slice; `policy` decided it (`attribution`), NULL: the agent. What is of days before
-`booked_from` was folded when they were closed, and is in the sums of that day."""
+`booked_from` was folded when they were closed, and is in the sums of that day. `discount`: nano-dollars of each dollar
+that its payer does not pay; of a busy one 0 or NULL, as each call has its tenant's."""
 
 receipt_terms = sa.Table(
     "receipt_terms",
@@ -96,6 +98,7 @@ receipt_terms = sa.Table(
     sa.Column("key_id", sa.String(64), nullable=False),
     sa.Column("tags", sa.Text, nullable=False),
     sa.Column("memory", sa.BigInteger, nullable=False, server_default="0"),
+    sa.Column("discount", sa.BigInteger, nullable=False, server_default="0"),
     sa.Index("receipt_terms_tenant", "tenant"),
     sa.Index("receipt_terms_day", "day"),
     sqlite_with_rowid=False,
@@ -149,11 +152,12 @@ receipt_line = sa.table(
     "receipt_line",
     *(sa.column(column.name, column.type) for column in call_line.columns),
     sa.column("memory", sa.BigInteger),
+    sa.column("discount", sa.BigInteger),
 )
 """The view of all receipts: for each call a line of its slice, and lines of their own for cores and memory
 (`HOST_PRICES`, `ppm` of a core or a GiB). Only the slice's has how the call ended."""
 
-USAGE_KEY = ("day", "tenant", "app", "function", "version", "state", "price", "ppm", "rate")
+USAGE_KEY = ("day", "tenant", "app", "function", "version", "state", "price", "ppm", "rate", "discount")
 
 usage_day = sa.Table(
     "usage_day",
@@ -167,9 +171,11 @@ usage_day = sa.Table(
     sa.Column("price", sa.String(63), primary_key=True),
     sa.Column("ppm", PPM, primary_key=True),
     sa.Column("rate", sa.BigInteger, primary_key=True),
+    sa.Column("discount", sa.BigInteger, primary_key=True, autoincrement=False),
     sa.Column("ns", sa.BigInteger, nullable=False),
     sa.Column("calls", sa.BigInteger, nullable=False),
 )
+"""`rate` is the list price, `discount` what the tenant does not pay of it. Of `CHARGES` `ns` is no time of a device."""
 
 HOUR_KEY = ("hour", *USAGE_KEY[1:], "key_id", "purpose", "purchase", "region", "policy")
 
@@ -185,6 +191,7 @@ usage_hour = sa.Table(
     sa.Column("price", sa.String(63), primary_key=True),
     sa.Column("ppm", PPM, primary_key=True),
     sa.Column("rate", sa.BigInteger, primary_key=True),
+    sa.Column("discount", sa.BigInteger, primary_key=True, autoincrement=False),
     sa.Column("key_id", sa.String(64), primary_key=True),
     sa.Column("purpose", sa.String(16), primary_key=True),
     sa.Column("purchase", sa.String(16), primary_key=True),

@@ -18,10 +18,10 @@ from pilotlight_core.model.ids import token
 from pilotlight_gateway.ledger.ledger_errors import LedgerRefused
 from pilotlight_gateway.ledger.ledger_tables import ledger_identity, metadata
 
-HEAD = "0012"
+HEAD = "0013"
 """The last revision. A constant, since importing alembic takes 0.2 s and is rarely needed."""
 SCRIPTS = Path(__file__).with_name("migrations")
-VIEW = SCRIPTS / "receipt_line_0010.sql"
+VIEW = SCRIPTS / "receipt_line_0013.sql"
 """Of all receipts, as of `HEAD`."""
 LOCK_WAIT_S = 60.0
 LOCK = 0x6C656467  # "ledg": PostgreSQL's advisory locks are numbers

@@ -1,9 +1,10 @@
 """Recomputes the ledger's sums from its lines, in one snapshot, and names the first that differs.
 
 devices   no instant of a device is in lines of more than the device, of one boot of its node
-days      sums by day are those of the intervals, and of a busy one those of its calls
+days      sums by day are those of the intervals, and of a busy one those of its calls, whatever discounts these have
 hours     sums by hour are those by day
-receipts  receipts and corrections are the busy time of whoever pays
+receipts  receipts and corrections are the busy time of whoever pays, at the same discounts, and what calls are charged
+          beside it
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from typing import Any
 import msgspec
 import sqlalchemy as sa
 
-from pilotlight_core.model.devices import CORE_PRICE, MEMORY_PRICE
+from pilotlight_core.model.devices import CHARGES, CORE_PRICE, MEMORY_PRICE
 from pilotlight_core.model.messages.usage import LeaseState
 from pilotlight_core.model.units import NS_PER_S, WHOLE_DEVICE
 from pilotlight_gateway.ledger.ledger_entries import LONGEST_NS, NS_PER_DAY, Part, booked, cut_at_hours
@@ -31,13 +32,13 @@ SAME_BOOT_S = 1.0
 BUSY = LeaseState.BUSY.value
 SUMMED = (
     "day", "tenant", "app", "function", "version", "state", "price", "ppm", "rate", "core_ppm", "core_rate", "gib_ppm",
-    "gib_rate",
+    "gib_rate", "discount",
 )  # fmt: skip
 """By what the database adds lines up."""
 PAYERS = "*"
 """In place of the tenant, where a line does not say which of its calls' tenants pays."""
 SumKey = tuple[Any, ...]
-"""day, tenant, app, function, version, state, price, ppm, rate"""
+"""day, tenant, app, function, version, state, price, ppm, rate, discount"""
 Sums = Mapping[SumKey, int]
 
 
@@ -143,7 +144,10 @@ class _Reader:
             self._count(sums, line["day"], line, int(line["ns"]))
         told: dict[SumKey, int] = defaultdict(int)
         for (day, tenant, *rest), ns in self._by_day().items():
-            told[day, PAYERS if rest[3] == BUSY else tenant, *rest] += ns
+            if rest[3] != BUSY:
+                told[day, tenant, *rest] += ns
+            elif rest[4] not in CHARGES:
+                told[day, PAYERS, *rest[:-1], 0] += ns
         return _compare("days", sums, told)
 
     def _count(self, sums: dict[SumKey, int], day: str, line: Mapping[str, Any], ns: int) -> None:
@@ -159,7 +163,7 @@ class _Reader:
         columns = receipt_line.c
         key = [
             columns.day, columns.tenant, columns.app, columns.function, columns.version, columns.price, columns.ppm,
-            columns.rate,
+            columns.rate, columns.discount,
         ]  # fmt: skip
         query = (
             sa.select(*key, sa.func.sum(columns.ns))
@@ -177,7 +181,7 @@ class _Reader:
         columns = table.c
         key = [
             day, columns.tenant, columns.app, columns.function, columns.version, columns.state, columns.price,
-            columns.ppm, columns.rate,
+            columns.ppm, columns.rate, columns.discount,
         ]  # fmt: skip
         query = sa.select(*key, sa.func.sum(columns.ns)).where(day >= self._first, day < self._until).group_by(*key)
         return {tuple(which): int(ns) for *which, ns in self._stream(query)}
@@ -220,10 +224,11 @@ def _days_of(line: Mapping[str, Any]) -> Iterator[tuple[str, int]]:
 
 
 def _parts_of(line: Mapping[str, Any]) -> Iterator[Part]:
-    yield line["price"], line["ppm"], line["rate"]
+    off = line["discount"] or 0
+    yield line["price"], line["ppm"], line["rate"], off
     for price, ppm, rate in ((CORE_PRICE, "core_ppm", "core_rate"), (MEMORY_PRICE, "gib_ppm", "gib_rate")):
         if line[ppm] and line[rate]:
-            yield price, line[ppm], line[rate]
+            yield price, line[ppm], line[rate], off
 
 
 def _compare(check: str, expected: Sums, found: Sums) -> int | Discrepancy:

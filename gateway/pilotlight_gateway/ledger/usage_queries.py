@@ -13,8 +13,8 @@ import sqlalchemy as sa
 
 from pilotlight_core.model.api.billing_api import LateLine
 from pilotlight_core.model.api.receipt_api import CallReceipt, ReceiptLine
-from pilotlight_core.model.devices import HOST_PRICES
-from pilotlight_core.model.units import COST_UNITS, NS_PER_S, WHOLE_DEVICE, cost_of, money
+from pilotlight_core.model.devices import BESIDE_PRICES
+from pilotlight_core.model.units import COST_UNITS, NANO_USD, NS_PER_S, WHOLE_DEVICE, cost_of, money
 from pilotlight_gateway.ledger.attribution import OPERATOR
 from pilotlight_gateway.ledger.ledger_store import Ledger
 from pilotlight_gateway.ledger.ledger_tables import (
@@ -49,7 +49,7 @@ def call_receipt_of(ledger: Ledger, tenant: str, call_id: str) -> CallReceipt | 
     if not rows:
         return None
     starts = ledger.read(sa.select(cold_start).where(cold_start.c.call_id == call_id, cold_start.c.tenant == tenant))
-    of_device = [row for row in rows if row["price"] not in HOST_PRICES]
+    of_device = [row for row in rows if row["price"] not in BESIDE_PRICES]
     return CallReceipt(
         id=call_id,
         lines=tuple(map(_line, rows)),
@@ -71,6 +71,7 @@ def _line(row: dict[str, Any]) -> ReceiptLine:
         price=row["price"],
         ppm=row["ppm"],
         usd_per_hour=f"{Decimal(row['rate']).scaleb(-9).normalize():f}",
+        discount=f"{Decimal(row['discount']).scaleb(-9).normalize():f}",
         ns=row["ns"],
         cost=money(row["cost"]),
         memory=row["memory"],
@@ -90,7 +91,8 @@ def usage_report(
 
 
 def usage_sums(ledger: Ledger, tenant: str | None, first: str, until: str, groups: Sequence[str]) -> Iterator[UsageRow]:
-    """The sums of the days from `first` to before `until`, by day, by what `groups` name, and by price, ppm and rate.
+    """The sums of the days from `first` to before `until`, by day, by what `groups` name, and by price, ppm, rate and
+    discount.
 
     They are read by hour where `groups` ask for what only hours know. Blocks: call it in a thread.
 
@@ -108,7 +110,7 @@ def usage_sums(ledger: Ledger, tenant: str | None, first: str, until: str, group
     named["day"] = sa.func.substr(at, sa.literal_column("1"), sa.literal_column("10"))
     if table is usage_hour:
         named["key"] = columns.key_id
-    always = ("day", "price", "ppm", "rate")
+    always = ("day", "price", "ppm", "rate", "discount")
     asked = [name for name in EVERY_GROUP if name in groups and name not in always and name != "gpu"]
     by: list[sa.ColumnElement[Any]] = [named[name].label(name) for name in (*always, *asked)]
     by += [version_tags.c.tags] if tagged else []
@@ -189,12 +191,18 @@ def late_lines(ledger: Ledger, tenant: str, first: str, until: str) -> list[Late
     Usage that came late names its own day, and a correction the day that it corrects.
     """
     late, terms, line = lease_line.c, receipt_terms.c, correction_line.c
-    came = sa.select(late.day, late.ns, late.ppm, late.rate, *(late[name] for name in HOST_COLUMNS)).where(
-        late.tenant == tenant, late.booked_from >= first, late.booked_from < until, late.day < first
-    )
+    came = sa.select(
+        late.day, late.ns, late.ppm, late.rate, late.discount, *(late[name] for name in HOST_COLUMNS)
+    ).where(late.tenant == tenant, late.booked_from >= first, late.booked_from < until, late.day < first)
     given = (
         sa.select(
-            line.of_day.label("day"), line.why, line.ns, terms.ppm, terms.rate, *(terms[name] for name in HOST_COLUMNS)
+            line.of_day.label("day"),
+            line.why,
+            line.ns,
+            terms.ppm,
+            terms.rate,
+            terms.discount,
+            *(terms[name] for name in HOST_COLUMNS),
         )
         .join(receipt_terms, terms.id == line.terms)
         .where(line.tenant == tenant, line.day >= first, line.day < until, line.of_day < first)
@@ -202,7 +210,8 @@ def late_lines(ledger: Ledger, tenant: str, first: str, until: str) -> list[Late
     sums: dict[tuple[str, str], int] = {}
     for sign, row in [(1, row) for row in ledger.read(came)] + [(-1, row) for row in ledger.read(given)]:
         which = row["day"], row.get("why", LATE)
-        cost = row["ns"] * row["ppm"] * row["rate"] + _host_cost(row)
+        paid = NANO_USD - (row["discount"] or 0)
+        cost = (row["ns"] * row["ppm"] * row["rate"] + _host_cost(row)) * paid
         sums[which] = sums.get(which, 0) + sign * cost
     return [
         LateLine(day=day, why=why, cost=money(Fraction(cost, COST_UNITS))) for (day, why), cost in sorted(sums.items())
@@ -213,4 +222,4 @@ def receipts(ledger: Ledger, tenant: str, call_id: str) -> list[dict[str, Any]]:
     """The lines of a call's receipt, with `cost` in dollars as a Fraction. Blocks: call it in a thread."""
     own = sa.select(receipt_line).where(receipt_line.c.call == call_id, receipt_line.c.tenant == tenant)
     rows = ledger.read(own.order_by(receipt_line.c.day, receipt_line.c.ns.desc()).limit(MOST_LINES))
-    return [row | {"cost": cost_of(row["ns"], row["ppm"], row["rate"])} for row in rows]
+    return [row | {"cost": cost_of(row["ns"], row["ppm"], row["rate"], row["discount"])} for row in rows]

@@ -12,10 +12,10 @@ import msgspec
 from msgspec import UNSET
 
 from pilotlight_core.model.api.call_api import UsageLine
-from pilotlight_core.model.devices import HOST_PRICES, gpu_of_price
+from pilotlight_core.model.devices import BESIDE_PRICES, UNIT_PRICES, gpu_of_price
 from pilotlight_core.model.errors import BadInput
 from pilotlight_core.model.ids import MOST_TAGS, TAG
-from pilotlight_core.model.units import WHOLE_DEVICE, units_money
+from pilotlight_core.model.units import NANO_USD, WHOLE_DEVICE, units_money
 
 GROUPS = ("day", "app", "function", "version", "state", "price", "ppm")
 """The dimensions that a report has by default; one without grouping is "" (`ppm`: 0)."""
@@ -26,7 +26,8 @@ BY_TAG = "tag:"
 """Before the name of a tag, which is a dimension too."""
 COLUMNS = tuple(field.name for field in msgspec.structs.fields(UsageLine) if field.name not in ("tags", *MORE_GROUPS))
 UsageRow = Mapping[str, Any]
-"""A sum of the ledger: the dimensions that were asked for, with `price`, `ppm`, `rate`, `ns` and `calls`."""
+"""A sum of the ledger: the dimensions that were asked for, with `price`, `ppm`, `rate`, `discount`, `ns` and
+`calls`."""
 
 
 class UsageTotal(msgspec.Struct, frozen=True, kw_only=True):
@@ -88,19 +89,19 @@ def summarise(rows: Iterable[UsageRow], groups: Sequence[str], currency: str) ->
         # In line, and with the cost in integers: a report may be of hundreds of thousands of rows.
         ns, calls, price = row["ns"], row["calls"], row["price"]
         ns_ppm = ns * row["ppm"]
-        cost = ns_ppm * row["rate"]
+        cost = ns_ppm * row["rate"] * (NANO_USD - row["discount"])
         line[3] += cost
         total[3] += cost
         if calls:
             line[0] += calls
             total[0] += calls
-        is_of_device = price not in HOST_PRICES
+        is_of_device = price not in BESIDE_PRICES
         if is_of_device:
             total[1] += ns
             total[2] += ns_ppm
         if by_price or is_of_device:  # time of a core or of a GiB is none of the device's
             line[1] += ns
-            line[2] += ns_ppm
+            line[2] += ns_ppm if price not in UNIT_PRICES else 0
     blank: dict[str, Any] = {name: _blank(name) for name in names if name not in groups}
     lines = tuple(
         UsageLine(
@@ -151,7 +152,7 @@ def device_seconds(ns_ppm: int) -> float:
 
 def cost_units(row: UsageRow) -> int:
     """What a row costs, in `COST_UNITS` of a dollar: exact, and quicker than a fraction."""
-    return int(row["ns"] * row["ppm"] * row["rate"])
+    return int(row["ns"] * row["ppm"] * row["rate"] * (NANO_USD - row["discount"]))
 
 
 @lru_cache(1_024)

@@ -7,7 +7,7 @@ no agent can report (its node is gone or silent) is *lost*.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple
 
 from pilotlight_core.model.messages.call_messages import Ended, Grant, Refused, Spent
@@ -16,6 +16,7 @@ from pilotlight_core.model.units import CLOCK_SLACK_MS, MAX_GPU, NS_PER_MS, WHOL
 
 AFTER_TIMEOUT_S = 15.0
 """More than an agent takes to kill a container after its function's timeout, and to report it."""
+NO_UNITS: Mapping[str, int] = {}
 OPEN_AT_MOST = 50_000
 """More than there are slots; beyond it the oldest counts as lost."""
 
@@ -23,7 +24,7 @@ OPEN_AT_MOST = 50_000
 class CallUsage:
     """The usage of one call, filled by whatever runs it. GPU-milliseconds."""
 
-    __slots__ = ("_open", "_settled", "cost", "known", "lost", "spent", "tokens")
+    __slots__ = ("_open", "_settled", "cost", "known", "lost", "spent", "tokens", "units")
 
     def __init__(self) -> None:
         self.cost = 0.0
@@ -35,6 +36,8 @@ class CallUsage:
         """Of prompts and completions, as the function counted them."""
         self.spent: tuple[Spent, ...] = ()
         """What its tenant pays of the known starts."""
+        self.units: Mapping[str, int] = NO_UNITS
+        """What the function counted of a call that ended well."""
         self._open = False
         self._settled: Callable[[CallUsage], None] | None = None
 

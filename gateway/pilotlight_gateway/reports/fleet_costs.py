@@ -9,12 +9,12 @@ from decimal import Decimal
 from typing import Any
 
 from pilotlight_core.model.api.billing_api import DeviceReturn, FleetCosts, OperatorCost, TenantSpend
-from pilotlight_core.model.devices import HOST_PRICES, gpu_of_price
+from pilotlight_core.model.devices import BESIDE_PRICES, gpu_of_price
 from pilotlight_core.model.errors import BadInput
 from pilotlight_core.model.messages.usage import LeaseState
 from pilotlight_core.model.messages.usage_facts import GUESSES
 from pilotlight_core.model.price_book import NANO
-from pilotlight_core.model.units import NS_PER_HOUR, WHOLE_DEVICE, units_money
+from pilotlight_core.model.units import NANO_USD, NS_PER_HOUR, WHOLE_DEVICE, units_money
 from pilotlight_gateway.ledger.usage_report import UsageRow, cost_units, device_seconds
 
 GROUPS = ("tenant", "state", "price", "ppm", "purpose")
@@ -78,7 +78,7 @@ def _tenants(rows: Iterable[UsageRow]) -> list[TenantSpend]:
         line[0] += cost
         line[1] += cost if row["state"] in WITHOUT_CALLS else 0
         line[2] += row["calls"]
-        line[3] += row["ns"] * row["ppm"] if row["price"] not in HOST_PRICES else 0
+        line[3] += row["ns"] * row["ppm"] if row["price"] not in BESIDE_PRICES else 0
     return [
         TenantSpend(
             tenant=tenant,
@@ -97,12 +97,12 @@ def _operator(rows: list[UsageRow], devices: list[DeviceSum]) -> tuple[OperatorC
         guessed = row["purpose"] in GUESSED and row["state"] in WITHOUT_CALLS
         line = sums["prewarm" if guessed else CAUSES.get(row["state"], "other")]
         line[0] += cost_units(row)
-        line[1] += row["ns"] * row["ppm"] if row["price"] not in HOST_PRICES else 0
+        line[1] += row["ns"] * row["ppm"] if row["price"] not in BESIDE_PRICES else 0
     # Parts outside all slices are free as whole slices are: lines tell them apart, sums do not.
     for part in (row for row in devices if row["is_rest"]):
         ns_ppm = part["ns"] * part["ppm"]
         for cause, sign in (("fragmentation", 1), ("unused", -1)):
-            sums[cause][0] += sign * ns_ppm * part["rate"]
+            sums[cause][0] += sign * ns_ppm * part["rate"] * NANO_USD
             sums[cause][1] += sign * ns_ppm
     return tuple(
         OperatorCost(cause=cause, cost=units_money(cost), gpu_seconds=device_seconds(ns_ppm))
@@ -128,9 +128,9 @@ def _devices(rows: list[DeviceSum], paid: Mapping[str, int]) -> list[DeviceRetur
             gpu=gpu_of_price(price),
             hours=ns_ppm / (WHOLE_DEVICE * NS_PER_HOUR),
             sold=sold / ns_ppm if ns_ppm else 0.0,
-            revenue=units_money(revenue),
-            list_value=units_money(value),
-            cost=units_money(ns_ppm * paid[price]) if price in paid else None,
+            revenue=units_money(revenue * NANO_USD),
+            list_value=units_money(value * NANO_USD),
+            cost=units_money(ns_ppm * paid[price] * NANO_USD) if price in paid else None,
         )
         for (node, device, price), (ns_ppm, sold, value, revenue) in sorted(sums.items())
     ]

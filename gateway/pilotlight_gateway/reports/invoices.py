@@ -33,9 +33,12 @@ def invoice_of(
     currency: str,
 ) -> Invoice:
     """The invoice of a month such as `2026-11`, from the sums of its days by `GROUPS`, at the unix second `at`."""
-    sums: dict[tuple[str, str, str, int], list[int]] = {}
+    sums: dict[tuple[str, str, str, int, int], list[int]] = {}
+    off = 0
     for row in rows:
-        line = sums.setdefault((f"{row['app']}.{row['function']}", row["state"], row["price"], row["rate"]), [0, 0, 0])
+        name = f"{row['app']}.{row['function']}"
+        line = sums.setdefault((name, row["state"], row["price"], row["rate"], row["discount"]), [0, 0, 0])
+        off += row["ns"] * row["ppm"] * row["rate"] * row["discount"]
         line[0] += row["ns"] * row["ppm"]
         line[1] += row["calls"]
         line[2] += cost_units(row)
@@ -52,16 +55,18 @@ def invoice_of(
                 state=state,
                 price=price,
                 usd_per_hour=_dollars(rate),
+                discount=_dollars(discount),
                 hours=money(Fraction(ns_ppm, WHOLE_DEVICE * NS_PER_HOUR)),
                 calls=calls,
                 cost=units_money(cost),
             )
-            for (function, state, price, rate), (ns_ppm, calls, cost) in sorted(sums.items())
+            for (function, state, price, rate, discount), (ns_ppm, calls, cost) in sorted(sums.items())
             if ns_ppm or calls
         ),
         of_before=tuple(of_before),
         total=units_money(exact),
         amount=units_money(exact, CENTS),
+        discount=units_money(off),
         calls=sum(calls for _, calls, _ in sums.values()),
         currency=currency,
     )

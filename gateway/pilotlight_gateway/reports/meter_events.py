@@ -43,7 +43,7 @@ def meter_events(rows: Iterable[UsageRow], ledger: str, currency: str) -> list[M
 
 
 def _event(row: UsageRow, ledger: str, currency: str) -> MeterEvent:
-    which = [str(row[name]) for name in (*GROUPS, "rate")]
+    which = [str(row[name]) for name in (*GROUPS, "rate", *(("discount",) if row["discount"] else ()))]
     return MeterEvent(
         id=blake2b(msgspec.json.encode(which), digest_size=16).hexdigest(),
         source=f"/pilotlight/ledger/{ledger}",

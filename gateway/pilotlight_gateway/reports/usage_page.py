@@ -11,7 +11,7 @@ from datetime import UTC, date, datetime, timedelta
 from html import escape
 
 from pilotlight_core.model.api.billing_api import MonthForecast
-from pilotlight_core.model.devices import HOST_PRICES, gpu_of_price
+from pilotlight_core.model.devices import BESIDE_PRICES, gpu_of_price
 from pilotlight_core.model.units import COST_UNITS, NS_PER_HOUR, WHOLE_DEVICE, shown_money
 from pilotlight_gateway.ledger.usage_report import UsageRow, cost_units
 from pilotlight_gateway.reports.svg_charts import GREYED, bar_chart, column_chart, largest_first, legend, part_text
@@ -68,7 +68,7 @@ class _Sum:
         self.cost += cost
         self.calls += row["calls"]
         self.busy += cost if row["state"] == "busy" else 0.0
-        self.ns_ppm += row["ns"] * row["ppm"] if row["price"] not in HOST_PRICES else 0
+        self.ns_ppm += row["ns"] * row["ppm"] if row["price"] not in BESIDE_PRICES else 0
 
     @property
     def hours(self) -> float:

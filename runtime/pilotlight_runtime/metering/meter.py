@@ -189,7 +189,7 @@ class SliceMeter:
         is_platforms = fault is Fault.PLATFORM
         share = CallShare(
             call_id, running.tenant, ns, outcome, batch_size, running.key, running.tags, fault, units,
-            running.billed if is_platforms else 0, running.cold_us,
+            running.billed, running.cold_us,
         )  # fmt: skip
         self._ended.append(share)
         if len(self._ended) >= MAX_SHARES:
@@ -197,7 +197,7 @@ class SliceMeter:
         lease, owner = self.lease, self._owner
         if self._on_ended is not None:
             since_last, wall_ns = running.billed + ns - running.billed_at_last, self.wall_offset_ns + self._now
-            earlier = running.billed_at_last if is_platforms else 0
+            earlier = running.billed_at_last
             self._on_ended(
                 EndedShare(
                     lease=lease,

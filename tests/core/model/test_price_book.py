@@ -2,12 +2,25 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from pathlib import Path
 
 import pytest
 
+from pilotlight_core.model.devices import UNIT_PPM, UNIT_PRICES
 from pilotlight_core.model.errors import BadInput
-from pilotlight_core.model.price_book import DatedRate, PriceBook, PriceTerms, load_prices, price_terms, records_of
+from pilotlight_core.model.messages.usage_facts import CallUnit
+from pilotlight_core.model.price_book import (
+    Charge,
+    DatedRate,
+    PriceBook,
+    PriceTerms,
+    load_prices,
+    price_terms,
+    records_of,
+    unit_charges,
+)
+from pilotlight_core.model.units import cost_of
 
 
 def test_the_standard_book_prices_every_device_that_we_name() -> None:
@@ -213,3 +226,58 @@ def test_what_says_more_goes_first() -> None:
 
     ranked = sorted(terms, key=lambda each: each.rank, reverse=True)
     assert ranked == [terms[4], terms[3], terms[2], terms[0], terms[1]]
+
+
+def test_a_tenant_may_pay_less(tmp_path: Path) -> None:
+    """From a date on, by request or in a file; more than a dollar for a dollar is none. No line has such a price."""
+    book = PriceBook(rates={"cpu": 10, "gpu": 100})
+    book.put("tenant.acme", [DatedRate(starts_at=100.0, nano_usd_per_hour=800_000_000)])
+    book.put("tenant.rival", [DatedRate(nano_usd_per_hour=2 * 10**9)])
+    path = tmp_path / "prices.toml"
+    path.write_text('[prices."tenant.acme"]\nnano_usd_per_hour = 900_000_000\n')
+
+    assert [book.discount("acme", at) for at in (99.0, 100.0)] == [0, 200_000_000]
+    assert [book.discount(name, 200.0) for name in ("rival", "birch", "")] == [0, 0, 0]
+    assert load_prices(path).discount("acme") == 100_000_000
+    assert price_terms(f"tenant.{'a' * 63}") is not None
+
+
+def test_a_start_may_be_billed_a_least(tmp_path: Path) -> None:
+    """Of a product or of what says more; by the event's time, and now."""
+    book = PriceBook(rates={"l4": 10, "gpu": 100, "spot": 10**9})
+    book.put("l4", [
+        DatedRate(nano_usd_per_hour=10), DatedRate(starts_at=100.0, nano_usd_per_hour=10, minimum_ms=50)
+    ])  # fmt: skip
+    book.put("l4.spot", [DatedRate(nano_usd_per_hour=5, minimum_ms=70)])
+    revision = book.revision
+    assert book.minimum_ns("l4") == 0
+    book.refresh(150.0)
+
+    assert (book.minimum_ns("l4"), book.minimum_ns("fake-l4"), book.longest_minimum_ns("l4")) == (
+        50_000_000, 50_000_000, 70_000_000
+    )  # fmt: skip
+    assert book.revision == revision + 1
+    assert [book.minimum_ns("l4", at) for at in (99.0, 100.0)] == [0, 50_000_000]
+    assert book.minimum_ns("l4", 0.0, purchase="spot") == 70_000_000
+    assert book.minimum_ns("abacus", 150.0) == book.longest_minimum_ns("abacus") == 0
+    path = tmp_path / "prices.toml"
+    path.write_text("[prices.l4]\nnano_usd_per_hour = 7\nminimum_ms = 20\n")
+    assert (load_prices(path).minimum_ns("l4"), load_prices(path).rate("l4")) == (20_000_000, 7)
+    assert records_of(path)[0].rates == (DatedRate(nano_usd_per_hour=7, minimum_ms=20),)
+    path.write_text("[prices.l4]\nnano_usd_per_hour = 7\nminimum_ms = -20\n")
+    with pytest.raises(BadInput, match="minimum_ms"):
+        load_prices(path)
+
+
+def test_units_are_sold_for_a_million() -> None:
+    """Only those that have a price, from when on they have it."""
+    book = PriceBook(rates={"cpu": 10})
+    counted = {"prompt_tokens": 2_000_000, "images": 3}
+    assert (book.sells_units, list(unit_charges(counted, book))) == (False, [])
+    book.put("prompt_tokens", [DatedRate(starts_at=100.0, nano_usd_per_hour=150_000_000)])
+
+    assert list(unit_charges(counted, book, 99.0)) == []
+    (charge,) = unit_charges(counted, book, 100.0)
+    assert charge == Charge("prompt_tokens", UNIT_PPM, 150_000_000, 2_000_000)
+    assert cost_of(charge.amount, charge.ppm, charge.rate) == Fraction(3, 10)
+    assert set(UNIT_PRICES) == set(CallUnit)

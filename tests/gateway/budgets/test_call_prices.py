@@ -6,7 +6,7 @@ from fractions import Fraction
 from typing import Any
 
 from pilotlight_core.model.messages.call_messages import Spent
-from pilotlight_core.model.price_book import load_prices
+from pilotlight_core.model.price_book import DatedRate, load_prices
 from pilotlight_core.model.spec import FunctionSpec
 from pilotlight_core.model.units import GpuAsk, cost_of
 from pilotlight_gateway.budgets.call_prices import CallPrices, dearest_rate
@@ -77,3 +77,23 @@ def test_what_is_rounded_up_of_one_call_is_less_for_the_next() -> None:
     exact = 1_000 * cost_of(spent.ns, spent.ppm, BOOK.rate("cpu")) * 10**9
     for payer in ("acme zoo.chat k1", "acme zoo.chat k2"):
         assert 0 <= sum(prices.cost([spent], payer) for _ in range(1_000)) - exact < 1
+
+
+def test_discounts_leasts_and_units_are_reckoned_with() -> None:
+    """What is reserved covers what is billed: each start that ends at once is billed the least."""
+    book = load_prices()
+    book.put("l4", [DatedRate(nano_usd_per_hour=book.rate("l4"), minimum_ms=5_000)])
+    book.put("tenant.acme", [DatedRate(nano_usd_per_hour=750_000_000)])
+    book.put("prompt_tokens", [DatedRate(nano_usd_per_hour=10**9)])
+    book.refresh(0.0)
+    prices, version = CallPrices(book), version_record(spec(gpu=(GpuAsk("L4"),), timeout=4.0, retries=2))
+    each = (1_000_000_000, 6_000_000_000)
+    spent = Spent(ns=sum(each), ppm=10**6, price="l4", starts=each)
+
+    cost = prices.cost([spent], "acme a.f k", "acme", {"prompt_tokens": 1_000_000})
+
+    time = cost_of(5_000_000_000 + 6_000_000_000, 10**6, book.rate("l4")) * Fraction(3, 4)
+    assert 0 <= cost - (time + Fraction(3, 4)) * 10**9 < 1
+    worst = prices.worst_of(version, 12.0, "acme")
+    assert worst >= cost_of((12 + 2 * 5) * 10**9, 10**6, book.rate("l4"), 250_000_000) * 10**9
+    assert abs(prices.worst_of(version, 12.0) * 3 / 4 - worst) <= 1

@@ -89,7 +89,7 @@ def test_what_all_starts_have_taken_is_summed() -> None:
         assert isinstance(last, CallResult | FailCall)
         assert (origin.attempts.cost, origin.attempts.lost_starts) == (1.0, 0)
         if isinstance(last, CallResult):
-            assert last.spent == Spent(ns=2_000_000, ppm=500_000, price="h100")
+            assert last.spent == Spent(ns=2_000_000, ppm=500_000, price="h100", starts=(1_000_000, 1_000_000))
 
 
 def test_starts_that_paid_for_other_parts_of_the_host_stand_apart() -> None:

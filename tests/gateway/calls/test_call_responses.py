@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import base64
+from decimal import Decimal
 from typing import Any
 
 import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import UNSET
 
 from pilotlight_core.model.api.call_api import UsagePart
 from pilotlight_core.model.messages.call_messages import Spent
-from pilotlight_core.model.price_book import PriceBook
+from pilotlight_core.model.price_book import DatedRate, PriceBook, load_prices
 from pilotlight_core.model.spec import Mode
 from pilotlight_core.model.units import cost_of, money
 from pilotlight_gateway.calls.call_port import CallResult
@@ -116,3 +118,25 @@ def test_half_a_picodollar_is_rounded_to_even() -> None:
     assert [pico_text(pico_cost(n * half_of_a_picodollar, 1_000_000, 1)) for n in (1, 3, 5)] == [
         money(cost_of(n * half_of_a_picodollar, 1_000_000, 1)) for n in (1, 3, 5)
     ]
+
+
+def test_discounts_leasts_and_units_are_told() -> None:
+    """Each part is what its tenant pays; the ledger bills the same."""
+    book = load_prices()
+    book.put("h100", [DatedRate(nano_usd_per_hour=3_600 * 10**9, minimum_ms=2_000)])
+    book.put("tenant.acme", [DatedRate(nano_usd_per_hour=500_000_000)])
+    book.put("prompt_tokens", [DatedRate(nano_usd_per_hour=10**9)])
+    book.refresh(0.0)
+    spent = Spent(ns=3_500_000_000, ppm=10**6, price="h100", starts=(500_000_000, 3_000_000_000))
+    result = CallResult(output=b"", spent=spent, units={"prompt_tokens": 5_000_000, "images": 1})
+
+    usage = usage_of(result, book, "acme")
+
+    told = [(part.price, Decimal(part.cost), part.amount) for part in usage.parts]
+    assert told == [
+        ("h100", Decimal("1.75"), UNSET), ("minimum", Decimal("0.75"), 1_500_000_000),
+        ("prompt_tokens", Decimal("2.5"), 5_000_000),
+    ]  # fmt: skip
+    assert (Decimal(usage.cost), usage.discount, usage.ns) == (Decimal(5), "0.5", spent.ns)
+    others = usage_of(result, book, "rival")
+    assert (Decimal(others.cost), others.discount) == (Decimal(10), UNSET)

@@ -69,9 +69,9 @@ def said_by(ledger: Ledger) -> dict[str, list[dict[str, Any]]]:
 
 
 def without_memory(line: dict[str, Any]) -> dict[str, Any]:
-    """A line as it was before it had memory, of which it says nothing."""
-    assert line["memory"] == 0
-    return {name: value for name, value in line.items() if name != "memory"}
+    """A line as it was before it had memory and a discount, of which it says nothing."""
+    assert line["memory"] == line["discount"] == 0
+    return {name: value for name, value in line.items() if name not in ("memory", "discount")}
 
 
 def place(line: dict[str, Any]) -> tuple[str, str]:

@@ -78,7 +78,10 @@ LATER = {
         "holder",
         "policy",
         "booked_from",
+        "discount",
     },
+    "usage_day": {"discount"},
+    "usage_hour": {"discount"},
     "call_line": {"key_id", "tags", "fault", "units"},
 }
 """Columns that came with later revisions, of each table. Old rows have nothing there."""
@@ -136,7 +139,7 @@ def said_by(ledger: Ledger) -> dict[str, Any]:
         },
         "receipts": {
             call: [
-                without(LATER["call_line"] | {"memory"}, line) | {"cost": str(line["cost"])}
+                without(LATER["call_line"] | {"memory", "discount"}, line) | {"cost": str(line["cost"])}
                 for line in receipts(ledger, "acme", call)
             ]
             for call in "abc"

@@ -16,6 +16,7 @@ from pilotlight_core.model.price_book import DatedRate, load_prices
 from pilotlight_gateway.ledger.ledger_store import Ledger
 from pilotlight_gateway.ledger.ledger_tables import correction_line, usage_day
 from pilotlight_gateway.ledger.ledger_verification import verify
+from pilotlight_gateway.ledger.usage_queries import call_receipt_of, receipts
 from tests.example_counts import examples
 from tests.gateway.ledger.metering import MIDNIGHT, SECOND, busy, delivered, event, histories
 
@@ -45,6 +46,36 @@ def filled(ledger: Ledger) -> Ledger:
     ]
     ledger.fold("USAGE", 1, delivered(lines, at=MIDNIGHT + 2 * 86_400))
     return ledger
+
+
+def test_discounts_leasts_and_units_add_up(ledger: Ledger) -> None:
+    """Of tenants that share a busy interval each at its own; what is charged beside time is no time of a device."""
+    book = ledger.book
+    book.put("cpu", [DatedRate(nano_usd_per_hour=book.rate("cpu"), minimum_ms=1_000)])
+    book.put("tenant.acme", [DatedRate(nano_usd_per_hour=1), DatedRate(starts_at=MIDNIGHT + 10, nano_usd_per_hour=7)])
+    book.put("prompt_tokens", [DatedRate(nano_usd_per_hour=10**9)])
+    units = {"prompt_tokens": 5, "images": 2}
+    shares = (CallShare("a", "acme", 3, "ok", units=units), CallShare("b", "rival", 4, "raised", units=units))
+    lines = [
+        metered(1, 0, 7, LeaseState.BUSY, shares=shares, gib_ppm=5),
+        metered(2, 7, 20 * SECOND, core_ppm=4),
+    ]
+    ledger.fold("USAGE", 1, delivered(lines, at=MIDNIGHT + 2 * 86_400))
+
+    assert (found := verify(ledger, *DAYS)).discrepancy is None, found
+    (ours, theirs) = (receipts(ledger, *which) for which in (("acme", "a"), ("rival", "b")))
+    assert {line["price"]: (line["ns"], line["discount"]) for line in ours} == {
+        "cpu": (3, 10**9 - 1), "memory_gib": (3, 10**9 - 1), "minimum": (SECOND - 3, 10**9 - 1),
+        "prompt_tokens": (5, 10**9 - 1),
+    }  # fmt: skip
+    assert {line["price"]: (line["ns"], line["discount"]) for line in theirs} == {
+        "cpu": (4, 0), "memory_gib": (4, 0), "minimum": (SECOND - 4, 0)
+    }  # fmt: skip
+    receipt = call_receipt_of(ledger, "acme", "a")
+    assert receipt is not None
+    assert receipt.gpu_seconds == 3 / SECOND
+    days = ledger.read(sa.select(usage_day).where(usage_day.c.state == "idle", usage_day.c.price == "cpu"))
+    assert [row["discount"] for row in days] == [10**9 - 7]
 
 
 def test_what_was_folded_adds_up(ledger: Ledger) -> None:

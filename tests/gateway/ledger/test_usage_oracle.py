@@ -1,7 +1,8 @@
 """The ledger against an oracle: whatever happens to usage on its way, not a nanosecond and not a nano-dollar differs.
 
 Containers of two tenants load, idle, run calls alone and in batches, and lose them; clocks step; messages are late,
-repeated, in any order, or of a kind that this release cannot read yet; prices change and months are closed meanwhile.
+repeated, in any order, or of a kind that this release cannot read yet; prices, the least that calls are billed,
+discounts and the price of tokens change, and months are closed meanwhile.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 
 from pilotlight_core.bus import Undecodable
+from pilotlight_core.model.devices import CHARGES
 from pilotlight_core.model.messages.usage import CallShare, LeaseState, UsageBatch, UsageEvent
 from pilotlight_core.model.messages.usage_facts import Fault, Purpose
 from pilotlight_core.model.messages.wire import encode
@@ -65,7 +67,7 @@ class LedgerMachine(RuleBasedStateMachine):
     def begin(self) -> None:
         self.ledger = self.new_ledger()
         book = self.ledger.book
-        self.oracle = UsageOracle({price: [(0.0, book.rate(price))] for price in PRICES})
+        self.oracle = UsageOracle({price: [(0.0, book.rate(price), 0)] for price in PRICES})
         self.places: list[Place] = []
         self.wall, self.skew, self.events, self.calls, self.seq = BEGAN * SECOND, 0, 0, 0, 0
         self.waiting: list[UsageEvent] = []
@@ -106,9 +108,11 @@ class LedgerMachine(RuleBasedStateMachine):
         shares = []
         for number, (call, length) in enumerate(zip(calls, lengths, strict=True)):
             ended = ends if ends == "died" or number == 0 else ""
-            earlier = place.running[call] if ended == "died" else 0
+            earlier, units = (place.running[call], {"prompt_tokens": ns % 1_000}) if ended else (0, {})
             fault = Fault.PLATFORM if ended == "died" else Fault.NONE
-            shares.append(CallShare(call, place.tenant, length, ended, len(calls), fault=fault, earlier=earlier))
+            shares.append(CallShare(
+                call, place.tenant, length, ended, len(calls), fault=fault, earlier=earlier, units=units
+            ))  # fmt: skip
             place.running[call] += length
             if ended:
                 del place.running[call]
@@ -119,14 +123,31 @@ class LedgerMachine(RuleBasedStateMachine):
         """The wall clocks of nodes are not the truth."""
         self.skew = seconds * SECOND
 
-    @rule(price=st.sampled_from(PRICES), nano=st.integers(0, 10**10), later=st.integers(3_600, 90_000))
-    def change_price(self, price: str, nano: int, later: int) -> None:
+    @rule(
+        price=st.sampled_from(PRICES), nano=st.integers(0, 10**10), least_ms=st.sampled_from([0, 0, 100, 3_600_000]),
+        later=st.integers(3_600, 90_000),
+    )  # fmt: skip
+    def change_price(self, price: str, nano: int, least_ms: int, later: int) -> None:
         """From an instant on that no interval has reached."""
         starts = self.wall / SECOND + later
         rates = self.oracle.rates[price]
         if starts > rates[-1][0]:
+            rates.append((starts, nano, least_ms * 10**6))
+            self.ledger.book.put(price, [
+                DatedRate(starts_at=at, nano_usd_per_hour=each, minimum_ms=least // 10**6) for at, each, least in rates
+            ])  # fmt: skip
+
+    @rule(
+        which=st.sampled_from(["tenant.acme", "tenant.rival", "prompt_tokens"]), nano=st.integers(0, 10**9),
+        later=st.integers(3_600, 90_000),
+    )  # fmt: skip
+    def change_discount_or_token(self, which: str, nano: int, later: int) -> None:
+        starts = self.wall / SECOND + later
+        tenant = which.partition(".")[2]
+        rates = self.oracle.parts_paid.setdefault(tenant, []) if tenant else self.oracle.token
+        if not rates or starts > rates[-1][0]:
             rates.append((starts, nano))
-            self.ledger.book.put(price, [DatedRate(starts_at=at, nano_usd_per_hour=each) for at, each in rates])
+            self.ledger.book.put(which, [DatedRate(starts_at=at, nano_usd_per_hour=each) for at, each in rates])
 
     @rule(days=st.integers(0, 3))
     def close(self, days: int) -> None:
@@ -149,7 +170,8 @@ class LedgerMachine(RuleBasedStateMachine):
         """Of all payers together, at any moment."""
         if hasattr(self, "ledger"):
             found = list(usage_sums(self.ledger, None, "2026-01-01", "2028-01-01", ("tenant",)))
-            assert sum(row["ns"] for row in found) == sum(ns for _, _, ns, _ in self.oracle.parts())
+            timed = sum(row["ns"] for row in found if row["price"] not in CHARGES)
+            assert timed == sum(ns for _, _, ns, _ in self.oracle.parts())
 
     def teardown(self) -> None:
         if not hasattr(self, "ledger"):
@@ -169,7 +191,7 @@ class LedgerMachine(RuleBasedStateMachine):
         receipts: dict[tuple[str, str], tuple[int, Fraction]] = {}
         for line in self.ledger.read(sa.select(receipt_line).where(receipt_line.c.tenant != "")):
             ns, cost = receipts.get((line["tenant"], line["call"]), (0, Fraction(0)))
-            more = cost_of(line["ns"], line["ppm"], line["rate"])
+            more = cost_of(line["ns"], line["ppm"], line["rate"], line["discount"])
             receipts[line["tenant"], line["call"]] = ns + line["ns"], cost + more
         assert {which: sums for which, sums in receipts.items() if any(sums)} == self.oracle.by_call()
         assert self.ledger.quarantine(node=None, before=None, limit=1) == []

@@ -1,7 +1,7 @@
 """November 2026 of three tenants: what the pages show is made of it, to the last digit.
 
-A price changes in its middle; usage of October comes late, and a call that began in October is taken off the bill when
-its container is lost in November.
+A price changes in its middle, from when on one of them has a discount; usage of October comes late, and a call that
+began in October is taken off the bill when its container is lost in November.
 """
 
 from __future__ import annotations
@@ -62,12 +62,13 @@ HOURS = (6, 9, 12, 15, 19)
 
 
 def book_of_month() -> PriceBook:
-    """The standard prices; an L4 is cheaper from the middle of the month on."""
+    """The standard prices; an L4 is cheaper from the middle of the month on, and all for cedar."""
     book = load_prices()
     middle = datetime(2026, 11, 16, tzinfo=UTC).timestamp()
     book.put(
         "l4", [DatedRate(nano_usd_per_hour=799_200_000), DatedRate(starts_at=middle, nano_usd_per_hour=720_000_000)]
     )
+    book.put("tenant.cedar", [DatedRate(starts_at=middle, nano_usd_per_hour=875_000_000)])
     return book
 
 

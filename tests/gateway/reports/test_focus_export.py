@@ -66,6 +66,7 @@ def test_its_sum_is_the_ledgers(month: Ledger, rows: list[dict[str, str]]) -> No
     for row in rows:
         told[row["BillingAccountId"]] = told.get(row["BillingAccountId"], Fraction(0)) + Fraction(row["BilledCost"])
         integers = int(row["x_Nanoseconds"]) * int(row["x_Ppm"]) * int(row["x_NanoUsdPerHour"])
+        integers *= 10**9 - int(row["x_NanoDiscount"])
         exact[row["BillingAccountId"]] = exact.get(row["BillingAccountId"], 0) + integers
     paid: dict[str, int] = {}
     for sums in usage_sums(month, None, FIRST, UNTIL, ("tenant",)):

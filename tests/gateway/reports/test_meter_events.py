@@ -49,6 +49,7 @@ def test_a_day_of_before_hours_begins_at_midnight() -> None:
         "price": "l4",
         "ppm": 1,
         "rate": 1,
+        "discount": 0,
         "ns": 1,
         "calls": 0,
     }

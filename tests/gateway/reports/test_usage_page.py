@@ -79,7 +79,7 @@ def test_names_are_text() -> None:
     """Of whatever is in the ledger."""
     row = {
         "day": FIRST, "tenant": "<u>", "app": "<i>", "function": "<i>", "state": "<u>", "price": "<s>", "ppm": 1,
-        "rate": 10**9, "ns": 10**15, "calls": 1,
+        "rate": 10**9, "discount": 0, "ns": 10**15, "calls": 1,
     }  # fmt: skip
     for tenant in ("<u>", None):
         text = as_page([row], tenant=tenant, first=FIRST, until=UNTIL, at=MADE, forecast=None, currency="USD")

@@ -200,7 +200,7 @@ def test_what_the_platform_ended_tells_what_it_was_billed() -> None:
     other = meter.call_ended("b", "raised", 340, fault=Fault.TENANT)
 
     shares = [share for event in meter.checkpoint(400) for share in event.shares]
-    assert [(share.call_id, share.ns, share.earlier) for share in shares] == [("a", 20, 100), ("b", 20, 0)]
+    assert [(share.call_id, share.ns, share.earlier) for share in shares] == [("a", 20, 100), ("b", 20, 100)]
     assert (spent.ns, spent.fault, other.fault) == (120, Fault.PLATFORM, Fault.NONE)
 
 

@@ -118,9 +118,9 @@ FLEET_COSTS = {
 INVOICE = {
     "number": "acme-2026-11", "tenant": "acme", "month": "2026-11", "state": "grace", "final_from": "2026-12-06",
     "lines": [{"function": "search.embed", "state": "busy", "price": "h100", "usd_per_hour": "3.9492",
-               "hours": "4.678814744714", "calls": 1_094, "cost": "18.477575189824"}],
+               "hours": "4.678814744714", "calls": 1_094, "cost": "18.477575189824", "discount": "0"}],
     "of_before": [{"day": "2026-10-31", "why": "platform_fault", "cost": "-0.120404477400"}],
-    "total": "54.851397569080", "amount": "54.85", "calls": 1_871, "currency": "USD",
+    "total": "54.851397569080", "amount": "54.85", "calls": 1_871, "discount": "0", "currency": "USD",
 }  # fmt: skip
 INVOICES = {
     "invoices": [{"number": "acme-2026-11", "month": "2026-11", "state": "grace", "amount": "54.85"}],

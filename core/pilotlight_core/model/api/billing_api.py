@@ -33,11 +33,14 @@ class InvoiceLine(msgspec.Struct, frozen=True, kw_only=True):
     state: str
     price: str
     usd_per_hour: str
-    """Of a whole device, a core or a GiB."""
+    """Of a whole device, a core or a GiB, by the list; of units, of a million."""
     hours: str
-    """Of a whole device, a core or a GiB, to 12 places."""
+    """Of a whole device, a core or a GiB, to 12 places; of units, millions of them."""
     calls: int
     cost: str
+    """After the discount."""
+    discount: str = "0"
+    """What is not paid of each dollar of the list price: 0.2 are 20 %."""
 
 
 class LateLine(msgspec.Struct, frozen=True, kw_only=True):
@@ -67,6 +70,8 @@ class Invoice(msgspec.Struct, frozen=True, kw_only=True):
     amount: str
     """What is to be paid: the exact sum, rounded once to cents, half to even."""
     calls: int
+    discount: str = "0"
+    """What `total` is below the list prices."""
     currency: str = "USD"
 
 

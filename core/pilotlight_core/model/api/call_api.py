@@ -48,12 +48,17 @@ class CallRequest(Request, frozen=True, kw_only=True):
 
 
 class UsagePart(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """What one price adds to a call's cost: the device's, that of cores (`cpu_core`) or of memory (`memory_gib`)."""
+    """What one price adds to a call's cost: the device's, that of cores (`cpu_core`) or of memory (`memory_gib`).
+
+    `minimum` is what the call's starts lack of the least that one is billed; units that have a price are parts too.
+    """
 
     price: str
     ppm: int
     """Millionths of a device, of a core, or of a GiB."""
     cost: str
+    amount: int | msgspec.UnsetType = msgspec.UNSET
+    """Of `minimum` the nanoseconds that were added, of units how many."""
 
 
 class Usage(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -74,6 +79,8 @@ class Usage(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     attempts: int = 1
     units: dict[str, int] | msgspec.UnsetType = msgspec.UNSET
     """What the function counted of the call with `pilotlight.count_units`, if it did."""
+    discount: str | msgspec.UnsetType = msgspec.UNSET
+    """What is not paid of each dollar of the list price, as `cost` and `parts` say it; unset: nothing."""
 
 
 class Latency(msgspec.Struct, frozen=True, kw_only=True, gc=False):

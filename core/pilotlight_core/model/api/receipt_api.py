@@ -7,7 +7,8 @@ import msgspec
 
 class ReceiptLine(msgspec.Struct, frozen=True, kw_only=True):
     """What one price took of a call on one day: a line for each kind of slice that its starts ran on, and lines of
-    their own for cores and memory. A correction is a line with less than nothing."""
+    their own for cores and memory, for the least that a start is billed (`minimum`), and for units that have a price. A
+    correction is a line with less than nothing."""
 
     day: str
     """UTC, on which it is billed."""
@@ -17,10 +18,12 @@ class ReceiptLine(msgspec.Struct, frozen=True, kw_only=True):
     ppm: int
     """Millionths of a device, of a core (`cpu_core`) or of a GiB (`memory_gib`)."""
     usd_per_hour: str
-    """Of the whole, when it ran."""
+    """Of the whole, when it ran, by the list; of units, of a million."""
     ns: int
-    """The call's own share of the time."""
+    """The call's own share of the time; of `minimum` what was added to it, of units how many."""
     cost: str
+    discount: str = "0"
+    """What is not paid of each dollar of the list price: 0.2 are 20 %."""
     memory: int = 0
     """Bytes of its device that its container was promised; 0: not known, or no device."""
     outcome: str = ""

@@ -160,6 +160,15 @@ class Spent(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """How its node was bought, a `Purchase`; "": on demand."""
     fault: Fault = Fault.NONE
     """PLATFORM: its container was ended for no reason of the tenant, who pays nothing of it."""
+    starts: tuple[Rising, ...] = ()
+    """At the origin, of several starts on slices of one kind: the nanoseconds of each."""
+
+
+def lack_ns(spent: Spent, least: int) -> int:
+    """What starts lack of the nanoseconds that each is billed for at least."""
+    if not least:
+        return 0
+    return sum(least - ns for ns in spent.starts or (spent.ns,) if ns < least)
 
 
 class Stages(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -48,7 +48,8 @@ class CallShare(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     units: dict[str, int] = {}
     """What the function counted of the call, by `CallUnit`, in the interval in which the call ended."""
     earlier: int = 0
-    """Nanoseconds of the same start in earlier intervals, where the platform is at fault for its end."""
+    """Nanoseconds of the same start in earlier intervals, in the interval in which the call ended; agents of 0.1 say so
+    only where the platform is at fault for the end."""
     cold_us: int = 0
     """Microseconds that the start of its container took, for which it waited, in the interval in which it ended."""
 

@@ -16,7 +16,6 @@ from msgspec import Meta
 
 from pilotlight_core.model.errors import BadInput
 
-NANO_USD = 10**9
 MOST_BUDGETS = 100
 """Of one tenant that it has set, and as many that operators have."""
 MOST_ZONES = 8

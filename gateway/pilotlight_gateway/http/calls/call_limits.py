@@ -146,7 +146,7 @@ class CallLimits:
     def _money(self, call: PreparedCall, seconds: float | None = None) -> MoneyAsk:
         longest_s = self.longest_s(call)
         most_s = longest_s if seconds is None else min(seconds, longest_s)
-        worst = self.prices.worst_of(call.version, most_s)
+        worst = self.prices.worst_of(call.version, most_s, call.tenant)
         return MoneyAsk(call.function, call.key, worst, self.prices.likely(call.version.id, worst), most_s)
 
     def _keep(self, first: Admission, money: Admission) -> None:

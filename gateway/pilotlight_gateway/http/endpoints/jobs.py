@@ -197,7 +197,7 @@ def _status(services: JobServices, job: JobRecord) -> JobStatus:
         reason=str(job.reason) if job.reason is not None else None,
         redrives=job.redrives,
         tick=job.tick or None,
-        usage=usage_of(_result_of(job, b""), services.book, job.ended_at) if done else None,
+        usage=usage_of(_result_of(job, b""), services.book, job.tenant, job.ended_at) if done else None,
         stages=job.stages if done else None,
         cold_start=job.cold_start,
     )

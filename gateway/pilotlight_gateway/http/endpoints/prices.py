@@ -8,20 +8,35 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import Decimal
 
+from msgspec import UNSET
 from starlette.requests import Request
 from starlette.responses import Response
 
 from pilotlight_core.host.price_records import drop_changes, set_price
-from pilotlight_core.model.api.price_api import PriceInfo, PriceList, PriceRate, PriceRequest
-from pilotlight_core.model.devices import CORE_PRICE, CPU_PRICE, MEMORY_PRICE
+from pilotlight_core.model.api.price_api import MILLION, PriceInfo, PriceList, PriceRate, PriceRequest
+from pilotlight_core.model.devices import CORE_PRICE, CPU_PRICE, MEMORY_PRICE, UNIT_PRICES
 from pilotlight_core.model.errors import BadInput, NotFound
-from pilotlight_core.model.price_book import SPOT_PRICE, DatedRate, PriceBook, PriceRecord, price_terms, rate_at
+from pilotlight_core.model.price_book import (
+    SPOT_PRICE,
+    TENANT_PRICE,
+    DatedRate,
+    PriceBook,
+    PriceRecord,
+    dated_rate_at,
+    price_terms,
+)
 from pilotlight_core.model.suggestions import did_you_mean, nearest
+from pilotlight_core.model.units import NANO_USD
 from pilotlight_gateway.bodies.byte_budget import ByteBudget
-from pilotlight_gateway.http.protocol.api_operations import BODY, Operation, json_answer, read_struct
+from pilotlight_gateway.http.protocol.api_operations import BODY, Operation, json_answer, principal_of, read_struct
 from pilotlight_gateway.tenancy.registry_port import RegistryPort
 
-UNITS = {CPU_PRICE: "core", CORE_PRICE: "core", MEMORY_PRICE: "GiB", SPOT_PRICE: "dollar on demand"}
+UNITS = {
+    CPU_PRICE: "core", CORE_PRICE: "core", MEMORY_PRICE: "GiB", SPOT_PRICE: "dollar on demand",
+    TENANT_PRICE: "dollar by the list", **dict.fromkeys(UNIT_PRICES, MILLION),
+}  # fmt: skip
+WITHOUT_MINIMUM = frozenset((CORE_PRICE, MEMORY_PRICE, SPOT_PRICE, TENANT_PRICE, *UNIT_PRICES))
+"""They are of no device."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,10 +49,13 @@ class PriceServices:
     wall: Callable[[], float] = time.time
 
 
-async def list_prices(_: Request, services: PriceServices) -> Response:
+async def list_prices(request: Request, services: PriceServices) -> Response:
     """`GET /v1/prices`."""
+    principal = principal_of(request)
+    sees_all, own = principal.operator, f"{TENANT_PRICE}.{principal.tenant}"
     records = {record.id: record for record in services.registry.prices()}
-    names = sorted({*services.book.configured, *records})
+    known = {*services.book.configured, *records}
+    names = sorted(name for name in known if sees_all or name == own or not name.startswith(f"{TENANT_PRICE}."))
     prices = tuple(_info(name, records.get(name), services) for name in names)
     return json_answer(PriceList(prices=prices, currency=services.book.currency))
 
@@ -47,8 +65,15 @@ async def put_price(request: Request, services: PriceServices) -> Response:
     asked = await read_struct(request, services.budget, PriceRequest)
     name = _known(request, services)
     starts_at = None if asked.starts is None else read_instant(asked.starts, "from")
-    rate = int(Decimal(asked.usd_per_hour) * 10**9)
-    record = await set_price(services.registry, services.book, name, rate, starts_at=starts_at, at=services.wall())
+    rate, product = int(Decimal(asked.usd_per_hour) * 10**9), name.partition(".")[0]
+    if product == TENANT_PRICE and rate > NANO_USD:
+        raise BadInput("usd_per_hour: a tenant pays at most 1 for each dollar of the list.", field="usd_per_hour")
+    if asked.minimum_ms and product in WITHOUT_MINIMUM:
+        raise BadInput(f"minimum_ms: {name} is no price of a device.", field="minimum_ms")
+    record = await set_price(
+        services.registry, services.book, name, rate, starts_at=starts_at, at=services.wall(),
+        minimum_ms=asked.minimum_ms,
+    )  # fmt: skip
     return json_answer(_info(name, record, services))
 
 
@@ -78,8 +103,13 @@ def read_instant(text: str, field: str) -> float:
 
 def _known(request: Request, services: PriceServices) -> str:
     name: str = request.path_params["price"]
-    known = {*services.book.configured, *services.book.dated}
+    known = {*services.book.configured, *services.book.dated, *UNIT_PRICES}
     terms = price_terms(name)
+    product, _, tenant = name.partition(".")
+    if product == TENANT_PRICE:
+        if services.registry.tenant_nowait(tenant) is None:
+            raise NotFound(f"There is no tenant {tenant[:63]!r}, whose prices could be set.")
+        return name
     if name not in known and (terms is None or not terms.is_special or terms.product not in known):
         hint = did_you_mean(nearest(name, sorted(known)))
         raise NotFound(f"There is no price {name[:63]!r}.{hint}")
@@ -91,15 +121,23 @@ def _info(name: str, record: PriceRecord | None, services: PriceServices) -> Pri
     base = _base(name, services.book)
     rates = record.rates if record is not None else (DatedRate(nano_usd_per_hour=base),)
     at = services.wall()
-    now = rate_at(rates, at)
+    now = dated_rate_at(rates, at)
     told = [
-        (rate.starts_at, PriceRate(starts=_instant(rate.starts_at), usd_per_hour=_dollars(rate.nano_usd_per_hour)))
+        (
+            rate.starts_at,
+            PriceRate(
+                starts=_instant(rate.starts_at),
+                usd_per_hour=_dollars(rate.nano_usd_per_hour),
+                minimum_ms=rate.minimum_ms or UNSET,
+            ),
+        )
         for rate in sorted(rates, key=lambda rate: rate.starts_at)
     ]
     return PriceInfo(
         price=name,
         of=UNITS.get(name.partition(".")[0], "device"),
-        usd_per_hour=_dollars(base if now is None else now),
+        usd_per_hour=_dollars(base if now is None else now.nano_usd_per_hour),
+        minimum_ms=(now.minimum_ms if now is not None else 0) or UNSET,
         to_come=tuple(rate for starts_at, rate in told if starts_at > at),
         past=tuple(rate for starts_at, rate in told if starts_at <= at),
         source=source,
@@ -111,6 +149,8 @@ def _base(name: str, book: PriceBook) -> int:
     terms = price_terms(name)
     if name in book.configured or terms is None:
         return book.configured.get(name, 0)
+    if terms.product == TENANT_PRICE:
+        return NANO_USD
     return book.rate(terms.product, purchase=terms.purchase, region=terms.region, ppm=terms.most_ppm)
 
 

@@ -133,9 +133,13 @@ class PlatformClient:
         """Return what an hour costs, and from when on."""
         return await self.request("GET", "/v1/prices", answer_type=PriceList)
 
-    async def set_price(self, price: str, usd_per_hour: str, starts: str | None) -> PriceInfo:
+    async def set_price(
+        self, price: str, usd_per_hour: str, starts: str | None, minimum_ms: int | None = None
+    ) -> PriceInfo:
         """Change a price from an instant or a day on; None: as soon as all processes can know of it."""
-        body = {"usd_per_hour": usd_per_hour, "from": starts}
+        body: Json = {"usd_per_hour": usd_per_hour, "from": starts}
+        if minimum_ms is not None:
+            body["minimum_ms"] = minimum_ms
         return await self.request("PUT", f"/v1/prices/{quote(price, safe='')}", body=body, answer_type=PriceInfo)
 
     async def drop_price_changes(self, price: str) -> PriceInfo:

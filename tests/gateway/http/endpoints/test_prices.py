@@ -115,3 +115,38 @@ async def test_a_region_may_have_a_price_of_its_own(world: World) -> None:
 
     assert (set_["usd_per_hour"], set_["past"], len(set_["to_come"])) == ("1.57968", [], 1)
     assert wrong.status_code == 404
+
+
+WRONG: tuple[tuple[str, dict[str, Any]], ...] = (
+    ("tenant.acme", {"usd_per_hour": "1.2"}),
+    ("cpu_core", {"usd_per_hour": "1", "minimum_ms": 5}),
+    ("tenant.nobody", {"usd_per_hour": "1"}),
+    ("t4", {"usd_per_hour": "1", "minimum_ms": 3_600_001}),
+)
+
+
+async def test_an_operator_sets_discounts_leasts_and_units(world: World) -> None:
+    """A change of the rate keeps the least; no other tenant sees a discount."""
+    begin: dict[str, Any] = {"from": "2100-01-01"}
+    async with world.client(world.operator) as client:
+        off = (await client.put("/v1/prices/tenant.acme", json=begin | {"usd_per_hour": "0.8"})).json()
+        least = await client.put("/v1/prices/l4", json=begin | {"usd_per_hour": "1", "minimum_ms": 100})
+        kept = (await client.put("/v1/prices/l4", json={"usd_per_hour": "2", "from": "2100-02-01"})).json()
+        unit = (await client.put("/v1/prices/prompt_tokens", json=begin | {"usd_per_hour": "0.15"})).json()
+        everything = {price["price"] for price in (await client.get("/v1/prices")).json()["prices"]}
+        wrong = [await client.put(f"/v1/prices/{price}", json=begin | body) for price, body in WRONG]
+    async with world.client() as client:
+        own = {price["price"] for price in (await client.get("/v1/prices")).json()["prices"]}
+    world.registry.price_records["tenant.rival"] = PriceRecord(id="tenant.rival", rates=())
+    async with world.client() as client:
+        later = {price["price"] for price in (await client.get("/v1/prices")).json()["prices"]}
+
+    assert (off["of"], off["usd_per_hour"]) == ("dollar by the list", "1")
+    assert least.json()["to_come"][0]["minimum_ms"] == 100
+    assert [rate["minimum_ms"] for rate in kept["to_come"]] == [100, 100]
+    assert (unit["of"], unit["usd_per_hour"]) == ("million", "0")
+    assert everything >= {"tenant.acme", "prompt_tokens"} <= own
+    assert later == own
+    assert [(answer.status_code, answer.json()["code"]) for answer in wrong] == [
+        (422, "bad_input"), (422, "bad_input"), (404, "not_found"), (422, "bad_input")
+    ]  # fmt: skip

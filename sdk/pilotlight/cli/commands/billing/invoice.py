@@ -65,4 +65,6 @@ def _show(invoice: Invoice) -> None:
     print_table(LINES, rows, empty="Nothing was used.", right=NUMBERS)
     for line in invoice.of_before:
         note(f"Of {line.day}, {line.why.replace('_', ' ')}: {shown_money(line.cost)} {invoice.currency}")
+    if float(invoice.discount):
+        print_text(f"Discount, in these lines: {shown_money(invoice.discount)} {invoice.currency}")
     print_text(f"To pay: {invoice.amount} {invoice.currency}")

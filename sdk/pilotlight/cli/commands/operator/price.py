@@ -10,11 +10,11 @@ from pilotlight.cli.command_app import command_app
 from pilotlight.cli.output import print_json, print_text
 from pilotlight.cli.session import ask, client
 from pilotlight.cli.tables import print_table
-from pilotlight_core.model.api.price_api import PriceInfo
+from pilotlight_core.model.api.price_api import MILLION, PriceInfo
 
 app = command_app(no_args_is_help=True)
 Json = Annotated[bool, typer.Option("--json", help="print JSON")]
-Price = Annotated[str, typer.Argument(help="the price's name, such as h100 or cpu_core")]
+Price = Annotated[str, typer.Argument(help="its name, such as h100, cpu_core, prompt_tokens or tenant.acme")]
 COLUMNS = ("price", "USD per hour of", "now", "to come", "from")
 """Of the table. `from` is who has set it."""
 
@@ -46,18 +46,25 @@ def set_price(
     starts: Annotated[
         str | None, typer.Option("--from", help="2026-12-01 (UTC) or 2026-12-01T08:00:00Z; default: in half a minute")
     ] = None,
+    minimum_ms: Annotated[
+        int | None, typer.Option("--minimum-ms", help="a start of a call is billed for so long at least")
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Change a price from a date on. What runs before it is billed at the price of before.
 
-    A price that was set so holds whatever a gateway's price file says.
+    A price that was set so holds whatever a gateway's price file says. The price of a unit, such as prompt_tokens, is
+    of a million; that of tenant.NAME is what this tenant pays of a dollar: 0.8 are 20 % off.
 
     \b
     pilotlight price set h100 3.5
+    pilotlight price set l4 0.8 --minimum-ms 100
+    pilotlight price set prompt_tokens 0.15
+    pilotlight price set tenant.acme 0.8 --from 2027-01-01
     pilotlight price set h100 3.25 --from 2027-01-01
     pilotlight price set memory_gib 0 --from 2026-12-01T08:00:00+01:00
     """
-    _show(ask(client().platform.set_price(price, usd_per_hour, starts)), as_json=as_json)
+    _show(ask(client().platform.set_price(price, usd_per_hour, starts, minimum_ms)), as_json=as_json)
 
 
 @app.command()
@@ -75,7 +82,11 @@ def _show(price: PriceInfo, *, as_json: bool) -> None:
         print_json(price)
         return
     then = _to_come(price)
-    print_text(f"{price.price}: {price.usd_per_hour} USD per hour of a {price.of}{f', then {then}' if then else ''}")
+    per = "for" if price.of == MILLION or price.of.startswith("dollar") else "per hour of"
+    least = f", at least {price.minimum_ms} ms of each start" if price.minimum_ms else ""
+    print_text(
+        f"{price.price}: {price.usd_per_hour} USD {per} a {price.of}{least}{f', then {then}' if then else ''}"
+    )  # fmt: skip
 
 
 def _row(price: PriceInfo) -> tuple[str, ...]:
@@ -83,4 +94,7 @@ def _row(price: PriceInfo) -> tuple[str, ...]:
 
 
 def _to_come(price: PriceInfo) -> str:
-    return ", ".join(f"{rate.usd_per_hour} from {rate.starts}" for rate in price.to_come)
+    return ", ".join(
+        f"{rate.usd_per_hour}{f' (at least {rate.minimum_ms} ms)' if rate.minimum_ms else ''} from {rate.starts}"
+        for rate in price.to_come
+    )
