@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
 from pilotlight_core.model.messages.call_messages import CallFrame, Ended, Outcome, Refusal, Refused, Run, Spent
@@ -30,6 +30,8 @@ class FakeRunnerIO:
         self.waiting: list[str] = []
         self.released: list[str] = []
         self.batches: list[tuple[int, float]] = []
+        self.splits: list[list[str]] = []
+        self.restarts: list[str] = []
         self.pumps_at: float | None = None
         self.refuse_start: Refusal | None = None
 
@@ -52,6 +54,12 @@ class FakeRunnerIO:
         if self.refuse_start is None:
             call.start(at)
         return self.refuse_start
+
+    def split(self, calls: Iterable[AcceptedCall]) -> None:
+        self.splits.append([call.call_id for call in calls])
+
+    def restart(self, call: AcceptedCall) -> None:
+        self.restarts.append(call.call_id)
 
     def finish(self, call: AcceptedCall, outcome: Outcome) -> Spent | None:
         return Spent(ns=1_000, ppm=500_000, price="cpu", batch_size=call.batch_size)

@@ -5,10 +5,14 @@ since, and whose fault the end of a call was. The rules stand in their order, th
 
     nobody holds it               the operator: free slices, blanks, parts outside all slices, gaps
     provisioning                  the operator: files and a sandbox are made ready, no code of the tenant runs
+    for shadow traffic            the operator, used or not
     a guess that nobody used yet  the operator: a container for a forecast, in place of one elsewhere, or kept
                                   beyond what its function asks for
     what else a container does    its holder: its own code is loaded, it is ready, it drains
-    a call                        who asked for it; the operator, if the platform ended it: also what is known already
+    a shadow call                 the operator, whosever call it shadows
+    a call                        who asked for it; the operator, if the platform ended it: also what is known already.
+                                  So it is with a batch that raised as a whole and is run again item by item: each of
+                                  its items is billed for its own run alone
 
 Each line of the ledger has the number of the policy that decided it, so a later one changes no earlier line.
 """
@@ -16,16 +20,17 @@ Each line of the ledger has the number of the policy that decided it, so a later
 from __future__ import annotations
 
 from pilotlight_core.model.messages.usage import CallShare, LeaseState, UsageEvent
-from pilotlight_core.model.messages.usage_facts import Fault, is_guess
+from pilotlight_core.model.messages.usage_facts import Fault, Purpose, is_guess
 
-POLICY = 1
-"""The number of these rules. 0: the agent decided, in lines of before there were numbers."""
+POLICY = 2
+"""The number of these rules. 0: the agent decided, in lines of before there were numbers. 1: without shadows."""
 OPERATOR = ""
 
 
 def payer_of(event: UsageEvent) -> str:
     """Who pays for an interval in which no call ran; "": the operator."""
-    if event.state is LeaseState.PROVISIONING or is_guess(event.purpose, used=event.used):
+    is_shadow = event.purpose is Purpose.SHADOW
+    if event.state is LeaseState.PROVISIONING or is_shadow or is_guess(event.purpose, used=event.used):
         return OPERATOR
     return event.tenant
 
@@ -40,9 +45,9 @@ def payer_of_line(event: UsageEvent) -> str:
 
 def payer_of_start(event: UsageEvent) -> str:
     """Who pays for the load of an interval's container; "": the operator."""
-    return OPERATOR if is_guess(event.purpose, used=False) else event.tenant
+    return OPERATOR if event.purpose is Purpose.SHADOW or is_guess(event.purpose, used=False) else event.tenant
 
 
 def payer_of_share(share: CallShare) -> str:
     """Who pays for a call's part of an interval; "": the operator."""
-    return OPERATOR if share.fault is Fault.PLATFORM else share.tenant
+    return OPERATOR if share.shadow or share.fault is Fault.PLATFORM else share.tenant

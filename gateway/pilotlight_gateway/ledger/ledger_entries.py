@@ -384,7 +384,7 @@ def _add_spared(entries: LedgerRows, event: UsageEvent, parts: list[Part], hour:
         entries.calls.append((number, share.call_id, ns, share.ended, share.batch_size, fault, "", ""))
     for price, ppm, rate, _ in parts:
         hour_sum(entries, event, (price, ppm, rate, 0), hour, OPERATOR).ns += share.ns
-    if share.earlier:
+    if share.earlier and not share.shadow:  # of a shadow nothing was billed
         entries.reversals.append(Reversal(event, share, hour))
 
 

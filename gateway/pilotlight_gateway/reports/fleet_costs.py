@@ -12,7 +12,7 @@ from pilotlight_core.model.api.billing_api import DeviceReturn, FleetCosts, Oper
 from pilotlight_core.model.devices import BESIDE_PRICES, gpu_of_price
 from pilotlight_core.model.errors import BadInput
 from pilotlight_core.model.messages.usage import LeaseState
-from pilotlight_core.model.messages.usage_facts import GUESSES
+from pilotlight_core.model.messages.usage_facts import GUESSES, Purpose
 from pilotlight_core.model.price_book import NANO
 from pilotlight_core.model.units import NANO_USD, NS_PER_HOUR, WHOLE_DEVICE, units_money
 from pilotlight_gateway.ledger.usage_report import UsageRow, cost_units, device_seconds
@@ -95,7 +95,8 @@ def _operator(rows: list[UsageRow], devices: list[DeviceSum]) -> tuple[OperatorC
     sums: dict[str, list[int]] = defaultdict(lambda: [0, 0])
     for row in rows:
         guessed = row["purpose"] in GUESSED and row["state"] in WITHOUT_CALLS
-        line = sums["prewarm" if guessed else CAUSES.get(row["state"], "other")]
+        is_shadow = row["purpose"] == Purpose.SHADOW
+        line = sums["shadow" if is_shadow else "prewarm" if guessed else CAUSES.get(row["state"], "other")]
         line[0] += cost_units(row)
         line[1] += row["ns"] * row["ppm"] if row["price"] not in BESIDE_PRICES else 0
     # Parts outside all slices are free as whole slices are: lines tell them apart, sums do not.

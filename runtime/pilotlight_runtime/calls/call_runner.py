@@ -169,6 +169,7 @@ class CallRunner:
         if frame.whole and self._spec.idempotent and batch.can_split:
             for call in batch.items:  # waiting items do not run meanwhile
                 del self._running[call.call_id]
+            self._io.split(batch.items)
             self._run_next_alone(deque(batch.items), at)
         else:
             for call, result in zip(batch.items, frame.results, strict=True):
@@ -307,6 +308,7 @@ class CallRunner:
             call = rest.popleft()
             if call.outcome is None:
                 call.started_at, self._running[call.call_id] = at, call
+                self._io.restart(call)
                 self._send_batch(self._batches.begin_single(call, rest))
                 return
             self._complete(call, call.outcome, 0, at, started=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Protocol
 
 from pilotlight_core.model.messages.call_messages import CallFrame, Outcome, Refusal, Spent
@@ -28,6 +28,12 @@ class RunnerIO(Protocol):
 
     def start(self, call: AcceptedCall, at: float) -> Refusal | None:
         """Count the call as started, right before the guest gets it; None if done, GONE if it has ended already."""
+
+    def split(self, calls: Iterable[AcceptedCall]) -> None:
+        """Their batch raised as a whole, and each is to run again alone: what they took of it is not theirs to pay."""
+
+    def restart(self, call: AcceptedCall) -> None:
+        """A call of such a batch runs again."""
 
     def finish(self, call: AcceptedCall, outcome: Outcome) -> Spent | None:
         """End the metering of a call that the guest has ended; returns what it cost."""

@@ -72,6 +72,8 @@ class AcceptedCall:
     output: bytes = b""
     units: dict[str, int] | None = None
     """What the function counted of it, by `CallUnit`."""
+    is_split: bool = False
+    """Its batch raised as a whole, and it waits to be run again alone."""
     is_cancelled: bool = False
     abandoned_at: float | None = None
     """Since when it runs on although nobody wants its answer any more."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 
 from pilotlight_core.model.messages.call_messages import CallFrame, Outcome, Refusal, Spent
@@ -68,7 +68,18 @@ class ContainerIO:
             self._meter.call_started(call.run)
         return refusal
 
+    def split(self, calls: Iterable[AcceptedCall]) -> None:
+        for call in calls:
+            self._meter.call_split(call.call_id, call.batch_size)
+            call.is_split = True
+
+    def restart(self, call: AcceptedCall) -> None:
+        call.is_split = False
+        self._meter.call_restarted(call.run)
+
     def finish(self, call: AcceptedCall, outcome: Outcome) -> Spent | None:
+        if call.is_split:  # it was not run again
+            self.restart(call)
         return self._meter.call_ended(call.call_id, outcome, call.batch_size, call.units)
 
     def release(self, call: AcceptedCall) -> None:

@@ -34,6 +34,8 @@ FAULTS: dict[Outcome, Fault] = {
     Outcome.BAD_OUTPUT: Fault.TENANT,
 }
 """Whose fault an outcome is; of `DIED` it depends on the container's end."""
+SPLIT = "split"
+"""The outcome of a run in a batch after which the call is run again alone."""
 WORDS: dict[Outcome, str] = {outcome: outcome.value for outcome in Outcome}
 """For usage; an enum's `value` is a call of a function."""
 
@@ -105,7 +107,19 @@ class ContainerMeter:
 
     def call_started(self, run: Run) -> None:
         cold_us = round(run.cold_ms * 1000.0) if run.cold_ms else 0
-        self._meter.call_started(run.call_id, run.tenant, self._clock(), key=run.key, tags=run.tags, cold_us=cold_us)
+        self._meter.call_started(
+            run.call_id, run.tenant, self._clock(), key=run.key, tags=run.tags, cold_us=cold_us, shadow=run.shadow
+        )
+
+    def call_split(self, call_id: str, batch_size: int) -> None:
+        """The batch of a call raised as a whole, and the call is run again alone: its tenant pays for that alone."""
+        self._meter.call_ended(call_id, SPLIT, self._clock(), batch_size, fault=Fault.PLATFORM)
+
+    def call_restarted(self, run: Run) -> None:
+        """A call of a batch that was split runs again; what it waited for is told of its first start."""
+        self._meter.call_started(
+            run.call_id, run.tenant, self._clock(), key=run.key, tags=run.tags, shadow=run.shadow
+        )  # fmt: skip
 
     def call_ended(self, call_id: str, outcome: Outcome, batch_size: int, units: dict[str, int] | None = None) -> Spent:
         fault = FAULTS.get(outcome, self.fault_of_death)

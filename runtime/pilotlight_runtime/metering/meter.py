@@ -45,13 +45,14 @@ NOTHING: dict[str, Any] = {}
 
 
 class _Running:
-    __slots__ = ("billed", "billed_at_last", "billed_on_disk", "cold_us", "key", "since", "tags", "tenant")
+    __slots__ = ("billed", "billed_at_last", "billed_on_disk", "cold_us", "key", "shadow", "since", "tags", "tenant")
 
-    def __init__(self, tenant: str, key: str, tags: dict[str, str], cold_us: int, since: int) -> None:
+    def __init__(self, tenant: str, key: str, tags: dict[str, str], cold_us: int, since: int, *, shadow: bool) -> None:
         self.tenant = tenant
         self.key = key
         self.tags = tags
         self.cold_us = cold_us
+        self.shadow = shadow
         self.since = since
         """Virtual time up to which its share has gone into events."""
         self.billed = 0
@@ -148,8 +149,9 @@ class SliceMeter:
         key: str = "",
         tags: dict[str, str] = NOTHING,
         cold_us: int = 0,
+        shadow: bool = False,
     ) -> None:
-        """The container works on a call of `tenant` from `at_ns` on; `key`, `tags` and `cold_us` are for the ledger.
+        """The container works on a call of `tenant` from `at_ns` on; `key` and what follows are for the ledger.
 
         Raises:
             MeterMisuse: if it does already, or the slice has no owner.
@@ -158,7 +160,7 @@ class SliceMeter:
             raise MeterMisuse(f"{call_id} cannot start on a slice that is {self.state.value}")
         self._advance(at_ns)
         self._used = True
-        self._running[call_id] = _Running(tenant, key, tags, cold_us, self._virtual)
+        self._running[call_id] = _Running(tenant, key, tags, cold_us, self._virtual, shadow=shadow)
 
     def call_ended(
         self,
@@ -189,7 +191,7 @@ class SliceMeter:
         is_platforms = fault is Fault.PLATFORM
         share = CallShare(
             call_id, running.tenant, ns, outcome, batch_size, running.key, running.tags, fault, units,
-            running.billed, running.cold_us,
+            running.billed, running.cold_us, running.shadow,
         )  # fmt: skip
         self._ended.append(share)
         if len(self._ended) >= MAX_SHARES:
@@ -212,7 +214,8 @@ class SliceMeter:
             )
         return Spent(
             ns=running.billed + ns, ppm=lease.ppm, price=lease.price, batch_size=batch_size,
-            core_ppm=owner.core_ppm, gib_ppm=owner.gib_ppm, fault=fault if is_platforms else Fault.NONE,
+            core_ppm=owner.core_ppm, gib_ppm=owner.gib_ppm,
+            fault=Fault.PLATFORM if is_platforms or running.shadow else Fault.NONE,
             purchase=lease.purchase if lease.purchase == SPOT else "",
         )  # fmt: skip
 

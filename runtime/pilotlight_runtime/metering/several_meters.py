@@ -49,9 +49,10 @@ class SeveralMeters:
         key: str = "",
         tags: dict[str, str] = NOTHING,
         cold_us: int = 0,
+        shadow: bool = False,
     ) -> None:
         for meter in self._meters:
-            meter.call_started(call_id, tenant, at_ns, key=key, tags=tags, cold_us=cold_us)
+            meter.call_started(call_id, tenant, at_ns, key=key, tags=tags, cold_us=cold_us, shadow=shadow)
 
     def call_ended(
         self,

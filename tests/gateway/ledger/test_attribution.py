@@ -6,7 +6,7 @@ import pytest
 
 from pilotlight_core.model.messages.usage import CallShare, LeaseState
 from pilotlight_core.model.messages.usage_facts import Fault, Purpose
-from pilotlight_gateway.ledger.attribution import payer_of, payer_of_line, payer_of_share
+from pilotlight_gateway.ledger.attribution import payer_of, payer_of_line, payer_of_share, payer_of_start
 from tests.gateway.ledger.metering import event
 
 OWN = (LeaseState.LOADING, LeaseState.IDLE, LeaseState.DRAINING)
@@ -33,6 +33,16 @@ def test_a_guess_is_the_tenants_once_it_is_used(state: LeaseState, purpose: Purp
 
     assert payer_of(guess) == ""
     assert payer_of(event(1, 0, 5, state, purpose=purpose, used=True)) == "acme"
+
+
+@pytest.mark.parametrize("used", [False, True])
+@pytest.mark.parametrize("state", OWN)
+def test_shadow_traffic_is_the_operators(state: LeaseState, used: bool) -> None:
+    """Its containers, whether calls came or not, and its calls, in whatever container they ran."""
+    shadow = event(1, 0, 5, state, purpose=Purpose.SHADOW, used=used)
+
+    assert (payer_of(shadow), payer_of_start(shadow)) == ("", "")
+    assert payer_of_share(CallShare("a", "acme", 5, "ok", shadow=True)) == ""
 
 
 @pytest.mark.parametrize("state", [LeaseState.FREE, LeaseState.BLANK])

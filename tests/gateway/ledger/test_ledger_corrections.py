@@ -140,3 +140,44 @@ def test_what_is_folded_after_its_correction_is_given_back_then(ledger: Ledger) 
     ]
     assert ledger.read(sa.select(pending_reversal)) == []
     assert verify(ledger, "2026-09-01", "2026-10-01").discrepancy is None
+
+
+def test_a_batch_that_was_split_bills_each_item_once(ledger: Ledger) -> None:
+    """For its run alone, at the end and on its receipt; the batch before is given back."""
+
+    def shares(*parts: tuple[str, int, str, Fault, int]) -> tuple[CallShare, ...]:
+        return tuple(
+            CallShare(call, "acme", ns, ended, 2, fault=fault, earlier=earlier)
+            for call, ns, ended, fault, earlier in parts
+        )
+
+    split, ok = ("split", Fault.PLATFORM, 7), ("ok", Fault.NONE, 0)
+    events = [
+        event(1, 0, 14, LeaseState.BUSY, shares=shares(("a", 7, "", Fault.NONE, 0), ("b", 7, "", Fault.NONE, 0))),
+        event(2, 14, 24, LeaseState.BUSY, shares=shares(("a", 5, *split), ("b", 5, *split))),
+        event(3, 24, 74, LeaseState.BUSY, shares=shares(("a", 20, *ok), ("b", 30, *ok))),
+    ]
+    for number, each in enumerate(events):
+        ledger.fold("USAGE", number + 1, delivered([each]))
+
+    assert (sum(billed(ledger, "acme").values()), sum(billed(ledger, "").values())) == (50, 24)
+    for call, ns in (("a", 20), ("b", 30)):
+        own = [line for line in receipts(ledger, "acme", call) if line["price"] == "cpu"]
+        assert (sum(line["ns"] for line in own), own[0]["outcome"]) == (ns, "ok")
+    assert sum(row["calls"] for row in ledger.read(sa.select(usage_day))) == 2
+    assert verify(ledger, "2026-09-20", "2026-09-24").discrepancy is None
+
+
+def test_a_shadow_call_is_the_operators(ledger: Ledger) -> None:
+    """Also what of it was metered before its end; its tenant has no line that costs."""
+    begun = CallShare("a", "acme", 7, shadow=True)
+    ended = CallShare("a", "acme", 5, "ok", earlier=7, units={"prompt_tokens": 4}, shadow=True)
+    ledger.book.put("prompt_tokens", [DatedRate(nano_usd_per_hour=10**9)])
+    ledger.fold("USAGE", 1, delivered([
+        event(1, 0, 7, LeaseState.BUSY, shares=(begun,)), event(2, 7, 12, LeaseState.BUSY, shares=(ended,)),
+    ]))  # fmt: skip
+
+    assert (billed(ledger, "acme"), sum(billed(ledger, "").values())) == ({}, 12)
+    assert sum(line["cost"] for line in receipts(ledger, "acme", "a")) == 0
+    assert ledger.read(sa.select(correction_line)) == ledger.read(sa.select(pending_reversal)) == []
+    assert verify(ledger, "2026-09-20", "2026-09-24").discrepancy is None

@@ -337,6 +337,7 @@ def test_a_batch_that_raised_as_a_whole_is_tried_alone_once(io: FakeRunnerIO) ->
     assert [[call for call, _ in batch.items] for batch in io.of(InvokeBatch)] == [["a", "b", "c"], ["a"], ["c"]]
     outcomes = {frame.call_id: frame.outcome for frame in io.of(Ended)}
     assert outcomes == {"a": Outcome.RAISED, "b": Outcome.CANCELLED, "c": Outcome.OK}
+    assert (io.splits, io.restarts) == ([["a", "b", "c"]], ["a", "c"])
     assert runner.is_idle
 
 

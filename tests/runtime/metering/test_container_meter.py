@@ -194,3 +194,45 @@ def test_a_call_says_which_start_it_waited_for() -> None:
 
     assert [share.cold_us for share in begun] == [0, 0]
     assert {share.call_id: share.cold_us for share in over} == {"cold": 12_346, "warm": 0}
+
+
+def test_an_item_of_a_split_batch_pays_for_its_own_run_alone() -> None:
+    """What the batch took is the operator's, also what of it is metered already; each item waits unmetered."""
+    container = MeteredContainer()
+    container.meter.owner = ACME
+    container.meter.enter(LeaseState.IDLE)
+    runs = [run("a", cold_ms=4.0), run("b")]
+    for each in runs:
+        container.meter.call_started(each)
+    container.at_ns = 6
+    events = container.slice.checkpoint(6)
+    container.at_ns = 10
+    for each in runs:
+        container.meter.call_split(each.call_id, 2)
+    spent = []
+    for each in runs:
+        container.meter.call_restarted(each)
+        container.at_ns += 20
+        spent.append(container.meter.call_ended(each.call_id, Outcome.OK, 1))
+    events += container.slice.checkpoint(container.at_ns)
+
+    shares = [share for event in events for share in event.shares]
+    assert [(share.call_id, share.ns, share.earlier, share.ended, share.fault, share.cold_us) for share in shares] == [
+        ("a", 3, 0, "", Fault.NONE, 0), ("b", 3, 0, "", Fault.NONE, 0),
+        ("a", 2, 3, "split", Fault.PLATFORM, 4_000), ("b", 2, 3, "split", Fault.PLATFORM, 0),
+        ("a", 20, 0, "ok", Fault.NONE, 0), ("b", 20, 0, "ok", Fault.NONE, 0),
+    ]  # fmt: skip
+    assert [(one.ns, one.fault) for one in spent] == [(20, Fault.NONE), (20, Fault.NONE)]
+
+
+def test_a_shadow_is_nothing_that_its_tenant_pays() -> None:
+    """Its share says so to the ledger, and what it took to its origin."""
+    container = MeteredContainer()
+    container.meter.owner = ACME
+    container.meter.enter(LeaseState.IDLE)
+    container.meter.call_started(run("a", shadow=True))
+    container.at_ns = 10
+    spent = container.meter.call_ended("a", Outcome.OK, 1)
+
+    (share,) = [share for event in container.slice.checkpoint(10) for share in event.shares]
+    assert (share.shadow, share.fault, spent.fault) == (True, Fault.NONE, Fault.PLATFORM)

@@ -69,6 +69,8 @@ class Run(Message, frozen=True, kw_only=True):
     """For the ledger; nothing sets them yet."""
     cold_ms: Duration = 0.0
     """How long the start of its container took, for which it waited; 0: it waited for none."""
+    shadow: bool = False
+    """Its answer is dropped, and its tenant pays nothing of it. Nothing sets it yet."""
 
 
 class Cancel(Message, frozen=True, kw_only=True):
@@ -159,7 +161,8 @@ class Spent(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     purchase: ShortText = ""
     """How its node was bought, a `Purchase`; "": on demand."""
     fault: Fault = Fault.NONE
-    """PLATFORM: its container was ended for no reason of the tenant, who pays nothing of it."""
+    """PLATFORM: the tenant pays nothing of it: its container was ended for no reason of the tenant, or its answer is
+    dropped."""
     starts: tuple[Rising, ...] = ()
     """At the origin, of several starts on slices of one kind: the nanoseconds of each."""
 

@@ -52,6 +52,8 @@ class CallShare(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     only where the platform is at fault for the end."""
     cold_us: int = 0
     """Microseconds that the start of its container took, for which it waited, in the interval in which it ended."""
+    shadow: bool = False
+    """Its answer is dropped: the platform asked for it, beside the call of `tenant` that another version answers."""
 
 
 class UsageEvent(msgspec.Struct, frozen=True, kw_only=True):
