@@ -32,7 +32,6 @@ from pilotlight_core.model.units import NS_PER_S
 from pilotlight_gateway.ledger.attribution import (
     OPERATOR,
     POLICY,
-    payer_of,
     payer_of_line,
     payer_of_share,
     payer_of_start,
@@ -228,9 +227,9 @@ def entries_of(
         entries.unpriced += not book.knows(event.price)
         hours = cut_at_hours(end, event.t1 - event.t0)
         is_late = hours[0][0] < open_from
-        payer = payer_of(event) if not event.shares else ""
+        payer = payer_of_line(event)
         of_payer = _discounted(parts, book, payer, at)
-        entries.leases.append(_lease_row(event, of_payer, hours[-1][0][:10], open_from if is_late else ""))
+        entries.leases.append(_lease_row(event, of_payer, payer, hours[-1][0][:10], open_from if is_late else ""))
         if is_late:
             hours = booked(hours, open_from)
         if event.shares:
@@ -296,12 +295,12 @@ def _add_charges(
         hour_sum(entries, event, part, hour, share.tenant, share.key).ns += amount
 
 
-def _lease_row(event: UsageEvent, parts: list[Part], day: str, booked_from: str) -> dict[str, Any]:
+def _lease_row(event: UsageEvent, parts: list[Part], payer: str, day: str, booked_from: str) -> dict[str, Any]:
     _, core_rate, _, gib_rate = _of_host(parts[1:])
     is_of_container = bool(event.container and event.wall_ns)  # older agents say nothing of containers
     return {
         "id": event.id, "node": event.node, "device": event.device, "slice": event.slice, "ppm": event.ppm,
-        "price": event.price, "rate": parts[0][2], "state": event.state.value, "tenant": payer_of_line(event),
+        "price": event.price, "rate": parts[0][2], "state": event.state.value, "tenant": payer,
         "app": event.app, "function": event.function, "version": event.version, "container": event.container,
         "t0": event.t0, "t1": event.t1, "ns": event.t1 - event.t0, "wall": event.ended_at, "day": day,
         "wall_ns": ended_ns(event), "purpose": event.purpose.value if is_of_container else "",

@@ -77,7 +77,7 @@ lease_line = sa.Table(
 
 """`tenant` pays, `holder` had the slice; `policy` decided it (`attribution`), NULL: the agent. What is of days before
 `booked_from` was folded when they were closed, and is in the sums of that day. `discount`: nano-dollars of each dollar
-that its payer does not pay; of a busy one 0 or NULL, as each call has its tenant's."""
+that its payer does not pay; of a busy one, whose calls have each their tenant's, that of `tenant`."""
 
 receipt_terms = sa.Table(
     "receipt_terms",

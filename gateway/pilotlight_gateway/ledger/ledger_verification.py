@@ -224,7 +224,7 @@ def _days_of(line: Mapping[str, Any]) -> Iterator[tuple[str, int]]:
 
 
 def _parts_of(line: Mapping[str, Any]) -> Iterator[Part]:
-    off = line["discount"] or 0
+    off = 0 if line["state"] == BUSY else line["discount"] or 0
     yield line["price"], line["ppm"], line["rate"], off
     for price, ppm, rate in ((CORE_PRICE, "core_ppm", "core_rate"), (MEMORY_PRICE, "gib_ppm", "gib_rate")):
         if line[ppm] and line[rate]:

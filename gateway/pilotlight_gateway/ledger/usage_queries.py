@@ -133,14 +133,14 @@ def usage_sums(ledger: Ledger, tenant: str | None, first: str, until: str, group
 def device_sums(ledger: Ledger, first: str, until: str) -> list[dict[str, Any]]:
     """What each device was metered for in the days from `first` to before `until`, by the day of an interval's end.
 
-    Of each price, ppm and rate: `is_rest`, outside all slices; `is_sold`, to a tenant; `host_cost`, of cores and
-    memory, in `COST_UNITS`; `is_given_back`, what corrections have given back of it. Lines are kept for 100 days.
+    Of each price, ppm, rate and discount: `is_rest`, outside all slices; `is_sold`, to a tenant; `host_cost`, of cores and
+    memory, before the discount; `is_given_back`, what corrections have given back of it. Lines are kept for 100 days.
     Blocks: call it in a thread.
     """
     columns = lease_line.c
     is_rest, is_sold = columns.slice == columns.device + ".rest", columns.tenant != OPERATOR
     by = (
-        *(columns[name] for name in ("node", "device", "price", "ppm", "rate", *HOST_COLUMNS)),
+        *(columns[name] for name in ("node", "device", "price", "ppm", "rate", "discount", *HOST_COLUMNS)),
         is_rest.label("is_rest"), is_sold.label("is_sold"),
     )  # fmt: skip
     query = (
@@ -157,7 +157,8 @@ def device_sums(ledger: Ledger, first: str, until: str) -> list[dict[str, Any]]:
 def _given_back(first: str, until: str) -> sa.Select[Any]:
     """By device: a correction names the event that showed it, whose container was on one."""
     line, shown_by, terms = correction_line.c, lease_line.c, receipt_terms.c
-    by = (shown_by.node, shown_by.device, *(terms[name] for name in ("price", "ppm", "rate", *HOST_COLUMNS)))
+    of_terms = (terms[name] for name in ("price", "ppm", "rate", "discount", *HOST_COLUMNS))
+    by = (shown_by.node, shown_by.device, *of_terms)
     return (
         sa.select(*by, sa.false().label("is_rest"), sa.true().label("is_sold"), sa.func.sum(line.ns).label("ns"))
         .join(lease_line, shown_by.id == line.corrects)

@@ -121,7 +121,8 @@ def _devices(rows: list[DeviceSum], paid: Mapping[str, int]) -> list[DeviceRetur
         if row["is_sold"]:
             sign = -1 if row["is_given_back"] else 1
             line[1] += sign * ns_ppm
-            line[3] += sign * (ns_ppm * row["rate"] + row["host_cost"])
+            paid_of_it = NANO_USD - (row["discount"] or 0)
+            line[3] += sign * (ns_ppm * row["rate"] + row["host_cost"]) * paid_of_it
     return [
         DeviceReturn(
             node=node,
@@ -129,7 +130,7 @@ def _devices(rows: list[DeviceSum], paid: Mapping[str, int]) -> list[DeviceRetur
             gpu=gpu_of_price(price),
             hours=ns_ppm / (WHOLE_DEVICE * NS_PER_HOUR),
             sold=sold / ns_ppm if ns_ppm else 0.0,
-            revenue=units_money(revenue * NANO_USD),
+            revenue=units_money(revenue),
             list_value=units_money(value * NANO_USD),
             cost=units_money(ns_ppm * paid[price] * NANO_USD) if price in paid else None,
         )
