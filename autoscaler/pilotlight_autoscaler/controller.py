@@ -133,7 +133,7 @@ class Controller:
         self._bus = bus
         self._registry = registry
         self._registered = RegisteredVersions(registry, load_s_of=world.scaling.load_s)
-        self._budgets = SpentBudgets(bus, self._registered.wake)
+        self._budgets = SpentBudgets(bus, registry, self._registered.wake)
         self._stops = ContainerStops(bus, world, region=region, stop_grace_s=stop_grace_s)
         self._stopping = 0
         self._memories = MemoryStore(bus, region=region)

@@ -1,14 +1,19 @@
-"""Which tenants have no money left, as the homes of their limits note it: nothing of theirs is kept without calls."""
+"""Which tenants have no money left, as the homes of their limits note it: nothing of theirs is kept without calls.
+
+A budget that is removed counts no more from then on, whatever a home has noted of it last.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from types import TracebackType
+from typing import Any
 
 import msgspec
 import structlog
 
 from pilotlight_core.bus import Bus, KvEntry
+from pilotlight_core.host.registry import Registry
 from pilotlight_core.model.money.budgets import HomeTranches
 from pilotlight_core.model.spec import VersionRecord
 from pilotlight_core.model.subjects import BUDGET_BUCKET
@@ -21,23 +26,26 @@ _decoder = msgspec.msgpack.Decoder(HomeTranches)
 
 
 class SpentBudgets:
-    """Follows the records of homes; as a context manager, as long as its block lasts."""
+    """Follows the records of homes, and those of budgets; as a context manager, as long as its block lasts."""
 
-    def __init__(self, bus: Bus, changed: Callable[[str], None] = lambda _: None) -> None:
+    def __init__(self, bus: Bus, registry: Registry, changed: Callable[[str], None] = lambda _: None) -> None:
         """`changed` is called with each tenant that has money no more, or again."""
+        self._registry = registry
         self._mirror = bus.mirror(BUDGET_BUCKET, HOME)
         self._mirror.on_change.append(self._noted)
         self._changed = changed
         self._spent: dict[str, dict[str, str]] = {}
-        """By tenant, the functions (`tenant:app.function`; "": all) without money, each with the budget."""
+        """By tenant, the budgets without money, each with its function (`tenant:app.function`; "": all)."""
 
     async def __aenter__(self) -> SpentBudgets:
         await self._mirror.__aenter__()
+        self._registry.on_change.append(self._set)
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self._registry.on_change.remove(self._set)
         await self._mirror.__aexit__(kind, error, trace)
 
     def unfunded(self, version: VersionRecord) -> str:
@@ -45,8 +53,16 @@ class SpentBudgets:
         spent = self._spent.get(version.tenant)
         if spent is None:
             return ""
-        name = spent.get("") or spent.get(f"{version.tenant}:{version.app}.{version.function}")
-        return SPENT.format(name=name, tenant=version.tenant) if name else ""
+        record, own = self._registry.budgets(version.tenant), f"{version.tenant}:{version.app}.{version.function}"
+        for budget in record.budgets if record is not None else ():
+            if spent.get(budget.id) in ("", own):
+                return SPENT.format(name=budget.id, tenant=version.tenant)
+        return ""
+
+    def _set(self, key: str, _: Any) -> None:
+        kind, _dot, tenant = key.partition(".")
+        if kind == "budget" and tenant in self._spent:
+            self._changed(tenant)
 
     def _noted(self, key: str, entry: KvEntry | None) -> None:
         tenant = key.removeprefix(HOME)
@@ -56,15 +72,15 @@ class SpentBudgets:
         self._spent.pop(tenant, None)
         if spent:
             self._spent[tenant] = spent
-        log.info("a tenant's money has changed", tenant=tenant, used_up=sorted(spent.values()))
+        log.info("a tenant's money has changed", tenant=tenant, used_up=sorted(spent))
         self._changed(tenant)
 
 
 def spent_of(data: bytes) -> dict[str, str]:
-    """The functions ("": all) for which a record says that nothing is left, each with the budget."""
+    """The budgets of which a record says that nothing is left, each with its function ("": all)."""
     try:
         tranches = _decoder.decode(data).tranches
     except msgspec.DecodeError:  # of a later release
         return {}
     # Nobody's key is used while nobody calls.
-    return {one.function: name for name, one in tranches.items() if one.is_exhausted and not one.key}
+    return {name: one.function for name, one in tranches.items() if one.is_exhausted and not one.key}

@@ -122,6 +122,7 @@ def wire_http(
     signer: ManifestSigner,
     stopper: ContainerStopper,
     tranches: Callable[[str], Awaitable[HomeTranches | None]],
+    all_tranches: Callable[[], Awaitable[list[HomeTranches]]],
     uploads: TenantSlots,
     webhooks: WebhookStore,
 ) -> ASGIApp:
@@ -183,7 +184,9 @@ def wire_http(
         *bound(routes.APPS, apps),
         *bound(routes.LOGS, LogServices(registry=registry, logs=logs, followers=followers)),
         *bound(routes.ACCOUNT, of_account),
-        *_money(bound, ledger, registry),
+        *bound(USAGE, UsageServices(ledger=ledger, registry=registry, tranches=tranches, all_tranches=all_tranches)),
+        *bound(INVOICES, InvoiceServices(ledger=ledger)),
+        *bound(QUARANTINE, QuarantineServices(ledger=ledger)),
         *bound(BUDGETS, BudgetServices(registry=registry, tranches=tranches, budget=budget)),
         *bound(CREDITS, CreditServices(registry=registry, ledger=ledger, budget=budget)),
         *bound(CONTAINERS, of_containers),
@@ -202,12 +205,3 @@ def wire_http(
     routes_known = CallRoutes(registry, resolver, limits)
     edge.whole = WarmCalls(WarmParts(entry, calls, unary, answers, routes_known, requests, edge, clock))
     return edge
-
-
-def _money(bound: partial[Any], ledger: LedgerReader, registry: RegistryPort) -> tuple[BoundOperation[Any], ...]:
-    """What the ledger tells."""
-    return (
-        *bound(USAGE, UsageServices(ledger=ledger, registry=registry)),
-        *bound(INVOICES, InvoiceServices(ledger=ledger)),
-        *bound(QUARANTINE, QuarantineServices(ledger=ledger)),
-    )

@@ -426,6 +426,7 @@ async def _gateway(
         networks=settings.webhook_networks,
         prices=prices,
         tranches=keeper.read,
+        all_tranches=keeper.read_all,
         placements=FleetPlacements(calls.fleet, prices=Prices(book=book)),
         readiness=readiness,
         registry=registry,

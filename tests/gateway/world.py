@@ -109,6 +109,11 @@ async def nothing_taken(_tenant: str) -> HomeTranches | None:
     return None
 
 
+async def nothing_taken_at_all() -> list[HomeTranches]:
+    """Nor of anybody's."""
+    return []
+
+
 @dataclass(kw_only=True)
 class Parts:
     """What the HTTP side is made of: a test replaces a part before it asks for the application."""
@@ -138,6 +143,7 @@ class Parts:
     requests: OpenRequests = field(default_factory=OpenRequests)
     stopper: ContainerStopper = field(default_factory=MemoryStopper)
     tranches: Callable[[str], Awaitable[HomeTranches | None]] = nothing_taken
+    all_tranches: Callable[[], Awaitable[list[HomeTranches]]] = nothing_taken_at_all
     uploads: TenantSlots = field(default_factory=upload_slots)
     validators: Validators = field(default_factory=Validators)
     workers: BodyWorkers = field(default_factory=BodyWorkers)
@@ -212,6 +218,7 @@ class Parts:
             signer=self.signer,
             stopper=self.stopper,
             tranches=self.tranches,
+            all_tranches=self.all_tranches,
             uploads=self.uploads,
             webhooks=self.webhooks,
         )

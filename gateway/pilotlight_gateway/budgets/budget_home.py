@@ -17,7 +17,9 @@ from pilotlight_core.model.money.budgets import (
     BudgetMode,
     BudgetsRecord,
     HomeTranches,
+    ReachedThreshold,
     Tranche,
+    with_reached,
 )
 from pilotlight_core.model.subjects import shard_of
 from pilotlight_gateway.budgets.purse import LONG_SINCE, Purse, PurseStanding, PurseVerdict, ReservationKey
@@ -69,6 +71,8 @@ class TenantPurses:
         """Whether this home has written it since: then no former one can any more."""
         self.stored: dict[str, Tranche] = {}
         """What it says."""
+        self.reached: tuple[ReachedThreshold, ...] = ()
+        """The thresholds that were reached, as it says."""
         self.writing: HomeTranches | None = None
         """What is being written."""
         self.attempted: dict[str, Tranche] | None = None
@@ -207,6 +211,7 @@ class BudgetHome:
         at, found = self._wall(), dict(record.tranches) if record is not None else {}
         is_own = known.attempted is not None and found in (known.stored, known.attempted)
         known.revision, known.stored, known.attempted, known.is_claimed = revision, found, None, False
+        known.reached = record.reached if record is not None else ()
         for name, purse in known.purses.items():
             purse.load(found.get(name), at, is_own=is_own)
         self._follow(known, at)
@@ -237,7 +242,8 @@ class BudgetHome:
             if not tranches:
                 del self._tenants[tenant]  # its budgets are removed
             return None
-        known.writing = HomeTranches(tenant=tenant, tranches=tranches)
+        reached = with_reached(known.reached, tranches)
+        known.writing = HomeTranches(tenant=tenant, tranches=tranches, reached=reached)
         return known.writing, known.revision
 
     def written(self, record: HomeTranches, revision: int) -> None:
@@ -247,6 +253,7 @@ class BudgetHome:
             return
         known.writing = None
         known.revision, known.stored, known.is_claimed = revision, record.tranches, True
+        known.reached = record.reached
         for name, tranche in record.tranches.items():
             if (purse := known.purses.get(name)) is not None:
                 purse.written(tranche)

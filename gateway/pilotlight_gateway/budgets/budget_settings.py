@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import UTC, datetime
 
+from pilotlight_core.model.api.billing_api import ThresholdLine
 from pilotlight_core.model.api.budget_api import BudgetInfo, BudgetRequest, nano_usd, usd_text
 from pilotlight_core.model.errors import BadInput, Conflict, Forbidden, NotFound, UnknownFunction
 from pilotlight_core.model.ids import NAME, parse_ref
@@ -86,6 +88,19 @@ def budget_info(budget: Budget, tranches: HomeTranches | None, at: float) -> Bud
         is_exhausted=noted.spent >= budget.amount,
         reached=noted.told,
     )
+
+
+def reached_lines(noted: Iterable[HomeTranches], first: str, until: str) -> tuple[ThresholdLine, ...]:
+    """The thresholds that were reached in the UTC days from `first` to before `until`, the first first."""
+    begin, end = (datetime.fromisoformat(day).replace(tzinfo=UTC).timestamp() for day in (first, until))
+    found = [(one, record.tenant) for record in noted for one in record.reached if begin <= one.at < end]
+    return tuple(
+        ThresholdLine(
+            at=instant_text(int(one.at)), tenant=tenant, budget=one.budget, percent=one.percent,
+            usd=usd_text(one.amount), function=one.function or None, key=one.key or None,
+        )
+        for one, tenant in sorted(found, key=lambda each: (each[0].at, each[1]))
+    )  # fmt: skip
 
 
 def instant_text(at: float) -> str:

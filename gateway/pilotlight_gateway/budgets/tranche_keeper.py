@@ -73,6 +73,15 @@ class TrancheKeeper:
         entry = await self._kv.get(f"{HOME}{tenant}")
         return _read_tranches(entry) if entry is not None else None
 
+    async def read_all(self) -> list[HomeTranches]:
+        """What all homes have noted of all tenants.
+
+        Raises:
+            BusError.
+        """
+        found = map(_read_tranches, (await self._kv.entries(HOME)).values())
+        return [record for record in found if record is not None]
+
     def _on_billed(self, _key: str, entry: KvEntry | None) -> None:
         if entry is not None and (billed := _read_billed(entry)) is not None:
             self._home.on_billed(billed)

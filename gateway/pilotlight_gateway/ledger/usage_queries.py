@@ -133,9 +133,9 @@ def usage_sums(ledger: Ledger, tenant: str | None, first: str, until: str, group
 def device_sums(ledger: Ledger, first: str, until: str) -> list[dict[str, Any]]:
     """What each device was metered for in the days from `first` to before `until`, by the day of an interval's end.
 
-    Of each price, ppm, rate and discount: `is_rest`, outside all slices; `is_sold`, to a tenant; `host_cost`, of cores and
-    memory, before the discount; `is_given_back`, what corrections have given back of it. Lines are kept for 100 days.
-    Blocks: call it in a thread.
+    Of each price, ppm, rate and discount: `is_rest`, outside all slices; `is_sold`, to a tenant; `host_cost`, of cores
+    and memory, before the discount; `is_given_back`, what corrections have given back of it. Lines are kept for 100
+    days. Blocks: call it in a thread.
     """
     columns = lease_line.c
     is_rest, is_sold = columns.slice == columns.device + ".rest", columns.tenant != OPERATOR

@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 from msgspec import UNSET
 
+from pilotlight_core.model.api.billing_api import ThresholdLine
 from pilotlight_core.model.api.call_api import UsageLine
 from pilotlight_core.model.devices import BESIDE_PRICES, UNIT_PRICES, gpu_of_price
 from pilotlight_core.model.errors import BadInput
@@ -45,6 +46,8 @@ class UsageReport(msgspec.Struct, frozen=True, kw_only=True):
 
     lines: tuple[UsageLine, ...]
     total: UsageTotal
+    thresholds: tuple[ThresholdLine, ...] | msgspec.UnsetType = UNSET
+    """Those of budgets that were reached in these days, the first first; unset: none was."""
 
 
 def read_groups(text: str, *, all_tenants: bool = False) -> tuple[str, ...]:

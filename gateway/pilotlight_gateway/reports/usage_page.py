@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from datetime import UTC, date, datetime, timedelta
 from html import escape
 
-from pilotlight_core.model.api.billing_api import MonthForecast
+from pilotlight_core.model.api.billing_api import MonthForecast, ThresholdLine
 from pilotlight_core.model.devices import BESIDE_PRICES, gpu_of_price
 from pilotlight_core.model.units import COST_UNITS, NS_PER_HOUR, WHOLE_DEVICE, shown_money
 from pilotlight_gateway.ledger.usage_report import UsageRow, cost_units
@@ -84,6 +84,7 @@ def as_page(
     at: float,
     forecast: MonthForecast | None,
     currency: str,
+    thresholds: Sequence[ThresholdLine] = (),
 ) -> str:
     """The page of sums by `GROUPS`: of a tenant by function, of all of them by tenant.
 
@@ -95,6 +96,7 @@ def as_page(
         at: the unix second at which it is made.
         forecast: of the present month.
         currency: of all amounts.
+        thresholds: those of budgets that were reached in these days.
     """
     rows = list(rows)
     paid, unsold = _Sum(), _Sum()
@@ -120,6 +122,7 @@ def as_page(
         f"<h2>What it was spent on</h2>{_states(rows)}",
         f"<h2>Cost by kind of device</h2>{_devices(rows)}",
         f"<h2>By {kind}</h2>{_table(names, paid, unsold if tenant is None else None, kind)}",
+        _thresholds(thresholds, currency, with_tenant=tenant is None),
         _notes(forecast, at),
         "</body></html>\n",
     ))  # fmt: skip
@@ -221,6 +224,23 @@ def _line(name: str, found: _Sum) -> str:
 
 def _part(value: float, whole: float) -> str:
     return part_text(value / whole) if whole else "–"
+
+
+def _thresholds(reached: Sequence[ThresholdLine], currency: str, *, with_tenant: bool) -> str:
+    """The last ones, or nothing."""
+    if not reached:
+        return ""
+    lines = "".join(
+        f"<tr><td>{escape(one.at[:16].replace('T', ' '))} UTC</td>"
+        f"<td>{escape(f'{one.budget} of {one.tenant}' if with_tenant else one.budget)}</td>"
+        f"<td>{one.percent} %</td><td>{shown_money(one.usd)}</td></tr>"
+        for one in reached[-ROWS:]
+    )
+    left_out = f'<p class="note">The last {ROWS} of {len(reached)}.</p>' if len(reached) > ROWS else ""
+    return (
+        "<h2>Budgets that were reached</h2><table><thead><tr><th>at</th><th>budget</th><th>threshold</th>"
+        f"<th>budget, {escape(currency)}</th></tr></thead><tbody>{lines}</tbody></table>{left_out}"
+    )
 
 
 def _notes(forecast: MonthForecast | None, at: float) -> str:

@@ -9,6 +9,7 @@ import pytest
 from pilotlight_core.model.money.budgets import BilledBudgets, BilledSpending, BudgetMode, BudgetPeriod
 from pilotlight_core.model.subjects import shard_of
 from pilotlight_gateway.budgets.budget_home import BudgetHome, MoneyAsk, shortage_of
+from pilotlight_gateway.budgets.budget_settings import reached_lines
 from pilotlight_gateway.budgets.purse import LARGEST_KEPT_S, SETTLED_AFTER_S, UNHEARD_S, PurseStanding, PurseVerdict
 from tests.gateway.budgets.stored_tranches import FUNCTION, NOON, Settings, StoredTranches, budget
 
@@ -163,6 +164,27 @@ def test_a_budget_that_is_set_again_does_not_begin_with_all_of_it() -> None:
     home.ended("acme", ("g1", 2), 100)
     home.ended("acme", ("g1", 4), 0)
     assert home.purses("acme")["month"].reserved == 0
+
+
+def test_thresholds_that_were_reached_are_kept_when_their_period_is_over() -> None:
+    """By the next home too, each once; also of a budget that was removed."""
+    store, settings, wall = StoredTranches(), Settings(budget(1_000, period=BudgetPeriod.DAY)), Wall()
+    home = home_over(store, settings, wall)
+    for day in range(2):
+        assert ask(home, day, asked(600)) is FITS
+        home.ended("acme", ("g1", day), 600)
+        store.keep(home)
+        wall.at += 86_400.0
+        home = home_over(store, settings, wall)
+        store.keep(home)
+    settings.set()
+    store.keep(home)
+
+    reached = store.records["acme"][0].reached
+    assert [(one.budget, one.percent, one.amount) for one in reached] == [("day", 50, 1_000)] * 2
+    assert reached[0].begins + 86_400 == reached[1].begins
+    assert (lines := reached_lines([store.records["acme"][0]], "2026-01-01", "2027-01-01"))[0].percent == 50
+    assert (len(lines), reached_lines([store.records["acme"][0]], "2020-01-01", "2021-01-01")) == (2, ())
 
 
 def test_a_call_waits_quietly_until_the_ledger_is_heard() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from html.parser import HTMLParser
 
-from pilotlight_core.model.api.billing_api import MonthForecast
+from pilotlight_core.model.api.billing_api import MonthForecast, ThresholdLine
 from pilotlight_core.model.units import shown_money
 from pilotlight_gateway.ledger.ledger_store import Ledger
 from pilotlight_gateway.ledger.usage_queries import usage_report, usage_sums
@@ -73,6 +73,24 @@ def test_nothing_is_a_page_too(month: Ledger) -> None:
     text = as_page((), tenant="nobody", first="2020-01-01", until=UNTIL, at=MADE, forecast=None, currency="USD")
     assert "Usage of nobody" in text
     assert "expected" not in text
+
+
+def test_budgets_that_were_reached_are_a_table() -> None:
+    """The last ones; of all tenants, whose they are."""
+    reached = [
+        ThresholdLine(at=f"2026-11-20T14:{number:02}:09Z", tenant="acme", budget="<month>", percent=50, usd="250")
+        for number in range(32)
+    ]
+    texts = [
+        as_page(
+            (), tenant=tenant, first=FIRST, until=UNTIL, at=MADE, forecast=None, currency="USD", thresholds=reached
+        )
+        for tenant in ("acme", None)
+    ]  # fmt: skip
+    rows = Cells(texts[0]).rows
+    assert ["2026-11-20 14:30 UTC", "<month>", "50 %", "250.00"] in rows
+    assert "The last 30 of 32." in texts[0]
+    assert "&lt;month&gt; of acme" in texts[1]
 
 
 def test_names_are_text() -> None:

@@ -89,6 +89,20 @@ class InvoiceList(msgspec.Struct, frozen=True, kw_only=True):
     currency: str = "USD"
 
 
+class ThresholdLine(msgspec.Struct, frozen=True, kw_only=True):
+    """A threshold of a budget that was reached."""
+
+    at: str
+    """The instant, in UTC."""
+    tenant: str
+    budget: str
+    percent: int
+    usd: str
+    """The budget's amount, then."""
+    function: str | None = None
+    key: str | None = None
+
+
 class TenantSpend(msgspec.Struct, frozen=True, kw_only=True):
     tenant: str
     cost: str

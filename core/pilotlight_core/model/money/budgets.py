@@ -21,6 +21,8 @@ MOST_BUDGETS = 100
 MOST_ZONES = 8
 """Among these."""
 MOST_THRESHOLDS = 10
+MOST_REACHED = 200
+"""Of one tenant, that are kept to be shown."""
 MOST_AMOUNT = 10**18
 """A thousand million dollars."""
 THRESHOLDS = (50, 80, 100)
@@ -101,11 +103,43 @@ class Tranche(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """When, in unix seconds."""
 
 
+class ReachedThreshold(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A threshold of a budget that was reached, also in a period that is over."""
+
+    budget: str
+    percent: int
+    at: float
+    """Unix seconds."""
+    begins: int
+    """Of the period."""
+    amount: int
+    """The budget's, then."""
+    function: str = ""
+    key: str = ""
+
+
 class HomeTranches(msgspec.Struct, frozen=True, kw_only=True):
     """What the home of a tenant's limits has taken of its budgets, by their ids. Key: `home.{tenant}`."""
 
     tenant: str
     tranches: dict[str, Tranche] = {}
+    reached: tuple[ReachedThreshold, ...] = ()
+    """The last `MOST_REACHED`, the oldest first."""
+
+
+def with_reached(before: tuple[ReachedThreshold, ...], tranches: dict[str, Tranche]) -> tuple[ReachedThreshold, ...]:
+    """The thresholds that were reached, with those that tranches tell of."""
+    known = {(one.budget, one.begins, one.percent) for one in before}
+    new = [
+        ReachedThreshold(
+            budget=name, percent=percent, at=at, begins=one.begins, amount=one.amount, function=one.function,
+            key=one.key,
+        )
+        for name, one in tranches.items()
+        for percent, at in zip(one.told, one.told_at, strict=False)
+        if (name, one.begins, percent) not in known
+    ]  # fmt: skip
+    return tuple(sorted((*before, *new), key=lambda one: one.at)[-MOST_REACHED:]) if new else before
 
 
 class BilledSpending(msgspec.Struct, frozen=True, kw_only=True):

@@ -87,7 +87,8 @@ def usage(
     version, state, price, ppm, key, gpu, purpose, purchase, region, and tags of functions; with --all also tenant.
     Seconds are of a whole device: half a device for 2 s is 1 s. What was promised of the host beside it has lines of
     its own: cpu_core, in seconds of a core, and memory_gib, in seconds of a GiB. The total counts the seconds of
-    devices alone. Tables have two to four significant digits of money, files all.
+    devices alone; lines below it say which thresholds of budgets were reached in these days. Tables have two to four
+    significant digits of money, files all.
 
     \b
     pilotlight usage
@@ -163,6 +164,14 @@ def _show(report: dict[str, Any], by: str, *, as_json: bool, as_csv: bool) -> No
         if rows:
             rows.append(_row({shown[0]: "total", **(report.get("total") or {})}, shown))
         print_table(shown, rows, empty="Nothing was used.", right=NUMBERS, less=("price", "calls", "state"))
+    if not as_json and not as_csv:
+        _show_thresholds(report.get("thresholds") or [])
+
+
+def _show_thresholds(reached: list[dict[str, Any]]) -> None:
+    for one in reached:
+        which = f"{one['budget']} of {one['tenant']}"
+        print_text(f"{one['at']}: {one['percent']} % of the budget {which} was reached, {shown_money(one['usd'])} USD")
 
 
 def _show_forecast(found: MonthForecast, *, as_json: bool) -> None:

@@ -39,6 +39,18 @@ def test_usage_is_a_table_with_its_total(platform: ScriptedPlatform) -> None:
     assert (empty.stdout, empty.stderr) == ("", "Nothing was used.\n")
 
 
+def test_thresholds_that_were_reached_are_lines(platform: ScriptedPlatform) -> None:
+    """Below the table, not in CSV."""
+    reached = {"at": "2026-11-20T14:03:00Z", "tenant": "acme", "budget": "month", "percent": 80, "usd": "250"}
+    report = {"lines": [LINE], "total": TOTAL, "thresholds": [reached]}
+    platform.will("GET", "/v1/usage", answer(report), answer(report), answer(report))
+    assert run("usage").splitlines()[-1] == (
+        "2026-11-20T14:03:00Z: 80 % of the budget month of acme was reached, 250.00 USD"
+    )
+    assert "80 %" not in run("usage", "--csv")
+    assert msgspec.json.decode(run("usage", "--json")) == report
+
+
 def test_usage_as_csv_and_of_a_period(platform: ScriptedPlatform) -> None:
     """CSV has every column."""
     platform.will("GET", "/v1/usage", answer({"lines": [LINE], "total": TOTAL}))

@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from fractions import Fraction
 
 import msgspec
-from msgspec import structs
+from msgspec import UNSET, structs
 from starlette.requests import Request
 from starlette.responses import Response
 
-from pilotlight_core.model.api.billing_api import FleetCosts, MonthForecast
+from pilotlight_core.model.api.billing_api import FleetCosts, MonthForecast, ThresholdLine
 from pilotlight_core.model.errors import BadInput
 from pilotlight_core.model.ids import NAME_PATTERN, check_name
+from pilotlight_core.model.money.budgets import HomeTranches
 from pilotlight_core.model.units import COST_UNITS
+from pilotlight_gateway.budgets.budget_settings import reached_lines
 from pilotlight_gateway.http.protocol.api_operations import (
     Operation,
     Parameter,
@@ -45,6 +47,10 @@ class UsageServices:
 
     ledger: LedgerReader
     registry: RegistryPort
+    tranches: Callable[[str], Awaitable[HomeTranches | None]]
+    """What the home of a tenant's limits has noted of its budgets."""
+    all_tranches: Callable[[], Awaitable[list[HomeTranches]]]
+    """The same of all tenants."""
     wall: Callable[[], float] = time.time
 
 
@@ -62,7 +68,8 @@ async def show_usage(request: Request, services: UsageServices) -> Response:
     scope = scope_of(request, services.wall())
     groups = read_groups(request.query_params.get("group", ""), all_tenants=scope.tenant is None)
     wanted = _format_of(request)
-    text = await asyncio.to_thread(_rendered, services, scope, groups, wanted)
+    thresholds = await _thresholds(services, scope) if wanted in ("json", "html") else ()
+    text = await asyncio.to_thread(_rendered, services, scope, groups, wanted, thresholds)
     return Response(text, media_type=FORMATS[wanted])
 
 
@@ -152,20 +159,33 @@ def _format_of(request: Request) -> str:
     return asked
 
 
-def _rendered(services: UsageServices, scope: UsageScope, groups: Sequence[str], wanted: str) -> str | bytes:
+async def _thresholds(services: UsageServices, scope: UsageScope) -> tuple[ThresholdLine, ...]:
+    if scope.tenant is None:
+        return reached_lines(await services.all_tranches(), scope.first, scope.until)
+    noted = await services.tranches(scope.tenant)
+    return reached_lines([noted] if noted is not None else [], scope.first, scope.until)
+
+
+def _rendered(
+    services: UsageServices,
+    scope: UsageScope,
+    groups: Sequence[str],
+    wanted: str,
+    thresholds: tuple[ThresholdLine, ...],
+) -> str | bytes:
     ledger = services.ledger
     if wanted == "focus":
         return focus_export.as_focus(_sums(ledger, scope, focus_export.GROUPS), ledger.book.currency)
     if wanted == "html":
-        return _page(services, scope)
+        return _page(services, scope, thresholds)
     report = ledger.usage(scope.tenant, scope.first, scope.until, groups)
-    report = with_refs(report, services.registry)
+    report = structs.replace(with_refs(report, services.registry), thresholds=thresholds or UNSET)
     if wanted == "csv":
         return as_csv(report, groups)
     return as_parquet(report, groups) if wanted == "parquet" else msgspec.json.encode(report)
 
 
-def _page(services: UsageServices, scope: UsageScope) -> str:
+def _page(services: UsageServices, scope: UsageScope, thresholds: tuple[ThresholdLine, ...]) -> str:
     at = services.wall()
     return usage_page.as_page(
         _sums(services.ledger, scope, usage_page.GROUPS),
@@ -175,6 +195,7 @@ def _page(services: UsageServices, scope: UsageScope) -> str:
         at=at,
         forecast=_forecast(services, scope.tenant, at),
         currency=services.ledger.book.currency,
+        thresholds=thresholds,
     )
 
 

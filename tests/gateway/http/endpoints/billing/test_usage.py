@@ -7,7 +7,8 @@ import json
 import pytest
 
 from pilotlight_core.model.messages.usage import LeaseState
-from tests.gateway.ledger.metering import SECOND, busy, delivered, event, tagged
+from pilotlight_core.model.money.budgets import HomeTranches, ReachedThreshold
+from tests.gateway.ledger.metering import MIDNIGHT, SECOND, busy, delivered, event, tagged
 from tests.gateway.world import World, function
 
 DAYS = "from=2026-09-01&to=2026-10-01"
@@ -33,6 +34,39 @@ async def test_usage_is_told_as_json_and_csv(world: World) -> None:
         assert by_format.text == by_header.text
         assert by_format.headers["content-type"].startswith("text/csv")
         assert (await client.get("/v1/usage")).status_code == 200
+
+
+async def test_thresholds_of_budgets_are_told_beside_it(world: World) -> None:
+    """Those that were reached in these days: a tenant's own, and everybody's to the operator."""
+    records = {
+        tenant: HomeTranches(tenant=tenant, reached=(
+            ReachedThreshold(budget="month", percent=80, at=MIDNIGHT, begins=0, amount=5 * 10**9),
+            ReachedThreshold(budget="month", percent=100, at=MIDNIGHT + 90 * 86_400, begins=0, amount=5 * 10**9),
+        ))
+        for tenant in ("acme", "rival")
+    }  # fmt: skip
+
+    async def of(tenant: str) -> HomeTranches | None:
+        return records.get(tenant)
+
+    async def everybody() -> list[HomeTranches]:
+        return list(records.values())
+
+    world.services.tranches, world.services.all_tranches = of, everybody
+    async with world.client() as client:
+        own = (await client.get(f"/v1/usage?{DAYS}")).json()
+        page = (await client.get(f"/v1/usage?{DAYS}&format=html")).text
+        none = (await client.get("/v1/usage?from=2026-08-01&to=2026-09-01")).json()
+    async with world.client(world.operator) as client:
+        told = (await client.get(f"/v1/usage?{DAYS}&all=true")).json()
+
+    assert own["thresholds"] == [{
+        "at": "2026-09-22T00:00:00Z", "tenant": "acme", "budget": "month", "percent": 80, "usd": "5",
+        "function": None, "key": None,
+    }]  # fmt: skip
+    assert "Budgets that were reached" in page
+    assert "thresholds" not in none
+    assert [line["tenant"] for line in told["thresholds"]] == ["acme", "rival"]
 
 
 async def test_usage_names_versions_as_people_do(world: World) -> None:
