@@ -5,7 +5,9 @@ It ends with its standard input, which is that of whoever started it.
 
 from __future__ import annotations
 
+import contextlib
 import gc
+import io
 import json
 import os
 import select
@@ -18,6 +20,14 @@ from importlib import import_module
 from pilotlight.cli.main import COMMANDS, main, module_of
 
 LOADED = (*map(module_of, COMMANDS), "pilotlight.client.client", "pilotlight.packing", "httpx_aiohttp")
+
+
+def warm_up() -> None:
+    """Load what commands load at their first use: what reads options, and what runs requests."""
+    import_module("anyio._backends._asyncio")
+    sys.argv[:] = ["pilotlight", "version"]
+    with contextlib.redirect_stdout(io.StringIO()), contextlib.suppress(SystemExit):
+        main()
 
 
 def serve(at: str) -> None:
@@ -72,5 +82,7 @@ if __name__ == "__main__":
     sys.modules.setdefault("httpx._main", None)  # type: ignore[arg-type] # as `main` does, before httpx is loaded
     for name in LOADED:
         import_module(name)
+    place = sys.argv[1]
+    warm_up()
     gc.freeze()
-    serve(sys.argv[1])
+    serve(place)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from fractions import Fraction
@@ -37,6 +37,10 @@ TAGS = "tags"
 HOST_COLUMNS = ("core_ppm", "core_rate", "gib_ppm", "gib_rate")
 DAYS_NAMED = 400
 """SQLite takes 32,766 parameters in a statement, PostgreSQL twice as many."""
+ORDER = {"hour": 0, "key": 1}
+"""Of what sums are grouped by: the table's own first, then what differs most."""
+DAY = len("2026-11-20")
+"""Characters of an hour that name its day."""
 LATE = "late"
 """Why a line is in a later invoice: it came when its day was closed."""
 BY_HOUR = frozenset({"hour", "key", "purpose", "purchase", "region"})
@@ -87,7 +91,8 @@ def usage_report(
     ledger: Ledger, tenant: str | None, first: str, until: str, groups: Sequence[str] = GROUPS
 ) -> UsageReport:
     """A tenant's usage, or for None everybody's, of the days from `first` to before `until`. Blocks."""
-    return summarise(usage_sums(ledger, tenant, first, until, groups), groups, ledger.book.currency)
+    names, rows = _read_sums(ledger, tenant, first, until, groups)
+    return summarise(names, rows, groups, ledger.book.currency)
 
 
 def usage_sums(ledger: Ledger, tenant: str | None, first: str, until: str, groups: Sequence[str]) -> Iterator[UsageRow]:
@@ -103,19 +108,33 @@ def usage_sums(ledger: Ledger, tenant: str | None, first: str, until: str, group
         until: the day after the last.
         groups: dimensions (`usage_report.EVERY_GROUP`), and tags.
     """
+    names, rows = _read_sums(ledger, tenant, first, until, groups)
+    for row in rows:
+        found = dict(zip(names, row, strict=True))
+        found["ns"], found["calls"] = int(found["ns"]), int(found["calls"])
+        found.setdefault("day", found.get("hour", "")[:DAY])
+        yield found
+
+
+def _read_sums(
+    ledger: Ledger, tenant: str | None, first: str, until: str, groups: Sequence[str]
+) -> tuple[Sequence[str], Iterable[Sequence[Any]]]:
+    """The names and the values of what `usage_sums` says. An hour has its day in it, and is not grouped by it too."""
     table = usage_hour if BY_HOUR & {*groups} else usage_day
     columns, tagged = table.c, bool(tags_in(groups)) or TAGS in groups
     at = columns.hour if table is usage_hour else columns.day
     named: dict[str, sa.ColumnElement[Any]] = dict(columns.items())
-    named["day"] = sa.func.substr(at, sa.literal_column("1"), sa.literal_column("10"))
     if table is usage_hour:
+        named["day"] = sa.func.substr(at, sa.literal_column("1"), sa.literal_column(str(DAY)))
         named["key"] = columns.key_id
-    always = ("day", "price", "ppm", "rate", "discount")
-    asked = [name for name in EVERY_GROUP if name in groups and name not in always and name != "gpu"]
+    always = ("price", "ppm", "rate", "discount") if "hour" in groups else ("day", "price", "ppm", "rate", "discount")
+    asked = [name for name in EVERY_GROUP if name in groups and name not in ("day", "gpu", *always)]
     by: list[sa.ColumnElement[Any]] = [named[name].label(name) for name in (*always, *asked)]
     by += [version_tags.c.tags] if tagged else []
     sums = (sa.func.sum(columns.ns).label("ns"), sa.func.sum(columns.calls).label("calls"))
-    query = sa.select(*by, *sums).where(at >= first, at < until).group_by(*by)
+    # PostgreSQL then sorts the rows of each hour, and not all of a month by what few of them differ in.
+    in_order = sorted(by, key=lambda column: ORDER.get(column.name, len(ORDER)))
+    query = sa.select(*by, *sums).where(at >= first, at < until).group_by(*in_order)
     if tenant is not None:
         query = query.where(columns.tenant == tenant)
         if known := _periods(first, until, by_hour=table is usage_hour):
@@ -123,11 +142,11 @@ def usage_sums(ledger: Ledger, tenant: str | None, first: str, until: str, group
     if tagged:
         same = sa.and_(version_tags.c.tenant == columns.tenant, version_tags.c.version == columns.version)
         query = query.outerjoin_from(table, version_tags, same)
-    names = tuple(query.selected_columns.keys())
-    for row in ledger.read_rows(query):
-        found = dict(zip(names, row, strict=True))
-        found["ns"], found["calls"] = int(found["ns"]), int(found["calls"])
-        yield found
+    names, rows = tuple(query.selected_columns.keys()), ledger.read_rows(query)
+    if "hour" in groups and "day" in groups:
+        at_hour = names.index("hour")
+        return ("day", *names), ((row[at_hour][:DAY], *row) for row in rows)
+    return names, rows
 
 
 def device_sums(ledger: Ledger, first: str, until: str) -> list[dict[str, Any]]:

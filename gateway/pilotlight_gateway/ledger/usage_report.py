@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
+from operator import itemgetter
 from typing import Any
 
 import msgspec
@@ -74,52 +75,81 @@ def read_groups(text: str, *, all_tenants: bool = False) -> tuple[str, ...]:
     return (*GROUPS, "tenant") if all_tenants else GROUPS
 
 
-def summarise(rows: Iterable[UsageRow], groups: Sequence[str], currency: str) -> UsageReport:
-    """Report lines of the ledger's sums, ordered by group and each rounded once."""
+def summarise(
+    names: Sequence[str], rows: Iterable[Sequence[Any]], groups: Sequence[str], currency: str
+) -> UsageReport:
+    """Report lines of the ledger's sums, ordered by group and each rounded once.
+
+    Args:
+        names: the columns of `rows`: those that `groups` need, and `price`, `ppm`, `rate`, `discount`, `ns`, `calls`.
+        rows: plain, since a report may be of hundreds of thousands.
+        groups: of the report.
+        currency: of its costs.
+    """
     more, tags = [name for name in MORE_GROUPS if name in groups], tags_in(groups)
-    names = (*GROUPS, *more)
-    shown = [name for name in names if name in groups]
+    known = (*GROUPS, *more)
+    shown = [name for name in known if name in groups]
     sums: dict[tuple[Any, ...], list[int]] = {}
-    by_price, total = "price" in groups, [0, 0, 0, 0]
+    key_of = _key_reader(names, shown, tags)
+    measures_of = itemgetter(*(names.index(name) for name in ("price", "ppm", "rate", "discount", "ns", "calls")))
+    by_price = "price" in groups
     for row in rows:
-        key: tuple[Any, ...] = tuple([_gpu_of(row["price"]) if name == "gpu" else row[name] for name in shown])
-        if tags:
-            tagged = msgspec.json.decode(row["tags"]) if row["tags"] else {}
-            key = (*key, *(tagged.get(name, "") for name in tags))
+        price, ppm, rate, discount, ns, calls = measures_of(row)
+        key = key_of(row)
         line = sums.get(key)
         if line is None:
             line = sums[key] = [0, 0, 0, 0]
-        # In line, and with the cost in integers: a report may be of hundreds of thousands of rows.
-        ns, calls, price = row["ns"], row["calls"], row["price"]
-        ns_ppm = ns * row["ppm"]
-        cost = ns_ppm * row["rate"] * (NANO_USD - row["discount"])
-        line[3] += cost
-        total[3] += cost
+        ns_ppm = int(ns) * ppm
+        line[3] += ns_ppm * rate * (NANO_USD - discount)
         if calls:
-            line[0] += calls
-            total[0] += calls
-        is_of_device = price not in BESIDE_PRICES
-        if is_of_device:
+            line[0] += int(calls)
+        if by_price or price not in BESIDE_PRICES:  # time of a core or of a GiB is none of the device's
+            line[1] += int(ns)
+            line[2] += ns_ppm if price not in UNIT_PRICES else 0
+    same: dict[str, Any] = {name: _blank(name) for name in known if name not in groups} | {"currency": currency}
+    lines = []
+    total = [0, 0, 0, 0]
+    for key in sorted(sums):
+        calls, ns, ns_ppm, cost = sums[key]
+        lines.append(
+            UsageLine(
+                **same,
+                **dict(zip(shown, key, strict=False)),
+                calls=calls,
+                ns=ns,
+                gpu_seconds=device_seconds(ns_ppm),
+                cost=units_money(cost),
+                tags=dict(zip(tags, key[len(shown) :], strict=True)) if tags else UNSET,
+            )
+        )
+        total[0] += calls
+        total[3] += cost
+        if not by_price or lines[-1].price not in BESIDE_PRICES:
             total[1] += ns
             total[2] += ns_ppm
-        if by_price or is_of_device:  # time of a core or of a GiB is none of the device's
-            line[1] += ns
-            line[2] += ns_ppm if price not in UNIT_PRICES else 0
-    blank: dict[str, Any] = {name: _blank(name) for name in names if name not in groups}
-    lines = tuple(
-        UsageLine(
-            **blank,
-            **dict(zip(shown, key, strict=False)),
-            calls=calls,
-            ns=ns,
-            gpu_seconds=device_seconds(ns_ppm),
-            cost=units_money(cost),
-            currency=currency,
-            tags=dict(zip(tags, key[len(shown) :], strict=True)) if tags else UNSET,
-        )
-        for key, (calls, ns, ns_ppm, cost) in sorted(sums.items())
+    return UsageReport(lines=tuple(lines), total=_total(total, currency))
+
+
+def _key_reader(names: Sequence[str], shown: Sequence[str], tags: Sequence[str]) -> Callable[[Sequence[Any]], Any]:
+    """What reads the values of a row in the dimensions `shown`, and behind them those of `tags`, as a tuple."""
+    places = [names.index("price" if name == "gpu" else name) for name in shown]
+    plain: Callable[[Sequence[Any]], Any] = (
+        itemgetter(*places) if len(places) > 1 else lambda row: tuple([row[place] for place in places])
     )
-    return UsageReport(lines=lines, total=_total(total, currency))
+    if not tags and "gpu" not in shown:
+        return plain
+    gpu_at, tags_at = shown.index("gpu") if "gpu" in shown else -1, names.index("tags") if tags else -1
+
+    def read(row: Sequence[Any]) -> tuple[Any, ...]:
+        key = list(plain(row))
+        if gpu_at >= 0:
+            key[gpu_at] = _gpu_of(key[gpu_at])
+        if tags:
+            tagged = msgspec.json.decode(row[tags_at]) if row[tags_at] else {}
+            key += [tagged.get(name, "") for name in tags]
+        return tuple(key)
+
+    return read
 
 
 def columns_of(groups: Sequence[str]) -> tuple[str, ...]:
