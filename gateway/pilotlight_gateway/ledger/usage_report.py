@@ -75,9 +75,7 @@ def read_groups(text: str, *, all_tenants: bool = False) -> tuple[str, ...]:
     return (*GROUPS, "tenant") if all_tenants else GROUPS
 
 
-def summarise(
-    names: Sequence[str], rows: Iterable[Sequence[Any]], groups: Sequence[str], currency: str
-) -> UsageReport:
+def summarise(names: Sequence[str], rows: Iterable[Sequence[Any]], groups: Sequence[str], currency: str) -> UsageReport:
     """Report lines of the ledger's sums, ordered by group and each rounded once.
 
     Args:
