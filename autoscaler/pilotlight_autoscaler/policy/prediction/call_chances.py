@@ -37,7 +37,7 @@ SLOT_STEP = 1 - 0.5 ** (1 / (2 * SLOT_MINUTES))
 """What a minute counts in its half-hour of the day: half of what is known of it is of the last two days."""
 SLOT_PRIOR = 3
 USUAL = 0.03
-"""The part of minutes that is called, as long as nothing is known."""
+"""The part of a half-hour's minutes that is called, as long as nothing is known."""
 WEIGHTS = (0.0, 0.2, 0.2, 0.2, 0.2, 0.0, 0.07, 0.07, 0.07, 0.0)
 """Of a constant, the hazards, the prior's own, the rates and the day, to begin with."""
 STEP, STEP_MINUTES, LEAST_STEP = 0.02, 300, 0.004
@@ -120,7 +120,7 @@ class _Level:
             experts += (_stretched(wide), _stretched(narrow))
         experts.append(PRIOR_ODDS[age])
         for rate, weighed in zip(self.rates, self._weighed, strict=True):
-            experts.append(_stretched((rate + USUAL) / (weighed + 1.0)))
+            experts.append(_stretched((rate + 0.5) / (weighed + 1.0)))  # Krichevsky and Trofimov's estimator
         experts.append(_stretched(law.day[minute % DAY_MINUTES // SLOT_MINUTES]))
         self._experts = experts
         self.odds = sum(map(mul, law.weights, experts))
