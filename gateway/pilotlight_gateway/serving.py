@@ -393,8 +393,7 @@ async def _gateway(
         calls=calls.service, registry=registry, schemas=schemas, codec=codec, budget=budget, clock=time.monotonic
     )
     permits = JobPermits(limits=limiter, costs=costs, prices=prices)
-    runner = RunnerIdentity(name, instance)
-    jobs = _jobs(settings, bus, calls, blobs, job_calls, permits, runner)
+    jobs = _jobs(settings, bus, calls, blobs, job_calls, permits, RunnerIdentity(name, instance))
     shards = calls.shards({"limits": limiter.driver, "jobs": jobs.dispatcher})
     idempotency = _idempotency(settings, bus, calls.table, CallOwner(name=name, instance=instance))
     readiness = _readiness(bus, registry, calls.service)
