@@ -21,6 +21,8 @@ MOST_BUDGETS = 100
 MOST_ZONES = 8
 """Among these."""
 MOST_THRESHOLDS = 10
+PREPAID = "prepaid"
+"""The id of the prepaid budget."""
 MOST_REACHED = 200
 """Of one tenant, that are kept to be shown."""
 MOST_AMOUNT = 10**18
@@ -62,6 +64,8 @@ class Budget(msgspec.Struct, frozen=True, kw_only=True):
     """Whether an operator has set it: others do not change it."""
     thresholds: tuple[int, ...] = THRESHOLDS
     """Percent of it at which the tenant is told, once each in a period; rising."""
+    prepaid: bool = False
+    """For a lifetime, and `amount` follows the tenant's credit."""
 
 
 class BudgetsRecord(msgspec.Struct, frozen=True, kw_only=True):
