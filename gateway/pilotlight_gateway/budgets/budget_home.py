@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable
 from typing import NamedTuple
 
-import msgspec
-
 from pilotlight_core.model.messages.limiting import BudgetShortage
 from pilotlight_core.model.money.budgets import (
     NEVER_ENDS,
@@ -18,6 +16,7 @@ from pilotlight_core.model.money.budgets import (
     Budget,
     BudgetMode,
     BudgetsRecord,
+    HandedBudgets,
     HomeTranches,
     ReachedThreshold,
     Tranche,
@@ -54,14 +53,6 @@ class PaidCall(NamedTuple):
     purses: tuple[Purse, ...]
     since: float
     """Unix seconds at which it was let in."""
-
-
-class HandedBudgets(msgspec.Struct, frozen=True, array_like=True):
-    """A tenant's budgets at a home that ends in order: it holds while the record has the revision that it had there."""
-
-    tenant: str
-    revision: int
-    tranches: dict[str, Tranche]
 
 
 class TenantPurses:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import msgspec
 
-from pilotlight_gateway.budgets.budget_home import HandedBudgets
+from pilotlight_core.model.money.budgets import HandedBudgets
 from pilotlight_gateway.limits.account import EpochRange, LimitAccount
 from pilotlight_gateway.limits.gcra import Rate, RateBucket
 

@@ -131,6 +131,14 @@ class HomeTranches(msgspec.Struct, frozen=True, kw_only=True):
     """The last `MOST_REACHED`, the oldest first."""
 
 
+class HandedBudgets(msgspec.Struct, frozen=True, array_like=True):
+    """A tenant's budgets at a home that ends in order: it holds while the record has the revision that it had there."""
+
+    tenant: str
+    revision: int
+    tranches: dict[str, Tranche]
+
+
 def with_reached(before: tuple[ReachedThreshold, ...], tranches: dict[str, Tranche]) -> tuple[ReachedThreshold, ...]:
     """The thresholds that were reached, with those that tranches tell of."""
     known = {(one.budget, one.begins, one.percent) for one in before}
