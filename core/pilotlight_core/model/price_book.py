@@ -48,7 +48,10 @@ SPOT_PRICE = "spot"
 TENANT_PRICE = "tenant"
 """Before the name of a tenant: the price of a dollar's worth, for it alone."""
 PURCHASES = (Purchase.ON_DEMAND.value, Purchase.SPOT.value)
-LONGEST_MINIMUM_MS = 3_600_000
+LONGEST_MINIMUM_MS = 10_000
+"""Ten thousand calls a second of one function may lack it, and their sum of a day has room in the ledger's columns."""
+MOST_SOLD = 10**10
+"""Of a unit, in one call: for the same reason more is not billed, whatever its function counts."""
 LONGEST_ID = 63 + len(f"{TENANT_PRICE}.")
 _PART = re.compile(r"([1-9][0-9]?)of([1-9][0-9]?)")
 _TIMES = re.compile(r"([1-9][0-9]{0,3})x([a-z].*)")
@@ -299,7 +302,7 @@ def unit_charges(units: Mapping[str, int], book: PriceBook, at: float | None = N
     """What counted units cost that are sold at the unix second `at`, by default now."""
     for unit in UNIT_PRICES:
         if (count := units.get(unit, 0)) and (rate := book.unit_rate(unit, at)):
-            yield Charge(unit, UNIT_PPM, rate, count)
+            yield Charge(unit, UNIT_PPM, rate, min(count, MOST_SOLD))
 
 
 def dated_rate_at(rates: Iterable[DatedRate], at: float) -> DatedRate | None:

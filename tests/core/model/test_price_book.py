@@ -284,4 +284,5 @@ def test_units_are_sold_for_a_million() -> None:
     (charge,) = unit_charges(counted, book, 100.0)
     assert charge == Charge("prompt_tokens", UNIT_PPM, 150_000_000, 2_000_000)
     assert cost_of(charge.amount, charge.ppm, charge.rate) == Fraction(3, 10)
+    assert [one.amount for one in unit_charges({"prompt_tokens": 2**53}, book, 100.0)] == [10**10]
     assert set(UNIT_PRICES) == set(CallUnit)
