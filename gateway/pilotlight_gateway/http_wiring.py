@@ -14,6 +14,7 @@ from pilotlight_gateway.batches.batch_service import BatchService
 from pilotlight_gateway.bodies.body_codec import BodyCodec
 from pilotlight_gateway.bodies.byte_budget import ByteBudget
 from pilotlight_gateway.budgets.call_prices import CallPrices
+from pilotlight_gateway.budgets.prepaid_budgets import PrepaidBudgets
 from pilotlight_gateway.calls.call_port import CallPort
 from pilotlight_gateway.calls.call_responses import CallAnswers
 from pilotlight_gateway.deploys.blob_usage import BlobUsage
@@ -132,6 +133,7 @@ def wire_http(
     deployer = Deployer(registry=registry, blobs=blobs, usage=usage, signer=signer, placements=placements)
     limits = CallLimits(limiter, costs, metrics, prices)
     rates = ApiRates(lambda tenant: registry.limits(tenant, "").tenant, clock)
+    prepaid = PrepaidBudgets(registry, ledger)
     money = JobMoney(registry=registry, prices=prices, tranches=tranches)
     of_jobs = JobServices(
         jobs=jobs, registry=registry, budget=budget, codec=codec, rates=rates, book=book, clock=clock, money=money
@@ -187,8 +189,8 @@ def wire_http(
         *bound(USAGE, UsageServices(ledger=ledger, registry=registry, tranches=tranches, all_tranches=all_tranches)),
         *bound(INVOICES, InvoiceServices(ledger=ledger)),
         *bound(QUARANTINE, QuarantineServices(ledger=ledger)),
-        *bound(BUDGETS, BudgetServices(registry=registry, tranches=tranches, budget=budget)),
-        *bound(CREDITS, CreditServices(registry=registry, ledger=ledger, budget=budget)),
+        *bound(BUDGETS, BudgetServices(registry=registry, prepaid=prepaid, tranches=tranches, budget=budget)),
+        *bound(CREDITS, CreditServices(registry=registry, prepaid=prepaid, budget=budget)),
         *bound(CONTAINERS, of_containers),
         *bound(PRICES, PriceServices(registry=registry, book=book, budget=budget)),
         *bound(PLACEMENT, placing),

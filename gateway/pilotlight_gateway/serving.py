@@ -46,6 +46,7 @@ from pilotlight_gateway.bodies.byte_budget import ByteBudget
 from pilotlight_gateway.bodies.worker_pool import BodyWorkers
 from pilotlight_gateway.budgets.budget_home import BudgetHome
 from pilotlight_gateway.budgets.call_prices import CallPrices, parts_of
+from pilotlight_gateway.budgets.prepaid_budgets import PrepaidBudgets
 from pilotlight_gateway.budgets.tranche_keeper import TrancheKeeper
 from pilotlight_gateway.calls.call_service import CallService
 from pilotlight_gateway.calls.large_bodies import LargeBodies
@@ -358,7 +359,7 @@ def _call_prices(settings: ServeSettings, book: PriceBook, calls: GatewayCalls) 
 
 
 def _limits(
-    settings: ServeSettings, bus: Bus, calls: GatewayCalls, registry: Registry, instance: str
+    settings: ServeSettings, bus: Bus, calls: GatewayCalls, registry: Registry, instance: str, ledger: LedgerReader
 ) -> tuple[HomeLimiter, TrancheKeeper]:
     """The limits of tenants, and what keeps the records of their budgets."""
     budgets, policies = BudgetHome(registry.budgets, time.time), LimitPolicies(registry.limits, registry.budgets)
@@ -366,7 +367,8 @@ def _limits(
     for record in registry.each_budgets():
         limiter.record_changed(f"budget.{record.tenant}", record)
     registry.on_change.append(limiter.record_changed)
-    return limiter, TrancheKeeper(bus, budgets, limiter.budgeted, limiter.is_home)
+    prepaid = PrepaidBudgets(registry, ledger)
+    return limiter, TrancheKeeper(bus, budgets, limiter.budgeted, limiter.is_home, prepaid)
 
 
 @asynccontextmanager
@@ -384,7 +386,8 @@ async def _gateway(
     bodies = LargeBodies(url=internal_url, budget=budget)
     instance = instance_of(name, settings.launch or token(8))
     calls = _calls(settings, bus, bodies, name, instance, own_url)
-    limiter, keeper = _limits(settings, bus, calls, registry, instance)
+    ledger = LedgerReader(settings.database_url, book)
+    limiter, keeper = _limits(settings, bus, calls, registry, instance, ledger)
     prices = _call_prices(settings, book, calls)
     faults = calls.drivers.guard.faults
     blobs, validators, costs, workers = open_blobs(settings.blobs), Validators(), Estimates(), BodyWorkers()
@@ -393,13 +396,11 @@ async def _gateway(
         calls=calls.service, registry=registry, schemas=schemas, codec=codec, budget=budget, clock=time.monotonic
     )
     permits = JobPermits(limits=limiter, costs=costs, prices=prices)
-    runner = RunnerIdentity(name, instance)
-    jobs = _jobs(settings, bus, calls, blobs, job_calls, permits, runner)
+    jobs = _jobs(settings, bus, calls, blobs, job_calls, permits, RunnerIdentity(name, instance))
     shards = calls.shards({"limits": limiter.driver, "jobs": jobs.dispatcher})
     idempotency = _idempotency(settings, bus, calls.table, CallOwner(name=name, instance=instance))
     readiness = _readiness(bus, registry, calls.service)
     signer = await _join(settings, bus, blobs)
-    ledger = LedgerReader(settings.database_url, book)
     authenticator, requests, connections = KeyAuthenticator(registry), OpenRequests(), _connections(settings)
     metrics, loads = GatewayMetrics(), LoadBook()
     measured = MeasuredGateway(name=name, process=instance, region=settings.region)

@@ -55,7 +55,7 @@ class FakeRunnerIO:
             call.start(at)
         return self.refuse_start
 
-    def split(self, calls: Iterable[AcceptedCall]) -> None:
+    def refund(self, calls: Iterable[AcceptedCall]) -> None:
         self.splits.append([call.call_id for call in calls])
 
     def restart(self, call: AcceptedCall) -> None:

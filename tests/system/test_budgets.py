@@ -59,6 +59,24 @@ def test_two_gateways_share_a_purse(platform: Platform) -> None:
     wait_until(lambda: call(platform, 0).status_code == call(platform, 1).status_code == 200, "it is gone")
 
 
+def test_who_pays_ahead_spends_its_credit(platform: Platform) -> None:
+    """Nothing runs before the first grant, and it is there at once; usage has a line for what was reached."""
+    platform.cli("billing", "budget", "set", "default", "--prepaid", "--thresholds", "100")
+    try:
+        wait_until(lambda: call(platform, 0).status_code == call(platform, 1).status_code == 402, "both know it")
+        refused = call(platform, 1).json()
+        assert (refused["code"], refused["budget"]["id"]) == ("budget_exhausted", "prepaid")
+        wait_until(lambda: listed(platform)["reached"] == [100], "it is told")
+        told = platform.http.get("/v1/usage").json()["thresholds"]
+        assert {"prepaid"} <= {one["budget"] for one in told}
+        assert "100 % of the budget prepaid of default was reached" in platform.cli("usage").stdout
+        platform.cli("billing", "credit", "grant", "default", "100")
+        wait_until(lambda: call(platform, 0).status_code == call(platform, 1).status_code == 200, "it is paid")
+        assert float(listed(platform)["left_usd"]) > 99
+    finally:
+        platform.cli("billing", "budget", "remove", "default", "prepaid")
+
+
 def containers(platform: Platform) -> int:
     """Those that are there, of all functions."""
     found = platform.http.get("/v1/containers").json()["containers"]

@@ -48,7 +48,10 @@ SPOT_PRICE = "spot"
 TENANT_PRICE = "tenant"
 """Before the name of a tenant: the price of a dollar's worth, for it alone."""
 PURCHASES = (Purchase.ON_DEMAND.value, Purchase.SPOT.value)
-LONGEST_MINIMUM_MS = 3_600_000
+LONGEST_MINIMUM_MS = 10_000
+"""Ten thousand calls a second of one function may lack it, and their sum of a day has room in the ledger's columns."""
+MOST_SOLD = 10**10
+"""Of a unit, in one call: for the same reason more is not billed, whatever its function counts."""
 LONGEST_ID = 63 + len(f"{TENANT_PRICE}.")
 _PART = re.compile(r"([1-9][0-9]?)of([1-9][0-9]?)")
 _TIMES = re.compile(r"([1-9][0-9]{0,3})x([a-z].*)")
@@ -148,6 +151,8 @@ class PriceBook:
 
     sells_units: bool = False
     """Whether a `CallUnit` has a price, or had or will have one."""
+    has_discounts: bool = False
+    """Whether a tenant has."""
 
     _minimums: dict[str, int] = field(default_factory=dict, repr=False, compare=False)
     """Of now, in milliseconds, as `rates`."""
@@ -176,31 +181,12 @@ class PriceBook:
             region: where it is; None: where this process is.
             ppm: the part of the device that is sold; 0: the whole.
         """
-        return self._terms(price, at, purchase, region, ppm)[0]
+        return self.rate_and_least(price, at, purchase=purchase, region=region, ppm=ppm)[0]
 
-    def minimum_ns(
+    def rate_and_least(
         self, price: str, at: float | None = None, *, purchase: str = "", region: str | None = None, ppm: int = 0
-    ) -> int:
-        """The nanoseconds of a device for which a start of a call is billed at least; as `rate`."""
-        return self._terms(price, at, purchase, region, ppm)[1]
-
-    def longest_minimum_ns(self, price: str) -> int:
-        """Of a product now, however, wherever and whichever part of it is sold."""
-        name = _read_price(price)[1]
-        kinds = (name, *(special for special, _ in self._special.get(name, ())))
-        known = name if name in self.rates else UNKNOWN_PRICE
-        return max(self._minimums.get(kind, 0) for kind in (known, *kinds)) * NS_PER_MS
-
-    def discount(self, tenant: str, at: float | None = None) -> int:
-        """What a tenant does not pay of a dollar at a unix second, by default now; nano-dollars."""
-        part = self._rate_at(f"{TENANT_PRICE}.{tenant}", at)
-        return 0 if part is None else max(0, NANO - part)
-
-    def unit_rate(self, unit: str, at: float | None = None) -> int:
-        """Nano-dollars for a million of a `CallUnit`; 0: it is not sold."""
-        return self._rate_at(unit, at) or 0 if self.sells_units else 0
-
-    def _terms(self, price: str, at: float | None, purchase: str, region: str | None, ppm: int) -> _Terms:
+    ) -> tuple[int, int]:
+        """The rate, and the nanoseconds of a device for which a start of a call is billed at least; as `rate`."""
         where, purchase = self.region if region is None else region, purchase or Purchase.ON_DEMAND.value
         if at is not None:
             return self._find_terms(price, at, purchase, where, ppm)
@@ -211,6 +197,23 @@ class PriceBook:
                 self._looked_up.clear()
             terms = self._looked_up[asked] = self._find_terms(price, None, purchase, where, ppm)
         return terms
+
+    def longest_minimum_ns(self, price: str) -> int:
+        """Of a product now, however, wherever and whichever part of it is sold."""
+        name = _read_price(price)[1]
+        kinds = (name, *(special for special, _ in self._special.get(name, ())))
+        known = name if name in self.rates else UNKNOWN_PRICE
+        return max(self._minimums.get(kind, 0) for kind in (known, *kinds)) * NS_PER_MS
+
+    def discount(self, tenant: str, at: float | None = None) -> int:
+        """What a tenant does not pay of a dollar at a unix second, by default now; nano-dollars."""
+        if not self.has_discounts or (part := self._rate_at(f"{TENANT_PRICE}.{tenant}", at)) is None:
+            return 0
+        return max(0, NANO - part)
+
+    def unit_rate(self, unit: str, at: float | None = None) -> int:
+        """Nano-dollars for a million of a `CallUnit`; 0: it is not sold."""
+        return self._rate_at(unit, at) or 0 if self.sells_units else 0
 
     def _find_terms(self, price: str, at: float | None, purchase: str, region: str, ppm: int) -> _Terms:
         times, name = _read_price(price)
@@ -232,6 +235,9 @@ class PriceBook:
                 self._special.setdefault(terms.product, []).append((price, terms))
         for found in self._special.values():
             found.sort(key=lambda one: one[1].rank, reverse=True)
+        self.has_discounts = any(
+            price.startswith(f"{TENANT_PRICE}.") for price in (*self.configured, *self.dated)
+        )  # fmt: skip
         self.sells_units = any(unit in self.configured or unit in self.dated for unit in UNIT_PRICES)
         self._looked_up.clear()
 
@@ -296,7 +302,7 @@ def unit_charges(units: Mapping[str, int], book: PriceBook, at: float | None = N
     """What counted units cost that are sold at the unix second `at`, by default now."""
     for unit in UNIT_PRICES:
         if (count := units.get(unit, 0)) and (rate := book.unit_rate(unit, at)):
-            yield Charge(unit, UNIT_PPM, rate, count)
+            yield Charge(unit, UNIT_PPM, rate, min(count, MOST_SOLD))
 
 
 def dated_rate_at(rates: Iterable[DatedRate], at: float) -> DatedRate | None:

@@ -6,7 +6,7 @@ A tenant is known once its durable record was read; until then, and until a next
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 from typing import NamedTuple
 
 from pilotlight_core.model.messages.limiting import BudgetShortage
@@ -16,6 +16,7 @@ from pilotlight_core.model.money.budgets import (
     Budget,
     BudgetMode,
     BudgetsRecord,
+    HandedBudgets,
     HomeTranches,
     ReachedThreshold,
     Tranche,
@@ -24,6 +25,8 @@ from pilotlight_core.model.money.budgets import (
 from pilotlight_core.model.subjects import shard_of
 from pilotlight_gateway.budgets.purse import LONG_SINCE, Purse, PurseStanding, PurseVerdict, ReservationKey
 
+HANDED_AT_MOST = 1_000
+"""Budgets of one shard: 200 KiB. Beyond them the next home counts all that was taken as spent, as after a death."""
 EXHAUSTED, WAITS = PurseVerdict.EXHAUSTED, PurseVerdict.WAITS
 HARD = BudgetMode.HARD
 
@@ -71,6 +74,8 @@ class TenantPurses:
         """Whether this home has written it since: then no former one can any more."""
         self.stored: dict[str, Tranche] = {}
         """What it says."""
+        self.begun_with: dict[str, Tranche] = {}
+        """The same, or where it was handed over what was used of it."""
         self.reached: tuple[ReachedThreshold, ...] = ()
         """The thresholds that were reached, as it says."""
         self.writing: HomeTranches | None = None
@@ -101,15 +106,31 @@ class BudgetHome:
         self.billed_of = billed_of
         """What the ledger has of a tenant's budgets, as it was last heard."""
         self._tenants: dict[str, TenantPurses] = {}
+        self._handed: dict[str, HandedBudgets] = {}
+        """Of tenants whose record was not read since."""
         self.wake: Callable[[], None] = lambda: None
         """Called when a record is to be read or written at once."""
 
     # -- tenants ---------------------------------------------------------------------------------------------------
 
-    def begin(self, shard: int) -> None:
-        """Be the home of a shard, or no more: what was known of its tenants is void."""
-        for tenant in [tenant for tenant in self._tenants if shard_of(tenant) == shard]:
-            del self._tenants[tenant]
+    def begin(self, shard: int, handed: Iterable[HandedBudgets] = ()) -> None:
+        """Be the home of a shard: what was known of its tenants is void; `handed`: by a home that ended in order."""
+        for known in (self._tenants, self._handed):
+            for tenant in [tenant for tenant in known if shard_of(tenant) == shard]:
+                del known[tenant]
+        self._handed.update((one.tenant, one) for one in handed)
+
+    def end(self, shard: int) -> tuple[HandedBudgets, ...]:
+        """Be the home of a shard no more; returns what the next one has to know of its tenants."""
+        at, found, count = self._wall(), list[HandedBudgets](), 0
+        for tenant, known in self._tenants.items():
+            is_known = known.is_claimed and known.revision is not None and known.writing is None and known.purses
+            if shard_of(tenant) == shard and is_known and count + len(known.purses) <= HANDED_AT_MOST:
+                count += len(known.purses)
+                tranches = {name: purse.handed_over(at) for name, purse in known.purses.items()}
+                found.append(HandedBudgets(tenant, known.revision or 0, tranches))
+        self.begin(shard)
+        return tuple(found)
 
     def follow(self, tenant: str) -> None:
         """Follow the budgets of a tenant, though nobody calls."""
@@ -139,20 +160,22 @@ class BudgetHome:
                 return purse.standing(_amount(purse.budget, ask), at)
             waits = waits or verdict is WAITS
         if waits:
-            return self._wait(known, purses, ask, at)
+            return self._wait(known, purses, permit, ask, at)
         for purse in purses:
             _reserve(purse, permit, ask, at)
         if permit not in known.permits:
             known.permits[permit] = PaidCall(ask, tuple(purses), at)
         return PurseVerdict.FITS
 
-    def _wait(self, known: TenantPurses, purses: list[Purse], ask: MoneyAsk, at: float) -> PurseVerdict:
+    def _wait(
+        self, known: TenantPurses, purses: list[Purse], permit: ReservationKey, ask: MoneyAsk, at: float
+    ) -> PurseVerdict:
         """Have more taken where too little is, unless the ledger has to be heard before."""
         is_urgent = False
         for purse in purses:
             amount = _amount(purse.budget, ask)
             if purse.judge(amount) is WAITS and not purse.is_waiting_for_ledger:
-                purse.wait_for(amount, at)
+                purse.wait_for(permit, amount, at)
                 is_urgent = True
         return self._hurry(known) if is_urgent else WAITS
 
@@ -212,9 +235,12 @@ class BudgetHome:
         is_own = known.attempted is not None and found in (known.stored, known.attempted)
         known.revision, known.stored, known.attempted, known.is_claimed = revision, found, None, False
         known.reached = record.reached if record is not None else ()
+        handed = self._handed.pop(tenant, None)
+        known.begun_with = found if handed is None or handed.revision != revision else found | handed.tranches
         for name, purse in known.purses.items():
-            purse.load(found.get(name), at, is_own=is_own)
+            purse.load(known.begun_with.get(name), at, is_own=is_own)
         self._follow(known, at)
+        known.begun_with = found
         for permit, ask in known.adopted.items():
             self._adopt(known, permit, ask)
         known.adopted.clear()
@@ -253,6 +279,7 @@ class BudgetHome:
             return
         known.writing = None
         known.revision, known.stored, known.is_claimed = revision, record.tranches, True
+        known.begun_with = known.stored
         known.reached = record.reached
         for name, tranche in record.tranches.items():
             if (purse := known.purses.get(name)) is not None:
@@ -298,7 +325,7 @@ class BudgetHome:
                 purse.follow(budget, at)
             else:
                 purse = known.purses[name] = Purse(budget, at)
-                purse.load(known.stored.get(name), at)
+                purse.load(known.begun_with.get(name), at)
                 _adopt_running(known, purse)
         known.changes_at = min((purse.span.ends for purse in known.purses.values()), default=NEVER_ENDS)
         known.began_at = max((purse.span.begins for purse in known.purses.values()), default=0.0)

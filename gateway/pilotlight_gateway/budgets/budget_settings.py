@@ -13,7 +13,9 @@ from pilotlight_core.model.money.budgets import (
     MOST_BUDGETS,
     MOST_ZONES,
     NEVER_ENDS,
+    PREPAID,
     Budget,
+    BudgetPeriod,
     BudgetsRecord,
     HomeTranches,
     Tranche,
@@ -25,14 +27,21 @@ from pilotlight_gateway.tenancy.registry_port import RegistryPort
 from pilotlight_gateway.tenancy.tenant_limits import check_deployed, full_name
 
 
-async def set_budget(registry: RegistryPort, tenant: str, asked: BudgetRequest, *, by_operator: bool) -> Budget:
+async def set_budget(
+    registry: RegistryPort, tenant: str, asked: BudgetRequest, *, by_operator: bool, prepaid: int = 0
+) -> Budget:
     """Set a tenant's budget of a scope and a period, in place of the one that it has.
+
+    `prepaid` is what may have been spent of its credit, in nano-dollars.
 
     Raises:
         BadInput: names the field. UnknownFunction: the tenant never had it, and nobody shares it with the tenant.
         Forbidden: an operator has set it. Conflict: there are too many.
     """
-    budget = await _read_budget(registry, tenant, asked, by_operator=by_operator)
+    if asked.prepaid:
+        budget = _prepaid_budget(asked, prepaid, by_operator=by_operator)
+    else:
+        budget = await _read_budget(registry, tenant, asked, by_operator=by_operator)
 
     def changed(before: BudgetsRecord | None) -> BudgetsRecord:
         had = before.budgets if before is not None else ()
@@ -87,6 +96,7 @@ def budget_info(budget: Budget, tranches: HomeTranches | None, at: float) -> Bud
         left_usd=usd_text(max(0, budget.amount - noted.spent)),
         is_exhausted=noted.spent >= budget.amount,
         reached=noted.told,
+        prepaid=budget.prepaid,
     )
 
 
@@ -108,8 +118,23 @@ def instant_text(at: float) -> str:
     return datetime.fromtimestamp(at, UTC).isoformat().replace("+00:00", "Z")
 
 
+def _prepaid_budget(asked: BudgetRequest, amount: int, *, by_operator: bool) -> Budget:
+    if not by_operator:
+        raise Forbidden("Operators say who pays ahead: this needs a key with the scope operator.", scope="operator")
+    if asked != BudgetRequest(prepaid=True, thresholds=asked.thresholds):
+        raise BadInput("prepaid: such a budget is what credit allows, and has thresholds alone.", field="prepaid")
+    budget = Budget(
+        id=PREPAID, amount=amount, period=BudgetPeriod.LIFETIME, by_operator=True, thresholds=asked.thresholds,
+        prepaid=True,
+    )  # fmt: skip
+    check_budget(budget)
+    return budget
+
+
 async def _read_budget(registry: RegistryPort, tenant: str, asked: BudgetRequest, *, by_operator: bool) -> Budget:
     function = ""
+    if asked.usd is None:
+        raise BadInput("usd: expected dollars, such as 250.", field="usd")
     if asked.function is not None:
         try:
             function = full_name(tenant, asked.function)

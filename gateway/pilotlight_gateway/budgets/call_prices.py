@@ -132,11 +132,11 @@ class CallPrices:
                 self._weights.clear()
             price, purchase, ppm, core_ppm, gib_ppm = key
             part_ppm = min(ppm, WHOLE_DEVICE)
-            rate = book.rate(price, purchase=purchase, ppm=part_ppm)
+            rate, least = book.rate_and_least(price, purchase=purchase, ppm=part_ppm)
             total = ppm * rate
             for more, more_ppm in ((CORE_PRICE, core_ppm), (MEMORY_PRICE, gib_ppm)):
                 total += more_ppm * book.rate(more, purchase=purchase)
-            weight = self._weights[key] = total, book.minimum_ns(price, purchase=purchase, ppm=part_ppm), rate
+            weight = self._weights[key] = total, least, rate
         return weight
 
     def likely(self, version: str, worst: int) -> int:

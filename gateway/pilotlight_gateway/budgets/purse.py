@@ -22,6 +22,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import NamedTuple
 
+import msgspec
 import structlog
 
 from pilotlight_core.model.errors import BadInput
@@ -100,10 +101,10 @@ class Purse:
     """One budget in its present period."""
 
     __slots__ = (
-        "_billed_calls", "_billed_upto", "_born", "_carried", "_excess", "_granted", "_is_noted", "_largest",
-        "_largest_before", "_largest_since", "_other", "_presumed", "_presumptions", "_recent", "_reserved",
-        "_reserved_sum", "_taken", "_told", "_told_at", "_waiting", "_waiting_now", "_waiting_since", "budget",
-        "certain", "is_heard", "span",
+        "_billed_calls", "_billed_upto", "_born", "_carried", "_excess", "_granted", "_inherited_at", "_is_noted",
+        "_largest", "_largest_before", "_largest_since", "_other", "_presumed", "_presumptions", "_recent", "_reserved",
+        "_reserved_sum", "_taken", "_told", "_told_at", "_waiters", "_waiting", "_waiting_now", "_waiting_since",
+        "budget", "certain", "is_heard", "span",
     )  # fmt: skip
 
     def __init__(self, budget: Budget, at: float) -> None:
@@ -128,6 +129,10 @@ class Purse:
         self._waiting = self._waiting_now = 0
         """The most that calls waited for at a time, and those since `_waiting_since`."""
         self._waiting_since = 0.0
+        self._waiters: set[ReservationKey] = set()
+        """Of these: a call that asks again at once waits once."""
+        self._inherited_at = 0.0
+        """When what the last home had taken is settled."""
         self._presumed = self._excess = self._billed_calls = 0
         self._presumptions: list[Presumption] = []
         """What `_presumed` is the sum of, the first to be settled first."""
@@ -179,10 +184,14 @@ class Purse:
             return PurseVerdict.WAITS
         return PurseVerdict.FITS
 
-    def wait_for(self, worst: int, at: float) -> None:
+    def wait_for(self, key: ReservationKey, worst: int, at: float) -> None:
         """Take so much more with the next tranche."""
         if not 0.0 <= at - self._waiting_since < RETRIED_S:  # from now on those that waited before ask again
             self._waiting_since, self._waiting_now = at, 0
+            self._waiters.clear()
+        if key in self._waiters:
+            return
+        self._waiters.add(key)
         self._waiting_now += worst
         self._waiting = max(self._waiting, self._waiting_now)
         self._largest = max(self._largest, worst)
@@ -243,13 +252,13 @@ class Purse:
         self._presumed = sum(one.amount for one in presumptions)
 
     def _shrink_presumed(self, amount: int) -> None:
-        """So much is known by now, and was presumed last."""
-        left = list(self._presumptions)
-        while left and amount > 0:
-            last = left.pop()
-            if last.amount > amount:
-                left.append(Presumption(last.amount - amount, last.settled_at))
-            amount -= last.amount
+        """So much is known by now of what the last home had taken; of what others may have spent nothing is."""
+        left = []
+        for one in self._presumptions:
+            known = min(amount, one.amount) if one.settled_at == self._inherited_at else 0
+            amount -= known
+            if one.amount > known:
+                left.append(Presumption(one.amount - known, one.settled_at))
         self._keep_presumed(left)
 
     def standing(self, worst: int, at: float) -> PurseStanding:
@@ -299,6 +308,7 @@ class Purse:
         self._told, self._told_at = known.told, known.told_at
         if not self._presumptions:
             self._keep_presumed([Presumption(*one) for one in known.presumed])
+        self._inherited_at = at + SETTLED_AFTER_S
         self._presume(known.taken - self.used + self._excess, at)
         self._reckon_excess()
 
@@ -363,11 +373,17 @@ class Purse:
             told_at=self._told_at,
         )
 
+    def handed_over(self, at: float) -> Tranche:
+        """What the next home has to know where this one grants nothing more: what is not used is left to it."""
+        tranche = self.next_tranche(at)
+        return msgspec.structs.replace(tranche, taken=max(1, self.used) if self.is_heard else self.used)
+
     def written(self, tranche: Tranche) -> None:
         """The record has it."""
         if tranche.begins == self.span.begins:
             self._taken = self._granted = tranche.taken
             self._waiting = self._waiting_now = 0
+            self._waiters.clear()
             self._is_noted = True
 
     def _note_thresholds(self, at: float) -> None:

@@ -14,6 +14,7 @@ from pilotlight_core.bus import Bus, BusError, KvEntry, WrongRevision
 from pilotlight_core.model.money.budgets import BilledBudgets, HomeTranches
 from pilotlight_core.model.subjects import BUDGET_BUCKET
 from pilotlight_gateway.budgets.budget_home import BudgetHome
+from pilotlight_gateway.budgets.prepaid_budgets import PrepaidBudgets
 
 EVERY_S = 1.0
 LEFT_EVERY_S = 20.0
@@ -37,8 +38,10 @@ class TrancheKeeper:
         home: BudgetHome,
         tenants: Callable[[], Iterable[str]],
         is_home: Callable[[str], bool] = lambda _: True,
+        prepaid: PrepaidBudgets | None = None,
     ) -> None:
         """`tenants`: those with budgets whose home this gateway is now; `is_home`: whether it is a tenant's."""
+        self._prepaid = prepaid
         self._is_home = is_home
         self._bus = bus
         self._kv = bus.kv(BUDGET_BUCKET)
@@ -53,11 +56,14 @@ class TrancheKeeper:
     async def running(self) -> AsyncIterator[None]:
         self._ledger.on_change.append(self._on_billed)
         async with self._ledger:
-            keeping = self._bus.spawn(self._keep())
+            keeping = [self._bus.spawn(self._keep())]
+            if self._prepaid is not None:
+                keeping.append(self._bus.spawn(self._prepaid.keep(self._tenants)))
             try:
                 yield
             finally:
-                await self._bus.end(keeping)
+                for each in keeping:
+                    await self._bus.end(each)
 
     def billed(self, tenant: str) -> BilledBudgets | None:
         """What the ledger has of a tenant's budgets."""

@@ -73,10 +73,11 @@ class Attempts:
         self.execute += execute
         self.batch_wait += batch_wait
         self.transport += elapsed - execute - batch_wait
-        ended = plausible(ended, elapsed)
+        told, ended = ended.spent, plausible(ended, elapsed)
         self.starts += 1
-        # One without a container is of a call that its agent does not hold, and knows nothing of.
-        self.lost_starts += not ended.container
+        # One without a container is of a call that its agent does not hold, and knows nothing of. Of one whose time
+        # cannot be nobody knows what it cost: what was reserved for it stands until the ledger tells.
+        self.lost_starts += not ended.container or ended.spent is not told
         over = settlement_of(node, ended)
         self.cost += over.cost or 0.0
         if ended.spent is not None and ended.spent.fault is not Fault.PLATFORM:

@@ -112,7 +112,7 @@ def _add_parts(parts: list[UsagePart], spent: Spent, book: PriceBook, at: float 
     ns, ppm, price, purchase = spent.ns, spent.ppm, spent.price, spent.purchase
     # Of several devices each is a whole one.
     part_ppm = min(ppm, WHOLE_DEVICE)
-    rate = book.rate(price, at, purchase=purchase, ppm=part_ppm)
+    rate, least = book.rate_and_least(price, at, purchase=purchase, ppm=part_ppm)
     total = pico_cost(ns, ppm, rate, off)
     if ppm:
         parts.append(UsagePart(price=price, ppm=ppm, cost=pico_text(total)))
@@ -121,7 +121,7 @@ def _add_parts(parts: list[UsagePart], spent: Spent, book: PriceBook, at: float 
             added = pico_cost(ns, more_ppm, of_host, off)
             total += added
             parts.append(UsagePart(price=more, ppm=more_ppm, cost=pico_text(added)))
-    if ppm and (lack := lack_ns(spent, book.minimum_ns(price, at, purchase=purchase, ppm=part_ppm))):
+    if least and ppm and (lack := lack_ns(spent, least)):
         total += _add_charge(parts, Charge(MINIMUM_PRICE, ppm, rate, lack), off)
     return total
 

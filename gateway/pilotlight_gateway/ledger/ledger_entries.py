@@ -223,7 +223,7 @@ def entries_of(
     for event in events:
         end = ended_ns(event)
         at = end / NS_PER_S
-        parts = _parts_of(event, book, at)
+        parts, least = _parts_of(event, book, at)
         entries.unpriced += not book.knows(event.price)
         hours = cut_at_hours(end, event.t1 - event.t0)
         is_late = hours[0][0] < open_from
@@ -237,7 +237,9 @@ def entries_of(
             tenants = {share.tenant for share in event.shares}
             by_tenant = {tenant: _discounted(parts, book, tenant, at) for tenant in tenants}
             _add_shares(entries, event, by_tenant, hours, counts=counts)
-            _add_charges(entries, event, by_tenant, hours[-1][0], _charges_of(event, book, at, counts=counts))
+            if least or (counts and book.sells_units):
+                charges = _charges_of(event, book, at, parts[0][2], least, counts=counts)
+                _add_charges(entries, event, by_tenant, hours[-1][0], charges)
             if counts:
                 entries.cold_starts += _cold_starts(event, hours[-1][0][:10])
         else:
@@ -245,14 +247,18 @@ def entries_of(
     return entries
 
 
-def _parts_of(event: UsageEvent, book: PriceBook, at: float) -> list[Part]:
-    """What is paid for an interval; what of the host costs nothing is left out."""
+def _parts_of(event: UsageEvent, book: PriceBook, at: float) -> tuple[list[Part], int]:
+    """What is paid for an interval by the list, and the nanoseconds that a start in it is billed at least.
+
+    What of the host costs nothing is left out.
+    """
     purchase, region = event.purchase, event.region
-    parts = [(event.price, event.ppm, book.rate(event.price, at, purchase=purchase, region=region, ppm=event.ppm), 0)]
+    rate, least = book.rate_and_least(event.price, at, purchase=purchase, region=region, ppm=event.ppm)
+    parts = [(event.price, event.ppm, rate, 0)]
     for price, ppm in ((CORE_PRICE, event.core_ppm), (MEMORY_PRICE, event.gib_ppm)):
         if ppm and (rate := book.rate(price, at, purchase=purchase, region=region)):
             parts.append((price, ppm, rate, 0))
-    return parts
+    return parts, least
 
 
 def _discounted(parts: list[Part], book: PriceBook, payer: str, at: float) -> list[Part]:
@@ -262,22 +268,18 @@ def _discounted(parts: list[Part], book: PriceBook, payer: str, at: float) -> li
     return [(price, ppm, rate, off) for price, ppm, rate, _ in parts]
 
 
-def _charges_of(event: UsageEvent, book: PriceBook, at: float, *, counts: bool) -> list[tuple[CallShare, Charge]]:
+def _charges_of(
+    event: UsageEvent, book: PriceBook, at: float, rate: int, least: int, *, counts: bool
+) -> Iterator[tuple[CallShare, Charge]]:
     """What the starts that end in an interval are charged beside their time, by those who pay for them."""
-    purchase, region = event.purchase, event.region
-    least = book.minimum_ns(event.price, at, purchase=purchase, region=region, ppm=event.ppm)
-    sells_units = counts and book.sells_units
-    if not least and not sells_units:
-        return []
-    ended = [share for share in event.shares if share.ended and payer_of_share(share) == share.tenant]
-    found = []
-    for share in ended:
+    for share in event.shares:
+        if not share.ended or payer_of_share(share) != share.tenant:
+            continue
         if (lack := least - share.earlier - share.ns) > 0:
-            rate = book.rate(event.price, at, purchase=purchase, region=region, ppm=event.ppm)
-            found.append((share, Charge(MINIMUM_PRICE, event.ppm, rate, lack)))
-        if sells_units and share.ended == Outcome.OK:
-            found += [(share, charge) for charge in unit_charges(share.units, book, at)]
-    return found
+            yield share, Charge(MINIMUM_PRICE, event.ppm, rate, lack)
+        if counts and share.ended == Outcome.OK:
+            for charge in unit_charges(share.units, book, at):
+                yield share, charge
 
 
 def _add_charges(

@@ -17,6 +17,8 @@ from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import Final
 
+import msgspec
+
 from pilotlight_core.model.messages.limiting import (
     UNKNOWN_COST,
     HeldPermits,
@@ -95,7 +97,7 @@ class LimitHome:
         `state` comes from the former home; NOTHING after a crash.
         """
         if self._budgets is not None:
-            self._budgets.begin(shard)
+            self._budgets.begin(shard, state.budgets)
         born, epochs, accounts = taken_over(state, epoch, instant(at))
         self._shards[shard] = LimitShard(
             epoch=epoch, epochs=epochs, born=born, unreported=set(gateways), accounts=accounts
@@ -103,13 +105,13 @@ class LimitHome:
 
     def end(self, shard: int, at: float) -> LimitState:
         """Stop being its home; returns the state for the next one."""
-        if self._budgets is not None:
-            self._budgets.begin(shard)
+        budgets = self._budgets.end(shard) if self._budgets is not None else ()
         state = self._shards.pop(shard, None)
         if state is None:
             return NOTHING
         born = max([state.born, *state.changed.values()])
-        return handed_over(state.accounts, born, state.epochs.first, instant(at))
+        left = handed_over(state.accounts, born, state.epochs.first, instant(at))
+        return msgspec.structs.replace(left, budgets=budgets)
 
     def epoch(self, shard: int) -> int:
         state = self._shards.get(shard)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import msgspec
 
+from pilotlight_core.model.money.budgets import HandedBudgets
 from pilotlight_gateway.limits.account import EpochRange, LimitAccount
 from pilotlight_gateway.limits.gcra import Rate, RateBucket
 
@@ -44,6 +45,7 @@ class LimitState(msgspec.Struct, frozen=True, array_like=True):
     accounts: tuple[AccountLevels, ...] = ()
     first: int = 0
     """Epoch of the first home since a crash; 0: not known."""
+    budgets: tuple[HandedBudgets, ...] = ()
 
 
 NOTHING = LimitState()

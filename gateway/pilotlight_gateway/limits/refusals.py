@@ -13,6 +13,7 @@ from pilotlight_core.model.api.budget_api import BudgetLeft, usd_text
 from pilotlight_core.model.errors import BudgetExhausted, TooMuch
 from pilotlight_core.model.limits import ReachedLimit
 from pilotlight_core.model.messages.limiting import BudgetShortage, LimitAnswer
+from pilotlight_core.model.money.budgets import PREPAID
 from pilotlight_gateway.limits.limit_policy import LimitPolicy, LimitScope
 
 REQUESTS, COST, TOKENS = "requests_per_s", "cost_per_s", "tokens_per_s"
@@ -49,6 +50,8 @@ def _exhausted(short: BudgetShortage, tenant: str, wait_s: float) -> BudgetExhau
         f", {usd_text(short.reserved)} are reserved for calls that run" * bool(short.reserved),
     )
     again = f" It begins anew at {resets}." if resets else ""
+    if short.budget == PREPAID:
+        again = " It is what the tenant has paid ahead, and grows with the next credit."
     return BudgetExhausted(
         f"The budget {short.budget} of {tenant}{whose} is {usd_text(short.amount)} USD: {left} are left{held}, and "
         f"{usd_text(short.asked)} were asked for.{again}",

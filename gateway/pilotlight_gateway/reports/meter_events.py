@@ -13,6 +13,7 @@ from typing import Any
 
 import msgspec
 
+from pilotlight_core.model.devices import UNIT_PRICES
 from pilotlight_core.model.units import units_money
 from pilotlight_gateway.ledger.usage_report import UsageRow, cost_units, device_seconds
 
@@ -53,7 +54,7 @@ def _event(row: UsageRow, ledger: str, currency: str) -> MeterEvent:
             **{name: row[name] for name in GROUPS if name not in ("hour", "tenant")},
             "calls": row["calls"],
             "ns": row["ns"],
-            "seconds": f"{device_seconds(row['ns'] * row['ppm']):.9f}",
+            "seconds": f"{device_seconds(0 if row['price'] in UNIT_PRICES else row['ns'] * row['ppm']):.9f}",
             "cost": units_money(cost_units(row)),
             "currency": currency,
         },

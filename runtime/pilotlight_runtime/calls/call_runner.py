@@ -169,7 +169,7 @@ class CallRunner:
         if frame.whole and self._spec.idempotent and batch.can_split:
             for call in batch.items:  # waiting items do not run meanwhile
                 del self._running[call.call_id]
-            self._io.split(batch.items)
+            self._io.refund(batch.items)
             self._run_next_alone(deque(batch.items), at)
         else:
             for call, result in zip(batch.items, frame.results, strict=True):

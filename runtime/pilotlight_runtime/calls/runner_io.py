@@ -29,7 +29,7 @@ class RunnerIO(Protocol):
     def start(self, call: AcceptedCall, at: float) -> Refusal | None:
         """Count the call as started, right before the guest gets it; None if done, GONE if it has ended already."""
 
-    def split(self, calls: Iterable[AcceptedCall]) -> None:
+    def refund(self, calls: Iterable[AcceptedCall]) -> None:
         """Their batch raised as a whole, and each is to run again alone: what they took of it is not theirs to pay."""
 
     def restart(self, call: AcceptedCall) -> None:

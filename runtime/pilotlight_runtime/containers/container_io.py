@@ -68,7 +68,7 @@ class ContainerIO:
             self._meter.call_started(call.run)
         return refusal
 
-    def split(self, calls: Iterable[AcceptedCall]) -> None:
+    def refund(self, calls: Iterable[AcceptedCall]) -> None:
         for call in calls:
             self._meter.call_split(call.call_id, call.batch_size)
             call.is_split = True

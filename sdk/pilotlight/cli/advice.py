@@ -28,7 +28,7 @@ HERE = {
     "idempotency_key_in_use": "Wait until the first one is done, and run the command again.",
     "idempotency_key_reused": "Use another key for another call.",
     "answer_not_kept": "The call has run. To run it again, use another key.",
-    "budget_exhausted": "Raise the budget, or wait for its next period: 'pilotlight billing budget list' shows both.",
+    "budget_exhausted": "Raise the budget, add credit if it is prepaid, or wait: see 'pilotlight billing budget list'.",
     "queue_full": AGAIN,
     "rate_limited": AGAIN,
     "internal": "Run the command again; report the request's id if it repeats.",

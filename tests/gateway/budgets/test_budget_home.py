@@ -97,6 +97,36 @@ def test_a_next_home_never_begins_with_a_full_purse() -> None:
     assert first.needs_reading("acme")
 
 
+def test_a_home_that_leaves_in_order_holds_nothing_back() -> None:
+    """The next one knows what is used, unless somebody has written in between: then all that was taken is."""
+    for is_written in (False, True):
+        store, settings, wall = StoredTranches(), Settings(budget(10_000)), Wall()
+        first = home_over(store, settings, wall)
+        for number in range(3):
+            ask(first, number, asked(100))
+        first.ended("acme", ("g1", 0), 30)
+        handed = first.end(SHARD)
+        assert first.purses("acme") == {}
+        if is_written:
+            record, revision = store.records["acme"]
+            store.records["acme"] = record, revision + 1
+
+        second = BudgetHome(settings, wall)
+        second.begin(SHARD, handed)
+        store.serve(second)
+        for number in (1, 2):
+            second.take_over("acme", ("g1", number), asked(100))
+        assert ask(second, 1, asked(100), "g2") is FITS
+        purse = second.purses("acme")["month"]
+        assert (purse.reserved, purse.presumed > 0) == (300, is_written)
+        if not is_written:
+            assert purse.used == 330
+        second.begin(SHARD)
+        third = home_over(store, settings, wall)
+        ask(third, 2, asked(100), "g2")
+        assert third.purses("acme")["month"].used >= 330
+
+
 def test_calls_that_a_former_home_let_in_are_adopted_before_and_after_it_is_read() -> None:
     """Each once."""
     store, settings, wall = StoredTranches(), Settings(budget(1_000)), Wall()
@@ -269,7 +299,7 @@ def _check_seed(rng: random.Random) -> None:
     running: dict[int, int] = {}
     for _ in range(rng.randint(10, 60)):
         wall.at += rng.random()
-        match rng.choice(["ask", "ask", "ask", "end", "lost", "keep", "die"]):
+        match rng.choice(["ask", "ask", "ask", "end", "lost", "keep", "die", "leave"]):
             case "ask":
                 number += 1
                 if ask(home, number, asked(worst)) is FITS:
@@ -284,8 +314,11 @@ def _check_seed(rng: random.Random) -> None:
                 home.ended("acme", ("g1", ended), None)
             case "keep":
                 store.keep(home)
-            case "die":
-                home = home_over(store, settings, wall)
+            case "die" | "leave" as how:
+                handed = home.end(SHARD) if how == "leave" else ()
+                home = BudgetHome(settings, wall)
+                home.begin(SHARD, handed)
+                store.serve(home)
                 for one in running:
                     home.take_over("acme", ("g1", one), asked(worst))
         assert spent + worst * len(running) <= amount

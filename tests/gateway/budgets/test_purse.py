@@ -46,7 +46,7 @@ def admit(purse: Purse, number: int, worst: int) -> PurseVerdict:
     """Ask for one call as the home does, with tranches that come at once."""
     verdict = purse.judge(worst)
     if verdict is WAITS:
-        purse.wait_for(worst, NOON)
+        purse.wait_for(key(number), worst, NOON)
         purse.written(purse.next_tranche(NOON))
         verdict = purse.judge(worst)
     if verdict is FITS:
@@ -75,15 +75,15 @@ def test_nothing_is_granted_beyond_what_is_taken() -> None:
     assert purse.judge(1) is WAITS  # it is not written yet
     purse.written(first)
     assert (purse.judge(10_000), purse.judge(10_001), purse.judge(1_000_001)) == (FITS, WAITS, EXHAUSTED)
-    purse.wait_for(60_000, NOON)
-    purse.wait_for(60_000, NOON)
+    purse.wait_for(key(1), 60_000, NOON)
+    purse.wait_for(key(2), 60_000, NOON)
     assert purse.next_tranche(NOON).taken == 180_000  # for both, and one worst case more
 
 
 def test_what_is_given_back_is_not_granted_any_more() -> None:
     """From before it is written on."""
     purse = purse_of(1_000_000)
-    purse.wait_for(500_000, NOON)
+    purse.wait_for(key(1), 500_000, NOON)
     purse.written(purse.next_tranche(NOON))
     purse.reserve(key(1), 500_000)
     purse.settle(key(1), 10, NOON)
@@ -109,6 +109,19 @@ def test_a_next_home_counts_what_was_taken_as_spent_until_the_ledger_tells() -> 
     assert purse.presumed == 400  # what ran may not be there yet
     purse.on_billed(early, NOON + SETTLED_AFTER_S)
     assert (purse.certain, purse.presumed) == (100, 50)
+
+
+def test_a_call_that_is_taken_over_is_no_part_of_what_others_may_have_spent() -> None:
+    """Not of what ended unknown since, nor of what a home before the last presumed."""
+    purse = Purse(budget(1_000), NOON)
+    before = (50, NOON + 10)
+    purse.load(Tranche(begins=purse.span.begins, taken=350, noted=100, presumed=(before,)), NOON)
+    purse.take_over(key(1), 80)
+    purse.settle(key(1), None, NOON + 1)
+    purse.take_over(key(2), 500)
+
+    assert purse.next_tranche(NOON).presumed == (before, (80, NOON + 1 + SETTLED_AFTER_S))
+    assert purse.used == 100 + 50 + 80 + 500
 
 
 def test_what_ended_here_lately_is_no_part_of_what_the_ledger_must_have() -> None:
@@ -313,8 +326,9 @@ def test_calls_that_ask_again_are_waited_for_once() -> None:
     """They ask every 50 ms until there is a tranche."""
     purse = new_purse(1_000_000)
     for again in range(5):
-        for _ in range(100):
-            purse.wait_for(100, NOON + 0.06 * again)
+        for number in range(100):
+            purse.wait_for(key(number), 100, NOON + 0.06 * again)
+            purse.wait_for(key(number), 100, NOON + 0.06 * again)  # at once, as when its gateway moves it
     assert purse.next_tranche(NOON).taken == 100 * 100 + 10_000
 
 

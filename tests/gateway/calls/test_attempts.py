@@ -120,6 +120,16 @@ def test_what_the_platform_ended_is_not_on_the_receipt() -> None:
     assert (last.spent, last.spent_before, origin.attempts.cost) == (HALF_MS, (), 1.0)
 
 
+def test_what_a_start_cost_whose_time_cannot_be_is_not_known() -> None:
+    """It ran all the same: its money is not settled as if it had cost nothing."""
+    origin = running()
+    day = Spent(ns=86_400 * 10**9, ppm=500_000, price="h100")
+    last = origin.frame("n1", ended(Outcome.OK, spent=day), 6.0)[-1]
+
+    assert isinstance(last, CallResult)
+    assert (last.spent, origin.attempts.starts, origin.attempts.lost_starts) == (None, 1, 1)
+
+
 def test_what_nobody_can_tell_is_lost() -> None:
     """A start that is given up with its node, and one that its agent knows nothing of."""
     origin = running()

@@ -130,7 +130,7 @@ BUDGET = {
     "id": "month", "usd": "250", "period": "month", "tz": "UTC", "function": None, "key": None, "mode": "hard",
     "thresholds": [50, 80], "by_operator": True, "begins": "2026-11-01T00:00:00Z",
     "resets_at": "2026-12-01T00:00:00Z", "spent_usd": "130.123456789", "left_usd": "119.876543211",
-    "is_exhausted": False, "reached": [50],
+    "is_exhausted": False, "reached": [50], "prepaid": False,
 }  # fmt: skip
 CREDITS = {
     "balance_usd": "8", "owed_usd": "0", "currency": "USD",

@@ -18,8 +18,10 @@ AMOUNT_PATTERN = f"^(0|[1-9][0-9]{{0,8}})([.][0-9]{{1,9}})?{END}"
 class BudgetRequest(Request, frozen=True, kw_only=True):
     """`PUT /v1/tenants/{tenant}/budgets`: set the budget of this scope and period, or replace it."""
 
-    usd: Annotated[str, Meta(pattern=AMOUNT_PATTERN)]
-    """Dollars, exactly: at most nine places."""
+    usd: Annotated[str, Meta(pattern=AMOUNT_PATTERN)] | None = None
+    """Dollars, exactly: at most nine places. Left out of a prepaid one alone."""
+    prepaid: bool = False
+    """What the tenant's credit covers may be spent, and no more. Operators set it, with thresholds alone."""
     period: BudgetPeriod = BudgetPeriod.MONTH
     tz: Annotated[str, Meta(max_length=64)] = "UTC"
     """The zone at whose midnight a period begins."""
@@ -54,6 +56,8 @@ class BudgetInfo(msgspec.Struct, frozen=True, kw_only=True):
     is_exhausted: bool
     reached: tuple[int, ...]
     """The thresholds that were reached in this period, in percent."""
+    prepaid: bool = False
+    """`usd` follows the tenant's credit, with what it had spent before the first grant."""
 
 
 class BudgetList(msgspec.Struct, frozen=True, kw_only=True):

@@ -21,6 +21,8 @@ MOST_BUDGETS = 100
 MOST_ZONES = 8
 """Among these."""
 MOST_THRESHOLDS = 10
+PREPAID = "prepaid"
+"""The id of the prepaid budget."""
 MOST_REACHED = 200
 """Of one tenant, that are kept to be shown."""
 MOST_AMOUNT = 10**18
@@ -62,6 +64,8 @@ class Budget(msgspec.Struct, frozen=True, kw_only=True):
     """Whether an operator has set it: others do not change it."""
     thresholds: tuple[int, ...] = THRESHOLDS
     """Percent of it at which the tenant is told, once each in a period; rising."""
+    prepaid: bool = False
+    """For a lifetime, and `amount` follows the tenant's credit."""
 
 
 class BudgetsRecord(msgspec.Struct, frozen=True, kw_only=True):
@@ -125,6 +129,14 @@ class HomeTranches(msgspec.Struct, frozen=True, kw_only=True):
     tranches: dict[str, Tranche] = {}
     reached: tuple[ReachedThreshold, ...] = ()
     """The last `MOST_REACHED`, the oldest first."""
+
+
+class HandedBudgets(msgspec.Struct, frozen=True, array_like=True):
+    """A tenant's budgets at a home that ends in order: it holds while the record has the revision that it had there."""
+
+    tenant: str
+    revision: int
+    tranches: dict[str, Tranche]
 
 
 def with_reached(before: tuple[ReachedThreshold, ...], tranches: dict[str, Tranche]) -> tuple[ReachedThreshold, ...]:

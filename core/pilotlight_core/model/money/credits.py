@@ -84,7 +84,7 @@ def draw(grants: Iterable[CreditGrant], spent: Iterable[tuple[str, int]], until:
     for day, amount in spent:
         by_day[day] = by_day.get(day, 0) + amount
     known = sorted(grants, key=lambda grant: grant.begins)
-    first = known[0].begins if known else until
+    first = known[0].begins if known else NEVER
     ends = {grant.ends for grant in known if grant.ends}
     for day in sorted({*by_day, *ends, *(grant.begins for grant in known)}):
         if first <= day <= until:
@@ -95,6 +95,18 @@ def draw(grants: Iterable[CreditGrant], spent: Iterable[tuple[str, int]], until:
             book.end_grants(day)  # what was ended on the day on which it was given
             book.spend(day, by_day.get(day, 0))
     return CreditAccount(lines=tuple(book.lines), left=book.left, owed=book.owed, lapsed=book.lapsed)
+
+
+def prepaid_amount(grants: Iterable[CreditGrant], spent: Iterable[tuple[str, int]], until: str) -> int:
+    """What may have been spent in all by the UTC day `until` without owing: less all spending it is the balance.
+
+    `spent` has what each day cost, those before the first grant included.
+    """
+    known, by_day = list(grants), list(spent)
+    first = min((grant.begins for grant in known), default=NEVER)
+    before = sum(amount for day, amount in by_day if day < first)
+    given = sum(grant.amount for grant in known if grant.begins <= until)
+    return min(MOST_AMOUNT, before + given - draw(known, by_day, until).lapsed)
 
 
 class _Drawing:

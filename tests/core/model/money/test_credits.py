@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pilotlight_core.model.money.credits import CreditChange, CreditGrant, draw
+from pilotlight_core.model.money.credits import CreditChange, CreditGrant, draw, prepaid_amount
 from tests.example_counts import examples
 
 DAYS = [f"2026-11-{day:02}" for day in range(1, 11)]
@@ -86,3 +86,4 @@ def test_nothing_is_lost(grants: list[tuple[int, str, str, int]], spent: list[tu
     assert all(left >= 0 for left in account.left.values())
     if account.lines:
         assert account.lines[-1].balance == account.balance
+    assert prepaid_amount(made, spent, DAYS[-1]) - sum(amount for _, amount in spent) == account.balance

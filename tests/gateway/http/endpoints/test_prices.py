@@ -121,7 +121,7 @@ WRONG: tuple[tuple[str, dict[str, Any]], ...] = (
     ("tenant.acme", {"usd_per_hour": "1.2"}),
     ("cpu_core", {"usd_per_hour": "1", "minimum_ms": 5}),
     ("tenant.nobody", {"usd_per_hour": "1"}),
-    ("t4", {"usd_per_hour": "1", "minimum_ms": 3_600_001}),
+    ("t4", {"usd_per_hour": "1", "minimum_ms": 10_001}),
 )
 
 

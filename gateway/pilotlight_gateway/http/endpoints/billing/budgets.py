@@ -13,6 +13,7 @@ from pilotlight_core.model.api.budget_api import BudgetInfo, BudgetList, BudgetR
 from pilotlight_core.model.money.budgets import HomeTranches
 from pilotlight_gateway.bodies.byte_budget import ByteBudget
 from pilotlight_gateway.budgets.budget_settings import budget_info, remove_budget, set_budget
+from pilotlight_gateway.budgets.prepaid_budgets import PrepaidBudgets
 from pilotlight_gateway.http.protocol.api_operations import (
     BODY,
     Operation,
@@ -29,6 +30,7 @@ class BudgetServices:
     """The ports of these endpoints. `tranches` reads what a home has noted of a tenant; `wall`: unix seconds."""
 
     registry: RegistryPort
+    prepaid: PrepaidBudgets
     tranches: Callable[[str], Awaitable[HomeTranches | None]]
     budget: ByteBudget
     wall: Callable[[], float] = time.time
@@ -47,7 +49,8 @@ async def put_budget(request: Request, services: BudgetServices) -> Response:
     tenant = await _tenant(request, services)
     asked = await read_struct(request, services.budget, BudgetRequest)
     by_operator = principal_of(request).operator
-    budget = await set_budget(services.registry, tenant, asked, by_operator=by_operator)
+    prepaid = await services.prepaid.amount(tenant) if asked.prepaid else 0
+    budget = await set_budget(services.registry, tenant, asked, by_operator=by_operator, prepaid=prepaid)
     return json_answer(budget_info(budget, await services.tranches(tenant), services.wall()))
 
 

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import date, timedelta
 
 from starlette.requests import Request
 from starlette.responses import Response
 
-from pilotlight_core.model.api.budget_api import nano_usd
 from pilotlight_core.model.api.credit_api import CreditList, CreditRequest
 from pilotlight_gateway.bodies.byte_budget import ByteBudget
-from pilotlight_gateway.budgets.credit_grants import credit_list, day_at, end_credit, grant_credit
+from pilotlight_gateway.budgets.credit_grants import credit_list, end_credit, grant_credit
+from pilotlight_gateway.budgets.prepaid_budgets import PrepaidBudgets
 from pilotlight_gateway.http.protocol.api_operations import BODY, Operation, json_answer, principal_of, read_struct
-from pilotlight_gateway.ledger.ledger_reader import LedgerReader
 from pilotlight_gateway.tenancy.registry_port import RegistryPort
 from pilotlight_gateway.tenancy.tenants import visible_tenant
 
@@ -26,7 +23,7 @@ class CreditServices:
     """The ports of these endpoints. `wall`: unix seconds."""
 
     registry: RegistryPort
-    ledger: LedgerReader
+    prepaid: PrepaidBudgets
     budget: ByteBudget
     wall: Callable[[], float] = time.time
 
@@ -41,6 +38,7 @@ async def post_credit(request: Request, services: CreditServices) -> Response:
     tenant = await _tenant(request, services)
     asked = await read_struct(request, services.budget, CreditRequest)
     await grant_credit(services.registry, tenant, asked, services.wall())
+    await services.prepaid.refresh(tenant)
     return json_answer(await _shown(services, tenant), status=201)
 
 
@@ -48,6 +46,7 @@ async def drop_credit(request: Request, services: CreditServices) -> Response:
     """`DELETE /v1/tenants/{tenant}/credits/{grant}`."""
     tenant = await _tenant(request, services)
     await end_credit(services.registry, tenant, request.path_params["grant"], services.wall())
+    await services.prepaid.refresh(tenant)
     return json_answer(await _shown(services, tenant))
 
 
@@ -56,11 +55,7 @@ async def _shown(services: CreditServices, tenant: str) -> CreditList:
     if record is None or not record.grants:
         return credit_list(record, (), at)
     first = min(grant.begins for grant in record.grants)
-    until = (date.fromisoformat(day_at(at)) + timedelta(days=1)).isoformat()
-    report = await asyncio.to_thread(services.ledger.usage, tenant, first, until, ("day",))
-    return credit_list(
-        record, [(line.day, nano_usd(line.cost[: line.cost.index(".") + 10])) for line in report.lines], at
-    )
+    return credit_list(record, await services.prepaid.spent_by_day(tenant, first), at)
 
 
 async def _tenant(request: Request, services: CreditServices) -> str:

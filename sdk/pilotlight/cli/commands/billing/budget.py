@@ -43,7 +43,7 @@ def list_budgets(tenant: Tenant, as_json: Json = False) -> None:
 @app.command(name="set")
 def set_budget(
     tenant: Tenant,
-    usd: Annotated[str, typer.Argument(help="dollars, at most nine places")],
+    usd: Annotated[str | None, typer.Argument(help="dollars, at most nine places")] = None,
     period: Annotated[BudgetPeriod, typer.Option(help="when it begins anew")] = BudgetPeriod.MONTH,
     tz: Annotated[str, typer.Option(help="at whose midnight, such as Europe/Berlin")] = "UTC",
     function: Annotated[str | None, typer.Option(help="only calls to this function: app.function")] = None,
@@ -51,6 +51,7 @@ def set_budget(
     soft: Annotated[
         bool, typer.Option("--soft", help="reserve what nearly all calls take, not their worst case")
     ] = False,
+    prepaid: Annotated[bool, typer.Option("--prepaid", help="what its credit covers, for operators")] = False,
     thresholds: Annotated[str, typer.Option(help="percents at which the tenant is told")] = "50,80,100",
     as_json: Json = False,
 ) -> None:
@@ -62,9 +63,11 @@ def set_budget(
     pilotlight billing budget set acme 250
     pilotlight billing budget set acme 20 --period day --tz Europe/Berlin --soft
     pilotlight billing budget set acme 5 --period day --function llm.chat --thresholds 80,100
+    pilotlight billing budget set acme --prepaid
     """
     asked = BudgetRequest(
         usd=usd,
+        prepaid=prepaid,
         period=period,
         tz=tz,
         function=function,
@@ -112,7 +115,7 @@ def _row(budget: BudgetInfo) -> tuple[str, ...]:
         budget.usd,
         f"{float(budget.spent_usd):.4g}",
         f"{float(budget.left_usd):.4g}",
-        budget.mode.value,
+        "prepaid" if budget.prepaid else budget.mode.value,
         told,
         budget.resets_at or "never",
     )

@@ -30,6 +30,23 @@ async def test_credit_is_granted_spent_and_ended(world: World) -> None:
     assert gone.status_code == 404
 
 
+async def test_a_prepaid_budget_is_the_credit(world: World) -> None:
+    """From the moment it is set, and with each grant that is given or ended; only operators set it."""
+    budgets = "/v1/tenants/acme/budgets"
+    async with world.client(world.operator) as client:
+        none = (await client.put(budgets, json={"prepaid": True})).json()
+        (grant,) = (await client.post(PATH, json={"usd": "1.5"})).json()["grants"]
+        given = (await client.get(budgets)).json()["budgets"]
+        await client.delete(f"{PATH}/{grant['id']}")
+        ended = (await client.get(budgets)).json()["budgets"]
+    async with world.client() as client:
+        refused = await client.put(budgets, json={"prepaid": True})
+
+    assert (none["id"], none["prepaid"], none["period"], none["is_exhausted"]) == ("prepaid", True, "lifetime", True)
+    assert [(one["usd"], one["is_exhausted"]) for one in (*given, *ended)] == [("1.5", False), ("0", True)]
+    assert (refused.status_code, refused.json()["code"]) == (403, "forbidden")
+
+
 async def test_a_tenant_looks_and_grants_nothing(world: World) -> None:
     """Not even to itself."""
     async with world.client() as client:

@@ -11,7 +11,7 @@ MONTH = {
     "id": "month", "usd": "250", "period": "month", "tz": "UTC", "function": None, "key": None, "mode": "hard",
     "thresholds": [50, 80], "by_operator": True, "begins": "2026-11-01T00:00:00Z",
     "resets_at": "2026-12-01T00:00:00Z", "spent_usd": "130.123456789", "left_usd": "119.876543211",
-    "is_exhausted": False, "reached": [50],
+    "is_exhausted": False, "reached": [50], "prepaid": False,
 }  # fmt: skip
 
 
@@ -39,12 +39,25 @@ def test_a_budget_is_set_and_removed(platform: ScriptedPlatform) -> None:
     assert msgspec.json.decode(run("billing", "budget", "set", "acme", "5", *words, "--json")) == MONTH
     sent = [msgspec.json.decode(request.body) for request in platform.asked("/v1/tenants/acme/budgets")]
     assert sent[1] == {
-        "usd": "5", "period": "day", "tz": "Europe/Berlin", "function": "llm.chat", "key": None, "mode": "soft",
-        "thresholds": [80, 100],
+        "usd": "5", "prepaid": False, "period": "day", "tz": "Europe/Berlin", "function": "llm.chat", "key": None,
+        "mode": "soft", "thresholds": [80, 100],
     }  # fmt: skip
     assert run("billing", "budget", "remove", "acme", "day:acme:llm.chat") == (
         "acme has no budget day:acme:llm.chat any more.\n"
     )
+
+
+def test_a_prepaid_budget_has_no_amount_of_its_own(platform: ScriptedPlatform) -> None:
+    """It is what credit allows, which the platform tells."""
+    prepaid = MONTH | {"id": "prepaid", "usd": "500", "prepaid": True}
+    platform.will("PUT", "/v1/tenants/acme/budgets", answer(prepaid))
+    platform.will("GET", "/v1/tenants/acme/budgets", answer({"budgets": [prepaid]}))
+    assert run("billing", "budget", "set", "acme", "--prepaid") == (
+        "acme may spend 500 USD: prepaid, hard. 119.876543211 USD are left.\n"
+    )
+    sent = msgspec.json.decode(platform.requests[0].body)
+    assert (sent["usd"], sent["prepaid"]) == (None, True)
+    assert cells(run("billing", "budget", "list", "acme"))[1][:5] == ["prepaid", "500", "130.1", "119.9", "prepaid"]
 
 
 def test_what_is_wrong_is_said(platform: ScriptedPlatform) -> None:

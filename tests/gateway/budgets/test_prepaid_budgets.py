@@ -1,0 +1,118 @@
+"""A prepaid budget is what credit allows, whatever is granted, lapses and comes late."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+
+from pilotlight_core.model.api.budget_api import BudgetRequest
+from pilotlight_core.model.api.credit_api import CreditRequest
+from pilotlight_core.model.errors import BadInput, Forbidden
+from pilotlight_core.model.subjects import USAGE_STREAM
+from pilotlight_gateway.budgets.budget_home import BudgetHome
+from pilotlight_gateway.budgets.budget_settings import set_budget
+from pilotlight_gateway.budgets.credit_grants import end_credit, grant_credit
+from pilotlight_gateway.budgets.prepaid_budgets import PrepaidBudgets
+from pilotlight_gateway.budgets.purse import PurseStanding, PurseVerdict
+from tests.gateway.budgets.stored_tranches import StoredTranches
+from tests.gateway.budgets.test_budget_home import ask, asked
+from tests.gateway.ledger.metering import SECOND, delivered, event
+from tests.gateway.world import World
+
+NOON = datetime(2026, 11, 20, 12, tzinfo=UTC).timestamp()
+DAY_S = 86_400.0
+NANO = 10**9
+
+
+class Ground:
+    """A tenant who pays ahead, on a day that a test moves."""
+
+    def __init__(self, world: World) -> None:
+        self.world, self.at, self.number = world, NOON, 0
+        self.registry = world.registry
+        self.prepaid = PrepaidBudgets(world.registry, world.services.ledger, lambda: self.at)
+
+    async def set(self) -> None:
+        request = BudgetRequest(prepaid=True)
+        amount = await self.prepaid.amount("acme")
+        await set_budget(self.registry, "acme", request, by_operator=True, prepaid=amount)
+
+    async def grant(self, usd: str, ends: str | None = None) -> str:
+        given = await grant_credit(self.registry, "acme", CreditRequest(usd=usd, ends=ends), self.at)
+        await self.prepaid.refresh("acme")
+        return given.id
+
+    def spend(self, seconds: int) -> int:
+        """Returns what it cost, in nano-dollars."""
+        self.number += 1
+        interval = event(self.number, self.number * 10**15, self.number * 10**15 + seconds * SECOND, ended_at=self.at)
+        self.world.ledger.fold(USAGE_STREAM, self.number, delivered([interval], at=self.at))
+        return seconds * self.world.ledger.book.rate("cpu") // 3_600
+
+    @property
+    def amount(self) -> int:
+        (budget,) = self.registry.budget_records["acme"].budgets
+        return budget.amount
+
+
+@pytest.fixture
+def ground(world: World) -> Ground:
+    return Ground(world)
+
+
+async def test_it_follows_grants_and_what_lapses(ground: Ground) -> None:
+    """What was spent before the first grant is beside it; late usage makes less lapse."""
+    before = ground.spend(36_000)
+    ground.at += DAY_S
+    await ground.set()
+    assert ground.amount == before
+    first = await ground.grant("2", ends="2026-11-23")
+    await ground.grant("3")
+    assert ground.amount == before + 5 * NANO
+    spent = ground.spend(36_000)
+    ground.at += 2 * DAY_S
+    await ground.prepaid.refresh("acme")
+    assert ground.amount == before + 3 * NANO + spent  # of the first what was not spent has lapsed
+    ground.at -= DAY_S
+    late = ground.spend(3_600)
+    ground.at += DAY_S
+    await ground.prepaid.refresh("acme")
+    assert ground.amount == before + 3 * NANO + spent + late
+    await end_credit(ground.registry, "acme", first, ground.at)
+    await ground.prepaid.refresh("acme")
+    assert ground.amount == before + 3 * NANO + spent + late
+
+
+async def test_calls_are_refused_when_credit_is_used_up(ground: Ground) -> None:
+    """And let in with the next grant."""
+    await ground.set()
+    await ground.grant("0.000001")
+    home = BudgetHome(ground.registry.budgets, lambda: ground.at)
+    StoredTranches().serve(home)
+    assert ask(home, 1, asked(900)) is PurseVerdict.FITS
+    refused = ask(home, 2, asked(900))
+    assert isinstance(refused, PurseStanding)
+    assert (refused.budget.id, refused.wait_s) == ("prepaid", None)
+    await ground.grant("1")
+    assert ask(home, 2, asked(900)) is PurseVerdict.FITS
+
+
+async def test_who_has_no_such_budget_gets_none(ground: Ground) -> None:
+    """By a grant, nor by a budget of the same time."""
+    await ground.grant("1")
+    assert ground.registry.budgets("acme") is None
+    await set_budget(ground.registry, "acme", BudgetRequest(usd="5"), by_operator=True)
+    await ground.grant("1")
+    assert ground.amount == 5 * NANO
+
+
+@pytest.mark.parametrize("more", [{"usd": "5"}, {"tz": "Europe/Berlin"}, {"key": "k"}])
+async def test_it_has_thresholds_alone(ground: Ground, more: dict[str, str]) -> None:
+    """And operators set it."""
+    with pytest.raises(BadInput, match="prepaid"):
+        await set_budget(ground.registry, "acme", BudgetRequest(prepaid=True, **more), by_operator=True)  # type: ignore[arg-type]
+    with pytest.raises(Forbidden):
+        await set_budget(ground.registry, "acme", BudgetRequest(prepaid=True), by_operator=False)
+    with pytest.raises(BadInput, match="usd"):
+        await set_budget(ground.registry, "acme", BudgetRequest(), by_operator=True)
