@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import pilotlight_core.lean_libraries  # isort: skip # noqa: F401 - logs without the locals of each frame
 
+import gc
 import os
 import signal
 from pathlib import Path
@@ -60,6 +61,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     if elsewhere:
         raise pytest.UsageError(f"tests marked `crash` belong into tests/system: {elsewhere}")
     items.sort(key=lambda item: _rank(item.path.relative_to(HERE)))
+    gc.freeze()  # modules and tests are a million objects, which each full collection would walk
 
 
 @pytest.hookimpl(optionalhook=True)

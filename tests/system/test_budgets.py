@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -10,20 +9,17 @@ import httpx
 import pytest
 
 from tests.system.support.platform import Platform
-from tests.system.support.platform import platform as run_platform
 from tests.system.support.sample_apps import APPS
 from tests.waiting import wait_until
 
 BUDGETS = "/v1/tenants/default/budgets"
 
 
-@pytest.fixture(scope="module")
-def platform(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Platform]:
+@pytest.fixture
+def platform(pair: Platform) -> Platform:
     """A platform with two gateways."""
-    folder = tmp_path_factory.mktemp("budgets")
-    with run_platform(folder, "--extra-gateways", "1", "--cpu-slots", "2", "--blanks", "1") as running:
-        running.deploy(APPS / "calls" / "app.py")
-        yield running
+    wait_until(lambda: all(pair.http.get(f"{url}/readyz").status_code == 200 for url in pair.urls), "both are ready")
+    return pair
 
 
 def call(platform: Platform, gateway: int, deadline_ms: int | None = None) -> httpx.Response:
@@ -60,9 +56,8 @@ def test_two_gateways_share_a_purse(platform: Platform) -> None:
 
 
 def containers(platform: Platform) -> int:
-    """Those that are there, of all functions."""
-    found = platform.http.get("/v1/containers").json()["containers"]
-    return sum(one["state"] in ("loading", "ready") for one in found)
+    """Those that are there, of the functions that are paid here."""
+    return sum(one["state"] in ("loading", "ready") for one in platform.containers("calls"))
 
 
 def test_a_budget_that_is_used_up_keeps_no_container(platform: Platform) -> None:
