@@ -39,7 +39,7 @@ def platform(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Platform]:
 def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Platform]:
     """One with two gateways, for the files that need no more; whoever kills one waits until it is back."""
     folder = tmp_path_factory.mktemp("pair")
-    with run_platform(folder, "--extra-gateways", "1", "--cpu-slots", "4", "--blanks", "1") as running:
+    with run_platform(folder, "--extra-gateways", "1", "--cpu-slots", "4", "--blanks", "0") as running:
         running.deploy(APPS / "calls" / "app.py")
         running.deploy(APPS / "crash" / "app.py")
         yield running

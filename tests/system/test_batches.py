@@ -17,7 +17,7 @@ from tests.system.support.sample_apps import APPS
 from tests.system.test_webhooks import answer, receiver
 from tests.waiting import wait_until
 
-OPTIONS = ("--cpu-slots", "4", "--blanks", "1")
+OPTIONS = ("--cpu-slots", "4", "--blanks", "0")
 ENV = {"PILOTLIGHT_WEBHOOK_ALLOW": "127.0.0.1"}
 
 

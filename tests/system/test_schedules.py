@@ -39,7 +39,7 @@ def beat() -> str:
 
 def running(folder: Path) -> AbstractContextManager[Platform]:
     """A platform in `folder`, of which there is one at a time."""
-    return run_platform(folder, "--cpu-slots", "2", "--blanks", "1")
+    return run_platform(folder, "--cpu-slots", "2", "--blanks", "0")
 
 
 @pytest.fixture(scope="module")
