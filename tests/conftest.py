@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import pilotlight_core.lean_libraries  # isort: skip # noqa: F401 - logs without the locals of each frame
 
+import gc
 import os
 import signal
 from pathlib import Path
@@ -33,6 +34,8 @@ HERE = Path(__file__).parent
 PASSED = os.environ.get("PILOTLIGHT_PASSED") if "PYTEST_XDIST_WORKER" not in os.environ else None
 #: What takes longest begins first, so that the workers end together.
 FIRST = ("system", "security", "gateway", "runtime")
+LONGEST = "test_schemathesis.py"
+"""A file of a single test that takes minutes on a slow machine."""
 
 # How long a machine takes to make examples says how busy it is, and nothing of what is tested. A change is judged by
 # the same examples everywhere; `make test-seeds` looks for new ones.
@@ -60,6 +63,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     if elsewhere:
         raise pytest.UsageError(f"tests marked `crash` belong into tests/system: {elsewhere}")
     items.sort(key=lambda item: _rank(item.path.relative_to(HERE)))
+    gc.freeze()  # modules and tests are a million objects, which each full collection would walk
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -76,4 +80,6 @@ def pytest_runtest_logreport(report: pytest.TestReport) -> None:
 
 
 def _rank(place: Path) -> int:
+    if place.name == LONGEST:
+        return 0
     return FIRST.index(place.parts[0]) if place.parts[0] in FIRST else len(FIRST)

@@ -7,13 +7,16 @@ from typing import Any
 from hypothesis import settings
 
 FEWER = 3
+SLOW = 8
+"""Where an example takes as long as many others' tests."""
 
 
-def examples(most: int, **others: Any) -> settings:
+def examples(most: int, *, fewer: int = FEWER, **others: Any) -> settings:
     """The settings of a property test that finds what is rare within `most` examples."""
-    return settings(max_examples=most if settings.get_current_profile_name() == "seeded" else judged(most), **others)
+    is_seeded = settings.get_current_profile_name() == "seeded"
+    return settings(max_examples=most if is_seeded else judged(most, fewer), **others)
 
 
-def judged(most: int) -> int:
+def judged(most: int, fewer: int = FEWER) -> int:
     """By how many of them a change is judged, the same ones each time; `make test-seeds` takes all, and new ones."""
-    return -(-most // FEWER)
+    return -(-most // fewer)

@@ -15,6 +15,8 @@ from xdist.scheduler import LoadFileScheduling
 ROOT = Path(__file__).parents[1]
 PLATFORMS = {"tests/system": 2, "tests/security": 1}
 """Folders with a fixture `platform` for all their files, and how many workers start one."""
+PAIR = "pair: Platform"
+"""What a file says that uses the platform with two gateways: one worker starts it."""
 DATABASES = ("tests/gateway/ledger",)
 """Folders whose tests share a PostgreSQL: one worker runs each of them."""
 
@@ -32,7 +34,11 @@ def scope_of(file: str) -> str:
     folder = file.rsplit("/", 1)[0]
     if folder in DATABASES:
         return folder
-    if folder not in PLATFORMS or not shares(ROOT / file):
+    if folder not in PLATFORMS:
+        return file
+    if PAIR in (ROOT / file).read_text():
+        return f"{folder} pair"
+    if not shares(ROOT / file):
         return file
     turn = sum(shares(each) for each in (ROOT / folder).glob("test_*.py") if each.name < Path(file).name)
     return f"{folder} {turn % PLATFORMS[folder]}"
@@ -41,7 +47,7 @@ def scope_of(file: str) -> str:
 def shares(file: Path) -> bool:
     """Whether tests of a file use the platform of their folder; others start one of their own."""
     text = file.read_text()
-    return "platform: Platform" in text and "run_platform" not in text
+    return "platform: Platform" in text and "run_platform" not in text and PAIR not in text
 
 
 def scheduling(config: pytest.Config, log: Any) -> SharedPlatformScheduling | None:

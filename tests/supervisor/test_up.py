@@ -56,7 +56,7 @@ async def test_it_tells_when_it_is_ready_and_ends_in_order(tmp_path: Path) -> No
 
         process.send_signal(signal.SIGINT)
 
-        assert process.wait(10) == 0
+        assert process.wait(60) == 0
         assert not any(alive(pid) for pid in told["pids"].values())
 
 
@@ -85,7 +85,7 @@ async def test_killed_itself_it_leaves_nothing(tmp_path: Path) -> None:
 async def test_a_part_that_never_starts_is_told_with_its_log(tmp_path: Path) -> None:
     """It gives up soon, with the end of the part's output, and leaves nothing."""
     with running(tmp_path, "broken") as (process, ready):
-        _, errors = process.communicate(timeout=20)
+        _, errors = process.communicate(timeout=60)
 
         assert process.returncode == 1
         assert "gateway does not start" in errors
@@ -100,14 +100,14 @@ async def test_it_can_be_stopped_while_it_starts(tmp_path: Path) -> None:
 
         process.terminate()
 
-        assert process.wait(10) == 0
+        assert process.wait(60) == 0
         assert not ready.exists()
 
 
 def up(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-m", "pilotlight_supervisor.up", *arguments],
-        capture_output=True, text=True, timeout=30, check=False,
+        capture_output=True, text=True, timeout=90, check=False,
     )  # fmt: skip
 
 

@@ -13,6 +13,7 @@ import pytest
 import pilotlight
 from tests.system.support.platform import Platform, make_tenant
 from tests.system.support.platform import platform as run_platform
+from tests.system.support.sample_apps import APPS
 
 HERE = Path(__file__).parent
 #: Of tests that kill at random: `SEED=n` repeats a run.
@@ -31,6 +32,16 @@ def platform(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Platform]:
     """A node of four slots with one blank."""
     folder = tmp_path_factory.mktemp("platform")
     with run_platform(folder, "--cpu-slots", "4", "--blanks", "1") as running:
+        yield running
+
+
+@pytest.fixture(scope="package")
+def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Platform]:
+    """One with two gateways, for the files that need no more; whoever kills one waits until it is back."""
+    folder = tmp_path_factory.mktemp("pair")
+    with run_platform(folder, "--extra-gateways", "1", "--cpu-slots", "4", "--blanks", "0") as running:
+        running.deploy(APPS / "calls" / "app.py")
+        running.deploy(APPS / "crash" / "app.py")
         yield running
 
 

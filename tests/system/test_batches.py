@@ -17,7 +17,7 @@ from tests.system.support.sample_apps import APPS
 from tests.system.test_webhooks import answer, receiver
 from tests.waiting import wait_until
 
-OPTIONS = ("--cpu-slots", "4", "--blanks", "1")
+OPTIONS = ("--cpu-slots", "4", "--blanks", "0")
 ENV = {"PILOTLIGHT_WEBHOOK_ALLOW": "127.0.0.1"}
 
 
@@ -144,16 +144,13 @@ def test_cancelling_and_resuming(batching: Platform, tmp_path: Path) -> None:
     assert (done["state"], done["counts"]["succeeded"]) == ("completed", count)
 
 
-def test_a_batch_goes_on_after_everything_was_stopped(folder: Path, tmp_path: Path) -> None:
-    """From what is on disk."""
+def test_a_batch_goes_on_after_everything_was_stopped(batching: Platform, folder: Path, tmp_path: Path) -> None:
+    """From what is on disk; the last that is asked of this platform."""
     file = lines_of(tmp_path / "in", [{"value": number} for number in range(60)])
-    state = folder / "again"
-    state.mkdir()
-    with run_platform(state, *OPTIONS, env=ENV) as first:
-        first.deploy(APPS / "batches" / "app.py")
-        batch = first.cli("batch", "submit", "bulk.steady", file).stdout.strip()
-        wait_until(lambda: len(results(first, batch)) >= 1, "some have ended", 60.0)
-    with run_platform(state, *OPTIONS, env=ENV) as second:
+    batch = batching.cli("batch", "submit", "bulk.steady", file).stdout.strip()
+    wait_until(lambda: len(results(batching, batch)) >= 1, "some have ended", 60.0)
+    assert batching.stop() == 0
+    with run_platform(folder, *OPTIONS, env=ENV) as second:
         done = over(second, batch)
         found = results(second, batch)
 

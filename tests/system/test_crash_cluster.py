@@ -27,7 +27,7 @@ SERVERS = ("nats", "nats-2", "nats-3")
 @pytest.fixture(scope="module")
 def platform(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Platform]:
     """Three servers, two gateways."""
-    options = ("--nats-servers", "3", "--extra-gateways", "1", "--cpu-slots", "8", "--blanks", "1")
+    options = ("--nats-servers", "3", "--extra-gateways", "1", "--cpu-slots", "8", "--blanks", "0")
     with run_platform(tmp_path_factory.mktemp("cluster"), *options) as running:
         running.deploy(APPS / "crash" / "app.py")
         yield running

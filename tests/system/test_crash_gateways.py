@@ -34,7 +34,7 @@ PARTS = ("gateway", "gateway-2")
 def platform(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Platform]:
     """A platform with two gateways."""
     folder = tmp_path_factory.mktemp("gateways")
-    with run_platform(folder, "--extra-gateways", "1", "--cpu-slots", "8", "--blanks", "1") as running:
+    with run_platform(folder, "--extra-gateways", "1", "--cpu-slots", "8", "--blanks", "0") as running:
         running.deploy(APPS / "crash" / "app.py")
         running.deploy(APPS / "ramps" / "app.py")
         yield running

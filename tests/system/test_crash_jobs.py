@@ -25,7 +25,7 @@ from tests.waiting import wait_until
 pytestmark = [pytest.mark.crash, pytest.mark.timeout(300)]
 GATEWAYS = ("gateway", "gateway-2")
 PARTS = (*GATEWAYS, "agent", "agent-2", "nats", "duties", "controller")
-OPTIONS = ("--extra-gateways", "1", "--extra-agents", "1", "--cpu-slots", "4", "--blanks", "1")
+OPTIONS = ("--extra-gateways", "1", "--extra-agents", "1", "--cpu-slots", "4", "--blanks", "0")
 
 
 @contextmanager
@@ -51,8 +51,8 @@ def cluster(tmp_path: Path) -> Iterator[Platform]:
 
 
 def test_every_accepted_job_ends_once_whatever_dies(platform: Platform, chance: random.Random) -> None:
-    """Two hundred jobs beside live calls, while one part after another is killed."""
-    survive(platform, chance, PARTS, jobs=200, kills=6, within=120.0)
+    """A hundred jobs beside live calls, while one part after another is killed."""
+    survive(platform, chance, PARTS, jobs=100, kills=4, within=120.0)
 
 
 def test_a_map_goes_on_when_its_gateway_dies(platform: Platform, chance: random.Random) -> None:
@@ -89,20 +89,20 @@ def test_ten_thousand_jobs_end_once_though_servers_of_the_bus_die_too(cluster: P
     survive(cluster, chance, (*PARTS, "nats-2", "nats-3"), jobs=10_000, kills=60, within=900.0, longest=0.01)
 
 
-def test_jobs_of_a_dead_home_go_on_without_it(platform: Platform, chance: random.Random) -> None:
+@pytest.mark.parametrize("dead", [0, pytest.param(1, marks=pytest.mark.variant)])
+def test_jobs_of_a_dead_home_go_on_without_it(platform: Platform, chance: random.Random, dead: int) -> None:
     """Nothing starts it again: the other gateway becomes the home of its shards, and runs what comes."""
-    for dead, heir in ((0, 1), (1, 0)):
-        os.kill(platform.process.pid, signal.SIGSTOP)
-        try:
-            platform.kill(GATEWAYS[dead])
-            platform.http.base_url = platform.urls[heir]
-            load = JobLoad(platform=platform, seed=chance.randrange(10**9), count=30, longest=0.0)
-            load.submit_all()
-            wait_until(load.all_ended, "they have ended", 60.0)
-            records = load.records()
-        finally:
-            os.kill(platform.process.pid, signal.SIGCONT)
-            platform.http.base_url = platform.urls[dead]
-        assert {records[one.id]["state"] for one in load.accepted} == {"succeeded"}
-        wait_until(platform.is_ready, "the dead one is back", 30.0)
-        platform.http.base_url = platform.url
+    os.kill(platform.process.pid, signal.SIGSTOP)
+    try:
+        platform.kill(GATEWAYS[dead])
+        platform.http.base_url = platform.urls[1 - dead]
+        load = JobLoad(platform=platform, seed=chance.randrange(10**9), count=30, longest=0.0)
+        load.submit_all()
+        wait_until(load.all_ended, "they have ended", 60.0)
+        records = load.records()
+    finally:
+        os.kill(platform.process.pid, signal.SIGCONT)
+        platform.http.base_url = platform.urls[dead]
+    assert {records[one.id]["state"] for one in load.accepted} == {"succeeded"}
+    wait_until(platform.is_ready, "the dead one is back", 30.0)
+    platform.http.base_url = platform.url

@@ -12,21 +12,15 @@ import pytest
 import pilotlight
 from pilotlight import Function
 from tests.system.support.platform import Platform
-from tests.system.support.platform import platform as run_platform
-from tests.system.support.sample_apps import APPS
 from tests.waiting import wait_until
 
 pytestmark = pytest.mark.crash
 
 
-@pytest.fixture(scope="module")
-def platform(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Platform]:
+@pytest.fixture
+def platform(pair: Platform) -> Platform:
     """Two gateways, and the app whose functions say when they run."""
-    options = ("--cpu-slots", "4", "--blanks", "1", "--extra-gateways", "1")
-    folder = tmp_path_factory.mktemp("keys")
-    with run_platform(folder, *options) as running:
-        running.deploy(APPS / "crash" / "app.py")
-        yield running
+    return pair
 
 
 @pytest.fixture

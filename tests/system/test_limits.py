@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import time
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any
@@ -14,20 +13,16 @@ import pytest
 
 import pilotlight
 from tests.system.support.platform import Platform
-from tests.system.support.platform import platform as run_platform
-from tests.system.support.sample_apps import APPS
 from tests.waiting import wait_until
 
 RATE, BURST = 2, 6
 
 
-@pytest.fixture(scope="module")
-def platform(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Platform]:
+@pytest.fixture
+def platform(pair: Platform) -> Platform:
     """A platform with two gateways."""
-    folder = tmp_path_factory.mktemp("limits")
-    with run_platform(folder, "--extra-gateways", "1", "--cpu-slots", "2", "--blanks", "1") as running:
-        running.deploy(APPS / "calls" / "app.py")
-        yield running
+    wait_until(lambda: all(pair.http.get(f"{url}/readyz").status_code == 200 for url in pair.urls), "both are ready")
+    return pair
 
 
 def call(platform: Platform, gateway: int, function: str = "echo", **arguments: object) -> httpx.Response:

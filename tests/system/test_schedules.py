@@ -39,7 +39,7 @@ def beat() -> str:
 
 def running(folder: Path) -> AbstractContextManager[Platform]:
     """A platform in `folder`, of which there is one at a time."""
-    return run_platform(folder, "--cpu-slots", "2", "--blanks", "1")
+    return run_platform(folder, "--cpu-slots", "2", "--blanks", "0")
 
 
 @pytest.fixture(scope="module")
@@ -157,16 +157,14 @@ def test_a_stopped_app_has_no_ticks(ticking: Platform) -> None:
 
 
 @pytest.mark.crash
-def test_the_whole_platform_dies_and_starts_again(tmp_path: Path) -> None:
-    """What was stored ahead comes, and the last missed tick, each once; then the next ones."""
-    with running(tmp_path) as platform:
-        platform.deploy(APP)
-        before = run_after(platform, 0.0, 2)[-1]["tick"]
-        platform.process.kill()
-        platform.process.wait(20.0)
+def test_the_whole_platform_dies_and_starts_again(ticking: Platform) -> None:
+    """What was stored ahead comes, and the last missed tick, each once; then the next ones. The last of this one."""
+    before = run_after(ticking, time.time(), 2)[-1]["tick"]
+    ticking.process.kill()
+    ticking.process.wait(20.0)
     died = time.time()
     passed(died + 4 * BEAT_S)
-    with running(tmp_path) as platform:
+    with running(ticking.state.parent) as platform:
         started = time.time()
         run_after(platform, started, 2)
         check_none_ran_twice(platform)

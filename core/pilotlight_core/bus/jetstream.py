@@ -28,6 +28,8 @@ FIRST_PAUSE_S = 0.02
 LONGEST_PAUSE_S = 0.5
 PAGE_MESSAGES = 256
 PAGE_BYTES = 2**20
+SHOWN = 200
+"""Bytes of an answer that cannot be read, in the error about it."""
 
 WRONG_LAST_SEQUENCE = 10071
 IN_PROCESS = frozenset({10158, 10164})
@@ -115,10 +117,10 @@ class JetStream:
         Raises:
             StoreRefused: with the server's error number.
             NoResponders: JetStream is not ready.
-            BusTimeout, BusDown.
+            BusTimeout: also if the answer is not JSON. BusDown.
         """
         reply = await self._inbox.ask(f"{API}.{verb}", msgspec.json.encode(request), timeout=timeout)
-        answer = _answer.decode(reply.data)
+        answer = _read(_answer, verb, reply)
         if answer.error is not None:
             raise StoreRefused(f"{verb}: {answer.error.description}.", number=answer.error.err_code)
         return answer
@@ -282,8 +284,21 @@ class _InProcess(BusTimeout):
     """See `IN_PROCESS`."""
 
 
+def _read(decoder: msgspec.json.Decoder[T], of: str, reply: Reply) -> T:
+    """What a server answered.
+
+    Raises:
+        BusTimeout: it is no answer of a server's, and says nothing of whether the request was heard: it is repeated.
+    """
+    try:
+        return decoder.decode(reply.data)
+    except msgspec.DecodeError as error:
+        said = f"{reply.status} {reply.data[:SHOWN]!r}"
+        raise BusTimeout(f"The answer about {of} cannot be read ({error}): {said}.") from error
+
+
 def _confirmed(subject: str, reply: Reply) -> int:
-    ack = _ack.decode(reply.data)
+    ack = _read(_ack, subject, reply)
     if ack.error is None:
         return ack.seq
     if ack.error.err_code == WRONG_LAST_SEQUENCE:

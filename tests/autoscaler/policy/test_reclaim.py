@@ -12,7 +12,7 @@ from pilotlight_core.model.limits import Limits
 from pilotlight_core.model.messages.node_messages import Drain
 from pilotlight_core.model.spec import Priority
 from tests.autoscaler.busy_fleet import BusyFleet, cpu_nodes, lasting
-from tests.example_counts import examples
+from tests.example_counts import SLOW, examples
 
 CALLS_S = (2.0, 6.0)
 LONGEST_S = CALLS_S[1] + 1.0
@@ -123,7 +123,7 @@ def test_a_borrowing_limit_leaves_slots_free() -> None:
     assert "(limit borrow)" in fleet.short["ver_crowd_f"].reason
 
 
-@examples(12)
+@examples(12, fewer=SLOW)
 @given(seed=st.integers(0, 10**6))
 def test_shares_settle_and_floors_stay(seed: int) -> None:
     """Whatever tenants come and go: no guaranteed floor is touched, and in the end none has a container more than

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import time
+from typing import cast
 
 import pytest
 
 from pilotlight_core.bus import Bus, BusDown, NoResponders, StoreRefused
-from pilotlight_core.bus.jetstream import _unix
+from pilotlight_core.bus.inbox import Inbox, Reply
+from pilotlight_core.bus.jetstream import JetStream, _unix
 from pilotlight_core.bus.streams import bucket_stream, key_subject
 from pilotlight_core.model.ids import token
 from pilotlight_core.model.subjects import REGISTRY_BUCKET
@@ -54,6 +56,25 @@ async def test_a_stream_that_is_not_there_is_said(bus: Bus) -> None:
         await bus.jetstream.page("NOWHERE", ">", 1)
     with pytest.raises(StoreRefused, match="not found"):
         await bus.jetstream.last_sequence("NOWHERE")
+
+
+class Answers:
+    """Answers in their order, whatever is asked."""
+
+    def __init__(self, *replies: Reply) -> None:
+        self.left = list(replies)
+
+    async def ask(self, *_asked: object, **_how: object) -> Reply:
+        return self.left.pop(0)
+
+
+@pytest.mark.parametrize("strange", [b"", b'{"seq": 6', b"+OK", b"\xff"])
+async def test_an_answer_that_is_none_is_asked_for_again(strange: bytes) -> None:
+    """It says nothing of the write, which is repeated under its id."""
+    answers = Answers(Reply(strange, {}), Reply(b'{"seq": 7}', {}))
+    assert await JetStream(cast("Inbox", answers)).store("$KV.jobs.a", b"x") == 7
+    answers = Answers(Reply(strange, {}), Reply(b'{"state": {"last_seq": 9}}', {}))
+    assert await JetStream(cast("Inbox", answers)).last_sequence("KV_jobs") == 9
 
 
 async def test_what_fails_for_a_moment_is_tried_again(bus: Bus) -> None:

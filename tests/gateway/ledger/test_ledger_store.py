@@ -27,7 +27,7 @@ from pilotlight_gateway.ledger.ledger_store import Ledger, use_wal
 from pilotlight_gateway.ledger.ledger_tables import lease_line, receipt_line, receipt_terms, usage_day
 from pilotlight_gateway.ledger.usage_conservation import device_account
 from pilotlight_gateway.ledger.usage_queries import receipts
-from tests.example_counts import examples
+from tests.example_counts import SLOW, examples
 from tests.gateway.ledger.metering import MIDNIGHT, SECOND, busy, delivered, event, histories
 
 
@@ -38,7 +38,7 @@ def content(ledger: Ledger) -> list[list[tuple[object, ...]]]:
     ]
 
 
-@examples(60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@examples(60, fewer=SLOW, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(histories(), st.data())
 def test_repetition_and_order_change_nothing(history: list[UsageEvent], data: st.DataObject) -> None:
     """Any order, any cut into folds, any repetition: the same ledger, and it conserves the device's time."""

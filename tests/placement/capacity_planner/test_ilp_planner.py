@@ -14,7 +14,7 @@ from pilotlight_placement.capacity_planner.capacity_plan import (
 from pilotlight_placement.capacity_planner.greedy_planner import fraction_bound, plan_greedily
 from pilotlight_placement.capacity_planner.ilp_planner import plan_exactly
 from pilotlight_placement.hardware.catalogue import standard
-from tests.example_counts import examples
+from tests.example_counts import SLOW, examples
 
 A100 = "A100-80GB"
 
@@ -36,7 +36,7 @@ def problems(draw: st.DrawFn) -> tuple[list[FunctionNeed], dict[str, Curves]]:
     return needs, known
 
 
-@examples(25)
+@examples(25, fewer=SLOW)
 @given(problems())
 def test_plans_are_sound_and_the_bounds_are_bounds(problem: tuple[list[FunctionNeed], dict[str, Curves]]) -> None:
     """Each covers its demand on legal layouts; no plan undercuts the other's bound, and greedy is no cheaper."""

@@ -23,7 +23,7 @@ from pilotlight_placement.search.decision_record import NoFit, Placement
 from pilotlight_placement.search.filters import FILTERS, refusal_at
 from pilotlight_placement.search.place import place
 from pilotlight_placement.search.policy import STEPS
-from tests.example_counts import examples
+from tests.example_counts import SLOW, examples
 from tests.placement.makers import CHURN as HISTORY
 from tests.placement.makers import ask, asks, fill, gpu, node, some_nodes
 
@@ -163,7 +163,7 @@ def test_the_rules_are_told_in_their_order() -> None:
     assert all(line.endswith(".") for line in rules())
 
 
-@examples(60)
+@examples(60, fewer=SLOW)
 @given(some_nodes(), HISTORY, asks(), HISTORY)
 def test_every_rejection_has_a_true_reason_and_keeps_it(
     nodes: list[Node], before: list[tuple[Ask, int]], wanted: Ask, after: list[tuple[Ask, int]]
@@ -310,7 +310,7 @@ def test_of_two_gpus_of_one_node_no_node_is_said_to_stand_first() -> None:
     assert told == "the two are equal by every other rule, and the other one comes first on n"
 
 
-@examples(60)
+@examples(60, fewer=SLOW)
 @given(some_nodes(), HISTORY, HISTORY, asks())
 def test_the_rebuilt_fleet_is_the_one_that_was(
     nodes: list[Node], before: list[tuple[Ask, int]], after: list[tuple[Ask, int]], wanted: Ask

@@ -16,7 +16,7 @@ from pilotlight_placement.fragmentation.histogram import AskShape, DemandHistogr
 from pilotlight_placement.hardware.node import Node, PlacedContainer, Slice
 from pilotlight_placement.search.decision_record import Placement
 from pilotlight_placement.search.place import place
-from tests.example_counts import examples
+from tests.example_counts import SLOW, examples
 from tests.placement.makers import asks, cpu, gpu, node, nodes, some_nodes
 
 
@@ -87,7 +87,7 @@ class Life(RuleBasedStateMachine):
 
 
 TestLife = Life.TestCase
-TestLife.settings = examples(60, stateful_step_count=20)
+TestLife.settings = examples(60, fewer=SLOW, stateful_step_count=20)
 
 
 def instance(start: int, profile: str = "3g", name: str = "g") -> Slice:

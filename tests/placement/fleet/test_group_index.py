@@ -13,11 +13,11 @@ from pilotlight_placement.fragmentation.host_fragmentation import host_room
 from pilotlight_placement.hardware.node import Node
 from pilotlight_placement.search.decision_record import Placement
 from pilotlight_placement.search.place import place
-from tests.example_counts import examples
+from tests.example_counts import SLOW, examples
 from tests.placement.makers import CHURN, ask, cpu, fill, gpu, host, node, some_nodes
 
 
-@examples(80)
+@examples(80, fewer=SLOW)
 @given(some_nodes(), CHURN)
 def test_taking_out_and_putting_back_changes_nothing(nodes: list[Node], steps: list[tuple[Ask, int]]) -> None:
     """And what is out is nowhere in the index."""

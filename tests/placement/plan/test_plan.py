@@ -20,7 +20,7 @@ from pilotlight_placement.plan.plan import DesiredState, plan
 from pilotlight_placement.search.decision_record import Placement
 from pilotlight_placement.search.filters import refusal_at
 from pilotlight_placement.search.place import place
-from tests.example_counts import examples
+from tests.example_counts import SLOW, examples
 from tests.placement.executor import carry_out
 from tests.placement.makers import QUIET, ask, asks, gpu, host, instance, kinds, node, some_nodes, want
 
@@ -106,7 +106,7 @@ def test_a_function_is_wanted_once() -> None:
 WANTS = st.lists(st.tuples(asks(), st.integers(0, 3)), min_size=1, max_size=4)
 
 
-@examples(40)
+@examples(40, fewer=SLOW)
 @given(some_nodes(), WANTS)
 def test_a_plan_that_is_kept_leaves_the_fleet_as_if_it_was_carried_out(
     nodes: list[Node], wanted: list[tuple[Ask, int]]

@@ -8,11 +8,11 @@ from pilotlight_placement.asks.ask import Ask
 from pilotlight_placement.fleet.fleet import Fleet
 from pilotlight_placement.hardware.node import Node, PlacedContainer
 from pilotlight_placement.search.candidate import candidate_on, empty_costs, has_room, slice_of
-from tests.example_counts import examples
+from tests.example_counts import SLOW, examples
 from tests.placement.makers import CHURN, ask, asks, fill, gpu, node, some_nodes
 
 
-@examples(80)
+@examples(80, fewer=SLOW)
 @given(some_nodes(), CHURN, asks())
 def test_every_candidate_can_be_held(nodes: list[Node], steps: list[tuple[Ask, int]], wanted: Ask) -> None:
     """The slice that it is is free for the ask's tenant, and a device with a candidate has room."""

@@ -11,11 +11,11 @@ from pilotlight_placement.fleet.fleet import Fleet
 from pilotlight_placement.hardware.node import Node
 from pilotlight_placement.search.filters import refusal_at
 from pilotlight_placement.search.place import place
-from tests.example_counts import examples
+from tests.example_counts import SLOW, examples
 from tests.placement.makers import CHURN, asks, fill, some_nodes
 
 
-@examples(80)
+@examples(80, fewer=SLOW)
 @given(some_nodes(), CHURN, asks())
 def test_counts_are_what_the_filters_say_one_by_one(
     nodes: list[Node], steps: list[tuple[Ask, int]], wanted: Ask

@@ -11,11 +11,11 @@ from pilotlight_placement.hardware.node import Node
 from pilotlight_placement.search.candidate import candidate_on
 from pilotlight_placement.search.index_search import by_index
 from pilotlight_placement.search.node_search import SearchScope
-from tests.example_counts import examples
+from tests.example_counts import SLOW, examples
 from tests.placement.makers import CHURN, asks, fill, some_nodes
 
 
-@examples(100)
+@examples(100, fewer=SLOW)
 @given(some_nodes(), CHURN, asks(), st.booleans())
 def test_each_run_is_sorted_and_begins_with_its_levels_best(
     nodes: list[Node], steps: list[tuple[Ask, int]], wanted: Ask, blocks: bool

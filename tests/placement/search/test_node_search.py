@@ -9,11 +9,11 @@ from pilotlight_placement.fleet.fleet import Fleet
 from pilotlight_placement.hardware.node import Node
 from pilotlight_placement.search.candidate import candidate_on
 from pilotlight_placement.search.node_search import SearchScope, on_nodes
-from tests.example_counts import examples
+from tests.example_counts import SLOW, examples
 from tests.placement.makers import CHURN, ask, asks, fill, gpu, node, some_nodes
 
 
-@examples(80)
+@examples(80, fewer=SLOW)
 @given(some_nodes(), CHURN, asks())
 def test_the_first_is_the_smallest_candidate_of_the_nodes(
     nodes: list[Node], steps: list[tuple[Ask, int]], wanted: Ask

@@ -9,11 +9,11 @@ from pilotlight_placement.fleet.fleet import Fleet
 from pilotlight_placement.hardware.node import Node
 from pilotlight_placement.search.candidate import has_room
 from pilotlight_placement.search.open_units import joinable_shares, open_units
-from tests.example_counts import examples
+from tests.example_counts import SLOW, examples
 from tests.placement.makers import CHURN, asks, fill, some_nodes
 
 
-@examples(100)
+@examples(100, fewer=SLOW)
 @given(some_nodes(), CHURN, asks())
 def test_the_index_counts_the_devices_that_have_room(
     nodes: list[Node], steps: list[tuple[Ask, int]], wanted: Ask
@@ -28,7 +28,7 @@ def test_the_index_counts_the_devices_that_have_room(
         assert wanted.media or open_units(offers[0].option, (group,), wanted) == with_room
 
 
-@examples(60)
+@examples(60, fewer=SLOW)
 @given(some_nodes(), CHURN, asks())
 def test_a_tenant_joins_exactly_the_shares_that_take_it(
     nodes: list[Node], steps: list[tuple[Ask, int]], wanted: Ask

@@ -15,7 +15,7 @@ from pilotlight_placement.search.decision_record import NoFit, Placement, Value
 from pilotlight_placement.search.filters import refusal_at
 from pilotlight_placement.search.place import place
 from pilotlight_placement.search.policy import STEPS, first_difference
-from tests.example_counts import examples
+from tests.example_counts import SLOW, examples
 from tests.placement.makers import CHURN, asks, fill, some_nodes
 
 
@@ -33,7 +33,7 @@ def every_candidate(fleet: Fleet, wanted: Ask) -> list[tuple[Value, Candidate]]:
     return sorted(zip(values, found, strict=True))
 
 
-@examples(150)
+@examples(150, fewer=SLOW)
 @given(some_nodes(), CHURN, asks(), st.lists(asks(), max_size=6))
 def test_the_index_finds_what_the_policy_says(
     nodes: list[Node], steps: list[tuple[Ask, int]], wanted: Ask, demand: list[Ask]
@@ -62,7 +62,7 @@ def test_the_index_finds_what_the_policy_says(
     assert {r.step for r in found.record.rivals} <= {first_difference(every[0][0], value) for value, _ in every[1:]}
 
 
-@examples(40)
+@examples(40, fewer=SLOW)
 @given(some_nodes(), CHURN)
 def test_the_same_fleet_decides_alike_whoever_came_first(nodes: list[Node], steps: list[tuple[Ask, int]]) -> None:
     """The order in which nodes were added changes nothing."""

@@ -9,7 +9,7 @@ from unittest.mock import MagicMock
 
 import msgspec
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from pilotlight_core.model.errors import Conflict, FunctionRaised, PilotlightError, Unauthenticated, Unavailable
@@ -22,6 +22,7 @@ from pilotlight_gateway.http.calls.warm_call import WarmCall
 from pilotlight_gateway.http.protocol.large_answers import PIECE_BYTES
 from pilotlight_gateway.limits.limit_policy import LimitPolicies
 from pilotlight_gateway.limits.limits_port import MemoryLimiter
+from tests.example_counts import examples
 from tests.gateway.http.memory_connection import Answer, MemoryConnection
 from tests.gateway.world import Parts, World, function
 from tests.waiting import until
@@ -400,7 +401,7 @@ def comparable(answer: Answer) -> tuple[int, list[tuple[bytes, bytes]], Any]:
 
 
 @given(body=BODIES, headers=HEADERS, ref=PATHS, error=ERRORS, room=st.sampled_from([10**6, 20]))
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@examples(150, suppress_health_check=[HealthCheck.function_scoped_fixture])
 async def test_every_request_has_the_same_answer_with_a_task_and_without(
     tmp_path_factory: pytest.TempPathFactory,
     body: bytes,
