@@ -254,7 +254,7 @@ class FleetMirror:
 
     def _read(self, report: NodeReport, overlay: ReportOverlay, at: float) -> _ReadNode:
         known = self._known.get(report.node)
-        marks, is_same = _marks_of(report, overlay), known is not None and _is_same_node(known.report, report)
+        marks, is_same = _marks_of(report, overlay), known is not None and is_same_node(known.report, report)
         if known is not None and is_same and known.marks == marks:
             return _ReadNode(report=report, node=known.node, held=known.held, marks=marks)
         node = known.node if known is not None and is_same else node_of(report)
@@ -307,17 +307,7 @@ class FleetMirror:
         return each, node, held
 
 
-def shows_the_same(one: NodeReport, other: NodeReport) -> bool:
-    """Whether a fleet is the same by either report: the node, and where its containers are."""
-    if len(one.containers) != len(other.containers) or not _is_same_node(one, other):
-        return False
-    return all(
-        a.id == b.id and a.slice == b.slice and a.version == b.version and a.host == b.host
-        for a, b in zip(one.containers, other.containers, strict=True)
-    )
-
-
-def _is_same_node(one: NodeReport, other: NodeReport) -> bool:
+def is_same_node(one: NodeReport, other: NodeReport) -> bool:
     """Whether `node_of` makes the same of both."""
     return (
         (one.slices is other.slices or one.slices == other.slices)
