@@ -63,7 +63,9 @@ class ActiveVersions:
         self._turn = (self._turn + 1) % TURNS
         turn = (version for version in self.records if hash(version) % TURNS == self._turn)
         chosen = {one for one in turn if not (self.settled.holds(one, world, at) and is_deployed(one))}
-        chosen |= world.waiting | world.changed | world.index.changed
+        settled = self.settled
+        chosen.update(one for one in world.waiting if not settled.waits_as_before(one, world, at))
+        chosen |= world.changed | world.index.changed
         for function in world.scaling.take_stirred():
             chosen.update(self.versions_of.get(function, ()))
         chosen.update(bind.version for bind in coming(world))
