@@ -162,10 +162,13 @@ class RefusalMemory:
         nodes |= {op.held.slice.node for op in ops or () if op.held is not None and not op.taken}
         nodes |= {op.after.name for op in ops or () if op.after is not None}
         changed = {group for name in nodes if name in fleet.places for group in fleet.places[name].by_group}
+        touched: dict[frozenset[DeviceGroup], bool] = {}
         for version, one in self._refused.items():
             if one.groups is None:
                 one.groups = groups_of(version)
-            one.is_open |= ops is None or one.tenant in tenants or not one.groups.isdisjoint(changed)
+            if one.groups not in touched:
+                touched[one.groups] = ops is None or not one.groups.isdisjoint(changed)
+            one.is_open |= touched[one.groups] or one.tenant in tenants
 
     def due(
         self, at: float, *, room: bool, tenant_of: Callable[[str], str] = str, first: Collection[str] = ()

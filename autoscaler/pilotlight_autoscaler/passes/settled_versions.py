@@ -17,7 +17,7 @@ from pilotlight_autoscaler.policy.scaling_policy import VersionView, holding_of,
 from pilotlight_autoscaler.policy.wish import ScalingRule, Wish
 from pilotlight_core.model.messages.demand import Demand
 
-WAITING_LOOK_S = 1.0
+WAITING_LOOK_S = 2.0
 """So long a version whose calls wait is not looked at if its home tells the same again and again."""
 LOOK_EVERY_S = 8.0
 """About so long after a look there is another one, whatever was missed."""
@@ -89,7 +89,9 @@ class SettledVersions:
     def holds(self, version: str, world: World, at: float) -> bool:
         """Whether a look at the version would find nothing now, as far as can be seen from its calls."""
         known = self._settled.get(version)
-        if known is None or at >= known.ends_at:
+        if known is None:
+            return version in self._waiting and self._waits_as_before(version, world, at)
+        if at >= known.ends_at:
             return False
         demand = world.demand(version, at)
         if demand is None or not _is_plain(demand):
@@ -100,13 +102,10 @@ class SettledVersions:
         running = max(sum([each.running for each in there]), min(demand.running, known.size * known.slots))
         return known.fewest <= running <= known.most
 
-    def waits_as_before(self, version: str, world: World, at: float) -> bool:
-        """Whether nothing is new since the last look at a version whose calls wait: it has its turn like others."""
-        known = self._waiting.get(version)
-        if known is None or at >= known.ends_at:
-            return False
-        demand = world.demand(version, at)
-        if demand is None or not _is_the_same(demand, known.demand):
+    def _waits_as_before(self, version: str, world: World, at: float) -> bool:
+        """Whether nothing is new since the last look at a version whose calls wait."""
+        known, demand = self._waiting[version], world.demand(version, at)
+        if at >= known.ends_at or demand is None or not _is_the_same(demand, known.demand):
             return False
         there, leaving = present_containers(world, version, at)
         return not leaving and len(there) == known.size and sum([each.running for each in there]) == known.running
