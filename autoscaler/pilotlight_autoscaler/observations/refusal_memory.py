@@ -197,9 +197,8 @@ class RefusalMemory:
         """Of each kind the one that needs least of its host, and those that are like no other."""
         some, known = set(versions), self._refused
         found = [version for version in versions if known[version].kind is None]
-        for alike in self._by_kind.values():
-            if there := [version for version in alike if version in some]:
-                found.append(min(there, key=lambda version: known[version].needs))
+        due = ([version for version in alike if version in some] for alike in self._by_kind.values())
+        found += [min(alike, key=lambda version: known[version].needs) for alike in due if alike]
         return sorted(found, key=lambda version: known[version].since)
 
     def _pop(self, version: str) -> RememberedRefusal | None:

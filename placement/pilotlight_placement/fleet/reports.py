@@ -283,9 +283,7 @@ class FleetMirror:
         on |= {i.slice: i.container for device in report.devices for i in device.instances if i.container}
         # Each of several whole devices lists the container, which holds them as one slice.
         placed = {
-            name
-            for name, each in containers.items()
-            if name in as_before or slice_named(node, each.slice) is not None
+            name for name, each in containers.items() if name in as_before or slice_named(node, each.slice) is not None
         }
         on = {name: holder for name, holder in on.items() if holder not in placed}
         on |= {container.slice: container.id for container in report.containers}
