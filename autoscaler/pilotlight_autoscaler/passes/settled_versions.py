@@ -38,7 +38,7 @@ class SettledVersion(NamedTuple):
     ends_at: float
 
 
-class WaitingVersion(NamedTuple):
+class SteadyWait(NamedTuple):
     """What was known of a version whose calls wait when nothing was to change of it."""
 
     demand: Demand
@@ -52,7 +52,7 @@ class WaitingVersion(NamedTuple):
 @dataclass(kw_only=True)
 class SettledVersions:
     _settled: dict[str, SettledVersion] = field(default_factory=dict)
-    _waiting: dict[str, WaitingVersion] = field(default_factory=dict)
+    _waiting: dict[str, SteadyWait] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self._settled)
@@ -64,7 +64,7 @@ class SettledVersions:
         is_alone = len(function.versions) == 1 and function.planned is None
         if is_alone and view.demand is not None and view.demand.waiting and wish.count == view.size > 0:
             running = sum([each.running for each in view.containers])
-            self._waiting[version] = WaitingVersion(view.demand, view.size, running, at + WAITING_LOOK_S)
+            self._waiting[version] = SteadyWait(view.demand, view.size, running, at + WAITING_LOOK_S)
         if not is_alone or not _is_settled(view, wish):
             self._settled.pop(version, None)
             return
