@@ -320,6 +320,11 @@ async def measure(folder: Path, fleet: BusyFleet, seconds: float, rng: random.Ra
 def figures_of(load: Load, passes: list[MeasuredPass], alone: Phase, blocked: Phase) -> dict[str, float]:
     whole = {one: [each for each in passes if each.is_whole and one.holds(each.began)] for one in (alone, blocked)}
     edges = [waited * 1e3 for since, waited in load.waits if alone.holds(since) or blocked.holds(since)]
+    if not (edges and whole[alone] and whole[blocked]):
+        raise SystemExit(
+            f"no figures: {len(edges)} edges had a command, {load.missed} had none within {EDGE_WAITS_S} s; "
+            f"{len(whole[alone])} and {len(whole[blocked])} passes over all in the two phases: the machine is too slow"
+        )
     mean = {one: sum(each.cpu_ms for each in whole[one]) / max(1, len(whole[one])) for one in whole}
     rows: list[tuple[str, object]] = []
     for name, one in (("without", alone), ("with", blocked)):

@@ -61,15 +61,17 @@ class ActiveVersions:
     ) -> set[str]:
         """The versions to decide on now; `room`: moves will be considered for those that have no place."""
         self._turn = (self._turn + 1) % TURNS
-        turn = (version for version in self.records if hash(version) % TURNS == self._turn)
-        chosen = {one for one in turn if not (self.settled.holds(one, world, at) and is_deployed(one))}
-        chosen |= world.waiting | world.changed | world.index.changed
+        settled, refused = self.settled, world.refusals.versions()
+        turn = {version for version in self.records.keys() - refused if hash(version) % TURNS == self._turn}
+        looked_at = turn | (world.waiting - refused)
+        chosen = {one for one in looked_at if not (settled.holds(one, world, at) and is_deployed(one))}
+        chosen |= world.changed | world.index.changed
         for function in world.scaling.take_stirred():
             chosen.update(self.versions_of.get(function, ()))
         chosen.update(bind.version for bind in coming(world))
         ended = world.changed - world.waiting
         due = world.refusals.due(at, room=room, tenant_of=self._tenant_of, first=set(world.reclaimed_free()))
-        chosen -= world.refusals.versions() - ended - world.index.changed
+        chosen -= refused - ended - world.index.changed
         chosen.update(due)
         if world.reservation is not None:
             chosen.add(world.reservation.version)

@@ -390,8 +390,10 @@ class Controller:
 
     async def _decide(self, only: Collection[str] | None) -> None:
         at = time.monotonic()
-        self.world.forget(at)
         whole = only is None
+        if whole:
+            self.world.forget(at)  # new calls do not wait for it
+            self._told.forget(at)
         options = self._options(at, whole=whole)
         if only is None:
             due = await self._versions.due(at, room=options.force)
@@ -467,7 +469,6 @@ class Controller:
     def _act(self, decision: Decision, at: float) -> None:
         for note in decision.notes:
             log.info("decided", what=note)
-        self._told.forget(at)
         for shortage in self._told.due(decision.shortages, at):
             with contextlib.suppress(BusDown):  # it is repeated at the next tick
                 self._bus.publish_nowait(subjects.shortage(self._region, shortage.version), shortage)

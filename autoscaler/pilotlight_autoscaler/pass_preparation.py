@@ -62,8 +62,9 @@ class PassPreparation:
     async def read(self, versions: Collection[str], at: float) -> None:
         """Read versions, anew if they are known, and the deployed ones of their functions if they are not."""
         await self._read(versions, at)
-        known = self.active.records.keys()
-        if unread := self.registered.current_of(self.active.functions(versions), known=known) - known:
+        known = self.active.records
+        current = self.registered.current_of(self.active.functions(versions), known=known.keys())
+        if unread := [version for version in current if version not in known]:
             await self._read(unread, at)
 
     def given(self, decided: Collection[str], options: PassOptions, *, epoch: int, at: float, wall: float) -> PassInput:
@@ -104,7 +105,7 @@ class PassPreparation:
     def _new_ones(self, at: float) -> set[str]:
         """Those of them that were not yet, by what has changed since the last pass."""
         world, known = self.world, self.active.records.keys()
-        stirred = (world.waiting | world.changed | world.index.changed) - known
+        stirred = (each for each in world.waiting | world.changed | world.index.changed if each not in known)
         new = {each for each in stirred if each in world.demands or each in world.index.versions()}
         new.update(bind.version for bind in coming(world))
         return new | self.registered.current_of(world.foreseen(at), known=known)

@@ -101,6 +101,8 @@ class StandInNode:
                     self._ended.append((ended, at))
             case Cut(device=device):
                 self.node = _with_cut(self.node, device, command)
+            case SwitchMig(device=device):
+                self.node = _with_mode(self.node, device, on=command.on)
         self._is_known = False
         return CommandReply(ok=True, epoch=command.epoch)
 
@@ -164,6 +166,12 @@ def _with_cut(node: Node, device: str, cut: Cut) -> Node:
             left = [place for place in gpu.instances if (place.start, place.profile) not in gone]
             gpu = replace(gpu, instances=tuple(sorted([*left, *cut.create])))
         gpus.append(gpu)
+    return replace(node, gpus=tuple(gpus))
+
+
+def _with_mode(node: Node, device: str, *, on: bool) -> Node:
+    """With the device in or out of MIG mode; its idle instances are gone."""
+    gpus = (replace(gpu, mig=on, instances=()) if gpu.id == device and gpu.mig is not on else gpu for gpu in node.gpus)
     return replace(node, gpus=tuple(gpus))
 
 

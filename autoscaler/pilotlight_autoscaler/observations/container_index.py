@@ -5,22 +5,32 @@ A thousand reports come each second, and passes ask about a few versions: so eac
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Set
+from collections.abc import Collection, Iterable, Mapping, Sequence, Set
+from dataclasses import dataclass
 
 from pilotlight_core.model.messages.node_messages import ContainerReport, ContainerState
 
 LONG_IDLE_S = 1.0
 """A container that is idle for so long may make room for others."""
-Found = tuple[str, ContainerReport]
-"""A container, and the node that reports it."""
-_NONE: Mapping[str, Found] = {}
+
+
+@dataclass(kw_only=True)
+class FoundContainer:
+    """A container as it was last reported. It is changed in place: each is reported once a second."""
+
+    node: str
+    """Which reports it."""
+    report: ContainerReport
+
+
+_NONE: Mapping[str, FoundContainer] = {}
 _NO_VERSIONS: Mapping[str, None] = {}
 
 
 class ContainerIndex:
     def __init__(self) -> None:
-        self._by_id: dict[str, Found] = {}
-        self._by_version: dict[str, dict[str, Found]] = {}
+        self._by_id: dict[str, FoundContainer] = {}
+        self._by_version: dict[str, dict[str, FoundContainer]] = {}
         self.idle: dict[str, str] = {}
         """container -> version, of those that are ready and without calls."""
         self.draining: dict[str, str] = {}
@@ -39,12 +49,12 @@ class ContainerIndex:
 
     def get(self, container: str) -> ContainerReport | None:
         found = self._by_id.get(container)
-        return found[1] if found is not None else None
+        return found.report if found is not None else None
 
     def version_of(self, container: str) -> str:
         """The version of a container; "": no node reports it."""
         found = self._by_id.get(container)
-        return found[1].version if found is not None else ""
+        return found.report.version if found is not None else ""
 
     def node_of(self, container: str) -> str:
         """The node that reports a container.
@@ -52,13 +62,13 @@ class ContainerIndex:
         Raises:
             KeyError: none does.
         """
-        return self._by_id[container][0]
+        return self._by_id[container].node
 
     def ids(self) -> Set[str]:
         """Of all containers that are not gone."""
         return self._by_id.keys()
 
-    def versions(self) -> Mapping[str, Mapping[str, Found]]:
+    def versions(self) -> Mapping[str, Mapping[str, FoundContainer]]:
         """The containers of each version that has some."""
         return self._by_version
 
@@ -66,23 +76,40 @@ class ContainerIndex:
         """The versions of a tenant that have containers."""
         return self._by_tenant.get(tenant, _NO_VERSIONS).keys()
 
-    def of(self, version: str) -> Iterable[Found]:
+    def of(self, version: str) -> Iterable[FoundContainer]:
         """A version's containers, with their nodes."""
         return self._by_version.get(version, _NONE).values()
 
-    def replace(self, node: str, before: Iterable[ContainerReport], after: Iterable[ContainerReport]) -> None:
-        """Take what a node reports instead of what it reported before."""
+    def replace(self, node: str, before: Sequence[ContainerReport], after: Sequence[ContainerReport]) -> bool:
+        """Take what a node reports instead of what it reported before; whether the same hold the same."""
+        if len(before) != len(after):
+            self._replace_all(node, before, after)
+            return False
+        is_same = True
+        for known, each in zip(before, after, strict=True):
+            found = self._by_id.get(each.id)
+            if found is None or found.report is not known or not _are_alike(each, known):
+                self._replace_all(node, before, after)
+                return False
+            found.report = each
+            is_same = is_same and each.slice == known.slice and each.host == known.host
+            if not (each.running and known.running):
+                self._note_state(each, known)
+        return is_same
+
+    def _replace_all(self, node: str, before: Iterable[ContainerReport], after: Iterable[ContainerReport]) -> None:
+        """The same, whichever containers come, go, or are in another order."""
         old = {each.id: each for each in before}
         for each in after:
             if each.state is ContainerState.GONE:
                 continue
-            known = old.pop(each.id, None)
-            if known is None or known.version != each.version or each.id not in self._by_id:
+            known, found = old.pop(each.id, None), self._by_id.get(each.id)
+            if known is None or found is None or not known.version == each.version == found.report.version:
                 if known is not None:
                     self._remove(node, known)
                 self._add(node, each)
             else:
-                self._by_id[each.id] = self._by_version[each.version][each.id] = (node, each)
+                found.node, found.report = node, each
                 if known.state is not each.state:
                     self.changed.add(each.version)
             self._note_state(each, known)
@@ -90,21 +117,21 @@ class ContainerIndex:
             self._remove(node, each)
 
     def _add(self, node: str, each: ContainerReport) -> None:
-        if each.id in self._by_id:  # another node reports it too
-            self._remove(self._by_id[each.id][0], self._by_id[each.id][1])
-        self._by_id[each.id] = (node, each)
+        if (other := self._by_id.get(each.id)) is not None:  # another node reports it too
+            self._remove(other.node, other.report)
+        found = self._by_id[each.id] = FoundContainer(node=node, report=each)
         if each.version not in self._by_version:
             self._by_version[each.version] = {}
             self._by_tenant.setdefault(each.tenant, {})[each.version] = None
-        self._by_version[each.version][each.id] = (node, each)
+        self._by_version[each.version][each.id] = found
         self.changed.add(each.version)
         self.changed_tenants.add(each.tenant)
 
     def _remove(self, node: str, each: ContainerReport) -> None:
         found = self._by_id.get(each.id)
-        if found is None or found[0] != node:
+        if found is None or found.node != node:
             return
-        of, tenant = found[1].version, found[1].tenant
+        of, tenant = found.report.version, found.report.tenant
         del self._by_id[each.id], self._by_version[of][each.id]
         if not self._by_version[of]:
             del self._by_version[of]
@@ -129,3 +156,7 @@ class ContainerIndex:
         if each.idle_s >= LONG_IDLE_S and (known is None or known.running or known.idle_s < LONG_IDLE_S):
             self.long_idle.add(each.id)
             self.changed_tenants.add(each.tenant)
+
+
+def _are_alike(one: ContainerReport, other: ContainerReport) -> bool:
+    return one.state is other.state and one.version == other.version

@@ -1,17 +1,19 @@
 """Versions that had no place: they are not decided on again until what they could use is freed, or some seconds pass.
 
-A tenant with a thousand functions without a place must not cost a thousand searches in each pass. Time is an argument
-(seconds).
+A tenant with a thousand functions without a place must not cost a thousand searches in each pass. Many of them ask for
+the same but for what they need of the host: if the one that needs least has no place, none of them has. Time is an
+argument (seconds).
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Iterable, Iterator, Set
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice, zip_longest
 
 from pilotlight_core.model.messages.node_messages import Shortage
+from pilotlight_placement.asks.ask import Ask
 from pilotlight_placement.fleet.device_classes import DeviceGroup
 from pilotlight_placement.fleet.fleet import Fleet
 
@@ -47,12 +49,22 @@ class RememberedRefusal:
     """Whether something was freed that it could use."""
     again_s: float = AGAIN_S
     """How long it is not looked at while nothing is."""
+    kind: Ask | None = None
+    """What it asks for, but for its needs of the host; None: it is like no other."""
+    needs: tuple[int, int] = (0, 0)
+    """Memory and cores of the host."""
+
+    def is_within(self, other: RememberedRefusal) -> bool:
+        """Whether it needs no more of the host than another one of its kind."""
+        return self.needs[0] <= other.needs[0] and self.needs[1] <= other.needs[1]
 
 
 @dataclass(kw_only=True)
 class RefusalMemory:
     _refused: dict[str, RememberedRefusal] = field(default_factory=dict)
     """By version; the one that was refused longest ago is first."""
+    _by_kind: dict[Ask, dict[str, None]] = field(default_factory=dict)
+    """The versions of each kind."""
     _in_time_at: float = -math.inf
     """When some were last looked at of which nothing was new."""
     _revision: int = -1
@@ -70,36 +82,62 @@ class RefusalMemory:
     def keep(self, versions: Collection[str]) -> None:
         """Forget all others: nobody decides on them."""
         for version in self._refused.keys() - versions:
-            del self._refused[version]
+            self._pop(version)
 
     def forget(self, version: str) -> None:
         """Its app has changed: it is decided on like any other."""
-        self._refused.pop(version, None)
+        self._pop(version)
 
     def open_all(self) -> None:
         """Limits have changed: each of them may have a place now."""
         for one in self._refused.values():
             one.is_open = True
 
-    def note(self, versions: Iterable[str], at: float, *, room: bool) -> None:
-        """A pass found no place for versions; `room`: it considered moves too."""
+    def note(self, versions: Iterable[str], at: float, *, room: bool, ask: Ask | None = None) -> None:
+        """A pass found no place for versions, which ask for this; `room`: it considered moves too."""
+        kind = kind_of(ask) if ask is not None else None
+        needs = (ask.memory, ask.cpu) if ask is not None else (0, 0)
         for version in dict.fromkeys(versions):
-            before = self._refused.pop(version, None)
+            before = self._pop(version)
             sought_at = at if room else before.room_sought_at if before is not None else None
-            self._refused[version] = RememberedRefusal(since=at, room_sought_at=sought_at, again_s=_again_s(before))
+            self._refused[version] = RememberedRefusal(
+                since=at, room_sought_at=sought_at, again_s=_again_s(before), kind=kind, needs=needs
+            )
+            if kind is not None:
+                self._by_kind.setdefault(kind, {})[version] = None
+
+    def note_alike(self, version: str, at: float, *, room: bool) -> None:
+        """What was found of a version holds for those of its kind that need as much: they were looked at too.
+
+        Call it of one that may have all that any of them may have.
+        """
+        one = self._refused[version]
+        for name in self._by_kind[one.kind] if one.kind is not None else ():
+            other = self._refused[name]
+            if other is not one and one.is_within(other):
+                other.again_s, other.since, other.is_open = _again_s(other), at, False
+                other.room_sought_at = at if room else other.room_sought_at
 
     def note_limit(self, version: str, tenant: str, at: float) -> None:
         """A tenant's limit allows no more containers of a version."""
-        again_s = _again_s(self._refused.pop(version, None))
+        again_s = _again_s(self._pop(version))
         self._refused[version] = RememberedRefusal(
             since=at, room_sought_at=at, groups=frozenset(), tenant=tenant, again_s=again_s
         )
 
-    def settle(self, decided: Iterable[str], at: float) -> None:
-        """Forget those of the versions that were decided on at `at` and not refused."""
+    def settle(self, decided: Iterable[str], at: float, started: Collection[str] = ()) -> None:
+        """Forget those of the versions that were decided on at `at` and not refused.
+
+        Where one of them is `started`, others of its kind may have a place too.
+        """
         for version in self._refused.keys() & decided:
-            if self._refused[version].since < at:
-                del self._refused[version]
+            one = self._refused[version]
+            if one.since >= at:
+                continue
+            self._pop(version)
+            if version in started and one.kind is not None:
+                for other in self._by_kind.get(one.kind, ()):
+                    self._refused[other].is_open = True
 
     def set_shortage(self, shortage: Shortage) -> None:
         """This is what the callers of a version that has no place hear."""
@@ -124,10 +162,13 @@ class RefusalMemory:
         nodes |= {op.held.slice.node for op in ops or () if op.held is not None and not op.taken}
         nodes |= {op.after.name for op in ops or () if op.after is not None}
         changed = {group for name in nodes if name in fleet.places for group in fleet.places[name].by_group}
+        touched: dict[frozenset[DeviceGroup], bool] = {}
         for version, one in self._refused.items():
             if one.groups is None:
                 one.groups = groups_of(version)
-            one.is_open |= ops is None or one.tenant in tenants or not one.groups.isdisjoint(changed)
+            if one.groups not in touched:
+                touched[one.groups] = ops is None or not one.groups.isdisjoint(changed)
+            one.is_open |= touched[one.groups] or one.tenant in tenants
 
     def due(
         self, at: float, *, room: bool, tenant_of: Callable[[str], str] = str, first: Collection[str] = ()
@@ -136,19 +177,42 @@ class RefusalMemory:
 
         First those of the tenants `first`, then those for which something was freed, then the one that was refused
         longest ago, of which some have a turn in any case; one of each tenant in turn, so that a tenant with a thousand
-        of them delays nobody else's.
+        of them delays nobody else's. Of one kind the one that needs least is the first, or the only one if nothing was
+        freed.
         """
         firsts = [version for version in self._refused if tenant_of(version) in first] if first else []
         opened = [version for version, one in self._refused.items() if one.is_open]
+        opened = list(dict.fromkeys((*self._least(opened), *opened)))
         others: list[str] = []
         if not 0.0 <= at - self._in_time_at < IN_TIME_EVERY_S:
             others = [v for v, one in self._refused.items() if not one.is_open and _is_due(one, at, room=room)]
-        in_time = list(islice(_round_robin(others, tenant_of), LEAST_IN_TIME))
+        in_time = list(islice(_round_robin(self._least(others), tenant_of), LEAST_IN_TIME))
         if in_time:
             self._in_time_at = at
         turns = (*_round_robin(firsts, tenant_of), *islice(_round_robin(opened, tenant_of), REVISED_AT_ONCE))
         kept = max(REVISED_AT_ONCE - len(in_time), REVISED_AT_ONCE - LEAST_IN_TIME)
         return list(islice(dict.fromkeys((*turns[:kept], *in_time, *turns[kept:])), REVISED_AT_ONCE))
+
+    def _least(self, versions: Collection[str]) -> list[str]:
+        """Of each kind the one that needs least of its host, and those that are like no other."""
+        some, known = set(versions), self._refused
+        found = [version for version in versions if known[version].kind is None]
+        due = ([version for version in alike if version in some] for alike in self._by_kind.values())
+        found += [min(alike, key=lambda version: known[version].needs) for alike in due if alike]
+        return sorted(found, key=lambda version: known[version].since)
+
+    def _pop(self, version: str) -> RememberedRefusal | None:
+        one = self._refused.pop(version, None)
+        if one is not None and one.kind is not None:
+            del self._by_kind[one.kind][version]
+            if not self._by_kind[one.kind]:
+                del self._by_kind[one.kind]
+        return one
+
+
+def kind_of(ask: Ask) -> Ask | None:
+    """An ask without its needs of the host, whichever function's; None if its function's other containers matter."""
+    return None if ask.spread is not None or ask.avoid else replace(ask, function="", weights="", memory=0, cpu=0)
 
 
 def _round_robin(versions: Iterable[str], tenant_of: Callable[[str], str]) -> Iterator[str]:

@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass, field, replace
 from itertools import takewhile
 
+from mypy_extensions import mypyc_attr
+
 from pilotlight_autoscaler.observations.container_index import ContainerIndex
 from pilotlight_autoscaler.observations.curve_learning import CurveLearner
 from pilotlight_autoscaler.observations.planned_starts import PlannedJobStarts
@@ -39,7 +41,7 @@ from pilotlight_placement.fleet.reports import (
     FleetMirror,
     IncomingContainer,
     ReportOverlay,
-    shows_the_same,
+    is_same_node,
     slice_named,
 )
 from pilotlight_placement.fragmentation.histogram import DemandHistogram
@@ -68,7 +70,8 @@ SHORTEST_COUNT_S, LONGEST_COUNT_S = 0.25, 1.0
 """Bounds of the time behind a count: homes send one each 250 ms, but none while they have nothing to count."""
 RATE_SMOOTHING_S = 2.0
 """A rate follows a step by 63 % in this time."""
-LIVE = frozenset({ContainerState.BINDING, ContainerState.LOADING, ContainerState.WARMING, ContainerState.READY})
+LIVE = (ContainerState.READY, ContainerState.BINDING, ContainerState.LOADING, ContainerState.WARMING)
+"""A tuple, the most frequent first: the hash of a member is worked out in Python each time."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,6 +105,7 @@ def _is_over(demand: Demand, told: float, at: float) -> bool:
     return at - told > (DEMAND_KEPT_S if asks else 2 * DEMAND_STALE_S)
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 @dataclass(kw_only=True)
 class World:
     nodes: dict[str, NodeReport] = field(default_factory=dict)
@@ -155,7 +159,7 @@ class World:
     """What devices cost, in the operator's book."""
     _mirror: FleetMirror = field(init=False)
     _settled: dict[str, float] = field(default_factory=dict)
-    """Containers whose start is over, and the time of their last credit."""
+    """Containers whose start was over when they were last heard of, and are not ready any more; and when that was."""
 
     def __post_init__(self) -> None:
         self._mirror = FleetMirror(self.prices)
@@ -165,23 +169,32 @@ class World:
         last = self.nodes.get(report.node)
         if last is not None and last.instance == report.instance and report.seq <= last.seq:
             return
-        self.index.replace(report.node, last.containers if last is not None else (), report.containers)
+        before = last.containers if last is not None else ()
+        are_same = self.index.replace(report.node, before, report.containers)
+        if not are_same:
+            self._note_unready(before, at)
         if report.stopped:
             self._forget_node(report.node)
             return
         self.nodes[report.node] = report
         silent = at - self.seen.pop(report.node, -math.inf) > NODE_SILENT_S
         self.seen[report.node] = at
-        if last is None or silent or not shows_the_same(last, report):
+        if last is None or silent or not (are_same and is_same_node(last, report)):
             self._reported.add(report.node)
-        for container in report.containers:
-            self.pending.pop(container.id, None)
-            if container.state is ContainerState.READY:
-                self._settled[container.id] = at
-                self.backoff.succeeded(container.version)
+        if self.pending or self.backoff.has_failures:
+            for container in report.containers:
+                self.pending.pop(container.id, None)
+                if container.state is ContainerState.READY:
+                    self.backoff.succeeded(container.version)
         for ended in report.ended or ():
             self.pending.pop(ended.id, None)
             self._on_end(ended.id, ended.version, ended.tenant, at, was_ready=ended.was_ready)
+
+    def _note_unready(self, before: Iterable[ContainerReport], at: float) -> None:
+        """Remember of those of the containers that were ready and are not any more that their start was over."""
+        for each in before:
+            if each.state is ContainerState.READY and self.state(each.id) is not ContainerState.READY:
+                self._settled[each.id] = at
 
     def on_demand(self, demand: Demand, at: float) -> None:
         version = demand.version
@@ -225,10 +238,14 @@ class World:
 
     def _on_end(self, container: str, version: str, tenant: str, at: float, *, was_ready: bool = False) -> None:
         # Whether the tenant's code or the platform failed, the next start would fail too.
-        if not was_ready and container not in self._settled and container not in self.draining:
+        if not (was_ready or container in self.draining or self._is_settled(container)):
             self.backoff.failed(version, tenant, at)
         self._settled[container] = at
         self.changed.add(version)
+
+    def _is_settled(self, container: str) -> bool:
+        """Whether its start is over."""
+        return container in self._settled or self.state(container) is ContainerState.READY
 
     def on_refused(self, bind: Bind, reason: str, at: float) -> None:
         """Record a refused bind: unless the reason is temporary, the next start is delayed as after a failed one."""
@@ -267,6 +284,7 @@ class World:
         self._reported.add(node)
         if (report := self.nodes.pop(node, None)) is not None:
             self.index.replace(node, report.containers, ())
+            self._note_unready(report.containers, self.seen.get(node, 0.0))
 
     def foreseen(self, at: float) -> Iterator[str]:
         """The functions (`tenant:app.function`) that should have containers before anybody calls them."""
@@ -369,15 +387,15 @@ class World:
         for name in some:
             self._observe_version(name, versions.get(name))
         for name, weights in self._loading.items():
-            for node, container in self.index.of(name):
-                if container.state is ContainerState.READY:
-                    self._load(self.nodes[node], weights)
+            for found in self.index.of(name):
+                if found.report.state is ContainerState.READY:
+                    self._load(self.nodes[found.node], weights)
 
     def _observe_version(self, name: str, record: VersionRecord | None) -> None:
         avoided = avoided_by(record.spec, record.tenant) if record is not None and record.spec.placing.avoid else ()
         agrees = record is not None and record.spec.placing.neighbours
         if agrees != (name in self.agreeing) or avoided != self.avoiding.get(name, ()):
-            self._reported.update(node for node, _ in self.index.of(name))
+            self._reported.update(found.node for found in self.index.of(name))
             (self.agreeing.add if agrees else self.agreeing.discard)(name)
             if avoided:
                 self.avoiding[name] = avoided

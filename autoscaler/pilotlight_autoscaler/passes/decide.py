@@ -31,6 +31,7 @@ from pilotlight_autoscaler.passes.pass_input import PassInput
 from pilotlight_autoscaler.passes.pass_reservations import current_reservation, reservation_after
 from pilotlight_autoscaler.passes.pass_state import PassState
 from pilotlight_autoscaler.passes.preemption_round import PreemptionRound
+from pilotlight_autoscaler.passes.refused_versions import note_refused
 from pilotlight_autoscaler.passes.shortage_reports import report_limit, report_shortfall
 from pilotlight_autoscaler.passes.version_views import explain_level, function_of
 from pilotlight_autoscaler.plans.plan_commands import AgentSteps, CommandContext
@@ -106,7 +107,8 @@ class Pass:
         desired = DesiredState(wants=(), starts=self._missing.starts, epoch=state.given.epoch, kept=kept)
         made = plan(state.fleet, desired, state.at, options.plain)
         shorts = made.short
-        blocked = PreemptionRound(state, asks, self._missing.shares, kept).run(made) if shorts else []
+        preemption = PreemptionRound(state, asks, self._missing.shares, kept)
+        blocked = preemption.run(made) if shorts else []
         helped = shortfalls_without(shorts, blocked)
         if only is None and ((blocked and options.force) or options.repack):
             made = plan_with_moves(state, self._missing.starts, missing, made, blocked, kept)
@@ -115,12 +117,12 @@ class Pass:
         if only is None:
             state.world.forget_reclaimed()
             state.world.reservation = reservation_after(state, [*helped, *blocked], asks, self._missing.shares)
+        note_refused(state, blocked, asks, is_certain=preemption.is_complete)
         for short in blocked:
-            state.world.refusals.note(asks[short.refusal.record.ask], state.at, room=options.force)
             report_shortfall(state, short, asks)
         for limited in self._missing.limited:
             report_limit(state, limited)
-        state.world.refusals.settle(self._decided, state.at)
+        state.world.refusals.settle(self._decided, state.at, self._started.keys())
         return state.decision
 
     def _explain_levels(self, versions: Iterable[str]) -> None:

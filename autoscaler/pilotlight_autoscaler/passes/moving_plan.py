@@ -79,5 +79,5 @@ def _movable(state: PassState, function: str) -> DesiredFunction | None:
     names = [name for name in state.functions.versions_of(function) if any(index.of(name))]
     if len(names) != 1:
         return None
-    timed = [sum(each.timeline.values()) / 1000.0 for _, each in index.of(names[0])]
+    timed = [sum(found.report.timeline.values()) / 1000.0 for found in index.of(names[0])]
     return DesiredFunction(ask=state.ask(names[0]), count=None, load_s=max(timed) or LOAD_S, movable=True)

@@ -19,7 +19,7 @@ def end_shut_down(state: PassState) -> None:
     """End the containers of versions that are shut down, and their waiting calls."""
     nodes, shut_down, grace_s = state.world.nodes, state.given.shut_down, state.given.stop_grace_s
     of_these = (found for version in shut_down for found in state.world.index.of(version))
-    there = ((node, each) for node, each in of_these if not nodes[node].draining)
+    there = ((each.node, each.report) for each in of_these if not nodes[each.node].draining)
     for node, container in state.world.shutdowns.due(shut_down, there, state.at):
         why = shut_down[container.version]
         within_ms = grace_s * 1000.0

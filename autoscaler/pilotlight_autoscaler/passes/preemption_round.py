@@ -51,6 +51,11 @@ class PreemptionRound:
         self._ends_in_s: dict[tuple[str, str], float] = {}
         """By node and device: when what leaves it is expected to be gone."""
 
+    @property
+    def is_complete(self) -> bool:
+        """Whether there was time to try all that it had to."""
+        return self._trials.left > 0
+
     def run(self, made: Plan) -> list[Shortfall]:
         """Drain containers for versions without a place; the shortfalls that remain."""
         state = self._state

@@ -17,6 +17,8 @@ from pilotlight_autoscaler.policy.scaling_policy import VersionView, holding_of,
 from pilotlight_autoscaler.policy.wish import ScalingRule, Wish
 from pilotlight_core.model.messages.demand import Demand
 
+WAITING_LOOK_S = 2.0
+"""So long a version whose calls wait is not looked at if its home tells the same again and again."""
 LOOK_EVERY_S = 8.0
 """About so long after a look there is another one, whatever was missed."""
 BY_CALLS_ALONE = frozenset({ScalingRule.CALLS, ScalingRule.BUFFER, ScalingRule.FLOOR, ScalingRule.CEILING})
@@ -36,9 +38,21 @@ class SettledVersion(NamedTuple):
     ends_at: float
 
 
+class SteadyWait(NamedTuple):
+    """What was known of a version whose calls wait when nothing was to change of it."""
+
+    demand: Demand
+    size: int
+    """Its containers."""
+    running: int
+    """The calls in them."""
+    ends_at: float
+
+
 @dataclass(kw_only=True)
 class SettledVersions:
     _settled: dict[str, SettledVersion] = field(default_factory=dict)
+    _waiting: dict[str, SteadyWait] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self._settled)
@@ -46,7 +60,12 @@ class SettledVersions:
     def note(self, version: str, function: FunctionView, wish: Wish, at: float) -> None:
         """A pass has looked at a version, and nothing is to change of it."""
         view = function.versions[version]
-        if len(function.versions) > 1 or function.planned is not None or not _is_settled(view, wish):
+        self._waiting.pop(version, None)
+        is_alone = len(function.versions) == 1 and function.planned is None
+        if is_alone and view.demand is not None and view.demand.waiting and wish.count == view.size > 0:
+            running = sum([each.running for each in view.containers])
+            self._waiting[version] = SteadyWait(view.demand, view.size, running, at + WAITING_LOOK_S)
+        if not is_alone or not _is_settled(view, wish):
             self._settled.pop(version, None)
             return
         # Not all at the same time: what was looked at in one pass would be due in one pass for ever.
@@ -60,15 +79,19 @@ class SettledVersions:
     def forget(self, version: str) -> None:
         """Something is to change of it."""
         self._settled.pop(version, None)
+        self._waiting.pop(version, None)
 
     def clear(self) -> None:
         """Anything may have changed."""
         self._settled.clear()
+        self._waiting.clear()
 
     def holds(self, version: str, world: World, at: float) -> bool:
         """Whether a look at the version would find nothing now, as far as can be seen from its calls."""
         known = self._settled.get(version)
-        if known is None or at >= known.ends_at:
+        if known is None:
+            return version in self._waiting and self._waits_as_before(version, world, at)
+        if at >= known.ends_at:
             return False
         demand = world.demand(version, at)
         if demand is None or not _is_plain(demand):
@@ -78,6 +101,14 @@ class SettledVersions:
             return False
         running = max(sum([each.running for each in there]), min(demand.running, known.size * known.slots))
         return known.fewest <= running <= known.most
+
+    def _waits_as_before(self, version: str, world: World, at: float) -> bool:
+        """Whether nothing is new since the last look at a version whose calls wait."""
+        known, demand = self._waiting[version], world.demand(version, at)
+        if at >= known.ends_at or demand is None or not _is_the_same(demand, known.demand):
+            return False
+        there, leaving = present_containers(world, version, at)
+        return not leaving and len(there) == known.size and sum([each.running for each in there]) == known.running
 
 
 def _is_settled(view: VersionView, wish: Wish) -> bool:
@@ -103,3 +134,13 @@ def _is_settled(view: VersionView, wish: Wish) -> bool:
 def _is_plain(demand: Demand) -> bool:
     """Whether calls run, and none waits or was turned away."""
     return demand.running > 0 and not (demand.waiting or demand.refused_calls or demand.late or demand.backlog)
+
+
+def _is_the_same(one: Demand, other: Demand) -> bool:
+    """Whether as many calls wait and run by either word, and none has come or left in between."""
+    return (
+        (one.queued, one.running, one.arrivals, one.backlog) == (other.queued, other.running, 0, other.backlog)
+        and (one.service_ms, one.oldest_run_ms) == (other.service_ms, other.oldest_run_ms)
+        and (one.refused, one.refused_calls, one.late) == (other.refused, 0, 0)
+        and len(one.classes) == len(other.classes)
+    )

@@ -123,11 +123,13 @@ def present_containers(world: World, version: str, at: float) -> tuple[list[Cont
     """The containers of a version that do not drain, and how many do."""
     there: list[ContainerReport] = []
     leaving = 0
-    for node, container in world.index.of(version):
-        if at - world.seen.get(node, at) > NODE_LOST_S:
+    seen, draining, nodes = world.seen, world.draining, world.nodes
+    for found in world.index.of(version):
+        node, container = found.node, found.report
+        if at - seen.get(node, at) > NODE_LOST_S:
             continue
         # Containers of a draining node are left alone.
-        if container.state in LIVE and container.id not in world.draining and not world.nodes[node].draining:
+        if container.state in LIVE and container.id not in draining and not nodes[node].draining:
             there.append(container)
         else:
             leaving += 1

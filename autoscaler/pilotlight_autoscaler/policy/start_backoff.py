@@ -50,6 +50,11 @@ class StartBackoff:
     def succeeded(self, version: str) -> None:
         self._failing.pop(version, None)
 
+    @property
+    def has_failures(self) -> bool:
+        """Whether any version is failing."""
+        return bool(self._failing)
+
     def is_failing(self, version: str) -> bool:
         return version in self._failing
 

@@ -57,7 +57,7 @@ class DeviceClass:
     @property
     def anywhere(self) -> DeviceClass:
         """The class without its purchase, which has the same options."""
-        return replace(self, spot=False)
+        return replace(self, spot=False) if self.spot else self
 
 
 class DeviceClassIndex:

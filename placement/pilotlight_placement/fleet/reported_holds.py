@@ -86,7 +86,8 @@ class ReportedHolds:
                 self._fleet.release(name)
             due = [name for name in self._wanted if name not in held_by]
         else:
-            for name in self._expected.keys() - now.keys() - self._wanted.keys():
+            # Not by sets: the difference with all that is wanted would go over each of it.
+            for name in [each for each in self._expected if each not in now and each not in self._wanted]:
                 self._release(name)
             due = sorted(self._refused)
         self._refused = {name for name in due if not self._hold(self._wanted[name])}

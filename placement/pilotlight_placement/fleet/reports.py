@@ -200,8 +200,8 @@ class _ReadNode:
     report: NodeReport
     node: Node
     held: tuple[PlacedContainer, ...]
-    marks: tuple[object, ...]
-    """What `held` was made of, beside the hardware."""
+    marks: Mapping[str, tuple[object, ...]]
+    """What `held` was made of, beside the hardware, by container."""
 
 
 class FleetMirror:
@@ -254,23 +254,43 @@ class FleetMirror:
 
     def _read(self, report: NodeReport, overlay: ReportOverlay, at: float) -> _ReadNode:
         known = self._known.get(report.node)
-        marks, is_same = _marks_of(report, overlay), known is not None and _is_same_node(known.report, report)
+        marks, is_same = _marks_of(report, overlay), known is not None and is_same_node(known.report, report)
         if known is not None and is_same and known.marks == marks:
             return _ReadNode(report=report, node=known.node, held=known.held, marks=marks)
         node = known.node if known is not None and is_same else node_of(report)
         if known is not None and node == known.node:  # who holds which slice is part of a report, not of the node
             node = known.node
-        return _ReadNode(report=report, node=node, held=tuple(self._held(report, node, overlay, at)), marks=marks)
+        as_before: dict[str, PlacedContainer] = {}
+        if known is not None and is_same:
+            before = known.marks
+            as_before = {
+                one.container: one for one in known.held if before.get(one.container) == marks.get(one.container, ())
+            }
+        held = tuple(self._held(report, node, overlay, as_before, at))
+        return _ReadNode(report=report, node=node, held=held, marks=marks)
 
-    def _held(self, report: NodeReport, node: Node, overlay: ReportOverlay, at: float) -> Iterator[PlacedContainer]:
+    def _held(
+        self,
+        report: NodeReport,
+        node: Node,
+        overlay: ReportOverlay,
+        as_before: Mapping[str, PlacedContainer],
+        at: float,
+    ) -> Iterator[PlacedContainer]:
+        """The containers of a report; of those `as_before` nothing is new."""
         containers = {container.id: container for container in report.containers}
         on = {part.id: part.container for part in report.slices if part.container}
         on |= {i.slice: i.container for device in report.devices for i in device.instances if i.container}
         # Each of several whole devices lists the container, which holds them as one slice.
-        placed = {name for name, each in containers.items() if slice_named(node, each.slice) is not None}
+        placed = {
+            name for name, each in containers.items() if name in as_before or slice_named(node, each.slice) is not None
+        }
         on = {name: holder for name, holder in on.items() if holder not in placed}
         on |= {container.slice: container.id for container in report.containers}
         for name, holder in on.items():
+            if holder in as_before and name == containers[holder].slice:
+                yield as_before[holder]
+                continue
             if (slice_ := slice_named(node, name)) is None:
                 continue
             if (container := containers.get(holder)) is None:
@@ -307,17 +327,7 @@ class FleetMirror:
         return each, node, held
 
 
-def shows_the_same(one: NodeReport, other: NodeReport) -> bool:
-    """Whether a fleet is the same by either report: the node, and where its containers are."""
-    if len(one.containers) != len(other.containers) or not _is_same_node(one, other):
-        return False
-    return all(
-        a.id == b.id and a.slice == b.slice and a.version == b.version and a.host == b.host
-        for a, b in zip(one.containers, other.containers, strict=True)
-    )
-
-
-def _is_same_node(one: NodeReport, other: NodeReport) -> bool:
+def is_same_node(one: NodeReport, other: NodeReport) -> bool:
     """Whether `node_of` makes the same of both."""
     return (
         (one.slices is other.slices or one.slices == other.slices)
@@ -328,11 +338,12 @@ def _is_same_node(one: NodeReport, other: NodeReport) -> bool:
     )
 
 
-def _marks_of(report: NodeReport, overlay: ReportOverlay) -> tuple[object, ...]:
+def _marks_of(report: NodeReport, overlay: ReportOverlay) -> Mapping[str, tuple[object, ...]]:
     agrees, avoids = overlay.agreeing, overlay.avoiding
-    marks = [(c.id, c.version, c.tenant, c.app, c.function, c.slice, c.host) for c in report.containers]
-    more = [(c.version in agrees, avoids.get(c.version)) for c in report.containers] if agrees or avoids else ()
-    return (*marks, *more)
+    return {
+        c.id: (c.version, c.tenant, c.app, c.function, c.slice, c.host, c.version in agrees, avoids.get(c.version))
+        for c in report.containers
+    }
 
 
 def _with_overlay(node: Node, overlay: ReportOverlay) -> Node:

@@ -20,8 +20,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
+from typing import NamedTuple
 
 from pilotlight_placement.hardware.geometry import Family, Layout, layouts
 
@@ -44,8 +44,7 @@ HALF = 4
 """Memory slices of half a device, the unit of sizes."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class MaskChange:
+class MaskChange(NamedTuple):
     """A place for a profile in a mask: its start, the profiles (bits) that it leaves no room for, the value lost."""
 
     start: int
@@ -90,21 +89,20 @@ class MaskFragmentation:
         )
 
     def _make_changes(self) -> tuple[tuple[tuple[MaskChange, ...], ...], ...]:
-        fits, expected_value = self.family.fits, self.expected_value
-        return tuple(
-            tuple(
+        family, value = self.family, self.expected_value
+        made = []
+        for profile in family.profiles:
+            taken = {start: profile.mask(start) for start in profile.starts}
+            places = [reversed(starts[profile.index]) for starts in family.free_starts[: family.full + 1]]
+            made.append(
                 tuple(
-                    MaskChange(
-                        start=start,
-                        lost=fits[mask] & ~fits[mask | profile.mask(start)],
-                        expected_value=expected_value[mask] - expected_value[mask | profile.mask(start)],
-                    )
-                    for start in reversed(self.family.free_starts[mask][profile.index])
+                    [
+                        tuple([_change(family, value, mask, start, mask | taken[start]) for start in starts])
+                        for mask, starts in enumerate(places)
+                    ]
                 )
-                for mask in range(self.family.full + 1)
             )
-            for profile in self.family.profiles
-        )
+        return tuple(made)
 
     def prices(self, open_on: Sequence[int], running: float, free: float) -> tuple[float, ...]:
         """For each profile, the cost of one device fewer with room for it.
@@ -160,6 +158,11 @@ def _last(count: int, tau: float) -> float:
     return math.exp(-(count - 1) / tau) - math.exp(-count / tau)
 
 
+def _change(family: Family, value: Sequence[float], mask: int, start: int, after: int) -> MaskChange:
+    """The change of a mask to another one."""
+    return MaskChange(start, family.fits[mask] & ~family.fits[after], value[mask] - value[after])
+
+
 def _dot(one: Sequence[float], other: Sequence[float]) -> float:
     return sum(a * b for a, b in zip(one, other, strict=True))
 
@@ -199,16 +202,22 @@ def _waits(family: Family) -> dict[Layout, tuple[float, ...]]:
     return waits
 
 
+@cache
+def _masks(family: Family) -> tuple[int, ...]:
+    """The mask of each layout, in the order of `_waits`."""
+    return tuple([family.masks_of(layout) for layout in _waits(family)])
+
+
 def _soon(family: Family, mix: Sequence[float]) -> list[list[float]]:
     """`_waits` by mask: the mean over its layouts, weighted by the chance of their instances in the mix."""
-    rates = {p.key: part / len(p.starts) for part, p in zip(mix, family.profiles, strict=True)}
+    # A profile without demand may still be there: it counts a little.
+    rates = {p.key: max(part / len(p.starts), 1e-6) for p, part in zip(family.profiles, mix, strict=True)}
     sums = [[0.0] * len(family.profiles) for _ in range(family.full + 1)]
     weights = [0.0] * (family.full + 1)
-    for layout, waits in _waits(family).items():
-        # A profile without demand may still be there: it counts a little.
-        weight = math.prod(max(rates[instance.profile], 1e-6) for instance in layout)
-        mask = family.masks_of(layout)
+    for (layout, waits), mask in zip(_waits(family).items(), _masks(family), strict=True):
+        weight = math.prod([rates[instance.profile] for instance in layout])
         weights[mask] += weight
+        row = sums[mask]
         for index, wait in enumerate(waits):
-            sums[mask][index] += weight * wait
+            row[index] += weight * wait
     return [[value / (weight or 1.0) for value in row] for row, weight in zip(sums, weights, strict=True)]

@@ -54,7 +54,7 @@ def test_a_container_of_two_nodes_is_the_later_ones() -> None:
     index.replace("n1", [container("c1")], [])
 
     assert index.node_of("c1") == "n2"
-    assert [node for node, _ in index.of("ver_1")] == ["n2"]
+    assert [found.node for found in index.of("ver_1")] == ["n2"]
 
 
 def test_what_is_gone_is_nowhere() -> None:
@@ -78,3 +78,20 @@ def test_whose_containers_there_are_is_known() -> None:
     assert (set(index.of_tenant("acme")), index.draining) == ({"ver_1"}, {})
     index.replace("n1", [here], [])
     assert set(index.of_tenant("acme")) == set()
+
+
+def test_whether_the_same_containers_hold_the_same_is_said() -> None:
+    """As then nobody has to be told of the node; also of one of which only the order or a state is new."""
+    index = ContainerIndex()
+    one, other = container("c1"), container("c2", "ver_2")
+    index.replace("n1", [], [one, other])
+
+    again = [container("c1", age_s=101.0), container("c2", "ver_2", running=1)]
+    assert index.replace("n1", [one, other], again)
+    assert (index.get("c1"), index.get("c2")) == tuple(again)
+
+    elsewhere = [again[0], container("c2", "ver_2", running=1, slice="gpu-7")]
+    assert not index.replace("n1", again, elsewhere)
+    assert not index.replace("n1", elsewhere, elsewhere[::-1])
+    assert not index.replace("n1", elsewhere[::-1], [container("c2", "ver_2", state=ContainerState.DRAINING)])
+    assert (index.get("c1"), index.draining) == (None, {"c2": "ver_2"})

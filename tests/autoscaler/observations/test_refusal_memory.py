@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from pilotlight_autoscaler.observations.refusal_memory import (
     AGAIN_S,
     LEAST_IN_TIME,
@@ -10,6 +12,7 @@ from pilotlight_autoscaler.observations.refusal_memory import (
     RefusalMemory,
 )
 from pilotlight_core.model.messages.node_messages import Shortage
+from pilotlight_core.model.units import GpuAsk
 from pilotlight_placement.asks.ask import Ask
 from pilotlight_placement.fleet.device_classes import DeviceGroup
 from pilotlight_placement.fleet.fleet import Fleet
@@ -142,3 +145,33 @@ def test_what_nobody_decides_on_takes_no_turn() -> None:
     assert memory.due(AGAIN_S + 1.0, room=False) == ["here"]
     memory.forget("here")
     assert len(memory) == 0
+
+
+def test_what_is_found_of_one_holds_for_those_that_need_as_much() -> None:
+    """The one that needs least is looked at for all of its kind, but not for those that ask for something else."""
+    memory, fleet = RefusalMemory(), full_fleet()
+    asks = {f"ver_{gib}": replace(CPU, function=f"acme:hello.f{gib}", memory=gib * 2**30) for gib in (3, 1, 2)}
+    asks["ver_gpu"] = replace(CPU, gpu=(GpuAsk("H100"),))
+    memory.refresh(fleet, (), (), lambda _: groups(fleet))
+    for version, ask in asks.items():
+        memory.note([version], 0.0, room=True, ask=ask)
+    assert memory.due(AGAIN_S, room=False) == ["ver_1", "ver_gpu"]
+
+    memory.note(["ver_2"], AGAIN_S, room=False, ask=asks["ver_2"])
+    memory.note_alike("ver_2", AGAIN_S, room=False)
+    assert memory.due(AGAIN_S + 1.0, room=False) == ["ver_1", "ver_gpu"]
+    assert memory.due(3 * AGAIN_S - 0.1, room=False) == ["ver_1", "ver_gpu"]
+    memory.keep({"ver_2", "ver_3"})
+    assert memory.due(3 * AGAIN_S + 1.0, room=False) == ["ver_2"]
+
+
+def test_where_one_has_started_others_of_its_kind_are_due() -> None:
+    """There may be more places; one that is over without a start says nothing."""
+    memory = RefusalMemory()
+    memory.note(["ver_1", "ver_2", "ver_3"], 0.0, room=True, ask=CPU)
+
+    memory.settle(["ver_1"], 1.0)
+    assert memory.due(1.0, room=False) == []
+
+    memory.settle(["ver_2"], 1.0, ["ver_2"])
+    assert memory.due(1.0, room=False) == ["ver_3"]

@@ -13,7 +13,7 @@ from pilotlight_autoscaler.passes.decide import Pass
 from pilotlight_autoscaler.passes.decision import Decision
 from pilotlight_autoscaler.passes.pass_input import PassInput
 from pilotlight_core.model.api.curve_api import CurveSource
-from pilotlight_core.model.messages.node_messages import Bind
+from pilotlight_core.model.messages.node_messages import Bind, ContainerState, EndedContainer
 from pilotlight_core.model.messages.ran import BatchesRan, Ran
 from pilotlight_core.model.spec import VersionRecord
 from tests.autoscaler.builders import demand, record, report
@@ -125,3 +125,22 @@ def test_a_demand_of_a_home_that_is_done_is_forgotten_soon() -> None:
     assert world.demands.keys() == {"ver_calls"}
     world.forget(1.0 + DEMAND_KEPT_S + 0.1)
     assert not world.demands
+
+
+def test_only_a_container_that_was_never_ready_is_a_failed_start() -> None:
+    """Also if its last report has it draining, or it was gone before its node said that it had ended."""
+    for last in (ContainerState.READY, ContainerState.DRAINING, None):
+        world = World()
+        world.on_report(report(container("c1", slice="cpu-0"), seq=1), 1.0)
+        left = () if last is None else (container("c1", slice="cpu-0", state=last),)
+        world.on_report(report(*left, seq=2), 2.0)
+        ended = EndedContainer(id="c1", version="ver_1", tenant="acme")
+        world.on_report(report(seq=3, ended=(ended,)), 3.0)
+        assert not world.backoff.is_failing("ver_1"), last
+
+    world = World()
+    world.on_report(report(container("c1", slice="cpu-0", state=ContainerState.LOADING), seq=1), 1.0)
+    world.on_report(report(seq=2, ended=(ended,)), 2.0)
+    assert world.backoff.is_failing("ver_1")
+    world.on_report(report(container("c2", slice="cpu-0"), seq=3), 3.0)
+    assert not world.backoff.is_failing("ver_1")

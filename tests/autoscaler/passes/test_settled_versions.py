@@ -154,3 +154,22 @@ def test_what_was_forgotten_is_looked_at() -> None:
     looks = busy()
     looks.settled.clear()
     assert len(looks.settled) == 0
+
+
+def test_what_waits_is_looked_at_again_when_its_home_tells_something_new() -> None:
+    """Or after two seconds."""
+    waits = {"running": 8, "queued": 3}
+    for later, told, running, holds in (
+        (0.5, {}, [4, 4], True),
+        (2.5, {}, [4, 4], False),
+        (0.5, {"queued": 4}, [4, 4], False),
+        (0.5, {"arrivals": 1}, [4, 4], False),
+        (0.5, {"late": 1}, [4, 4], False),
+        (0.5, {}, [4, 3], False),
+        (0.5, {}, [4, 4, 0], False),
+    ):
+        looks = Looks(settles=True, max_inputs=4, max_containers=2)
+        looks.hear(0.0, [4, 4], waits | {"arrivals": 0})
+        assert looks.look(0.0) == []
+        looks.hear(later, running, waits | {"arrivals": 0} | told)
+        assert looks.settled.holds("ver_1", looks.world, later) is holds, (later, told, running)

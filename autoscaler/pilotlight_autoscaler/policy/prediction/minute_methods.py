@@ -16,6 +16,8 @@ from collections import deque
 from collections.abc import Sequence
 from typing import Protocol
 
+from mypy_extensions import mypyc_attr
+
 from pilotlight_autoscaler.policy.prediction.call_chances import MOST_KEPT, CallChances, least_odds
 from pilotlight_autoscaler.policy.prediction.forecast import HoltForecast
 from pilotlight_autoscaler.policy.prediction.keep_alive import KeepAlivePlan, KeepAlivePolicy
@@ -145,6 +147,7 @@ class PlannedWarmth:
         return plan
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class LikelyWarmth:
     """As many as are likely enough to be used, by what a cold start is worth."""
 

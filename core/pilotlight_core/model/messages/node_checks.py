@@ -57,13 +57,13 @@ def container_fault(node: str, container: ContainerReport, binding: Binding | No
         return NodeFault.NOT_BOUND
     if binding.node != node:
         return NodeFault.BOUND_ELSEWHERE
-    said = (container.version, container.tenant, container.slice)
-    if said != (binding.version, binding.tenant, binding.slice):
+    if container.version != binding.version or container.tenant != binding.tenant or container.slice != binding.slice:
         return NodeFault.OTHER_VERSION
+    named = (container.app, container.function)
     # Before it has the manifest, its agent does not know what the function is called.
-    if (container.app, container.function) not in (("", ""), binding.app_and_function):
+    if named not in (binding.app_and_function, ("", "")):
         return NodeFault.OTHER_VERSION
-    return NodeFault.MORE_ROOM if max(container.slots, container.running) > binding.slots else None
+    return NodeFault.MORE_ROOM if container.slots > binding.slots or container.running > binding.slots else None
 
 
 def ended_fault(node: str, ended: EndedContainer, binding: Binding | None) -> NodeFault | None:

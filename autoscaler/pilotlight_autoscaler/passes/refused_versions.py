@@ -1,0 +1,31 @@
+"""What a pass remembers of the versions for which it found no place."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from pilotlight_autoscaler.passes.pass_state import PassState
+from pilotlight_autoscaler.policy.reclaim import SIBLING_WAITED_S, is_batch, waited_s
+from pilotlight_placement.asks.ask import Ask
+from pilotlight_placement.plan.plan import Shortfall
+
+
+def note_refused(
+    state: PassState, blocked: Sequence[Shortfall], asks: Mapping[Ask, list[str]], *, is_certain: bool
+) -> None:
+    """Remember who has no place; if that `is_certain`, also those that ask for no less, and may have no more."""
+    refusals, room = state.world.refusals, state.given.options.force
+    for short in blocked:
+        ask = short.refusal.record.ask
+        refusals.note(asks[ask], state.at, room=room, ask=ask)
+    if not is_certain:
+        return
+    for version in {version: None for short in blocked for version in asks[short.refusal.record.ask]}:
+        if may_have_most(state, version):
+            refusals.note_alike(version, state.at, room=room)
+
+
+def may_have_most(state: PassState, version: str) -> bool:
+    """Whether a version may take from others whatever any version of its tenant may."""
+    view = state.views[version]
+    return not view.size and not is_batch(view) and waited_s(view) >= SIBLING_WAITED_S
