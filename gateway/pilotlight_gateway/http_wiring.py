@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -95,115 +96,169 @@ def follower_slots() -> TenantSlots:
     return TenantSlots(256, "log readers are connected", of_tenant=64, retry_after=5.0)
 
 
-def wire_http(
-    *,
-    authenticator: CallAuthenticator,
-    batches: BatchService,
-    blobs: BlobStore,
-    budget: ByteBudget,
-    calls: CallPort,
-    codec: BodyCodec,
-    costs: Estimates,
-    explainer: Explainer,
-    followers: TenantSlots,
-    idempotency: Idempotency,
-    jobs: JobService,
-    ledger: LedgerReader,
-    limiter: Limiter,
-    loads: LoadBook,
-    logs: LogSource,
-    metrics: GatewayMetrics,
-    networks: tuple[Network, ...],
-    placements: FleetPlacements,
-    prices: CallPrices,
-    readiness: Readiness,
-    registry: RegistryPort,
-    requests: OpenRequests,
-    schemas: VersionSchemas,
-    signer: ManifestSigner,
-    stopper: ContainerStopper,
-    tranches: Callable[[str], Awaitable[HomeTranches | None]],
-    all_tranches: Callable[[], Awaitable[list[HomeTranches]]],
-    uploads: TenantSlots,
-    webhooks: WebhookStore,
-) -> ASGIApp:
-    """The whole API. The caller opens and closes the parts."""
-    clock, gate, book = readiness.clock, readiness.gate, ledger.book
-    resolver, curves, usage = Resolver(registry), CurveService(registry), BlobUsage(blobs, clock)
-    deployer = Deployer(registry=registry, blobs=blobs, usage=usage, signer=signer, placements=placements)
-    limits = CallLimits(limiter, costs, metrics, prices)
-    rates = ApiRates(lambda tenant: registry.limits(tenant, "").tenant, clock)
-    prepaid = PrepaidBudgets(registry, ledger)
-    money = JobMoney(registry=registry, prices=prices, tranches=tranches)
-    of_jobs = JobServices(
-        jobs=jobs, registry=registry, budget=budget, codec=codec, rates=rates, book=book, clock=clock, money=money
-    )
-    of_account = AccountServices(ledger=ledger, registry=registry, calls=calls, jobs=of_jobs)
-    of_documents = DocumentServices(openapi=document_of(), resolver=resolver, schemas=schemas)
+@dataclass(frozen=True, kw_only=True)
+class HttpParts:
+    """What the API stands on. Whoever makes them opens and closes them."""
+
+    authenticator: CallAuthenticator
+    batches: BatchService
+    blobs: BlobStore
+    budget: ByteBudget
+    calls: CallPort
+    codec: BodyCodec
+    costs: Estimates
+    explainer: Explainer
+    followers: TenantSlots
+    idempotency: Idempotency
+    jobs: JobService
+    ledger: LedgerReader
+    limiter: Limiter
+    loads: LoadBook
+    logs: LogSource
+    metrics: GatewayMetrics
+    networks: tuple[Network, ...]
+    placements: FleetPlacements
+    prices: CallPrices
+    readiness: Readiness
+    registry: RegistryPort
+    requests: OpenRequests
+    schemas: VersionSchemas
+    signer: ManifestSigner
+    stopper: ContainerStopper
+    tranches: Callable[[str], Awaitable[HomeTranches | None]]
+    all_tranches: Callable[[], Awaitable[list[HomeTranches]]]
+    uploads: TenantSlots
+    webhooks: WebhookStore
+
+
+class _Shared:
+    """What several groups of endpoints have in common."""
+
+    def __init__(self, parts: HttpParts) -> None:
+        registry, budget, codec = parts.registry, parts.budget, parts.codec
+        self.clock, self.gate, self.book = parts.readiness.clock, parts.readiness.gate, parts.ledger.book
+        self.resolver, self.curves = Resolver(registry), CurveService(registry)
+        self.usage = BlobUsage(parts.blobs, self.clock)
+        self.deployer = Deployer(
+            registry=registry, blobs=parts.blobs, usage=self.usage, signer=parts.signer, placements=parts.placements
+        )
+        self.limits = CallLimits(parts.limiter, parts.costs, parts.metrics, parts.prices)
+        self.rates = ApiRates(lambda tenant: registry.limits(tenant, "").tenant, self.clock)
+        self.documents = DocumentServices(openapi=document_of(), resolver=self.resolver, schemas=parts.schemas)
+        self.jobs = JobServices(
+            jobs=parts.jobs, registry=registry, budget=budget, codec=codec, rates=self.rates, book=self.book,
+            clock=self.clock, money=JobMoney(registry=registry, prices=parts.prices, tranches=parts.tranches),
+        )  # fmt: skip
+        self.bound = partial(bind, authenticator=parts.authenticator, rates=self.rates)
+
+
+def wire_http(parts: HttpParts) -> ASGIApp:
+    """The whole API."""
+    shared = _Shared(parts)
     entry = CallEntry(
-        authenticator=authenticator,
-        gate=gate,
-        resolver=resolver,
-        limits=limits,
-        reader=CallReader(registry, schemas, codec, clock),
-        budget=budget,
-        metrics=metrics,
+        authenticator=parts.authenticator,
+        gate=shared.gate,
+        resolver=shared.resolver,
+        limits=shared.limits,
+        reader=CallReader(parts.registry, parts.schemas, parts.codec, shared.clock),
+        budget=parts.budget,
+        metrics=parts.metrics,
     )
-    answers = CallAnswers(codec, book, clock)
-    unary = UnaryCalls(calls, answers, codec, budget, metrics)
+    answers = CallAnswers(parts.codec, shared.book, shared.clock)
+    unary = UnaryCalls(parts.calls, answers, parts.codec, parts.budget, parts.metrics)
+    operations = (
+        *_functions(parts, shared), *_money(parts, shared), *_fleet(parts, shared), *_tenants(parts, shared)
+    )  # fmt: skip
+    edge = create_app(
+        _call_endpoint(parts, shared, entry, unary), operations, limits=shared.limits, requests=parts.requests,
+        metrics=parts.metrics, clock=shared.clock,
+    )  # fmt: skip
+    known = CallRoutes(parts.registry, shared.resolver, shared.limits)
+    edge.whole = WarmCalls(WarmParts(entry, parts.calls, unary, answers, known, parts.requests, edge, shared.clock))
+    return edge
+
+
+def _call_endpoint(parts: HttpParts, shared: _Shared, entry: CallEntry, unary: UnaryCalls) -> CallEndpoint:
+    """Where calls come in."""
     streams = StreamServices(
-        calls=calls, gate=gate, budget=budget, metrics=metrics, codec=codec, book=book, clock=clock
-    )
-    call_endpoint = CallEndpoint(
+        calls=parts.calls, gate=shared.gate, budget=parts.budget, metrics=parts.metrics, codec=parts.codec,
+        book=shared.book, clock=shared.clock,
+    )  # fmt: skip
+    return CallEndpoint(
         entry,
         unary=unary,
         streamed=StreamedCalls(streams),
-        keyed=KeyedCallAnswers(idempotency, budget),
-        jobs=of_jobs,
+        keyed=KeyedCallAnswers(parts.idempotency, parts.budget),
+        jobs=shared.jobs,
     )
+
+
+def _functions(parts: HttpParts, shared: _Shared) -> tuple[BoundOperation[Any], ...]:
+    """Calls, jobs and apps, and what is told of them."""
+    bound, registry = shared.bound, parts.registry
+    account = AccountServices(ledger=parts.ledger, registry=registry, calls=parts.calls, jobs=shared.jobs)
     apps = AppServices(
-        registry=registry, calls=calls, deployer=deployer, blobs=blobs, budget=budget, codec=codec, rates=rates,
-        usage=usage, uploads=uploads, deploys=deploy_slots(),
+        registry=registry, calls=parts.calls, deployer=shared.deployer, blobs=parts.blobs, budget=parts.budget,
+        codec=parts.codec, rates=shared.rates, usage=shared.usage, uploads=parts.uploads, deploys=deploy_slots(),
     )  # fmt: skip
-    placing = PlacementServices(
-        registry=registry,
-        resolver=resolver,
-        placements=placements,
-        curves=curves,
-        explainer=explainer,
-        budget=budget,
-    )
-    of_containers = ContainerServices(registry=registry, calls=calls, stopper=stopper, budget=budget)
-    of_curves = CurveServices(resolver=resolver, placements=placements, curves=curves, deployer=deployer, budget=budget)
-    of_batches = BatchServices(
-        batches=batches, registry=registry, resolver=resolver, gate=gate, budget=budget, codec=codec
-    )
-    bound = partial(bind, authenticator=authenticator, rates=rates)
-    operations: tuple[BoundOperation[Any], ...] = (
-        *bound(routes.FUNCTION_DOCUMENT, of_documents),
-        *bound(routes.CALLS_BY_ID, of_account),
-        *bound(routes.JOBS, of_jobs),
+    return (
+        *bound(routes.FUNCTION_DOCUMENT, shared.documents),
+        *bound(routes.CALLS_BY_ID, account),
+        *bound(routes.JOBS, shared.jobs),
         *bound(routes.APPS, apps),
-        *bound(routes.LOGS, LogServices(registry=registry, logs=logs, followers=followers)),
-        *bound(routes.ACCOUNT, of_account),
-        *bound(USAGE, UsageServices(ledger=ledger, registry=registry, tranches=tranches, all_tranches=all_tranches)),
+        *bound(routes.LOGS, LogServices(registry=registry, logs=parts.logs, followers=parts.followers)),
+        *bound(routes.ACCOUNT, account),
+    )
+
+
+def _money(parts: HttpParts, shared: _Shared) -> tuple[BoundOperation[Any], ...]:
+    """What the ledger tells, and what may be spent."""
+    bound, ledger, registry, budget = shared.bound, parts.ledger, parts.registry, parts.budget
+    prepaid = PrepaidBudgets(registry, ledger)
+    usage = UsageServices(
+        ledger=ledger, registry=registry, tranches=parts.tranches, all_tranches=parts.all_tranches
+    )  # fmt: skip
+    return (
+        *bound(USAGE, usage),
         *bound(INVOICES, InvoiceServices(ledger=ledger)),
         *bound(QUARANTINE, QuarantineServices(ledger=ledger)),
-        *bound(BUDGETS, BudgetServices(registry=registry, prepaid=prepaid, tranches=tranches, budget=budget)),
+        *bound(BUDGETS, BudgetServices(registry=registry, prepaid=prepaid, tranches=parts.tranches, budget=budget)),
         *bound(CREDITS, CreditServices(registry=registry, prepaid=prepaid, budget=budget)),
-        *bound(CONTAINERS, of_containers),
-        *bound(PRICES, PriceServices(registry=registry, book=book, budget=budget)),
-        *bound(PLACEMENT, placing),
-        *bound(CURVES, of_curves),
-        *bound(AUTOSCALER, AutoscalerServices(registry=registry, resolver=resolver, budget=budget)),
-        *bound(SCALING, ScalingServices(loads=loads, clock=clock)),
-        *bound(TENANCY, TenancyServices(registry=registry, limits=limiter, budget=budget)),
-        *bound(BATCHES, of_batches),
-        *bound(WEBHOOKS, WebhookServices(webhooks=webhooks, networks=networks, budget=budget)),
-        *bound(routes.API_DOCUMENT, of_documents),
-        *bound(routes.HEALTH, HealthServices(readiness=readiness)),
     )
-    edge = create_app(call_endpoint, operations, limits=limits, requests=requests, metrics=metrics, clock=clock)
-    routes_known = CallRoutes(registry, resolver, limits)
-    edge.whole = WarmCalls(WarmParts(entry, calls, unary, answers, routes_known, requests, edge, clock))
-    return edge
+
+
+def _fleet(parts: HttpParts, shared: _Shared) -> tuple[BoundOperation[Any], ...]:
+    """Containers, devices and their prices, and how they are scaled."""
+    bound, registry, budget, resolver = shared.bound, parts.registry, parts.budget, shared.resolver
+    placing = PlacementServices(
+        registry=registry, resolver=resolver, placements=parts.placements, curves=shared.curves,
+        explainer=parts.explainer, budget=budget,
+    )  # fmt: skip
+    curves = CurveServices(
+        resolver=resolver, placements=parts.placements, curves=shared.curves, deployer=shared.deployer, budget=budget
+    )
+    containers = ContainerServices(registry=registry, calls=parts.calls, stopper=parts.stopper, budget=budget)
+    return (
+        *bound(CONTAINERS, containers),
+        *bound(PRICES, PriceServices(registry=registry, book=shared.book, budget=budget)),
+        *bound(PLACEMENT, placing),
+        *bound(CURVES, curves),
+        *bound(AUTOSCALER, AutoscalerServices(registry=registry, resolver=resolver, budget=budget)),
+        *bound(SCALING, ScalingServices(loads=parts.loads, clock=shared.clock)),
+    )
+
+
+def _tenants(parts: HttpParts, shared: _Shared) -> tuple[BoundOperation[Any], ...]:
+    """Tenants, their batches and webhooks, and the gateway's own answers."""
+    bound, registry, budget = shared.bound, parts.registry, parts.budget
+    batches = BatchServices(
+        batches=parts.batches, registry=registry, resolver=shared.resolver, gate=shared.gate, budget=budget,
+        codec=parts.codec,
+    )  # fmt: skip
+    return (
+        *bound(TENANCY, TenancyServices(registry=registry, limits=parts.limiter, budget=budget)),
+        *bound(BATCHES, batches),
+        *bound(WEBHOOKS, WebhookServices(webhooks=parts.webhooks, networks=parts.networks, budget=budget)),
+        *bound(routes.API_DOCUMENT, shared.documents),
+        *bound(routes.HEALTH, HealthServices(readiness=parts.readiness)),
+    )

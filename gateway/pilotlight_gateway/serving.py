@@ -66,7 +66,7 @@ from pilotlight_gateway.http.protocol.drain_gate import DrainGate
 from pilotlight_gateway.http.protocol.http_exchange import OpenRequests
 from pilotlight_gateway.http.protocol.readiness import Readiness
 from pilotlight_gateway.http.server import QuietServer, make_server
-from pilotlight_gateway.http_wiring import BODY_BYTES_HELD, follower_slots, upload_slots, wire_http
+from pilotlight_gateway.http_wiring import BODY_BYTES_HELD, HttpParts, follower_slots, upload_slots, wire_http
 from pilotlight_gateway.idempotency.bus_key_records import BusKeyRecords
 from pilotlight_gateway.idempotency.key_record import CallOwner
 from pilotlight_gateway.idempotency.keyed_calls import KEY_BYTES, Idempotency
@@ -406,7 +406,7 @@ async def _gateway(
     measured = MeasuredGateway(name=name, process=instance, region=settings.region)
     exchange = LoadExchange(bus, loads, measured, budget, lambda: len(readiness.gate))
     sources = _metric_sources(calls.service, idempotency, limiter, jobs, readiness, budget, faults, connections)
-    app = wire_http(
+    parts = HttpParts(
         authenticator=authenticator,
         batches=_batches(settings, bus, jobs, blobs, schemas, validators),
         blobs=blobs,
@@ -455,7 +455,7 @@ async def _gateway(
                 gate=readiness.gate,
                 registry=registry,
                 watch=PrincipalWatch(requests, calls.service, authenticator, registry),
-                public=make_server(app, book=connections),
+                public=make_server(wire_http(parts), book=connections),
                 internal=make_server(bodies),
                 superseded=shards.superseded,
             )

@@ -42,7 +42,7 @@ from pilotlight_gateway.fleet.placement_explainer import Explainer, MemoryExplai
 from pilotlight_gateway.http.protocol.drain_gate import DrainGate
 from pilotlight_gateway.http.protocol.http_exchange import OpenRequests
 from pilotlight_gateway.http.protocol.readiness import Readiness
-from pilotlight_gateway.http_wiring import BODY_BYTES_HELD, follower_slots, upload_slots, wire_http
+from pilotlight_gateway.http_wiring import BODY_BYTES_HELD, HttpParts, follower_slots, upload_slots, wire_http
 from pilotlight_gateway.idempotency.keyed_calls import Idempotency
 from pilotlight_gateway.jobs.job_service import JobService
 from pilotlight_gateway.jobs.memory_jobs import MemoryJobQueue, MemoryJobs
@@ -192,35 +192,37 @@ class Parts:
     def app(self) -> ASGIApp:
         """The application over the parts as they are now."""
         return wire_http(
-            authenticator=self.authenticator,
-            batches=self.batches,
-            blobs=self.blobs,
-            budget=self.budget,
-            calls=self.calls,
-            codec=BodyCodec(self.validators, self.workers, self.budget),
-            costs=self.costs,
-            explainer=self.explainer,
-            followers=self.followers,
-            idempotency=self.idempotency,
-            jobs=self.jobs,
-            ledger=self.ledger,
-            limiter=self.limits,
-            loads=self.loads,
-            logs=self.logs,
-            metrics=self.metrics,
-            networks=self.webhook_networks,
-            placements=self.placements,
-            prices=self.prices,
-            readiness=self.readiness,
-            registry=self.registry,
-            requests=self.requests,
-            schemas=VersionSchemas(self.blobs),
-            signer=self.signer,
-            stopper=self.stopper,
-            tranches=self.tranches,
-            all_tranches=self.all_tranches,
-            uploads=self.uploads,
-            webhooks=self.webhooks,
+            HttpParts(
+                authenticator=self.authenticator,
+                batches=self.batches,
+                blobs=self.blobs,
+                budget=self.budget,
+                calls=self.calls,
+                codec=BodyCodec(self.validators, self.workers, self.budget),
+                costs=self.costs,
+                explainer=self.explainer,
+                followers=self.followers,
+                idempotency=self.idempotency,
+                jobs=self.jobs,
+                ledger=self.ledger,
+                limiter=self.limits,
+                loads=self.loads,
+                logs=self.logs,
+                metrics=self.metrics,
+                networks=self.webhook_networks,
+                placements=self.placements,
+                prices=self.prices,
+                readiness=self.readiness,
+                registry=self.registry,
+                requests=self.requests,
+                schemas=VersionSchemas(self.blobs),
+                signer=self.signer,
+                stopper=self.stopper,
+                tranches=self.tranches,
+                all_tranches=self.all_tranches,
+                uploads=self.uploads,
+                webhooks=self.webhooks,
+            )
         )
 
 
