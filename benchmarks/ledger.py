@@ -161,7 +161,8 @@ def _hours(tenant: str, keys: int) -> Iterator[list[dict[str, object]]]:
         yield [
             {
                 "hour": hour, "tenant": tenant, "app": "shop", "function": "f", "version": "ver_1", "state": state,
-                "price": price, "ppm": ppm, "rate": rate, "key_id": key, "purpose": "call", "purchase": "on-demand",
+                "price": price, "ppm": ppm, "rate": rate, "discount": 0, "key_id": key, "purpose": "call",
+                "purchase": "on-demand",
                 "region": "eu", "policy": 1, "ns": 10**9 + number, "calls": 7 if price == "l4" else 0,
             }
             for price, ppm, rate in (("l4", 1_000_000, 799_200_000), ("cpu_core", 2_000_000, 47_160_000))
@@ -195,7 +196,7 @@ def _fill_lines(ledger: Ledger, slices: int) -> None:
                     sums | {
                         table.c.keys()[0]: time.strftime("%Y-%m-%dT%H", time.gmtime(MONTH + at * 60))[:length],
                         "tenant": "acme", "app": "shop", "function": f"f{number}", "version": "ver_1", "state": "idle",
-                        "price": "l4", "ppm": 1_000_000, "rate": rate, "ns": size * minute, "calls": 0,
+                        "price": "l4", "ppm": 1_000_000, "rate": rate, "discount": 0, "ns": size * minute, "calls": 0,
                     } | ({"policy": 1} if table is usage_hour else {})
                     for at in range(0, LINE_MINUTES, size)
                 ])  # fmt: skip
@@ -210,7 +211,7 @@ def _line(number: int, at: int, rate: int, minute: int) -> dict[str, object]:
         "t1": (at + 1) * minute, "ns": minute, "wall": wall_ns / NS_PER_S,
         "day": time.strftime("%Y-%m-%d", time.gmtime(MONTH + at * 60)), "wall_ns": wall_ns, "purpose": "call",
         "used": True, "memory": 0, "region": "eu", "zone": "", "purchase": "on-demand", "core_ppm": 0, "core_rate": 0,
-        "gib_ppm": 0, "gib_rate": 0, "holder": "acme", "policy": 1, "booked_from": "",
+        "gib_ppm": 0, "gib_rate": 0, "holder": "acme", "policy": 1, "booked_from": "", "discount": 0,
     }  # fmt: skip
 
 
