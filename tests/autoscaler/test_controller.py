@@ -210,7 +210,7 @@ async def test_a_shortage_is_said_in_words(bus: Bus, node: ScriptedNode, region:
     await bus.flush()
     await node.own(report(container("busy", "ver_other", running=1), slots=1))
 
-    async with asyncio.timeout(30), calls_wait(bus, region, version.id):
+    async with asyncio.timeout(120), calls_wait(bus, region, version.id):
         shortage = await heard.get()
     assert shortage.version == version.id
     assert "in use" in shortage.reason
@@ -263,7 +263,7 @@ async def test_a_new_leader_says_nothing_of_a_fleet_it_has_not_heard(
     await bus.subscribe(subjects.shortage(region), lambda _, message, __: heard.put_nowait(message))
     began = time.monotonic()
 
-    async with asyncio.timeout(30), calls_wait(bus, region, version.id):
+    async with asyncio.timeout(120), calls_wait(bus, region, version.id):
         shortage = await heard.get()
 
     assert shortage.never
@@ -375,7 +375,7 @@ async def test_what_a_leader_remembers_of_a_function_the_next_one_knows(bus: Bus
     async def lead(world: World) -> None:
         async with Registry(bus) as registry:
             controller = Controller(bus, registry, bus.lease("controller", region), world, region=region)
-            async with controller.running(), asyncio.timeout(30):
+            async with controller.running(), asyncio.timeout(120):
                 await until(lambda: controller.leads and world.scaling.get(function) is not None)
 
     await lead(first)
