@@ -376,7 +376,10 @@ async def test_what_a_leader_remembers_of_a_function_the_next_one_knows(bus: Bus
         async with Registry(bus) as registry:
             controller = Controller(bus, registry, bus.lease("controller", region), world, region=region)
             async with controller.running(), asyncio.timeout(120):
-                await until(lambda: controller.leads and world.scaling.get(function) is not None)
+                # Before it has read what is stored it stores nothing.
+                await until(
+                    lambda: controller.leads and controller._recalls and world.scaling.get(function) is not None
+                )
 
     await lead(first)
     await lead(second)
