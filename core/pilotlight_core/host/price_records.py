@@ -19,7 +19,15 @@ import structlog
 from pilotlight_core.bus import Kv
 from pilotlight_core.host.registry import Registry
 from pilotlight_core.model.errors import BadInput, NotFound
-from pilotlight_core.model.price_book import DatedRate, PriceBook, PriceRecord, dated_rate_at, price_terms, records_of
+from pilotlight_core.model.price_book import (
+    DatedRate,
+    PriceBook,
+    PriceRecord,
+    dated_rate_at,
+    is_of_tenant,
+    price_terms,
+    records_of,
+)
 
 LONGEST_S = 60.0
 """Seconds between two looks at the clock, which may have been set."""
@@ -113,7 +121,7 @@ async def drop_changes(registry: PriceRegistry, price: str, *, at: float) -> Pri
 def _configured(book: PriceBook, price: str) -> tuple[DatedRate, ...]:
     """Nothing for what costs what its product does until it has a price of its own."""
     terms = price_terms(price)
-    if price not in book.configured and terms is not None and terms.is_special:
+    if price not in book.configured and (is_of_tenant(price) or (terms is not None and terms.is_special)):
         return ()
     return (DatedRate(nano_usd_per_hour=book.configured.get(price, 0)),)
 
@@ -154,8 +162,7 @@ async def follow_prices(registry: Registry, book: PriceBook, *, wall: Callable[[
 
     registry.on_change.append(changed)
     try:
-        for record in registry.prices():
-            book.put(record.id, record.rates)
+        book.put_all({record.id: record.rates for record in registry.prices()})
         while True:
             due.clear()
             at = wall()
@@ -180,10 +187,8 @@ async def read_prices(registry: Kv, book: PriceBook, before: frozenset[str] = fr
             found[key.removeprefix(KIND)] = _decoder.decode(entry.value)
         except msgspec.DecodeError as error:
             log.error("a price cannot be read", key=key, error=str(error))
-    for name in before - found.keys():
-        book.put(name, None)
-    for name, record in found.items():
-        book.put(name, record.rates)
+    gone: dict[str, tuple[DatedRate, ...] | None] = dict.fromkeys(before - found.keys())
+    book.put_all(gone | {name: record.rates for name, record in found.items()})
     return frozenset(found)
 
 

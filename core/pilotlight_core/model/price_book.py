@@ -107,6 +107,11 @@ def price_terms(price: str) -> PriceTerms | None:
     return PriceTerms(product, purchase, region, most_ppm)
 
 
+def is_of_tenant(price: str) -> bool:
+    """Whether it is what a tenant pays of a dollar."""
+    return price.startswith(f"{TENANT_PRICE}.")
+
+
 class DatedRate(msgspec.Struct, frozen=True, kw_only=True):
     """A rate that holds from an instant on."""
 
@@ -231,23 +236,28 @@ class PriceBook:
     def _sort_special(self) -> None:
         self._special.clear()
         for price in {*self.configured, *self.dated}:
-            if (terms := price_terms(price)) is not None and terms.is_special:
+            if not is_of_tenant(price) and (terms := price_terms(price)) is not None and terms.is_special:
                 self._special.setdefault(terms.product, []).append((price, terms))
         for found in self._special.values():
             found.sort(key=lambda one: one[1].rank, reverse=True)
-        self.has_discounts = any(
-            price.startswith(f"{TENANT_PRICE}.") for price in (*self.configured, *self.dated)
-        )  # fmt: skip
+        self.has_discounts = any(map(is_of_tenant, (*self.configured, *self.dated)))
         self.sells_units = any(unit in self.configured or unit in self.dated for unit in UNIT_PRICES)
         self._looked_up.clear()
 
     def put(self, price: str, rates: Sequence[DatedRate] | None) -> None:
         """Give a price these rates over time, in place of those it had; None: the configured one again."""
-        if rates is None:
-            self.dated.pop(price, None)
-        else:
-            self.dated[price] = tuple(sorted(rates, key=lambda rate: rate.starts_at))
-        self._sort_special()
+        self.put_all({price: rates})
+
+    def put_all(self, changed: Mapping[str, Sequence[DatedRate] | None]) -> None:
+        """The same of several prices: there may be thousands, of which most are as before."""
+        before = dict(self.dated)
+        for price, rates in changed.items():
+            if rates is None:
+                self.dated.pop(price, None)
+            else:
+                self.dated[price] = tuple(sorted(rates, key=lambda rate: rate.starts_at))
+        if self.dated != before:
+            self._sort_special()
 
     def refresh(self, at: float) -> float | None:
         """Make `rates` those of the unix second `at`; returns when the next one changes, if one does."""

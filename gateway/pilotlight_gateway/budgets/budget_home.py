@@ -26,7 +26,8 @@ from pilotlight_core.model.subjects import shard_of
 from pilotlight_gateway.budgets.purse import LONG_SINCE, Purse, PurseStanding, PurseVerdict, ReservationKey
 
 HANDED_AT_MOST = 1_000
-"""Budgets of one shard: 200 KiB. Beyond them the next home counts all that was taken as spent, as after a death."""
+"""Budgets of one shard: 200 KiB, 1 MiB with the longest names. Beyond them the next home counts all that was taken as
+spent, as after a death."""
 EXHAUSTED, WAITS = PurseVerdict.EXHAUSTED, PurseVerdict.WAITS
 HARD = BudgetMode.HARD
 

@@ -14,9 +14,7 @@ from datetime import date, timedelta
 import msgspec
 import structlog
 
-from pilotlight_core.bus import BusError
 from pilotlight_core.model.api.budget_api import nano_usd
-from pilotlight_core.model.errors import PilotlightError
 from pilotlight_core.model.money.budgets import BudgetsRecord
 from pilotlight_core.model.money.credits import prepaid_amount
 from pilotlight_gateway.budgets.credit_grants import day_at
@@ -33,7 +31,14 @@ log = structlog.get_logger(__name__)
 class PrepaidBudgets:
     """Keeps the amounts of prepaid budgets. `wall`: unix seconds."""
 
-    def __init__(self, registry: RegistryPort, ledger: LedgerReader, wall: Callable[[], float] = time.time) -> None:
+    def __init__(
+        self,
+        registry: RegistryPort,
+        ledger: LedgerReader,
+        wall: Callable[[], float] = time.time,
+        every_s: float = EVERY_S,
+    ) -> None:
+        self._every_s = every_s
         self._registry = registry
         self._ledger = ledger
         self._wall = wall
@@ -41,12 +46,12 @@ class PrepaidBudgets:
     async def keep(self, tenants: Callable[[], Iterable[str]]) -> None:
         """Refresh those of `tenants`, each half a minute, until cancelled."""
         while True:
-            await asyncio.sleep(EVERY_S)
+            await asyncio.sleep(self._every_s)
             for tenant in list(tenants()):
                 try:
                     await self.refresh(tenant)
-                except (BusError, PilotlightError) as error:
-                    log.warning("a prepaid budget does not follow its credit", tenant=tenant, error=str(error))
+                except Exception:  # calls need no ledger: whatever it says, the next look may find it well
+                    log.exception("a prepaid budget does not follow its credit", tenant=tenant)
 
     async def refresh(self, tenant: str) -> None:
         """Let a tenant's prepaid budget, if it has one, be what its credit allows now.
@@ -57,11 +62,12 @@ class PrepaidBudgets:
         record = self._registry.budgets(tenant)
         if record is None or not any(one.prepaid for one in record.budgets):
             return
+        seen = self._registry.credits(tenant)
         amount = await self.amount(tenant)
 
         def changed(before: BudgetsRecord | None) -> BudgetsRecord | None:
-            if before is None:
-                return None
+            if before is None or self._registry.credits(tenant) is not seen:
+                return before  # a grant came or ended meanwhile, and whoever gave it looks too
             budgets = tuple(
                 msgspec.structs.replace(one, amount=amount) if one.prepaid else one for one in before.budgets
             )

@@ -388,7 +388,7 @@ class Purse:
 
     def _note_thresholds(self, at: float) -> None:
         for percent in self.budget.thresholds:
-            if percent not in self._told and self.spent * 100 >= percent * self.budget.amount:
+            if percent not in self._told and 0 < percent * self.budget.amount <= self.spent * 100:
                 self._told, self._told_at = (*self._told, percent), (*self._told_at, at)
 
 

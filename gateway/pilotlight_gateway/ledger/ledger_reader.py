@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import structlog
@@ -26,7 +27,7 @@ class LedgerReader:
     """Opens the ledger for the first question: SQLAlchemy is a fifth of an idle gateway's memory.
 
     Methods block, call them in a thread; several threads may. All but `close` raise Unavailable if the ledger cannot
-    be opened.
+    be read.
     """
 
     def __init__(self, url: str, book: PriceBook) -> None:
@@ -39,55 +40,77 @@ class LedgerReader:
         """A tenant's usage, or for None everybody's, of the days from `first` to before `until`."""
         from pilotlight_gateway.ledger.usage_queries import usage_report
 
-        return usage_report(self._opened(), tenant, first, until, groups)
+        with self._asked() as ledger:
+            return usage_report(ledger, tenant, first, until, groups)
 
     def sums(self, tenant: str | None, first: str, until: str, groups: Sequence[str]) -> list[UsageRow]:
         """What `usage` is made of: exact sums by day, price, ppm and rate, and by what `groups` name."""
         from pilotlight_gateway.ledger.usage_queries import usage_sums
 
-        return list(usage_sums(self._opened(), tenant, first, until, groups))
+        with self._asked() as ledger:
+            return list(usage_sums(ledger, tenant, first, until, groups))
 
     def device_sums(self, first: str, until: str) -> list[dict[str, Any]]:
         """What each device was metered for, and sold."""
         from pilotlight_gateway.ledger.usage_queries import device_sums
 
-        return device_sums(self._opened(), first, until)
+        with self._asked() as ledger:
+            return device_sums(ledger, first, until)
 
     def late_lines(self, tenant: str, first: str, until: str) -> list[LateLine]:
         """What is booked in days and is of days before."""
         from pilotlight_gateway.ledger.usage_queries import late_lines
 
-        return late_lines(self._opened(), tenant, first, until)
+        with self._asked() as ledger:
+            return late_lines(ledger, tenant, first, until)
 
     def open_from(self) -> str:
         """The first day that is not closed; "": all are open."""
-        return self._opened().open_from()
+        with self._asked() as ledger:
+            return ledger.open_from()
 
     def identity(self) -> str:
         """What tells this ledger from others."""
-        return self._opened().identity()
+        with self._asked() as ledger:
+            return ledger.identity()
 
     def receipt(self, tenant: str, call_id: str) -> CallReceipt | None:
         """What a call was billed; None: there is no receipt, or none yet."""
         from pilotlight_gateway.ledger.usage_queries import call_receipt_of
 
-        return call_receipt_of(self._opened(), tenant, call_id)
+        with self._asked() as ledger:
+            return call_receipt_of(ledger, tenant, call_id)
 
     def bound_containers(self, containers: Iterable[str]) -> dict[str, BoundContainer]:
         """Those of `containers` that were ever bound and are not pruned."""
-        return self._opened().bound_containers(containers)
+        with self._asked() as ledger:
+            return ledger.bound_containers(containers)
 
     def quarantine(self, *, node: str | None, before: int | None, limit: int) -> list[dict[str, Any]]:
         """The last quarantined usage, of one node or of all, with an id below `before`."""
-        return self._opened().quarantine(node=node, before=before, limit=limit)
+        with self._asked() as ledger:
+            return ledger.quarantine(node=node, before=before, limit=limit)
 
     def quarantine_counts(self) -> list[dict[str, Any]]:
         """How much was ever quarantined, by node and reason."""
-        return self._opened().quarantine_counts()
+        with self._asked() as ledger:
+            return ledger.quarantine_counts()
 
     def close(self) -> None:
         if self._ledger is not None:  # without the lock, which somebody may hold who waits for a database
             self._ledger.close()
+
+    @contextmanager
+    def _asked(self) -> Iterator[Ledger]:
+        """The ledger, for a question that its database may leave unanswered."""
+        ledger = self._opened()
+        from sqlalchemy.exc import SQLAlchemyError
+
+        try:
+            yield ledger
+        except SQLAlchemyError as error:
+            log.exception("the ledger does not answer")
+            raise Unavailable("The ledger cannot be read: its database does not answer.") from error
 
     def _opened(self) -> Ledger:
         with self._lock:

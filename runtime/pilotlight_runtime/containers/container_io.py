@@ -69,8 +69,9 @@ class ContainerIO:
         return refusal
 
     def refund(self, calls: Iterable[AcceptedCall]) -> None:
-        for call in calls:
-            self._meter.call_split(call.call_id, call.batch_size)
+        split = list(calls)
+        self._meter.end_batch([(call.call_id, call.batch_size) for call in split])
+        for call in split:
             call.is_split = True
 
     def restart(self, call: AcceptedCall) -> None:
@@ -78,9 +79,10 @@ class ContainerIO:
         self._meter.call_restarted(call.run)
 
     def finish(self, call: AcceptedCall, outcome: Outcome) -> Spent | None:
-        if call.is_split:  # it was not run again
+        ran = not call.is_split
+        if not ran:
             self.restart(call)
-        return self._meter.call_ended(call.call_id, outcome, call.batch_size, call.units)
+        return self._meter.call_ended(call.call_id, outcome, call.batch_size, call.units, ran=ran)
 
     def release(self, call: AcceptedCall) -> None:
         if call.note != NO_NOTE:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 import msgspec
@@ -12,6 +12,7 @@ from pilotlight_core.model.messages.ran import BatchesRan
 from pilotlight_core.model.messages.usage import LeaseState
 from pilotlight_core.model.messages.usage_facts import Fault, Purpose, is_guess
 from pilotlight_core.model.spec import Manifest, tags_of
+from pilotlight_core.model.units import NS_PER_S
 from pilotlight_runtime.metering.meter import NOTHING
 from pilotlight_runtime.metering.metered_slice import SliceOwner
 from pilotlight_runtime.metering.usage_metering import Meter, boot_ns
@@ -36,6 +37,10 @@ FAULTS: dict[Outcome, Fault] = {
 """Whose fault an outcome is; of `DIED` it depends on the container's end."""
 SPLIT = "split"
 """The outcome of a run in a batch after which the call is run again alone."""
+UNPROVEN_NS = NS_PER_S
+"""The operator pays for a batch that raised as long as runs alone have made up for those before, but for so much: code
+that works in its batches, raises, and answers from what it kept would be free otherwise.
+"""
 WORDS: dict[Outcome, str] = {outcome: outcome.value for outcome in Outcome}
 """For usage; an enum's `value` is a call of a function."""
 
@@ -70,6 +75,12 @@ class ContainerMeter:
         self._work = work
         self._key = key
         self._clock = clock
+        self._refunded_ns = 0
+        """What batches took that the operator pays for ..."""
+        self._rerun_ns = 0
+        """... and what their calls took alone."""
+        self._rerun: set[str] = set()
+        """Calls that run alone after such a batch."""
 
     def set_owner(self, manifest: Manifest, version: str, container: str) -> None:
         """From the next state on the manifest's tenant pays."""
@@ -111,21 +122,42 @@ class ContainerMeter:
             run.call_id, run.tenant, self._clock(), key=run.key, tags=run.tags, cold_us=cold_us, shadow=run.shadow
         )
 
-    def call_split(self, call_id: str, batch_size: int) -> None:
-        """The batch of a call raised as a whole, and the call is run again alone: its tenant pays for that alone."""
-        self._meter.call_ended(call_id, SPLIT, self._clock(), batch_size, fault=Fault.PLATFORM)
+    def end_batch(self, calls: Iterable[tuple[str, int]]) -> None:
+        """End a batch that raised as a whole; its calls, each with the size, run again and are billed for that alone.
+
+        For both, where the batches before took much longer than their calls took alone.
+        """
+        is_proven = self._refunded_ns <= self._rerun_ns + UNPROVEN_NS
+        for call_id, size in calls:
+            fault = Fault.PLATFORM if is_proven else Fault.TENANT
+            spent = self._meter.call_ended(call_id, SPLIT, self._clock(), size, fault=fault)
+            self._refunded_ns += spent.ns if is_proven else 0
 
     def call_restarted(self, run: Run) -> None:
         """A call of a batch that was split runs again; what it waited for is told of its first start."""
+        self._rerun.add(run.call_id)
         self._meter.call_started(
             run.call_id, run.tenant, self._clock(), key=run.key, tags=run.tags, shadow=run.shadow
         )  # fmt: skip
 
-    def call_ended(self, call_id: str, outcome: Outcome, batch_size: int, units: dict[str, int] | None = None) -> Spent:
-        fault = FAULTS.get(outcome, self.fault_of_death)
-        return self._meter.call_ended(
+    def call_ended(
+        self,
+        call_id: str,
+        outcome: Outcome,
+        batch_size: int,
+        units: dict[str, int] | None = None,
+        *,
+        ran: bool = True,
+    ) -> Spent:
+        """A call has ended; what did not run, though it was about to, is charged nothing."""
+        fault = FAULTS.get(outcome, self.fault_of_death) if ran else Fault.PLATFORM
+        spent = self._meter.call_ended(
             call_id, WORDS[outcome], self._clock(), batch_size, fault=fault, units=units or NOTHING
         )
+        if self._rerun and call_id in self._rerun:
+            self._rerun.discard(call_id)
+            self._rerun_ns += spent.ns
+        return spent
 
     def record_batch(self, size: int, ms: float) -> None:
         """Record that `size` calls ran at once, ended well and took `ms` milliseconds."""

@@ -286,3 +286,25 @@ def test_units_are_sold_for_a_million() -> None:
     assert cost_of(charge.amount, charge.ppm, charge.rate) == Fraction(3, 10)
     assert [one.amount for one in unit_charges({"prompt_tokens": 2**53}, book, 100.0)] == [10**10]
     assert set(UNIT_PRICES) == set(CallUnit)
+
+
+def test_a_tenant_may_have_the_name_of_a_part() -> None:
+    """What it pays of a dollar is no price of a product."""
+    book = load_prices()
+    book.put("tenant.9of7", [DatedRate(starts_at=100.0, nano_usd_per_hour=800_000_000)])
+    assert (book.discount("9of7", 50.0), book.discount("9of7", 150.0)) == (0, 200_000_000)
+    assert book.has_discounts
+
+
+def test_prices_that_are_as_before_change_nothing() -> None:
+    """They are read each ten seconds, and there may be thousands."""
+    book = load_prices()
+    rates = {f"tenant.t{number}": [DatedRate(nano_usd_per_hour=900_000_000)] for number in range(3_000)}
+    book.put_all(rates)
+    book.refresh(10.0)
+    known = book.rate("l4")
+    book.put_all(rates)
+    assert (book.discount("t7"), book.rate("l4"), len(book.dated)) == (100_000_000, known, 3_000)
+    book.put_all({"tenant.t7": None})
+    book.refresh(20.0)
+    assert book.discount("t7") == 0

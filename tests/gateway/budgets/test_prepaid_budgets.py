@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+from contextlib import suppress
 from datetime import UTC, datetime
 
 import pytest
@@ -116,3 +118,55 @@ async def test_it_has_thresholds_alone(ground: Ground, more: dict[str, str]) -> 
         await set_budget(ground.registry, "acme", BudgetRequest(prepaid=True), by_operator=False)
     with pytest.raises(BadInput, match="usd"):
         await set_budget(ground.registry, "acme", BudgetRequest(), by_operator=True)
+
+
+async def test_a_ledger_that_does_not_answer_ends_no_keeper(world: World) -> None:
+    """It looks again: calls need no ledger. A grant is refused meanwhile, and not given."""
+    await Ground(world).set()
+    prepaid = PrepaidBudgets(world.registry, world.services.ledger, lambda: NOON, every_s=0.01)
+    with world.ledger._engine.begin() as connection:
+        connection.exec_driver_sql("ALTER TABLE usage_day RENAME TO gone")
+    keeping = asyncio.create_task(prepaid.keep(lambda: ["acme"]))
+    async with world.client(world.operator) as client:
+        refused = await client.post("/v1/tenants/acme/credits", json={"usd": "100"})
+    await asyncio.sleep(0.1)
+
+    assert not keeping.done()
+    assert (refused.status_code, world.registry.credits("acme")) == (503, None)
+    keeping.cancel()
+    with suppress(asyncio.CancelledError):
+        await keeping
+
+
+async def test_a_look_that_began_before_a_grant_ended_does_not_bring_it_back(world: World) -> None:
+    """The one that ended it looks too."""
+    ground = Ground(world)
+    await ground.set()
+    given = await ground.grant("100")
+    answer = asyncio.Event()
+
+    class Slow(PrepaidBudgets):
+        async def spent_by_day(self, tenant: str, first: str) -> list[tuple[str, int]]:
+            await answer.wait()
+            return await super().spent_by_day(tenant, first)
+
+    late = Slow(world.registry, world.services.ledger, lambda: NOON)
+    looking = asyncio.create_task(late.refresh("acme"))
+    await asyncio.sleep(0.05)
+    await end_credit(world.registry, "acme", given, NOON)
+    await ground.prepaid.refresh("acme")
+    answer.set()
+    await looking
+
+    record = world.registry.budgets("acme")
+    assert record is not None
+    assert [one.amount for one in record.budgets] == [0]
+
+
+async def test_only_operators_make_the_ledger_be_read_for_it(world: World) -> None:
+    """A tenant that asks is refused before."""
+    with world.ledger._engine.begin() as connection:
+        connection.exec_driver_sql("ALTER TABLE usage_day RENAME TO gone")
+    async with world.client() as client:
+        refused = await client.put("/v1/tenants/acme/budgets", json={"prepaid": True})
+    assert refused.status_code == 403

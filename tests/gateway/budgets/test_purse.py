@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 
-from pilotlight_core.model.money.budgets import BilledSpending, BudgetPeriod, Tranche
+from pilotlight_core.model.money.budgets import BilledSpending, Budget, BudgetPeriod, Tranche
 from pilotlight_gateway.budgets.purse import (
     BILLED_AFTER_S,
     LARGEST_KEPT_S,
@@ -386,3 +386,10 @@ def _check_calls(rng: random.Random) -> None:
         upto, calls = max((one for one in bills if one[0] <= late), default=bills[0])
         tell(purse, calls, upto)
         assert purse.used == purse.certain + purse.reserved
+
+
+def test_of_nothing_no_part_is_spent() -> None:
+    """A prepaid budget begins with no amount: its thresholds are told of what is granted then."""
+    empty = Budget(id="prepaid", amount=0, period=BudgetPeriod.LIFETIME, prepaid=True)
+    purse = Purse(empty, 1_790_000_000.0)
+    assert purse.next_tranche(1_790_000_000.0).told == ()

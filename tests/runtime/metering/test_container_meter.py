@@ -7,6 +7,7 @@ import pytest
 from pilotlight_core.model.messages.call_messages import Outcome
 from pilotlight_core.model.messages.usage import LeaseState
 from pilotlight_core.model.messages.usage_facts import Fault, Purpose
+from pilotlight_core.model.units import NS_PER_S
 from pilotlight_runtime.metering.container_meter import ContainerMeter, WorkKey, WorkLog
 from pilotlight_runtime.metering.meter import MeterMisuse, SliceMeter
 from pilotlight_runtime.metering.metered_slice import MeteredSlice, SliceOwner
@@ -207,8 +208,7 @@ def test_an_item_of_a_split_batch_pays_for_its_own_run_alone() -> None:
     container.at_ns = 6
     events = container.slice.checkpoint(6)
     container.at_ns = 10
-    for each in runs:
-        container.meter.call_split(each.call_id, 2)
+    container.meter.end_batch([(each.call_id, 2) for each in runs])
     spent = []
     for each in runs:
         container.meter.call_restarted(each)
@@ -223,6 +223,45 @@ def test_an_item_of_a_split_batch_pays_for_its_own_run_alone() -> None:
         ("a", 20, 0, "ok", Fault.NONE, 0), ("b", 20, 0, "ok", Fault.NONE, 0),
     ]  # fmt: skip
     assert [(one.ns, one.fault) for one in spent] == [(20, Fault.NONE), (20, Fault.NONE)]
+
+
+def test_batches_that_raise_after_long_work_are_free_once_alone() -> None:
+    """A second one is billed beside its calls' own runs, as the first took an hour that these never made up for."""
+    container = MeteredContainer()
+    container.meter.owner = ACME
+    container.meter.enter(LeaseState.IDLE)
+    faults = []
+    for turn in range(3):
+        names = [f"{turn}a", f"{turn}b"]
+        for name in names:
+            container.meter.call_started(run(name))
+        container.at_ns += 3_600 * NS_PER_S
+        container.meter.end_batch([(name, 2) for name in names])
+        for name in names:
+            container.meter.call_restarted(run(name))
+            container.at_ns += 1_000_000 if turn < 1 else 1_800 * NS_PER_S
+            container.meter.call_ended(name, Outcome.OK, 1)
+        events = container.slice.checkpoint(container.at_ns)
+        faults.append({share.fault for event in events for share in event.shares if share.ended == "split"})
+
+    assert faults == [{Fault.PLATFORM}, {Fault.TENANT}, {Fault.PLATFORM}]  # the last after an hour of runs alone
+
+
+def test_what_was_about_to_run_alone_and_did_not_is_charged_to_nobody() -> None:
+    """Its caller cancelled it while it waited."""
+    container = MeteredContainer()
+    container.meter.owner = ACME
+    container.meter.enter(LeaseState.IDLE)
+    container.meter.call_started(run("a"))
+    container.at_ns = 10
+    container.meter.end_batch([("a", 2)])
+    container.meter.call_restarted(run("a"))
+    container.meter.call_ended("a", Outcome.CANCELLED, 1, ran=False)
+
+    shares = [share for event in container.slice.checkpoint(10) for share in event.shares]
+    assert [(share.ended, share.fault) for share in shares] == [
+        ("split", Fault.PLATFORM), ("cancelled", Fault.PLATFORM)
+    ]  # fmt: skip
 
 
 def test_a_shadow_is_nothing_that_its_tenant_pays() -> None:

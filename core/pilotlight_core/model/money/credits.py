@@ -106,7 +106,7 @@ def prepaid_amount(grants: Iterable[CreditGrant], spent: Iterable[tuple[str, int
     first = min((grant.begins for grant in known), default=NEVER)
     before = sum(amount for day, amount in by_day if day < first)
     given = sum(grant.amount for grant in known if grant.begins <= until)
-    return min(MOST_AMOUNT, before + given - draw(known, by_day, until).lapsed)
+    return max(0, min(MOST_AMOUNT, before + given - draw(known, by_day, until).lapsed))
 
 
 class _Drawing:

@@ -110,7 +110,8 @@ def _known(request: Request, services: PriceServices) -> str:
         if services.registry.tenant_nowait(tenant) is None:
             raise NotFound(f"There is no tenant {tenant[:63]!r}, whose prices could be set.")
         return name
-    if name not in known and (terms is None or not terms.is_special or terms.product not in known):
+    products = known - {*UNIT_PRICES}
+    if name not in known and (terms is None or not terms.is_special or terms.product not in products):
         hint = did_you_mean(nearest(name, sorted(known)))
         raise NotFound(f"There is no price {name[:63]!r}.{hint}")
     return name

@@ -87,3 +87,8 @@ def test_nothing_is_lost(grants: list[tuple[int, str, str, int]], spent: list[tu
     if account.lines:
         assert account.lines[-1].balance == account.balance
     assert prepaid_amount(made, spent, DAYS[-1]) - sum(amount for _, amount in spent) == account.balance
+
+
+def test_what_is_given_back_leaves_no_amount_below_nothing() -> None:
+    """A budget below 0 could not be read again."""
+    assert prepaid_amount([], [("2026-11-19", 0), ("2026-11-20", -1)], "2026-11-20") == 0

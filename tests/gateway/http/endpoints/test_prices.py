@@ -150,3 +150,13 @@ async def test_an_operator_sets_discounts_leasts_and_units(world: World) -> None
     assert [(answer.status_code, answer.json()["code"]) for answer in wrong] == [
         (422, "bad_input"), (422, "bad_input"), (404, "not_found"), (422, "bad_input")
     ]  # fmt: skip
+
+
+async def test_a_unit_has_no_price_by_region_or_purchase(world: World) -> None:
+    """Nothing would be billed by it."""
+    async with world.client(world.operator) as client:
+        answers = [
+            await client.put(f"/v1/prices/prompt_tokens.{where}", json={"usd_per_hour": "5"})
+            for where in ("eu", "spot")
+        ]
+    assert [answer.status_code for answer in answers] == [404, 404]

@@ -49,7 +49,7 @@ async def put_budget(request: Request, services: BudgetServices) -> Response:
     tenant = await _tenant(request, services)
     asked = await read_struct(request, services.budget, BudgetRequest)
     by_operator = principal_of(request).operator
-    prepaid = await services.prepaid.amount(tenant) if asked.prepaid else 0
+    prepaid = await services.prepaid.amount(tenant) if asked.prepaid and by_operator else 0
     budget = await set_budget(services.registry, tenant, asked, by_operator=by_operator, prepaid=prepaid)
     return json_answer(budget_info(budget, await services.tranches(tenant), services.wall()))
 

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 
 from starlette.requests import Request
 from starlette.responses import Response
 
 from pilotlight_core.model.api.credit_api import CreditList, CreditRequest
+from pilotlight_core.model.errors import PilotlightError
 from pilotlight_gateway.bodies.byte_budget import ByteBudget
-from pilotlight_gateway.budgets.credit_grants import credit_list, end_credit, grant_credit
+from pilotlight_gateway.budgets.credit_grants import credit_list, day_at, end_credit, grant_credit
 from pilotlight_gateway.budgets.prepaid_budgets import PrepaidBudgets
 from pilotlight_gateway.http.protocol.api_operations import BODY, Operation, json_answer, principal_of, read_struct
 from pilotlight_gateway.tenancy.registry_port import RegistryPort
@@ -37,8 +39,11 @@ async def post_credit(request: Request, services: CreditServices) -> Response:
     """`POST /v1/tenants/{tenant}/credits`."""
     tenant = await _tenant(request, services)
     asked = await read_struct(request, services.budget, CreditRequest)
+    # Not only after it was given: who hears an error would give it again.
+    await services.prepaid.spent_by_day(tenant, day_at(services.wall()))
     await grant_credit(services.registry, tenant, asked, services.wall())
-    await services.prepaid.refresh(tenant)
+    with suppress(PilotlightError):  # the tenant's home looks again
+        await services.prepaid.refresh(tenant)
     return json_answer(await _shown(services, tenant), status=201)
 
 
