@@ -7,7 +7,7 @@ import time
 from pilotlight_autoscaler.observations.world import World
 from pilotlight_core.bus import Bus, BusDown, BusTimeout, NoResponders
 from pilotlight_core.model import subjects
-from pilotlight_core.model.messages.container_stops import ContainerStopReply, StopContainer
+from pilotlight_core.model.messages.controller_questions import ContainerStopReply, StopContainer
 from pilotlight_core.model.messages.node_messages import CommandReply, ContainerState, Drain
 
 ANSWER_S = 2.0

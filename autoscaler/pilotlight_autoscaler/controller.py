@@ -47,14 +47,13 @@ from pilotlight_core.bus import Bus, BusDown, BusError, Handler, Lease
 from pilotlight_core.host.binding_book import BindingBook
 from pilotlight_core.host.gc_tuning import collect_young
 from pilotlight_core.host.registry import Registry
-from pilotlight_core.host.report_reader import ReportReader
+from pilotlight_core.host.report_reader import KnownReport, ReportReader
 from pilotlight_core.model import subjects
 from pilotlight_core.model.api.curve_api import Curve, CurvesRecord
 from pilotlight_core.model.errors import Conflict
 from pilotlight_core.model.ids import base36
-from pilotlight_core.model.messages.container_stops import StopContainer
+from pilotlight_core.model.messages.controller_questions import ExplainPlacement, StopContainer
 from pilotlight_core.model.messages.demand import Demand, Demands
-from pilotlight_core.model.messages.explaining import ExplainPlacement
 from pilotlight_core.model.messages.job_messages import PlannedStarts
 from pilotlight_core.model.messages.node_messages import (
     STOP_GRACE_S,
@@ -141,6 +140,7 @@ class Controller:
         self._ended = EndedBindings()
         self._told = ToldShortages()
         self.intake = NodeIntake(world, self._bindings)
+        self._reports = ReportReader()
         self._region = region
         self._old_agents = OldAgents(bus, self._on_credit, region=region)
         self._lease = lease
@@ -179,7 +179,7 @@ class Controller:
         else:
             handlers[subjects.explain(self._region)] = self._on_question
             handlers[subjects.stop_container(self._region)] = self._on_stop
-        readers = {subjects.beat(self._region): ReportReader().read}
+        readers = {subjects.beat(self._region): self._reports.read}
         async with (
             self._bindings,
             self._budgets,
@@ -212,11 +212,19 @@ class Controller:
         return self.metrics.collect(self.world, time.monotonic(), leads=self.leads, decides=self.decides)
 
     def _on_report(self, subject: str, message: object, _: str) -> None:
-        if not isinstance(message, NodeReport) or not self.intake.on_report(subject, message):
-            return
-        self._old_agents.on_report(message)
-        if self.world.executions.concern(message.node) and self.leads:
-            self._sender.advance_plans(time.monotonic(), message.node)
+        if isinstance(message, KnownReport):
+            if self.intake.on_steady_report(subject, message.steady):
+                self._advance_plans(message.steady.node)
+                return
+            message = self._reports.read_whole(message.data)
+        if isinstance(message, NodeReport) and self.intake.on_report(subject, message):
+            self._old_agents.on_report(message)
+            self._advance_plans(message.node)
+
+    def _advance_plans(self, node: str) -> None:
+        """Go on with the plans that wait for what the node has reported."""
+        if self.world.executions.concern(node) and self.leads:
+            self._sender.advance_plans(time.monotonic(), node)
 
     def _on_credit(self, subject: str, message: object, _: str) -> None:
         if isinstance(message, Credit):

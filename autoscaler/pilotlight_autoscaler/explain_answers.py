@@ -9,8 +9,8 @@ import msgspec
 
 from pilotlight_autoscaler.observations.world import World
 from pilotlight_core.model.api.placement_api import DecisionInfo, DecisionStatus
+from pilotlight_core.model.messages.controller_questions import ExplainPlacement, PlacementReply
 from pilotlight_core.model.messages.demand import Demand
-from pilotlight_core.model.messages.explaining import ExplainPlacement, PlacementReply
 from pilotlight_core.model.messages.node_messages import ContainerReport, ContainerState
 from pilotlight_core.model.suggestions import as_sentence
 from pilotlight_core.model.units import duration_text

@@ -14,9 +14,11 @@ from pilotlight_autoscaler.observations.world import World
 from pilotlight_core.host.binding_book import Bindings
 from pilotlight_core.host.node_faults import NodeFaults
 from pilotlight_core.model.errors import PilotlightError
+from pilotlight_core.model.messages.bindings import Binding
 from pilotlight_core.model.messages.node_checks import NodeFault, believed, credit_fault, ended_fault
 from pilotlight_core.model.messages.node_messages import Credit, NodeReport, Stop
 from pilotlight_core.model.messages.ran import Ran
+from pilotlight_core.model.messages.report_revisions import SteadyReport
 from pilotlight_core.model.subjects import node_of
 from pilotlight_placement.fleet.fleet import Fleet
 from pilotlight_placement.fleet.reports import node_of as placed_node_of
@@ -37,6 +39,8 @@ class NodeIntake:
         self.faults = NodeFaults()
         self._tried = Fleet()
         """Empty: nodes are put into it to see whether that goes well."""
+        self._believed: dict[str, tuple[Binding, ...]] = {}
+        """Node -> the bindings of its containers, if all of its last report was believed."""
         self._strays: dict[str, dict[str, float]] = {}
         """Node -> containers in its last report that are not bound, and when each was last stopped."""
 
@@ -58,7 +62,28 @@ class NodeIntake:
         kept = self._with_ends_checked(node, kept, at)
         self._note_strays(node, [name for name, fault in faults.items() if fault is NodeFault.NOT_BOUND])
         self._world.on_report(kept, at)
+        self._note_believed(node, None if faults else kept)
         return True
+
+    def on_steady_report(self, subject: str, report: SteadyReport) -> bool:
+        """Record a report that says nothing new but what moves; False: all of it is wanted."""
+        bindings = self._believed.get(node_of(subject))
+        if bindings is None or report.node != node_of(subject):
+            return False
+        for binding in bindings:
+            if self._bindings.live(binding.container) is not binding:
+                return False
+        return self._world.on_steady_report(report, self._clock())
+
+    def _note_believed(self, node: str, report: NodeReport | None) -> None:
+        """All of a node's report is believed, by its containers' bindings; None: not all."""
+        self._believed.pop(node, None)
+        if report is None or report.stopped:
+            return
+        if len(self._believed) >= 2 * NODES_AT_MOST:
+            self._believed = {name: known for name, known in self._believed.items() if name in self._world.nodes}
+        bindings = [self._bindings.live(each.id) for each in report.containers]
+        self._believed[node] = tuple([each for each in bindings if each is not None])
 
     def _with_ends_checked(self, node: str, report: NodeReport, at: float) -> NodeReport:
         """Without the ended containers that are not its own."""

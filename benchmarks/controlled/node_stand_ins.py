@@ -69,6 +69,9 @@ class StandInNode:
     _slices: tuple[SliceReport, ...] = ()
     _devices: tuple[DeviceReport, ...] = ()
     _is_known: bool = False
+    _revision: int = 0
+    _still: tuple[object, ...] = ()
+    """What else than hardware is new when the revision is."""
     _ended: list[tuple[EndedContainer, float]] = field(default_factory=list)
 
     @property
@@ -108,12 +111,15 @@ class StandInNode:
 
     def report(self, at: float) -> NodeReport:
         self._seq += 1
+        self._ended = [(one, since) for one, since in self._ended if at - since < REPEAT_GONE_S]
+        still = (*(_state(each, at) for each in self.containers.values()), *(one.id for one, _ in self._ended))
+        if not self._is_known or still != self._still:
+            self._still, self._revision = still, self._revision + 1
         if not self._is_known:
             self._is_known = True
             on = {each.slice: name for name, each in self.containers.items()}
             self._devices = tuple(_device(gpu, on) for gpu in self.node.gpus)
             self._slices = (*_slots(), *_wholes(self.node, on), *_shares(self.node, on))
-        self._ended = [(one, since) for one, since in self._ended if at - since < REPEAT_GONE_S]
         return NodeReport(
             node=self.name, instance=INSTANCE, seq=self._seq, region="local", zone=self.node.domain.zone,
             sandbox="bubblewrap", slices=self._slices, devices=tuple(map(self._gauged, self._devices)),
@@ -121,7 +127,7 @@ class StandInNode:
             containers=tuple(self._container(name, each, at) for name, each in self.containers.items()),
             blanks={"default": 2}, controller_epoch=1, host=self.node.host, bases=("default",),
             features=tuple(sorted(FEATURES)), ceilings=CEILINGS,
-            ended=tuple(one for one, _ in self._ended),
+            ended=tuple(one for one, _ in self._ended), revision=self._revision,
         )  # fmt: skip
 
     def _gauged(self, device: DeviceReport) -> DeviceReport:

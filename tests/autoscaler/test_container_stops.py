@@ -13,7 +13,7 @@ from pilotlight_autoscaler.observations.world import World
 from pilotlight_core.bus import Bus, connect
 from pilotlight_core.model import subjects
 from pilotlight_core.model.ids import token
-from pilotlight_core.model.messages.container_stops import ContainerStopReply, StopContainer
+from pilotlight_core.model.messages.controller_questions import ContainerStopReply, StopContainer
 from pilotlight_core.model.messages.node_messages import CommandReply, ContainerState, Drain
 from tests.autoscaler.builders import report
 from tests.builders.nodes import container

@@ -25,10 +25,14 @@ from pilotlight_core.model.api.placement_api import DecisionInfo
 from pilotlight_core.model.api.scaling_api import ScalingExplanation
 from pilotlight_core.model.devices import MigMode, MigPlacement
 from pilotlight_core.model.ids import token
-from pilotlight_core.model.messages.container_stops import ContainerStopReply, StopContainer
+from pilotlight_core.model.messages.controller_questions import (
+    ContainerStopReply,
+    ExplainPlacement,
+    PlacementReply,
+    StopContainer,
+)
 from pilotlight_core.model.messages.demand import Demands
 from pilotlight_core.model.messages.device_commands import Cut
-from pilotlight_core.model.messages.explaining import ExplainPlacement, PlacementReply
 from pilotlight_core.model.messages.job_messages import JobsDue, PlannedStarts
 from pilotlight_core.model.messages.node_messages import (
     STOP_GRACE_S,

@@ -12,8 +12,8 @@ from pilotlight_autoscaler.observations.world import PendingBind, World
 from pilotlight_autoscaler.passes.decide import Pass
 from pilotlight_autoscaler.passes.pass_input import PassInput
 from pilotlight_core.model.api.placement_api import DecisionInfo, DecisionStatus
+from pilotlight_core.model.messages.controller_questions import ExplainPlacement, PlacementReply
 from pilotlight_core.model.messages.demand import ClassLoad
-from pilotlight_core.model.messages.explaining import ExplainPlacement, PlacementReply
 from pilotlight_core.model.messages.node_messages import Bind, ContainerState, NodeReport
 from pilotlight_core.model.spec import VersionRecord
 from tests.autoscaler.builders import demand, record, report

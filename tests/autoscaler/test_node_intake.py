@@ -14,11 +14,14 @@ from pilotlight_autoscaler.observations.world import World
 from pilotlight_autoscaler.passes.decide import Pass
 from pilotlight_autoscaler.passes.pass_input import PassInput
 from pilotlight_core.host.binding_book import MemoryBindings
+from pilotlight_core.host.report_reader import KnownReport, ReportReader
 from pilotlight_core.model import subjects
 from pilotlight_core.model.devices import MigMode
 from pilotlight_core.model.messages.node_checks import NodeFault
-from pilotlight_core.model.messages.node_messages import ContainerState, EndedContainer, NodeReport
+from pilotlight_core.model.messages.node_messages import ContainerReport, ContainerState, EndedContainer, NodeReport
 from pilotlight_core.model.messages.ran import BatchesRan, Ran
+from pilotlight_core.model.messages.report_revisions import MovingContainer, ReportRevisions, SteadyReport
+from pilotlight_core.model.messages.wire import encode
 from pilotlight_core.model.units import GpuAsk
 from pilotlight_placement.fleet.audit import check_integrity
 from tests.autoscaler.builders import demand, record, report
@@ -186,3 +189,154 @@ def test_the_end_of_what_was_ready_delays_nothing(place: Place) -> None:
     seen.intake.on_report(BEAT, report(container("c1")))
     seen.intake.on_report(BEAT, report(seq=2, ended=(ended,)))
     assert not seen.world.backoff.is_failing("ver_1")
+
+
+def seen_of(each: ContainerReport) -> ContainerReport:
+    """Without what controllers do not read."""
+    return msgspec.structs.replace(each, calls=0, memory_bytes=0)
+
+
+class Reading:
+    """A place that reads `n1`'s reports as a controller does, or (`whole`) each of them whole."""
+
+    def __init__(self, *, whole: bool) -> None:
+        self.place = Place()
+        for number in (2, 3):
+            self.place.bindings.bind(binding(f"c{number}", f"ver_{number % 2}", slice=f"cpu-{number}", slots=2))
+        self._reader, self._whole = ReportReader(), whole
+        self.steady = 0
+        """Reports of which only what moves was read."""
+
+    def hear(self, data: bytes) -> None:
+        found = self._reader.read_whole(data) if self._whole else self._reader.read(data)
+        if isinstance(found, KnownReport):
+            if self.place.intake.on_steady_report(BEAT, found.steady):
+                self.steady += 1
+                return
+            found = self._reader.read_whole(found.data)
+        self.place.intake.on_report(BEAT, found)
+
+    def knows(self) -> tuple[object, ...]:
+        """All that passes and plans go by."""
+        world, intake = self.place.world, self.place.intake
+        index = world.index
+        filed = {
+            name: [(one.node, seen_of(one.report)) for one in of.values()] for name, of in index.versions().items()
+        }
+        return (
+            filed, dict(index.idle), dict(index.draining), set(index.changed), set(index.changed_tenants),
+            set(index.long_idle), dict(world.seen), dict(world.pending), set(world.backoff.refused({"ver_1": 1}, 1e6)),
+            {name: (report.seq, report.revision, report.slices) for name, report in world.nodes.items()},
+            dict(intake.faults.counts), intake.stops(1, self.place.at),
+        )  # fmt: skip
+
+
+@st.composite
+def steps(draw: st.DrawFn) -> list[tuple[NodeReport | None, float, str]]:
+    """What an agent reports, and after how long; containers that come, go, and are not bound or not any more."""
+    agent, told = ReportRevisions(), list[tuple[NodeReport | None, float, str]]()
+    names = st.lists(st.sampled_from(["c1", "c2", "c3", "x"]), max_size=3, unique=True)
+    there: list[str] = draw(names)
+    states = st.sampled_from([*[ContainerState.READY] * 2, ContainerState.LOADING, ContainerState.DRAINING])
+    state = dict.fromkeys(["c1", "c2", "c3", "x"], ContainerState.READY)
+    for seq in range(1, draw(st.integers(2, 12))):
+        match draw(st.integers(0, 9)):
+            case 0:
+                there = draw(names)
+            case 1:
+                state[draw(st.sampled_from(["c1", "c2", "c3"]))] = draw(states)
+        some = [
+            container(
+                name, f"ver_{int(name[1:] or 1) % 2}", slice=f"cpu-{name[1:]}" if name not in ("c1", "x") else "cpu-0",
+                slots=1 if name in ("c1", "x") else 2, state=state[name], running=draw(st.integers(0, 2)),
+                age_s=float(seq), idle_s=draw(st.sampled_from([0.0, 0.5, 1.5, 2.5])),
+            )
+            for name in there
+        ]  # fmt: skip
+        numbered = agent.numbered(report(*some, seq=seq))
+        ends = draw(st.sampled_from(["", "", "", "", "", "c1", "c2", "c3"]))
+        after = draw(st.sampled_from([1.0, 1.0, 4.0]))
+        told.append((draw(st.sampled_from([*[numbered] * 4, None])), after, ends))
+    return told
+
+
+@given(steps())
+def test_of_steady_reports_as_much_is_known_as_of_whole_ones(told: list[tuple[NodeReport | None, float, str]]) -> None:
+    """Some are lost, and bindings end in between."""
+    one, other = Reading(whole=False), Reading(whole=True)
+    for report_, after, ends in told:
+        for each in (one, other):
+            each.place.at += after
+            if report_ is not None:
+                each.hear(encode(report_))
+        assert one.knows() == other.knows()
+        for each in (one, other):
+            if ends:
+                each.place.bindings.end(ends)
+            each.place.world.forget(each.place.at)
+            each.place.world.fleet(each.place.at)
+
+
+def test_of_a_steady_report_only_what_moves_is_read(place: Place) -> None:
+    """From the second one on, until something else is new; a stray, or an end of a binding, wants all of it."""
+    one = Reading(whole=False)
+    agent = ReportRevisions()
+    for seq in range(1, 4):
+        one.hear(encode(agent.numbered(report(container("c1", age_s=float(seq), idle_s=1.0 * seq), seq=seq))))
+    assert one.steady == 2
+    assert [(each.age_s, each.idle_s) for _, each in one.place.world.containers(0.0)] == [(3.0, 3.0)]
+    one.hear(encode(agent.numbered(report(container("c1", running=1), seq=3))))  # a late one
+    assert one.steady == 3
+    assert [each.running for _, each in one.place.world.containers(0.0)] == [0]
+
+    one.place.bindings.end("c1")
+    one.hear(encode(agent.numbered(report(container("c1"), seq=4))))
+    one.hear(encode(agent.numbered(report(container("c1"), seq=5))))
+    assert one.steady == 3
+    assert one.place.intake.faults.counts == {NodeFault.NOT_BOUND: 2}
+
+
+def test_a_steady_report_of_more_calls_than_slots_is_not_believed() -> None:
+    """Nor one in another node's name."""
+    one = Reading(whole=False)
+    agent = ReportRevisions()
+    one.hear(encode(agent.numbered(report(container("c1")))))
+    one.hear(encode(agent.numbered(report(container("c1", running=9), seq=2))))
+    assert (one.steady, one.place.intake.faults.counts) == (0, {NodeFault.MORE_ROOM: 1})
+
+    agent = ReportRevisions()
+    other = Reading(whole=False)
+    other.hear(encode(agent.numbered(report(container("c1")))))
+    steady = SteadyReport(node="n1", instance="i1", seq=2, revision=1, containers=())
+    assert not other.place.intake.on_steady_report(subjects.beat("local", "evil"), steady)
+    assert not other.place.intake.on_steady_report(BEAT, steady)
+
+
+def test_what_a_steady_report_continues_must_be_known_and_believed() -> None:
+    """Another number, a binding that was written anew, or a price that was not believed."""
+    one, agent = Reading(whole=False), ReportRevisions()
+    one.hear(encode(agent.numbered(report(container("c1")))))
+    moved = (MovingContainer(id="c1", running=1, age_s=1.0, idle_s=0.0),)
+    steady = SteadyReport(node="n1", instance="i1", seq=2, revision=1, containers=moved)
+    assert not one.place.intake.on_steady_report(BEAT, msgspec.structs.replace(steady, revision=2))
+    assert not one.place.intake.on_steady_report(BEAT, msgspec.structs.replace(steady, instance="i2"))
+    one.place.bindings.bind(binding("c1"))
+    assert not one.place.intake.on_steady_report(BEAT, steady)
+    one.hear(encode(agent.numbered(report(container("c1"), seq=2))))
+    assert one.place.intake.on_steady_report(BEAT, msgspec.structs.replace(steady, seq=3))
+
+    other, agent = Reading(whole=False), ReportRevisions()
+    for seq in (1, 2, 3):
+        other.hear(encode(agent.numbered(node_report(seq=seq, slices=(cpu_slot(price="h100"),)))))
+    assert other.place.intake.faults.counts == {NodeFault.OTHER_PRICE: 3}
+
+
+def test_a_steady_report_of_what_is_ready_ends_the_delay_of_starts() -> None:
+    """As each report of a container of the version does."""
+    one, agent = Reading(whole=False), ReportRevisions()
+    one.hear(encode(agent.numbered(report(container("c1")))))
+    one.place.world.backoff.failed("ver_1", "acme", 0.0)
+    one.hear(encode(agent.numbered(report(container("c1"), seq=2))))
+
+    assert one.steady == 1
+    assert not one.place.world.backoff.is_failing("ver_1")

@@ -8,7 +8,10 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 
+from msgspec.structs import force_setattr
+
 from pilotlight_core.model.messages.node_messages import ContainerReport, ContainerState
+from pilotlight_core.model.messages.report_revisions import MovingContainer
 
 LONG_IDLE_S = 1.0
 """A container that is idle for so long may make room for others."""
@@ -97,6 +100,26 @@ class ContainerIndex:
                 self._note_state(each, known)
         return is_same
 
+    def move(self, node: str, containers: Sequence[ContainerReport], moved: Sequence[MovingContainer]) -> bool:
+        """Take what has moved of a node's containers, in their order; False: it is not of them, and nothing is taken.
+
+        They are changed in place.
+        """
+        if len(containers) != len(moved):
+            return False
+        for known, each in zip(containers, moved, strict=True):
+            if known.id != each.id or each.running > known.slots:
+                return False
+        for known, each in zip(containers, moved, strict=True):
+            was_running, was_idle_s = known.running, known.idle_s
+            for name, value in (("running", each.running), ("age_s", each.age_s), ("idle_s", each.idle_s)):
+                force_setattr(known, name, value)
+            if not (each.running and was_running):
+                found = self._by_id.get(known.id)
+                if found is not None and found.node == node:
+                    self._note_idle(known, 0.0 if was_running else was_idle_s)
+        return True
+
     def _replace_all(self, node: str, before: Iterable[ContainerReport], after: Iterable[ContainerReport]) -> None:
         """The same, whichever containers come, go, or are in another order."""
         old = {each.id: each for each in before}
@@ -149,11 +172,15 @@ class ContainerIndex:
             self.draining[each.id] = each.version
         elif known is not None and known.state is ContainerState.DRAINING:
             self.draining.pop(each.id, None)
+        self._note_idle(each, known.idle_s if known is not None and not known.running else 0.0)
+
+    def _note_idle(self, each: ContainerReport, was_idle_s: float) -> None:
+        """It was idle for so long when it was last heard of."""
         if each.running or each.state is not ContainerState.READY:
             self.idle.pop(each.id, None)
             return
         self.idle[each.id] = each.version
-        if each.idle_s >= LONG_IDLE_S and (known is None or known.running or known.idle_s < LONG_IDLE_S):
+        if each.idle_s >= LONG_IDLE_S > was_idle_s:
             self.long_idle.add(each.id)
             self.changed_tenants.add(each.tenant)
 

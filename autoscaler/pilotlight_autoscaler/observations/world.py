@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass, field, replace
 from itertools import takewhile
 
+from msgspec.structs import force_setattr
 from mypy_extensions import mypyc_attr
 
 from pilotlight_autoscaler.observations.container_index import ContainerIndex
@@ -30,6 +31,7 @@ from pilotlight_core.model.ewma import ewma
 from pilotlight_core.model.messages.demand import Demand
 from pilotlight_core.model.messages.node_messages import Bind, ContainerReport, ContainerState, Credit, NodeReport
 from pilotlight_core.model.messages.ran import Ran
+from pilotlight_core.model.messages.report_revisions import SteadyReport
 from pilotlight_core.model.spec import VersionRecord
 from pilotlight_placement.asks.ask import Ask, avoided_by
 from pilotlight_placement.asks.options import Prices
@@ -177,18 +179,42 @@ class World:
             self._forget_node(report.node)
             return
         self.nodes[report.node] = report
-        silent = at - self.seen.pop(report.node, -math.inf) > NODE_SILENT_S
-        self.seen[report.node] = at
-        if last is None or silent or not (are_same and is_same_node(last, report)):
+        is_back = self._note_heard(report.node, at)
+        if last is None or is_back or not (are_same and is_same_node(last, report)):
             self._reported.add(report.node)
-        if self.pending or self.backoff.has_failures:
-            for container in report.containers:
-                self.pending.pop(container.id, None)
-                if container.state is ContainerState.READY:
-                    self.backoff.succeeded(container.version)
+        self._note_starts(report.containers)
         for ended in report.ended or ():
             self.pending.pop(ended.id, None)
             self._on_end(ended.id, ended.version, ended.tenant, at, was_ready=ended.was_ready)
+
+    def on_steady_report(self, report: SteadyReport, at: float) -> bool:
+        """Record a report that says nothing new but what moves; False: the node's last one is not the one meant."""
+        last = self.nodes.get(report.node)
+        if last is None or (last.instance, last.revision) != (report.instance, report.revision):
+            return False
+        if report.seq <= last.seq:
+            return True
+        if not self.index.move(report.node, last.containers, report.containers):
+            return False
+        force_setattr(last, "seq", report.seq)
+        if self._note_heard(report.node, at):
+            self._reported.add(report.node)
+        self._note_starts(last.containers)
+        return True
+
+    def _note_heard(self, node: str, at: float) -> bool:
+        """Record that a node is heard of; whether it was silent before."""
+        was_silent = at - self.seen.pop(node, -math.inf) > NODE_SILENT_S
+        self.seen[node] = at
+        return was_silent
+
+    def _note_starts(self, containers: Iterable[ContainerReport]) -> None:
+        """Record that these are there."""
+        if self.pending or self.backoff.has_failures:
+            for container in containers:
+                self.pending.pop(container.id, None)
+                if container.state is ContainerState.READY:
+                    self.backoff.succeeded(container.version)
 
     def _note_unready(self, before: Iterable[ContainerReport], at: float) -> None:
         """Remember of those of the containers that were ready and are not any more that their start was over."""

@@ -1,13 +1,14 @@
-"""Reads nodes' reports, of which the hardware is hardly ever new: what is as it was before is not made again.
+"""Reads nodes' reports, of which hardly anything is ever new: what is as it was before is not made again.
 
-Most of a report are its slices and devices, and there are a thousand reports a second. What devices gauge (use, used
-memory, processes) is skipped, as it is always new, and no controller decides by it.
+There are a thousand reports a second. Of one with the number of the last only what moves is read; of others the slices
+and devices, which are most of them, are made if they are new. What devices gauge (use, used memory, processes) is
+skipped, as it is always new, and no controller decides by it.
 """
 
 from __future__ import annotations
 
 from collections import OrderedDict
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 import msgspec
 from msgspec import Meta
@@ -15,10 +16,10 @@ from msgspec import Meta
 from pilotlight_core.model.bounded import MOST_DEVICES, MOST_SLICES, Bytes, Ppm, ShortText
 from pilotlight_core.model.devices import DeviceReport, MigMode, MigPlacement
 from pilotlight_core.model.messages.node_messages import NodeReport, SliceReport
+from pilotlight_core.model.messages.report_revisions import SteadyReport
 
 MOST_KNOWN = 20_000
 """Nodes whose hardware is remembered; the one that reported longest ago is forgotten."""
-GAUGES = frozenset({"utilisation", "memory_used", "processes"})
 _EMPTY = msgspec.msgpack.encode(())
 _RAW_EMPTY = msgspec.Raw(_EMPTY)
 
@@ -60,6 +61,7 @@ class _RawReport(NodeReport, frozen=True, kw_only=True, tag="NodeReport"):
     devices: msgspec.Raw = _RAW_EMPTY  # type: ignore[assignment]  # `read` puts them in place
 
 
+_revision_decoder = msgspec.msgpack.Decoder(SteadyReport)
 _report_decoder = msgspec.msgpack.Decoder(_RawReport)
 _slices_decoder = msgspec.msgpack.Decoder(Annotated[tuple[SliceReport, ...], Meta(max_length=MOST_SLICES)])
 _steady_decoder = msgspec.msgpack.Decoder(Annotated[tuple[SteadyDevice, ...], Meta(max_length=MOST_DEVICES)])
@@ -73,6 +75,16 @@ class _Hardware(msgspec.Struct, kw_only=True):
     slices: tuple[SliceReport, ...] = ()
     steady: tuple[SteadyDevice, ...] = ()
     devices: tuple[DeviceReport, ...] = ()
+    instance: str = ""
+    revision: int = 0
+
+
+class KnownReport(NamedTuple):
+    """A report with the number of the node's last one that was read whole."""
+
+    steady: SteadyReport
+    data: bytes
+    """All of it, for `read_whole`."""
 
 
 class ReportReader:
@@ -81,7 +93,21 @@ class ReportReader:
     def __init__(self) -> None:
         self._known: OrderedDict[str, _Hardware] = OrderedDict()
 
-    def read(self, data: bytes) -> NodeReport:
+    def read(self, data: bytes) -> NodeReport | KnownReport:
+        """The report in `data`, or what moves of it if nothing else is new.
+
+        Raises:
+            msgspec.DecodeError: if it is none.
+        """
+        steady = _revision_decoder.decode(data)
+        known = self._known.get(steady.node)
+        last = (known.instance, known.revision) if known is not None else ("", 0)
+        if steady.revision and last == (steady.instance, steady.revision):
+            self._known.move_to_end(steady.node)
+            return KnownReport(steady, data)
+        return self.read_whole(data)
+
+    def read_whole(self, data: bytes) -> NodeReport:
         """The report in `data`; gauges of its devices are those of when they were last new otherwise.
 
         Raises:
@@ -97,6 +123,7 @@ class ReportReader:
             # Copies: what was read would keep the whole message in memory.
             known.devices = _devices_decoder.decode(raw_devices)
             known.steady = tuple(_copied(device) for device in steady)
+        known.instance, known.revision = report.instance, report.revision
         self._known[report.node] = known
         if len(self._known) > MOST_KNOWN:
             self._known.popitem(last=False)

@@ -8,7 +8,7 @@ from typing import Protocol
 from pilotlight_core.bus import Bus, BusDown, BusTimeout, NoResponders
 from pilotlight_core.model import subjects
 from pilotlight_core.model.errors import Unavailable
-from pilotlight_core.model.messages.container_stops import ContainerStopReply, StopContainer
+from pilotlight_core.model.messages.controller_questions import ContainerStopReply, StopContainer
 
 ANSWER_S = 5.0
 """Longer than the controller waits for the node."""

@@ -8,7 +8,7 @@ from typing import Protocol
 from pilotlight_core.bus import Bus, BusDown, BusTimeout, NoResponders
 from pilotlight_core.model import subjects
 from pilotlight_core.model.errors import NotFound, Unavailable
-from pilotlight_core.model.messages.explaining import ExplainPlacement, PlacementReply
+from pilotlight_core.model.messages.controller_questions import ExplainPlacement, PlacementReply
 
 ANSWER_S = 5.0
 """Long enough to rebuild a past fleet."""

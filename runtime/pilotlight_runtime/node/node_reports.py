@@ -11,6 +11,7 @@ from pilotlight_core.bus import BusError
 from pilotlight_core.model import subjects
 from pilotlight_core.model.messages.node_messages import ContainerState, NodeReport, SandboxCeilings
 from pilotlight_core.model.messages.ran import Ran
+from pilotlight_core.model.messages.report_revisions import ReportRevisions
 from pilotlight_core.model.versions.manifest_codec import FEATURES, SANDBOX_LIMITS
 from pilotlight_runtime.calls.gateway_links import Publisher
 from pilotlight_runtime.containers.blanks.blank_pools import BlankPools
@@ -64,6 +65,7 @@ class Reporter:
         self._clock = clock
         self._seq = 0
         self._stopped = False
+        self._revisions = ReportRevisions()
 
     async def run(self) -> None:
         """Publish a report soon after each change until cancelled."""
@@ -94,7 +96,7 @@ class Reporter:
         at, identity = self._clock(), self._identity
         containers, pools = self._containers, self._pools
         self._seq += 1
-        return NodeReport(
+        report = NodeReport(
             node=identity.node,
             instance=identity.instance,
             seq=self._seq,
@@ -115,3 +117,4 @@ class Reporter:
             ceilings=self._ceilings,
             ended=containers.ended(at),
         )
+        return self._revisions.numbered(report)

@@ -7,7 +7,7 @@ import msgspec
 from pilotlight_autoscaler.explain_answers import answer
 from pilotlight_autoscaler.observations.world import World
 from pilotlight_core.model.messages.call_messages import RemoteError
-from pilotlight_core.model.messages.explaining import ExplainPlacement
+from pilotlight_core.model.messages.controller_questions import ExplainPlacement
 from pilotlight_core.model.messages.node_messages import Bind, ContainerState
 from tests.autoscaler.builders import decide, demand, limits, record, report
 from tests.builders.calls import credit

@@ -11,7 +11,7 @@ from pilotlight_autoscaler.observations.world import World
 from pilotlight_autoscaler.passes.decide import Pass
 from pilotlight_autoscaler.passes.pass_input import PassInput
 from pilotlight_autoscaler.passes.version_speed import speed_of
-from pilotlight_core.model.messages.explaining import ExplainPlacement
+from pilotlight_core.model.messages.controller_questions import ExplainPlacement
 from pilotlight_core.model.messages.node_messages import Bind
 from pilotlight_core.model.spec import SLO
 from pilotlight_placement.asks.curves import Curves, ThroughputPoint

@@ -5,11 +5,19 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from pilotlight_core.host.report_reader import GAUGES, ReportReader, SteadyDevice, SteadyInstance
+from pilotlight_core.host.report_reader import KnownReport, ReportReader, SteadyDevice, SteadyInstance
 from pilotlight_core.model.devices import DeviceReport, InstanceReport
 from pilotlight_core.model.messages.node_messages import NodeReport
+from pilotlight_core.model.messages.report_revisions import GAUGES
 from pilotlight_core.model.messages.wire import encode
 from tests.builders.nodes import bind, container, cpu_slot, gpu_device, node_report
+
+
+def whole(reader: ReportReader, report: NodeReport) -> NodeReport:
+    """The report as it is read, which has no number."""
+    found = reader.read(encode(report))
+    assert isinstance(found, NodeReport)
+    return found
 
 
 def names(of: type[msgspec.Struct]) -> set[str]:
@@ -19,9 +27,9 @@ def names(of: type[msgspec.Struct]) -> set[str]:
 def test_hardware_as_before_is_the_same_object_whatever_its_gauges_say() -> None:
     """Containers are always read."""
     reader = ReportReader()
-    first = reader.read(encode(node_report(slices=(cpu_slot(),), devices=(gpu_device(utilisation=10),))))
-    second = reader.read(
-        encode(node_report(slices=(cpu_slot(),), devices=(gpu_device(utilisation=90),), containers=(container(),)))
+    first = whole(reader, node_report(slices=(cpu_slot(),), devices=(gpu_device(utilisation=10),)))
+    second = whole(
+        reader, node_report(slices=(cpu_slot(),), devices=(gpu_device(utilisation=90),), containers=(container(),))
     )
 
     assert second.slices is first.slices
@@ -32,22 +40,48 @@ def test_hardware_as_before_is_the_same_object_whatever_its_gauges_say() -> None
 def test_what_is_new_is_read() -> None:
     """A slice's container, a device's refusal, and nothing at all."""
     reader = ReportReader()
-    reader.read(encode(node_report(slices=(cpu_slot(),), devices=(gpu_device(),))))
+    whole(reader, node_report(slices=(cpu_slot(),), devices=(gpu_device(),)))
     other = node_report(slices=(cpu_slot(container="c1"),), devices=(gpu_device(refused="no"),))
-    found = reader.read(encode(other))
+    found = whole(reader, other)
     assert (found.slices, found.devices) == (other.slices, other.devices)
-    assert isinstance(found, NodeReport)
 
-    assert (reader.read(encode(node_report())).slices, reader.read(encode(node_report())).devices) == ((), ())
+    assert (whole(reader, node_report()).slices, whole(reader, node_report()).devices) == ((), ())
 
 
 def test_two_nodes_are_not_mixed_up() -> None:
     reader = ReportReader()
-    one = reader.read(encode(node_report("n1", slices=(cpu_slot(),))))
-    other = reader.read(encode(node_report("n2", slices=(cpu_slot(),))))
+    one = whole(reader, node_report("n1", slices=(cpu_slot(),)))
+    other = whole(reader, node_report("n2", slices=(cpu_slot(),)))
 
     assert one.slices == other.slices
-    assert reader.read(encode(node_report("n1", slices=(cpu_slot(),)))).slices is one.slices
+    assert whole(reader, node_report("n1", slices=(cpu_slot(),))).slices is one.slices
+
+
+def test_of_a_report_with_the_last_ones_number_only_what_moves_is_read() -> None:
+    """All of it can be read even so."""
+    reader = ReportReader()
+    first = node_report(slices=(cpu_slot(),), containers=(container(running=0),), revision=1)
+    assert whole(reader, first).revision == 1
+    second = node_report(seq=2, slices=(cpu_slot(),), containers=(container(running=1, age_s=101.0),), revision=1)
+    found = reader.read(encode(second))
+
+    assert isinstance(found, KnownReport)
+    steady = found.steady
+    assert (steady.node, steady.instance, steady.seq, steady.revision) == ("n1", "i1", 2, 1)
+    assert [(one.id, one.running, one.age_s) for one in steady.containers] == [("c1", 1, 101.0)]
+    again = reader.read_whole(found.data)
+    assert (again.seq, again.slices, again.containers) == (2, second.slices, second.containers)
+
+
+def test_a_report_with_another_number_or_of_another_incarnation_is_read_whole() -> None:
+    reader = ReportReader()
+    whole(reader, node_report(revision=1))
+
+    whole(reader, node_report(revision=2))
+    whole(reader, node_report(instance="i2", revision=2))
+    whole(reader, node_report("n2", revision=2))
+    whole(reader, node_report())
+    whole(reader, node_report())  # an agent of before numbers none
 
 
 def test_what_is_no_report_is_refused() -> None:

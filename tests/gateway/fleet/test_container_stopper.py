@@ -8,7 +8,7 @@ from pilotlight_core.bus import Bus
 from pilotlight_core.model import subjects
 from pilotlight_core.model.errors import Unavailable
 from pilotlight_core.model.ids import token
-from pilotlight_core.model.messages.container_stops import ContainerStopReply, StopContainer
+from pilotlight_core.model.messages.controller_questions import ContainerStopReply, StopContainer
 from pilotlight_gateway.fleet.container_stopper import BusStopper, ContainerStopper, MemoryStopper
 
 ASKED = StopContainer(container="ctr_1", tenant="acme", within_ms=5.0, reason="because")

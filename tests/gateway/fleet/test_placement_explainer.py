@@ -8,7 +8,7 @@ from pilotlight_core.bus import Bus
 from pilotlight_core.model import subjects
 from pilotlight_core.model.errors import NotFound, Unavailable
 from pilotlight_core.model.ids import token
-from pilotlight_core.model.messages.explaining import ExplainPlacement, PlacementReply
+from pilotlight_core.model.messages.controller_questions import ExplainPlacement, PlacementReply
 from pilotlight_gateway.fleet.placement_explainer import BusExplainer, Explainer, MemoryExplainer
 
 TOLD = PlacementReply(found=True, lines=("It fits there.",))

@@ -171,6 +171,9 @@ class NodeReport(Message, frozen=True, kw_only=True, gc=False):
     """None: its agent knows no such limits, and lacks the feature."""
     ended: Annotated[tuple[EndedContainer, ...], Meta(max_length=MOST_CONTAINERS)] | None = None
     """Those of the last ten seconds; None: an agent of before, of whose containers only credits say that they ended."""
+    revision: Rising = 0
+    """That of the incarnation's last report if nothing is new but what moves (`report_revisions`), else higher; 0: an
+    agent of before, of whose reports anything may be new."""
 
 
 class Shortage(Message, frozen=True, kw_only=True):

@@ -9,10 +9,14 @@ import msgspec
 from pilotlight_core.model.messages.bindings import Bound, Unbound
 from pilotlight_core.model.messages.blob_messages import BlobLink, BlobWanted
 from pilotlight_core.model.messages.call_messages import Cancel, Chunk, Ended, Reconcile, Refused, Run, Started, Window
-from pilotlight_core.model.messages.container_stops import ContainerStopReply, StopContainer
+from pilotlight_core.model.messages.controller_questions import (
+    ContainerStopReply,
+    ExplainPlacement,
+    PlacementReply,
+    StopContainer,
+)
 from pilotlight_core.model.messages.demand import Demand, Demands
 from pilotlight_core.model.messages.device_commands import Cut, SwitchMig
-from pilotlight_core.model.messages.explaining import ExplainPlacement, PlacementReply
 from pilotlight_core.model.messages.job_messages import AskJob, JobPlace, JobsStored, PlannedStarts
 from pilotlight_core.model.messages.limiting import Holdings, HoldingsWanted, LimitAnswers, ToLimitHome
 from pilotlight_core.model.messages.link_messages import LinkSwitch

@@ -11,7 +11,7 @@ from starlette.responses import Response
 from pilotlight_core.model.api.placement_api import ContainerStopInfo, ContainerStopRequest
 from pilotlight_core.model.errors import BadInput, NotFound
 from pilotlight_core.model.ids import CONTAINER_PATTERN
-from pilotlight_core.model.messages.container_stops import StopContainer
+from pilotlight_core.model.messages.controller_questions import StopContainer
 from pilotlight_gateway.bodies.byte_budget import ByteBudget
 from pilotlight_gateway.calls.call_port import CallPort
 from pilotlight_gateway.fleet.container_stopper import ContainerStopper

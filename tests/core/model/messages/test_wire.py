@@ -23,7 +23,7 @@ from pilotlight_core.model.messages.call_messages import (
     Started,
     Window,
 )
-from pilotlight_core.model.messages.explaining import PlacementReply
+from pilotlight_core.model.messages.controller_questions import PlacementReply
 from pilotlight_core.model.messages.limiting import LimitAnswer, LimitAnswers, LimitVerdict
 from pilotlight_core.model.messages.logs import LogBatch, LogLine
 from pilotlight_core.model.messages.message import Message

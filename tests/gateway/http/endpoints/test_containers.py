@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pilotlight_core.model.messages.container_stops import StopContainer
+from pilotlight_core.model.messages.controller_questions import StopContainer
 from pilotlight_gateway.fleet.container_stopper import MemoryStopper
 from tests.gateway.world import World, function
 

@@ -7,7 +7,7 @@ import pytest
 
 from pilotlight_core.model.api.placement_api import DecisionInfo
 from pilotlight_core.model.api.scaling_api import ScalingExplanation
-from pilotlight_core.model.messages.explaining import ExplainPlacement, PlacementReply
+from pilotlight_core.model.messages.controller_questions import ExplainPlacement, PlacementReply
 from pilotlight_core.model.placing import Model, Placing
 from pilotlight_core.model.spec import MethodSpec
 from pilotlight_core.model.units import GpuAsk

@@ -1,4 +1,4 @@
-"""Questions of gateways to the leading controller about its placement decisions."""
+"""What gateways ask the leading controller: why something is placed as it is, and to stop a single container."""
 
 from __future__ import annotations
 
@@ -29,3 +29,22 @@ class PlacementReply(Message, frozen=True, kw_only=True, tag="PlacementTold"):
     """JSON of a list of `placement_api.DecisionInfo`, the latest last."""
     scaling: bytes = b""
     """JSON of a `scaling_api.ScalingExplanation`, if it was asked for; a controller of release 0.1 says nothing."""
+
+
+class StopContainer(Message, frozen=True, kw_only=True):
+    """End a container: its calls have `within_ms` (None: the platform's grace), then it is killed."""
+
+    container: str
+    tenant: str = ""
+    """Whose it has to be; "": anybody's, for operators."""
+    within_ms: float | None = None
+    reason: str = ""
+
+
+class ContainerStopReply(Message, frozen=True, kw_only=True):
+    """The answer: the node that ends it, or none, and why."""
+
+    node: str = ""
+    within_ms: float = 0.0
+    reason: str = ""
+    """"gone": there is no such container of that tenant; "silent": its node did not answer."""
