@@ -69,7 +69,7 @@ from pilotlight_placement.plan.draft import PlanLimits
 TICK_S = 0.25
 SETTLE_S = 1.5
 """A new leader waits for every node's report (one a second) before it removes containers or reports what fits nowhere.
-"""
+Until then it takes what is bound on the others for what is there."""
 MAX_STOPS = 64
 """Of single containers, at a time; who asks for more gets no answer, and asks again."""
 MAX_FAILED_PASSES = 8
@@ -402,6 +402,8 @@ class Controller:
         if whole:
             self.world.forget(at)  # new calls do not wait for it
             self._told.forget(at)
+        is_new = at - self._leading_since < SETTLE_S
+        self.world.unheard = self._bindings.not_on(self.world.nodes) if is_new else ()
         options = self._options(at, whole=whole)
         if only is None:
             due = await self._versions.due(at, room=options.force)

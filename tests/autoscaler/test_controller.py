@@ -18,6 +18,7 @@ from pilotlight_autoscaler.controller import SETTLE_S, Controller
 from pilotlight_autoscaler.observations.world import World
 from pilotlight_autoscaler.policy.prediction.function_memory import FunctionMemory
 from pilotlight_core.bus import Bus, NoResponders, connect
+from pilotlight_core.host.binding_book import key_of
 from pilotlight_core.host.registry import Registry
 from pilotlight_core.model import subjects
 from pilotlight_core.model.api.curve_api import Curve, CurvePoint, CurveSource, CurvesRecord
@@ -49,7 +50,7 @@ from pilotlight_core.model.units import GpuAsk
 from tests.autoscaler.builders import demand, record, report
 from tests.autoscaler.fleet import FakeGpu
 from tests.autoscaler.scripted_node import CountingWorld, ScriptedNode, repeated
-from tests.builders.nodes import container
+from tests.builders.nodes import binding, container
 from tests.builders.specs import function_spec
 from tests.waiting import until
 
@@ -271,6 +272,29 @@ async def test_a_new_leader_says_nothing_of_a_fleet_it_has_not_heard(
         shortage = await heard.get()
 
     assert shortage.never
+    assert time.monotonic() - began > SETTLE_S - 0.1
+
+
+async def test_a_new_leader_takes_for_there_what_is_bound_on_nodes_that_it_has_not_heard(
+    bus: Bus, version: VersionRecord
+) -> None:
+    """Else it would start once more what runs there already; a node that stays silent counts no more after a while."""
+    region = f"r{token(6)}"
+    bound = binding("ctr_there", version.id, node="n9", tenant="acme", function=f"acme:{version.app}.greet")
+    await bus.kv(subjects.BINDING_BUCKET).put(key_of(region, bound), msgspec.msgpack.encode(bound))
+    node = ScriptedNode(bus, region)
+    await node.listen()
+    began = time.monotonic()
+    async with (
+        Registry(bus) as registry,
+        Controller(bus, registry, bus.lease("controller", region), World(), region=region).running(),
+        repeated(node.repeat),
+        calls_wait(bus, region, version.id),
+    ):
+        node.report(report())
+        bind = await node.command(1)
+
+    assert isinstance(bind, Bind)
     assert time.monotonic() - began > SETTLE_S - 0.1
 
 

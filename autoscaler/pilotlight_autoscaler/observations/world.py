@@ -7,7 +7,7 @@ ms), so a new leader has it within a second, and what is not repeated is dropped
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from itertools import takewhile
 
@@ -28,6 +28,7 @@ from pilotlight_autoscaler.policy.version_reservation import VersionReservation
 from pilotlight_autoscaler.policy.version_shutdown import VersionShutdowns
 from pilotlight_core.model.devices import DeviceReport
 from pilotlight_core.model.ewma import ewma
+from pilotlight_core.model.messages.bindings import Binding
 from pilotlight_core.model.messages.demand import Demand
 from pilotlight_core.model.messages.node_messages import Bind, ContainerReport, ContainerState, Credit, NodeReport
 from pilotlight_core.model.messages.ran import Ran
@@ -157,6 +158,8 @@ class World:
     """Versions that had calls without room when their home was last heard of."""
     changed: set[str] = field(default_factory=set)
     """Versions whose demand has come or gone, or of which a start has ended, since a pass last asked."""
+    unheard: Sequence[Binding] = ()
+    """Containers that are bound on nodes which have had no time to report yet: they count as starts under way."""
     prices: Prices = field(default_factory=Prices)
     """What devices cost, in the operator's book."""
     _mirror: FleetMirror = field(init=False)

@@ -72,7 +72,7 @@ class Pass:
         if state.missing(name) > 0 or self._has_surplus(name) or has_guesses(state, name):
             return False
         view, wish = state.functions[function_of(state.versions[name])], state.wish_for(name)
-        state.given.settled.note(name, view, wish, state.at)
+        state.given.settled.note(name, view, wish, state.at, state.given.wall)
         return True
 
     def _has_surplus(self, name: str) -> bool:

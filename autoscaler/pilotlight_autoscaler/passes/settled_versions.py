@@ -23,6 +23,8 @@ LOOK_EVERY_S = 8.0
 """About so long after a look there is another one, whatever was missed."""
 BY_CALLS_ALONE = frozenset({ScalingRule.CALLS, ScalingRule.BUFFER, ScalingRule.FLOOR, ScalingRule.CEILING})
 """What these ask for changes with the running calls alone."""
+KEEPING = frozenset({ScalingRule.COOLDOWN, ScalingRule.CONSOLIDATION})
+"""These keep some of what is there beyond that, and ask for no more."""
 
 
 class SettledVersion(NamedTuple):
@@ -57,8 +59,8 @@ class SettledVersions:
     def __len__(self) -> int:
         return len(self._settled)
 
-    def note(self, version: str, function: FunctionView, wish: Wish, at: float) -> None:
-        """A pass has looked at a version, and nothing is to change of it."""
+    def note(self, version: str, function: FunctionView, wish: Wish, at: float, wall: float) -> None:
+        """A pass has looked at a version at `at`, the unix second `wall`, and nothing is to change of it."""
         view = function.versions[version]
         self._waiting.pop(version, None)
         is_alone = len(function.versions) == 1 and function.planned is None
@@ -69,10 +71,14 @@ class SettledVersions:
             self._settled.pop(version, None)
             return
         # Not all at the same time: what was looked at in one pass would be due in one pass for ever.
-        ends_at = at + LOOK_EVERY_S * (0.5 + hash(version) % 1024 / 1024)
+        within_s = LOOK_EVERY_S * (0.5 + hash(version) % 1024 / 1024)
+        if min(wish.count, wish.declared) < view.size:
+            within_s = min(within_s, _stays_s(view))
+        if wish.rule is ScalingRule.COOLDOWN:
+            within_s = min(within_s, wish.look_again_at - wall)
         needed = holding_of(running_calls(view), view.slots)
         self._settled[version] = SettledVersion(
-            function=function.name, slots=view.slots, size=view.size, ends_at=ends_at,
+            function=function.name, slots=view.slots, size=view.size, ends_at=at + within_s,
             fewest=most_running(needed - 1, view.slots) + 1, most=most_running(needed, view.slots),
         )  # fmt: skip
 
@@ -114,10 +120,9 @@ class SettledVersions:
 def _is_settled(view: VersionView, wish: Wish) -> bool:
     demand = view.demand
     return (
-        wish.count == view.size
-        and wish.declared >= view.size
+        wish.count <= view.size <= view.ceiling
         and not any(each.guessed for each in view.containers)
-        and wish.rule in BY_CALLS_ALONE
+        and (wish.rule in BY_CALLS_ALONE or (wish.rule in KEEPING and wish.asked_by in BY_CALLS_ALONE | KEEPING))
         and view.deployed
         and not view.is_shut_down
         and not view.unfunded
@@ -129,6 +134,12 @@ def _is_settled(view: VersionView, wish: Wish) -> bool:
         and demand is not None
         and _is_plain(demand)
     )
+
+
+def _stays_s(view: VersionView) -> float:
+    """For how long no container has been idle for its window, whatever its calls do."""
+    window_s = min(view.window_s, view.zero_window_s)
+    return window_s - max([0.0, *(each.idle_s for each in view.containers if not each.running)])
 
 
 def _is_plain(demand: Demand) -> bool:

@@ -71,7 +71,7 @@ class VersionViews(Mapping[str, VersionView]):
     def _view_of(self, version: str, spec: FunctionSpec) -> VersionView:
         world, at = self._world, self._at
         if self._pending is None:
-            self._pending = Counter([bind.version for bind in coming(world)])
+            self._pending = Counter([version for version, _ in _unseen(world)])
         there, leaving = present_containers(world, version, at)
         return VersionView(
             spec=spec,
@@ -150,6 +150,12 @@ def coming(world: World) -> Iterator[Bind]:
     yield from (bind for _, bind in world.executions.starts())
 
 
+def _unseen(world: World) -> Iterator[tuple[str, str]]:
+    """The version and tenant of each container that no report shows: starts under way, and what is not heard of yet."""
+    yield from ((bind.version, bind.tenant) for bind in coming(world))
+    yield from ((bound.version, bound.tenant) for bound in world.unheard)
+
+
 def held_by(
     world: World, versions: Mapping[str, VersionRecord], tenant: str
 ) -> Iterator[tuple[FunctionSpec | None, int]]:
@@ -157,9 +163,9 @@ def held_by(
     for version in world.index.of_tenant(tenant):
         record = versions.get(version)
         yield record.spec if record is not None else None, len(world.index.versions()[version])
-    for bind in coming(world):
-        if bind.tenant == tenant:
-            record = versions.get(bind.version)
+    for version, whose in _unseen(world):
+        if whose == tenant:
+            record = versions.get(version)
             yield record.spec if record is not None else None, 1
 
 

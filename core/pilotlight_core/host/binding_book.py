@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Protocol
@@ -90,6 +90,10 @@ class BindingBook:
 
     def lately(self, container: str) -> Binding | None:
         return self.bound.get(container) or self._ended.get(container)
+
+    def not_on(self, nodes: Container[str]) -> list[Binding]:
+        """The bindings on other nodes than these."""
+        return [binding for binding in self.bound.values() if binding.node not in nodes]
 
     async def bind(self, binding: Binding) -> None:
         """Write a binding; the caller sends the command to bind only then.

@@ -27,13 +27,16 @@ class Looks:
         self._settles = settles
         self._record = record(**options)
         self._seq = 0
+        self._idle_since: dict[int, float] = {}
 
-    def hear(self, at: float, running: list[int], told: dict[str, Any], *, idle_s: float = 5.0) -> None:
+    def hear(self, at: float, running: list[int], told: dict[str, Any]) -> None:
         """A report of so many calls in each container, and the home's word."""
         self._seq += 1
+        self._idle_since = {n: self._idle_since.get(n, at) for n, calls in enumerate(running) if not calls}
         there = [
             container(
-                f"c{number}", slice=f"cpu-{number}", slots=4, running=calls, idle_s=0.0 if calls else idle_s,
+                f"c{number}", slice=f"cpu-{number}", slots=4, running=calls,
+                idle_s=at - self._idle_since.get(number, at),
                 state=ContainerState.READY,
             )
             for number, calls in enumerate(running)
@@ -60,7 +63,7 @@ NOTHING_ELSE: dict[str, Any] = {}
 STEPS = st.lists(
     st.fixed_dictionaries(
         {
-            "passes_s": st.sampled_from([0.25, 0.25, 1.0, 3.0, 40.0]),
+            "passes_s": st.sampled_from([0.25, 0.25, 1.0, 1.0, 3.0, 40.0]),
             "containers": st.sampled_from([1, 2, 2, 2, 3, 4]),
             "calls": st.sampled_from([1, 3, 4, 5, 6, 6, 7, 9, 12]),
             "told": st.just(NOTHING_ELSE)
@@ -71,7 +74,7 @@ STEPS = st.lists(
                     "late": st.integers(0, 1), "refused": st.booleans(),
                 },
             ),
-            "repeats": st.integers(1, 4),
+            "repeats": st.integers(1, 6),
             "is_up": st.sampled_from([False, False, True]),
         }
     ),
@@ -81,7 +84,7 @@ OPTIONS = st.fixed_dictionaries(
     {"max_inputs": st.just(4)},
     optional={
         "min_containers": st.integers(0, 3), "buffer_containers": st.integers(0, 2),
-        "max_containers": st.integers(3, 6), "scaledown_window": st.sampled_from([2.0, 60.0]),
+        "max_containers": st.integers(3, 6), "scaledown_window": st.sampled_from([2.0, 10.0, 60.0]),
     },
 )  # fmt: skip
 
@@ -143,6 +146,21 @@ def test_it_is_looked_at_when_calls_or_containers_are_others() -> None:
 
     looks = busy()
     assert not looks.settled.holds("ver_1", looks.world, 4.0)  # its home is silent
+
+
+def test_one_that_keeps_more_than_its_calls_need_is_left_out_until_one_may_go() -> None:
+    """When a container has been idle for its window; one beyond a ceiling that was lowered goes before that."""
+    kept = Looks(settles=True, max_inputs=4, scaledown_window=3.0)
+    for at, holds in ((0.0, False), (1.0, True), (2.9, True), (3.0, False)):
+        kept.hear(at, [3, 3, 0], {"running": 6})
+        assert kept.settled.holds("ver_1", kept.world, at) is holds, at
+        if not at:
+            assert kept.look(at) == []
+
+    lowered = Looks(settles=True, max_inputs=4, max_containers=2)
+    lowered.hear(0.0, [3, 3, 0], {"running": 6})
+    assert lowered.look(0.0) == []
+    assert not lowered.settled.holds("ver_1", lowered.world, 0.5)
 
 
 def test_what_was_forgotten_is_looked_at() -> None:

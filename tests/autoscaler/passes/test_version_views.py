@@ -7,7 +7,7 @@ from pilotlight_autoscaler.passes.version_views import VersionViews, ask_of, hel
 from pilotlight_autoscaler.policy.scaling_policy import to_drain
 from pilotlight_core.model.messages.node_messages import ContainerState
 from tests.autoscaler.builders import demand, record, report, wanted
-from tests.builders.nodes import bind, container
+from tests.builders.nodes import bind, binding, container
 from tests.builders.specs import function_spec, version_record
 
 
@@ -70,3 +70,13 @@ def test_the_ask_of_a_version_is_for_nodes_that_can_run_it() -> None:
 
     assert (ask.base, ask.needs) == ("torch", ("sandbox-limits", "wings"))
     assert (ask.pids, ask.shm, ask.scratch) == (64, 2**20, 0)
+
+
+def test_what_a_new_leader_has_not_heard_of_counts_as_on_its_way() -> None:
+    """For its version's size, and for what its tenant holds."""
+    world = World()
+    world.unheard = [binding("c1"), binding("c2")]
+    known = record("ver_1")
+
+    assert VersionViews(world, {"ver_1": known}, {"ver_1"}, 0.0)["ver_1"].size == 2
+    assert list(held_by(world, {"ver_1": known}, "acme")) == [(known.spec, 1), (known.spec, 1)]

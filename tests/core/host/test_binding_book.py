@@ -76,6 +76,14 @@ async def test_what_is_remembered_of_ended_ones_is_bounded(book: BindingBook) ->
     assert book.lately("c1") is not None
 
 
+async def test_what_is_bound_on_other_nodes_is_known(book: BindingBook) -> None:
+    """A new leader asks for what the nodes that it has heard cannot tell it."""
+    await book.bind(binding("c1"))
+    await book.bind(binding("c2", node="n2"))
+
+    assert [each.container for each in book.not_on({"n1": 0})] == ["c2"]
+
+
 def test_the_fake_says_what_is_bound() -> None:
     """As the real one does."""
     fake = MemoryBindings()
