@@ -125,6 +125,10 @@ class RefusalMemory:
             since=at, room_sought_at=at, groups=frozenset(), tenant=tenant, again_s=again_s
         )
 
+    def is_room_due(self, versions: Iterable[str], at: float) -> bool:
+        """Whether room by moves is to be looked for again for one of these."""
+        return any(_is_room_due(one, at) for one in map(self._refused.get, versions))
+
     def settle(self, decided: Iterable[str], at: float, started: Collection[str] = ()) -> None:
         """Forget those of the versions that were decided on at `at` and not refused.
 
@@ -229,4 +233,8 @@ def _again_s(before: RememberedRefusal | None) -> float:
 def _is_due(one: RememberedRefusal, at: float, *, room: bool) -> bool:
     if at - one.since >= one.again_s:
         return True
-    return room and not one.tenant and (one.room_sought_at is None or at - one.room_sought_at >= ROOM_AGAIN_S)
+    return room and not one.tenant and _is_room_due(one, at)
+
+
+def _is_room_due(one: RememberedRefusal | None, at: float) -> bool:
+    return one is None or one.room_sought_at is None or at - one.room_sought_at >= ROOM_AGAIN_S

@@ -15,7 +15,7 @@ next tick.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from pilotlight_autoscaler.observations.world import World
 from pilotlight_autoscaler.passes.decision import AddressedCommand, Decision
@@ -43,7 +43,7 @@ from pilotlight_core.model.spec import VersionRecord
 from pilotlight_placement.asks.ask import Ask
 from pilotlight_placement.fragmentation.histogram import AskShape
 from pilotlight_placement.plan.commands import PlannedStart
-from pilotlight_placement.plan.plan import DesiredState, Plan, plan
+from pilotlight_placement.plan.plan import DesiredState, Plan, Shortfall, plan
 from pilotlight_placement.search.decision_record import NoFit, Placement
 
 
@@ -110,20 +110,30 @@ class Pass:
         preemption = PreemptionRound(state, asks, self._missing.shares, kept)
         blocked = preemption.run(made) if shorts else []
         helped = shortfalls_without(shorts, blocked)
-        if only is None and ((blocked and options.force) or options.repack):
-            made = plan_with_moves(state, self._missing.starts, missing, made, blocked, kept)
-            blocked = list(made.short)
+        sought = self._sought(blocked, asks)
+        if only is None and (sought or options.repack):
+            others = shortfalls_without(blocked, sought)
+            made = plan_with_moves(state, self._missing.starts, missing, made, sought, kept)
+            blocked = [*others, *made.short]
         self._add_commands(made, asks)
         if only is None:
             state.world.forget_reclaimed()
             state.world.reservation = reservation_after(state, [*helped, *blocked], asks, self._missing.shares)
-        note_refused(state, blocked, asks, is_certain=preemption.is_complete)
+        rooms = {short.refusal.record.ask for short in sought}
+        note_refused(state, blocked, asks, rooms, is_certain=preemption.is_complete)
         for short in blocked:
             report_shortfall(state, short, asks)
         for limited in self._missing.limited:
             report_limit(state, limited)
         state.world.refusals.settle(self._decided, state.at, self._started.keys())
         return state.decision
+
+    def _sought(self, blocked: Sequence[Shortfall], asks: Mapping[Ask, list[str]]) -> list[Shortfall]:
+        """Those of the blocked ones for which room by moves is looked for in this pass."""
+        if not self._state.given.options.force:
+            return []
+        refusals, at = self._state.world.refusals, self._state.at
+        return [short for short in blocked if refusals.is_room_due(asks[short.refusal.record.ask], at)]
 
     def _explain_levels(self, versions: Iterable[str]) -> None:
         state, levels = self._state, self._state.world.levels

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 
 from pilotlight_autoscaler.passes.pass_state import PassState
 from pilotlight_autoscaler.policy.reclaim import SIBLING_WAITED_S, is_batch, waited_s
@@ -11,18 +11,27 @@ from pilotlight_placement.plan.plan import Shortfall
 
 
 def note_refused(
-    state: PassState, blocked: Sequence[Shortfall], asks: Mapping[Ask, list[str]], *, is_certain: bool
+    state: PassState,
+    blocked: Sequence[Shortfall],
+    asks: Mapping[Ask, list[str]],
+    rooms: Container[Ask],
+    *,
+    is_certain: bool,
 ) -> None:
-    """Remember who has no place; if that `is_certain`, also those that ask for no less, and may have no more."""
-    refusals, room = state.world.refusals, state.given.options.force
+    """Remember who has no place; if that `is_certain`, also those that ask for no less, and may have no more.
+
+    Room by moves was looked for only for `rooms`.
+    """
+    refusals = state.world.refusals
     for short in blocked:
         ask = short.refusal.record.ask
-        refusals.note(asks[ask], state.at, room=room, ask=ask)
+        refusals.note(asks[ask], state.at, room=ask in rooms, ask=ask)
     if not is_certain:
         return
-    for version in {version: None for short in blocked for version in asks[short.refusal.record.ask]}:
+    of_each = [short.refusal.record.ask for short in blocked]
+    for version, ask in {version: ask for ask in of_each for version in asks[ask]}.items():
         if may_have_most(state, version):
-            refusals.note_alike(version, state.at, room=room)
+            refusals.note_alike(version, state.at, room=ask in rooms)
 
 
 def may_have_most(state: PassState, version: str) -> bool:

@@ -19,7 +19,7 @@ from pilotlight_core.model.messages.demand import Demand
 
 WAITING_LOOK_S = 2.0
 """So long a version whose calls wait is not looked at if its home tells the same again and again."""
-LOOK_EVERY_S = 8.0
+LOOK_EVERY_S = 16.0
 """About so long after a look there is another one, whatever was missed."""
 BY_CALLS_ALONE = frozenset({ScalingRule.CALLS, ScalingRule.BUFFER, ScalingRule.FLOOR, ScalingRule.CEILING})
 """What these ask for changes with the running calls alone."""

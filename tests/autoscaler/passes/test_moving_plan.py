@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from pilotlight_autoscaler.observations.refusal_memory import ROOM_AGAIN_S
 from pilotlight_autoscaler.observations.world import PendingBind
 from pilotlight_autoscaler.passes.pass_input import PassOptions
 from pilotlight_autoscaler.policy.move_budget import MoveBudget
@@ -165,6 +166,24 @@ def test_the_young_are_not_moved() -> None:
 
     assert [command for node in nodes for command in node.log] == []
     assert "in use" in fleet.short["ver_large"]
+
+
+def test_room_is_looked_for_again_after_a_while() -> None:
+    """However often its version is looked at meanwhile: what could be moved is dear to find."""
+    nodes = [FakeNode(name=f"n{n}", gpus=[h100(f"GPU-{n}", mig=True)]) for n in (1, 2)]
+    large = version("large", gpu=H100, vram=60 * GIB)
+    fleet = fleet_of(*nodes, versions=(small(), large), bounds=MOVES_AT_ONCE)
+    began = fleet.at
+    for node in nodes:
+        node.gpus[0].instances = {MigPlacement(start=6, profile="1g")}
+        occupy(node, f"{node.gpus[0].id}:1g@6", "small", began)
+        node.log.clear()
+
+    while not any(node.log for node in nodes) and fleet.at < began + 3 * ROOM_AGAIN_S:
+        fleet.step({"ver_large": 1})
+
+    assert any(node.log for node in nodes)
+    assert fleet.at - began >= ROOM_AGAIN_S
 
 
 def test_no_more_is_moved_in_an_hour_than_may_be_and_that_is_said() -> None:
