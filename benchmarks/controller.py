@@ -79,10 +79,10 @@ class Load:
     async def listen(self) -> None:
         for name in self.nodes:
             await self.bus.subscribe(subjects.command(REGION, name), self._on_command)
-        await self.bus.subscribe(subjects.shortage(REGION), self._on_shortage)
+        await self.bus.subscribe(subjects.shortages(REGION), self._on_shortages)
 
-    def _on_shortage(self, _subject: str, _message: Any, _reply: str) -> None:
-        self.shortages += 1
+    def _on_shortages(self, _subject: str, message: Any, _reply: str) -> None:
+        self.shortages += len(message.items)
 
     def _on_command(self, subject: str, command: Any, reply: str) -> None:
         at = time.monotonic()

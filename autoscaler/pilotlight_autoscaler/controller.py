@@ -42,7 +42,7 @@ from pilotlight_autoscaler.passes.pass_input import PassInput, PassOptions
 from pilotlight_autoscaler.registered_versions import RegisteredVersions
 from pilotlight_autoscaler.scaling_answers import explain_scaling
 from pilotlight_autoscaler.spent_budgets import SpentBudgets
-from pilotlight_autoscaler.told_shortages import ToldShortages
+from pilotlight_autoscaler.told_shortages import ToldShortages, subject_of_told
 from pilotlight_core.bus import Bus, BusDown, BusError, Handler, Lease
 from pilotlight_core.host.binding_book import BindingBook
 from pilotlight_core.host.gc_tuning import collect_young
@@ -55,12 +55,7 @@ from pilotlight_core.model.ids import base36
 from pilotlight_core.model.messages.controller_questions import ExplainPlacement, StopContainer
 from pilotlight_core.model.messages.demand import Demand, Demands
 from pilotlight_core.model.messages.job_messages import PlannedStarts
-from pilotlight_core.model.messages.node_messages import (
-    STOP_GRACE_S,
-    Bind,
-    Credit,
-    NodeReport,
-)
+from pilotlight_core.model.messages.node_messages import STOP_GRACE_S, Bind, Credit, NodeReport
 from pilotlight_core.model.messages.ran import Ran
 from pilotlight_core.model.spec import VersionRecord
 from pilotlight_placement.asks.curve_book import CurveBook
@@ -266,9 +261,12 @@ class Controller:
         at = time.monotonic()
         if isinstance(message, PlannedStarts):
             self.world.planned.on_told(message, at)
-        elif isinstance(message, Demand | Demands):
-            for demand in message.items if isinstance(message, Demands) else (message,):
+        elif isinstance(message, Demands):
+            for demand in message.items:
                 self._take_demand(demand, at)
+        elif isinstance(message, Demand):
+            self._told.note_old_gateway(at)
+            self._take_demand(message, at)
 
     def _take_demand(self, demand: Demand, at: float) -> None:
         self.world.on_demand(demand, at)
@@ -479,9 +477,9 @@ class Controller:
     def _act(self, decision: Decision, at: float) -> None:
         for note in decision.notes:
             log.info("decided", what=note)
-        for shortage in self._told.due(decision.shortages, at):
+        for told in self._told.messages(decision.shortages, at):
             with contextlib.suppress(BusDown):  # it is repeated at the next tick
-                self._bus.publish_nowait(subjects.shortage(self._region, shortage.version), shortage)
+                self._bus.publish_nowait(subject_of_told(told, self._region), told)
         for sent in decision.commands[: self._sender.room]:
             self._sender.start_sending(sent, at)
         refused = sum(not self.world.executions.add(steps) for steps in decision.executions)

@@ -13,7 +13,7 @@ from pilotlight_core.model import subjects
 from pilotlight_core.model.messages.bindings import Binding
 from pilotlight_core.model.messages.call_messages import Chunk, Ended, Refused, Started
 from pilotlight_core.model.messages.link_messages import LinkSwitch
-from pilotlight_core.model.messages.node_messages import Credit, NodeReport, Shortage
+from pilotlight_core.model.messages.node_messages import Credit, NodeReport, Shortage, Shortages
 from pilotlight_core.model.messages.scheduling import Breakers, ToHome
 from pilotlight_gateway.calls.large_bodies import LargeBodies
 from pilotlight_gateway.calls.origins import NODE, Origins
@@ -86,6 +86,7 @@ class CallDrivers:
             subjects.credit(region): self._on_credit,
             subjects.beat(region): self._on_report,
             subjects.shortage(region): self._on_shortage,
+            subjects.shortages(region): self._on_shortage,
             subjects.breakers(region): self._on_breakers,
             subjects.to_home(region, gateway): self.homes.on_mail,
             subjects.to_origin(region, gateway): self.origins.on_mail,
@@ -202,5 +203,7 @@ class CallDrivers:
             self._fleet.on_breakers(message, self._port.clock())
 
     def _on_shortage(self, _: str, message: object, __: str) -> None:
-        if isinstance(message, Shortage):
-            self._nodes.on_shortage(message, self._port.clock())
+        told = message.items if isinstance(message, Shortages) else (message,)
+        for shortage in told:
+            if isinstance(shortage, Shortage):
+                self._nodes.on_shortage(shortage, self._port.clock())

@@ -40,7 +40,7 @@ from pilotlight_core.model.messages.node_messages import (
     Bind,
     CommandReply,
     Drain,
-    Shortage,
+    Shortages,
 )
 from pilotlight_core.model.messages.ran import BatchesRan, Ran
 from pilotlight_core.model.messages.usage_facts import Purpose
@@ -210,13 +210,13 @@ async def test_a_drain_that_is_lost_is_decided_again(node: ScriptedNode, version
 
 async def test_a_shortage_is_said_in_words(bus: Bus, node: ScriptedNode, region: str, version: VersionRecord) -> None:
     """Without a free slice, the home of the calls gets the reason."""
-    heard: asyncio.Queue[Shortage] = asyncio.Queue()
-    await bus.subscribe(subjects.shortage(region), lambda _, message, __: heard.put_nowait(message))
+    heard: asyncio.Queue[Shortages] = asyncio.Queue()
+    await bus.subscribe(subjects.shortages(region), lambda _, message, __: heard.put_nowait(message))
     await bus.flush()
     await node.own(report(container("busy", "ver_other", running=1), slots=1))
 
     async with asyncio.timeout(120), calls_wait(bus, region, version.id):
-        shortage = await heard.get()
+        (shortage,) = (await heard.get()).items
     assert shortage.version == version.id
     assert "in use" in shortage.reason
     assert not shortage.never
@@ -264,12 +264,12 @@ async def test_a_new_leader_says_nothing_of_a_fleet_it_has_not_heard(
     bus: Bus, region: str, version: VersionRecord
 ) -> None:
     """Otherwise a series of short-lived leaders would make callers give up although the fleet is there."""
-    heard: asyncio.Queue[Shortage] = asyncio.Queue()
-    await bus.subscribe(subjects.shortage(region), lambda _, message, __: heard.put_nowait(message))
+    heard: asyncio.Queue[Shortages] = asyncio.Queue()
+    await bus.subscribe(subjects.shortages(region), lambda _, message, __: heard.put_nowait(message))
     began = time.monotonic()
 
     async with asyncio.timeout(120), calls_wait(bus, region, version.id):
-        shortage = await heard.get()
+        (shortage,) = (await heard.get()).items
 
     assert shortage.never
     assert time.monotonic() - began > SETTLE_S - 0.1
@@ -442,7 +442,7 @@ async def test_one_that_advises_decides_and_does_nothing(bus: Bus, version: Vers
     region, world = f"r{token(6)}", CountingWorld()
     node, shortages = ScriptedNode(bus, region), list[object]()
     await node.listen()
-    await bus.subscribe(subjects.shortage(region), lambda _, message, __: shortages.append(message))
+    await bus.subscribe(subjects.shortages(region), lambda _, message, __: shortages.extend(message.items))
     node.report(report())
     lease = bus.lease("controller", region)
     function = f"acme:{version.app}.greet"

@@ -4,8 +4,14 @@ from __future__ import annotations
 
 import msgspec
 
-from pilotlight_autoscaler.told_shortages import AGAIN_S, ToldShortages
-from pilotlight_core.model.messages.node_messages import Shortage
+from pilotlight_autoscaler.told_shortages import (
+    AGAIN_S,
+    MOST_TOGETHER,
+    OLD_GATEWAYS_S,
+    ToldShortages,
+    subject_of_told,
+)
+from pilotlight_core.model.messages.node_messages import Shortage, Shortages
 
 FULL = Shortage(version="a", epoch=1, reason="all 4 are in use")
 
@@ -26,6 +32,27 @@ def test_what_has_changed_is_told_at_once() -> None:
     assert told.due([msgspec.structs.replace(never, epoch=2)], 0.2) == []
     other = msgspec.structs.replace(FULL, version="b")
     assert told.due([never, other], 0.3) == [other]
+
+
+def test_those_that_are_due_are_told_together_in_messages_of_bounded_size() -> None:
+    """On one subject, whatever their versions."""
+    told = ToldShortages()
+    many = [msgspec.structs.replace(FULL, version=str(number)) for number in range(MOST_TOGETHER + 1)]
+
+    messages = told.messages(many, 0.0)
+    assert messages == [Shortages(items=tuple(many[:MOST_TOGETHER])), Shortages(items=(many[-1],))]
+    assert {subject_of_told(each, "eu") for each in messages} == {"pl.eu.shortages"}
+    assert told.messages(many, 0.1) == []
+
+
+def test_a_gateway_of_the_release_before_is_told_each_alone() -> None:
+    """Until none was heard for a while."""
+    told = ToldShortages()
+    told.note_old_gateway(0.0)
+    assert told.messages([FULL], 1.0) == [FULL]
+    assert subject_of_told(FULL, "eu") == "pl.eu.shortage.a"
+
+    assert told.messages([FULL], OLD_GATEWAYS_S) == [Shortages(items=(FULL,))]
 
 
 def test_what_has_passed_is_forgotten() -> None:

@@ -28,8 +28,8 @@ def note_refused(
         refusals.note(asks[ask], state.at, room=ask in rooms, ask=ask)
     if not is_certain:
         return
-    of_each = [short.refusal.record.ask for short in blocked]
-    for version, ask in {version: ask for ask in of_each for version in asks[ask]}.items():
+    asked = {version: short.refusal.record.ask for short in blocked for version in asks[short.refusal.record.ask]}
+    for version, ask in asked.items():
         if may_have_most(state, version):
             refusals.note_alike(version, state.at, room=ask in rooms)
 

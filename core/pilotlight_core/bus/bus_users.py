@@ -92,7 +92,8 @@ def gateway() -> BusUser:
             "logs.>",
             subjects.credit(ANY),
             subjects.beat(ANY),
-            subjects.shortage(ANY),
+            subjects.shortage(ANY),  # of controllers that hear a gateway of 0.1
+            subjects.shortages(ANY),
             subjects.blobs(ANY),
             *_among_gateways(),
         ),
@@ -117,7 +118,8 @@ def controller() -> BusUser:
             _keys(subjects.SCALING_BUCKET),
             subjects.bindings(ANY, ANY),
             subjects.command(ANY, ANY),
-            subjects.shortage(ANY),
+            subjects.shortage(ANY),  # for gateways of 0.1, during an upgrade
+            subjects.shortages(ANY),
             "_GW.*.*",  # its replies; each request names its own random subject
         ),
         subscribe=(

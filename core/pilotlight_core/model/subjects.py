@@ -21,6 +21,8 @@ pl.{region}.advice                 gateway -> adviser     the same, of a control
 pl.{region}.stop                   gateway -> controller  StopContainer (request, reply: ContainerStopReply)
 pl.{region}.demands.{shard}        home -> controller     Demands, each 250 ms while not empty and on the edge
 pl.{region}.demand.{version}       home of 0.1 -> controller  Demand
+pl.{region}.shortages              controller -> gateways Shortages, each quarter of a second while any are due
+pl.{region}.shortage.{version}     controller -> gateways of 0.1  Shortage
 pl.{region}.planned.{gateway}      home -> controller     PlannedStarts, each second while jobs become due soon
 pl.{region}.gw.{gateway}.jobs      gateway -> home        AskJob (request, reply: JobPlace)
 usage.{region}.{node}.{tenant}     agent -> USAGE stream  UsageBatch
@@ -208,6 +210,10 @@ def loads(region: str) -> str:
 
 def shortage(region: str, version: str = "*") -> str:
     return f"pl.{region}.shortage.{version}"
+
+
+def shortages(region: str) -> str:
+    return f"pl.{region}.shortages"
 
 
 def advice(region: str) -> str:

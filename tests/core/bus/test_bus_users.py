@@ -169,6 +169,7 @@ DENIED = [
     (GATEWAY, "publish", subjects.beat(R, "n1")),
     (GATEWAY, "publish", subjects.credit(R, "n1", "v")),
     (GATEWAY, "publish", subjects.shortage(R, "v")),
+    (GATEWAY, "publish", subjects.shortages(R)),
     (GATEWAY, "publish", subjects.usage(R, "n1", "acme")),
     (GATEWAY, "publish", subjects.logs(R, "n1", "acme", "app", "fn")),
     (GATEWAY, "publish", "$KV.LEASES.controller"),

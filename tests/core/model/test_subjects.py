@@ -20,6 +20,7 @@ def test_every_subject_names_the_region() -> None:
         subjects.holdings_wanted("eu"), subjects.credits_wanted("eu"), subjects.jobs_asked("eu", "g"),
         subjects.job_flow("eu", "t:a.f", "t", "batch"), subjects.jobs_of_shard("eu", 3), subjects.unheard("eu", "g"),
         subjects.demand("eu"), subjects.demands("eu"), subjects.breakers("eu"), subjects.shortage("eu"),
+        subjects.shortages("eu"),
         subjects.explain("eu"), subjects.loads("eu"),
         subjects.usage("eu", "n", "t"), subjects.logs("eu", "n", "t", "a", "f"), subjects.bindings("eu", "n"),
         subjects.logs_before_nodes("eu", "t", "a", "f"),

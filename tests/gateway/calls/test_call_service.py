@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import httpx
+import msgspec
 import pytest
 
 from pilotlight_core.bus import Bus, connect
@@ -38,7 +39,7 @@ from pilotlight_core.model.messages.call_messages import (
 )
 from pilotlight_core.model.messages.demand import Demand, Demands
 from pilotlight_core.model.messages.message import Message
-from pilotlight_core.model.messages.node_messages import ContainerState, Shortage
+from pilotlight_core.model.messages.node_messages import ContainerState, Shortage, Shortages
 from pilotlight_core.model.spec import Mode, Priority
 from pilotlight_gateway.bodies.byte_budget import ByteBudget
 from pilotlight_gateway.calls.call_port import CallEvent, CallResult, ChunkEvent, StageEvent
@@ -223,14 +224,19 @@ async def test_code_that_raises_fails_with_its_traceback(calls: CallService, age
     assert len(agent.runs) == 2
 
 
+@pytest.mark.parametrize("alone", [False, True])
 async def test_a_deadline_in_the_queue_says_what_it_waited_for(
-    calls: CallService, agent: ScriptedAgent, node: Bus
+    calls: CallService, agent: ScriptedAgent, node: Bus, *, alone: bool
 ) -> None:
-    """The controller's reason is in the error, and the call never runs."""
+    """The controller's reason is in the error, told among others or alone, and the call never runs."""
     call = asyncio.ensure_future(calls.run(prepared(calls, agent, within_s=0.3)))
     await asyncio.sleep(0)
     shortage = Shortage(version=agent._version, epoch=1, reason="it asks for H100, and the fleet has 2 CPU slots")
-    node.publish_nowait(subjects.shortage("local", agent._version), shortage)
+    other = msgspec.structs.replace(shortage, version="ver_other", reason="none is left")
+    if alone:
+        node.publish_nowait(subjects.shortage("local", agent._version), shortage)
+    else:
+        node.publish_nowait(subjects.shortages("local"), Shortages(items=(shortage, other)))
 
     with pytest.raises(DeadlineExceeded, match="waited"):
         await call

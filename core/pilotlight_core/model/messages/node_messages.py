@@ -190,6 +190,12 @@ class Shortage(Message, frozen=True, kw_only=True):
     """When a place is expected, from now; 0: not known. A call with less time, and without a container, may leave."""
 
 
+class Shortages(Message, frozen=True, kw_only=True):
+    """Those that are due at a tick. To gateways of release 0.1 each `Shortage` is told alone."""
+
+    items: tuple[Shortage, ...]
+
+
 class Bind(Message, frozen=True, kw_only=True):
     """Run a version on a slice, if it is free. Idempotent by container id. `neighbours`: others may share the slice."""
 

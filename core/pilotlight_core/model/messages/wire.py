@@ -30,6 +30,7 @@ from pilotlight_core.model.messages.node_messages import (
     Keep,
     NodeReport,
     Shortage,
+    Shortages,
     Stop,
 )
 from pilotlight_core.model.messages.ran import Ran
@@ -52,7 +53,7 @@ MESSAGE = (
     | ExplainPlacement | PlacementReply | StopContainer | ContainerStopReply | Ran
     | Bound | Unbound | BlobWanted | BlobLink
     | ToLimitHome | LimitAnswers | Holdings | HoldingsWanted
-    | LinkSwitch | GatewayLoad
+    | LinkSwitch | GatewayLoad | Shortages
 )  # fmt: skip
 _decoder: msgspec.msgpack.Decoder[Any] = msgspec.msgpack.Decoder(MESSAGE)
 _encoder = msgspec.msgpack.Encoder()
