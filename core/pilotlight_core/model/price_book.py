@@ -29,11 +29,11 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from pilotlight_core.model.devices import FAKE_PRICE, UNIT_PPM, UNIT_PRICES, UNKNOWN_PRICE
+from pilotlight_core.model.devices import FAKE_PRICE, UNIT_PPM, UNKNOWN_PRICE
 from pilotlight_core.model.errors import BadInput
 from pilotlight_core.model.ids import NAME
 from pilotlight_core.model.placing import Purchase
-from pilotlight_core.model.units import NS_PER_MS, WHOLE_DEVICE
+from pilotlight_core.model.units import MOST_SOLD, NS_PER_MS, UNIT_PRICES, WHOLE_DEVICE
 
 STANDARD = Path(__file__).with_name("prices.toml")
 PLACES = 12
@@ -50,8 +50,6 @@ TENANT_PRICE = "tenant"
 PURCHASES = (Purchase.ON_DEMAND.value, Purchase.SPOT.value)
 LONGEST_MINIMUM_MS = 10_000
 """Ten thousand calls a second of one function may lack it, and their sum of a day has room in the ledger's columns."""
-MOST_SOLD = 10**10
-"""Of a unit, in one call: for the same reason more is not billed, whatever its function counts."""
 LONGEST_ID = 63 + len(f"{TENANT_PRICE}.")
 _PART = re.compile(r"([1-9][0-9]?)of([1-9][0-9]?)")
 _TIMES = re.compile(r"([1-9][0-9]{0,3})x([a-z].*)")
@@ -309,7 +307,7 @@ class Charge(NamedTuple):
 
 
 def unit_charges(units: Mapping[str, int], book: PriceBook, at: float | None = None) -> Iterator[Charge]:
-    """What counted units cost that are sold at the unix second `at`, by default now."""
+    """What units cost that a call is billed for (`sold_units`), at the unix second `at`, by default now."""
     for unit in UNIT_PRICES:
         if (count := units.get(unit, 0)) and (rate := book.unit_rate(unit, at)):
             yield Charge(unit, UNIT_PPM, rate, min(count, MOST_SOLD))

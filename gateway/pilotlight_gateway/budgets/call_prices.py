@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import NamedTuple
 
 from pilotlight_core.model.devices import (
     CORE_PRICE,
@@ -17,12 +18,13 @@ from pilotlight_core.model.devices import (
 from pilotlight_core.model.messages.call_messages import Spent, lack_ns
 from pilotlight_core.model.messages.node_messages import NodeReport
 from pilotlight_core.model.price_book import PURCHASES, PriceBook, unit_charges
-from pilotlight_core.model.spec import FunctionSpec, VersionRecord
+from pilotlight_core.model.spec import FunctionSpec, VersionRecord, max_units_of
 from pilotlight_core.model.units import NANO_USD, NS_PER_HOUR, NS_PER_S, WHOLE_DEVICE
 
 SCALE = WHOLE_DEVICE * NS_PER_HOUR * NANO_USD
 NOTHING: Mapping[str, int] = {}
 GIB = 2**30
+MILLION = 10**6
 LOST_STARTS = 2
 """Starts of an idempotent call that may be repeated after a loss."""
 FLEET_KEPT_S = 5.0
@@ -36,6 +38,17 @@ QUANTILE = 0.99
 
 FleetPart = tuple[str, int]
 """The price of a device, and the millionths of it that one container may get."""
+
+
+class WorstTerms(NamedTuple):
+    """What the worst case of a version's calls is reckoned from, by the list."""
+
+    rate: int
+    """Nano-dollars per hour of the dearest container."""
+    least: int
+    """The longest least of a start, in nanoseconds."""
+    units: int
+    """What the units of one call cost at most, in parts (1/`NS_PER_HOUR`) of a nano-dollar."""
 
 
 class CallPrices:
@@ -53,8 +66,8 @@ class CallPrices:
         self._looked_at = float("-inf")
         self._fleet: tuple[FleetPart, ...] = ()
         self._revision = -1
-        self._rates: dict[str, tuple[int, int]] = {}
-        """By version: nano-dollars per hour of the dearest container, and the longest least of a start in ns."""
+        self._known: dict[str, WorstTerms] = {}
+        """By version."""
         self._weights: dict[tuple[str, str, int, int, int], tuple[int, int, int]] = {}
         self._weighed = -1
         """The revision of the book by which."""
@@ -68,38 +81,44 @@ class CallPrices:
         """The seconds that a live call can run which has `seconds` in all, with all its starts."""
         return min(seconds, starts_of(version.spec) * version.spec.timeout)
 
-    def worst_of(self, version: VersionRecord, seconds: float, tenant: str = "") -> int:
-        """Of so many seconds in the dearest container of a version, for a tenant with its discount."""
-        rate, least = self._terms(version)
+    def worst_of(self, version: VersionRecord, seconds: float, tenant: str = "", *, with_units: bool = True) -> int:
+        """Of so many seconds in the dearest container of a version, for a tenant with its discount.
+
+        `with_units`: and of as many units that have a price as a call is billed for at most, in its last start.
+        """
+        rate, least, units = self._terms(version)
         ns = round(seconds * NS_PER_S)
         if least:  # one start may take nearly all of it, and each other one is billed the least
             ns = max(ns, least) + (starts_of(version.spec) - 1) * least
-        return -(-rate * ns * (NANO_USD - self._book.discount(tenant)) // (NS_PER_HOUR * NANO_USD))
+        listed = rate * ns + (units if with_units else 0)
+        return -(-listed * (NANO_USD - self._book.discount(tenant)) // (NS_PER_HOUR * NANO_USD))
 
     def rate(self, version: VersionRecord) -> int:
         """Nano-dollars per hour of the dearest container of a version, by the list."""
-        return self._terms(version)[0]
+        return self._terms(version).rate
 
-    def _terms(self, version: VersionRecord) -> tuple[int, int]:
+    def _terms(self, version: VersionRecord) -> WorstTerms:
         at = self._clock()
         if self._book.revision != self._revision or at - self._looked_at >= FLEET_KEPT_S:
             self._revision, self._looked_at = self._book.revision, at
             fleet = tuple(sorted(set(self._parts())))
             if fleet != self._fleet:
                 self._fleet = fleet
-            self._rates.clear()
-        terms = self._rates.get(version.id)
+            self._known.clear()
+        terms = self._known.get(version.id)
         if terms is None:
-            if len(self._rates) >= KNOWN_AT_MOST:
-                self._rates.clear()
+            if len(self._known) >= KNOWN_AT_MOST:
+                self._known.clear()
             spec, book, fleet = version.spec, self._book, self._fleet
-            terms = self._rates[version.id] = dearest_rate(spec, book, fleet), longest_minimum(spec, book, fleet)
+            terms = self._known[version.id] = WorstTerms(
+                dearest_rate(spec, book, fleet), longest_minimum(spec, book, fleet), dearest_units(spec, book)
+            )
         return terms
 
     def cost(
         self, spent: Iterable[Spent], payer: str = "", tenant: str = "", units: Mapping[str, int] = NOTHING
     ) -> int:
-        """Of a tenant's starts that were metered, and of what they counted.
+        """Of a tenant's starts that were metered, and of the units that it is billed for.
 
         What is rounded up of one call is less for the next of the same `payer`.
         """
@@ -192,6 +211,11 @@ def longest_minimum(spec: FunctionSpec, book: PriceBook, fleet: Iterable[FleetPa
     if not spec.gpu or any(ask.type == "CPU" for ask in spec.gpu):
         prices |= {CPU_PRICE, *(price for price, _ in parts if cores_of(price))}
     return max(map(book.longest_minimum_ns, prices))
+
+
+def dearest_units(spec: FunctionSpec, book: PriceBook) -> int:
+    """What the units of one call cost at most, as `WorstTerms.units`."""
+    return sum(most * book.unit_rate(unit) for unit, most in max_units_of(spec).items()) * (NS_PER_HOUR // MILLION)
 
 
 def _prices(gpu_type: str, parts: tuple[FleetPart, ...]) -> set[str]:

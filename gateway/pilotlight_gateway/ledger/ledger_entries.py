@@ -28,7 +28,7 @@ from pilotlight_core.model.devices import (
 from pilotlight_core.model.messages.call_messages import Outcome
 from pilotlight_core.model.messages.usage import CallShare, UsageEvent
 from pilotlight_core.model.price_book import Charge, PriceBook, unit_charges
-from pilotlight_core.model.units import NS_PER_S
+from pilotlight_core.model.units import NS_PER_S, sold_units
 from pilotlight_gateway.ledger.attribution import (
     OPERATOR,
     POLICY,
@@ -49,6 +49,8 @@ CallRow = tuple[int, str, int, str, int, str, str, str]
 Part = tuple[str, int, int, int]
 """price, ppm, rate, discount: of the slice first, then what is paid of the host."""
 NONE: Mapping[str, str] = {}
+NO_UNITS: Mapping[str, int] = {}
+UNSOLD: Mapping[str, Mapping[str, int]] = {}
 LONGEST_START_US = 86_400 * 10**6
 """A node may say anything."""
 LONGEST_NS = 31 * NS_PER_DAY
@@ -209,7 +211,11 @@ def lay_out(hours: list[tuple[str, int]], shares: Sequence[CallShare]) -> list[t
 
 
 def entries_of(
-    events: Iterable[UsageEvent], book: PriceBook, open_from: str = "", firsts: Mapping[str, str] = NONE
+    events: Iterable[UsageEvent],
+    book: PriceBook,
+    open_from: str = "",
+    firsts: Mapping[str, str] = NONE,
+    most: Mapping[str, Mapping[str, int]] = UNSOLD,
 ) -> LedgerRows:
     """The rows of events that the ledger does not have yet and that can be (`usage_checks.fault_of`).
 
@@ -218,6 +224,7 @@ def entries_of(
         book: the prices; those of an event's own time hold.
         open_from: the first day that is not closed.
         firsts: of containers on several devices the first, on which their calls are counted.
+        most: of containers what a call is billed for at most of each unit; of other units it is billed nothing.
     """
     entries = LedgerRows()
     for event in events:
@@ -237,8 +244,9 @@ def entries_of(
             tenants = {share.tenant for share in event.shares}
             by_tenant = {tenant: _discounted(parts, book, tenant, at) for tenant in tenants}
             _add_shares(entries, event, by_tenant, hours, counts=counts)
-            if least or (counts and book.sells_units):
-                charges = _charges_of(event, book, at, parts[0][2], least, counts=counts)
+            sold = most.get(event.container, NO_UNITS) if counts and book.sells_units else NO_UNITS
+            if least or sold:
+                charges = _charges_of(event, book, at, parts[0][2], least, sold)
                 _add_charges(entries, event, by_tenant, hours[-1][0], charges)
             if counts:
                 entries.cold_starts += _cold_starts(event, hours[-1][0][:10])
@@ -269,7 +277,7 @@ def _discounted(parts: list[Part], book: PriceBook, payer: str, at: float) -> li
 
 
 def _charges_of(
-    event: UsageEvent, book: PriceBook, at: float, rate: int, least: int, *, counts: bool
+    event: UsageEvent, book: PriceBook, at: float, rate: int, least: int, most: Mapping[str, int]
 ) -> Iterator[tuple[CallShare, Charge]]:
     """What the starts that end in an interval are charged beside their time, by those who pay for them."""
     for share in event.shares:
@@ -277,8 +285,8 @@ def _charges_of(
             continue
         if (lack := least - share.earlier - share.ns) > 0:
             yield share, Charge(MINIMUM_PRICE, event.ppm, rate, lack)
-        if counts and share.ended == Outcome.OK:
-            for charge in unit_charges(share.units, book, at):
+        if most and share.units and share.ended == Outcome.OK:
+            for charge in unit_charges(sold_units(share.units, most), book, at):
                 yield share, charge
 
 

@@ -232,7 +232,8 @@ class Ledger:
         found = sort_usage(deliveries, read_known(connection, deliveries))
         firsts = {name: bound.parts[0] for name, bound in found.known.bound.items() if len(bound.parts) > 1}
         open_from = self._open_from(connection)
-        entries = entries_of(found.fresh, self.book, open_from, firsts)
+        most = {name: bound.most_units for name, bound in found.known.bound.items() if bound.max_units}
+        entries = entries_of(found.fresh, self.book, open_from, firsts, most)
         insert_rows(connection, lease_line, entries.leases)
         self._add_usage(connection, entries)
         add_receipts(connection, entries)
@@ -280,7 +281,7 @@ class Ledger:
 
     def _write_bounds(self, connection: sa.Connection, found: SortedUsage) -> None:
         bound = [values_of(found.known.bound[name]) for name in sorted(found.bound)]
-        grown = {name: f"excluded.{name}" for name in ("ended_at", "ns")}
+        grown = {name: f"excluded.{name}" for name in ("ended_at", "ns", "starts")}
         insert_rows(connection, bound_container, bound, keys=("container",), grown=grown)
         devices = [values_of(found.known.devices[key]) for key in sorted(found.devices)]
         grown = {name: f"excluded.{name}" for name in ("since", "ns")}

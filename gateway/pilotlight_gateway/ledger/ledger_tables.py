@@ -286,9 +286,13 @@ bound_container = sa.Table(
     sa.Column("ns", sa.BigInteger, nullable=False),
     sa.Column("core_ppm", sa.BigInteger, nullable=False, server_default="0"),
     sa.Column("gib_ppm", sa.BigInteger, nullable=False, server_default="0"),
+    sa.Column("slots", sa.Integer, nullable=False, server_default="0"),
+    sa.Column("starts", sa.BigInteger, nullable=False, server_default="0"),
+    sa.Column("max_units", sa.Text, nullable=True),
     sa.Index("bound_container_ended", "ended_at"),
 )
-"""What the controller bound, and how much of it was folded; instants are unix seconds of the bus's clock."""
+"""What the controller bound, and how much of it was folded; instants are unix seconds of the bus's clock. `slots`: 0 in
+rows of before it was kept. `max_units`: a JSON object, or NULL."""
 
 known_device = sa.Table(
     "known_device",

@@ -14,10 +14,10 @@ from msgspec import UNSET
 
 from pilotlight_core.model.api.billing_api import ThresholdLine
 from pilotlight_core.model.api.call_api import UsageLine
-from pilotlight_core.model.devices import BESIDE_PRICES, UNIT_PRICES, gpu_of_price
+from pilotlight_core.model.devices import BESIDE_PRICES, gpu_of_price
 from pilotlight_core.model.errors import BadInput
 from pilotlight_core.model.ids import MOST_TAGS, TAG
-from pilotlight_core.model.units import NANO_USD, WHOLE_DEVICE, units_money
+from pilotlight_core.model.units import NANO_USD, UNIT_PRICES, WHOLE_DEVICE, units_money
 
 GROUPS = ("day", "app", "function", "version", "state", "price", "ppm")
 """The dimensions that a report has by default; one without grouping is "" (`ppm`: 0)."""

@@ -7,9 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from pilotlight_core.model.devices import UNIT_PPM, UNIT_PRICES
+from pilotlight_core.model.devices import UNIT_PPM
 from pilotlight_core.model.errors import BadInput
-from pilotlight_core.model.messages.usage_facts import CallUnit
 from pilotlight_core.model.price_book import (
     Charge,
     DatedRate,
@@ -285,7 +284,6 @@ def test_units_are_sold_for_a_million() -> None:
     assert charge == Charge("prompt_tokens", UNIT_PPM, 150_000_000, 2_000_000)
     assert cost_of(charge.amount, charge.ppm, charge.rate) == Fraction(3, 10)
     assert [one.amount for one in unit_charges({"prompt_tokens": 2**53}, book, 100.0)] == [10**10]
-    assert set(UNIT_PRICES) == set(CallUnit)
 
 
 def test_a_tenant_may_have_the_name_of_a_part() -> None:

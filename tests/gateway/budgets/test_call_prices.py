@@ -79,6 +79,25 @@ def test_what_is_rounded_up_of_one_call_is_less_for_the_next() -> None:
         assert 0 <= sum(prices.cost([spent], payer) for _ in range(1_000)) - exact < 1
 
 
+def test_what_a_call_may_count_at_most_is_reserved() -> None:
+    """At the price of the moment and with the discount; of units without a price, and in a further step, nothing."""
+    book = load_prices()
+    prices = CallPrices(book)
+    plain = version_record(spec(timeout=4.0))
+    naming = version_record(spec(timeout=4.0, max_units={"prompt_tokens": 3_000_000, "images": 7}), id="ver_2")
+    time = prices.worst_of(plain, 4.0)
+    assert prices.worst_of(naming, 4.0) == time
+
+    book.put("prompt_tokens", [DatedRate(nano_usd_per_hour=150_000_000)])
+    book.put("tenant.acme", [DatedRate(nano_usd_per_hour=500_000_000)])
+    book.refresh(0.0)
+
+    assert prices.worst_of(plain, 4.0) == time
+    assert prices.worst_of(naming, 4.0) == time + 450_000_000
+    assert abs(prices.worst_of(naming, 4.0, "acme") - (time + 450_000_000) / 2) <= 1
+    assert prices.worst_of(naming, 4.0, with_units=False) == time
+
+
 def test_discounts_leasts_and_units_are_reckoned_with() -> None:
     """What is reserved covers what is billed: each start that ends at once is billed the least."""
     book = load_prices()
