@@ -16,7 +16,7 @@ import sqlalchemy as sa
 from pilotlight_core.host.file_permissions import private_file
 from pilotlight_core.model.price_book import PriceBook
 from pilotlight_core.model.units import NS_PER_S
-from pilotlight_gateway.ledger.bulk_rows import insert_rows
+from pilotlight_gateway.ledger.bulk_rows import insert_rows, whole_sum
 from pilotlight_gateway.ledger.call_receipts import add_receipts, dialect_module, prune_receipts
 from pilotlight_gateway.ledger.ledger_corrections import correct
 from pilotlight_gateway.ledger.ledger_entries import LedgerRows, day_of, entries_of
@@ -271,7 +271,7 @@ class Ledger:
             rows = [
                 dict(zip(names, key, strict=True)) | {"ns": line.ns, "calls": line.calls} for key, line in sums.items()
             ]
-            grown = {name: f"{table.name}.{name} + excluded.{name}" for name in ("ns", "calls")}
+            grown = {name: whole_sum(self._engine.dialect.name, table.name, name) for name in ("ns", "calls")}
             insert_rows(connection, table, rows, keys=names, grown=grown)
 
     def _add_tags(self, connection: sa.Connection, found: SortedUsage) -> None:
