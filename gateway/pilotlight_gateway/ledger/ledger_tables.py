@@ -99,13 +99,14 @@ receipt_terms = sa.Table(
     sa.Column("tags", sa.Text, nullable=False),
     sa.Column("memory", sa.BigInteger, nullable=False, server_default="0"),
     sa.Column("discount", sa.BigInteger, nullable=False, server_default="0"),
+    sa.Column("of_day", sa.String(10), nullable=True),
     sa.Index("receipt_terms_tenant", "tenant"),
     sa.Index("receipt_terms_day", "day"),
     sqlite_with_rowid=False,
 )
 """On which calls were billed; `id` is the digest of the rest. A part of the host that costs nothing has 0 in both
 columns. `tags`: the function's, as a JSON object, or "". `memory`: bytes of the device that the container was promised;
-0 in older rows."""
+0 in older rows. `of_day`: of what came when its day was closed, and is booked on `day`; "" or NULL: it is `day`."""
 
 call_receipt = sa.Table(
     "call_receipt",

@@ -14,10 +14,13 @@ import sqlalchemy as sa
 from pilotlight_core.model.api.billing_api import LateLine
 from pilotlight_core.model.api.receipt_api import CallReceipt, ReceiptLine
 from pilotlight_core.model.devices import BESIDE_PRICES
+from pilotlight_core.model.messages.usage import LeaseState
 from pilotlight_core.model.units import COST_UNITS, NANO_USD, NS_PER_S, WHOLE_DEVICE, cost_of, money
 from pilotlight_gateway.ledger.attribution import OPERATOR
+from pilotlight_gateway.ledger.ledger_entries import cut_at_hours
 from pilotlight_gateway.ledger.ledger_store import Ledger
 from pilotlight_gateway.ledger.ledger_tables import (
+    call_receipt,
     cold_start,
     correction_line,
     lease_line,
@@ -210,32 +213,45 @@ def late_lines(ledger: Ledger, tenant: str, first: str, until: str) -> list[Late
 
     Usage that came late names its own day, and a correction the day that it corrects.
     """
-    late, terms, line = lease_line.c, receipt_terms.c, correction_line.c
-    came = sa.select(
-        late.day, late.ns, late.ppm, late.rate, late.discount, *(late[name] for name in HOST_COLUMNS)
-    ).where(late.tenant == tenant, late.booked_from >= first, late.booked_from < until, late.day < first)
-    given = (
-        sa.select(
-            line.of_day.label("day"),
-            line.why,
-            line.ns,
-            terms.ppm,
-            terms.rate,
-            terms.discount,
-            *(terms[name] for name in HOST_COLUMNS),
-        )
-        .join(receipt_terms, terms.id == line.terms)
-        .where(line.tenant == tenant, line.day >= first, line.day < until, line.of_day < first)
-    )
     sums: dict[tuple[str, str], int] = {}
-    for sign, row in [(1, row) for row in ledger.read(came)] + [(-1, row) for row in ledger.read(given)]:
-        which = row["day"], row.get("why", LATE)
+    for sign, day, row in _late_rows(ledger, tenant, first, until):
+        which = day, row.get("why", LATE)
         paid = NANO_USD - (row["discount"] or 0)
-        cost = (row["ns"] * row["ppm"] * row["rate"] + _host_cost(row)) * paid
+        cost = (int(row["ns"]) * row["ppm"] * row["rate"] + _host_cost(row)) * paid
         sums[which] = sums.get(which, 0) + sign * cost
     return [
         LateLine(day=day, why=why, cost=money(Fraction(cost, COST_UNITS))) for (day, why), cost in sorted(sums.items())
     ]
+
+
+def _late_rows(ledger: Ledger, tenant: str, first: str, until: str) -> Iterator[tuple[int, str, dict[str, Any]]]:
+    """1 or -1, the day, and the time: of containers without calls from their lines, of calls from their receipts, which
+    have what each of several tenants pays, and what it is charged beside its time."""
+    terms, line, late = receipt_terms.c, correction_line.c, lease_line.c
+    of_terms = (terms.ppm, terms.rate, terms.discount, *(terms[name] for name in HOST_COLUMNS))
+    waited = sa.select(
+        late.wall_ns, late.booked_from, late.ns, late.ppm, late.rate, late.discount,
+        *(late[name] for name in HOST_COLUMNS),
+    ).where(
+        late.tenant == tenant, late.state != LeaseState.BUSY, late.booked_from >= first, late.booked_from < until
+    )  # fmt: skip
+    for row in ledger.read(waited):
+        for hour, ns in cut_at_hours(row["wall_ns"], row["ns"]):
+            if hour < first:
+                yield 1, hour[:DAY], row | {"ns": ns}
+    called = (
+        sa.select(terms.of_day.label("day"), *of_terms, sa.func.sum(call_receipt.c.ns).label("ns"))
+        .join(call_receipt, call_receipt.c.terms == terms.id)
+        .where(terms.tenant == tenant, terms.day >= first, terms.day < until, terms.of_day != "", terms.of_day < first)
+        .group_by(terms.of_day, *of_terms)
+    )
+    given = (
+        sa.select(line.of_day.label("day"), line.why, line.ns, *of_terms)
+        .join(receipt_terms, terms.id == line.terms)
+        .where(line.tenant == tenant, line.day >= first, line.day < until, line.of_day < first)
+    )
+    for sign, query in ((1, called), (-1, given)):
+        yield from ((sign, row["day"], row) for row in ledger.read(query))
 
 
 def receipts(ledger: Ledger, tenant: str, call_id: str) -> list[dict[str, Any]]:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from decimal import Decimal
+from typing import Any
 
 from pilotlight_core.model.messages.usage import CallShare, LeaseState, UsageEvent
 from pilotlight_core.model.messages.usage_facts import Fault, Purpose
-from pilotlight_core.model.units import cost_of, money
+from pilotlight_core.model.price_book import DatedRate
+from pilotlight_core.model.units import cost_of, money, units_money
 from pilotlight_gateway.ledger.ledger_store import Ledger
+from pilotlight_gateway.ledger.ledger_verification import verify
 from pilotlight_gateway.ledger.usage_queries import (
     TAGS,
     call_receipt_of,
@@ -17,7 +20,8 @@ from pilotlight_gateway.ledger.usage_queries import (
     usage_report,
     usage_sums,
 )
-from tests.gateway.ledger.metering import MIDNIGHT, SECOND, busy, delivered, event, tagged
+from pilotlight_gateway.ledger.usage_report import cost_units
+from tests.gateway.ledger.metering import MIDNIGHT, SECOND, busy, delivered, event, named, tagged
 
 
 def test_days_outside_are_not_in_it(ledger: Ledger) -> None:
@@ -162,3 +166,38 @@ def test_what_is_booked_late_names_its_day(ledger: Ledger) -> None:
         "2026-09-22", "late", money(cost_of(SECOND, 1_000_000, ledger.book.rate("l4"))),
     )  # fmt: skip
     assert late_lines(ledger, "acme", "2026-09-01", "2026-10-01") == []
+
+
+def test_all_that_is_booked_late_is_told(ledger: Ledger) -> None:
+    """Of each of the tenants whose calls share time, with what they are charged beside it and what is given back."""
+    book = ledger.book
+    book.put("l4", [DatedRate(nano_usd_per_hour=book.rate("l4"), minimum_ms=5_000)])
+    book.put("tenant.rival", [DatedRate(nano_usd_per_hour=700_000_000)])
+    book.put("images", [DatedRate(nano_usd_per_hour=10**9)])
+    begun = CallShare("c", "rival", SECOND)
+    shares = (
+        CallShare("a", "acme", SECOND, "ok", units={"images": 3}), CallShare("b", "rival", 2 * SECOND, "ok"), begun,
+    )  # fmt: skip
+    lost = CallShare("c", "rival", SECOND, "died", fault=Fault.PLATFORM, earlier=SECOND)
+    host: dict[str, Any] = {"price": "l4", "core_ppm": 1_000_000}
+    night = int(MIDNIGHT) * SECOND + SECOND
+    events = [
+        event(1, 0, 4 * SECOND, LeaseState.BUSY, shares=shares, wall_ns=night, ended_at=night / SECOND, **host),
+        event(2, 4 * SECOND, 9 * SECOND, wall_ns=night + 5 * SECOND, ended_at=night / SECOND + 5, **host),
+        event(3, 9 * SECOND, 10 * SECOND, LeaseState.BUSY, shares=(lost,), **host),
+    ]
+    ledger.close_days("2026-10-01", MIDNIGHT + 10 * 86_400)
+    ledger.fold("USAGE", 1, [named({"images": 2}), *delivered(events)])
+
+    days = ("2026-10-01", "2026-11-01")
+    for tenant in ("acme", "rival"):
+        lines = late_lines(ledger, tenant, *days)
+        total = sum(cost_units(row) for row in usage_sums(ledger, tenant, *days, ("tenant",)))
+        assert sum(Decimal(line.cost) for line in lines) == Decimal(units_money(total)) > 0
+    assert {(line.day, line.why) for line in late_lines(ledger, "acme", *days)} == {
+        ("2026-09-21", "late"), ("2026-09-22", "late"),
+    }  # fmt: skip
+    assert [(line.why, Decimal(line.cost) < 0) for line in late_lines(ledger, "rival", *days)] == [
+        ("late", False), ("late", False), ("platform_fault", True),
+    ]  # fmt: skip
+    assert verify(ledger, "2026-09-01", "2026-11-01").discrepancy is None
