@@ -115,6 +115,6 @@ def _parts(terms: ReceiptTerms) -> Iterator[Part]:
 def _line(reversal: Reversal, number: int, terms: ReceiptTerms, ns: int) -> dict[str, Any]:
     return {
         "id": f"{reversal.event.id}.{reversal.share.call_id}.{number}", "day": reversal.hour[:10],
-        "corrects": reversal.event.id, "of_day": terms.of_day or terms.day, "call": reversal.share.call_id, "why": PLATFORM_FAULT,
-        "payer": OPERATOR, "tenant": terms.tenant, "terms": terms.id, "ns": ns, "policy": POLICY,
+        "corrects": reversal.event.id, "of_day": terms.of_day or terms.day, "call": reversal.share.call_id,
+        "why": PLATFORM_FAULT, "payer": OPERATOR, "tenant": terms.tenant, "terms": terms.id, "ns": ns, "policy": POLICY,
     }  # fmt: skip

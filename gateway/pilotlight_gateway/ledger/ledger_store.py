@@ -208,6 +208,11 @@ class Ledger:
         with self._engine.connect() as connection:
             return self._open_from(connection)
 
+    def first_day(self) -> str:
+        """The first day with usage; "": there is none."""
+        with self._engine.connect() as connection:
+            return connection.scalar(sa.select(sa.func.min(usage_day.c.day))) or ""
+
     @contextmanager
     def snapshot(self) -> Iterator[sa.Connection]:
         """A connection whose questions all see the ledger as it is now."""
