@@ -29,7 +29,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from pilotlight_core.model.devices import FAKE_PRICE, UNIT_PPM, UNKNOWN_PRICE
+from pilotlight_core.model.devices import FAKE_PRICE, HOST_PRICES, UNIT_PPM, UNKNOWN_PRICE
 from pilotlight_core.model.errors import BadInput
 from pilotlight_core.model.ids import NAME
 from pilotlight_core.model.placing import Purchase
@@ -50,6 +50,8 @@ TENANT_PRICE = "tenant"
 PURCHASES = (Purchase.ON_DEMAND.value, Purchase.SPOT.value)
 LONGEST_MINIMUM_MS = 10_000
 """Ten thousand calls a second of one function may lack it, and their sum of a day has room in the ledger's columns."""
+WITHOUT_MINIMUM = frozenset((*HOST_PRICES, SPOT_PRICE, TENANT_PRICE, *UNIT_PRICES))
+"""They are of no device, and no start is billed a least of them."""
 LONGEST_ID = 63 + len(f"{TENANT_PRICE}.")
 _PART = re.compile(r"([1-9][0-9]?)of([1-9][0-9]?)")
 _TIMES = re.compile(r"([1-9][0-9]{0,3})x([a-z].*)")
@@ -409,6 +411,10 @@ def _dated(path: Path, name: str, entry: Any, starts_at: float) -> DatedRate:
             f"{path}: prices.{name}: expected minimum_ms, an integer from 0 to {LONGEST_MINIMUM_MS}.",
             field=f"prices.{name}",
         )
+    if least and name.partition(".")[0] in WITHOUT_MINIMUM:
+        raise BadInput(
+            f"{path}: prices.{name}: expected no minimum_ms, since it is no price of a device.", field=f"prices.{name}"
+        )
     return DatedRate(starts_at=starts_at, nano_usd_per_hour=_rate(path, name, entry), minimum_ms=least)
 
 
@@ -417,6 +423,12 @@ def _rate(path: Path, name: str, entry: Any) -> int:
     if not isinstance(rate, int) or isinstance(rate, bool) or not 0 <= rate < RATES_BELOW:
         raise BadInput(
             f"{path}: prices.{name} needs nano_usd_per_hour, an integer from 0 to {RATES_BELOW - 1}.",
+            field=f"prices.{name}",
+        )
+    if is_of_tenant(name) and rate > NANO:
+        raise BadInput(
+            f"{path}: prices.{name}: expected nano_usd_per_hour from 0 to {NANO}, since a tenant pays at most 1 for "
+            "each dollar of the list.",
             field=f"prices.{name}",
         )
     return rate

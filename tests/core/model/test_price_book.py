@@ -272,6 +272,32 @@ def test_a_start_may_be_billed_a_least(tmp_path: Path) -> None:
         load_prices(path)
 
 
+@pytest.mark.parametrize(
+    ("entry", "expected"),
+    [
+        ('[prices."tenant.acme"]\nnano_usd_per_hour = 1_000_000_001', r"tenant\.acme: .* from 0 to 1000000000, since"),
+        ("[prices.prompt_tokens]\nnano_usd_per_hour = 7\nminimum_ms = 100", "prompt_tokens: expected no minimum_ms"),
+        ("[prices.cpu_core]\nnano_usd_per_hour = 7\nminimum_ms = 100", "cpu_core: expected no minimum_ms"),
+        ('[prices."tenant.acme"]\nnano_usd_per_hour = 7\nminimum_ms = 1', r"tenant\.acme: expected no minimum_ms"),
+        (
+            '[prices."tenant.acme"]\nnano_usd_per_hour = 7\n'
+            + '[[prices."tenant.acme".later]]\nfrom = 2026-12-01\nnano_usd_per_hour = 2_000_000_000',
+            r"tenant\.acme: .* at most 1 for each dollar",
+        ),
+    ],
+)
+def test_a_file_is_held_to_what_a_request_is(entry: str, expected: str, tmp_path: Path) -> None:
+    """What is wrong is named, with what was expected."""
+    path = tmp_path / "prices.toml"
+    path.write_text(entry)
+    for read in (load_prices, records_of):
+        with pytest.raises(BadInput, match=expected) as refused:
+            read(path)
+        assert refused.value.more["field"].startswith("prices.")
+    path.write_text('[prices."tenant.acme"]\nnano_usd_per_hour = 1_000_000_000\nminimum_ms = 0\n')
+    assert load_prices(path).discount("acme") == 0
+
+
 def test_units_are_sold_for_a_million() -> None:
     """Only those that have a price, from when on they have it."""
     book = PriceBook(rates={"cpu": 10})

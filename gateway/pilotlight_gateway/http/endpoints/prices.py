@@ -19,6 +19,7 @@ from pilotlight_core.model.errors import BadInput, NotFound
 from pilotlight_core.model.price_book import (
     SPOT_PRICE,
     TENANT_PRICE,
+    WITHOUT_MINIMUM,
     DatedRate,
     PriceBook,
     PriceRecord,
@@ -35,8 +36,6 @@ UNITS = {
     CPU_PRICE: "core", CORE_PRICE: "core", MEMORY_PRICE: "GiB", SPOT_PRICE: "dollar on demand",
     TENANT_PRICE: "dollar by the list", **dict.fromkeys(UNIT_PRICES, MILLION),
 }  # fmt: skip
-WITHOUT_MINIMUM = frozenset((CORE_PRICE, MEMORY_PRICE, SPOT_PRICE, TENANT_PRICE, *UNIT_PRICES))
-"""They are of no device."""
 
 
 @dataclass(frozen=True, kw_only=True)
