@@ -153,6 +153,8 @@ class PriceBook:
     """Where this process is: that of what it asks for without naming one."""
     revision: int = 0
     """Rises with each change of the present rates."""
+    dated_revision: int = 0
+    """Rises with each change of what is dated, also of what is to come."""
 
     sells_units: bool = False
     """Whether a `CallUnit` has a price, or had or will have one."""
@@ -203,12 +205,18 @@ class PriceBook:
             terms = self._looked_up[asked] = self._find_terms(price, None, purchase, where, ppm)
         return terms
 
-    def longest_minimum_ns(self, price: str) -> int:
-        """Of a product now, however, wherever and whichever part of it is sold."""
+    def longest_minimum_ns(self, price: str, at: float | None = None) -> int:
+        """Of a product at a unix second, by default now, however, wherever and whichever part of it is sold."""
         name = _read_price(price)[1]
         kinds = (name, *(special for special, _ in self._special.get(name, ())))
         known = name if name in self.rates else UNKNOWN_PRICE
-        return max(self._minimums.get(kind, 0) for kind in (known, *kinds)) * NS_PER_MS
+        return max(self._minimum_at(kind, at) for kind in (known, *kinds)) * NS_PER_MS
+
+    def changes_from(self, at: float) -> list[tuple[float, str]]:
+        """When and which prices change after a unix second, in their order."""
+        return sorted(
+            (rate.starts_at, price) for price, rates in self.dated.items() for rate in rates if rate.starts_at > at
+        )
 
     def discount(self, tenant: str, at: float | None = None) -> int:
         """What a tenant does not pay of a dollar at a unix second, by default now; nano-dollars."""
@@ -257,6 +265,7 @@ class PriceBook:
             else:
                 self.dated[price] = tuple(sorted(rates, key=lambda rate: rate.starts_at))
         if self.dated != before:
+            self.dated_revision += 1
             self._sort_special()
 
     def refresh(self, at: float) -> float | None:

@@ -280,8 +280,7 @@ def test_a_start_may_be_billed_a_least(tmp_path: Path) -> None:
         ("[prices.cpu_core]\nnano_usd_per_hour = 7\nminimum_ms = 100", "cpu_core: expected no minimum_ms"),
         ('[prices."tenant.acme"]\nnano_usd_per_hour = 7\nminimum_ms = 1', r"tenant\.acme: expected no minimum_ms"),
         (
-            '[prices."tenant.acme"]\nnano_usd_per_hour = 7\n'
-            + '[[prices."tenant.acme".later]]\nfrom = 2026-12-01\nnano_usd_per_hour = 2_000_000_000',
+            '[prices."tenant.acme"]\nnano_usd_per_hour = 7\nlater=[{from = 2026-12-01,nano_usd_per_hour = 1000000001}]',
             r"tenant\.acme: .* at most 1 for each dollar",
         ),
     ],
@@ -332,3 +331,18 @@ def test_prices_that_are_as_before_change_nothing() -> None:
     book.put_all({"tenant.t7": None})
     book.refresh(20.0)
     assert book.discount("t7") == 0
+
+
+def test_what_is_to_come_is_known_in_its_order() -> None:
+    """Also what changes nothing now."""
+    book = PriceBook(rates={"cpu": 10, "l4": 5})
+    before = book.dated_revision
+    book.put("l4", [DatedRate(nano_usd_per_hour=5), DatedRate(starts_at=300.0, nano_usd_per_hour=9, minimum_ms=7)])
+    book.put("cpu", [DatedRate(starts_at=200.0, nano_usd_per_hour=10)])
+    book.refresh(100.0)
+
+    assert book.changes_from(100.0) == [(200.0, "cpu"), (300.0, "l4")]
+    assert (book.changes_from(200.0), book.changes_from(300.0)) == ([(300.0, "l4")], [])
+    assert (book.dated_revision, book.longest_minimum_ns("l4"), book.longest_minimum_ns("l4", 300.0)) == (
+        before + 2, 0, 7_000_000,
+    )  # fmt: skip

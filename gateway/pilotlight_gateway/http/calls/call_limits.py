@@ -148,7 +148,10 @@ class CallLimits:
     def _money(self, call: PreparedCall, seconds: float | None = None, *, with_units: bool = True) -> MoneyAsk:
         longest_s = self.longest_s(call)
         most_s = longest_s if seconds is None else min(seconds, longest_s)
-        worst = self.prices.worst_of(call.version, most_s, call.tenant, with_units=with_units)
+        within_s = call.deadline_at - call.arrived_at  # it may wait before it runs
+        worst = self.prices.worst_of(
+            call.version, most_s, call.tenant, within_s=within_s, with_units=with_units
+        )  # fmt: skip
         return MoneyAsk(call.function, call.key, worst, self.prices.likely(call.version.id, worst), most_s)
 
     def _keep(self, first: Admission, money: Admission) -> None:
