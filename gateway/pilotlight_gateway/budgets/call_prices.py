@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from pilotlight_core.model.devices import (
@@ -79,6 +79,8 @@ class CallPrices:
         self._changes: list[tuple[float, str]] = []
         """Of prices, in their order: those that were to come at `_dated`, a revision of what the book has dated."""
         self._dated = -1
+        self._changing: dict[tuple[str, str, int, int], tuple[int, int, int, int]] = {}
+        """What `_dearest` found, by version, tenant, and the changes until then."""
         self._weights: dict[tuple[str, str, int, int, int], tuple[int, int, int]] = {}
         self._weighed = -1
         """The revision of the book by which."""
@@ -111,33 +113,35 @@ class CallPrices:
                 that are known to change until then the dearest counts.
             with_units: with as many units that have a price as a call is billed for at most, in its last start.
         """
-        rate, least, units = self._terms(version)
-        off = self._book.discount(tenant)
-        for at in self._changes_within(seconds if within_s is None else within_s, tenant):
-            then = self._terms(version, at)
-            rate, least, units = max(rate, then.rate), max(least, then.least), max(units, then.units)
-            off = min(off, self._book.discount(tenant, at))
+        rate, least, units, off = self._dearest(version, tenant, seconds if within_s is None else within_s)
         ns = round(seconds * NS_PER_S)
         if least:  # one start may take nearly all of it, and each other one is billed the least
             ns = max(ns, least) + (starts_of(version.spec) - 1) * least
         listed = rate * ns + (units if with_units else 0)
         return -(-listed * (NANO_USD - off) // (NS_PER_HOUR * NANO_USD))
 
-    def _changes_within(self, seconds: float, tenant: str) -> Sequence[float]:
-        """The instants at which prices of the tenant's calls change in the next seconds."""
-        book = self._book
+    def _dearest(self, version: VersionRecord, tenant: str, seconds: float) -> tuple[int, int, int, int]:
+        """The terms of a version, and a tenant's discount: the dearest each that hold in the next seconds."""
+        terms, book = self._terms(version), self._book
         if book.dated_revision != self._dated:
             self._dated, self._changes = book.dated_revision, book.changes_from(self._wall())
-        if not self._changes:
-            return ()
-        at = self._wall()
+        at = self._wall() if self._changes else 0.0
         until = at + seconds + CLOCKS_DIFFER_S
-        if self._changes[0][0] > until:
-            return ()
-        begun = bisect_right(self._changes, at, key=_instant)
-        own = f"{TENANT_PRICE}.{tenant}"
-        coming = self._changes[begun : bisect_right(self._changes, until, key=_instant)]
-        return sorted({starts for starts, price in coming if price == own or not is_of_tenant(price)})
+        if not self._changes or self._changes[0][0] > until:
+            return (*terms, book.discount(tenant))
+        begun, last = (bisect_right(self._changes, instant, key=_instant) for instant in (at, until))
+        which = version.id, tenant, begun, last
+        found = self._changing.get(which)
+        if found is None:
+            own = f"{TENANT_PRICE}.{tenant}"
+            coming = [starts for starts, price in self._changes[begun:last] if price == own or not is_of_tenant(price)]
+            each = [terms, *(self._terms(version, starts) for starts in coming)]
+            off = min(book.discount(tenant), *(book.discount(tenant, starts) for starts in coming), NANO_USD)
+            if len(self._changing) >= KNOWN_AT_MOST:
+                self._changing.clear()
+            rate, least, units = (max(kind) for kind in zip(*each, strict=True))
+            found = self._changing[which] = rate, least, units, off
+        return found
 
     def rate(self, version: VersionRecord) -> int:
         """Nano-dollars per hour of the dearest container of a version, by the list."""
@@ -152,6 +156,7 @@ class CallPrices:
             if fleet != self._fleet:
                 self._fleet = fleet
             self._known.clear()
+            self._changing.clear()
         terms = self._known.get((version.id, then))
         if terms is None:
             if len(self._known) >= KNOWN_AT_MOST:
