@@ -113,11 +113,12 @@ def money(amount: Fraction, places: int = 12) -> str:
 
 def units_money(units: int, places: int = 12) -> str:
     """`money` of so many `COST_UNITS`, in integers: reports have hundreds of thousands of lines."""
-    scale = 10**places
-    one = COST_UNITS // scale  # of the last digit: without a rest, since a dollar is 36 * 10**26 of them
+    one = COST_UNITS // 10**places  # of the last digit: without a rest, since a dollar is 36 * 10**26 of them
     whole, rest = divmod(abs(units), one)
-    whole += 2 * rest > one or (2 * rest == one and whole & 1)
-    return f"{'-' if units < 0 else ''}{whole // scale}.{whole % scale:0{places}}"
+    if 2 * rest >= one:
+        whole += 2 * rest > one or whole & 1
+    digits = str(whole).zfill(places + 1)
+    return f"{'-' if units < 0 else ''}{digits[:-places]}.{digits[-places:]}"
 
 
 def shown_money(amount: Fraction | float | str) -> str:

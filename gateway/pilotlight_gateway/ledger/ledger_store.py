@@ -224,10 +224,11 @@ class Ledger:
             yield connection
             connection.rollback()
 
-    def read_rows(self, query: sa.Select[Any]) -> Sequence[sa.Row[Any]]:
-        """The rows of a query, as they are."""
-        with self._engine.connect() as connection:
-            return connection.execute(query).all()
+    def read_parts(self, queries: Iterable[sa.Select[Any]]) -> Iterator[sa.Row[Any]]:
+        """The rows of several queries, one after the other, of one snapshot."""
+        with self.snapshot() as connection:
+            for query in queries:
+                yield from connection.execute(query).all()
 
     def read(self, query: sa.Select[Any]) -> list[dict[str, Any]]:
         with self._engine.connect() as connection:
@@ -336,7 +337,9 @@ def _engine_of(url: str) -> sa.Engine:
         parsed = parsed.set(drivername="postgresql+psycopg")
     try:
         # A server that was started again has closed the connections that the pool still has.
-        return sa.create_engine(parsed, pool_pre_ping=True)
+        engine = sa.create_engine(parsed, pool_pre_ping=True)
+        sa.event.listen(engine, "connect", _prepare_postgres)
+        return engine
     except ModuleNotFoundError as error:
         raise LedgerRefused(f"its driver {error.name} is missing: pip install 'pilotlight[postgres]'") from error
 
@@ -347,6 +350,13 @@ def _keep_private(database: str | None) -> None:
         for path in (private_file(Path(database)), Path(f"{database}-wal"), Path(f"{database}-shm")):
             if path.exists():
                 private_file(path)
+
+
+def _prepare_postgres(connection: Any, _record: Any) -> None:
+    """Read sums as whole numbers, which all of the ledger's are: as decimals they took twice the time."""
+    from psycopg.types.numeric import IntLoader
+
+    connection.adapters.register_loader("numeric", IntLoader)
 
 
 def _prepare_sqlite(connection: sqlite3.Connection, _record: Any) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from decimal import Decimal
 from typing import Any
 
+import pytest
+
 from pilotlight_core.model.messages.usage import CallShare, LeaseState, UsageEvent
 from pilotlight_core.model.messages.usage_facts import Fault, Purpose
 from pilotlight_core.model.price_book import DatedRate
@@ -20,7 +22,7 @@ from pilotlight_gateway.ledger.usage_queries import (
     usage_report,
     usage_sums,
 )
-from pilotlight_gateway.ledger.usage_report import cost_units
+from pilotlight_gateway.ledger.usage_report import EVERY_GROUP, cost_units, read_groups
 from tests.gateway.ledger.metering import MIDNIGHT, SECOND, busy, delivered, event, named, tagged
 
 
@@ -129,6 +131,42 @@ def test_sums_are_by_day_rate_and_what_is_asked_for(ledger: Ledger) -> None:
         ("acme", "2026-09-22T12", "spot", "eu", 3 * SECOND),
         ("rival", "2026-09-22T12", "", "", SECOND),
     ]
+
+
+@pytest.mark.parametrize("tenant", ["acme", None])
+@pytest.mark.parametrize("days", [("2026-09-20", "2026-11-29"), ("2025-01-01", "2027-01-01")], ids=["parts", "at once"])
+def test_a_report_says_what_sums_do_however_it_is_read(
+    ledger: Ledger, tenant: str | None, days: tuple[str, str]
+) -> None:  # fmt: skip
+    """Row by row, in parts of a day or of a month, or at once."""
+    events = []
+    for number in range(40):
+        share = CallShare(f"c{number}", "acme", SECOND, "ok", key=f"key_{number % 3}")
+        host: dict[str, Any] = {"function": f"f{number % 2}", "core_ppm": 1_000_000, "price": "l4"}
+        ended_at = MIDNIGHT + number // 4 * 25_200
+        call = event(number, 0, SECOND, LeaseState.BUSY, shares=(share,), ended_at=ended_at, **host)
+        tenant_of = ("acme", "rival")[number % 2]
+        events += [call, event(100 + number, 0, SECOND, tenant=tenant_of, ended_at=MIDNIGHT + number * 86_400)]
+    ledger.fold("USAGE", 1, [each for one in events for each in delivered([one], at=one.ended_at)])
+
+    totals = set()
+    for text in ("key,hour", "hour", "key", "day", "day,function,price", "key,hour,price,tenant"):
+        groups = read_groups(text, all_tenants=True)
+        found, sums = usage_report(ledger, tenant, *days, groups), list(usage_sums(ledger, tenant, *days, groups))
+        named = [name for name in groups if name != "ppm"]
+        told: dict[tuple[Any, ...], list[int]] = {}
+        for row in sums:
+            line = told.setdefault(tuple(row[name] for name in named), [0, 0])
+            line[0] += row["calls"]
+            line[1] += cost_units(row)
+        assert {tuple(getattr(line, name) for name in named): (line.calls, line.cost) for line in found.lines} == {
+            key: (calls, units_money(cost)) for key, (calls, cost) in told.items()
+        }
+        assert list(found.lines) == sorted(
+            found.lines, key=lambda line: tuple(getattr(line, name) for name in EVERY_GROUP if name in named)
+        )
+        totals.add((found.total.calls, found.total.ns, found.total.cost))
+    assert {(calls, cost) for calls, _, cost in totals} == {(40, next(iter(totals))[2])}
 
 
 def test_tags_are_in_sums_as_the_ledger_has_them(ledger: Ledger) -> None:
