@@ -31,12 +31,12 @@ from pilotlight_core.bus import Bus, KeyConflict
 from pilotlight_core.host.effective_limits import Allowances
 from pilotlight_core.host.registry_records import OnRecord, RegistryRecords
 from pilotlight_core.model.api.curve_api import CurvesRecord
-from pilotlight_core.model.errors import BadInput, Conflict
+from pilotlight_core.model.errors import Conflict
 from pilotlight_core.model.ids import check_name
 from pilotlight_core.model.limits import EffectiveLimits, Limits, Tier, load_tiers
 from pilotlight_core.model.money.budgets import BudgetsRecord
 from pilotlight_core.model.money.credits import CreditsRecord
-from pilotlight_core.model.price_book import PriceRecord, price_terms
+from pilotlight_core.model.price_book import PriceRecord, check_price
 from pilotlight_core.model.scaling.scale_record import ScaleRecord
 from pilotlight_core.model.spec import AppRecord, VersionRecord
 from pilotlight_core.model.tenancy import FunctionShareRecord, KeyRecord, LimitsRecord, TenantRecord
@@ -174,10 +174,7 @@ class Registry:
     async def change_price(
         self, price: str, change: Callable[[PriceRecord | None], PriceRecord | None]
     ) -> PriceRecord | None:
-        if price_terms(price) is None:
-            known = "h100, h100.spot or tenant.acme"
-            raise BadInput(f"{price[:100]!r} is no price: expected one such as {known}.", field="price")
-        return await self._records.change(f"price.{price}", change)
+        return await self._records.change(f"price.{check_price(price)}", change)
 
     # -- shared functions ---------------------------------------------------------------------------------------
 

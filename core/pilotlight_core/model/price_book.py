@@ -107,6 +107,18 @@ def price_terms(price: str) -> PriceTerms | None:
     return PriceTerms(product, purchase, region, most_ppm)
 
 
+def check_price(price: str) -> str:
+    """Return the id of a price if it is one.
+
+    Raises:
+        BadInput: says what is expected.
+    """
+    if price_terms(price) is None:
+        known = "h100, h100.spot or tenant.acme"
+        raise BadInput(f"{price[:100]!r} is no price: expected one such as {known}.", field="price")
+    return price
+
+
 def is_of_tenant(price: str) -> bool:
     """Whether it is what a tenant pays of a dollar."""
     return price.startswith(f"{TENANT_PRICE}.")

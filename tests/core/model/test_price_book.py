@@ -14,6 +14,7 @@ from pilotlight_core.model.price_book import (
     DatedRate,
     PriceBook,
     PriceTerms,
+    check_price,
     load_prices,
     price_terms,
     records_of,
@@ -346,3 +347,12 @@ def test_what_is_to_come_is_known_in_its_order() -> None:
     assert (book.dated_revision, book.longest_minimum_ns("l4"), book.longest_minimum_ns("l4", 300.0)) == (
         before + 2, 0, 7_000_000,
     )  # fmt: skip
+
+
+def test_the_id_of_a_price_is_checked() -> None:
+    """Of all kinds, by whoever keeps them."""
+    for price in ("h100", "h100.spot.eu.1of7", "tenant.acme", "prompt_tokens"):
+        assert check_price(price) == price
+    for wrong in ("", "h100.", "h100..eu", "a b", "x" * 100):
+        with pytest.raises(BadInput, match="is no price: expected one such as h100"):
+            check_price(wrong)
