@@ -355,7 +355,7 @@ def _call_prices(settings: ServeSettings, book: PriceBook, calls: GatewayCalls) 
     """What calls cost here, which origins tell too."""
     book.region = settings.region
     calls.drivers.origins.set_prices(book)
-    return CallPrices(book, lambda: parts_of(calls.fleet.reports(time.monotonic())), time.monotonic)
+    return CallPrices(book, lambda: parts_of(calls.fleet.reports(time.monotonic())), time.monotonic, time.time)
 
 
 def _limits(

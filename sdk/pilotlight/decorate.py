@@ -52,6 +52,8 @@ def gpu_function(target: Any = None, /, **options: Any) -> Any:
             Warm("Mon-Fri 08:00-18:00", containers=2, tz="Europe/Berlin").
         env: Environment variables by name; nothing secret, since they are stored in plain text.
         tags: What usage is reported by (`pilotlight usage --by tag:team`): {"team": "search"}, beside those of the app.
+        max_units: What one call is billed for at most of units that it counts and that have a price:
+            {"completion_tokens": 4096}. Of units that are not named it is billed nothing.
         artifacts: Weights, tokenizers and other large files, apart from the code: a list of Artifact(kind, name, path).
         schedule: When it runs by itself, without arguments: Cron("0 6 * * *", tz="Europe/Berlin") or Period(minutes=5).
             Of a class a method has it: @method(schedule=…). Default: never.

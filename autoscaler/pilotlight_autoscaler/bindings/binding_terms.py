@@ -6,7 +6,7 @@ from pilotlight_core.model.devices import SliceName, cores_of
 from pilotlight_core.model.errors import BadInput
 from pilotlight_core.model.messages.bindings import Binding
 from pilotlight_core.model.messages.node_messages import Bind, HostShare, NodeReport
-from pilotlight_core.model.spec import VersionRecord, tags_of
+from pilotlight_core.model.spec import VersionRecord, max_units_of, tags_of
 from pilotlight_core.model.units import WHOLE_DEVICE
 
 
@@ -30,6 +30,7 @@ def binding_of(bind: Bind, record: VersionRecord, report: NodeReport | None) -> 
         core_ppm=core_ppm,
         gib_ppm=gib_ppm,
         tags=tags_of(record.spec),
+        max_units=max_units_of(record.spec),
     )
 
 

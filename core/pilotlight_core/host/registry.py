@@ -36,7 +36,7 @@ from pilotlight_core.model.ids import check_name
 from pilotlight_core.model.limits import EffectiveLimits, Limits, Tier, load_tiers
 from pilotlight_core.model.money.budgets import BudgetsRecord
 from pilotlight_core.model.money.credits import CreditsRecord
-from pilotlight_core.model.price_book import PriceRecord
+from pilotlight_core.model.price_book import PriceRecord, check_price
 from pilotlight_core.model.scaling.scale_record import ScaleRecord
 from pilotlight_core.model.spec import AppRecord, VersionRecord
 from pilotlight_core.model.tenancy import FunctionShareRecord, KeyRecord, LimitsRecord, TenantRecord
@@ -174,7 +174,7 @@ class Registry:
     async def change_price(
         self, price: str, change: Callable[[PriceRecord | None], PriceRecord | None]
     ) -> PriceRecord | None:
-        return await self._records.change(f"price.{check_name(price, 'price')}", change)
+        return await self._records.change(f"price.{check_price(price)}", change)
 
     # -- shared functions ---------------------------------------------------------------------------------------
 

@@ -26,7 +26,7 @@ from msgspec import Meta
 
 from pilotlight_core.model.bounded import Bytes, Count, Ppm, ShortText
 from pilotlight_core.model.errors import BadInput
-from pilotlight_core.model.units import NS_PER_HOUR, WHOLE_DEVICE
+from pilotlight_core.model.units import NS_PER_HOUR, UNIT_PRICES, WHOLE_DEVICE
 
 SHARE_UNITS = 1000
 """Parts of a device that is given in shares: about as fine as MPS can bound them, by MiB and percent of threads."""
@@ -39,8 +39,6 @@ MEMORY_PRICE = "memory_gib"
 HOST_PRICES = (CORE_PRICE, MEMORY_PRICE)
 MINIMUM_PRICE = "minimum"
 """In the ledger: time that a start of a call is billed for without having taken it."""
-UNIT_PRICES = ("prompt_tokens", "completion_tokens", "cached_tokens", "images", "seconds", "custom")
-"""The price ids of what functions count (`CallUnit`), for a million of each."""
 UNIT_PPM = NS_PER_HOUR
 """In the ledger a unit is a nanosecond of so many millionths: as of time, `ns` times `ppm` times a price is its cost.
 """

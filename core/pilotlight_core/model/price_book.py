@@ -29,11 +29,11 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from pilotlight_core.model.devices import FAKE_PRICE, UNIT_PPM, UNIT_PRICES, UNKNOWN_PRICE
+from pilotlight_core.model.devices import FAKE_PRICE, HOST_PRICES, UNIT_PPM, UNKNOWN_PRICE
 from pilotlight_core.model.errors import BadInput
 from pilotlight_core.model.ids import NAME
 from pilotlight_core.model.placing import Purchase
-from pilotlight_core.model.units import NS_PER_MS, WHOLE_DEVICE
+from pilotlight_core.model.units import MOST_SOLD, NS_PER_MS, UNIT_PRICES, WHOLE_DEVICE
 
 STANDARD = Path(__file__).with_name("prices.toml")
 PLACES = 12
@@ -50,8 +50,8 @@ TENANT_PRICE = "tenant"
 PURCHASES = (Purchase.ON_DEMAND.value, Purchase.SPOT.value)
 LONGEST_MINIMUM_MS = 10_000
 """Ten thousand calls a second of one function may lack it, and their sum of a day has room in the ledger's columns."""
-MOST_SOLD = 10**10
-"""Of a unit, in one call: for the same reason more is not billed, whatever its function counts."""
+WITHOUT_MINIMUM = frozenset((*HOST_PRICES, SPOT_PRICE, TENANT_PRICE, *UNIT_PRICES))
+"""They are of no device, and no start is billed a least of them."""
 LONGEST_ID = 63 + len(f"{TENANT_PRICE}.")
 _PART = re.compile(r"([1-9][0-9]?)of([1-9][0-9]?)")
 _TIMES = re.compile(r"([1-9][0-9]{0,3})x([a-z].*)")
@@ -107,6 +107,18 @@ def price_terms(price: str) -> PriceTerms | None:
     return PriceTerms(product, purchase, region, most_ppm)
 
 
+def check_price(price: str) -> str:
+    """Return the id of a price if it is one.
+
+    Raises:
+        BadInput: says what is expected.
+    """
+    if price_terms(price) is None:
+        known = "h100, h100.spot or tenant.acme"
+        raise BadInput(f"{price[:100]!r} is no price: expected one such as {known}.", field="price")
+    return price
+
+
 def is_of_tenant(price: str) -> bool:
     """Whether it is what a tenant pays of a dollar."""
     return price.startswith(f"{TENANT_PRICE}.")
@@ -153,6 +165,8 @@ class PriceBook:
     """Where this process is: that of what it asks for without naming one."""
     revision: int = 0
     """Rises with each change of the present rates."""
+    dated_revision: int = 0
+    """Rises with each change of what is dated, also of what is to come."""
 
     sells_units: bool = False
     """Whether a `CallUnit` has a price, or had or will have one."""
@@ -203,12 +217,18 @@ class PriceBook:
             terms = self._looked_up[asked] = self._find_terms(price, None, purchase, where, ppm)
         return terms
 
-    def longest_minimum_ns(self, price: str) -> int:
-        """Of a product now, however, wherever and whichever part of it is sold."""
+    def longest_minimum_ns(self, price: str, at: float | None = None) -> int:
+        """Of a product at a unix second, by default now, however, wherever and whichever part of it is sold."""
         name = _read_price(price)[1]
         kinds = (name, *(special for special, _ in self._special.get(name, ())))
         known = name if name in self.rates else UNKNOWN_PRICE
-        return max(self._minimums.get(kind, 0) for kind in (known, *kinds)) * NS_PER_MS
+        return max(self._minimum_at(kind, at) for kind in (known, *kinds)) * NS_PER_MS
+
+    def changes_from(self, at: float) -> list[tuple[float, str]]:
+        """When and which prices change after a unix second, in their order."""
+        return sorted(
+            (rate.starts_at, price) for price, rates in self.dated.items() for rate in rates if rate.starts_at > at
+        )
 
     def discount(self, tenant: str, at: float | None = None) -> int:
         """What a tenant does not pay of a dollar at a unix second, by default now; nano-dollars."""
@@ -257,6 +277,7 @@ class PriceBook:
             else:
                 self.dated[price] = tuple(sorted(rates, key=lambda rate: rate.starts_at))
         if self.dated != before:
+            self.dated_revision += 1
             self._sort_special()
 
     def refresh(self, at: float) -> float | None:
@@ -309,7 +330,7 @@ class Charge(NamedTuple):
 
 
 def unit_charges(units: Mapping[str, int], book: PriceBook, at: float | None = None) -> Iterator[Charge]:
-    """What counted units cost that are sold at the unix second `at`, by default now."""
+    """What units cost that a call is billed for (`sold_units`), at the unix second `at`, by default now."""
     for unit in UNIT_PRICES:
         if (count := units.get(unit, 0)) and (rate := book.unit_rate(unit, at)):
             yield Charge(unit, UNIT_PPM, rate, min(count, MOST_SOLD))
@@ -411,6 +432,10 @@ def _dated(path: Path, name: str, entry: Any, starts_at: float) -> DatedRate:
             f"{path}: prices.{name}: expected minimum_ms, an integer from 0 to {LONGEST_MINIMUM_MS}.",
             field=f"prices.{name}",
         )
+    if least and name.partition(".")[0] in WITHOUT_MINIMUM:
+        raise BadInput(
+            f"{path}: prices.{name}: expected no minimum_ms, since it is no price of a device.", field=f"prices.{name}"
+        )
     return DatedRate(starts_at=starts_at, nano_usd_per_hour=_rate(path, name, entry), minimum_ms=least)
 
 
@@ -419,6 +444,12 @@ def _rate(path: Path, name: str, entry: Any) -> int:
     if not isinstance(rate, int) or isinstance(rate, bool) or not 0 <= rate < RATES_BELOW:
         raise BadInput(
             f"{path}: prices.{name} needs nano_usd_per_hour, an integer from 0 to {RATES_BELOW - 1}.",
+            field=f"prices.{name}",
+        )
+    if is_of_tenant(name) and rate > NANO:
+        raise BadInput(
+            f"{path}: prices.{name}: expected nano_usd_per_hour from 0 to {NANO}, since a tenant pays at most 1 for "
+            "each dollar of the list.",
             field=f"prices.{name}",
         )
     return rate

@@ -16,7 +16,7 @@ from pilotlight_core.model.calendar.warm_windows import Warm, windows_fault
 from pilotlight_core.model.errors import BadInput
 from pilotlight_core.model.ids import check_name, tags_fault
 from pilotlight_core.model.placing import Placing, check_placing
-from pilotlight_core.model.units import GpuAsk, is_gpu, memory_text
+from pilotlight_core.model.units import GpuAsk, is_gpu, memory_text, most_units_fault
 
 DEFAULT_BASE = "default"
 """The base environment that every node has: the one in which its agent runs."""
@@ -172,6 +172,8 @@ class FunctionSpec(msgspec.Struct, frozen=True, kw_only=True):
     """Whether what its past foretells may keep or start containers; unset: it may."""
     zero_window: float | UnsetType = UNSET
     """Seconds without calls after which the last container ends; unset: `scaledown_window`, as of any."""
+    max_units: dict[str, int] | UnsetType = UNSET
+    """By `CallUnit`: what one call is billed for at most of what it counts; of units that are not named, nothing."""
 
     def method(self, name: str | None) -> MethodSpec:
         """The method called `name`; None or "": the only one.
@@ -425,6 +427,8 @@ def check_spec(spec: FunctionSpec) -> None:
         )  # fmt: skip
     if why := tags_fault(tags_of(spec)):
         raise BadInput(f"{spec.name}: tags: {why}.", field="tags")
+    if why := most_units_fault(max_units_of(spec)):
+        raise BadInput(f"{spec.name}: max_units: {why}.", field="max_units")
     if spec.warm is not UNSET and (why := windows_fault(spec.warm, spec.max_containers)):
         raise BadInput(f"{spec.name}: warm: {why}.", field="warm")
     for level in ("ttft_ms", "itl_ms"):
@@ -452,6 +456,10 @@ def limit_of(named: int | UnsetType) -> int:
 
 def tags_of(spec: FunctionSpec) -> dict[str, str]:
     return {} if spec.tags is UNSET else spec.tags
+
+
+def max_units_of(spec: FunctionSpec) -> dict[str, int]:
+    return {} if spec.max_units is UNSET else spec.max_units
 
 
 def schedules_of(spec: FunctionSpec) -> tuple[Schedule, ...]:

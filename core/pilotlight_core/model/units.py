@@ -7,6 +7,7 @@ Memory is in bytes, time in integer nanoseconds or in milliseconds (by name), a 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from decimal import ROUND_HALF_EVEN, Decimal
 from fractions import Fraction
 
@@ -27,6 +28,12 @@ GPU = re.compile(r"([A-Za-z0-9]+(?:-[A-Za-z0-9]+)*)(?::([1-9]\d?))?")
 MAX_GPU = 64
 CLOCK_SLACK_MS = 1_000.0
 """A time that a node has measured may be so much longer than ours: the clocks differ, and messages need time."""
+
+UNIT_PRICES = ("prompt_tokens", "completion_tokens", "cached_tokens", "images", "seconds", "custom")
+"""The price ids of what functions count (`CallUnit`), for a million of each."""
+MOST_SOLD = 10**10
+"""Of one kind in one call more is not billed: ten thousand calls a second may count it, and their sum of a day has room
+in the ledger's columns."""
 
 
 def most_gpu_ms(elapsed_ms: float) -> float:
@@ -106,11 +113,12 @@ def money(amount: Fraction, places: int = 12) -> str:
 
 def units_money(units: int, places: int = 12) -> str:
     """`money` of so many `COST_UNITS`, in integers: reports have hundreds of thousands of lines."""
-    scale = 10**places
-    one = COST_UNITS // scale  # of the last digit: without a rest, since a dollar is 36 * 10**26 of them
+    one = COST_UNITS // 10**places  # of the last digit: without a rest, since a dollar is 36 * 10**26 of them
     whole, rest = divmod(abs(units), one)
-    whole += 2 * rest > one or (2 * rest == one and whole & 1)
-    return f"{'-' if units < 0 else ''}{whole // scale}.{whole % scale:0{places}}"
+    if 2 * rest >= one:
+        whole += 2 * rest > one or whole & 1
+    digits = str(whole).zfill(places + 1)
+    return f"{'-' if units < 0 else ''}{digits[:-places]}.{digits[-places:]}"
 
 
 def shown_money(amount: Fraction | float | str) -> str:
@@ -140,3 +148,18 @@ def duration_text(seconds: float) -> str:
         if seconds >= length:
             return f"{seconds / (length / 2):.0f} {unit}"
     return f"{max(0.0, seconds):.0f} s"
+
+
+def most_units_fault(most: Mapping[str, int]) -> str:
+    """Why these are no bounds of what one call is billed, naming the first that is wrong; "": they are."""
+    for name, count in most.items():
+        if name not in UNIT_PRICES:
+            return f"there is no unit {name!r}: expected some of {', '.join(UNIT_PRICES)}"
+        if not isinstance(count, int) or isinstance(count, bool) or not 1 <= count <= MOST_SOLD:
+            return f"{name} must be a whole number from 1 to {MOST_SOLD}, not {count!r:.40}"
+    return ""
+
+
+def sold_units(units: Mapping[str, int], most: Mapping[str, int]) -> dict[str, int]:
+    """What of counted units is billed where they have a price: of those that have a most, no more than that."""
+    return {name: min(count, most[name]) for name, count in units.items() if name in most}

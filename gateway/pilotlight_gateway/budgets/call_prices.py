@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import NamedTuple
 
 from pilotlight_core.model.devices import (
     CORE_PRICE,
@@ -16,17 +18,20 @@ from pilotlight_core.model.devices import (
 )
 from pilotlight_core.model.messages.call_messages import Spent, lack_ns
 from pilotlight_core.model.messages.node_messages import NodeReport
-from pilotlight_core.model.price_book import PURCHASES, PriceBook, unit_charges
-from pilotlight_core.model.spec import FunctionSpec, VersionRecord
+from pilotlight_core.model.price_book import PURCHASES, TENANT_PRICE, PriceBook, is_of_tenant, unit_charges
+from pilotlight_core.model.spec import FunctionSpec, VersionRecord, max_units_of
 from pilotlight_core.model.units import NANO_USD, NS_PER_HOUR, NS_PER_S, WHOLE_DEVICE
 
 SCALE = WHOLE_DEVICE * NS_PER_HOUR * NANO_USD
 NOTHING: Mapping[str, int] = {}
 GIB = 2**30
+MILLION = 10**6
 LOST_STARTS = 2
 """Starts of an idempotent call that may be repeated after a loss."""
 FLEET_KEPT_S = 5.0
 """Seconds between two looks at what the fleet has."""
+CLOCKS_DIFFER_S = 5.0
+"""A node's clock may be so much ahead."""
 KNOWN_AT_MOST = 10_000
 LEARNT_FROM = 200
 """Calls of a version that the next one's likely cost is learnt from, the last ones."""
@@ -38,23 +43,44 @@ FleetPart = tuple[str, int]
 """The price of a device, and the millionths of it that one container may get."""
 
 
+class WorstTerms(NamedTuple):
+    """What the worst case of a version's calls is reckoned from, by the list."""
+
+    rate: int
+    """Nano-dollars per hour of the dearest container."""
+    least: int
+    """The longest least of a start, in nanoseconds."""
+    units: int
+    """What the units of one call cost at most, in parts (1/`NS_PER_HOUR`) of a nano-dollar."""
+
+
 class CallPrices:
-    """The prices of one gateway's calls. `parts`: of the fleet, as it is known here; `clock`: monotonic seconds."""
+    """The prices of one gateway's calls.
+
+    `parts`: of the fleet, as it is known here; `clock`: monotonic seconds; `wall`: unix seconds.
+    """
 
     def __init__(
         self,
         book: PriceBook,
         parts: Callable[[], Iterable[FleetPart]] = tuple,
         clock: Callable[[], float] = lambda: 0.0,
+        wall: Callable[[], float] = lambda: 0.0,
     ) -> None:
         self._book = book
         self._parts = parts
         self._clock = clock
+        self._wall = wall
         self._looked_at = float("-inf")
         self._fleet: tuple[FleetPart, ...] = ()
-        self._revision = -1
-        self._rates: dict[str, tuple[int, int]] = {}
-        """By version: nano-dollars per hour of the dearest container, and the longest least of a start in ns."""
+        self._revision = (-1, -1)
+        self._known: dict[tuple[str, float | None], WorstTerms] = {}
+        """By version, of now and of the instants at which prices change."""
+        self._changes: list[tuple[float, str]] = []
+        """Of prices, in their order: those that were to come at `_dated`, a revision of what the book has dated."""
+        self._dated = -1
+        self._changing: dict[tuple[str, str, int, int], tuple[int, int, int, int]] = {}
+        """What `_dearest` found, by version, tenant, and the changes until then."""
         self._weights: dict[tuple[str, str, int, int, int], tuple[int, int, int]] = {}
         self._weighed = -1
         """The revision of the book by which."""
@@ -68,38 +94,85 @@ class CallPrices:
         """The seconds that a live call can run which has `seconds` in all, with all its starts."""
         return min(seconds, starts_of(version.spec) * version.spec.timeout)
 
-    def worst_of(self, version: VersionRecord, seconds: float, tenant: str = "") -> int:
-        """Of so many seconds in the dearest container of a version, for a tenant with its discount."""
-        rate, least = self._terms(version)
+    def worst_of(
+        self,
+        version: VersionRecord,
+        seconds: float,
+        tenant: str = "",
+        *,
+        within_s: float | None = None,
+        with_units: bool = True,
+    ) -> int:
+        """Of so many seconds in the dearest container of a version, for a tenant with its discount.
+
+        Args:
+            version: of the call.
+            seconds: that it has, with all its starts.
+            tenant: who asks for it.
+            within_s: in so many seconds from now it is over, by default in `seconds`: of prices, leasts and discounts
+                that are known to change until then the dearest counts.
+            with_units: with as many units that have a price as a call is billed for at most, in its last start.
+        """
+        rate, least, units, off = self._dearest(version, tenant, seconds if within_s is None else within_s)
         ns = round(seconds * NS_PER_S)
         if least:  # one start may take nearly all of it, and each other one is billed the least
             ns = max(ns, least) + (starts_of(version.spec) - 1) * least
-        return -(-rate * ns * (NANO_USD - self._book.discount(tenant)) // (NS_PER_HOUR * NANO_USD))
+        listed = rate * ns + (units if with_units else 0)
+        return -(-listed * (NANO_USD - off) // (NS_PER_HOUR * NANO_USD))
+
+    def _dearest(self, version: VersionRecord, tenant: str, seconds: float) -> tuple[int, int, int, int]:
+        """The terms of a version, and a tenant's discount: the dearest each that hold in the next seconds."""
+        terms, book = self._terms(version), self._book
+        if book.dated_revision != self._dated:
+            self._dated, self._changes = book.dated_revision, book.changes_from(self._wall())
+        at = self._wall() if self._changes else 0.0
+        until = at + seconds + CLOCKS_DIFFER_S
+        if not self._changes or self._changes[0][0] > until:
+            return (*terms, book.discount(tenant))
+        begun, last = (bisect_right(self._changes, instant, key=_instant) for instant in (at, until))
+        which = version.id, tenant, begun, last
+        found = self._changing.get(which)
+        if found is None:
+            own = f"{TENANT_PRICE}.{tenant}"
+            coming = [starts for starts, price in self._changes[begun:last] if price == own or not is_of_tenant(price)]
+            each = [terms, *(self._terms(version, starts) for starts in coming)]
+            off = min(book.discount(tenant), *(book.discount(tenant, starts) for starts in coming), NANO_USD)
+            if len(self._changing) >= KNOWN_AT_MOST:
+                self._changing.clear()
+            rate, least, units = (max(kind) for kind in zip(*each, strict=True))
+            found = self._changing[which] = rate, least, units, off
+        return found
 
     def rate(self, version: VersionRecord) -> int:
         """Nano-dollars per hour of the dearest container of a version, by the list."""
-        return self._terms(version)[0]
+        return self._terms(version).rate
 
-    def _terms(self, version: VersionRecord) -> tuple[int, int]:
-        at = self._clock()
-        if self._book.revision != self._revision or at - self._looked_at >= FLEET_KEPT_S:
-            self._revision, self._looked_at = self._book.revision, at
+    def _terms(self, version: VersionRecord, then: float | None = None) -> WorstTerms:
+        """Now, or at a unix second."""
+        at, revision = self._clock(), (self._book.revision, self._book.dated_revision)
+        if revision != self._revision or at - self._looked_at >= FLEET_KEPT_S:
+            self._revision, self._looked_at = revision, at
             fleet = tuple(sorted(set(self._parts())))
             if fleet != self._fleet:
                 self._fleet = fleet
-            self._rates.clear()
-        terms = self._rates.get(version.id)
+            self._known.clear()
+            self._changing.clear()
+        terms = self._known.get((version.id, then))
         if terms is None:
-            if len(self._rates) >= KNOWN_AT_MOST:
-                self._rates.clear()
+            if len(self._known) >= KNOWN_AT_MOST:
+                self._known.clear()
             spec, book, fleet = version.spec, self._book, self._fleet
-            terms = self._rates[version.id] = dearest_rate(spec, book, fleet), longest_minimum(spec, book, fleet)
+            terms = self._known[version.id, then] = WorstTerms(
+                dearest_rate(spec, book, fleet, then),
+                longest_minimum(spec, book, fleet, then),
+                dearest_units(spec, book, then),
+            )
         return terms
 
     def cost(
         self, spent: Iterable[Spent], payer: str = "", tenant: str = "", units: Mapping[str, int] = NOTHING
     ) -> int:
-        """Of a tenant's starts that were metered, and of what they counted.
+        """Of a tenant's starts that were metered, and of the units that it is billed for.
 
         What is rounded up of one call is less for the next of the same `payer`.
         """
@@ -175,23 +248,32 @@ def parts_of(reports: Iterable[NodeReport]) -> Iterator[FleetPart]:
                 yield part.price, part.ppm
 
 
-def dearest_rate(spec: FunctionSpec, book: PriceBook, fleet: Iterable[FleetPart]) -> int:
-    """Nano-dollars per hour of the dearest container that a function may get."""
+def dearest_rate(
+    spec: FunctionSpec, book: PriceBook, fleet: Iterable[FleetPart], at: float | None = None
+) -> int:  # fmt: skip
+    """Nano-dollars per hour of the dearest container that a function may get, at a unix second, by default now."""
     parts = tuple(fleet)
     asks = [ask for ask in spec.gpu if ask.type != "CPU"]
-    rates = [ask.count * max(_rate(book, price) for price in _prices(ask.type, parts)) for ask in asks]
+    rates = [ask.count * max(_rate(book, price, at) for price in _prices(ask.type, parts)) for ask in asks]
     if len(asks) < len(spec.gpu) or not spec.gpu:
-        rates.append(_cpu_rate(book, parts))
-    return max(rates) + _host_rate(spec, book)
+        rates.append(_cpu_rate(book, parts, at))
+    return max(rates) + _host_rate(spec, book, at)
 
 
-def longest_minimum(spec: FunctionSpec, book: PriceBook, fleet: Iterable[FleetPart]) -> int:
+def longest_minimum(
+    spec: FunctionSpec, book: PriceBook, fleet: Iterable[FleetPart], at: float | None = None
+) -> int:  # fmt: skip
     """The most nanoseconds that a start is billed at least, in any container that a function may get."""
     parts = tuple(fleet)
     prices = {price for ask in spec.gpu if ask.type != "CPU" for price in _prices(ask.type, parts)}
     if not spec.gpu or any(ask.type == "CPU" for ask in spec.gpu):
         prices |= {CPU_PRICE, *(price for price, _ in parts if cores_of(price))}
-    return max(map(book.longest_minimum_ns, prices))
+    return max(book.longest_minimum_ns(price, at) for price in prices)
+
+
+def dearest_units(spec: FunctionSpec, book: PriceBook, at: float | None = None) -> int:
+    """What the units of one call cost at most, as `WorstTerms.units`."""
+    return sum(most * book.unit_rate(unit, at) for unit, most in max_units_of(spec).items()) * (NS_PER_HOUR // MILLION)
 
 
 def _prices(gpu_type: str, parts: tuple[FleetPart, ...]) -> set[str]:
@@ -202,18 +284,22 @@ def _prices(gpu_type: str, parts: tuple[FleetPart, ...]) -> set[str]:
     return there or {UNKNOWN_PRICE, *map(gpu_price, PRICED_GPUS)}
 
 
-def _cpu_rate(book: PriceBook, parts: tuple[FleetPart, ...]) -> int:
+def _cpu_rate(book: PriceBook, parts: tuple[FleetPart, ...], at: float | None) -> int:
     """Of the largest CPU slot; without any, of a core."""
-    slots = [-(-_rate(book, price) * ppm // WHOLE_DEVICE) for price, ppm in parts if cores_of(price)]
-    return max(slots, default=_rate(book, CPU_PRICE))
+    slots = [-(-_rate(book, price, at) * ppm // WHOLE_DEVICE) for price, ppm in parts if cores_of(price)]
+    return max(slots, default=_rate(book, CPU_PRICE, at))
 
 
-def _host_rate(spec: FunctionSpec, book: PriceBook) -> int:
+def _host_rate(spec: FunctionSpec, book: PriceBook, at: float | None) -> int:
     """Of what a container is promised of its host beside the slice, at most."""
-    cores = _rate(book, CORE_PRICE) * spec.cpu_millis
-    memory = _rate(book, MEMORY_PRICE) * spec.memory
+    cores = _rate(book, CORE_PRICE, at) * spec.cpu_millis
+    memory = _rate(book, MEMORY_PRICE, at) * spec.memory
     return -(-cores // 1_000) + -(-memory // GIB)
 
 
-def _rate(book: PriceBook, price: str) -> int:
-    return max(book.rate(price, purchase=purchase) for purchase in PURCHASES)
+def _rate(book: PriceBook, price: str, at: float | None) -> int:
+    return max(book.rate(price, at, purchase=purchase) for purchase in PURCHASES)
+
+
+def _instant(change: tuple[float, str]) -> float:
+    return change[0]

@@ -7,6 +7,8 @@ import msgspec
 from pilotlight_core.model.messages.call_messages import Ended, Grant, Spent
 from pilotlight_core.model.messages.scheduling import Settle
 from pilotlight_core.model.messages.usage_facts import Fault, tokens_of
+from pilotlight_core.model.spec import FunctionSpec, max_units_of
+from pilotlight_core.model.units import sold_units
 from pilotlight_gateway.calls.call_port import CallResult
 from pilotlight_gateway.limits.call_usage import is_plausible
 
@@ -100,7 +102,7 @@ class Attempts:
             return None
         return CallResult(output=b"", spent=self.spent, spent_before=self.spent_before, attempts=self.starts)
 
-    def result(self, ended: Ended, container: str, gateway_ms: float) -> CallResult:
+    def result(self, ended: Ended, container: str, gateway_ms: float, spec: FunctionSpec) -> CallResult:
         """The result of the call, of which the last start has `ended` well; `gateway_ms` were before the first."""
         return CallResult(
             output=ended.output,
@@ -119,6 +121,7 @@ class Attempts:
             attempts=self.starts,
             container=container,
             units=ended.units,
+            sold=sold_units(ended.units, max_units_of(spec)) if ended.units else None,
         )
 
     def _lap(self, at: float) -> float:

@@ -36,6 +36,8 @@ class CallResult(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     container: str = ""
     units: dict[str, int] | None = None
     """What the function counted in its last start."""
+    sold: dict[str, int] | None = None
+    """What of it is billed where it has a price: no more than the function names."""
 
 
 class StageEvent(msgspec.Struct, frozen=True, kw_only=True):

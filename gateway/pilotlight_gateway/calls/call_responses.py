@@ -90,8 +90,8 @@ def usage_of(result: CallResult, book: PriceBook, tenant: str = "", at: float | 
     for before in result.spent_before:
         total += _add_parts(parts, before, book, at, off)
         ns, ns_ppm = ns + before.ns, ns_ppm + before.ns * before.ppm
-    if result.units and book.sells_units:
-        total += sum(_add_charge(parts, charge, off) for charge in unit_charges(result.units, book, at))
+    if result.sold and book.sells_units:
+        total += sum(_add_charge(parts, charge, off) for charge in unit_charges(result.sold, book, at))
     return Usage(
         gpu_ms=ns_ppm / (WHOLE_DEVICE * NS_PER_MS),
         ns=ns,

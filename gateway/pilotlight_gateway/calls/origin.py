@@ -315,7 +315,7 @@ class Origin:
         if ended.last_seq != (self._relay.last_seq if self._relay is not None else 0):
             return self._fail(call_failures.broken_stream())
         self.state = OriginState.DONE
-        return [self.attempts.result(ended, grant.container, self.call.gateway_ms)]
+        return [self.attempts.result(ended, grant.container, self.call.gateway_ms, self.call.version.spec)]
 
     def _fail(self, error: PilotlightError) -> list[Effect]:
         left = self.grant

@@ -375,7 +375,7 @@ class EffectRunner:
     def _finish(self, live: InFlightCall, result: CallResult) -> None:
         if (usage := live.call.usage) is not None:
             _count(usage, live.origin.attempts)
-            usage.units = result.units or NO_UNITS
+            usage.sold = result.sold or NO_UNITS
         if result.answer_size:
             if (output := self.bodies.answer(live.place)) is None:
                 live.fail(ContainerDied(LOST_ANSWER))

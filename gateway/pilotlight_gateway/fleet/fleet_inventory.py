@@ -18,7 +18,13 @@ from pilotlight_core.model.messages.node_messages import ContainerState
 from pilotlight_core.model.placing import Purchase
 from pilotlight_core.model.spec import DEFAULT_BASE, FunctionSpec, Isolation, VersionRecord
 from pilotlight_core.model.suggestions import as_sentence
-from pilotlight_core.model.versions.manifest_codec import ARTIFACTS, SANDBOX_LIMITS, USAGE_TAGS, WARM_WINDOWS
+from pilotlight_core.model.versions.manifest_codec import (
+    ARTIFACTS,
+    MAX_UNITS,
+    SANDBOX_LIMITS,
+    USAGE_TAGS,
+    WARM_WINDOWS,
+)
 from pilotlight_gateway.fleet.fleet_questions import Inventory
 from pilotlight_gateway.fleet.fleet_view import FleetView
 from pilotlight_placement.asks.ask import Ask
@@ -186,6 +192,7 @@ LET_GO: dict[str, dict[str, Any]] = {
     "pids": {"pids": 0},
     "tags": {},
     "warm": {},
+    "max_units": {},
     "isolation": {"isolation": Isolation.SHARED},
     "slo": {"slo_ms": None},
 }
@@ -197,6 +204,7 @@ FEATURE_OF = {
     "pids": SANDBOX_LIMITS,
     "tags": USAGE_TAGS,
     "warm": WARM_WINDOWS,
+    "max_units": MAX_UNITS,
 }
 """The feature of its agent that an option needs, which is let go with it."""
 

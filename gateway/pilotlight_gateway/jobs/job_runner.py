@@ -234,6 +234,7 @@ class JobRunner:
                 stages=stages,
                 cold_start=cold_start,
                 units=result.units,
+                sold=result.sold,
             )
 
         written = await self._record.write_end(done)

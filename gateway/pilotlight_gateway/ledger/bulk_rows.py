@@ -65,6 +65,16 @@ def insert_statement(dialect: str, table: sa.Table, keys: tuple[str, ...], grown
     return f"{insert} ON CONFLICT ({', '.join(keys)}) DO UPDATE SET {changes}"
 
 
+def whole_sum(dialect: str, table: str, name: str) -> str:
+    """What becomes of a column to which a new row's is added, in SQL: a whole number, or the statement fails.
+
+    SQLite makes a sum beyond 63 bits a number with a fraction, without a word; here it is NULL, which the column
+    refuses. PostgreSQL refuses it by itself.
+    """
+    added = f"{table}.{name} + excluded.{name}"
+    return f"CASE typeof({added}) WHEN 'integer' THEN {added} END" if dialect == "sqlite" else added
+
+
 def rows_among(
     connection: sa.Connection, query: sa.Select[Any], column: sa.ColumnElement[str], keys: Sequence[str]
 ) -> Iterator[Sequence[Any]]:

@@ -13,7 +13,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from pilotlight_gateway.ledger.bulk_rows import insert_rows
+from pilotlight_gateway.ledger.bulk_rows import insert_rows, whole_sum
 from pilotlight_gateway.ledger.ledger_entries import CallRow, LedgerRows
 from pilotlight_gateway.ledger.ledger_tables import call_line, call_receipt, cold_start, receipt_terms
 
@@ -25,11 +25,10 @@ GROWN: Mapping[str, str] = {
         name: f"CASE WHEN excluded.{name} <> '' THEN excluded.{name} ELSE call_receipt.{name} END"
         for name in CALL_FACTS
     },
-    "ns": "call_receipt.ns + excluded.ns",
     "batch_size": "CASE WHEN excluded.batch_size > call_receipt.batch_size THEN excluded.batch_size "
     "ELSE call_receipt.batch_size END",
 }
-"""What becomes of a receipt to which a share is added; `merged` does the same."""
+"""What becomes of a receipt to which a share is added, beside the sum of `ns`; `merged` does the same."""
 
 
 def dialect_module(dialect: str) -> Any:
@@ -51,7 +50,7 @@ def add_receipts(connection: sa.Connection, entries: LedgerRows) -> None:
         connection.exec_driver_sql(receipt_statement(), entries.calls)
     else:
         rows = [dict(zip(CALL_COLUMNS, row, strict=True)) for row in merged(entries.calls)]
-        insert_rows(connection, call_receipt, rows, keys=("terms", "call"), grown=GROWN)
+        insert_rows(connection, call_receipt, rows, keys=("terms", "call"), grown=_grown(dialect))
 
 
 def merged(calls: Iterable[CallRow]) -> list[CallRow]:
@@ -83,6 +82,10 @@ def prune_receipts(connection: sa.Connection, day: str) -> None:
 def receipt_statement() -> str:
     """What adds a `CallRow` to its receipt in SQLite, with a place for each of its values in order."""
     places = ", ".join("?" * len(CALL_COLUMNS))
-    changes = ", ".join(f"{name} = {value}" for name, value in GROWN.items())
+    changes = ", ".join(f"{name} = {value}" for name, value in _grown("sqlite").items())
     insert = f"INSERT INTO call_receipt ({', '.join(CALL_COLUMNS)}) VALUES ({places})"  # noqa: S608 - our own names
     return f"{insert} ON CONFLICT (terms, call) DO UPDATE SET {changes}"
+
+
+def _grown(dialect: str) -> Mapping[str, str]:
+    return {"ns": whole_sum(dialect, call_receipt.name, "ns"), **GROWN}

@@ -20,6 +20,7 @@ from pilotlight_gateway.ledger.ledger_tables import call_receipt, correction_lin
 
 PLATFORM_FAULT = "platform_fault"
 """Why: the platform ended the call."""
+OF_DAY = sa.func.coalesce(receipt_terms.c.of_day, "")
 Billed = tuple[ReceiptTerms, int]
 
 
@@ -61,7 +62,7 @@ def _billed(
     of, share = reversal.event, reversal.share
     columns = receipt_terms.c
     query = (
-        sa.select(*(columns[name] for name in ReceiptTerms._fields), call_receipt.c.ns)
+        sa.select(*(columns[name] for name in ReceiptTerms._fields[:-1]), OF_DAY, call_receipt.c.ns)
         .join(call_receipt, call_receipt.c.terms == columns.id)
         .where(
             call_receipt.c.call == share.call_id, columns.tenant == share.tenant,
@@ -81,7 +82,7 @@ def _billed(
 
 
 def _of_any_day(terms: ReceiptTerms) -> ReceiptTerms:
-    return terms._replace(day="")
+    return terms._replace(day="", of_day="")
 
 
 def _given_back(reversal: Reversal, billed: Iterable[Billed]) -> Iterator[Billed]:
@@ -94,7 +95,7 @@ def _given_back(reversal: Reversal, billed: Iterable[Billed]) -> Iterator[Billed
 
 def _move(entries: LedgerRows, reversal: Reversal, terms: ReceiptTerms, ns: int) -> None:
     """From the tenant to the operator, on the day of the end."""
-    theirs = terms._replace(day=reversal.hour[:10])
+    theirs = terms._replace(day=reversal.hour[:10], of_day="")
     ours = theirs._replace(tenant=OPERATOR, key_id="", tags="", discount=0)
     for each, moved in ((theirs, -ns), (ours, ns)):
         number = entries.terms.setdefault(each, each.id)
@@ -114,6 +115,6 @@ def _parts(terms: ReceiptTerms) -> Iterator[Part]:
 def _line(reversal: Reversal, number: int, terms: ReceiptTerms, ns: int) -> dict[str, Any]:
     return {
         "id": f"{reversal.event.id}.{reversal.share.call_id}.{number}", "day": reversal.hour[:10],
-        "corrects": reversal.event.id, "of_day": terms.day, "call": reversal.share.call_id, "why": PLATFORM_FAULT,
-        "payer": OPERATOR, "tenant": terms.tenant, "terms": terms.id, "ns": ns, "policy": POLICY,
+        "corrects": reversal.event.id, "of_day": terms.of_day or terms.day, "call": reversal.share.call_id,
+        "why": PLATFORM_FAULT, "payer": OPERATOR, "tenant": terms.tenant, "terms": terms.id, "ns": ns, "policy": POLICY,
     }  # fmt: skip

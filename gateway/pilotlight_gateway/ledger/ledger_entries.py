@@ -28,7 +28,7 @@ from pilotlight_core.model.devices import (
 from pilotlight_core.model.messages.call_messages import Outcome
 from pilotlight_core.model.messages.usage import CallShare, UsageEvent
 from pilotlight_core.model.price_book import Charge, PriceBook, unit_charges
-from pilotlight_core.model.units import NS_PER_S
+from pilotlight_core.model.units import NS_PER_S, sold_units
 from pilotlight_gateway.ledger.attribution import (
     OPERATOR,
     POLICY,
@@ -49,6 +49,8 @@ CallRow = tuple[int, str, int, str, int, str, str, str]
 Part = tuple[str, int, int, int]
 """price, ppm, rate, discount: of the slice first, then what is paid of the host."""
 NONE: Mapping[str, str] = {}
+NO_UNITS: Mapping[str, int] = {}
+UNSOLD: Mapping[str, Mapping[str, int]] = {}
 LONGEST_START_US = 86_400 * 10**6
 """A node may say anything."""
 LONGEST_NS = 31 * NS_PER_DAY
@@ -82,11 +84,14 @@ class ReceiptTerms(NamedTuple):
     tags: str
     memory: int
     discount: int
+    of_day: str = ""
+    """The day of what is booked late, on `day`; "": it is that."""
 
     @property
     def id(self) -> int:
         """63 bits of their digest: whoever writes them, they have one row, and nobody has to ask for its number."""
-        return int.from_bytes(blake2b(msgspec.msgpack.encode(self), digest_size=8).digest()) >> 1
+        said = self if self.of_day else self[:-1]  # as before there was such a day
+        return int.from_bytes(blake2b(msgspec.msgpack.encode(said), digest_size=8).digest()) >> 1
 
 
 class Reversal(NamedTuple):
@@ -209,7 +214,11 @@ def lay_out(hours: list[tuple[str, int]], shares: Sequence[CallShare]) -> list[t
 
 
 def entries_of(
-    events: Iterable[UsageEvent], book: PriceBook, open_from: str = "", firsts: Mapping[str, str] = NONE
+    events: Iterable[UsageEvent],
+    book: PriceBook,
+    open_from: str = "",
+    firsts: Mapping[str, str] = NONE,
+    most: Mapping[str, Mapping[str, int]] = UNSOLD,
 ) -> LedgerRows:
     """The rows of events that the ledger does not have yet and that can be (`usage_checks.fault_of`).
 
@@ -218,6 +227,7 @@ def entries_of(
         book: the prices; those of an event's own time hold.
         open_from: the first day that is not closed.
         firsts: of containers on several devices the first, on which their calls are counted.
+        most: of containers what a call is billed for at most of each unit; of other units it is billed nothing.
     """
     entries = LedgerRows()
     for event in events:
@@ -230,16 +240,18 @@ def entries_of(
         payer = payer_of_line(event)
         of_payer = _discounted(parts, book, payer, at)
         entries.leases.append(_lease_row(event, of_payer, payer, hours[-1][0][:10], open_from if is_late else ""))
+        of_days = [hour[:10] if hour < open_from else "" for hour, _ in hours] if is_late else [""] * len(hours)
         if is_late:
             hours = booked(hours, open_from)
         if event.shares:
             counts = firsts.get(event.container, event.slice) == event.slice
             tenants = {share.tenant for share in event.shares}
             by_tenant = {tenant: _discounted(parts, book, tenant, at) for tenant in tenants}
-            _add_shares(entries, event, by_tenant, hours, counts=counts)
-            if least or (counts and book.sells_units):
-                charges = _charges_of(event, book, at, parts[0][2], least, counts=counts)
-                _add_charges(entries, event, by_tenant, hours[-1][0], charges)
+            _add_shares(entries, event, by_tenant, hours, of_days, counts=counts)
+            sold = most.get(event.container, NO_UNITS) if counts and book.sells_units else NO_UNITS
+            if least or sold:
+                charges = _charges_of(event, book, at, parts[0][2], least, sold)
+                _add_charges(entries, event, by_tenant, hours[-1][0], of_days[-1], charges)
             if counts:
                 entries.cold_starts += _cold_starts(event, hours[-1][0][:10])
         else:
@@ -269,7 +281,7 @@ def _discounted(parts: list[Part], book: PriceBook, payer: str, at: float) -> li
 
 
 def _charges_of(
-    event: UsageEvent, book: PriceBook, at: float, rate: int, least: int, *, counts: bool
+    event: UsageEvent, book: PriceBook, at: float, rate: int, least: int, most: Mapping[str, int]
 ) -> Iterator[tuple[CallShare, Charge]]:
     """What the starts that end in an interval are charged beside their time, by those who pay for them."""
     for share in event.shares:
@@ -277,8 +289,8 @@ def _charges_of(
             continue
         if (lack := least - share.earlier - share.ns) > 0:
             yield share, Charge(MINIMUM_PRICE, event.ppm, rate, lack)
-        if counts and share.ended == Outcome.OK:
-            for charge in unit_charges(share.units, book, at):
+        if most and share.units and share.ended == Outcome.OK:
+            for charge in unit_charges(sold_units(share.units, most), book, at):
                 yield share, charge
 
 
@@ -287,11 +299,12 @@ def _add_charges(
     event: UsageEvent,
     by_tenant: Mapping[str, list[Part]],
     hour: str,
+    of_day: str,
     charges: Iterable[tuple[CallShare, Charge]],
 ) -> None:
     for share, (price, ppm, rate, amount) in charges:
         part = price, ppm, rate, by_tenant[share.tenant][0][3]
-        terms = _terms_of(event, [part], hour[:10], share)._replace(memory=0)
+        terms = _terms_of(event, [part], hour[:10], of_day, share)._replace(memory=0)
         number = entries.terms.setdefault(terms, terms.id)
         entries.calls.append((number, share.call_id, amount, "", 1, "", "", ""))
         hour_sum(entries, event, part, hour, share.tenant, share.key).ns += amount
@@ -336,21 +349,22 @@ def _add_shares(
     event: UsageEvent,
     by_tenant: Mapping[str, list[Part]],
     hours: list[tuple[str, int]],
+    of_days: list[str],
     *,
     counts: bool,
 ) -> None:
     """Add a row for each call, and what they have in common once: this is where a fold's time goes."""
     says_fault, add = bool(event.wall_ns), entries.calls.append
-    for hour, shares in lay_out(hours, event.shares):
+    for (hour, shares), of_day in zip(lay_out(hours, event.shares), of_days, strict=True):
         groups: dict[tuple[str, str], _CallGroup] = {}
         for share in shares:
             payer = payer_of_share(share)
             if payer != share.tenant:
-                _add_spared(entries, event, by_tenant[share.tenant], hour, share)
+                _add_spared(entries, event, by_tenant[share.tenant], hour, of_day, share)
                 continue
             group = groups.get((payer, share.key))
             if group is None:
-                terms = _terms_of(event, by_tenant[payer], hour[:10], share)
+                terms = _terms_of(event, by_tenant[payer], hour[:10], of_day, share)
                 group = _CallGroup(entries.terms.setdefault(terms, terms.id))
                 groups[payer, share.key] = group
             ns, ended = share.ns, share.ended
@@ -375,9 +389,11 @@ def _cold_starts(event: UsageEvent, day: str) -> Iterator[ColdStart]:
             yield ColdStart(share.tenant, share.call_id, event.id, day, min(share.cold_us, LONGEST_START_US), billed)
 
 
-def _add_spared(entries: LedgerRows, event: UsageEvent, parts: list[Part], hour: str, share: CallShare) -> None:
+def _add_spared(
+    entries: LedgerRows, event: UsageEvent, parts: list[Part], hour: str, of_day: str, share: CallShare
+) -> None:
     """Add a part of a call that the operator pays for. Its tenant's receipt says how it ended, and bills nothing."""
-    told = _terms_of(event, parts, hour[:10], share)
+    told = _terms_of(event, parts, hour[:10], of_day, share)
     paid = told._replace(tenant=OPERATOR, key_id="", tags="", discount=0)
     for terms, ns in ((told, 0), (paid, share.ns)):
         number = entries.terms.setdefault(terms, terms.id)
@@ -389,14 +405,14 @@ def _add_spared(entries: LedgerRows, event: UsageEvent, parts: list[Part], hour:
         entries.reversals.append(Reversal(event, share, hour))
 
 
-def _terms_of(event: UsageEvent, parts: list[Part], day: str, share: CallShare) -> ReceiptTerms:
+def _terms_of(event: UsageEvent, parts: list[Part], day: str, of_day: str, share: CallShare) -> ReceiptTerms:
     (price, ppm, rate, off), *of_host = parts
     core_ppm, core_rate, gib_ppm, gib_rate = _of_host(of_host)
     return ReceiptTerms(
         tenant=share.tenant, day=day, app=event.app, function=event.function, version=event.version, price=price,
         ppm=ppm, rate=rate, core_ppm=core_ppm, core_rate=core_rate, gib_ppm=gib_ppm, gib_rate=gib_rate,
         key_id=share.key, tags=as_json(event.tags) if event.tags and share.tenant == event.tenant else "",
-        memory=0 if cores_of(event.price) else event.memory, discount=off,
+        memory=0 if cores_of(event.price) else event.memory, discount=off, of_day=of_day,
     )  # fmt: skip
 
 

@@ -69,6 +69,11 @@ class LedgerReader:
         with self._asked() as ledger:
             return ledger.open_from()
 
+    def first_day(self) -> str:
+        """The first day with usage; "": there is none."""
+        with self._asked() as ledger:
+            return ledger.first_day()
+
     def identity(self) -> str:
         """What tells this ledger from others."""
         with self._asked() as ledger:

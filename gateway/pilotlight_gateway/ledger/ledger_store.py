@@ -16,7 +16,7 @@ import sqlalchemy as sa
 from pilotlight_core.host.file_permissions import private_file
 from pilotlight_core.model.price_book import PriceBook
 from pilotlight_core.model.units import NS_PER_S
-from pilotlight_gateway.ledger.bulk_rows import insert_rows
+from pilotlight_gateway.ledger.bulk_rows import insert_rows, whole_sum
 from pilotlight_gateway.ledger.call_receipts import add_receipts, dialect_module, prune_receipts
 from pilotlight_gateway.ledger.ledger_corrections import correct
 from pilotlight_gateway.ledger.ledger_entries import LedgerRows, day_of, entries_of
@@ -208,6 +208,11 @@ class Ledger:
         with self._engine.connect() as connection:
             return self._open_from(connection)
 
+    def first_day(self) -> str:
+        """The first day with usage; "": there is none."""
+        with self._engine.connect() as connection:
+            return connection.scalar(sa.select(sa.func.min(usage_day.c.day))) or ""
+
     @contextmanager
     def snapshot(self) -> Iterator[sa.Connection]:
         """A connection whose questions all see the ledger as it is now."""
@@ -219,10 +224,11 @@ class Ledger:
             yield connection
             connection.rollback()
 
-    def read_rows(self, query: sa.Select[Any]) -> Sequence[sa.Row[Any]]:
-        """The rows of a query, as they are."""
-        with self._engine.connect() as connection:
-            return connection.execute(query).all()
+    def read_parts(self, queries: Iterable[sa.Select[Any]]) -> Iterator[sa.Row[Any]]:
+        """The rows of several queries, one after the other, of one snapshot."""
+        with self.snapshot() as connection:
+            for query in queries:
+                yield from connection.execute(query).all()
 
     def read(self, query: sa.Select[Any]) -> list[dict[str, Any]]:
         with self._engine.connect() as connection:
@@ -232,7 +238,8 @@ class Ledger:
         found = sort_usage(deliveries, read_known(connection, deliveries))
         firsts = {name: bound.parts[0] for name, bound in found.known.bound.items() if len(bound.parts) > 1}
         open_from = self._open_from(connection)
-        entries = entries_of(found.fresh, self.book, open_from, firsts)
+        most = {name: bound.most_units for name, bound in found.known.bound.items() if bound.max_units}
+        entries = entries_of(found.fresh, self.book, open_from, firsts, most)
         insert_rows(connection, lease_line, entries.leases)
         self._add_usage(connection, entries)
         add_receipts(connection, entries)
@@ -270,7 +277,7 @@ class Ledger:
             rows = [
                 dict(zip(names, key, strict=True)) | {"ns": line.ns, "calls": line.calls} for key, line in sums.items()
             ]
-            grown = {name: f"{table.name}.{name} + excluded.{name}" for name in ("ns", "calls")}
+            grown = {name: whole_sum(self._engine.dialect.name, table.name, name) for name in ("ns", "calls")}
             insert_rows(connection, table, rows, keys=names, grown=grown)
 
     def _add_tags(self, connection: sa.Connection, found: SortedUsage) -> None:
@@ -280,7 +287,7 @@ class Ledger:
 
     def _write_bounds(self, connection: sa.Connection, found: SortedUsage) -> None:
         bound = [values_of(found.known.bound[name]) for name in sorted(found.bound)]
-        grown = {name: f"excluded.{name}" for name in ("ended_at", "ns")}
+        grown = {name: f"excluded.{name}" for name in ("ended_at", "ns", "starts")}
         insert_rows(connection, bound_container, bound, keys=("container",), grown=grown)
         devices = [values_of(found.known.devices[key]) for key in sorted(found.devices)]
         grown = {name: f"excluded.{name}" for name in ("since", "ns")}
@@ -330,7 +337,9 @@ def _engine_of(url: str) -> sa.Engine:
         parsed = parsed.set(drivername="postgresql+psycopg")
     try:
         # A server that was started again has closed the connections that the pool still has.
-        return sa.create_engine(parsed, pool_pre_ping=True)
+        engine = sa.create_engine(parsed, pool_pre_ping=True)
+        sa.event.listen(engine, "connect", _prepare_postgres)
+        return engine
     except ModuleNotFoundError as error:
         raise LedgerRefused(f"its driver {error.name} is missing: pip install 'pilotlight[postgres]'") from error
 
@@ -341,6 +350,13 @@ def _keep_private(database: str | None) -> None:
         for path in (private_file(Path(database)), Path(f"{database}-wal"), Path(f"{database}-shm")):
             if path.exists():
                 private_file(path)
+
+
+def _prepare_postgres(connection: Any, _record: Any) -> None:
+    """Read sums as whole numbers, which all of the ledger's are: as decimals they took twice the time."""
+    from psycopg.types.numeric import IntLoader
+
+    connection.adapters.register_loader("numeric", IntLoader)
 
 
 def _prepare_sqlite(connection: sqlite3.Connection, _record: Any) -> None:

@@ -99,13 +99,14 @@ receipt_terms = sa.Table(
     sa.Column("tags", sa.Text, nullable=False),
     sa.Column("memory", sa.BigInteger, nullable=False, server_default="0"),
     sa.Column("discount", sa.BigInteger, nullable=False, server_default="0"),
+    sa.Column("of_day", sa.String(10), nullable=True),
     sa.Index("receipt_terms_tenant", "tenant"),
     sa.Index("receipt_terms_day", "day"),
     sqlite_with_rowid=False,
 )
 """On which calls were billed; `id` is the digest of the rest. A part of the host that costs nothing has 0 in both
 columns. `tags`: the function's, as a JSON object, or "". `memory`: bytes of the device that the container was promised;
-0 in older rows."""
+0 in older rows. `of_day`: of what came when its day was closed, and is booked on `day`; "" or NULL: it is `day`."""
 
 call_receipt = sa.Table(
     "call_receipt",
@@ -286,9 +287,13 @@ bound_container = sa.Table(
     sa.Column("ns", sa.BigInteger, nullable=False),
     sa.Column("core_ppm", sa.BigInteger, nullable=False, server_default="0"),
     sa.Column("gib_ppm", sa.BigInteger, nullable=False, server_default="0"),
+    sa.Column("slots", sa.Integer, nullable=False, server_default="0"),
+    sa.Column("starts", sa.BigInteger, nullable=False, server_default="0"),
+    sa.Column("max_units", sa.Text, nullable=True),
     sa.Index("bound_container_ended", "ended_at"),
 )
-"""What the controller bound, and how much of it was folded; instants are unix seconds of the bus's clock."""
+"""What the controller bound, and how much of it was folded; instants are unix seconds of the bus's clock. `slots`: 0 in
+rows of before it was kept. `max_units`: a JSON object, or NULL."""
 
 known_device = sa.Table(
     "known_device",

@@ -113,19 +113,25 @@ class _Reader:
 
     def check_devices(self) -> int | Discrepancy:
         columns = lease_line.c
-        names = (
-            columns.node, columns.device, columns.id, columns.ppm, columns.t0, columns.t1, columns.wall, columns.wall_ns
-        )  # fmt: skip
-        query = self._of_days(sa.select(*names)).order_by(columns.node, columns.device, columns.t0, columns.t1)
-        boots: dict[tuple[str, str], list[_Boot]] = {}
-        for node, device, line, ppm, t0, t1, wall, wall_ns in self._stream(query):
-            if (node, device) not in boots:
-                boots[node, device] = []  # its lines come together
-            boot = _boot_of(boots[node, device], (wall_ns or int(wall * NS_PER_S)) - t1)
+        names = (columns.node, columns.device, columns.ppm, columns.t0, columns.t1, columns.wall, columns.wall_ns)
+        # As the index has them; a line's id would be read millions of times for the one that may be told.
+        query = self._of_days(sa.select(*names)).order_by(columns.node, columns.device, columns.t0)
+        boots: list[_Boot] = []
+        count, now = 0, ("", "")
+        for node, device, ppm, t0, t1, wall, wall_ns in self._stream(query):
+            if now != (node, device):  # its lines come together
+                count, now, boots = count + 1, (node, device), []
+            boot = _boot_of(boots, (wall_ns or int(wall * NS_PER_S)) - t1)
             if (held := boot.add(t0, t1, ppm)) > WHOLE_DEVICE:
-                where = f"device {device} of node {node} at {t0} ns, line {line}"
+                where = f"device {device} of node {node} at {t0} ns, line {self._line_at(node, device, t0, t1)}"
                 return Discrepancy(check="devices", where=where, expected=WHOLE_DEVICE, found=held)
-        return len(boots)
+        return count
+
+    def _line_at(self, node: str, device: str, t0: int, t1: int) -> str:
+        columns = lease_line.c
+        mine = (columns.node == node, columns.device == device, columns.t0 == t0, columns.t1 == t1)
+        found = self._connection.scalar(self._of_days(sa.select(sa.func.max(columns.id)).where(*mine)))
+        return str(found)
 
     def check_days(self) -> int | Discrepancy:
         sums: dict[SumKey, int] = defaultdict(int)

@@ -1,11 +1,12 @@
 """Whether a metered interval can be true. Pure.
 
 A node may be hostile, and the fold must not stop for what it sends: whatever has no place in the ledger goes into
-quarantine. Beyond ranges, three bounds hold, all by the bus's clock, since a node has only its own word for its clocks:
+quarantine. Beyond ranges, four bounds hold, all by the bus's clock, since a node has only its own word for its clocks:
 
     who    a tenant pays only for a container that the controller bound on that node, at its slice, ppm and price
     time   all intervals of a container are no longer than it has been bound
     sum    all intervals of a device are no longer than the device has been known
+    calls  a container has ended no more of them than its slots had time for: each may be charged beside its time
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache
+
+import msgspec
 
 from pilotlight_core.model.ids import NAME, tags_fault
 from pilotlight_core.model.messages.usage import CallShare, LeaseState, UsageEvent
@@ -40,6 +43,13 @@ DEVICE_SLACK_NS = 3_600 * NS_PER_S
 """A device may have been metered for so long before the bus heard of it."""
 MOST_DEVICES = 4_096
 """Of one node."""
+SLOT_STARTS_PER_S = 5_000
+"""A slot takes no more calls in a second: the end of one has to reach a gateway before the next one comes. An agent and
+a guest take 50 us for a call, several times as much passes between two of one slot, and those of a batch are slots too.
+"""
+STARTS_PER_S = 100_000
+"""Of one container, whatever its slots: its guest is one process."""
+STARTS_SLACK_S = 10
 
 PURCHASES = ("", Purchase.ON_DEMAND, Purchase.SPOT)
 OPERATOR_PAYS = frozenset({LeaseState.FREE, LeaseState.BLANK})
@@ -69,6 +79,7 @@ class UsageFault(StrEnum):
     OTHER_TERMS = "other_terms"  # the container was bound for another tenant, version, slice or price
     TOO_LONG = "too_long"  # the container has not been bound for so long
     TOO_MUCH = "too_much"  # the device has not been known for so long
+    TOO_MANY = "too_many"  # the container had no time for so many calls
     NOT_STORED = "not_stored"  # the database did not take it
 
 
@@ -92,6 +103,16 @@ class BoundContainer:
     """Folded so far, over all devices of its slice."""
     core_ppm: int = 0
     gib_ppm: int = 0
+    slots: int = 0
+    """0: not known, of before it was kept."""
+    starts: int = 0
+    """Of calls that were folded with their ends, over all devices."""
+    max_units: str | None = None
+    """What a call is billed for at most of units, as a JSON object; None: it is billed for none."""
+
+    @property
+    def most_units(self) -> dict[str, int]:
+        return msgspec.json.decode(self.max_units) if self.max_units else {}
 
     @property
     def parts(self) -> tuple[str, ...]:
@@ -147,8 +168,21 @@ def binding_fault(event: UsageEvent, bound: BoundContainer | None, at: float) ->
     if event.core_ppm > of_host[0] or event.gib_ppm > of_host[1]:
         return UsageFault.OTHER_TERMS
     until = at if bound.ended_at is None else min(at, bound.ended_at)
-    longest = len(bound.parts) * _allowed_ns(until - bound.bound_at, BOUND_SLACK_NS)
-    return UsageFault.TOO_LONG if bound.ns + event.t1 - event.t0 > longest else None
+    bound_s = max(0.0, until - bound.bound_at)
+    if bound.ns + event.t1 - event.t0 > len(bound.parts) * _allowed_ns(bound_s, BOUND_SLACK_NS):
+        return UsageFault.TOO_LONG
+    return UsageFault.TOO_MANY if bound.starts + starts_in(event) > most_starts(bound, bound_s) else None
+
+
+def starts_in(event: UsageEvent) -> int:
+    """The starts of calls that ended in an interval."""
+    return sum(bool(share.ended) for share in event.shares)
+
+
+def most_starts(bound: BoundContainer, bound_s: float) -> int:
+    """The starts of calls that a container can have ended which has been bound for so long, over all devices."""
+    per_s = min(bound.slots * SLOT_STARTS_PER_S, STARTS_PER_S) if bound.slots else STARTS_PER_S
+    return len(bound.parts) * int((bound_s * DRIFT + STARTS_SLACK_S) * per_s)
 
 
 def device_fault(event: UsageEvent, device: KnownDevice, at: float) -> UsageFault | None:

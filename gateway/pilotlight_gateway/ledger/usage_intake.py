@@ -28,6 +28,7 @@ from pilotlight_gateway.ledger.usage_checks import (
     device_fault,
     device_ns,
     fault_of,
+    starts_in,
 )
 from pilotlight_gateway.ledger.usage_delivery import Sender, UsageDelivery
 
@@ -164,6 +165,7 @@ class _Intake:
             return fault
         if event.tenant and bound is not None:
             bound.ns += event.t1 - event.t0
+            bound.starts += starts_in(event)
             self.sorted.bound.add(bound.container)
         device.ns += device_ns(event)
         self.sorted.devices.add((device.node, device.device))
@@ -201,6 +203,8 @@ class _Intake:
             bound_at=at,
             core_ppm=binding.core_ppm,
             gib_ppm=binding.gib_ppm,
+            slots=binding.slots,
+            max_units=as_json(binding.max_units) if binding.max_units else None,
         )
         self.sorted.bound.add(binding.container)
         if binding.tags and not tags_fault(binding.tags):

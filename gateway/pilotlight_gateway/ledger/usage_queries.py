@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
@@ -14,10 +14,13 @@ import sqlalchemy as sa
 from pilotlight_core.model.api.billing_api import LateLine
 from pilotlight_core.model.api.receipt_api import CallReceipt, ReceiptLine
 from pilotlight_core.model.devices import BESIDE_PRICES
+from pilotlight_core.model.messages.usage import LeaseState
 from pilotlight_core.model.units import COST_UNITS, NANO_USD, NS_PER_S, WHOLE_DEVICE, cost_of, money
 from pilotlight_gateway.ledger.attribution import OPERATOR
+from pilotlight_gateway.ledger.ledger_entries import cut_at_hours
 from pilotlight_gateway.ledger.ledger_store import Ledger
 from pilotlight_gateway.ledger.ledger_tables import (
+    call_receipt,
     cold_start,
     correction_line,
     lease_line,
@@ -36,13 +39,17 @@ TAGS = "tags"
 """In groups: all tags of a version, as the JSON that the ledger has."""
 HOST_COLUMNS = ("core_ppm", "core_rate", "gib_ppm", "gib_rate")
 DAYS_NAMED = 400
-"""SQLite takes 32,766 parameters in a statement, PostgreSQL twice as many."""
+"""Of more days all are read at once, whosever they are."""
+DAYS_BY_HOUR, DAYS_BY_DAY = 1, 31
+"""Days that are read at once."""
 ORDER = {"hour": 0, "key": 1}
 """Of what sums are grouped by: the table's own first, then what differs most."""
 DAY = len("2026-11-20")
 """Characters of an hour that name its day."""
 LATE = "late"
 """Why a line is in a later invoice: it came when its day was closed."""
+BY_ROW = frozenset({"hour", "key"})
+"""What nearly all rows of a tenant differ in."""
 BY_HOUR = frozenset({"hour", "key", "purpose", "purchase", "region"})
 """What the sums by day do not know."""
 
@@ -91,7 +98,8 @@ def usage_report(
     ledger: Ledger, tenant: str | None, first: str, until: str, groups: Sequence[str] = GROUPS
 ) -> UsageReport:
     """A tenant's usage, or for None everybody's, of the days from `first` to before `until`. Blocks."""
-    names, rows = _read_sums(ledger, tenant, first, until, groups)
+    # Where nearly every row is a line, adding up in the database too would take half of the time.
+    names, rows = _read_sums(ledger, tenant, first, until, groups, is_summed=not {*groups} >= BY_ROW)
     return summarise(names, rows, groups, ledger.book.currency)
 
 
@@ -117,9 +125,12 @@ def usage_sums(ledger: Ledger, tenant: str | None, first: str, until: str, group
 
 
 def _read_sums(
-    ledger: Ledger, tenant: str | None, first: str, until: str, groups: Sequence[str]
+    ledger: Ledger, tenant: str | None, first: str, until: str, groups: Sequence[str], *, is_summed: bool = True
 ) -> tuple[Sequence[str], Iterable[Sequence[Any]]]:
-    """The names and the values of what `usage_sums` says. An hour has its day in it, and is not grouped by it too."""
+    """The names and the values of what `usage_sums` says. An hour has its day in it, and is not grouped by it too.
+
+    `is_summed`: else the ledger's own rows are read, of which several may be alike.
+    """
     table = usage_hour if BY_HOUR & {*groups} else usage_day
     columns, tagged = table.c, bool(tags_in(groups)) or TAGS in groups
     at = columns.hour if table is usage_hour else columns.day
@@ -131,22 +142,44 @@ def _read_sums(
     asked = [name for name in EVERY_GROUP if name in groups and name not in ("day", "gpu", *always)]
     by: list[sa.ColumnElement[Any]] = [named[name].label(name) for name in (*always, *asked)]
     by += [version_tags.c.tags] if tagged else []
-    sums = (sa.func.sum(columns.ns).label("ns"), sa.func.sum(columns.calls).label("calls"))
-    # PostgreSQL then sorts the rows of each hour, and not all of a month by what few of them differ in.
-    in_order = sorted(by, key=lambda column: ORDER.get(column.name, len(ORDER)))
-    query = sa.select(*by, *sums).where(at >= first, at < until).group_by(*in_order)
-    if tenant is not None:
-        query = query.where(columns.tenant == tenant)
-        if known := _periods(first, until, by_hour=table is usage_hour):
-            query = query.where(at.in_(known))  # the tables begin with them: other tenants' rows are not read
+    if is_summed:
+        sums = (sa.func.sum(columns.ns).label("ns"), sa.func.sum(columns.calls).label("calls"))
+        # PostgreSQL then sorts the rows of each hour, and not all of a day by what few of them differ in.
+        in_order = sorted(by, key=lambda column: ORDER.get(column.name, len(ORDER)))
+        query = sa.select(*by, *sums).group_by(*in_order)
+    else:
+        query = sa.select(*by, columns.ns, columns.calls)
     if tagged:
         same = sa.and_(version_tags.c.tenant == columns.tenant, version_tags.c.version == columns.version)
         query = query.outerjoin_from(table, version_tags, same)
-    names, rows = tuple(query.selected_columns.keys()), ledger.read_rows(query)
+    if tenant is not None:
+        query = query.where(columns.tenant == tenant)
+    names, by_hour = tuple(query.selected_columns.keys()), table is usage_hour
+    parts = _parts(first, until, DAYS_BY_HOUR if by_hour else DAYS_BY_DAY)
+    rows = ledger.read_parts(query.where(_within(at, part, tenant, by_hour=by_hour)) for part in parts)
     if "hour" in groups and "day" in groups:
         at_hour = names.index("hour")
         return ("day", *names), ((row[at_hour][:DAY], *row) for row in rows)
     return names, rows
+
+
+def _parts(first: str, until: str, length: int) -> list[tuple[str, str]]:
+    """The days from `first` to before `until` in parts: sums are by day at least, and of few days a database sorts rows
+    in memory. Whatever is asked for, there are not many."""
+    begin, end = (date.fromisoformat(day) for day in (first, until))
+    if (end - begin).days > DAYS_NAMED:
+        return [(first, until)]
+    firsts = [begin + timedelta(days=number) for number in range(0, (end - begin).days, length)]
+    return [(one.isoformat(), min(end, one + timedelta(days=length)).isoformat()) for one in firsts]
+
+
+def _within(
+    at: sa.ColumnElement[str], part: tuple[str, str], tenant: str | None, *, by_hour: bool
+) -> sa.ColumnElement[bool]:
+    """That a row is of the days of a part. The tables begin with them: named, other tenants' rows are not read."""
+    first, until = part
+    named = _periods(first, until, by_hour=by_hour) if tenant is not None else []
+    return sa.and_(at >= first, at < until, *([at.in_(named)] if named else []))
 
 
 def device_sums(ledger: Ledger, first: str, until: str) -> list[dict[str, Any]]:
@@ -210,32 +243,45 @@ def late_lines(ledger: Ledger, tenant: str, first: str, until: str) -> list[Late
 
     Usage that came late names its own day, and a correction the day that it corrects.
     """
-    late, terms, line = lease_line.c, receipt_terms.c, correction_line.c
-    came = sa.select(
-        late.day, late.ns, late.ppm, late.rate, late.discount, *(late[name] for name in HOST_COLUMNS)
-    ).where(late.tenant == tenant, late.booked_from >= first, late.booked_from < until, late.day < first)
-    given = (
-        sa.select(
-            line.of_day.label("day"),
-            line.why,
-            line.ns,
-            terms.ppm,
-            terms.rate,
-            terms.discount,
-            *(terms[name] for name in HOST_COLUMNS),
-        )
-        .join(receipt_terms, terms.id == line.terms)
-        .where(line.tenant == tenant, line.day >= first, line.day < until, line.of_day < first)
-    )
     sums: dict[tuple[str, str], int] = {}
-    for sign, row in [(1, row) for row in ledger.read(came)] + [(-1, row) for row in ledger.read(given)]:
-        which = row["day"], row.get("why", LATE)
+    for sign, day, row in _late_rows(ledger, tenant, first, until):
+        which = day, row.get("why", LATE)
         paid = NANO_USD - (row["discount"] or 0)
-        cost = (row["ns"] * row["ppm"] * row["rate"] + _host_cost(row)) * paid
+        cost = (int(row["ns"]) * row["ppm"] * row["rate"] + _host_cost(row)) * paid
         sums[which] = sums.get(which, 0) + sign * cost
     return [
         LateLine(day=day, why=why, cost=money(Fraction(cost, COST_UNITS))) for (day, why), cost in sorted(sums.items())
     ]
+
+
+def _late_rows(ledger: Ledger, tenant: str, first: str, until: str) -> Iterator[tuple[int, str, dict[str, Any]]]:
+    """1 or -1, the day, and the time: of containers without calls from their lines, of calls from their receipts, which
+    have what each of several tenants pays, and what it is charged beside its time."""
+    terms, line, late = receipt_terms.c, correction_line.c, lease_line.c
+    of_terms = (terms.ppm, terms.rate, terms.discount, *(terms[name] for name in HOST_COLUMNS))
+    waited = sa.select(
+        late.wall_ns, late.booked_from, late.ns, late.ppm, late.rate, late.discount,
+        *(late[name] for name in HOST_COLUMNS),
+    ).where(
+        late.tenant == tenant, late.state != LeaseState.BUSY, late.booked_from >= first, late.booked_from < until
+    )  # fmt: skip
+    for row in ledger.read(waited):
+        for hour, ns in cut_at_hours(row["wall_ns"], row["ns"]):
+            if hour < first:
+                yield 1, hour[:DAY], row | {"ns": ns}
+    called = (
+        sa.select(terms.of_day.label("day"), *of_terms, sa.func.sum(call_receipt.c.ns).label("ns"))
+        .join(call_receipt, call_receipt.c.terms == terms.id)
+        .where(terms.tenant == tenant, terms.day >= first, terms.day < until, terms.of_day != "", terms.of_day < first)
+        .group_by(terms.of_day, *of_terms)
+    )
+    given = (
+        sa.select(line.of_day.label("day"), line.why, line.ns, *of_terms)
+        .join(receipt_terms, terms.id == line.terms)
+        .where(line.tenant == tenant, line.day >= first, line.day < until, line.of_day < first)
+    )
+    for sign, query in ((1, called), (-1, given)):
+        yield from ((sign, row["day"], row) for row in ledger.read(query))
 
 
 def receipts(ledger: Ledger, tenant: str, call_id: str) -> list[dict[str, Any]]:

@@ -14,10 +14,10 @@ from msgspec import UNSET
 
 from pilotlight_core.model.api.billing_api import ThresholdLine
 from pilotlight_core.model.api.call_api import UsageLine
-from pilotlight_core.model.devices import BESIDE_PRICES, UNIT_PRICES, gpu_of_price
+from pilotlight_core.model.devices import BESIDE_PRICES, gpu_of_price
 from pilotlight_core.model.errors import BadInput
 from pilotlight_core.model.ids import MOST_TAGS, TAG
-from pilotlight_core.model.units import NANO_USD, WHOLE_DEVICE, units_money
+from pilotlight_core.model.units import NANO_USD, UNIT_PRICES, WHOLE_DEVICE, units_money
 
 GROUPS = ("day", "app", "function", "version", "state", "price", "ppm")
 """The dimensions that a report has by default; one without grouping is "" (`ppm`: 0)."""
@@ -87,45 +87,55 @@ def summarise(names: Sequence[str], rows: Iterable[Sequence[Any]], groups: Seque
     more, tags = [name for name in MORE_GROUPS if name in groups], tags_in(groups)
     known = (*GROUPS, *more)
     shown = [name for name in known if name in groups]
-    sums: dict[tuple[Any, ...], list[int]] = {}
-    key_of = _key_reader(names, shown, tags)
-    measures_of = itemgetter(*(names.index(name) for name in ("price", "ppm", "rate", "discount", "ns", "calls")))
-    by_price = "price" in groups
+    sums = _add_up(names, rows, _key_reader(names, shown, tags), by_price="price" in groups)
+    fields: dict[str, Any] = {name: _blank(name) for name in known if name not in groups} | {"currency": currency}
+    measured = (*shown, "calls", "ns", "gpu_seconds", "cost")
+    lines: list[UsageLine] = []
+    for key in sorted(sums):
+        calls, ns, ns_ppm, cost = sums[key]
+        fields.update(
+            zip(measured, (*key[: len(shown)], calls, ns, device_seconds(ns_ppm), units_money(cost)), strict=True)
+        )
+        if tags:
+            fields["tags"] = dict(zip(tags, key[len(shown) :], strict=True))
+        lines.append(UsageLine(**fields))
+    price = shown.index("price") if "price" in groups else -1
+    of_devices = [line for key, line in sums.items() if price < 0 or key[price] not in BESIDE_PRICES]
+    total = [sum(line[0] for line in sums.values()), *(sum(line[place] for line in of_devices) for place in (1, 2))]
+    return UsageReport(
+        lines=tuple(lines), total=_total([*total, sum(line[3] for line in sums.values())], currency)
+    )  # fmt: skip
+
+
+def _add_up(
+    names: Sequence[str], rows: Iterable[Sequence[Any]], key_of: Callable[[Sequence[Any]], Any], *, by_price: bool
+) -> dict[Any, list[int]]:
+    """By key: calls, nanoseconds of devices (or of what the price is of), the same times their parts, and the cost."""
+    terms_of = itemgetter(*(names.index(name) for name in ("price", "ppm", "rate", "discount")))
+    amounts_of = itemgetter(names.index("ns"), names.index("calls"))
+    weights: dict[Any, tuple[int, bool, int]] = {}
+    sums: dict[Any, list[int]] = {}
     for row in rows:
-        price, ppm, rate, discount, ns, calls = measures_of(row)
-        key = key_of(row)
+        terms = terms_of(row)
+        weight = weights.get(terms)
+        if weight is None:
+            price, ppm, rate, discount = terms
+            is_told = by_price or price not in BESIDE_PRICES  # time of a core or of a GiB is none of the device's
+            weight = ppm * rate * (NANO_USD - discount), is_told, ppm if price not in UNIT_PRICES else 0
+            weights[terms] = weight
+        per_ns, is_told, ppm = weight
+        ns, calls = amounts_of(row)
+        ns, key = int(ns), key_of(row)
         line = sums.get(key)
         if line is None:
             line = sums[key] = [0, 0, 0, 0]
-        ns_ppm = int(ns) * ppm
-        line[3] += ns_ppm * rate * (NANO_USD - discount)
+        line[3] += ns * per_ns
         if calls:
             line[0] += int(calls)
-        if by_price or price not in BESIDE_PRICES:  # time of a core or of a GiB is none of the device's
-            line[1] += int(ns)
-            line[2] += ns_ppm if price not in UNIT_PRICES else 0
-    same: dict[str, Any] = {name: _blank(name) for name in known if name not in groups} | {"currency": currency}
-    lines = []
-    total = [0, 0, 0, 0]
-    for key in sorted(sums):
-        calls, ns, ns_ppm, cost = sums[key]
-        lines.append(
-            UsageLine(
-                **same,
-                **dict(zip(shown, key, strict=False)),
-                calls=calls,
-                ns=ns,
-                gpu_seconds=device_seconds(ns_ppm),
-                cost=units_money(cost),
-                tags=dict(zip(tags, key[len(shown) :], strict=True)) if tags else UNSET,
-            )
-        )
-        total[0] += calls
-        total[3] += cost
-        if not by_price or lines[-1].price not in BESIDE_PRICES:
-            total[1] += ns
-            total[2] += ns_ppm
-    return UsageReport(lines=tuple(lines), total=_total(total, currency))
+        if is_told:
+            line[1] += ns
+            line[2] += ns * ppm
+    return sums
 
 
 def _key_reader(names: Sequence[str], shown: Sequence[str], tags: Sequence[str]) -> Callable[[Sequence[Any]], Any]:

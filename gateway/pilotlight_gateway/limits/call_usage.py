@@ -24,7 +24,7 @@ OPEN_AT_MOST = 50_000
 class CallUsage:
     """The usage of one call, filled by whatever runs it. GPU-milliseconds."""
 
-    __slots__ = ("_open", "_settled", "cost", "known", "lost", "spent", "tokens", "units")
+    __slots__ = ("_open", "_settled", "cost", "known", "lost", "sold", "spent", "tokens")
 
     def __init__(self) -> None:
         self.cost = 0.0
@@ -36,8 +36,8 @@ class CallUsage:
         """Of prompts and completions, as the function counted them."""
         self.spent: tuple[Spent, ...] = ()
         """What its tenant pays of the known starts."""
-        self.units: Mapping[str, int] = NO_UNITS
-        """What the function counted of a call that ended well."""
+        self.sold: Mapping[str, int] = NO_UNITS
+        """What is billed of what the function counted, of a call that ended well."""
         self._open = False
         self._settled: Callable[[CallUsage], None] | None = None
 

@@ -156,7 +156,7 @@ def _pay(usage: CallUsage, admission: Admission, prices: CallPrices, version: st
     if usage.lost:
         first.end(None)
     else:
-        cost = prices.cost(usage.spent, first.payer, first.tenant, usage.units)
+        cost = prices.cost(usage.spent, first.payer, first.tenant, usage.sold)
         if usage.known and admission.policy.is_soft:
             prices.learn(version, cost)
         first.end(cost)

@@ -21,12 +21,11 @@ from pilotlight_core.model.devices import (
     CORE_PRICE,
     MEMORY_PRICE,
     MINIMUM_PRICE,
-    UNIT_PRICES,
     gpu_of_price,
     is_cpu_price,
 )
 from pilotlight_core.model.placing import Purchase
-from pilotlight_core.model.units import NANO_USD, NS_PER_HOUR, NS_PER_S, WHOLE_DEVICE
+from pilotlight_core.model.units import NANO_USD, NS_PER_HOUR, NS_PER_S, UNIT_PRICES, WHOLE_DEVICE
 from pilotlight_gateway.ledger.usage_report import UsageRow
 from pilotlight_gateway.reports.billing_periods import days_of_month
 

@@ -13,8 +13,7 @@ from typing import Any
 
 import msgspec
 
-from pilotlight_core.model.devices import UNIT_PRICES
-from pilotlight_core.model.units import units_money
+from pilotlight_core.model.units import UNIT_PRICES, units_money
 from pilotlight_gateway.ledger.usage_report import UsageRow, cost_units, device_seconds
 
 GROUPS = (

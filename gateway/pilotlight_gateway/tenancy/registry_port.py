@@ -20,7 +20,7 @@ from pilotlight_core.model.errors import Conflict
 from pilotlight_core.model.limits import EffectiveLimits, Limits, Tier, load_tiers
 from pilotlight_core.model.money.budgets import BudgetsRecord
 from pilotlight_core.model.money.credits import CreditsRecord
-from pilotlight_core.model.price_book import PriceRecord
+from pilotlight_core.model.price_book import PriceRecord, check_price
 from pilotlight_core.model.scaling.scale_record import ScaleRecord
 from pilotlight_core.model.spec import AppRecord, VersionRecord
 from pilotlight_core.model.tenancy import FunctionShareRecord, KeyRecord, LimitsRecord, TenantRecord
@@ -206,7 +206,7 @@ class MemoryRegistry:
     async def change_price(
         self, price: str, change: Callable[[PriceRecord | None], PriceRecord | None]
     ) -> PriceRecord | None:
-        return self._change("price", self.price_records, price, change)
+        return self._change("price", self.price_records, check_price(price), change)
 
     def app_nowait(self, tenant: str, app: str) -> AppRecord | None:
         return self.apps.get((tenant, app))

@@ -18,7 +18,7 @@ from pilotlight_core.model.errors import BadInput
 from pilotlight_core.model.ids import check_name, tags_fault
 from pilotlight_core.model.placing import CONTEXT_BYTES, Measured, Model, Over, Placing, Purchase, Spread
 from pilotlight_core.model.spec import LEAST_MEMORY, LEAST_TMPFS, SLO, Isolation, Priority
-from pilotlight_core.model.units import GpuAsk, parse_gpu, parse_memory
+from pilotlight_core.model.units import GpuAsk, most_units_fault, parse_gpu, parse_memory
 
 ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 RESERVED_ENV = ("PL_", "PILOTLIGHT_")
@@ -59,6 +59,7 @@ class Options(TypedDict, total=False):
     warm: Sequence[Warm]
     env: Mapping[str, str]
     tags: Mapping[str, str]
+    max_units: Mapping[str, int]
     artifacts: Sequence[Artifact]
     schedule: Cron | Period | None
     secrets: None
@@ -199,6 +200,14 @@ def _tags(name: str, value: Any) -> dict[str, str]:
     return dict(value)
 
 
+def _max_units(name: str, value: Any) -> dict[str, int] | UnsetType:
+    if not isinstance(value, Mapping):
+        raise _expected(name, value, 'a dict of whole numbers, such as {"completion_tokens": 4096}')
+    if why := most_units_fault(value):
+        raise OptionError(f"{name}={{…}}: {why}.", field=name)
+    return {str(unit): count for unit, count in value.items()} or UNSET
+
+
 def _warm(name: str, value: Any) -> tuple[Warm, ...] | UnsetType:
     windows = (value,) if isinstance(value, Warm) else value
     if not isinstance(windows, list | tuple) or not all(isinstance(window, Warm) for window in windows):
@@ -246,6 +255,7 @@ READERS: dict[str, Callable[[str, Any], Any]] = {
     "warm": _warm,
     "env": _env,
     "tags": _tags,
+    "max_units": _max_units,
     "isolation": _choice(Isolation),
     "idempotent": _truth,
     "slo": _slo,

@@ -65,9 +65,9 @@ def test_a_binding_says_what_the_version_may() -> None:
     command = bind("c1", function="acme:hello.greet")
 
     assert binding_of(command, record(max_inputs=3), NODE) == binding(slots=3, core_ppm=750_000, gib_ppm=2_000_000)
-    tags = {"team": "search"}
-    assert binding_of(command, record(tags=tags), NODE) == binding(
-        slots=1, core_ppm=750_000, gib_ppm=2_000_000, tags=tags
+    tags, most = {"team": "search"}, {"images": 4}
+    assert binding_of(command, record(tags=tags, max_units=most), NODE) == binding(
+        slots=1, core_ppm=750_000, gib_ppm=2_000_000, tags=tags, max_units=most
     )
     assert binding_of(command, record(), None) is None
     assert binding_of(bind("c1", slice="cpu-7"), record(), NODE) is None

@@ -103,6 +103,27 @@ async def test_a_price_that_is_set_holds_from_its_instant_on(bus: Bus) -> None:
     assert record.is_set
 
 
+@pytest.mark.parametrize("kind", ["{}.spot", "{}.on-demand.eu-west.1of7", "tenant.{}"])
+async def test_prices_of_all_kinds_are_kept_and_heard(bus: Bus, kind: str, tmp_path: Path) -> None:
+    """Set by request, or by a file: how, where and to whom a product is sold is in their names."""
+    name, path = kind.format(price()), tmp_path / "prices.toml"
+    follower, reader, at = load_prices(), load_prices(), [1_000.0]
+    path.write_text(f'[prices."{name}"]\nnano_usd_per_hour = 5\n')
+    async with Registry(bus) as registry, Registry(bus) as elsewhere, following(elsewhere, follower, at):
+        await write_prices(registry, path)
+        await until(lambda: follower.rates.get(name) == 5)
+        await set_price(registry, follower, name, 7, starts_at=2_000.0, at=at[0])
+        await until(lambda: len(follower.dated.get(name, ())) == 2)
+        await read_prices(bus.kv(REGISTRY_BUCKET), reader)
+        (kept,) = [one for one in registry.prices() if one.id == name]
+        await drop_changes(registry, name, at=at[0])
+        with pytest.raises(BadInput, match="is no price"):
+            await registry.change_price(f"{name}..", lambda _: None)
+
+    assert [rate.nano_usd_per_hour for rate in kept.rates] == [5, 7]
+    assert reader.dated[name] == follower.dated[name][:2] == kept.rates
+
+
 async def test_a_price_does_not_change_before_all_know_of_it(bus: Bus) -> None:
     """Neither what has run, nor what runs until the ledger has looked; the field is named."""
     name, book = price(), PriceBook(rates={})

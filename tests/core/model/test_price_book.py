@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from pilotlight_core.model.devices import UNIT_PPM, UNIT_PRICES
+from pilotlight_core.model.devices import UNIT_PPM
 from pilotlight_core.model.errors import BadInput
-from pilotlight_core.model.messages.usage_facts import CallUnit
 from pilotlight_core.model.price_book import (
     Charge,
     DatedRate,
     PriceBook,
     PriceTerms,
+    check_price,
     load_prices,
     price_terms,
     records_of,
@@ -273,6 +273,31 @@ def test_a_start_may_be_billed_a_least(tmp_path: Path) -> None:
         load_prices(path)
 
 
+@pytest.mark.parametrize(
+    ("entry", "expected"),
+    [
+        ('[prices."tenant.acme"]\nnano_usd_per_hour = 1_000_000_001', r"tenant\.acme: .* from 0 to 1000000000, since"),
+        ("[prices.prompt_tokens]\nnano_usd_per_hour = 7\nminimum_ms = 100", "prompt_tokens: expected no minimum_ms"),
+        ("[prices.cpu_core]\nnano_usd_per_hour = 7\nminimum_ms = 100", "cpu_core: expected no minimum_ms"),
+        ('[prices."tenant.acme"]\nnano_usd_per_hour = 7\nminimum_ms = 1', r"tenant\.acme: expected no minimum_ms"),
+        (
+            '[prices."tenant.acme"]\nnano_usd_per_hour = 7\nlater=[{from = 2026-12-01,nano_usd_per_hour = 1000000001}]',
+            r"tenant\.acme: .* at most 1 for each dollar",
+        ),
+    ],
+)
+def test_a_file_is_held_to_what_a_request_is(entry: str, expected: str, tmp_path: Path) -> None:
+    """What is wrong is named, with what was expected."""
+    path = tmp_path / "prices.toml"
+    path.write_text(entry)
+    for read in (load_prices, records_of):
+        with pytest.raises(BadInput, match=expected) as refused:
+            read(path)
+        assert refused.value.more["field"].startswith("prices.")
+    path.write_text('[prices."tenant.acme"]\nnano_usd_per_hour = 1_000_000_000\nminimum_ms = 0\n')
+    assert load_prices(path).discount("acme") == 0
+
+
 def test_units_are_sold_for_a_million() -> None:
     """Only those that have a price, from when on they have it."""
     book = PriceBook(rates={"cpu": 10})
@@ -285,7 +310,6 @@ def test_units_are_sold_for_a_million() -> None:
     assert charge == Charge("prompt_tokens", UNIT_PPM, 150_000_000, 2_000_000)
     assert cost_of(charge.amount, charge.ppm, charge.rate) == Fraction(3, 10)
     assert [one.amount for one in unit_charges({"prompt_tokens": 2**53}, book, 100.0)] == [10**10]
-    assert set(UNIT_PRICES) == set(CallUnit)
 
 
 def test_a_tenant_may_have_the_name_of_a_part() -> None:
@@ -308,3 +332,27 @@ def test_prices_that_are_as_before_change_nothing() -> None:
     book.put_all({"tenant.t7": None})
     book.refresh(20.0)
     assert book.discount("t7") == 0
+
+
+def test_what_is_to_come_is_known_in_its_order() -> None:
+    """Also what changes nothing now."""
+    book = PriceBook(rates={"cpu": 10, "l4": 5})
+    before = book.dated_revision
+    book.put("l4", [DatedRate(nano_usd_per_hour=5), DatedRate(starts_at=300.0, nano_usd_per_hour=9, minimum_ms=7)])
+    book.put("cpu", [DatedRate(starts_at=200.0, nano_usd_per_hour=10)])
+    book.refresh(100.0)
+
+    assert book.changes_from(100.0) == [(200.0, "cpu"), (300.0, "l4")]
+    assert (book.changes_from(200.0), book.changes_from(300.0)) == ([(300.0, "l4")], [])
+    assert (book.dated_revision, book.longest_minimum_ns("l4"), book.longest_minimum_ns("l4", 300.0)) == (
+        before + 2, 0, 7_000_000,
+    )  # fmt: skip
+
+
+def test_the_id_of_a_price_is_checked() -> None:
+    """Of all kinds, by whoever keeps them."""
+    for price in ("h100", "h100.spot.eu.1of7", "tenant.acme", "prompt_tokens"):
+        assert check_price(price) == price
+    for wrong in ("", "h100.", "h100..eu", "a b", "x" * 100):
+        with pytest.raises(BadInput, match="is no price: expected one such as h100"):
+            check_price(wrong)

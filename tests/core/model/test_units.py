@@ -3,23 +3,29 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from pilotlight_core.model.errors import BadInput
+from pilotlight_core.model.messages.usage_facts import CallUnit
 from pilotlight_core.model.units import (
     COST_UNITS,
+    MOST_SOLD,
+    UNIT_PRICES,
     GpuAsk,
     cost_of,
     duration_text,
     memory_text,
     money,
+    most_units_fault,
     parse_gpu,
     parse_memory,
     rate,
     shown_money,
+    sold_units,
     split_evenly,
     units_money,
 )
@@ -128,3 +134,23 @@ def test_money_is_rounded_half_to_even() -> None:
     """On both sides of 0."""
     half = COST_UNITS // 200
     assert [units_money(half * times, 2) for times in (1, 3, 5, -1, -3)] == ["0.00", "0.02", "0.02", "-0.00", "-0.02"]
+
+
+def test_what_is_sold_is_named_and_bounded() -> None:
+    """Of each unit as many as its function names at most."""
+    most = {"images": 5, "seconds": 9, "custom": 4}
+    assert sold_units({"images": 7, "custom": 3}, most) == {"images": 5, "custom": 3}
+    assert sold_units({"images": 7}, {}) == {}
+
+
+def test_bounds_are_of_units_that_there_are() -> None:
+    """Each may have a price."""
+    assert most_units_fault({}) == most_units_fault(dict.fromkeys(CallUnit, MOST_SOLD)) == ""
+    assert most_units_fault({"tokens": 1}).startswith("there is no unit 'tokens': expected some of prompt_tokens, ")
+    assert set(UNIT_PRICES) == set(CallUnit)
+
+
+@pytest.mark.parametrize("count", [0, -1, MOST_SOLD + 1, 1.5, True, "3", None])
+def test_another_number_is_refused_by_name(count: Any) -> None:
+    """Nothing at all would be as no bound is."""
+    assert most_units_fault({"images": count}).startswith("images must be a whole number from 1 to 10000000000")

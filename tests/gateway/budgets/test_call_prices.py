@@ -79,6 +79,62 @@ def test_what_is_rounded_up_of_one_call_is_less_for_the_next() -> None:
         assert 0 <= sum(prices.cost([spent], payer) for _ in range(1_000)) - exact < 1
 
 
+def test_of_prices_that_change_while_a_call_may_run_the_dearest_is_reserved() -> None:
+    """Of what is known to come until its limit: rates, leasts, units and the end of its own tenant's discount."""
+    book, now = load_prices(), [100.0]
+    whole, half = 10**9, 5 * 10**8
+    prices = CallPrices(book, wall=lambda: now[0])
+    version = version_record(spec(gpu=(GpuAsk("L4"),), timeout=60.0, memory=2**20, max_units={"images": 10**6}))
+
+    def put(price: str, *rates: tuple[float, int], minimum_ms: int = 0) -> None:
+        each = [DatedRate(starts_at=at, nano_usd_per_hour=rate, minimum_ms=minimum_ms * (at > 0)) for at, rate in rates]
+        book.put(price, each)
+        book.refresh(now[0])
+
+    put("tenant.acme", (0.0, half), (150.0, whole), (400.0, half))
+    put("tenant.rival", (130.0, half))
+    listed = prices.worst_of(version, 60.0, "other")
+    assert prices.worst_of(version, 60.0, "acme") == listed
+    assert abs(prices.worst_of(version, 40.0, "acme") - listed * 40 / 60 / 2) <= 1
+    assert prices.worst_of(version, 40.0, "acme", within_s=60.0) == prices.worst_of(version, 40.0)
+    assert prices.worst_of(version, 60.0, "rival") == listed  # until then it pays the whole price
+    now[0] = 200.0
+    book.refresh(now[0])
+    assert prices.worst_of(version, 60.0, "acme") == listed
+    now[0] = 500.0
+    book.refresh(now[0])
+    assert abs(prices.worst_of(version, 60.0, "acme") - listed / 2) <= 1
+
+    rate = book.rate("l4")
+    put("l4", (0.0, rate), (530.0, 3 * rate), (540.0, rate))
+    assert listed * 2 < prices.worst_of(version, 60.0) < 3 * listed
+    assert prices.worst_of(version, 20.0) == prices.worst_of(version_record(version.spec, id="ver_9"), 20.0)
+    assert abs(prices.worst_of(version, 20.0) - listed / 3) <= 1
+    put("l4", (0.0, rate), (530.0, rate), minimum_ms=10_000)
+    assert prices.worst_of(version, 1.0, within_s=60.0) > 9 * prices.worst_of(version, 1.0)
+    put("images", (530.0, whole))
+    assert prices.worst_of(version, 1.0, within_s=60.0) > whole > prices.worst_of(version, 1.0)
+
+
+def test_what_a_call_may_count_at_most_is_reserved() -> None:
+    """At the price of the moment and with the discount; of units without a price, and in a further step, nothing."""
+    book = load_prices()
+    prices = CallPrices(book)
+    plain = version_record(spec(timeout=4.0))
+    naming = version_record(spec(timeout=4.0, max_units={"prompt_tokens": 3_000_000, "images": 7}), id="ver_2")
+    time = prices.worst_of(plain, 4.0)
+    assert prices.worst_of(naming, 4.0) == time
+
+    book.put("prompt_tokens", [DatedRate(nano_usd_per_hour=150_000_000)])
+    book.put("tenant.acme", [DatedRate(nano_usd_per_hour=500_000_000)])
+    book.refresh(0.0)
+
+    assert prices.worst_of(plain, 4.0) == time
+    assert prices.worst_of(naming, 4.0) == time + 450_000_000
+    assert abs(prices.worst_of(naming, 4.0, "acme") - (time + 450_000_000) / 2) <= 1
+    assert prices.worst_of(naming, 4.0, with_units=False) == time
+
+
 def test_discounts_leasts_and_units_are_reckoned_with() -> None:
     """What is reserved covers what is billed: each start that ends at once is billed the least."""
     book = load_prices()

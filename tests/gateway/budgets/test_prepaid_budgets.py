@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 
@@ -17,6 +18,8 @@ from pilotlight_gateway.budgets.budget_settings import set_budget
 from pilotlight_gateway.budgets.credit_grants import end_credit, grant_credit
 from pilotlight_gateway.budgets.prepaid_budgets import PrepaidBudgets
 from pilotlight_gateway.budgets.purse import PurseStanding, PurseVerdict
+from pilotlight_gateway.ledger.ledger_reader import LedgerReader
+from pilotlight_gateway.ledger.usage_report import UsageReport
 from tests.gateway.budgets.stored_tranches import StoredTranches
 from tests.gateway.budgets.test_budget_home import ask, asked
 from tests.gateway.ledger.metering import SECOND, delivered, event
@@ -84,6 +87,40 @@ async def test_it_follows_grants_and_what_lapses(ground: Ground) -> None:
     await end_credit(ground.registry, "acme", first, ground.at)
     await ground.prepaid.refresh("acme")
     assert ground.amount == before + 3 * NANO + spent + late
+
+
+async def test_a_look_reads_no_closed_day_twice(ground: Ground) -> None:
+    """However long the tenant has been there; with whatever is granted, ends or comes late then."""
+    asked: list[tuple[str, str]] = []
+    usage = ground.world.services.ledger.usage
+
+    class Counting(LedgerReader):
+        def usage(self, tenant: str | None, first: str, until: str, groups: Sequence[str]) -> UsageReport:
+            asked.append((first, until))
+            return usage(tenant, first, until, groups)
+
+    reader = Counting(str(ground.world.ledger._engine.url), ground.world.ledger.book)
+    fresh = ground.prepaid
+    ground.prepaid = PrepaidBudgets(ground.registry, reader, lambda: ground.at)
+    await ground.set()
+    assert asked == []  # nothing was spent at all
+    for month in range(14):
+        ground.spend(3_600 + month)
+        await ground.grant("0.01", ends="2028-06-01" if month % 2 else None)
+        ground.at += 31 * DAY_S
+    ground.world.ledger.close_days("2027-11-01", ground.at)
+    await ground.prepaid.refresh("acme")
+    amount, first_look = ground.amount, list(asked)
+    ground.spend(5)
+    asked.clear()
+    for _ in range(3):
+        await ground.grant("1")
+        assert asked == [("2027-11-01", "2028-01-29")]
+        asked.clear()
+        assert ground.amount == await fresh.amount("acme")
+    assert max(first_look) > ("2027", "")
+    assert ground.amount >= amount + 3 * NANO
+    reader.close()
 
 
 async def test_calls_are_refused_when_credit_is_used_up(ground: Ground) -> None:

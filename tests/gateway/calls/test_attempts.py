@@ -18,6 +18,7 @@ from pilotlight_gateway.calls.attempts import Attempts
 from pilotlight_gateway.calls.call_port import CallResult
 from pilotlight_gateway.calls.effects import FailCall
 from tests.builders.calls import grant
+from tests.builders.specs import function_spec
 from tests.gateway.calls.origin_steps import (
     HALF_MS,
     ended,
@@ -50,9 +51,18 @@ def test_the_stages_always_sum_to_the_time_that_passed(laps: list[tuple[str, flo
             attempts.lost(at)
         else:
             attempts.ended("n1", ended(stages=Stages(batch_wait_ms=first, execute_ms=second)), at)
-    stages = attempts.result(ended(), "c1", 7.0).stages
+    stages = attempts.result(ended(), "c1", 7.0, function_spec()).stages
     assert sum(stages.values()) == pytest.approx(7.0 + (latest - 100.0) * 1000.0, abs=1e-3)
     assert min(stages.values()) >= 0.0
+
+
+def test_no_more_units_are_sold_than_a_function_names() -> None:
+    """All that it counted is told; of what it names no most for, nothing is sold."""
+    attempts, counted = Attempts(0.0), {"prompt_tokens": 50, "images": 7, "custom": 3}
+    naming = function_spec(max_units={"prompt_tokens": 40, "custom": 9})
+    result = attempts.result(ended(units=counted), "c1", 0.0, naming)
+    assert (result.units, result.sold) == (counted, {"prompt_tokens": 40, "custom": 3})
+    assert not attempts.result(ended(units=counted), "c1", 0.0, function_spec()).sold
 
 
 def test_a_start_that_was_waited_for_is_shown_apart_from_the_queue() -> None:

@@ -128,7 +128,8 @@ def test_discounts_leasts_and_units_are_told() -> None:
     book.put("prompt_tokens", [DatedRate(nano_usd_per_hour=10**9)])
     book.refresh(0.0)
     spent = Spent(ns=3_500_000_000, ppm=10**6, price="h100", starts=(500_000_000, 3_000_000_000))
-    result = CallResult(output=b"", spent=spent, units={"prompt_tokens": 5_000_000, "images": 1})
+    counted, sold = {"prompt_tokens": 6_000_000, "images": 1}, {"prompt_tokens": 5_000_000}
+    result = CallResult(output=b"", spent=spent, units=counted, sold=sold)
 
     usage = usage_of(result, book, "acme")
 

@@ -40,6 +40,12 @@ def delivered(events: Sequence[UsageEvent], at: float = MIDNIGHT + 86_400.0) -> 
     return [UsageDelivery(seq=1, at=at, sender=Sender.BEFORE_NODES, message=UsageBatch(events=tuple(events)))]
 
 
+def named(max_units: dict[str, int], container: str = "c1") -> UsageDelivery:
+    """The container is bound of a function that names so many units of a call at most."""
+    message = Bound(binding=binding(container, "ver_1", max_units=max_units))
+    return UsageDelivery(seq=1, at=MIDNIGHT, sender=Sender.CONTROLLER, node="n1", message=message)
+
+
 def tagged(tags: Mapping[str, dict[str, str]], tenant: str = "acme") -> list[UsageDelivery]:
     """A container of each version is bound, with the version's tags."""
     return [

@@ -14,7 +14,7 @@ from pilotlight_gateway.ledger.ledger_store import Ledger
 from pilotlight_gateway.ledger.ledger_tables import correction_line, lease_line, pending_reversal, usage_day, usage_hour
 from pilotlight_gateway.ledger.ledger_verification import verify
 from pilotlight_gateway.ledger.usage_queries import receipts
-from tests.gateway.ledger.metering import MIDNIGHT, SECOND, delivered, event
+from tests.gateway.ledger.metering import MIDNIGHT, SECOND, delivered, event, named
 
 HOST = {"core_ppm": 2_000_000, "gib_ppm": 4_000_000}
 
@@ -173,9 +173,9 @@ def test_a_shadow_call_is_the_operators(ledger: Ledger) -> None:
     begun = CallShare("a", "acme", 7, shadow=True)
     ended = CallShare("a", "acme", 5, "ok", earlier=7, units={"prompt_tokens": 4}, shadow=True)
     ledger.book.put("prompt_tokens", [DatedRate(nano_usd_per_hour=10**9)])
-    ledger.fold("USAGE", 1, delivered([
+    ledger.fold("USAGE", 1, [named({"prompt_tokens": 9}), *delivered([
         event(1, 0, 7, LeaseState.BUSY, shares=(begun,)), event(2, 7, 12, LeaseState.BUSY, shares=(ended,)),
-    ]))  # fmt: skip
+    ])])  # fmt: skip
 
     assert (billed(ledger, "acme"), sum(billed(ledger, "").values())) == ({}, 12)
     assert sum(line["cost"] for line in receipts(ledger, "acme", "a")) == 0

@@ -22,9 +22,17 @@ from pilotlight_core.model.price_book import PriceBook, load_prices
 from pilotlight_core.model.units import cost_of, money
 from pilotlight_gateway.calls.call_port import CallResult
 from pilotlight_gateway.calls.call_responses import usage_of
+from pilotlight_gateway.duties.ledger_folder import REFUSALS
 from pilotlight_gateway.ledger.ledger_errors import LedgerRefused
 from pilotlight_gateway.ledger.ledger_store import Ledger, use_wal
-from pilotlight_gateway.ledger.ledger_tables import lease_line, receipt_line, receipt_terms, usage_day
+from pilotlight_gateway.ledger.ledger_tables import (
+    call_receipt,
+    lease_line,
+    receipt_line,
+    receipt_terms,
+    usage_day,
+    usage_hour,
+)
 from pilotlight_gateway.ledger.usage_conservation import device_account
 from pilotlight_gateway.ledger.usage_queries import receipts
 from tests.example_counts import SLOW, examples
@@ -36,6 +44,21 @@ def content(ledger: Ledger) -> list[list[tuple[object, ...]]]:
         sorted(tuple(row.values()) for row in ledger.read(sa.select(table)))
         for table in (lease_line, usage_day, receipt_line)
     ]
+
+
+@pytest.mark.parametrize("table", [usage_day, usage_hour, call_receipt], ids=str)
+def test_a_sum_beyond_its_column_is_an_error(ledger: Ledger, table: sa.Table) -> None:
+    """The fold puts such usage aside, and shows it: a sum never becomes a number with a fraction."""
+    most = 2**63 - 1
+    ledger.fold("USAGE", 1, delivered([busy(1, 0, ("a", 5, ""))]))
+    with ledger._engine.begin() as connection:
+        connection.execute(sa.update(table).values(ns=most))
+
+    with pytest.raises(REFUSALS):
+        ledger.fold("USAGE", 2, delivered([busy(2, 5, ("a", 1, "ok"))]))
+
+    assert [row["ns"] for row in ledger.read(sa.select(table.c.ns))] == [most]
+    assert ledger.last_seq("USAGE") == 1
 
 
 @examples(60, fewer=SLOW, suppress_health_check=[HealthCheck.function_scoped_fixture])

@@ -18,7 +18,7 @@ from pilotlight_gateway.ledger.ledger_tables import correction_line, usage_day
 from pilotlight_gateway.ledger.ledger_verification import verify
 from pilotlight_gateway.ledger.usage_queries import call_receipt_of, receipts
 from tests.example_counts import examples
-from tests.gateway.ledger.metering import MIDNIGHT, SECOND, busy, delivered, event, histories
+from tests.gateway.ledger.metering import MIDNIGHT, SECOND, busy, delivered, event, histories, named
 
 DAYS = ("2026-09-20", "2026-09-24")
 
@@ -54,13 +54,15 @@ def test_discounts_leasts_and_units_add_up(ledger: Ledger) -> None:
     book.put("cpu", [DatedRate(nano_usd_per_hour=book.rate("cpu"), minimum_ms=1_000)])
     book.put("tenant.acme", [DatedRate(nano_usd_per_hour=1), DatedRate(starts_at=MIDNIGHT + 10, nano_usd_per_hour=7)])
     book.put("prompt_tokens", [DatedRate(nano_usd_per_hour=10**9)])
-    units = {"prompt_tokens": 5, "images": 2}
+    book.put("images", [DatedRate(nano_usd_per_hour=10**9)])
+    units = {"prompt_tokens": 6, "images": 2}
     shares = (CallShare("a", "acme", 3, "ok", units=units), CallShare("b", "rival", 4, "raised", units=units))
     lines = [
         metered(1, 0, 7, LeaseState.BUSY, shares=shares, gib_ppm=5),
         metered(2, 7, 20 * SECOND, core_ppm=4),
     ]
-    ledger.fold("USAGE", 1, delivered(lines, at=MIDNIGHT + 2 * 86_400))
+    sold = named({"prompt_tokens": 5, "custom": 9})
+    ledger.fold("USAGE", 1, [sold, *delivered(lines, at=MIDNIGHT + 2 * 86_400)])
 
     assert (found := verify(ledger, *DAYS)).discrepancy is None, found
     (ours, theirs) = (receipts(ledger, *which) for which in (("acme", "a"), ("rival", "b")))

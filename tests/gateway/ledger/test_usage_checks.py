@@ -15,6 +15,8 @@ from pilotlight_gateway.ledger.usage_checks import (
     CLOCK_SKEW_S,
     DEVICE_SLACK_NS,
     OLDEST_S,
+    SLOT_STARTS_PER_S,
+    STARTS_PER_S,
     BoundContainer,
     KnownDevice,
     UsageFault,
@@ -22,6 +24,8 @@ from pilotlight_gateway.ledger.usage_checks import (
     device_fault,
     device_ns,
     fault_of,
+    most_starts,
+    starts_in,
 )
 from pilotlight_gateway.ledger.usage_delivery import Sender, UsageDelivery
 from tests.gateway.ledger.metering import MIDNIGHT, SECOND, busy, event
@@ -177,6 +181,32 @@ def test_several_devices_have_the_time_of_each() -> None:
     bound.ns = 100 * SECOND
     assert binding_fault(event(1, 0, 20 * SECOND, slice="GPU-1"), bound, AT) is None
     assert binding_fault(event(1, 0, 50 * SECOND, slice="GPU-2"), bound, AT) is UsageFault.TOO_LONG
+
+
+def test_a_container_ends_no_more_calls_than_its_slots_have_time_for() -> None:
+    """What they are charged at least has nothing to do with the time that they took."""
+    bound = bound_container(slots=2)
+    most = most_starts(bound, 60.0)
+    assert 60 * 2 * SLOT_STARTS_PER_S < most < 71 * 2 * SLOT_STARTS_PER_S
+    two = shared(CallShare("a", "acme", 0, "ok"), CallShare("b", "acme", 0, "raised"), CallShare("c", "acme", 5))
+    assert starts_in(two) == 2
+    bound.starts = most - 2
+    assert binding_fault(two, bound, AT) is None
+    bound.starts += 1
+    assert binding_fault(two, bound, AT) is UsageFault.TOO_MANY
+    assert binding_fault(two, bound, AT + 1.0) is None
+    bound.ended_at = AT
+    assert binding_fault(two, bound, AT + 1.0) is UsageFault.TOO_MANY
+
+
+@pytest.mark.parametrize(
+    ("more", "per_s"),
+    [({"slots": 10_000}, STARTS_PER_S), ({"slots": 0}, STARTS_PER_S), ({"slots": 1}, SLOT_STARTS_PER_S),
+     ({"slots": 1, "slice": "GPU-1+GPU-2"}, 2 * SLOT_STARTS_PER_S)],
+)  # fmt: skip
+def test_a_guest_is_one_process_whatever_its_slots(more: dict[str, Any], per_s: int) -> None:
+    """Where slots are not known too; each of several devices tells of all calls."""
+    assert 1_000 * per_s < most_starts(bound_container(**more), 1_000.0) < 1_100 * per_s
 
 
 def test_cores_and_memory_are_at_most_those_of_the_binding() -> None:

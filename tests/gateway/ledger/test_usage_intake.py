@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from pilotlight_core.model.messages.bindings import Bound, Unbound
 from pilotlight_core.model.messages.call_messages import Cancel
 from pilotlight_core.model.messages.usage import CallShare, LeaseState, UsageBatch, UsageEvent
+from pilotlight_core.model.price_book import DatedRate
 from pilotlight_gateway.ledger.ledger_store import KEPT_OF_A_NODE, Ledger
 from pilotlight_gateway.ledger.ledger_tables import lease_line, usage_day, version_tags
 from pilotlight_gateway.ledger.usage_checks import MOST_DEVICES, UsageFault
@@ -77,6 +78,23 @@ def test_time_beyond_the_binding_is_not_billed(ledger: Ledger) -> None:
 
     assert billed <= 71 * SECOND
     assert set(reasons(ledger)) == {"too_long"}
+
+
+def test_calls_that_a_node_makes_up_are_charged_within_bounds(ledger: Ledger) -> None:
+    """They take no time, and would be billed for the least that a start is billed for, each."""
+    ledger.book.put("cpu", [DatedRate(nano_usd_per_hour=10**9, minimum_ms=10_000)])
+    made_up = 30_000 * (CallShare("a", "victim", 0, "ok"),)
+    told_ = [event(n, SECOND, SECOND, LeaseState.BUSY, shares=made_up, ended_at=AT) for n in range(4)]
+
+    done = ledger.fold("USAGE", 1, [bound(at=AT - 1.0), *map(metered, told_)])
+
+    assert (done.new, done.quarantined) == (1, 3)
+    assert set(reasons(ledger)) == {"too_many"}
+    assert ledger.bound_containers(["c1"])["c1"].starts == 30_000
+    charged = sum(row["ns"] for row in ledger.read(sa.select(usage_day).where(usage_day.c.price == "minimum")))
+    assert charged == 30_000 * 10 * SECOND
+    later = ledger.fold("USAGE", 2, [metered(event(9, SECOND, 2 * SECOND, ended_at=AT), at=AT + 1.0)])
+    assert later.new == 1
 
 
 def test_the_end_of_a_binding_ends_the_bill(ledger: Ledger) -> None:

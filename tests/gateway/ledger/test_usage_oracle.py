@@ -21,6 +21,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, rule, run_sta
 
 from pilotlight_core.bus import Undecodable
 from pilotlight_core.model.devices import CHARGES
+from pilotlight_core.model.messages.bindings import Bound
 from pilotlight_core.model.messages.usage import CallShare, LeaseState, UsageBatch, UsageEvent
 from pilotlight_core.model.messages.usage_facts import Fault, Purpose
 from pilotlight_core.model.messages.wire import encode
@@ -32,6 +33,7 @@ from pilotlight_gateway.ledger.ledger_verification import verify
 from pilotlight_gateway.ledger.usage_delivery import Sender, UsageDelivery
 from pilotlight_gateway.ledger.usage_queries import usage_sums
 from pilotlight_gateway.ledger.usage_report import cost_units
+from tests.builders.nodes import binding
 from tests.example_counts import judged
 from tests.gateway.ledger.usage_oracle import UsageOracle
 
@@ -84,16 +86,21 @@ class LedgerMachine(RuleBasedStateMachine):
         self.sent: list[UsageEvent] = []
         self.closed: tuple[str, list[tuple[Any, ...]]] = "", []
         """The first day that is not closed, and the sums of those before it."""
-        self.start("acme", "h100", 142_857, Purpose.CALL)
+        self.start("acme", "h100", 142_857, Purpose.CALL, 500)
 
     @rule(
         tenant=st.sampled_from(["acme", "rival"]), price=st.sampled_from(PRICES),
         ppm=st.sampled_from([1_000_000, 142_857, 62_500]),
-        purpose=st.sampled_from([Purpose.CALL, Purpose.PREWARM, Purpose.FLOOR]),
+        purpose=st.sampled_from([Purpose.CALL, Purpose.PREWARM, Purpose.FLOOR]), most=st.sampled_from([0, 500, 10**6]),
     )  # fmt: skip
-    def start(self, tenant: str, price: str, ppm: int, purpose: Purpose) -> None:
+    def start(self, tenant: str, price: str, ppm: int, purpose: Purpose, most: int) -> None:
         place = Place(len(self.places), tenant, price, ppm, purpose, boot=0)
         self.places.append(place)
+        if most:
+            container = f"c{place.number}"
+            self.oracle.most[container] = most
+            named = binding(container, f"ver_{place.number}", max_units={"prompt_tokens": most})
+            self.ledger.fold("USAGE", self.seq, [self._delivery(Bound(binding=named), Sender.CONTROLLER)])
         self._meter(place, LeaseState.PROVISIONING, 3 * SECOND + 7)
 
     @rule(
@@ -237,10 +244,10 @@ class LedgerMachine(RuleBasedStateMachine):
             container=f"c{place.number}", shares=shares, purpose=place.purpose, used=place.used,
         ))  # fmt: skip
 
-    def _delivery(self, message: Any) -> UsageDelivery:
+    def _delivery(self, message: Any, sender: Sender = Sender.BEFORE_NODES) -> UsageDelivery:
         self.seq += 1
         at = self.wall / SECOND
-        return UsageDelivery(seq=self.seq, at=at, sender=Sender.BEFORE_NODES, message=message, subject=SUBJECT)
+        return UsageDelivery(seq=self.seq, at=at, sender=sender, node="n1", message=message, subject=SUBJECT)
 
     def _fold(self, events: list[UsageEvent]) -> None:
         self.ledger.fold("USAGE", self.seq, [self._delivery(UsageBatch(events=(event,))) for event in events])

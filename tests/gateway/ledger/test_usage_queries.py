@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from decimal import Decimal
+from typing import Any
+
+import pytest
 
 from pilotlight_core.model.messages.usage import CallShare, LeaseState, UsageEvent
 from pilotlight_core.model.messages.usage_facts import Fault, Purpose
-from pilotlight_core.model.units import cost_of, money
+from pilotlight_core.model.price_book import DatedRate
+from pilotlight_core.model.units import cost_of, money, units_money
 from pilotlight_gateway.ledger.ledger_store import Ledger
+from pilotlight_gateway.ledger.ledger_verification import verify
 from pilotlight_gateway.ledger.usage_queries import (
     TAGS,
     call_receipt_of,
@@ -17,7 +22,8 @@ from pilotlight_gateway.ledger.usage_queries import (
     usage_report,
     usage_sums,
 )
-from tests.gateway.ledger.metering import MIDNIGHT, SECOND, busy, delivered, event, tagged
+from pilotlight_gateway.ledger.usage_report import EVERY_GROUP, cost_units, read_groups
+from tests.gateway.ledger.metering import MIDNIGHT, SECOND, busy, delivered, event, named, tagged
 
 
 def test_days_outside_are_not_in_it(ledger: Ledger) -> None:
@@ -127,6 +133,42 @@ def test_sums_are_by_day_rate_and_what_is_asked_for(ledger: Ledger) -> None:
     ]
 
 
+@pytest.mark.parametrize("tenant", ["acme", None])
+@pytest.mark.parametrize("days", [("2026-09-20", "2026-11-29"), ("2025-01-01", "2027-01-01")], ids=["parts", "at once"])
+def test_a_report_says_what_sums_do_however_it_is_read(
+    ledger: Ledger, tenant: str | None, days: tuple[str, str]
+) -> None:  # fmt: skip
+    """Row by row, in parts of a day or of a month, or at once."""
+    events = []
+    for number in range(40):
+        share = CallShare(f"c{number}", "acme", SECOND, "ok", key=f"key_{number % 3}")
+        host: dict[str, Any] = {"function": f"f{number % 2}", "core_ppm": 1_000_000, "price": "l4"}
+        ended_at = MIDNIGHT + number // 4 * 25_200
+        call = event(number, 0, SECOND, LeaseState.BUSY, shares=(share,), ended_at=ended_at, **host)
+        tenant_of = ("acme", "rival")[number % 2]
+        events += [call, event(100 + number, 0, SECOND, tenant=tenant_of, ended_at=MIDNIGHT + number * 86_400)]
+    ledger.fold("USAGE", 1, [each for one in events for each in delivered([one], at=one.ended_at)])
+
+    totals = set()
+    for text in ("key,hour", "hour", "key", "day", "day,function,price", "key,hour,price,tenant"):
+        groups = read_groups(text, all_tenants=True)
+        found, sums = usage_report(ledger, tenant, *days, groups), list(usage_sums(ledger, tenant, *days, groups))
+        named = [name for name in groups if name != "ppm"]
+        told: dict[tuple[Any, ...], list[int]] = {}
+        for row in sums:
+            line = told.setdefault(tuple(row[name] for name in named), [0, 0])
+            line[0] += row["calls"]
+            line[1] += cost_units(row)
+        assert {tuple(getattr(line, name) for name in named): (line.calls, line.cost) for line in found.lines} == {
+            key: (calls, units_money(cost)) for key, (calls, cost) in told.items()
+        }
+        assert list(found.lines) == sorted(
+            found.lines, key=lambda line: tuple(getattr(line, name) for name in EVERY_GROUP if name in named)
+        )
+        totals.add((found.total.calls, found.total.ns, found.total.cost))
+    assert {(calls, cost) for calls, _, cost in totals} == {(40, next(iter(totals))[2])}
+
+
 def test_tags_are_in_sums_as_the_ledger_has_them(ledger: Ledger) -> None:
     """For exports; a version without any has none."""
     ledger.fold("USAGE", 1, delivered([event(1, 0, SECOND), event(2, 0, SECOND, version="ver_2")]))
@@ -162,3 +204,38 @@ def test_what_is_booked_late_names_its_day(ledger: Ledger) -> None:
         "2026-09-22", "late", money(cost_of(SECOND, 1_000_000, ledger.book.rate("l4"))),
     )  # fmt: skip
     assert late_lines(ledger, "acme", "2026-09-01", "2026-10-01") == []
+
+
+def test_all_that_is_booked_late_is_told(ledger: Ledger) -> None:
+    """Of each of the tenants whose calls share time, with what they are charged beside it and what is given back."""
+    book = ledger.book
+    book.put("l4", [DatedRate(nano_usd_per_hour=book.rate("l4"), minimum_ms=5_000)])
+    book.put("tenant.rival", [DatedRate(nano_usd_per_hour=700_000_000)])
+    book.put("images", [DatedRate(nano_usd_per_hour=10**9)])
+    begun = CallShare("c", "rival", SECOND)
+    shares = (
+        CallShare("a", "acme", SECOND, "ok", units={"images": 3}), CallShare("b", "rival", 2 * SECOND, "ok"), begun,
+    )  # fmt: skip
+    lost = CallShare("c", "rival", SECOND, "died", fault=Fault.PLATFORM, earlier=SECOND)
+    host: dict[str, Any] = {"price": "l4", "core_ppm": 1_000_000}
+    night = int(MIDNIGHT) * SECOND + SECOND
+    events = [
+        event(1, 0, 4 * SECOND, LeaseState.BUSY, shares=shares, wall_ns=night, ended_at=night / SECOND, **host),
+        event(2, 4 * SECOND, 9 * SECOND, wall_ns=night + 5 * SECOND, ended_at=night / SECOND + 5, **host),
+        event(3, 9 * SECOND, 10 * SECOND, LeaseState.BUSY, shares=(lost,), **host),
+    ]
+    ledger.close_days("2026-10-01", MIDNIGHT + 10 * 86_400)
+    ledger.fold("USAGE", 1, [named({"images": 2}), *delivered(events)])
+
+    days = ("2026-10-01", "2026-11-01")
+    for tenant in ("acme", "rival"):
+        lines = late_lines(ledger, tenant, *days)
+        total = sum(cost_units(row) for row in usage_sums(ledger, tenant, *days, ("tenant",)))
+        assert sum(Decimal(line.cost) for line in lines) == Decimal(units_money(total)) > 0
+    assert {(line.day, line.why) for line in late_lines(ledger, "acme", *days)} == {
+        ("2026-09-21", "late"), ("2026-09-22", "late"),
+    }  # fmt: skip
+    assert [(line.why, Decimal(line.cost) < 0) for line in late_lines(ledger, "rival", *days)] == [
+        ("late", False), ("late", False), ("platform_fault", True),
+    ]  # fmt: skip
+    assert verify(ledger, "2026-09-01", "2026-11-01").discrepancy is None

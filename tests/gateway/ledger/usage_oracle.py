@@ -23,6 +23,8 @@ class UsageOracle:
     """By tenant: (from the unix second, nano-dollars that it pays of a dollar)."""
     token: list[tuple[float, int]] = field(default_factory=list)
     """(from the unix second, nano-dollars for a million tokens)."""
+    most: dict[str, int] = field(default_factory=dict)
+    """By container: of how many tokens a call is billed at most; of others of none."""
     seen: dict[str, UsageEvent] = field(default_factory=dict)
 
     def add(self, events: Sequence[UsageEvent]) -> None:
@@ -61,6 +63,7 @@ class UsageOracle:
                     found.append((payer, share.call_id, lack, lack * self.dollars(event, at) * paid))
                 price = [nano for starts, nano in self.token if starts <= at][-1:]
                 count = share.units.get("prompt_tokens", 0) if share.ended == "ok" else 0
+                count = min(count, self.most.get(event.container, 0))
                 if count and price and price[0]:
                     found.append((payer, share.call_id, count, Fraction(count * price[0], 10**15) * paid))
         return found

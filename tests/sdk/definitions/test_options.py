@@ -53,6 +53,8 @@ def spec_with(**options: Any) -> FunctionSpec:
         ({"warm": Warm("00:00-24:00")}, "warm", (Warm("00:00-24:00"),)),
         ({"warm": []}, "warm", UNSET),
         ({"env": {"MODE": "fast"}}, "env", {"MODE": "fast"}),
+        ({"max_units": {"images": 4}}, "max_units", {"images": 4}),
+        ({"max_units": {}}, "max_units", UNSET),
         ({"secrets": None}, "env", {}),
         ({"isolation": "mig"}, "isolation", Isolation.MIG),
         ({"idempotent": True}, "idempotent", True),
@@ -128,6 +130,8 @@ def test_defaults_are_those_of_the_spec() -> None:
         ({"warm": [Warm("08:00-18:00", 11)]}, r"containers=11: expected at most max_containers=10"),
         ({"warm": [Warm("08:00-18:00", "two")]}, r"Expected `int`"),  # type: ignore[arg-type]
         ({"env": ["A=1"]}, r"expected a dict of strings"),
+        ({"max_units": 4}, r"max_units=4: expected a dict of whole numbers"),
+        ({"max_units": {"tokens": 4}}, r"max_units={…}: there is no unit 'tokens'"),
         ({"env": {"A": 1}}, r"values that are strings"),
         ({"env": {"1A": "x"}}, r"names like MODE"),
         ({"env": {"PILOTLIGHT_URL": "x"}}, r"belong to the platform"),

@@ -36,6 +36,8 @@ class Binding(msgspec.Struct, frozen=True, kw_only=True):
     """Millionths of a GiB of host memory that it pays for."""
     tags: dict[str, str] = {}
     """Of the function, as its owner set them: usage is reported by these."""
+    max_units: dict[str, int] = {}
+    """What a call is billed for at most of the units that it counts, by `CallUnit`; of others nothing."""
 
     @property
     def parts(self) -> tuple[str, ...]:

@@ -7,6 +7,7 @@ then. What nothing covers is owed, and the next grant pays it.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterable
 from enum import StrEnum
 from typing import Annotated
@@ -107,6 +108,28 @@ def prepaid_amount(grants: Iterable[CreditGrant], spent: Iterable[tuple[str, int
     before = sum(amount for day, amount in by_day if day < first)
     given = sum(grant.amount for grant in known if grant.begins <= until)
     return max(0, min(MOST_AMOUNT, before + given - draw(known, by_day, until).lapsed))
+
+
+def lumped(grants: Iterable[CreditGrant], spent: Iterable[tuple[str, int]]) -> list[tuple[str, int]]:
+    """The same spending on fewer days, which draws on the grants alike.
+
+    Between two days on which a grant begins or ends, what follows each other is of the first day; but for days on which
+    more is given back than spent.
+    """
+    changes = sorted({day for grant in grants for day in (grant.begins, grant.ends) if day})
+    sums: dict[str, int] = {}
+    for day, amount in spent:
+        sums[day] = sums.get(day, 0) + amount
+    lumps: list[tuple[str, int]] = []
+    last = -1
+    for day, amount in sorted(sums.items()):
+        place = bisect_right(changes, day)
+        if lumps and place == last and amount >= 0 <= lumps[-1][1]:
+            lumps[-1] = lumps[-1][0], lumps[-1][1] + amount
+        else:
+            lumps.append((day, amount))
+        last = place
+    return lumps
 
 
 class _Drawing:

@@ -175,6 +175,8 @@ class JobRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What the function counted of it."""
     tick: int = 0
     """The unix second of the tick of the function's schedule that it is; 0: it is none."""
+    sold: dict[str, int] = {}
+    """What of `units` is billed where it has a price."""
 
     @property
     def key(self) -> str:
@@ -252,6 +254,7 @@ def succeeded(
     stages: dict[str, float] | None = None,
     cold_start: dict[str, float] | None = None,
     units: dict[str, int] | None = None,
+    sold: dict[str, int] | None = None,
 ) -> JobRecord:
     done = msgspec.structs.replace(
         job,
@@ -262,6 +265,7 @@ def succeeded(
         stages=stages or {},
         cold_start=cold_start,
         units=units or {},
+        sold=sold or {},
         error=None,
     )
     return _ended(done, JobState.SUCCEEDED, None, at)

@@ -124,7 +124,9 @@ class CallLimits:
         Raises:
             BudgetExhausted, Unavailable.
         """
-        money = await self._limiter.reserve(first.tenant, self._money(call, seconds), first.policy)
+        # A further step of a stream has its time alone: what it counts is billed once.
+        ask = self._money(call, seconds, with_units=not first.money)
+        money = await self._limiter.reserve(first.tenant, ask, first.policy)
         self._keep(first, money)
 
     def longest_s(self, call: PreparedCall) -> float:
@@ -143,10 +145,13 @@ class CallLimits:
         self._keep(first, money)
         return True
 
-    def _money(self, call: PreparedCall, seconds: float | None = None) -> MoneyAsk:
+    def _money(self, call: PreparedCall, seconds: float | None = None, *, with_units: bool = True) -> MoneyAsk:
         longest_s = self.longest_s(call)
         most_s = longest_s if seconds is None else min(seconds, longest_s)
-        worst = self.prices.worst_of(call.version, most_s, call.tenant)
+        within_s = call.deadline_at - call.arrived_at  # it may wait before it runs
+        worst = self.prices.worst_of(
+            call.version, most_s, call.tenant, within_s=within_s, with_units=with_units
+        )  # fmt: skip
         return MoneyAsk(call.function, call.key, worst, self.prices.likely(call.version.id, worst), most_s)
 
     def _keep(self, first: Admission, money: Admission) -> None:

@@ -212,6 +212,7 @@ def _result_of(job: JobRecord, output: bytes) -> CallResult:
         cold_start=job.cold_start,
         attempts=job.attempts,
         units=job.units,
+        sold=job.sold,
     )
 
 

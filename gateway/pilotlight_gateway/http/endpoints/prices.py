@@ -14,11 +14,12 @@ from starlette.responses import Response
 
 from pilotlight_core.host.price_records import drop_changes, set_price
 from pilotlight_core.model.api.price_api import MILLION, PriceInfo, PriceList, PriceRate, PriceRequest
-from pilotlight_core.model.devices import CORE_PRICE, CPU_PRICE, MEMORY_PRICE, UNIT_PRICES
+from pilotlight_core.model.devices import CORE_PRICE, CPU_PRICE, MEMORY_PRICE
 from pilotlight_core.model.errors import BadInput, NotFound
 from pilotlight_core.model.price_book import (
     SPOT_PRICE,
     TENANT_PRICE,
+    WITHOUT_MINIMUM,
     DatedRate,
     PriceBook,
     PriceRecord,
@@ -26,7 +27,7 @@ from pilotlight_core.model.price_book import (
     price_terms,
 )
 from pilotlight_core.model.suggestions import did_you_mean, nearest
-from pilotlight_core.model.units import NANO_USD
+from pilotlight_core.model.units import NANO_USD, UNIT_PRICES
 from pilotlight_gateway.bodies.byte_budget import ByteBudget
 from pilotlight_gateway.http.protocol.api_operations import BODY, Operation, json_answer, principal_of, read_struct
 from pilotlight_gateway.tenancy.registry_port import RegistryPort
@@ -35,8 +36,6 @@ UNITS = {
     CPU_PRICE: "core", CORE_PRICE: "core", MEMORY_PRICE: "GiB", SPOT_PRICE: "dollar on demand",
     TENANT_PRICE: "dollar by the list", **dict.fromkeys(UNIT_PRICES, MILLION),
 }  # fmt: skip
-WITHOUT_MINIMUM = frozenset((CORE_PRICE, MEMORY_PRICE, SPOT_PRICE, TENANT_PRICE, *UNIT_PRICES))
-"""They are of no device."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pilotlight_core.model.money.credits import CreditChange, CreditGrant, draw, prepaid_amount
+from pilotlight_core.model.money.credits import CreditChange, CreditGrant, draw, lumped, prepaid_amount
 from tests.example_counts import examples
 
 DAYS = [f"2026-11-{day:02}" for day in range(1, 11)]
@@ -92,3 +92,21 @@ def test_nothing_is_lost(grants: list[tuple[int, str, str, int]], spent: list[tu
 def test_what_is_given_back_leaves_no_amount_below_nothing() -> None:
     """A budget below 0 could not be read again."""
     assert prepaid_amount([], [("2026-11-19", 0), ("2026-11-20", -1)], "2026-11-20") == 0
+
+
+@given(
+    grants=st.lists(st.tuples(st.integers(1, 100), st.sampled_from(DAYS), st.sampled_from(["", *DAYS])), max_size=3),
+    spent=st.lists(st.tuples(st.sampled_from(DAYS), st.integers(-20, 60)), max_size=12),
+    until=st.sampled_from(DAYS),
+)
+@examples(200)
+def test_lumps_draw_as_days_do(grants: list[tuple[int, str, str]], spent: list[tuple[str, int]], until: str) -> None:
+    """Whatever is given back among them, and there are no more of them than grants begin and end."""
+    made = [grant(f"g{number}", *one) for number, one in enumerate(grants)]
+    spent = [one for one in spent if one[0] <= until]
+    lumps = lumped(made, spent)
+    whole, same = draw(made, spent, until), draw(made, lumps, until)
+    assert (whole.left, whole.owed, whole.lapsed) == (same.left, same.owed, same.lapsed)
+    assert prepaid_amount(made, lumps, until) == prepaid_amount(made, spent, until)
+    given_back = sum(amount < 0 for _, amount in spent)
+    assert len(lumps) <= (2 * len(made) + 1) * (1 + 2 * given_back)

@@ -23,6 +23,7 @@ from pilotlight_core.model.versions.manifest_codec import (
     ARTIFACTS,
     FEATURES,
     FIELDS_OF_0_1,
+    MAX_UNITS,
     SANDBOX_LIMITS,
     USAGE_TAGS,
     encode_manifest,
@@ -131,6 +132,15 @@ def test_tags_are_a_feature_and_part_of_the_version() -> None:
     assert USAGE_TAGS in FEATURES
     assert encode_manifest(tagged).count(b'"tags":{"a":"1","b":"2"}') == 1
     assert id_of(tagged) != id_of(FULL)
+
+
+def test_units_of_a_call_at_most_are_a_feature() -> None:
+    """Agents of 0.1 refuse the field."""
+    naming = msgspec.structs.replace(FULL, spec=msgspec.structs.replace(FULL.spec, max_units={"images": 3}))
+
+    assert needs_of(naming.spec) == (MAX_UNITS,)
+    assert MAX_UNITS in FEATURES
+    assert encode_manifest(naming).count(b'"max_units":{"images":3}') == 1
 
 
 def _sorted(value: Any) -> Any:

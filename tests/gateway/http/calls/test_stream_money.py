@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from pilotlight_core.model.errors import PilotlightError
 from pilotlight_core.model.money.budgets import BudgetsRecord
+from pilotlight_core.model.price_book import DatedRate, load_prices
 from pilotlight_core.model.spec import Priority
 from pilotlight_gateway.budgets.budget_home import BudgetHome
+from pilotlight_gateway.budgets.call_prices import CallPrices
 from pilotlight_gateway.calls.prepared_call import PreparedCall
 from pilotlight_gateway.http.calls.call_limits import CallLimits
 from pilotlight_gateway.http.calls.stream_money import StreamSteps
@@ -34,16 +38,17 @@ class Stream:
 class Ground:
     """A call of a stream under a budget for so many steps."""
 
-    def __init__(self, world: World, steps: float, seconds: float) -> None:
-        (version,) = world.deploy(function(timeout=seconds))
-        services, self.stream = world.services, Stream()
-        step = services.prices.worst_of(version, STEP_S)
+    def __init__(self, world: World, steps: float, seconds: float, **options: Any) -> None:
+        (version,) = world.deploy(function(timeout=seconds, **options))
+        services, self.stream, self.book = world.services, Stream(), load_prices()
+        prices = CallPrices(self.book)
+        step = prices.worst_of(version, STEP_S)
         amount = int(step * steps)
         world.registry.budget_records["acme"] = BudgetsRecord(tenant="acme", budgets=(budget(amount),))
         self.home = BudgetHome(world.registry.budgets, world.wall)
         StoredTranches().serve(self.home)
         limiter = MemoryLimiter(LimitPolicies(world.registry.limits, world.registry.budgets), budgets=self.home)
-        self.limits = CallLimits(limiter, services.costs, services.metrics, services.prices)
+        self.limits = CallLimits(limiter, services.costs, services.metrics, prices)
         name = "acme:shop.hello"
         self.call = PreparedCall(
             call_id="call_a_1_b", client_id=None, tenant="acme", version=version, method=HELLO, input=b"",
@@ -67,6 +72,17 @@ async def test_a_stream_reserves_as_long_as_it_lasts(world: World) -> None:
     ground.steps.stop()
     assert 3.4 * first < ground.reserved < 3.6 * first
     assert ground.stream.ended == []
+
+
+async def test_what_a_stream_may_count_is_reserved_once(world: World) -> None:
+    """With its first step."""
+    ground = Ground(world, steps=1e6, seconds=3.0 * STEP_S, max_units={"images": 10_000})
+    ground.book.put("images", [DatedRate(nano_usd_per_hour=10**9)])
+    ground.book.refresh(0.0)
+    for _ in range(3):
+        await ground.limits.reserve(ground.admission, ground.call, STEP_S)
+        step = ground.reserved - 10_000 * 1_000
+        assert 0 < step < 1_000_000
 
 
 @pytest.mark.parametrize("steps", [1.5, 3.5])
