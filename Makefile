@@ -99,7 +99,7 @@ test-compiled: compiled ## Run the tests of compiled rooms, the simulation and t
 # -- check -------------------------------------------------------------------------------------------------------------
 
 .PHONY: check
-check: lint types floors house words mirror lengths requirements pages docs infra ## Run every check that is not a test
+check: lint types floors tree docs infra ## Run every check that is not a test
 
 .PHONY: lint
 lint: $(READY) # ruff: rules and format
@@ -113,6 +113,11 @@ types: $(READY) # mypy --strict over the folders that pyproject.toml names
 .PHONY: floors
 floors: $(READY) # import-linter: which package may import which
 	@$(BIN)/lint-imports --no-logo
+
+# House, words, mirror, lengths, requirements and pages read the same files: one process reads each once.
+.PHONY: tree
+tree: $(READY) # all that holds the tree
+	@$(BIN)/python -m tools
 
 .PHONY: house
 house: $(READY) # rooms stand on floors, no circles of modules, no folder too full

@@ -5,16 +5,15 @@ Each is a fork of one process per worker (`command_forks`). `tests/sdk/cli` test
 
 from __future__ import annotations
 
-import atexit
 import os
 import socket
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
-from functools import cache
 from pathlib import Path
-from tempfile import TemporaryDirectory, TemporaryFile
+from tempfile import TemporaryFile
 
+from tests.fork_servers import fork_server
 from tests.forked_command import ended, start
 
 ROOT = Path(__file__).parents[1]
@@ -52,20 +51,5 @@ def program(folder: Path) -> Path:
     return path
 
 
-@cache
 def _forks() -> Path:
-    """Where the process listens that forks; it is started at first use, and lives as long as this one."""
-    folder = TemporaryDirectory()
-    at = Path(folder.name) / "forks"
-    process = subprocess.Popen(
-        [sys.executable, "-P", ROOT / "tests" / "command_forks.py", at], stdin=subprocess.PIPE, stdout=subprocess.PIPE
-    )
-    atexit.register(_end, process, folder)
-    assert process.stdout is not None
-    assert process.stdout.readline(), "the command line cannot be loaded"
-    return at
-
-
-def _end(process: subprocess.Popen[bytes], folder: TemporaryDirectory[str]) -> None:
-    process.communicate()
-    folder.cleanup()
+    return fork_server("command_forks")

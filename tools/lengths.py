@@ -16,6 +16,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from tools.syntax import inner, parse
+
 SOURCE = (
     "sdk",
     "gateway",
@@ -59,7 +61,7 @@ def body_lines(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
 
 def functions(tree: ast.AST, prefix: str) -> Iterator[Length]:
     """Every function below `tree`, nested ones too."""
-    for node in ast.iter_child_nodes(tree):
+    for node in inner(tree):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             yield Length(name=f"{prefix}{node.name}", lines=body_lines(node))
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
@@ -77,7 +79,7 @@ def measure(root: Path, folders: tuple[str, ...]) -> tuple[list[Length], list[Le
         if text:
             name = path.relative_to(root).as_posix()
             files.append(Length(name=name, lines=len(text.splitlines())))
-            found += functions(ast.parse(text), f"{name}::")
+            found += functions(parse(text), f"{name}::")
     return files, found
 
 

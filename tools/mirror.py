@@ -15,6 +15,8 @@ import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
+from tools.syntax import inner, parsed, walk
+
 SOURCE = ("core", "sdk", "placement", "runtime", "autoscaler", "gateway", "supervisor")
 NO_MODULES = ("__init__.py", "__main__.py")
 MIN_STATEMENTS = 4
@@ -85,11 +87,11 @@ def mirror_of(module: Path) -> Path:
 def statements(tree: ast.AST) -> int:
     """How many statements the functions below `tree` have, docstrings, `...` and those of protocols apart."""
     total = 0
-    for node in ast.iter_child_nodes(tree):
+    for node in inner(tree):
         if isinstance(node, ast.ClassDef) and any("Protocol" in ast.dump(base) for base in node.bases):
             continue
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            total += sum(isinstance(n, ast.stmt) and not _says_nothing(n) for n in ast.walk(node)) - 1
+            total += sum(isinstance(n, ast.stmt) and not _says_nothing(n) for n in walk(node)) - 1
         else:
             total += statements(node)
     return total
@@ -104,7 +106,7 @@ def _says_nothing(statement: ast.stmt) -> bool:
 def with_behaviour(root: Path) -> list[Path]:
     """The product's modules that do something, relative to `root`."""
     paths = (path for folder in SOURCE for path in sorted((root / folder).rglob("*.py")) if path.name not in NO_MODULES)
-    return [path.relative_to(root) for path in paths if statements(ast.parse(path.read_text())) >= MIN_STATEMENTS]
+    return [path.relative_to(root) for path in paths if statements(parsed(path)) >= MIN_STATEMENTS]
 
 
 def faults(modules: Iterable[Path], root: Path, elsewhere: Mapping[str, str]) -> list[str]:

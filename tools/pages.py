@@ -14,12 +14,14 @@ from __future__ import annotations
 import ast
 import re
 import sys
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Set
 from os.path import normpath
 from pathlib import Path
+from typing import NamedTuple
 
 from tools import reference
 from tools.house import SOURCE, Module, modules
+from tools.syntax import parsed
 
 PAGES = ("*.md", "docs/**/*.md")
 NAMED = re.compile(r"`(?:\.\.?/)*([\w/.-]+\.(?:py|toml|sh|conf))(?:::\w+)?`")
@@ -33,12 +35,27 @@ MAX_LINES = 50
 """What a screen shows."""
 
 
-def missing_files(text: str, files: Collection[str]) -> list[str]:
-    """The files that a page names and that are not among `files`, paths from the root of the tree."""
-    ends = {"/".join(path.split("/")[-count:]) for path in files for count in range(1, path.count("/") + 2)}
-    folders = {"/".join(path.split("/")[:count]) for path in files for count in range(1, path.count("/") + 1)}
-    named = {name for name in NAMED.findall(text) if name not in ends | OTHERS}
-    return sorted(named | {f"{name}/" for name in FOLDER.findall(text) if name not in folders})
+class TreeNames(NamedTuple):
+    """What a page may name of a tree."""
+
+    files: Set[str]
+    """The ends of its files' paths, whole ones too."""
+    folders: Set[str]
+
+
+def tree_names(files: Iterable[str]) -> TreeNames:
+    """The names in a tree of these files, paths from its root."""
+    split = [path.split("/") for path in files]
+    return TreeNames(
+        {"/".join(parts[-count:]) for parts in split for count in range(1, len(parts) + 1)},
+        {"/".join(parts[:count]) for parts in split for count in range(1, len(parts))},
+    )
+
+
+def missing_files(text: str, names: TreeNames) -> list[str]:
+    """The files and folders that a page names and the tree does not have."""
+    named = {name for name in NAMED.findall(text) if name not in names.files and name not in OTHERS}
+    return sorted(named | {f"{name}/" for name in FOLDER.findall(text) if name not in names.folders})
 
 
 def missing_links(text: str, page: str, paths: Collection[str]) -> list[str]:
@@ -74,7 +91,7 @@ def classes(known: Iterable[Module]) -> dict[str, set[str]]:
     """The product's classes and aliases of types, with the functions and fields of each."""
     found: dict[str, set[str]] = {}
     for module in known:
-        for node in ast.parse(module.path.read_text()).body:
+        for node in parsed(module.path).body:
             if isinstance(node, ast.ClassDef):
                 members = {n.name for n in node.body if isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef)}
                 members |= {
@@ -119,10 +136,11 @@ def main() -> int:
         for path in root.glob(pattern)
         if path.name != "CHANGELOG.md" and path.relative_to(root).as_posix() not in made
     )
+    names = tree_names(files)
     wrong = [
         f"{page.relative_to(root)}: `{name}` does not exist"
         for page in pages
-        for name in missing_files(page.read_text(), files)
+        for name in missing_files(page.read_text(), names)
     ]
     paths = {"/".join(path.split("/")[:count]) for path in [*files, *made] for count in range(1, path.count("/") + 2)}
     wrong += [

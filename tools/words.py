@@ -30,6 +30,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from tools.syntax import inner, parsed
 from tools.vocabulary import CONCEPTS, EVENTS, GENERIC, PRIVATE, RESOURCES, VAGUE_VERBS, VERBS
 
 PRODUCT = ("core", "placement", "runtime", "autoscaler", "gateway", "sdk", "supervisor")
@@ -88,7 +89,7 @@ def read(root: Path) -> list[Module]:
         for path in sorted((root / folder).rglob("*.py")):
             name = ".".join(path.relative_to(root / folder).with_suffix("").parts)
             if not name.endswith(("__init__", "__main__")):
-                found.append(Module(name=name, tree=ast.parse(path.read_text())))
+                found.append(Module(name=name, tree=parsed(path)))
     return found
 
 
@@ -140,7 +141,7 @@ def module_faults(modules: Iterable[Module]) -> Iterator[Fault]:
 
 def functions(node: ast.AST, prefix: str, *, nested: bool = False) -> Iterator[tuple[str, ast.AST, bool]]:
     """Every function below `node`: its name with its classes', itself, and whether it stands within another one."""
-    for child in ast.iter_child_nodes(node):
+    for child in inner(node):
         if isinstance(child, FUNCTION):
             yield f"{prefix}{child.name}", child, nested
             yield from functions(child, f"{prefix}{child.name}.", nested=True)
@@ -183,8 +184,8 @@ def verb_faults(module: Module) -> Iterator[Fault]:
 
 def annotated(node: ast.AST, prefix: str) -> Iterator[tuple[str, str, str]]:
     """Every annotated field and parameter below `node`: where, its name, and its type without `| None`."""
-    for child in ast.iter_child_nodes(node):
-        inner = f"{prefix}{child.name}." if isinstance(child, ast.ClassDef | FUNCTION) else prefix
+    for child in inner(node):
+        below = f"{prefix}{child.name}." if isinstance(child, ast.ClassDef | FUNCTION) else prefix
         if isinstance(child, FUNCTION):
             arguments = child.args
             for each in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs):
@@ -194,7 +195,7 @@ def annotated(node: ast.AST, prefix: str) -> Iterator[tuple[str, str, str]]:
             target = child.target
             name = target.id if isinstance(target, ast.Name) else getattr(target, "attr", "")
             yield f"{prefix}{name}", name, ast.unparse(child.annotation)
-        yield from annotated(child, inner)
+        yield from annotated(child, below)
 
 
 def concept_faults(module: Module) -> Iterator[Fault]:

@@ -17,6 +17,7 @@ from msgspec import json
 
 from pilotlight_core.host.signing import NoKey, Signer
 from pilotlight_gateway.ledger.ledger_errors import LedgerRefused
+from pilotlight_gateway.ledger.ledger_head import identity_at_head
 
 MOST_REPLY = 64 * 1024
 COMMAND = (sys.executable, "-P", "-m", "pilotlight_gateway.own_foundation")
@@ -74,21 +75,10 @@ async def own_foundation(ask: FoundationAsk) -> OwnFoundation:
 
 def read(ask: FoundationAsk) -> OwnFoundation:
     """As `own_foundation`, in this process, with errors as text."""
-    from sqlalchemy.exc import SQLAlchemyError
-
-    from pilotlight_core.model.price_book import load_prices
-    from pilotlight_gateway.ledger.ledger_store import Ledger
-
     try:
-        ledger = Ledger(ask.database_url, load_prices())
-        try:
-            name = ledger.identity()
-        finally:
-            ledger.close()
+        name = identity_at_head(ask.database_url) or _opened(ask.database_url)
     except LedgerRefused as error:
         return OwnFoundation(refused=str(error))
-    except (SQLAlchemyError, OSError) as error:
-        return OwnFoundation(refused=f"the ledger cannot be opened: {str(error).splitlines()[0]}")
     try:
         signer = Signer.load_or_create(Path(ask.keys_dir), create=ask.may_create_key)
         return OwnFoundation(ledger=name, manifest_key=signer.key_id)
@@ -96,6 +86,23 @@ def read(ask: FoundationAsk) -> OwnFoundation:
         return OwnFoundation(no_key=error.detail)
     except OSError as error:
         return OwnFoundation(no_key=f"The key to sign manifests with cannot be read: {error}.")
+
+
+def _opened(database_url: str) -> str:
+    """The name of a ledger that is opened, and so made or upgraded. Raises LedgerRefused."""
+    from sqlalchemy.exc import SQLAlchemyError
+
+    from pilotlight_core.model.price_book import load_prices
+    from pilotlight_gateway.ledger.ledger_store import Ledger
+
+    try:
+        ledger = Ledger(database_url, load_prices())
+        try:
+            return ledger.identity()
+        finally:
+            ledger.close()
+    except (SQLAlchemyError, OSError) as error:
+        raise LedgerRefused(f"the ledger cannot be opened: {str(error).splitlines()[0]}") from None
 
 
 def main(take: Callable[[], bytes] = sys.stdin.buffer.read) -> None:

@@ -44,7 +44,8 @@ def two_nodes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Platform]:
     folder = tmp_path_factory.mktemp("two_nodes")
     options = ("--cpu-slots", "4", "--blanks", "1", "--extra-agents", "1")
     # Calls are read on the bus here: a folder whose path is too long for a socket has no links.
-    with run_platform(folder, *options, env={"PILOTLIGHT_LINK_DIR": str(folder / ("x" * 120))}) as running:
+    env = {"PILOTLIGHT_LINK_DIR": str(folder / ("x" * 120))}
+    with run_platform(folder, *options, env=env, executed=True) as running:  # /proc says how its agents reach the bus
         wait_until(lambda: len(nodes(running)) == 2, "both nodes report")
         with deployed(running, APPS / "crash" / "app.py"):
             yield running

@@ -29,9 +29,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="package")
 def platform(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Platform]:
-    """A node of four slots with one blank."""
+    """A node of four slots with one blank, started as an operator does."""
     folder = tmp_path_factory.mktemp("platform")
-    with run_platform(folder, "--cpu-slots", "4", "--blanks", "1") as running:
+    with run_platform(folder, "--cpu-slots", "4", "--blanks", "1", executed=True) as running:
         yield running
 
 

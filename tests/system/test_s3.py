@@ -20,7 +20,7 @@ pytestmark = pytest.mark.system
 def test_a_version_in_s3_runs_on_a_node_without_access(tmp_path: Path, s3_endpoint: str) -> None:
     """Its agent has no credentials, and no word of the store's but links; what is not bound there it does not get."""
     store = f"s3://blobs/{tmp_path.name}?endpoint={s3_endpoint}"
-    with platform(tmp_path, "--cpu-slots", "2", "--blanks", "1", "--blob-url", store) as running:
+    with platform(tmp_path, "--cpu-slots", "2", "--blanks", "1", "--blob-url", store, executed=True) as running:
         running.deploy(EXAMPLES / "hello" / "app.py")
         running.deploy(write(tmp_path / "app", "linked"))
 

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from tools.pages import MAX_LINES, glued_lists, missing_classes, missing_files, missing_links, page_faults
+from tools.pages import MAX_LINES, glued_lists, missing_classes, missing_files, missing_links, page_faults, tree_names
 
 
 def test_a_file_that_a_page_names_exists_by_the_end_of_its_path() -> None:
     """Whole, from a room on, or by its name alone; a tenant's file is an example."""
-    files = ["gateway/pilotlight_gateway/home/queue.py", "pyproject.toml"]
-    assert missing_files("`home/queue.py`, `queue.py`, `../pyproject.toml`, `app.py`, `gpu.function`", files) == []
-    assert missing_files("`homes/queue.py` and `ueue.py`, `queue.py::test_it`", files) == ["homes/queue.py", "ueue.py"]
+    names = tree_names(["gateway/pilotlight_gateway/home/queue.py", "pyproject.toml"])
+    assert missing_files("`home/queue.py`, `queue.py`, `../pyproject.toml`, `app.py`, `gpu.function`", names) == []
+    assert missing_files("`homes/queue.py` and `ueue.py`, `queue.py::test_it`", names) == ["homes/queue.py", "ueue.py"]
 
 
 def test_a_folder_of_the_product_that_a_page_names_exists() -> None:
     """It is named from the root of the tree; other folders may be a tenant's."""
-    files = ["gateway/pilotlight_gateway/home/queue.py"]
-    assert missing_files("`gateway/pilotlight_gateway/home/`, `gateway/pilotlight_gateway/`, `models/`", files) == []
-    assert missing_files("`gateway/pilotlight_gateway/scheduler/`", files) == ["gateway/pilotlight_gateway/scheduler/"]
+    names = tree_names(["gateway/pilotlight_gateway/home/queue.py"])
+    assert missing_files("`gateway/pilotlight_gateway/home/`, `gateway/pilotlight_gateway/`, `models/`", names) == []
+    assert missing_files("`gateway/pilotlight_gateway/scheduler/`", names) == ["gateway/pilotlight_gateway/scheduler/"]
 
 
 def test_a_link_leads_to_a_file_or_a_folder() -> None:

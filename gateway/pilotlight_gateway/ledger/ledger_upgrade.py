@@ -16,10 +16,9 @@ import sqlalchemy as sa
 
 from pilotlight_core.model.ids import token
 from pilotlight_gateway.ledger.ledger_errors import LedgerRefused
+from pilotlight_gateway.ledger.ledger_head import HEAD as HEAD
 from pilotlight_gateway.ledger.ledger_tables import ledger_identity, metadata
 
-HEAD = "0016"
-"""The last revision. A constant, since importing alembic takes 0.2 s and is rarely needed."""
 SCRIPTS = Path(__file__).with_name("migrations")
 VIEW = SCRIPTS / "receipt_line_0013.sql"
 """Of all receipts, as of `HEAD`."""

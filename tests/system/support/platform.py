@@ -16,6 +16,7 @@ from typing import Any
 import httpx
 
 from tests.command_line import run_command
+from tests.forked_module import ForkedModule
 from tests.system.support.processes import descendants, is_alive
 from tests.waiting import wait_until
 
@@ -29,7 +30,7 @@ class Platform:
     """A running platform. `pids` is read anew, since the supervisor starts again what dies."""
 
     state: Path
-    process: subprocess.Popen[bytes]
+    process: subprocess.Popen[bytes] | ForkedModule
     ready_file: Path
     client_file: Path
     python: str = sys.executable
@@ -175,23 +176,36 @@ class Platform:
 
 @contextmanager
 def platform(
-    folder: Path, *options: str, env: Mapping[str, str] | None = None, python: str = sys.executable
+    folder: Path,
+    *options: str,
+    env: Mapping[str, str] | None = None,
+    python: str = sys.executable,
+    executed: bool = False,
 ) -> Iterator[Platform]:
     """A platform of its own in `folder`, stopped (and if need be killed) at the end of the block.
 
     Its blanks import nothing ahead unless `env` says so: most functions of tests need nothing, and torch is a second of
-    a core for each. `python`: the interpreter of all of its processes.
+    a core for each.
+
+    Args:
+        env: beside the test's own; what begins with PYTHON is for an interpreter that starts.
+        python: the interpreter of all of its processes.
+        executed: its processes are started as an operator's are, and not forks (`tests.module_forks`): for tests of
+            what such a start gives a process, such as what /proc shows of it.
     """
     ready, client, output = folder / "ready.json", folder / "client.json", folder / "up.log"
     ready.unlink(missing_ok=True)  # of a former run in the same folder
-    command = [
-        python, "-m", "pilotlight_supervisor.up", "--state-dir", str(folder / "state"), "--port", "0",
+    words = [
+        "pilotlight_supervisor.up", "--state-dir", str(folder / "state"), "--port", "0",
         "--json-ready", str(ready), "--client-file", str(client), *options,
     ]  # fmt: skip
+    whole = {**os.environ, "PILOTLIGHT_PREIMPORT": "none", **(env or {})}
+    process: subprocess.Popen[bytes] | ForkedModule
     with output.open("wb") as log:
-        process = subprocess.Popen(
-            command, stdout=log, stderr=log, cwd=ROOT, env={**os.environ, "PILOTLIGHT_PREIMPORT": "none", **(env or {})}
-        )
+        if executed or python != sys.executable or any(name.startswith("PYTHON") for name in env or ()):
+            process = subprocess.Popen([python, "-m", *words], stdout=log, stderr=log, cwd=ROOT, env=whole)
+        else:
+            process = ForkedModule(words, env=whole, cwd=ROOT, log=log.fileno())
     try:
         wait_until(
             lambda: (ready.exists() and client.exists()) or process.poll() is not None, "the platform is up", START_S
