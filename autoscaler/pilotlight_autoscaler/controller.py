@@ -87,7 +87,8 @@ INSPECTED_AT_ONCE = 16
 """Versions that a pass looks at before a pause: some milliseconds."""
 SWEEP_EVERY_S = 0.05
 """Interval of ending the minutes of a few functions."""
-PAUSE_S = 0.001
+PAUSE_TURNS = 4
+"""Of the event loop: what has come from the bus is heard in the second or third, and decided on in the next."""
 ROOM_EVERY_S = 2.0
 """Interval of making room by moves: by then reports show the last moves."""
 
@@ -449,7 +450,8 @@ class Controller:
 
     async def _pause(self) -> None:
         """Let what has come from the bus be heard, and new calls be decided on."""
-        await asyncio.sleep(PAUSE_S)
+        for _ in range(PAUSE_TURNS):
+            await asyncio.sleep(0)
 
     def _given(self, decided: Collection[str], options: PassOptions, at: float) -> PassInput:
         return self._versions.given(decided, options, epoch=self._lease.epoch, at=at, wall=at + self._wall_offset)
