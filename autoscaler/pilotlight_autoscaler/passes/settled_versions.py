@@ -10,8 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from pilotlight_autoscaler.observations.world import World
-from pilotlight_autoscaler.passes.version_views import present_containers
+from pilotlight_autoscaler.observations.world import LIVE, NODE_LOST_S, World
 from pilotlight_autoscaler.policy.function_view import FunctionView
 from pilotlight_autoscaler.policy.scaling_policy import VersionView, holding_of, most_running, running_calls
 from pilotlight_autoscaler.policy.wish import ScalingRule, Wish
@@ -102,10 +101,9 @@ class SettledVersions:
         demand = world.demand(version, at)
         if demand is None or not _is_plain(demand):
             return False
-        there, leaving = present_containers(world, version, at)
-        if leaving or len(there) != known.size or world.planned.of(known.function, at) is not None:
+        if world.planned.of(known.function, at) is not None or (calls := _calls_in(world, version, known.size, at)) < 0:
             return False
-        running = max(sum([each.running for each in there]), min(demand.running, known.size * known.slots))
+        running = max(calls, min(demand.running, known.size * known.slots))
         return known.fewest <= running <= known.most
 
     def _waits_as_before(self, version: str, world: World, at: float) -> bool:
@@ -113,8 +111,23 @@ class SettledVersions:
         known, demand = self._waiting[version], world.demand(version, at)
         if at >= known.ends_at or demand is None or not _is_the_same(demand, known.demand):
             return False
-        there, leaving = present_containers(world, version, at)
-        return not leaving and len(there) == known.size and sum([each.running for each in there]) == known.running
+        return _calls_in(world, version, known.size, at) == known.running
+
+
+def _calls_in(world: World, version: str, size: int, at: float) -> int:
+    """The calls in a version's containers; -1: there are not so many of them, or not all stay.
+
+    As `present_containers` has them, for a fraction of its time: nearly all of what a pass over all does is this.
+    """
+    seen, draining, nodes, calls = world.seen, world.draining, world.nodes, 0
+    for found in world.index.of(version):
+        node, container = found.node, found.report
+        stays = container.state in LIVE and container.id not in draining and not nodes[node].draining
+        if not stays or at - seen.get(node, at) > NODE_LOST_S:
+            return -1
+        calls += container.running
+        size -= 1
+    return calls if not size else -1
 
 
 def _is_settled(view: VersionView, wish: Wish) -> bool:
