@@ -145,3 +145,20 @@ def test_operators_set_prices_of_all_kinds(platform: Platform, price: str) -> No
     assert [one["usd_per_hour"] for one in listed["to_come"]] == ["0.5"]
     platform.cli("price", "drop", price)
     assert platform.http.get("/v1/prices").is_success
+
+
+def test_a_hard_budget_holds_what_a_call_may_count(platform: Platform) -> None:
+    """A thousand million tokens do not fit into ten dollars, however few a call counts then."""
+    platform.cli("billing", "budget", "set", "default", "10", "--period", "lifetime")
+    try:
+        refused = wait_until(
+            lambda: (answer := platform.call("sold.writes")).status_code == 402 and answer.json(), "it is known"
+        )
+        # 150.000007 dollars by the list, of which the tenant pays 0.733333333.
+        assert 110 <= float(refused["budget"]["asked_usd"]) < 110.01
+        wait_until(lambda: platform.call("sold.waits", seconds=0.0).status_code == 200, "others are let in")
+        platform.cli("billing", "budget", "set", "default", "120", "--period", "lifetime")
+        wait_until(lambda: platform.call("sold.writes").status_code == 200, "it fits")
+        wait_until(lambda: platform.call("sold.writes").status_code == 200, "what was reserved is free again")
+    finally:
+        platform.cli("billing", "budget", "remove", "default", "lifetime")

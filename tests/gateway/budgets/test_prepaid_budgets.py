@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -180,20 +181,23 @@ async def test_a_look_that_began_before_a_grant_ended_does_not_bring_it_back(wor
     ground = Ground(world)
     await ground.set()
     given = await ground.grant("100")
-    answer = asyncio.Event()
+    asked, answer = threading.Event(), threading.Event()
 
-    class Slow(PrepaidBudgets):
-        async def spent_by_day(self, tenant: str, first: str) -> list[tuple[str, int]]:
-            await answer.wait()
-            return await super().spent_by_day(tenant, first)
+    class Slow(LedgerReader):
+        def first_day(self) -> str:
+            asked.set()
+            assert answer.wait(30.0)
+            return super().first_day()
 
-    late = Slow(world.registry, world.services.ledger, lambda: NOON)
+    reader = Slow(str(world.ledger._engine.url), world.ledger.book)
+    late = PrepaidBudgets(world.registry, reader, lambda: NOON)
     looking = asyncio.create_task(late.refresh("acme"))
-    await asyncio.sleep(0.05)
+    await asyncio.to_thread(asked.wait, 30.0)
     await end_credit(world.registry, "acme", given, NOON)
     await ground.prepaid.refresh("acme")
     answer.set()
     await looking
+    reader.close()
 
     record = world.registry.budgets("acme")
     assert record is not None
