@@ -121,7 +121,8 @@ def become(words: Sequence[str], env: dict[str, str], cwd: str | None) -> NoRetu
             signal.signal(number, signal.SIG_DFL)
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGPIPE, signal.SIG_IGN)
-    asyncio.set_event_loop_policy(None)
+    if sys.version_info < (3, 12):  # later ones forget by themselves who watches the other's children
+        asyncio.set_event_loop_policy(None)
     os.environ.clear()
     os.environ.update(env)
     if cwd is not None:
