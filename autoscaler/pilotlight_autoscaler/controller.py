@@ -47,7 +47,6 @@ from pilotlight_core.bus import Bus, BusDown, BusError, Handler, Lease
 from pilotlight_core.host.binding_book import BindingBook
 from pilotlight_core.host.gc_tuning import collect_young
 from pilotlight_core.host.registry import Registry
-from pilotlight_core.host.report_reader import KnownReport, ReportReader
 from pilotlight_core.model import subjects
 from pilotlight_core.model.api.curve_api import Curve, CurvesRecord
 from pilotlight_core.model.errors import Conflict
@@ -136,7 +135,6 @@ class Controller:
         self._ended = EndedBindings()
         self._told = ToldShortages()
         self.intake = NodeIntake(world, self._bindings)
-        self._reports = ReportReader()
         self._region = region
         self._old_agents = OldAgents(bus, self._on_credit, region=region)
         self._lease = lease
@@ -150,7 +148,7 @@ class Controller:
         self._failed_passes = 0
         """In a row."""
         self._started = 0
-        self._leading_since = 0.0
+        self._leading_since = self._listening_since = 0.0
         self._recalls = False
         """Whether it knows what leaders before it have stored of functions: what it learns is not stored before."""
         self._wall_offset = 0.0
@@ -175,13 +173,14 @@ class Controller:
         else:
             handlers[subjects.explain(self._region)] = self._on_question
             handlers[subjects.stop_container(self._region)] = self._on_stop
-        readers = {subjects.beat(self._region): self._reports.read}
+        readers = {subjects.beat(self._region): bytes}  # whose they are has to be known to read them
         async with (
             self._bindings,
             self._budgets,
             self._bus.listening(handlers, readers=readers),
             asyncio.TaskGroup() as tasks,
         ):
+            self._listening_since = time.monotonic()
             self._tasks = self._sender.tasks = tasks
             leading = (self._lead, self._learn, self._remember, self._tidy)
             jobs = (self._tick, self._edge, self._sweep, *((self._advise,) if self._advises else leading))
@@ -208,19 +207,13 @@ class Controller:
         return self.metrics.collect(self.world, time.monotonic(), leads=self.leads, decides=self.decides)
 
     def _on_report(self, subject: str, message: object, _: str) -> None:
-        if isinstance(message, KnownReport):
-            if self.intake.on_steady_report(subject, message.steady):
-                self._advance_plans(message.steady.node)
-                return
-            message = self._reports.read_whole(message.data)
-        if isinstance(message, NodeReport) and self.intake.on_report(subject, message):
-            self._old_agents.on_report(message)
-            self._advance_plans(message.node)
-
-    def _advance_plans(self, node: str) -> None:
-        """Go on with the plans that wait for what the node has reported."""
-        if self.world.executions.concern(node) and self.leads:
-            self._sender.advance_plans(time.monotonic(), node)
+        report = self.intake.read(subject, message) if isinstance(message, bytes) else None
+        if report is None:
+            return
+        if isinstance(report, NodeReport):
+            self._old_agents.on_report(report)
+        if self.world.executions.concern(report.node) and self.leads:
+            self._sender.advance_plans(time.monotonic(), report.node)
 
     def _on_credit(self, subject: str, message: object, _: str) -> None:
         if isinstance(message, Credit):
@@ -382,6 +375,7 @@ class Controller:
         try:
             await self._decide(only)
         except Exception as error:
+            self._versions.active.settled.clear()  # what has changed since the last pass is lost with this one
             self._failed_passes += 1
             self.metrics.failed_passes += 1
             at = time.monotonic()
@@ -401,8 +395,8 @@ class Controller:
         if whole:
             self.world.forget(at)  # new calls do not wait for it
             self._told.forget(at)
-        is_new = at - self._leading_since < SETTLE_S
-        self.world.unheard = self._bindings.not_on(self.world.nodes) if is_new else ()
+        is_new = at - self._listening_since < SETTLE_S
+        self.world.note_unheard(self._bindings.not_on(self.world.nodes) if is_new else ())
         options = self._options(at, whole=whole)
         if only is None:
             due = await self._versions.due(at, room=options.force)
@@ -480,7 +474,7 @@ class Controller:
         for note in decision.notes:
             log.info("decided", what=note)
         for told in self._told.messages(decision.shortages, at):
-            with contextlib.suppress(BusDown):  # it is repeated at the next tick
+            with contextlib.suppress(BusError):  # it is repeated at the next tick
                 self._bus.publish_nowait(subject_of_told(told, self._region), told)
         for sent in decision.commands[: self._sender.room]:
             self._sender.start_sending(sent, at)

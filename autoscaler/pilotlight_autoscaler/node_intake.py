@@ -13,6 +13,7 @@ import msgspec
 from pilotlight_autoscaler.observations.world import World
 from pilotlight_core.host.binding_book import Bindings
 from pilotlight_core.host.node_faults import NodeFaults
+from pilotlight_core.host.report_reader import ReportReader
 from pilotlight_core.model.errors import PilotlightError
 from pilotlight_core.model.messages.bindings import Binding
 from pilotlight_core.model.messages.node_checks import NodeFault, believed, credit_fault, ended_fault
@@ -37,12 +38,27 @@ class NodeIntake:
         self._bindings = bindings
         self._clock = clock
         self.faults = NodeFaults()
+        self._reports = ReportReader()
         self._tried = Fleet()
         """Empty: nodes are put into it to see whether that goes well."""
         self._believed: dict[str, tuple[Binding, ...]] = {}
         """Node -> the bindings of its containers, if all of its last report was believed."""
         self._strays: dict[str, dict[str, float]] = {}
         """Node -> containers in its last report that are not bound, and when each was last stopped."""
+
+    def read(self, subject: str, data: bytes) -> NodeReport | SteadyReport | None:
+        """Record the report that came on a subject; None if it is not believed.
+
+        Raises:
+            msgspec.DecodeError: if it is none.
+        """
+        node = node_of(subject)
+        report = self._reports.read(node, data)
+        if isinstance(report, SteadyReport):
+            if self.on_steady_report(subject, report):
+                return report
+            report = self._reports.read_whole(node, data)
+        return report if self.on_report(subject, report) else None
 
     def on_report(self, subject: str, report: NodeReport) -> bool:
         """Record a node's report; False if it is not believed."""
@@ -60,9 +76,9 @@ class NodeIntake:
             self.faults.note(node, f"report: {why}", NodeFault.SENSELESS, at)
             return False
         kept = self._with_ends_checked(node, kept, at)
-        self._note_strays(node, [name for name, fault in faults.items() if fault is NodeFault.NOT_BOUND])
-        self._world.on_report(kept, at)
-        self._note_believed(node, None if faults else kept)
+        if self._world.on_report(kept, at):
+            self._note_strays(node, [name for name, fault in faults.items() if fault is NodeFault.NOT_BOUND])
+            self._note_believed(node, None if faults else kept)
         return True
 
     def on_steady_report(self, subject: str, report: SteadyReport) -> bool:

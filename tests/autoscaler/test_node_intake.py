@@ -14,14 +14,13 @@ from pilotlight_autoscaler.observations.world import World
 from pilotlight_autoscaler.passes.decide import Pass
 from pilotlight_autoscaler.passes.pass_input import PassInput
 from pilotlight_core.host.binding_book import MemoryBindings
-from pilotlight_core.host.report_reader import KnownReport, ReportReader
 from pilotlight_core.model import subjects
 from pilotlight_core.model.devices import MigMode
 from pilotlight_core.model.messages.node_checks import NodeFault
 from pilotlight_core.model.messages.node_messages import ContainerReport, ContainerState, EndedContainer, NodeReport
 from pilotlight_core.model.messages.ran import BatchesRan, Ran
 from pilotlight_core.model.messages.report_revisions import MovingContainer, ReportRevisions, SteadyReport
-from pilotlight_core.model.messages.wire import encode
+from pilotlight_core.model.messages.wire import decode, encode
 from pilotlight_core.model.units import GpuAsk
 from pilotlight_placement.fleet.audit import check_integrity
 from tests.autoscaler.builders import demand, record, report
@@ -203,18 +202,15 @@ class Reading:
         self.place = Place()
         for number in (2, 3):
             self.place.bindings.bind(binding(f"c{number}", f"ver_{number % 2}", slice=f"cpu-{number}", slots=2))
-        self._reader, self._whole = ReportReader(), whole
+        self._whole = whole
         self.steady = 0
         """Reports of which only what moves was read."""
 
     def hear(self, data: bytes) -> None:
-        found = self._reader.read_whole(data) if self._whole else self._reader.read(data)
-        if isinstance(found, KnownReport):
-            if self.place.intake.on_steady_report(BEAT, found.steady):
-                self.steady += 1
-                return
-            found = self._reader.read_whole(found.data)
-        self.place.intake.on_report(BEAT, found)
+        if self._whole:
+            self.place.intake.on_report(BEAT, decode(data))
+        else:
+            self.steady += isinstance(self.place.intake.read(BEAT, data), SteadyReport)
 
     def knows(self) -> tuple[object, ...]:
         """All that passes and plans go by."""
@@ -340,3 +336,26 @@ def test_a_steady_report_of_what_is_ready_ends_the_delay_of_starts() -> None:
 
     assert one.steady == 1
     assert not one.place.world.backoff.is_failing("ver_1")
+
+
+def test_a_late_report_changes_nothing_of_what_is_believed() -> None:
+    """Else a container whose binding has ended could go on to count."""
+    one = Reading(whole=False)
+    one.place.intake.on_report(BEAT, report(container("c1"), seq=10, revision=5))
+    one.place.intake.on_report(BEAT, report(seq=3, revision=4))
+    one.place.bindings.end("c1")
+    moved = (MovingContainer(id="c1", running=0, age_s=1.0, idle_s=1.0),)
+
+    steady = SteadyReport(node="n1", instance="i1", seq=11, revision=5, containers=moved)
+    assert not one.place.intake.on_steady_report(BEAT, steady)
+
+
+def test_a_container_that_is_reported_twice_is_read_whole() -> None:
+    """It is filed as the report has it last."""
+    one, agent = Reading(whole=False), ReportRevisions()
+    twice = (container("c1", idle_s=100.0), container("c1", running=1))
+    for seq in (1, 2):
+        one.hear(encode(agent.numbered(report(*twice, seq=seq))))
+
+    assert one.steady == 0
+    assert one.place.world.index.idle == {}

@@ -100,24 +100,23 @@ class ContainerIndex:
                 self._note_state(each, known)
         return is_same
 
-    def move(self, node: str, containers: Sequence[ContainerReport], moved: Sequence[MovingContainer]) -> bool:
-        """Take what has moved of a node's containers, in their order; False: it is not of them, and nothing is taken.
+    def move(self, containers: Sequence[ContainerReport], moved: Sequence[MovingContainer]) -> bool:
+        """Take what has moved of a node's containers, in their order, and change them in place.
 
-        They are changed in place.
+        False: it is not of them, or they are filed otherwise, and nothing is taken.
         """
         if len(containers) != len(moved):
             return False
         for known, each in zip(containers, moved, strict=True):
-            if known.id != each.id or each.running > known.slots:
+            found = self._by_id.get(known.id)
+            if found is None or found.report is not known or known.id != each.id or each.running > known.slots:
                 return False
         for known, each in zip(containers, moved, strict=True):
             was_running, was_idle_s = known.running, known.idle_s
             for name, value in (("running", each.running), ("age_s", each.age_s), ("idle_s", each.idle_s)):
                 force_setattr(known, name, value)
             if not (each.running and was_running):
-                found = self._by_id.get(known.id)
-                if found is not None and found.node == node:
-                    self._note_idle(known, 0.0 if was_running else was_idle_s)
+                self._note_idle(known, 0.0 if was_running else was_idle_s)
         return True
 
     def _replace_all(self, node: str, before: Iterable[ContainerReport], after: Iterable[ContainerReport]) -> None:

@@ -169,18 +169,18 @@ class World:
     def __post_init__(self) -> None:
         self._mirror = FleetMirror(self.prices)
 
-    def on_report(self, report: NodeReport, at: float) -> None:
-        """Record a node's report, unless it is older than the last one of the incarnation."""
+    def on_report(self, report: NodeReport, at: float) -> bool:
+        """Record a node's report; False if it is older than the last one of the incarnation."""
         last = self.nodes.get(report.node)
         if last is not None and last.instance == report.instance and report.seq <= last.seq:
-            return
+            return False
+        if report.stopped:
+            self._forget_node(report.node)
+            return True
         before = last.containers if last is not None else ()
         are_same = self.index.replace(report.node, before, report.containers)
         if not are_same:
             self._note_unready(before, at)
-        if report.stopped:
-            self._forget_node(report.node)
-            return
         self.nodes[report.node] = report
         is_back = self._note_heard(report.node, at)
         if last is None or is_back or not (are_same and is_same_node(last, report)):
@@ -189,6 +189,7 @@ class World:
         for ended in report.ended or ():
             self.pending.pop(ended.id, None)
             self._on_end(ended.id, ended.version, ended.tenant, at, was_ready=ended.was_ready)
+        return True
 
     def on_steady_report(self, report: SteadyReport, at: float) -> bool:
         """Record a report that says nothing new but what moves; False: the node's last one is not the one meant."""
@@ -197,13 +198,19 @@ class World:
             return False
         if report.seq <= last.seq:
             return True
-        if not self.index.move(report.node, last.containers, report.containers):
+        if not self.index.move(last.containers, report.containers):
             return False
         force_setattr(last, "seq", report.seq)
         if self._note_heard(report.node, at):
             self._reported.add(report.node)
         self._note_starts(last.containers)
         return True
+
+    def note_unheard(self, bindings: Sequence[Binding]) -> None:
+        """These containers are bound on nodes that have had no time to report."""
+        if self.unheard and not bindings:
+            self.refusals.open_all()  # some may be for want of what was not there after all
+        self.unheard = bindings
 
     def _note_heard(self, node: str, at: float) -> bool:
         """Record that a node is heard of; whether it was silent before."""

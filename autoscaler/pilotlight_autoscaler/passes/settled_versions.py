@@ -135,7 +135,7 @@ def _is_settled(view: VersionView, wish: Wish) -> bool:
     return (
         wish.count <= view.size <= view.ceiling
         and not any(each.guessed for each in view.containers)
-        and (wish.rule in BY_CALLS_ALONE or (wish.rule in KEEPING and wish.asked_by in BY_CALLS_ALONE | KEEPING))
+        and {wish.rule, wish.asked_by} <= BY_CALLS_ALONE | KEEPING
         and view.deployed
         and not view.is_shut_down
         and not view.unfunded

@@ -8,7 +8,7 @@ skipped, as it is always new, and no controller decides by it.
 from __future__ import annotations
 
 from collections import OrderedDict
-from typing import Annotated, NamedTuple
+from typing import Annotated
 
 import msgspec
 from msgspec import Meta
@@ -79,35 +79,28 @@ class _Hardware(msgspec.Struct, kw_only=True):
     revision: int = 0
 
 
-class KnownReport(NamedTuple):
-    """A report with the number of the node's last one that was read whole."""
-
-    steady: SteadyReport
-    data: bytes
-    """All of it, for `read_whole`."""
-
-
 class ReportReader:
     """Two reports of a node with the same slices, or the same devices but for gauges, have the same objects."""
 
     def __init__(self) -> None:
         self._known: OrderedDict[str, _Hardware] = OrderedDict()
 
-    def read(self, data: bytes) -> NodeReport | KnownReport:
-        """The report in `data`, or what moves of it if nothing else is new.
+    def read(self, node: str, data: bytes) -> NodeReport | SteadyReport:
+        """The report in `data`, or what moves of it if nothing else is new since the node's last one.
+
+        `node` is whose subject it came on: what it says of itself is not checked here.
 
         Raises:
             msgspec.DecodeError: if it is none.
         """
-        steady = _revision_decoder.decode(data)
-        known = self._known.get(steady.node)
+        steady, known = _revision_decoder.decode(data), self._known.get(node)
         last = (known.instance, known.revision) if known is not None else ("", 0)
         if steady.revision and last == (steady.instance, steady.revision):
-            self._known.move_to_end(steady.node)
-            return KnownReport(steady, data)
-        return self.read_whole(data)
+            self._known.move_to_end(node)
+            return steady
+        return self.read_whole(node, data)
 
-    def read_whole(self, data: bytes) -> NodeReport:
+    def read_whole(self, node: str, data: bytes) -> NodeReport:
         """The report in `data`; gauges of its devices are those of when they were last new otherwise.
 
         Raises:
@@ -115,7 +108,7 @@ class ReportReader:
         """
         report = _report_decoder.decode(data)
         raw_slices, raw_devices = bytes(report.slices), bytes(report.devices)
-        known = self._known.pop(report.node, None) or _Hardware()
+        known = self._known.pop(node, None) or _Hardware()
         if raw_slices != known.raw_slices:
             known.slices, known.raw_slices = _slices_decoder.decode(raw_slices), raw_slices
         steady = _steady_decoder.decode(raw_devices)
@@ -124,7 +117,7 @@ class ReportReader:
             known.devices = _devices_decoder.decode(raw_devices)
             known.steady = tuple(_copied(device) for device in steady)
         known.instance, known.revision = report.instance, report.revision
-        self._known[report.node] = known
+        self._known[node] = known
         if len(self._known) > MOST_KNOWN:
             self._known.popitem(last=False)
         msgspec.structs.force_setattr(report, "slices", known.slices)

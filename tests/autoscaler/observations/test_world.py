@@ -17,7 +17,7 @@ from pilotlight_core.model.messages.node_messages import Bind, ContainerState, E
 from pilotlight_core.model.messages.ran import BatchesRan, Ran
 from pilotlight_core.model.spec import VersionRecord
 from tests.autoscaler.builders import demand, record, report
-from tests.builders.nodes import bind, container
+from tests.builders.nodes import bind, binding, container
 
 
 def decide(world: World, *versions: VersionRecord, at: float = 1.0, only: str | None = None) -> Decision:
@@ -144,3 +144,27 @@ def test_only_a_container_that_was_never_ready_is_a_failed_start() -> None:
     assert world.backoff.is_failing("ver_1")
     world.on_report(report(container("c2", slice="cpu-0"), seq=3), 3.0)
     assert not world.backoff.is_failing("ver_1")
+
+
+def test_an_agents_last_word_leaves_nothing_of_it() -> None:
+    """Not even a container that no report before it had named."""
+    world = World()
+    world.on_report(report(), 0.0)
+    world.on_report(report(container("c1"), seq=2, stopped=True), 1.0)
+    assert (world.nodes, world.index.versions()) == ({}, {})
+
+    fresh = World()
+    fresh.on_report(report(container("c1"), stopped=True), 1.0)
+    assert fresh.index.versions() == {}
+
+
+def test_what_was_refused_for_containers_that_are_not_there_is_looked_at_again() -> None:
+    """When all nodes have had the time to report: a limit of its tenant may be far away."""
+    world = World()
+    world.note_unheard([binding("c1")])
+    world.refusals.note_limit("ver_1", "acme", 0.0)
+    assert world.refusals.due(0.5, room=False) == []
+
+    world.note_unheard(())
+
+    assert world.refusals.due(0.6, room=False) == ["ver_1"]

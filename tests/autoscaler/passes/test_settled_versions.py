@@ -11,6 +11,7 @@ from pilotlight_autoscaler.observations.world import World
 from pilotlight_autoscaler.passes.decide import Pass
 from pilotlight_autoscaler.passes.pass_input import PassInput
 from pilotlight_autoscaler.passes.settled_versions import LOOK_EVERY_S, SettledVersions
+from pilotlight_autoscaler.policy.prediction.function_memory import FunctionMemory
 from pilotlight_core.model.messages.node_messages import ContainerState
 from tests.autoscaler.builders import demand, record, report
 from tests.builders.nodes import container
@@ -161,6 +162,20 @@ def test_one_that_keeps_more_than_its_calls_need_is_left_out_until_one_may_go() 
     lowered.hear(0.0, [3, 3, 0], {"running": 6})
     assert lowered.look(0.0) == []
     assert not lowered.settled.holds("ver_1", lowered.world, 0.5)
+
+
+def test_what_is_taken_over_is_looked_at_though_a_ceiling_bounds_it() -> None:
+    """It ends with time alone."""
+    looks = Looks(settles=True, max_inputs=4, max_containers=3, scaledown_window=10.0)
+    memory = FunctionMemory(10.0, 0.0)
+    memory.on_deploy("ver_0", 10.0, 0.0)
+    memory.observe(4, 0.0)
+    looks.world.scaling.restore({FUNCTION: memory})
+
+    for at in (1.0, 2.0):
+        looks.hear(at, [3, 0, 0], {"running": 3, "arrivals": 1})
+        assert not looks.settled.holds("ver_1", looks.world, at)
+        assert looks.look(at) == []
 
 
 def test_what_was_forgotten_is_looked_at() -> None:
