@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import math
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from pilotlight_autoscaler.policy.desired import desired
 from pilotlight_autoscaler.policy.function_view import FunctionView
+from pilotlight_autoscaler.policy.plain_wish import PlainVersion, PlainWish, plain_wish
 from pilotlight_autoscaler.policy.prediction.function_memory import MINUTE_S, MOST_MISSED, FunctionMemory, restored
 from pilotlight_autoscaler.policy.prewarm_grants import PrewarmGrants
 from pilotlight_autoscaler.policy.wish import Wish
@@ -28,6 +30,25 @@ UNKNOWN = FunctionMemory(0.0, 0.0)
 """Of a function that has no container, and that nobody has called. It stays as it is."""
 SWEEPS = 600
 """So many end the minutes of all functions: twenty a second do within half a minute."""
+
+
+class SeenFunction(NamedTuple):
+    """What is remembered of a function's instant."""
+
+    name: str
+    """`tenant:app.function`."""
+    current: str
+    """The version that is deployed; "": none is."""
+    size: int
+    """Containers of all versions, those that come included."""
+    needed: int
+    """Containers that calls need now, and one if any have come lately."""
+    window_s: float
+    """How long an idle container stays anyway."""
+    service_s: float
+    """How long its calls run; 0: nothing says it now."""
+    is_foretold: bool
+    """Whether what its past foretells may keep or start containers."""
 
 
 @dataclass(kw_only=True)
@@ -90,35 +111,53 @@ class ScalingMemories:
 
     def observe(self, view: FunctionView, at: float) -> FunctionMemory:
         """Count what a function's calls need at the unix second `at`; its memory."""
-        memory = self._memories.get(view.name)
+        seen = SeenFunction(
+            view.name, view.current, view.size, max(view.needed, int(view.is_called)), view.window_s, view.service_s,
+            view.is_foretold,
+        )  # fmt: skip
+        return self.note(seen, [each for version in view.versions.values() for each in version.containers], at)
+
+    def note(self, seen: SeenFunction, containers: Iterable[ContainerReport], at: float) -> FunctionMemory:
+        """The same, of what was seen of a function; of `containers` those are timed that have started since."""
+        name = seen.name
+        memory = self._memories.get(name)
         # What was only wished for warms nothing: a burst that found no place leaves no containers behind.
-        needed = min(max(view.needed, view.is_called), view.size)
+        needed = min(seen.needed, seen.size)
         if memory is None:
-            if not view.size:
+            if not seen.size:
                 return UNKNOWN
-            packed = self._packed.pop(view.name, None)
-            memory = FunctionMemory(view.window_s, at) if packed is None else restored(packed, view.window_s, at)
-            self._remember(view.name, memory)
+            packed = self._packed.pop(name, None)
+            memory = FunctionMemory(seen.window_s, at) if packed is None else restored(packed, seen.window_s, at)
+            self._remember(name, memory)
         elif needed:
-            self._touch(view.name)
-        if view.current:
-            memory.on_deploy(view.current, view.window_s, at)
-            memory.service_s = view.service_s or memory.service_s
-            if memory.is_asked is not view.is_foretold:
-                memory.is_asked = view.is_foretold
-                self._ask(view.name, memory, at)
-        if view.name in self._due:  # the sweep ends its minute: those of all at once would take long
-            self._coming[view.name] = max(needed, self._coming.get(view.name, 0))
+            self._touch(name)
+        if seen.current:
+            memory.on_deploy(seen.current, seen.window_s, at)
+            memory.service_s = seen.service_s or memory.service_s
+            if memory.is_asked is not seen.is_foretold:
+                memory.is_asked = seen.is_foretold
+                self._ask(name, memory, at)
+        if name in self._due:  # the sweep ends its minute: those of all at once would take long
+            self._coming[name] = max(needed, self._coming.get(name, 0))
         elif memory.observe(needed, at):
-            self.changed[view.name] = None
-        for version in view.versions.values():
-            self._time_starts(view.name, memory, version.containers)
+            self.changed[name] = None
+        self._time_starts(name, memory, containers)
         return memory
 
     def wish(self, view: FunctionView, at: float) -> Wish:
         """What a function should have at the unix second `at`; what of it a forecast asks for uses up its budget."""
         memory = self.observe(view, at)
         wish = desired(view, memory, at)
+        if wish.ahead:
+            memory.note_ahead(wish.ahead)
+        return wish
+
+    def plain_wish(
+        self, seen: SeenFunction, version: PlainVersion, containers: Iterable[ContainerReport], at: float
+    ) -> PlainWish:
+        """The same of a plain function; `containers`: those of which nobody has said before that they are ready."""
+        memory = self.note(seen, containers, at)
+        wish = plain_wish(version, memory, at)
         if wish.ahead:
             memory.note_ahead(wish.ahead)
         return wish
@@ -205,7 +244,7 @@ class ScalingMemories:
             forgotten, _ = self._packed.popitem(last=False)
             self.changed.pop(forgotten, None)
 
-    def _time_starts(self, name: str, memory: FunctionMemory, containers: Sequence[ContainerReport]) -> None:
+    def _time_starts(self, name: str, memory: FunctionMemory, containers: Iterable[ContainerReport]) -> None:
         for container in _new_ones(containers, self._timed):
             memory.on_load(min(container.age_s, sum(container.timeline.values()) / 1000.0))
             self.changed[name] = None
@@ -219,7 +258,7 @@ def tenant_of(function: str) -> str:
     return function.partition(":")[0]
 
 
-def _new_ones(containers: Sequence[ContainerReport], timed: Mapping[str, None]) -> Iterator[ContainerReport]:
+def _new_ones(containers: Iterable[ContainerReport], timed: Mapping[str, None]) -> Iterator[ContainerReport]:
     for each in containers:
         if each.state is ContainerState.READY and each.timeline and each.id not in timed:
             yield each

@@ -41,7 +41,7 @@ def carries(view: VersionView, count: int) -> bool:
     if view.speed is not None:
         speeds = sorted(view.speed.there, reverse=True)[:count]
         return view.rate <= TARGET_UTILISATION * sum(speeds)
-    return _has_slots(view, count)
+    return slots_carry(view.rate, _service_ms(view), count * view.slots, view.spec.slo.p95_ms)
 
 
 def without_needed(view: VersionView, going: Sequence[ContainerReport]) -> list[ContainerReport]:
@@ -52,7 +52,7 @@ def without_needed(view: VersionView, going: Sequence[ContainerReport]) -> list[
         rest = sum(left.values()) - left[container.id]
         if view.rate and view.speed is not None and view.rate > TARGET_UTILISATION * rest:
             continue
-        if view.speed is None and not _has_slots(view, len(left) - 1):
+        if view.speed is None and not carries(view, len(left) - 1):
             break
         del left[container.id]
         found.append(container)
@@ -62,22 +62,30 @@ def without_needed(view: VersionView, going: Sequence[ContainerReport]) -> list[
 def _least_by_slots(view: VersionView) -> int:
     if view.speed is not None or view.demand is None or not view.rate:
         return 0
-    return math.ceil(view.rate * view.demand.service_ms / 1000.0 / (TARGET_UTILISATION * view.slots) - NEGLIGIBLE)
+    return least_by_slots(view.rate, view.demand.service_ms, view.slots)
+
+
+def least_by_slots(rate: float, service_ms: float, slots: int) -> int:
+    """Containers that have slots for the calls that arrive, used to the target."""
+    return math.ceil(rate * service_ms / 1000.0 / (TARGET_UTILISATION * slots) - NEGLIGIBLE)
 
 
 def _speeds(view: VersionView) -> Sequence[float]:
     return view.speed.there if view.speed is not None else [0.0] * len(view.containers)
 
 
-def _has_slots(view: VersionView, count: int) -> bool:
-    """Whether the slots of so many containers carry the calls, by how long these take."""
-    service_s = view.demand.service_ms / 1000.0 if view.demand is not None else 0.0
-    load, slots = view.rate * service_s, count * view.slots
+def _service_ms(view: VersionView) -> float:
+    return view.demand.service_ms if view.demand is not None else 0.0
+
+
+def slots_carry(rate: float, service_ms: float, slots: int, level_ms: float | None) -> bool:
+    """Whether so many slots carry the calls that arrive, by how long these take, within their service level."""
+    service_s = service_ms / 1000.0
+    load = rate * service_s
     if not load:
         return True
     if load > TARGET_UTILISATION * slots + NEGLIGIBLE:
         return False
-    level_ms = view.spec.slo.p95_ms
     return level_ms is None or wait_s(load, slots, service_s) + service_s <= LEVEL_PART * level_ms / 1000.0
 
 

@@ -221,16 +221,21 @@ def _hold(view: FunctionView, memory: FunctionMemory, at: float) -> _Floor | Non
     if any(each.home_is_silent for each in view.versions.values()):
         return _Floor(view.size, ScalingRule.SILENT_HOME, "the home of its calls is silent, so none goes")
     is_funded = not any(each.unfunded for each in view.versions.values())
-    if is_funded and at < memory.cool_at(min(COOLDOWN_S, view.window_s)):
+    if is_funded and at < cools_until(memory, view.window_s):
         within = sum(min(each.size, each.ceiling) for each in view.versions.values())
         return _Floor(within, ScalingRule.COOLDOWN, "one was started a while ago, so none goes")
     return None
 
 
+def cools_until(memory: FunctionMemory, window_s: float) -> float:
+    """When the number may fall again after it rose, of a function whose idle containers stay for so long."""
+    return memory.cool_at(min(COOLDOWN_S, window_s))
+
+
 def _next_change_at(view: FunctionView, current: VersionView, memory: FunctionMemory, at: float) -> float:
     """Always later than `at`: what is due now is due at each look."""
     window_s = view.window_s
-    cool = memory.cool_at(min(COOLDOWN_S, window_s))
+    cool = cools_until(memory, window_s)
     if cool > at:
         ends = [cool]  # none that is idle goes before
     else:

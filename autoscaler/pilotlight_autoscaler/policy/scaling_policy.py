@@ -129,7 +129,13 @@ class VersionView:
 
 def load_s(view: VersionView) -> float:
     """How long a first start of the version takes, at least: as long as those under way have taken."""
-    return max([FIRST_LOAD_S, *(each.age_s for each in view.containers if each.state is not ContainerState.READY)])
+    starting = [each.age_s for each in view.containers if each.state is not ContainerState.READY]
+    return first_load_s(max(starting, default=0.0))
+
+
+def first_load_s(oldest_s: float) -> float:
+    """The same, where the oldest start under way has taken so long."""
+    return max(FIRST_LOAD_S, oldest_s)
 
 
 def running_calls(view: VersionView) -> int:
@@ -143,20 +149,24 @@ def running_calls(view: VersionView) -> int:
 
 def wanted_by_demand(view: VersionView) -> int:
     """Containers for the present demand, before floor, buffer and ceiling."""
-    running, slots, queued = running_calls(view), view.slots, 0
+    running, queued = running_calls(view), 0
     if view.demand is not None:
         # A report newer than the demand shows calls that the demand still counts as queued: count them once.
         asking = max(view.demand.queued + view.demand.refused_calls + view.demand.late, int(view.demand.refused))
         if asking:
             reported = sum([container.running for container in view.containers])
             queued = max(0, asking - max(0, reported - view.demand.running))
+    return wanted_for(queued, running, view.slots, _service_s(view) if queued else 0.0)
+
+
+def wanted_for(asking: int, running: int, slots: int, service_s: float) -> int:
+    """Containers for running calls and for those that ask for room, each of which takes so long; 0.0: nobody knows."""
     # One call never needs a second container: headroom comes from buffer_containers, not from rounding.
     holding = holding_of(running, slots)
-    if not queued:
+    if not asking:
         return holding
-    most = math.ceil(queued / slots)
-    service_s = _service_s(view)
-    draining = math.ceil(queued * service_s / (slots * WAIT_TARGET_S)) if service_s else 1
+    most = math.ceil(asking / slots)
+    draining = math.ceil(asking * service_s / (slots * WAIT_TARGET_S)) if service_s else 1
     return max(1, holding + min(most, draining))
 
 
@@ -176,7 +186,16 @@ def _service_s(view: VersionView) -> float:
     if view.demand is None:
         return 0.0
     is_ready = any(each.state is ContainerState.READY for each in view.containers)
-    return view.demand.service_ms / 1000.0 or max(view.demand.oldest_run_ms / 1000.0, 0.0 if is_ready else load_s(view))
+    return call_s(view.demand.service_ms, view.demand.oldest_run_ms, 0.0 if is_ready else load_s(view))
+
+
+def call_s(service_ms: float, oldest_run_ms: float, start_s: float) -> float:
+    """How long a call takes, by what calls took so far; before one has ended, as long as the oldest one runs.
+
+    Args:
+        start_s: how long a start takes, if no container is ready.
+    """
+    return service_ms / 1000.0 or max(oldest_run_ms / 1000.0, start_s)
 
 
 def wanted_by_level(view: VersionView) -> int:

@@ -17,16 +17,15 @@ from types import ModuleType
 from typing import cast
 
 from pilotlight_autoscaler.observations import scaling_memories
-from pilotlight_autoscaler.observations.scaling_memories import ScalingMemories
+from pilotlight_autoscaler.observations.scaling_memories import ScalingMemories, SeenFunction
 from pilotlight_autoscaler.observations.world import DEMAND_STALE_S, RATE_SMOOTHING_S
 from pilotlight_autoscaler.policy import desired, scale_down_pace, scaling_policy
-from pilotlight_autoscaler.policy.consolidation import carries
-from pilotlight_autoscaler.policy.function_view import FunctionView, needed_by_calls
+from pilotlight_autoscaler.policy.plain_wish import CallsWaiting, PlainWish
 from pilotlight_autoscaler.policy.prediction import function_memory
 from pilotlight_autoscaler.policy.preemption import ALONE, PreemptionSearch, TrialBudget, has_place
 from pilotlight_autoscaler.policy.scale_down_pace import ScaleDownPace
 from pilotlight_autoscaler.policy.scaling_policy import MIN_RESIDENCY_S, VersionView, holding_of, may_give_way
-from pilotlight_autoscaler.policy.wish import Wish
+from pilotlight_autoscaler.policy.wish import ScalingRule, Warmth, Wish
 from pilotlight_autoscaler.simulator.runs.function_run import FunctionRun
 from pilotlight_autoscaler.simulator.runs.simulated_container import SimulatedContainer
 from pilotlight_core.model.api.curve_api import TARGET_UTILISATION
@@ -64,13 +63,13 @@ class SimulatedPolicy:
     memories: ScalingMemories = field(default_factory=ScalingMemories)
     """The unix second of an instant of the simulation is that instant."""
     _pace: ScaleDownPace = field(default_factory=ScaleDownPace)
-    _view: VersionView | None = None
-    """Of the function whose wish was asked for last."""
 
-    def wish(self, run: FunctionRun, at: float) -> Wish:
+    def wish(self, run: FunctionRun, at: float) -> PlainWish:
         """How many containers a function should have."""
-        key, self._view = run.function.key, view_of(run, at)
-        return self.memories.wish(FunctionView(name=key, versions={key: self._view}), at)
+        seen = seen_of(run, at)
+        # They have all that a report has (`SimulatedContainer`).
+        new = cast("Sequence[ContainerReport]", run.take_new())
+        return self.memories.plain_wish(seen, run.seen, new, at)
 
     def on_running(self, run: FunctionRun, at: float) -> bool:
         """Have a function's running calls remembered, without a question; whether anything is remembered of it."""
@@ -79,15 +78,14 @@ class SimulatedPolicy:
             memory.observe(min(max(holding_of(run.running, run.slots), run.arrivals > 0), run.size), at)
         return memory is not None
 
-    def on_start(self, run: FunctionRun, at: float) -> None:
+    def on_start(self, run: FunctionRun, wish: PlainWish, at: float) -> None:
         """Containers of a function have been started by its wish: what needs them is remembered, as a pass later."""
-        key, view = run.function.key, self._view
-        memory = self.memories.get(key)
-        if memory is None or view is None:
-            self.memories.observe(FunctionView(name=key, versions={key: view_of(run, at)}), at)
+        memory = self.memories.get(run.function.key)
+        if memory is None:
+            self.memories.note(seen_of(run, at), (), at)
         else:
             memory.on_up(at)
-            memory.observe(min(needed_by_calls(view), run.size), at)
+            memory.observe(min(wish.needed, run.size), at)
 
     def needed(self, run: FunctionRun) -> int:
         """The most containers that a function's calls have needed in this minute, as far as it is remembered."""
@@ -108,11 +106,16 @@ class SimulatedPolicy:
         """The minutes before `at` are over; how many containers a function's past foretells for the present one."""
         return self.memories.end_minutes(run.function.key, at, most_missed=MOST_SLEPT)
 
-    def leaving(self, run: FunctionRun, wish: Wish, at: float) -> set[str]:
+    def leaving(self, run: FunctionRun, wish: PlainWish, at: float) -> set[str]:
         """The idle containers that go now, of a function whose wish was asked for at this instant."""
-        if self._view is None or self._view.spec is not run.function.spec:
-            self._view = view_of(run, at)
-        return {each.id for each in self._pace.leaving(run.function.key, self._view, wish, at)}
+        if wish.containers >= run.size or wish.holds_until > at or not run.has_idle_since(at):
+            return set()
+        key = run.function.key
+        count = Wish(
+            count=wish.containers, tier=Warmth.READY, rule=ScalingRule.CALLS, because="", look_again_at=at,
+            by_version={key: wish.containers},
+        )  # fmt: skip
+        return {each.id for each in self._pace.leaving(key, view_of(run, at), count, at)}
 
     def idle_containers(self, runs: Iterable[FunctionRun], at: float) -> deque[IdleContainer]:
         """The containers of these functions that may give way to calls of others, the longest idle first."""
@@ -143,11 +146,12 @@ class SimulatedPolicy:
 
     def next_look_s(self, run: FunctionRun, at: float) -> float:
         """Seconds after which fewer containers may carry the calls that arrive; 0: they do now."""
-        view = view_of(run, at)
-        if carries(view, run.size - 1):
+        seen = run.seen
+        seen.rate = 0.0 if _is_silent(run, at) else run.rate(at)
+        if seen.carries(run.size - 1):
             return 0.0
-        most = TARGET_UTILISATION * (run.size - 1) * view.slots
-        load = view.rate * (run.hold_s or 0.0)
+        most = TARGET_UTILISATION * (run.size - 1) * run.slots
+        load = seen.rate * (run.hold_s or 0.0)
         falls_s = RATE_SMOOTHING_S * math.log(load / most) if most else LONGEST_LOOK_S
         return min(LONGEST_LOOK_S, max(LOOK_S, falls_s))
 
@@ -166,6 +170,39 @@ def _is_idle(container: SimulatedContainer, at: float) -> bool:
     return not container.is_gone and not container.running and container.idle_since <= at - MIN_RESIDENCY_S
 
 
+def seen_of(run: FunctionRun, at: float) -> SeenFunction:
+    """What is remembered of a function's instant; `run.seen` is as the policy sees it then."""
+    seen, key, is_silent = run.seen, run.function.key, _is_silent(run, at)
+    run.clock.at, seen.size, seen.rate = at, run.size, 0.0
+    if is_silent:
+        seen.update(None, 0, 0.0)
+    else:
+        service_ms = (run.hold_s or 0.0) * 1000.0
+        seen.update(_waiting(run, at), run.running, service_ms)
+        if seen.size > seen.wanted:
+            seen.rate = run.rate(at)
+    needed = max(min(seen.wanted, seen.ceiling), int(run.arrivals > 0 and not is_silent))
+    return SeenFunction(key, key, seen.size, needed, seen.window_s, seen.service_ms / 1000.0, run.is_foretold)
+
+
+def _is_silent(run: FunctionRun, at: float) -> bool:
+    """Whether nothing has waited or run for a while, so that its home tells nothing."""
+    return not (run.queued or run.running or run.refused or run.late) and at - run.ended_at > DEMAND_STALE_S
+
+
+def _waiting(run: FunctionRun, at: float) -> CallsWaiting | None:
+    calls = run.queued + run.refused + run.late
+    if not calls:
+        return None
+    start_s = None if run.ready else at - run.starting[0].began_at if run.starting else 0.0
+    return CallsWaiting(run.queued, calls, _oldest_run_s(run, at) * 1000.0, start_s)
+
+
+def _oldest_run_s(run: FunctionRun, at: float) -> float:
+    """For how long the oldest running call runs, as long as none has ended; else 0."""
+    return at - run.first_grant_at if run.hold_s is None and run.running else 0.0
+
+
 def view_of(run: FunctionRun, at: float) -> VersionView:
     """A function as the policy sees it at an instant."""
     run.clock.at = at
@@ -178,11 +215,9 @@ def view_of(run: FunctionRun, at: float) -> VersionView:
 
 
 def demand_of_run(run: FunctionRun, at: float) -> Demand | None:
-    """What the function's home tells; None: it is silent, as nothing has waited or run for a while."""
-    is_done = not (run.queued or run.running or run.refused or run.late)
-    if is_done and at - run.ended_at > DEMAND_STALE_S:
+    """What the function's home tells; None: it is silent."""
+    if _is_silent(run, at):
         return None
-    oldest_run_s = at - run.first_grant_at if run.hold_s is None and run.running else 0.0
     return Demand(
         version=run.function.key,
         tenant=run.function.tenant,
@@ -195,7 +230,7 @@ def demand_of_run(run: FunctionRun, at: float) -> Demand | None:
         service_ms=(run.hold_s or 0.0) * 1000.0,
         refused_calls=run.refused,
         late=run.late,
-        oldest_run_ms=oldest_run_s * 1000.0,
+        oldest_run_ms=_oldest_run_s(run, at) * 1000.0,
         function=run.function.key,
     )
 

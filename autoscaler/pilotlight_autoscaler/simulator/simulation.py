@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from heapq import heapify, heappop, heappush
 
-from pilotlight_autoscaler.policy.wish import Wish
+from pilotlight_autoscaler.policy.plain_wish import PlainWish
 from pilotlight_autoscaler.simulator.results.simulation_result import SimulationResult
 from pilotlight_autoscaler.simulator.runs.call_steps import move_by_calls
 from pilotlight_autoscaler.simulator.runs.count_steps import move_by_counts
@@ -23,7 +23,6 @@ from pilotlight_autoscaler.simulator.runs.simulated_function import SimulatedFun
 from pilotlight_autoscaler.simulator.simulated_fleet import GpuGroup, SimulatedFleet
 from pilotlight_autoscaler.simulator.simulated_policy import IdleContainer, SimulatedPolicy
 from pilotlight_autoscaler.simulator.traffic.function_traffic import MINUTE_S, FunctionTraffic
-from pilotlight_core.model.scaling.scale_record import deployed
 from pilotlight_placement.asks.options import Prices
 
 RETRY_S, LONGEST_RETRY_S = 1.0, 5.0
@@ -120,9 +119,9 @@ class Simulation:
             run.look_at = at + min(RETRY_S * run.blocked_tries, LONGEST_RETRY_S)
             return
         wish = self.policy.wish(run, at)
-        run.wanted = wish.count
+        run.wanted = wish.containers
         missing = run.wanted - run.size
-        blocked = missing > 0 and self._start(run, missing, at) < missing
+        blocked = missing > 0 and self._start(run, wish, at) < missing
         if at >= run.drain_at or run.is_stuck:
             self._drain(run, wish, at)
         run.blocked_tries = run.blocked_tries + 1 if blocked else 0
@@ -131,8 +130,9 @@ class Simulation:
         if blocked:
             run.look_at = min(run.look_at, at + min(RETRY_S * run.blocked_tries, LONGEST_RETRY_S))
 
-    def _start(self, run: FunctionRun, missing: int, at: float) -> int:
-        """Start so many containers, or as many as there are places for; how many."""
+    def _start(self, run: FunctionRun, wish: PlainWish, at: float) -> int:
+        """Start the containers that are missing, or as many as there are places for; how many."""
+        missing = wish.containers - run.size
         started = [] if self.fleet.is_full_for(run.function.ask) else self.fleet.start(run.function, missing, at)
         while len(started) < missing and run.queued and self._preempt(run, at):
             more = self.fleet.start(run.function, 1, at)
@@ -142,7 +142,7 @@ class Simulation:
         for container in started:
             run.begin(container)
         if started:
-            self.policy.on_start(run, at)
+            self.policy.on_start(run, wish, at)
         run.sums.starts += len(started)
         self.result.timeline.count(at, len(started))
         return len(started)
@@ -158,9 +158,9 @@ class Simulation:
             other.covered = min(other.covered, other.running)
         return bool(victims)
 
-    def _drain(self, run: FunctionRun, wish: Wish, at: float) -> None:
-        gone = run.remove(self.policy.leaving(run, wish, at))
-        self._end(run, gone, at)
+    def _drain(self, run: FunctionRun, wish: PlainWish, at: float) -> None:
+        if leaving := self.policy.leaving(run, wish, at):
+            self._end(run, run.remove(leaving), at)
         self._set_drain(run, wish, at)
 
     def _end(self, run: FunctionRun, gone: list[SimulatedContainer], at: float) -> None:
@@ -171,12 +171,9 @@ class Simulation:
         run.sums.drains += len(gone)
         self.result.timeline.count(at, len(gone))
 
-    def _set_drain(self, run: FunctionRun, wish: Wish, at: float) -> None:
+    def _set_drain(self, run: FunctionRun, wish: PlainWish, at: float) -> None:
         """When the next idle container may go."""
-        spec, load_s = run.function.spec, run.function.load_s
-        window_s = spec.scaledown_window if run.size > 1 else float(deployed(spec, "zero_window"))
-        due_at = min((max(each.idle_since + window_s, each.ready_at + load_s) for each in run.idle), default=math.inf)
-        run.drain_at = max(due_at, self.policy.next_leave_at(run, at), wish.look_again_at if wish.holds else at)
+        run.drain_at = max(run.due_at(), self.policy.next_leave_at(run, at), wish.holds_until)
         again_s = self.policy.next_look_s(run, at) if run.drain_at <= at else 0.0
         if again_s:
             run.drain_at = at + again_s

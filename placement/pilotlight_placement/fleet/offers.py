@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
 
 from pilotlight_core.model.placing import Purchase
 from pilotlight_placement.asks.ask import Ask
@@ -20,7 +19,7 @@ Zone = tuple[str, str]
 """A region and a zone in it."""
 
 
-@dataclass(frozen=True, kw_only=True, eq=False, slots=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Offer:
     """An option of an ask, in groups of one class."""
 
@@ -37,7 +36,7 @@ OfferLevel = tuple[int, tuple[Offer, ...]]
 ByCell = Mapping[DeviceGroup, tuple[Offer, ...]]
 
 
-@dataclass(frozen=True, kw_only=True, eq=False, slots=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class PreferenceOffers:
     """The offers at one index of the ask's order of preference."""
 
@@ -48,7 +47,7 @@ class PreferenceOffers:
     zones: frozenset[Zone]
 
 
-@dataclass(kw_only=True, slots=True)
+@dataclass(kw_only=True)
 class Totals:
     """The devices that filters exclude by the fleet's inventory alone; valid for `inventory`."""
 
@@ -57,7 +56,7 @@ class Totals:
     eligible: int = 0
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
+@dataclass(kw_only=True, eq=False)
 class Offers:
     """All offers for an ask, by preference and by group."""
 
@@ -71,21 +70,28 @@ class Offers:
     counted: tuple[tuple[list[int], int], ...]
     """For the other classes: the counts of their `DeviceClassIndex`, and the index of the relevant one."""
     totals: Totals
+    _switchable: tuple[DeviceGroup, ...] | None = None
+    _of_use: frozenset[DeviceGroup] | None = None
+    """Both are worked out when they are first asked for."""
 
     def groups(self) -> Iterator[DeviceGroup]:
         """All groups, those without an offer last."""
         yield from self.by_group
         yield from self.why
 
-    @cached_property
+    @property
     def switchable(self) -> tuple[DeviceGroup, ...]:
         """The groups whose devices would serve the ask after a switch of their MIG mode that needs no reset."""
-        return tuple([group for group in self.groups() if self.switched(group)])
+        if self._switchable is None:
+            self._switchable = tuple([group for group in self.groups() if self.switched(group)])
+        return self._switchable
 
-    @cached_property
+    @property
     def of_use(self) -> frozenset[DeviceGroup]:
         """The groups that could serve the ask, in whatever mode."""
-        return frozenset((*self.by_group, *self.switchable))
+        if self._of_use is None:
+            self._of_use = frozenset((*self.by_group, *self.switchable))
+        return self._of_use
 
     def switched(self, group: DeviceGroup) -> tuple[Option, ...]:
         """The options of a group's devices after a switch of their MIG mode that needs no reset."""

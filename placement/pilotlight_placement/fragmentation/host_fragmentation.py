@@ -28,7 +28,7 @@ CORE_BITS = 4
 MEMORY_BITS = 3
 
 
-@dataclass(frozen=True, eq=False, slots=True)
+@dataclass(frozen=True, eq=False)
 class HostRoom:
     """What is free on a node, rounded: nodes with one room cost the same. Made by `room_of`, one of each."""
 

@@ -20,7 +20,8 @@ from pilotlight_placement.hardware.node import MAX_UNITS
 from pilotlight_placement.search.candidate import Candidate, candidate_on
 from pilotlight_placement.search.decision_record import Value
 
-Key = Callable[[Candidate], float]
+Key = Callable[[Candidate], int | float]
+"""A term of a `Value`, whole where that is."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,7 +42,7 @@ def _crowding(fleet: Fleet, ask: Ask) -> Key:
         return lambda at: nodes.get(at.rank // MAX_UNITS, 0)
     zones, by_rank = fleet.zones(ask.function), fleet.by_rank
 
-    def in_zone(at: Candidate) -> float:
+    def in_zone(at: Candidate) -> int:
         domain = by_rank[at.rank // MAX_UNITS].node.domain
         return zones.get((domain.region, domain.zone), 0)
 
@@ -55,7 +56,7 @@ def _must_fetch(fleet: Fleet, ask: Ask) -> Key:
     return lambda at: int(at.rank // MAX_UNITS not in resident)
 
 
-def _none(_: Candidate) -> float:
+def _none(_: Candidate) -> int:
     return 0
 
 

@@ -10,7 +10,12 @@ from pilotlight_autoscaler.observations import scaling_memories
 from pilotlight_autoscaler.observations.scaling_memories import ScalingMemories
 from pilotlight_autoscaler.policy.desired import desired
 from pilotlight_autoscaler.policy.function_view import FunctionView
-from pilotlight_autoscaler.policy.prediction.function_memory import FIRST_LOAD_S, MINUTE_S, FunctionMemory
+from pilotlight_autoscaler.policy.prediction.function_memory import (
+    FIRST_LOAD_S,
+    MINUTE_S,
+    FunctionMemory,
+    restored,
+)
 from pilotlight_autoscaler.policy.prediction.prewarm_budget import FIRST
 from pilotlight_autoscaler.policy.scaling_policy import VersionView
 from pilotlight_core.model.messages.node_messages import ContainerReport, ContainerState
@@ -43,6 +48,15 @@ def test_a_function_that_nobody_calls_is_not_remembered() -> None:
     assert remembered.carried() == 3  # what was only wished for was not there
     memories.observe(view(), 1.0)
     assert memories.get(NAME) is remembered
+
+
+def test_short_calls_leave_a_record_that_can_be_read() -> None:
+    """None of them runs when somebody looks, but they have come."""
+    memories = ScalingMemories()
+    asked = demand(arrivals=5, service_ms=1.0)
+    seen = VersionView(spec=function_spec(), deployed=True, demand=asked, containers=THREE)
+    memory = memories.observe(FunctionView(name=NAME, versions={"ver_1": seen}), 0.0)
+    assert restored(memory.record(), 60.0, 0.0).needed == 1
 
 
 def test_a_past_that_should_not_count_foretells_nothing_until_it_should_again() -> None:

@@ -30,7 +30,7 @@ def test_the_policy_sees_containers_and_demand() -> None:
     assert (view.demand.queued, view.demand.running, view.demand.oldest_ms) == (1, 2, 3_000.0)
     assert view.demand.oldest_run_ms == 4_000.0
     assert [(each.state, each.running, each.age_s) for each in view.containers] == [(ContainerState.READY, 1, 5.0)] * 2
-    assert SimulatedPolicy().wish(run, 5.0).count == scaling_policy.wanted_by_demand(view) == 3
+    assert SimulatedPolicy().wish(run, 5.0).containers == scaling_policy.wanted_by_demand(view) == 3
 
 
 def test_constants_change_within_the_block_alone() -> None:

@@ -17,32 +17,37 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from operator import mul
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from pilotlight_autoscaler.policy.prediction.idle_times import LONGEST_MINUTES, IdleTimes
 
-LEVELS = 4
+LEVELS: Final = 4
 """Of concurrency that have idle times, weights and a day of their own; those above have the last one's."""
-MOST_KEPT = 16
+MOST_KEPT: Final = 16
 """Containers that are kept: what a burst needed beyond them goes with the function's window."""
 PRIOR_WEIGHTS = (3.0, 0.3)
 """Idle times that the prior weighs as much as, for two pairs of experts."""
 HALF_LIVES = (8.0, 60.0, 480.0)
 """Minutes."""
 DECAYS = tuple(0.5 ** (1 / minutes) for minutes in HALF_LIVES)
-SLOT_MINUTES, DAY_MINUTES = 30, 1_440
+SLOT_MINUTES: Final = 30
+DAY_MINUTES: Final = 1_440
 SLOTS = DAY_MINUTES // SLOT_MINUTES
 SLOT_STEP = 1 - 0.5 ** (1 / (2 * SLOT_MINUTES))
 """What a minute counts in its half-hour of the day: half of what is known of it is of the last two days."""
-SLOT_PRIOR = 3
-USUAL = 0.03
+SLOT_PRIOR: Final = 3
+USUAL: Final = 0.03
 """The part of a half-hour's minutes that is called, as long as nothing is known."""
 WEIGHTS = (0.0, 0.2, 0.2, 0.2, 0.2, 0.0, 0.07, 0.07, 0.07, 0.0)
 """Of a constant, the hazards, the prior's own, the rates and the day, to begin with."""
-STEP, STEP_MINUTES, LEAST_STEP = 0.02, 300, 0.004
+STEP: Final = 0.02
+STEP_MINUTES: Final = 300
+LEAST_STEP: Final = 0.004
 """How far an error moves the weights: less with each minute, down to the last one."""
 NEVER = -math.inf
+LEAST_CHANCE: Final = 1e-4
+MOST_CHANCE = 1 - LEAST_CHANCE
+"""What is less, or more, counts as this: a logarithm of odds is bounded."""
 
 
 class LevelRecord(NamedTuple):
@@ -78,7 +83,7 @@ class _Law:
 class _Level:
     """One level of concurrency, from the minute on that needed it first."""
 
-    __slots__ = ("_experts", "_law", "_learns", "_weighed", "age", "minutes", "odds", "rates")
+    __slots__ = ("_experts", "_is_expected", "_law", "_learns", "_odds", "_weighed", "age", "minutes", "rates")
 
     def __init__(self, law: _Law, record: LevelRecord, minute: int, *, learns: bool) -> None:
         """`minute`: that goes on, since 1970."""
@@ -89,18 +94,20 @@ class _Level:
         self._weighed = [(1 - decay**record.minutes) / (1 - decay) for decay in DECAYS]
         """By the same decay, the minutes of which the rates are."""
         self._experts: list[float] = []
-        self.odds = NEVER
-        """The logarithm of those that the next minute needs it."""
+        self._odds = NEVER
+        self._is_expected = False
+        """Whether both are of the next minute. Of a level that does not learn nobody may ever ask."""
         self.expect(minute)
 
     def observe(self, *, needed: bool, minute: int) -> None:
         """A minute ended."""
+        called = 1.0 if needed else 0.0
         if self._learns and self._experts:
-            self._learn(float(needed), minute)
+            self._learn(called, minute)
         self.minutes += 1
         rates, weighed = self.rates, self._weighed
         for place, decay in enumerate(DECAYS):
-            rates[place] = rates[place] * decay + needed
+            rates[place] = rates[place] * decay + called
             weighed[place] = weighed[place] * decay + 1.0
         self.age += 1
         if needed:
@@ -109,27 +116,47 @@ class _Level:
             self.age = 0
         self.expect(minute + 1)
 
+    def skip(self, minutes: int, minute: int) -> None:
+        """It was not needed for so many minutes, and `minute` goes on."""
+        self.age += minutes
+        self.expect(minute)
+
     def expect(self, minute: int) -> None:
-        """Say how likely it is that a minute needs it."""
+        """A minute goes on. Who learns says at once how likely it is that it needs it, the others when asked."""
+        self._is_expected = False
+        if self._learns:
+            self._predict(minute)
+
+    def odds(self, minute: int) -> float:
+        """The logarithm of those that the minute which goes on needs it."""
+        if not self._is_expected:
+            self._predict(minute)
+        return self._odds
+
+    def _predict(self, minute: int) -> None:
+        self._is_expected = True
         if self.age >= LONGEST_MINUTES:
-            self._experts, self.odds = [], NEVER
+            self._experts, self._odds = [], NEVER
             return
         law, age = self._law, self.age + 1
         experts = [1.0]
         for narrow, wide in law.times.hazards(age, PRIOR_WEIGHTS):
-            experts += (_stretched(wide), _stretched(narrow))
+            experts.append(_stretched(wide))
+            experts.append(_stretched(narrow))
         experts.append(PRIOR_ODDS[age])
-        for rate, weighed in zip(self.rates, self._weighed, strict=True):
-            experts.append(_stretched((rate + 0.5) / (weighed + 1.0)))  # Krichevsky and Trofimov's estimator
+        for place, rate in enumerate(self.rates):
+            experts.append(_stretched((rate + 0.5) / (self._weighed[place] + 1.0)))  # Krichevsky and Trofimov's
         experts.append(_stretched(law.day[minute % DAY_MINUTES // SLOT_MINUTES]))
-        self._experts = experts
-        self.odds = sum(map(mul, law.weights, experts))
+        odds = 0.0
+        for place, weight in enumerate(law.weights):
+            odds += weight * experts[place]
+        self._experts, self._odds = experts, odds
 
     def _learn(self, needed: float, minute: int) -> None:
-        law = self._law
+        law, experts = self._law, self._experts
         step = max(LEAST_STEP, STEP / (1 + self.minutes / STEP_MINUTES))
-        by = step * (needed - 1 / (1 + math.exp(-self.odds)))
-        law.weights = [weight + by * expert for weight, expert in zip(law.weights, self._experts, strict=True)]
+        by = step * (needed - 1 / (1 + math.exp(-self._odds)))
+        law.weights = [weight + by * experts[place] for place, weight in enumerate(law.weights)]
         slot = minute % DAY_MINUTES // SLOT_MINUTES
         known = self.minutes // DAY_MINUTES * SLOT_MINUTES + min(minute % SLOT_MINUTES, self.minutes)
         law.day[slot] += max(SLOT_STEP, 1 / (SLOT_PRIOR + 1 + known)) * (needed - law.day[slot])
@@ -166,19 +193,18 @@ class CallChances:
         """Of so many minutes nobody knows what they needed."""
         self.minute += minutes
         for level in self._levels:
-            level.age += minutes
-            level.expect(self.minute)
+            level.skip(minutes, self.minute)
 
     def warm(self, least: float) -> int:
         """How many levels have at least these odds, as a logarithm; each with all below it."""
         for place, level in enumerate(self._levels):
-            if level.odds < least:
+            if level.odds(self.minute) < least:
                 return place
         return len(self._levels)
 
     def odds(self) -> list[float]:
         """The logarithm of each level's."""
-        return [level.odds for level in self._levels]
+        return [level.odds(self.minute) for level in self._levels]
 
     def levels(self) -> list[LevelRecord]:
         """Of all that were needed at some time."""
@@ -203,8 +229,11 @@ def least_odds(worth: float) -> float:
 
 
 def _stretched(chance: float) -> float:
-    bounded = min(max(chance, 1e-4), 1 - 1e-4)
-    return math.log(bounded / (1 - bounded))
+    if chance < LEAST_CHANCE:
+        chance = LEAST_CHANCE
+    elif chance > MOST_CHANCE:
+        chance = MOST_CHANCE
+    return math.log(chance / (1 - chance))
 
 
 PRIOR_ODDS = [0.0, *[_stretched(IdleTimes().hazards(age, (1.0,))[0].narrow) for age in range(1, LONGEST_MINUTES + 1)]]

@@ -15,19 +15,19 @@ from bisect import bisect_left
 from collections.abc import Iterable
 from functools import cache
 from itertools import accumulate
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
-EXACT_MINUTES = 60
-LONGEST_MINUTES = 1_440
+EXACT_MINUTES: Final = 60
+LONGEST_MINUTES: Final = 1_440
 """A longer idle time counts as one that never ends."""
-RATIO = 1.03
+RATIO: Final = 1.03
 """Of two bins beyond an hour."""
-MARGIN = 0.1
+MARGIN: Final = 0.1
 """A part of an age."""
-DECAY = 0.99
+DECAY: Final = 0.99
 """What an observed idle time weighs after the next one."""
-PRIOR_EXPONENT = 1.3
-PRIOR_NEVER = 0.1
+PRIOR_EXPONENT: Final = 1.3
+PRIOR_NEVER: Final = 0.1
 """Of functions that were called once, those that nobody calls again within a day."""
 
 

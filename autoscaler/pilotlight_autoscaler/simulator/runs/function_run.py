@@ -19,6 +19,7 @@ from heapq import heappush
 from random import Random
 
 from pilotlight_autoscaler.observations.world import RATE_SMOOTHING_S
+from pilotlight_autoscaler.policy.plain_wish import PlainVersion
 from pilotlight_autoscaler.policy.scaling_policy import holding_of, most_running
 from pilotlight_autoscaler.simulator.runs.function_sums import FunctionSums
 from pilotlight_autoscaler.simulator.runs.simulated_container import SimulatedClock, SimulatedContainer
@@ -26,6 +27,7 @@ from pilotlight_autoscaler.simulator.runs.simulated_function import SimulatedFun
 from pilotlight_autoscaler.simulator.traffic.function_traffic import MINUTE_S, FunctionTraffic, TimedCall
 from pilotlight_core.model.api.curve_api import TARGET_UTILISATION
 from pilotlight_core.model.messages.node_messages import ContainerState
+from pilotlight_core.model.scaling.scale_record import deployed
 
 PASS_S = 0.25
 """Between two passes of the controller."""
@@ -66,6 +68,10 @@ class FunctionRun:
         self.sums = FunctionSums()
         self.dice = Random(f"{seed}/{function.key}")
         self.slots = function.spec.slots
+        self.seen = PlainVersion(function.spec)
+        """As its policy saw it last."""
+        self.is_foretold = bool(deployed(function.spec, "forecast"))
+        self.zero_window_s = float(deployed(function.spec, "zero_window"))
         self.clock = SimulatedClock()
         """When its policy was asked last; its containers have their ages by it."""
         self.at = 0.0
@@ -81,6 +87,8 @@ class FunctionRun:
 
         self.ready: list[SimulatedContainer] = []
         self.starting: deque[SimulatedContainer] = deque()
+        self.new: list[SimulatedContainer] = []
+        """Those that have become ready since the policy was asked last."""
         self.idle_stack: list[SimulatedContainer] = []
         """By counts: the idle ones, the longest idle first. `busy_stack` has the others."""
         self.busy_stack: list[SimulatedContainer] = []
@@ -167,9 +175,9 @@ class FunctionRun:
 
     def _take_apart(self) -> None:
         """From counts to calls."""
+        self.share_out()
         self.by_counts = False
         self.left = 0
-        self.share_out()
         for container in self.busy_stack:
             for _ in range(container.running):
                 duration_s = self.draw_s()
@@ -295,8 +303,28 @@ class FunctionRun:
         container = self.starting.popleft()
         container.state = ContainerState.READY
         self.ready.append(container)
+        self.new.append(container)
         self.on_fewer(container.ready_at)
         return container
+
+    def take_new(self) -> list[SimulatedContainer]:
+        """Those that are there of the new ones, and have not been taken before."""
+        found, self.new = [each for each in self.new if not each.is_gone], []
+        return found
+
+    def has_idle_since(self, at: float) -> bool:
+        """Whether one is idle for as long as idle ones stay."""
+        window_s = self.seen.window_s
+        return any(max(0.0, at - each.idle_since) >= window_s for each in self.idle)
+
+    def due_at(self) -> float:
+        """When the first of the idle ones has been there, and idle, for long enough to go."""
+        load_s, window_s = self.function.load_s, self.seen.window_s if self.size > 1 else self.zero_window_s
+        found = math.inf
+        for each in self.idle:
+            due_at = max(each.idle_since + window_s, each.ready_at + load_s)
+            found = min(found, due_at)
+        return found
 
     def remove(self, containers: set[str]) -> list[SimulatedContainer]:
         """Idle containers go."""

@@ -9,11 +9,15 @@ LEVELS_S = (0.5, 5.0, 30.0)
 """Service levels: within how many seconds a call should have its turn."""
 
 
+SUMS = (
+    "busy_gpu_s", "calls", "cold", "dollars", "drains", "idle_gpu_s", "late", "loading_gpu_s", "refused", "starts",
+    "unused",
+)  # fmt: skip
+"""What is one number."""
+
+
 class FunctionSums:
-    __slots__ = (
-        "busy_gpu_s", "calls", "cold", "dollars", "drains", "idle_gpu_s", "late", "loading_gpu_s", "met",
-        "refused", "starts", "unused", "waits",
-    )  # fmt: skip
+    __slots__ = (*SUMS, "met", "waits")
 
     def __init__(self) -> None:
         self.calls = 0
@@ -49,8 +53,7 @@ class FunctionSums:
 
     def add(self, other: FunctionSums) -> None:
         """Count what the other counts too."""
-        for name in self.__slots__:
-            if name not in ("waits", "met"):
-                setattr(self, name, getattr(self, name) + getattr(other, name))
+        for name in SUMS:
+            setattr(self, name, getattr(self, name) + getattr(other, name))
         self.met = [mine + theirs for mine, theirs in zip(self.met, other.met, strict=True)]
         self.waits.add(other.waits)

@@ -128,3 +128,17 @@ def test_odds_of_a_worth_are_where_idle_time_and_starts_cost_the_same() -> None:
     odds = math.exp(least_odds(20.0))
     chance = odds / (1 + odds)
     assert (1 - chance) * 1.0 + chance * 0.5 == pytest.approx(chance * 20.0)
+
+
+@given(st.lists(st.integers(0, 9), min_size=1, max_size=80), st.integers(0, 3))
+@examples(60)
+def test_who_is_asked_seldom_says_the_same(needed: list[int], skipped: int) -> None:
+    """A level that nobody asks about works its odds out when somebody does."""
+    seldom, often = unknown(), unknown()
+    for each in needed:
+        often.odds()
+        for chances in (seldom, often):
+            chances.observe(each)
+            chances.skip(skipped)
+    assert seldom.odds() == often.odds()
+    assert (seldom.levels(), seldom.laws()) == (often.levels(), often.laws())

@@ -1,0 +1,105 @@
+"""What `desired` says of a plain function, from numbers alone and without reasons. Pure.
+
+A plain function has one version, which is deployed and held to its specification; nothing is planned of it, no curve
+is known, and its home and its containers tell the same of what runs. Whoever asks millions of times about such ones, as
+a simulation does, gets the same counts as from `desired` for a tenth of the work. A test holds it to that.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from pilotlight_autoscaler.policy.consolidation import least_by_slots, slots_carry
+from pilotlight_autoscaler.policy.desired import cools_until
+from pilotlight_autoscaler.policy.prediction.function_memory import MINUTE_S, FunctionMemory
+from pilotlight_autoscaler.policy.scaling_policy import call_s, first_load_s, wanted_for
+from pilotlight_core.model.spec import FunctionSpec
+
+
+class CallsWaiting(NamedTuple):
+    """The calls that want room."""
+
+    queued: int
+    calls: int
+    """Those that wait, were turned away, or came too late."""
+    oldest_run_ms: float
+    """For how long the oldest running call runs, if none has ended yet."""
+    start_s: float | None
+    """For how long the oldest start goes on; None: a container is ready."""
+
+
+class PlainVersion:
+    """The numbers of a plain function: those of its specification, and those of an instant."""
+
+    __slots__ = (
+        "buffer", "ceiling", "floor", "is_called", "level_ms", "rate", "service_ms", "size", "slots", "wanted",
+        "window_s",
+    )  # fmt: skip
+
+    def __init__(self, spec: FunctionSpec) -> None:
+        self.slots = spec.slots
+        self.floor = spec.min_containers
+        self.buffer = spec.buffer_containers
+        self.ceiling = spec.max_containers
+        self.window_s = float(spec.scaledown_window)
+        self.level_ms = spec.slo.p95_ms
+        self.size = 0
+        """Containers that are there or start."""
+        self.wanted = 0
+        """Containers for the present calls, before floor, buffer and ceiling."""
+        self.is_called = False
+        """Whether calls wait or run."""
+        self.service_ms = 0.0
+        """How long a call takes; 0: nobody knows."""
+        self.rate = 0.0
+        """Calls per second that arrive. It need not be known while no more containers are there than are wanted."""
+
+    def update(self, waiting: CallsWaiting | None, running: int, service_ms: float) -> None:
+        """So many calls run, and these want room."""
+        service_s = 0.0
+        if waiting is not None:
+            start_s = 0.0 if waiting.start_s is None else first_load_s(waiting.start_s)
+            service_s = call_s(service_ms, waiting.oldest_run_ms, start_s)
+        self.wanted = wanted_for(0 if waiting is None else waiting.calls, running, self.slots, service_s)
+        self.is_called = bool(running or (waiting is not None and waiting.queued))
+        self.service_ms = service_ms
+
+    def carries(self, count: int) -> bool:
+        """Whether so many containers carry the calls that arrive."""
+        return not self.rate or slots_carry(self.rate, self.service_ms, count * self.slots, self.level_ms)
+
+    def least_kept(self, wanted: int) -> int:
+        """How many containers its calls need, of those beyond `wanted`."""
+        least = least_by_slots(self.rate, self.service_ms, self.slots) if self.rate else 0
+        count = max(wanted, min(self.size, least))
+        while count < self.size and not self.carries(count):
+            count += 1
+        return count
+
+
+class PlainWish(NamedTuple):
+    needed: int
+    """Containers that calls need now."""
+    containers: int
+    """As `Wish.count`."""
+    ahead: int
+    """As `Wish.ahead`."""
+    holds_until: float
+    """When it may be another, if none that is there should go before; the instant itself: any may."""
+
+
+def plain_wish(seen: PlainVersion, memory: FunctionMemory, at: float) -> PlainWish:
+    """The wish of an instant, in unix seconds."""
+    needed, most = seen.wanted, seen.ceiling
+    unforeseen = max(needed, seen.floor)
+    if seen.buffer and seen.is_called:
+        unforeseen = max(unforeseen, needed + seen.buffer)
+    count = min(max(unforeseen, memory.ahead()), most)
+    ahead = max(0, count - unforeseen)
+    if seen.size > count:
+        count = max(count, min(seen.least_kept(count), most))
+    holds_until, cool = at, cools_until(memory, seen.window_s)
+    if at < cool:
+        count = max(count, min(seen.size, most))
+        holds_until = min(cool, (at // MINUTE_S + 1) * MINUTE_S) if memory.is_known else cool
+    return PlainWish(min(needed, most), count, ahead, holds_until)
