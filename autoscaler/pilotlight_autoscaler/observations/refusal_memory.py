@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection, Iterable, Iterator, Set
 from dataclasses import dataclass, field, replace
+from heapq import nsmallest
 from itertools import islice, zip_longest
 
 from pilotlight_core.model.messages.node_messages import Shortage
@@ -65,6 +66,9 @@ class RefusalMemory:
     """By version; the one that was refused longest ago is first."""
     _by_kind: dict[Ask, dict[str, None]] = field(default_factory=dict)
     """The versions of each kind."""
+    _at_once: dict[Ask, int] = field(default_factory=dict)
+    """How many of a kind are looked at together when something was freed, if more than one: twice as many after each
+    pass in which one of them has started, and one after a pass that refused one."""
     _in_time_at: float = -math.inf
     """When some were last looked at of which nothing was new."""
     _revision: int = -1
@@ -105,6 +109,8 @@ class RefusalMemory:
             )
             if kind is not None:
                 self._by_kind.setdefault(kind, {})[version] = None
+        if kind is not None:
+            self._at_once.pop(kind, None)
 
     def note_alike(self, version: str, at: float, *, room: bool) -> None:
         """What was found of a version holds for those of its kind that need as much: they were looked at too.
@@ -134,14 +140,18 @@ class RefusalMemory:
 
         Where one of them is `started`, others of its kind may have a place too.
         """
+        grown = set[Ask]()
         for version in self._refused.keys() & decided:
             one = self._refused[version]
             if one.since >= at:
                 continue
             self._pop(version)
             if version in started and one.kind is not None:
+                grown.add(one.kind)
                 for other in self._by_kind.get(one.kind, ()):
                     self._refused[other].is_open = True
+        for kind in grown & self._by_kind.keys():
+            self._at_once[kind] = min(REVISED_AT_ONCE, 2 * self._at_once.get(kind, 1))
 
     def set_shortage(self, shortage: Shortage) -> None:
         """This is what the callers of a version that has no place hear."""
@@ -181,12 +191,12 @@ class RefusalMemory:
 
         First those of the tenants `first`, then those for which something was freed, then the one that was refused
         longest ago, of which some have a turn in any case; one of each tenant in turn, so that a tenant with a thousand
-        of them delays nobody else's. Of one kind the one that needs least is the first, or the only one if nothing was
-        freed.
+        of them delays nobody else's. Of one kind the one that needs least is the first, and the only one unless others
+        of it have just started.
         """
         firsts = [version for version in self._refused if tenant_of(version) in first] if first else []
         opened = [version for version, one in self._refused.items() if one.is_open]
-        opened = list(dict.fromkeys((*self._least(opened), *opened)))
+        opened = list(dict.fromkeys((*self._least(opened), *self._some(opened))))
         others: list[str] = []
         if not 0.0 <= at - self._in_time_at < IN_TIME_EVERY_S:
             others = [v for v, one in self._refused.items() if not one.is_open and _is_due(one, at, room=room)]
@@ -205,12 +215,23 @@ class RefusalMemory:
         found += [min(alike, key=lambda version: known[version].needs) for alike in due if alike]
         return sorted(found, key=lambda version: known[version].since)
 
+    def _some(self, versions: Iterable[str]) -> list[str]:
+        """Those that are like no other, and of each kind as many as may be looked at together, by what they need."""
+        known, by_kind, found = self._refused, dict[Ask, list[str]](), list[str]()
+        for version in versions:
+            kind = known[version].kind
+            (by_kind.setdefault(kind, []) if kind is not None else found).append(version)
+        for kind, alike in by_kind.items():
+            found += nsmallest(self._at_once.get(kind, 1), alike, key=lambda version: known[version].needs)
+        return sorted(found, key=lambda version: known[version].since)
+
     def _pop(self, version: str) -> RememberedRefusal | None:
         one = self._refused.pop(version, None)
         if one is not None and one.kind is not None:
             del self._by_kind[one.kind][version]
             if not self._by_kind[one.kind]:
                 del self._by_kind[one.kind]
+                self._at_once.pop(one.kind, None)
         return one
 
 

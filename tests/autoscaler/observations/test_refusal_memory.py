@@ -8,6 +8,7 @@ from pilotlight_autoscaler.observations.refusal_memory import (
     AGAIN_S,
     LEAST_IN_TIME,
     LONGEST_AGAIN_S,
+    REVISED_AT_ONCE,
     ROOM_AGAIN_S,
     RefusalMemory,
 )
@@ -175,3 +176,29 @@ def test_where_one_has_started_others_of_its_kind_are_due() -> None:
 
     memory.settle(["ver_2"], 1.0, ["ver_2"])
     assert memory.due(1.0, room=False) == ["ver_3"]
+
+
+def test_as_many_of_a_kind_are_looked_at_together_as_are_likely_to_have_places() -> None:
+    """Where something is freed one tries, and each pass in which one of them starts doubles it, until one is refused."""
+    memory = RefusalMemory()
+    versions = [f"ver_{number:02}" for number in range(40)]
+    for number, version in enumerate(versions):
+        memory.note([version], 0.0, room=True, ask=replace(CPU, memory=(number + 1) * 2**30))
+    memory.note(["ver_else"], 0.0, room=True)
+    memory.open_all()
+
+    at, together = 1.0, list[int]()
+    while len(together) < 6:
+        due = memory.due(at, room=False)
+        assert "ver_else" in due
+        of_kind = [version for version in due if version != "ver_else"]
+        assert of_kind == [version for version in versions if version in memory][: len(of_kind)]
+        together.append(len(of_kind))
+        memory.settle(of_kind, at, of_kind)
+        at += 0.25
+    assert together == [1, 2, 4, 8, REVISED_AT_ONCE - 1, REVISED_AT_ONCE - 1]
+
+    refused_one = next(version for version in versions if version in memory)
+    memory.note([refused_one], at, room=True, ask=CPU)
+    memory.open_all()
+    assert len(memory.due(at, room=False)) == 2
