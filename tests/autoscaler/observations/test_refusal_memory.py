@@ -179,7 +179,7 @@ def test_where_one_has_started_others_of_its_kind_are_due() -> None:
 
 
 def test_as_many_of_a_kind_are_looked_at_together_as_are_likely_to_have_places() -> None:
-    """Where something is freed one tries, and each pass in which one of them starts doubles it, until one is refused."""
+    """Where something is freed one tries; each pass in which one of them starts doubles it, until one is refused."""
     memory = RefusalMemory()
     versions = [f"ver_{number:02}" for number in range(40)]
     for number, version in enumerate(versions):
