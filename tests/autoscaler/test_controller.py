@@ -170,8 +170,10 @@ async def test_a_leader_that_does_not_know_the_past_writes_nothing_over_it(
     monkeypatch.setattr(controller, "RECALL_EVERY_S", 0.05)
     region, world = f"r{token(6)}", CountingWorld()
     key = f"{region}.acme.{version.app}.greet"
-    known = FunctionMemory(60.0, time.time() - 3_600.0)
-    known.observe(1, time.time())
+    at = time.time()
+    known = FunctionMemory(60.0, at - 3_600.0)
+    for minute in range(60, -1, -1):  # it knows more than whoever leads for a minute
+        known.observe(1, at - 60.0 * minute)
     known.service_s = 42.0
     await bus.kv(subjects.SCALING_BUCKET).put(key, known.record())
     node = ScriptedNode(bus, region)
