@@ -56,16 +56,24 @@ class ActiveVersions:
         """Those of the versions of which nothing is known."""
         return ids - self.records.keys()
 
-    def choose(
-        self, world: World, *, at: float, room: bool, is_deployed: Callable[[str], bool] = lambda _: True
-    ) -> set[str]:
-        """The versions to decide on now; `room`: moves will be considered for those that have no place."""
+    def take_turn(self, world: World) -> list[str]:
+        """Those of which it is to be seen now whether they are settled."""
         self._turn = (self._turn + 1) % TURNS
-        settled, refused = self.settled, world.refusals.versions()
+        refused = world.refusals.versions()
         turn = {version for version in self.records.keys() - refused if hash(version) % TURNS == self._turn}
-        looked_at = turn | (world.waiting - refused)
-        chosen = {one for one in looked_at if not (settled.holds(one, world, at) and is_deployed(one))}
-        chosen |= world.changed | world.index.changed
+        return list(turn | (world.waiting - refused))
+
+    def unsettled(
+        self, versions: Iterable[str], world: World, at: float, is_deployed: Callable[[str], bool] = lambda _: True
+    ) -> set[str]:
+        """Those of the versions of which something may be to change."""
+        settled = self.settled
+        return {one for one in versions if not (settled.holds(one, world, at) and is_deployed(one))}
+
+    def choose(self, world: World, unsettled: Set[str], *, at: float, room: bool) -> set[str]:
+        """The versions to decide on now; `room`: moves will be considered for those that have no place."""
+        refused = world.refusals.versions()
+        chosen = {*unsettled, *world.changed, *world.index.changed}
         for function in world.scaling.take_stirred():
             chosen.update(self.versions_of.get(function, ()))
         chosen.update(bind.version for bind in coming(world))

@@ -143,7 +143,7 @@ class Controller:
         """Called once, when the fleet is known for the first time."""
         self._versions = PassPreparation(
             world=world, registered=self._registered, book=CurveBook(registry), new_id=self._new_id,
-            stop_grace_s=stop_grace_s, unfunded=self._budgets.unfunded,
+            stop_grace_s=stop_grace_s, pause=self._pause, unfunded=self._budgets.unfunded,
         )  # fmt: skip
         self._failed_passes = 0
         """In a row."""
@@ -313,7 +313,7 @@ class Controller:
         while True:
             await asyncio.sleep(LEARN_EVERY_S)
             if self.leads:
-                self.world.follow_demand()
+                self.world.follow_demand(time.monotonic())
                 await self._write_learnt_curves()
 
     async def _remember(self) -> None:

@@ -58,7 +58,8 @@ def decision_status(world: World, decided: PlacementDecision, at: float) -> Deci
     """What became of a decision."""
     name = decided.container
     if not isinstance(decided.outcome, Placement):
-        return DecisionStatus.WAITING if at - decided.at <= WAITS_S else DecisionStatus.OVER
+        is_refused = any(demand.version in world.refusals for demand in world.demands_of(decided.function, at))
+        return DecisionStatus.WAITING if is_refused or at - decided.at <= WAITS_S else DecisionStatus.OVER
     state = world.state(name)
     if state is None:
         coming = name in world.pending or any(bind.container == name for _, bind in world.executions.starts())

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection
+from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass, field
 
 from pilotlight_autoscaler.active_versions import ActiveVersions
@@ -20,6 +20,8 @@ from pilotlight_placement.asks.curve_book import CurveBook
 
 KEEP_EVERY_S = 1.0
 """What has become active is found at once, what is not any more so often."""
+LOOKED_AT_ONCE = 128
+"""Between two pauses: about two milliseconds."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,6 +41,8 @@ class PassPreparation:
     book: CurveBook
     new_id: Callable[[VersionRecord], str]
     stop_grace_s: float
+    pause: Callable[[], Awaitable[None]]
+    """Lets others have their turn."""
     unfunded: Callable[[VersionRecord], str] = lambda _: ""
     """The budget of a version's owner that is used up, in words."""
     quarantine: Quarantine = field(default_factory=Quarantine)
@@ -51,8 +55,13 @@ class PassPreparation:
     async def due(self, at: float, *, room: bool) -> DueVersions:
         """The versions of a pass over all; `room`: it considers moves."""
         world, active = self.world, self.active
+        unsettled, turn = set[str](), active.take_turn(world)
+        for first in range(0, len(turn), LOOKED_AT_ONCE):
+            some = turn[first : first + LOOKED_AT_ONCE]
+            unsettled |= active.unsettled(some, world, at, self.registered.is_deployed)
+            await self.pause()
         ids = self._keep_active(at)
-        chosen = active.choose(world, at=at, room=room, is_deployed=self.registered.is_deployed) & ids
+        chosen = active.choose(world, unsettled, at=at, room=room) & ids
         certain = (chosen & world.refusals.versions()) | active.unread(ids)
         if world.reservation is not None:
             certain.add(world.reservation.version)

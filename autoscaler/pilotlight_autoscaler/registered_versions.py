@@ -174,10 +174,18 @@ class RegisteredVersions:
             self._note_floor(name)  # a record may come after its app's
         elif kind == "scale":
             self._note_word(*name.split("."), is_gone=record is None)
-        elif kind != "curves":
+        elif kind == "curves":
+            self._note_curves(name)
+        else:
             self._floors = None  # limits of its tenant perhaps
             self._are_limits_changed = True
             self._weights.clear()
+
+    def _note_curves(self, version: str) -> None:
+        """Its function's present version goes by them, whichever version they were measured of."""
+        record = self._registry.version(version)
+        of = self._by_function.get(f"{record.tenant}:{record.app}.{record.function}") if record is not None else version
+        self._stirred.update({version, of or version} & self._current.keys())
 
     def _note_word(self, tenant: str, app: str, function: str, *, is_gone: bool) -> None:
         (self.said.discard if is_gone else self.said.add)(f"{tenant}:{app}.{function}")

@@ -16,16 +16,21 @@ def active(count: int) -> ActiveVersions:
     return found
 
 
+def chosen(known: ActiveVersions, world: World, at: float) -> set[str]:
+    """What a pass over all decides on."""
+    return known.choose(world, known.unsettled(known.take_turn(world), world, at), at=at, room=False)
+
+
 def test_each_has_its_turn_within_a_second_and_what_changes_at_once() -> None:
     """What waits has each turn, and what has changed the next one."""
     known, world = active(40), World()
-    turns = [known.choose(world, at=0.0, room=False) for _ in range(TURNS)]
+    turns = [chosen(known, world, 0.0) for _ in range(TURNS)]
     assert set().union(*turns) == known.records.keys()
     assert sum(map(len, turns)) == len(known.records)
 
     world.on_demand(demand("ver_3", queued=1), 0.0)
     world.on_report(report(container("c1", "ver_4")), 0.0)
-    turns = [known.choose(world, at=0.0, room=False) for _ in range(TURNS)]
+    turns = [chosen(known, world, 0.0) for _ in range(TURNS)]
     assert all("ver_3" in turn for turn in turns)
     assert "ver_4" in turns[0]
     assert sum("ver_4" in turn for turn in turns) <= 2
@@ -37,11 +42,11 @@ def test_what_waits_without_a_place_is_left_out_until_its_calls_are_over() -> No
     world.on_demand(demand("ver_1", queued=1), 0.0)
     world.changed.clear()
     world.refusals.note_limit("ver_1", "acme", 0.0)
-    assert all("ver_1" not in known.choose(world, at=1.0, room=False) for _ in range(TURNS))
+    assert all("ver_1" not in chosen(known, world, 1.0) for _ in range(TURNS))
 
     world.on_demand(demand("ver_1"), 1.0)
 
-    assert "ver_1" in known.choose(world, at=1.0, room=False)
+    assert "ver_1" in chosen(known, world, 1.0)
 
 
 def test_versions_that_are_deleted_or_not_active_any_more_are_forgotten() -> None:

@@ -178,6 +178,9 @@ def test_a_refusal_is_told_as_long_as_it_is_repeated() -> None:
     assert [each.state for each in data(over)] == [DecisionStatus.RUNNING, DecisionStatus.OVER]
     assert data(ask(world, at=4.0 + WAITS_S))[0].state is DecisionStatus.WAITING
     assert data(over)[1].since == "2001-09-09T01:46:42.000Z"
+    world.on_demand(demand(function=GREET, queued=9), 64.0)
+    world.refusals.note(["ver_1"], 4.0, room=False)  # nothing was freed, so it is not sought again
+    assert [each.state for each in data(ask(world, function=GREET, at=64.0))][1] is DecisionStatus.WAITING
 
 
 def test_of_many_containers_the_latest_are_told() -> None:

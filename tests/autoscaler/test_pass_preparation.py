@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 
 import msgspec
 import pytest
 
+from pilotlight_autoscaler.active_versions import TURNS
 from pilotlight_autoscaler.observations.world import World
 from pilotlight_autoscaler.pass_preparation import KEEP_EVERY_S, PassPreparation
 from pilotlight_autoscaler.passes.pass_input import PassOptions
@@ -38,10 +39,14 @@ async def deployed(registry: Registry) -> VersionRecord:
     return version
 
 
-def preparation(registry: Registry, world: World) -> PassPreparation:
+async def no_pause() -> None:
+    pass
+
+
+def preparation(registry: Registry, world: World, pause: Callable[[], Awaitable[None]] = no_pause) -> PassPreparation:
     return PassPreparation(
         world=world, registered=RegisteredVersions(registry, wall=lambda: 100.0), book=CurveBook(registry),
-        new_id=lambda version: f"ctr_{version.id}", stop_grace_s=30.0,
+        new_id=lambda version: f"ctr_{version.id}", stop_grace_s=30.0, pause=pause,
     )  # fmt: skip
 
 
@@ -61,6 +66,24 @@ async def test_what_is_new_is_decided_on_and_what_is_known_is_looked_at_first(re
     assert (dict(given.versions), set(given.deployed), given.epoch) == ({called.id: called}, {called.id}, 7)
     assert given.renewed == {called.id}
     assert prepared.given((), PassOptions(), epoch=7, at=1.2, wall=101.2).renewed == set()
+
+
+async def test_what_is_heard_while_it_is_seen_who_is_settled_is_looked_at_too(registry: Registry) -> None:
+    """Whether it was known before or not."""
+    known, new = await deployed(registry), await deployed(registry)
+    world = World()
+    world.on_demand(demand(known.id, tenant=known.tenant, running=1), 1.0)
+
+    async def hear() -> None:
+        world.on_demand(demand(new.id, tenant=new.tenant, queued=1), 1.1)
+        world.on_demand(demand(known.id, tenant=known.tenant, running=0), 1.1)
+
+    prepared = preparation(registry, world, hear)
+    await prepared.due(1.0, room=False)
+    found = [await prepared.due(1.0 + 0.2 * turn, room=False) for turn in range(1, 1 + TURNS)]
+
+    assert new.id in {version for due in found for version in (*due.certain, *due.others)}
+    assert world.changed == set()
 
 
 async def test_what_had_no_place_is_decided_on_when_it_is_due(registry: Registry) -> None:

@@ -10,6 +10,7 @@ import pytest
 from pilotlight_autoscaler.registered_versions import RegisteredVersions
 from pilotlight_core.bus import connect
 from pilotlight_core.host.registry import Registry
+from pilotlight_core.model.api.curve_api import Curve, CurvePoint, CurveSource, CurvesRecord
 from pilotlight_core.model.calendar.warm_windows import Warm
 from pilotlight_core.model.ids import token
 from pilotlight_core.model.limits import Limits
@@ -175,6 +176,11 @@ async def test_a_redeploy_is_noticed_and_leads_to_the_new_version(registry: Regi
     await until(lambda: known.current_of([function]) == {new.id})
     assert known.take_changed()[0] == {old.id, new.id}
     assert known.take_changed() == (set(), False)
+
+    point = CurvePoint(batch=1, throughput=9.0, p50_ms=1.0, p95_ms=1.0, samples=9)
+    curve = Curve(gpu="T4", slice="whole", source=CurveSource.LEARNT, points=(point,))
+    await registry.change_curves(old.id, lambda _: CurvesRecord(version=old.id, curves=(curve,)))
+    await until(lambda: known.take_changed()[0] == {new.id})  # what the version before it has taught counts too
 
     await registry.deploy(msgspec.structs.replace(app, revision=3, functions={"greet": new.id}, stopped=True), 2)
     await until(lambda: known.current_of([function]) == set())

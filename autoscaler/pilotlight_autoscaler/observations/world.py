@@ -73,6 +73,8 @@ SHORTEST_COUNT_S, LONGEST_COUNT_S = 0.25, 1.0
 """Bounds of the time behind a count: homes send one each 250 ms, but none while they have nothing to count."""
 RATE_SMOOTHING_S = 2.0
 """A rate follows a step by 63 % in this time."""
+FOLLOW_EVERY_S = 10.0
+"""Places are scored by what is asked for so often, at most: each time all devices are scored anew."""
 LIVE = (ContainerState.READY, ContainerState.BINDING, ContainerState.LOADING, ContainerState.WARMING)
 """A tuple, the most frequent first: the hash of a member is worked out in Python each time."""
 
@@ -163,6 +165,8 @@ class World:
     prices: Prices = field(default_factory=Prices)
     """What devices cost, in the operator's book."""
     _mirror: FleetMirror = field(init=False)
+    _followed_at: float = -math.inf
+    """When places were scored by what is asked for."""
     _settled: dict[str, float] = field(default_factory=dict)
     """Containers whose start was over when they were last heard of, and are not ready any more; and when that was."""
 
@@ -186,9 +190,11 @@ class World:
         if last is None or is_back or not (are_same and is_same_node(last, report)):
             self._reported.add(report.node)
         self._note_starts(report.containers)
+        told = {each.id for each in last.ended or ()} if last is not None else ()
         for ended in report.ended or ():
-            self.pending.pop(ended.id, None)
-            self._on_end(ended.id, ended.version, ended.tenant, at, was_ready=ended.was_ready)
+            if ended.id not in told:  # agents repeat an end for some seconds
+                self.pending.pop(ended.id, None)
+                self._on_end(ended.id, ended.version, ended.tenant, at, was_ready=ended.was_ready)
         return True
 
     def on_steady_report(self, report: SteadyReport, at: float) -> bool:
@@ -370,17 +376,11 @@ class World:
         binds += [(step.node, bind) for step, bind in self.executions.starts()]
         coming = tuple(
             IncomingContainer(
-                container=bind.container,
-                node=node,
-                slice=bind.slice,
-                function=bind.function,
-                tenant=bind.tenant,
-                neighbours=bind.version in self.agreeing,
-                host=bind.host,
-                avoid=self.avoiding.get(bind.version, ()),
+                container=bind.container, node=node, slice=bind.slice, function=bind.function, tenant=bind.tenant,
+                neighbours=bind.version in self.agreeing, host=bind.host, avoid=self.avoiding.get(bind.version, ()),
             )
             for node, bind in binds
-        )
+        )  # fmt: skip
         beside = ReportOverlay(
             coming=coming,
             closed=self.executions.closed(),
@@ -396,9 +396,10 @@ class World:
         place = self._mirror.fleet.places.get(name)
         return place.node if place is not None else None
 
-    def follow_demand(self) -> None:
+    def follow_demand(self, at: float) -> None:
         """Go a step towards scoring places by what is asked for now."""
-        self._mirror.fleet.follow_stepwise(self.asked)
+        if not 0.0 <= at - self._followed_at < FOLLOW_EVERY_S and not self._mirror.fleet.follow_stepwise(self.asked):
+            self._followed_at = at
 
     def refresh_refusals(self, ask_of: Callable[[str], Ask | None], at: float) -> None:
         """Find the versions that had no place, and may have one now."""

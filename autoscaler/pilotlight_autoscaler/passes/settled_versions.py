@@ -18,8 +18,10 @@ from pilotlight_core.model.messages.demand import Demand
 
 WAITING_LOOK_S = 2.0
 """So long a version whose calls wait is not looked at if its home tells the same again and again."""
-LOOK_EVERY_S = 16.0
+LOOK_EVERY_S = 64.0
 """About so long after a look there is another one, whatever was missed."""
+SURPLUS_LOOK_S = 16.0
+"""The same if the version has more containers than its calls need: time may end that."""
 BY_CALLS_ALONE = frozenset({ScalingRule.CALLS, ScalingRule.BUFFER, ScalingRule.FLOOR, ScalingRule.CEILING})
 """What these ask for changes with the running calls alone."""
 KEEPING = frozenset({ScalingRule.COOLDOWN, ScalingRule.CONSOLIDATION})
@@ -70,8 +72,9 @@ class SettledVersions:
             self._settled.pop(version, None)
             return
         # Not all at the same time: what was looked at in one pass would be due in one pass for ever.
-        within_s = LOOK_EVERY_S * (0.5 + hash(version) % 1024 / 1024)
-        if min(wish.count, wish.declared) < view.size:
+        has_surplus = min(wish.count, wish.declared) < view.size
+        within_s = (SURPLUS_LOOK_S if has_surplus else LOOK_EVERY_S) * (0.5 + hash(version) % 1024 / 1024)
+        if has_surplus:
             within_s = min(within_s, _stays_s(view))
         if wish.rule is ScalingRule.COOLDOWN:
             within_s = min(within_s, wish.look_again_at - wall)

@@ -143,13 +143,17 @@ class Fleet:
         if histogram.distance(self.device_groups.mix) > RETUNE:
             self.retune(histogram.shares())
 
-    def follow_stepwise(self, histogram: DemandHistogram) -> None:
-        """The same in small steps, one for each kind of device: whoever decides must not wait for all."""
+    def follow_stepwise(self, histogram: DemandHistogram) -> bool:
+        """The same in small steps, one for each kind of device: whoever decides must not wait for all.
+
+        False: there are no more of them.
+        """
         if not self._mix_ahead:
             self._mix_ahead = histogram.shares() if histogram.distance(self.device_groups.mix) > RETUNE else {}
         elif self.device_groups.prepare(self._mix_ahead):
             self.retune(self._mix_ahead)
             self._mix_ahead = {}
+        return bool(self._mix_ahead)
 
     # --- who holds what ---
 

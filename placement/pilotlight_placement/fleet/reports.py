@@ -261,7 +261,7 @@ class FleetMirror:
         if known is not None and node == known.node:  # who holds which slice is part of a report, not of the node
             node = known.node
         as_before: dict[str, PlacedContainer] = {}
-        if known is not None and is_same:
+        if known is not None and node is known.node:
             before = known.marks
             as_before = {
                 one.container: one for one in known.held if before.get(one.container) == marks.get(one.container, ())

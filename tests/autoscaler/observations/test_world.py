@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from pilotlight_autoscaler.command_sender import subject_of_command
-from pilotlight_autoscaler.observations.world import DEMAND_KEPT_S, DEMAND_STALE_S, CallRate, World
+from pilotlight_autoscaler.observations.world import DEMAND_KEPT_S, DEMAND_STALE_S, FOLLOW_EVERY_S, CallRate, World
 from pilotlight_autoscaler.passes.decide import Pass
 from pilotlight_autoscaler.passes.decision import Decision
 from pilotlight_autoscaler.passes.pass_input import PassInput
@@ -16,8 +16,9 @@ from pilotlight_core.model.api.curve_api import CurveSource
 from pilotlight_core.model.messages.node_messages import Bind, ContainerState, EndedContainer
 from pilotlight_core.model.messages.ran import BatchesRan, Ran
 from pilotlight_core.model.spec import VersionRecord
+from pilotlight_placement.fragmentation.histogram import AskShape
 from tests.autoscaler.builders import demand, record, report
-from tests.builders.nodes import bind, binding, container
+from tests.builders.nodes import bind, binding, container, gpu_device, gpu_node
 
 
 def decide(world: World, *versions: VersionRecord, at: float = 1.0, only: str | None = None) -> Decision:
@@ -144,6 +145,41 @@ def test_only_a_container_that_was_never_ready_is_a_failed_start() -> None:
     assert world.backoff.is_failing("ver_1")
     world.on_report(report(container("c2", slice="cpu-0"), seq=3), 3.0)
     assert not world.backoff.is_failing("ver_1")
+
+
+def test_an_end_that_is_repeated_is_news_once() -> None:
+    """Agents repeat it for some seconds; another one is news."""
+    world = World()
+    world.on_report(report(container("c1"), container("c2", "ver_2")), 1.0)
+    of = {"c1": "ver_1", "c2": "ver_2"}
+    ended = [EndedContainer(id=name, version=version, tenant="acme") for name, version in of.items()]
+    world.on_report(report(container("c2", "ver_2"), seq=2, ended=(ended[0],)), 2.0)
+    assert world.changed == {"ver_1"}
+    world.changed.clear()
+
+    world.on_report(report(container("c2", "ver_2"), seq=3, ended=(ended[0],)), 3.0)
+    assert world.changed == set()
+    world.on_report(report(seq=4, ended=tuple(ended)), 4.0)
+    assert world.changed == {"ver_2"}
+
+
+def test_places_are_scored_by_what_is_asked_for_now_and_then() -> None:
+    """All steps of one mix follow each other; the next mix waits."""
+    world = World()
+    world.on_report(gpu_node(devices=(gpu_device(),)), 0.0)
+    groups = world.fleet(0.0).device_groups
+    world.asked.observe(AskShape(mib=8 * 1024), 0.0)
+    for step in range(4):
+        world.follow_demand(0.1 * step)
+    assert groups.mix == world.asked.shares()
+
+    world.asked.observe(AskShape(mib=0), 1.0, count=9.0)
+    for step in range(4):
+        world.follow_demand(1.0 + 0.1 * step)
+    assert groups.mix != world.asked.shares()
+    for step in range(4):
+        world.follow_demand(1.0 + FOLLOW_EVERY_S + 0.1 * step)
+    assert groups.mix == world.asked.shares()
 
 
 def test_an_agents_last_word_leaves_nothing_of_it() -> None:

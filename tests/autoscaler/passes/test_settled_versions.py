@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from pilotlight_autoscaler.observations.world import World
 from pilotlight_autoscaler.passes.decide import Pass
 from pilotlight_autoscaler.passes.pass_input import PassInput
-from pilotlight_autoscaler.passes.settled_versions import LOOK_EVERY_S, SettledVersions
+from pilotlight_autoscaler.passes.settled_versions import LOOK_EVERY_S, SURPLUS_LOOK_S, SettledVersions
 from pilotlight_autoscaler.policy.prediction.function_memory import FunctionMemory
 from pilotlight_core.model.messages.node_messages import ContainerState
 from tests.autoscaler.builders import demand, record, report
@@ -129,6 +129,19 @@ def test_a_function_that_has_what_its_calls_need_is_left_out() -> None:
 
     looks.hear(2 * LOOK_EVERY_S, [3, 3], {"running": 6, "arrivals": 1})
     assert not looks.settled.holds("ver_1", looks.world, 2 * LOOK_EVERY_S)
+
+
+def test_one_that_has_more_than_its_calls_need_is_looked_at_sooner() -> None:
+    """Although none of its containers may go yet: what keeps them may end with time."""
+    looks = Looks(settles=True, max_inputs=4, scaledown_window=600.0)
+    looks.hear(0.0, [3, 3, 1], {"running": 7, "arrivals": 1})
+    assert looks.look(0.0) == []
+    looks.hear(1.0, [3, 3, 1], {"running": 6, "arrivals": 1})
+    assert looks.look(1.0) == []
+
+    for at, is_left_out in ((2.0, True), (2 * SURPLUS_LOOK_S, False)):
+        looks.hear(at, [3, 3, 1], {"running": 6, "arrivals": 1})
+        assert looks.settled.holds("ver_1", looks.world, at) is is_left_out
 
 
 def test_it_is_looked_at_when_calls_or_containers_are_others() -> None:
