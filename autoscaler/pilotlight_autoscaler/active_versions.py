@@ -63,13 +63,6 @@ class ActiveVersions:
         turn = {version for version in self.records.keys() - refused if hash(version) % TURNS == self._turn}
         return list(turn | (world.waiting - refused))
 
-    def unsettled(
-        self, versions: Iterable[str], world: World, at: float, is_deployed: Callable[[str], bool] = lambda _: True
-    ) -> set[str]:
-        """Those of the versions of which something may be to change."""
-        settled = self.settled
-        return {one for one in versions if not (settled.holds(one, world, at) and is_deployed(one))}
-
     def choose(self, world: World, unsettled: Set[str], *, at: float, room: bool) -> set[str]:
         """The versions to decide on now; `room`: moves will be considered for those that have no place."""
         refused = world.refusals.versions()

@@ -86,6 +86,8 @@ INSPECTED_AT_ONCE = 16
 """Versions that a pass looks at before a pause: some milliseconds."""
 SWEEP_EVERY_S = 0.05
 """Interval of ending the minutes of a few functions."""
+PAUSE_AFTER_S = 0.002
+"""Of processor time that a pass over all has used since its last pause."""
 PAUSE_TURNS = 4
 """Of the event loop: what has come from the bus is heard in the second or third, and decided on in the next."""
 ROOM_EVERY_S = 2.0
@@ -151,6 +153,7 @@ class Controller:
         self._leading_since = self._listening_since = 0.0
         self._recalls = False
         """Whether it knows what leaders before it have stored of functions: what it learns is not stored before."""
+        self._paused_at = 0.0
         self._wall_offset = 0.0
         """Unix seconds less those of the world's clock: a step of the wall clock changes nothing while one leads."""
         self._tasks: asyncio.TaskGroup
@@ -393,6 +396,7 @@ class Controller:
         at = time.monotonic()
         whole = only is None
         if whole:
+            self._paused_at = time.thread_time()
             self.world.forget(at)  # new calls do not wait for it
             self._told.forget(at)
         is_new = at - self._listening_since < SETTLE_S
@@ -443,9 +447,11 @@ class Controller:
         return found
 
     async def _pause(self) -> None:
-        """Let what has come from the bus be heard, and new calls be decided on."""
-        for _ in range(PAUSE_TURNS):
-            await asyncio.sleep(0)
+        """Let what has come from the bus be heard, and new calls be decided on, if they have waited for a while."""
+        if time.thread_time() - self._paused_at >= PAUSE_AFTER_S:
+            for _ in range(PAUSE_TURNS):
+                await asyncio.sleep(0)
+            self._paused_at = time.thread_time()
 
     def _given(self, decided: Collection[str], options: PassOptions, at: float) -> PassInput:
         return self._versions.given(decided, options, epoch=self._lease.epoch, at=at, wall=at + self._wall_offset)

@@ -13,6 +13,7 @@ from pilotlight_autoscaler.active_versions import ActiveVersions
 from pilotlight_autoscaler.observations.world import World
 from pilotlight_autoscaler.passes.pass_input import PassInput, PassOptions
 from pilotlight_autoscaler.passes.quarantine import Quarantine, VersionFacts
+from pilotlight_autoscaler.passes.settled_versions import restless_versions
 from pilotlight_autoscaler.passes.version_views import coming
 from pilotlight_autoscaler.registered_versions import RegisteredVersions
 from pilotlight_core.model.spec import VersionRecord
@@ -20,8 +21,8 @@ from pilotlight_placement.asks.curve_book import CurveBook
 
 KEEP_EVERY_S = 1.0
 """What has become active is found at once, what is not any more so often."""
-LOOKED_AT_ONCE = 128
-"""Between two pauses: about two milliseconds."""
+LOOKED_AT_ONCE = 256
+"""Between two pauses: about a millisecond."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,10 +56,10 @@ class PassPreparation:
     async def due(self, at: float, *, room: bool) -> DueVersions:
         """The versions of a pass over all; `room`: it considers moves."""
         world, active = self.world, self.active
-        unsettled, turn = set[str](), active.take_turn(world)
+        turn, restless = active.take_turn(world), restless_versions(world, at)
+        unsettled = restless.union(self.registered.over()).intersection(turn)
         for first in range(0, len(turn), LOOKED_AT_ONCE):
-            some = turn[first : first + LOOKED_AT_ONCE]
-            unsettled |= active.unsettled(some, world, at, self.registered.is_deployed)
+            unsettled |= active.settled.unsettled(turn[first : first + LOOKED_AT_ONCE], world, at)
             await self.pause()
         ids = self._keep_active(at)
         chosen = active.choose(world, unsettled, at=at, room=room) & ids

@@ -63,6 +63,8 @@ class RegisteredVersions:
         """By key, those that the index has."""
         self._current: dict[str, str] = {}
         """version -> key of the app whose function it is."""
+        self._runs: set[str] = set()
+        """Keys of apps that end by themselves."""
         self._by_function: dict[str, str] = {}
         """`tenant:app.function` -> its current version."""
         self._floored: set[str] = set()
@@ -105,6 +107,12 @@ class RegisteredVersions:
     def deployed(self, versions: Iterable[str]) -> set[str]:
         """Those of the versions that are deployed."""
         return {version for version in versions if self.is_deployed(version)}
+
+    def over(self) -> set[str]:
+        """The current versions of apps whose time is over. Of all else that ends an app, `take_changed` says it."""
+        wall = self._wall()
+        ended = [app for key in self._runs if (app := self._apps[key]).has_ended(wall)]
+        return {version for app in ended for version in app.functions.values()}
 
     def with_floors(self) -> set[str]:
         """The deployed versions that keep containers without calls."""
@@ -204,7 +212,10 @@ class RegisteredVersions:
             self._note_floor(version)
         for name in _names(before):
             self._by_function.pop(name, None)
+        self._runs.discard(key)
         if app is not None:
+            if app.ends_at:
+                self._runs.add(key)
             self._apps[key] = app
             self._by_function |= _names(app)
         for version in now:

@@ -18,7 +18,7 @@ def active(count: int) -> ActiveVersions:
 
 def chosen(known: ActiveVersions, world: World, at: float) -> set[str]:
     """What a pass over all decides on."""
-    return known.choose(world, known.unsettled(known.take_turn(world), world, at), at=at, room=False)
+    return known.choose(world, known.settled.unsettled(known.take_turn(world), world, at), at=at, room=False)
 
 
 def test_each_has_its_turn_within_a_second_and_what_changes_at_once() -> None:

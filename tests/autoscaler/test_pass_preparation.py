@@ -10,6 +10,7 @@ import pytest
 from pilotlight_autoscaler.active_versions import TURNS
 from pilotlight_autoscaler.observations.world import World
 from pilotlight_autoscaler.pass_preparation import KEEP_EVERY_S, PassPreparation
+from pilotlight_autoscaler.passes.decide import Pass
 from pilotlight_autoscaler.passes.pass_input import PassOptions
 from pilotlight_autoscaler.registered_versions import RegisteredVersions
 from pilotlight_core.bus import connect
@@ -43,9 +44,14 @@ async def no_pause() -> None:
     pass
 
 
-def preparation(registry: Registry, world: World, pause: Callable[[], Awaitable[None]] = no_pause) -> PassPreparation:
+def preparation(
+    registry: Registry,
+    world: World,
+    pause: Callable[[], Awaitable[None]] = no_pause,
+    wall: Callable[[], float] = lambda: 100.0,
+) -> PassPreparation:
     return PassPreparation(
-        world=world, registered=RegisteredVersions(registry, wall=lambda: 100.0), book=CurveBook(registry),
+        world=world, registered=RegisteredVersions(registry, wall=wall), book=CurveBook(registry),
         new_id=lambda version: f"ctr_{version.id}", stop_grace_s=30.0, pause=pause,
     )  # fmt: skip
 
@@ -84,6 +90,31 @@ async def test_what_is_heard_while_it_is_seen_who_is_settled_is_looked_at_too(re
 
     assert new.id in {version for due in found for version in (*due.certain, *due.others)}
     assert world.changed == set()
+
+
+async def test_a_run_whose_time_is_over_is_looked_at_although_it_has_what_its_calls_need(registry: Registry) -> None:
+    """Nothing but time ends it: its app's record stays as it is."""
+    version, world, wall = await deployed(registry), World(), [100.0]
+    app = await registry.app(version.tenant, version.app)
+    assert app is not None
+    await registry.deploy(msgspec.structs.replace(app, revision=2, ends_at=150.0), 1)
+    world.on_demand(demand(version.id, tenant=version.tenant, running=1, service_ms=100.0), 1.0)
+    world.on_report(report(container("c1", version.id, tenant=version.tenant, running=1)), 1.0)
+    prepared = preparation(registry, world, wall=lambda: wall[0])
+
+    async def looked_at(at: float) -> bool:
+        due = await prepared.due(at, room=False)
+        await prepared.read(due.others, at)
+        given = prepared.given((), PassOptions(), epoch=7, at=at, wall=wall[0])
+        return version.id in Pass(world, given).inspect((*due.certain, *due.others)) or version.id in due.others
+
+    for at in (1.0, 1.1):
+        await looked_at(at)
+    before = [await looked_at(1.2) for _ in range(TURNS)]
+    wall[0] = 150.0
+    after = [await looked_at(1.2) for _ in range(TURNS)]
+
+    assert (sum(before), sum(after)) == (0, 1)
 
 
 async def test_what_had_no_place_is_decided_on_when_it_is_due(registry: Registry) -> None:

@@ -74,6 +74,19 @@ async def test_what_was_stopped_disabled_or_deleted_is_shut_down(registry: Regis
     assert known.deployed(ids) == {serving.id, running.id}
 
 
+async def test_a_run_is_over_when_its_time_is(registry: Registry) -> None:
+    """Nobody says so: what else ends an app changes its record."""
+    tenant, wall = f"t{token(6)}", [100.0]
+    await registry.put_tenant(TenantRecord(name=tenant, created_at=0.0))
+    run, other = await deployed(registry, tenant, ends_at=150.0), await deployed(registry, tenant)
+    known = RegisteredVersions(registry, wall=lambda: wall[0])
+
+    before, wall[0] = known.over(), 150.0
+
+    mine = {run.id, other.id}
+    assert (before & mine, known.over() & mine) == (set(), {run.id})
+
+
 async def test_limits_and_floors_are_the_tenants(registry: Registry) -> None:
     """Its own over its tier's; a floor only as far as they allow."""
     tenant = f"poor-{token(6)}"

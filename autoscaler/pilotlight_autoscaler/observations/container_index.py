@@ -13,6 +13,8 @@ from msgspec.structs import force_setattr
 from pilotlight_core.model.messages.node_messages import ContainerReport, ContainerState
 from pilotlight_core.model.messages.report_revisions import MovingContainer
 
+LIVE = (ContainerState.READY, ContainerState.BINDING, ContainerState.LOADING, ContainerState.WARMING)
+"""A tuple, the most frequent first: the hash of a member is worked out in Python each time."""
 LONG_IDLE_S = 1.0
 """A container that is idle for so long may make room for others."""
 
@@ -26,6 +28,15 @@ class FoundContainer:
     report: ContainerReport
 
 
+@dataclass(slots=True)
+class VersionLoad:
+    """What a version's live containers do. It is changed in place."""
+
+    containers: int = 0
+    running: int = 0
+    """Calls."""
+
+
 _NONE: Mapping[str, FoundContainer] = {}
 _NO_VERSIONS: Mapping[str, None] = {}
 
@@ -34,6 +45,8 @@ class ContainerIndex:
     def __init__(self) -> None:
         self._by_id: dict[str, FoundContainer] = {}
         self._by_version: dict[str, dict[str, FoundContainer]] = {}
+        self._loads: dict[str, VersionLoad] = {}
+        """Of each version that has containers: passes ask for it more often than it changes."""
         self.idle: dict[str, str] = {}
         """container -> version, of those that are ready and without calls."""
         self.draining: dict[str, str] = {}
@@ -83,6 +96,10 @@ class ContainerIndex:
         """A version's containers, with their nodes."""
         return self._by_version.get(version, _NONE).values()
 
+    def load(self, version: str) -> VersionLoad | None:
+        """What its containers do that start or serve, by their nodes' last reports; None: it has no containers."""
+        return self._loads.get(version)
+
     def replace(self, node: str, before: Sequence[ContainerReport], after: Sequence[ContainerReport]) -> bool:
         """Take what a node reports instead of what it reported before; whether the same hold the same."""
         if len(before) != len(after):
@@ -95,6 +112,8 @@ class ContainerIndex:
                 self._replace_all(node, before, after)
                 return False
             found.report = each
+            if each.running != known.running and each.state in LIVE:
+                self._loads[each.version].running += each.running - known.running
             is_same = is_same and each.slice == known.slice and each.host == known.host
             if not (each.running and known.running):
                 self._note_state(each, known)
@@ -115,6 +134,8 @@ class ContainerIndex:
             was_running, was_idle_s = known.running, known.idle_s
             for name, value in (("running", each.running), ("age_s", each.age_s), ("idle_s", each.idle_s)):
                 force_setattr(known, name, value)
+            if each.running != was_running and known.state in LIVE:
+                self._loads[known.version].running += each.running - was_running
             if not (each.running and was_running):
                 self._note_idle(known, 0.0 if was_running else was_idle_s)
         return True
@@ -131,6 +152,8 @@ class ContainerIndex:
                     self._remove(node, known)
                 self._add(node, each)
             else:
+                self._count(found.report, -1)
+                self._count(each, 1)
                 found.node, found.report = node, each
                 if known.state is not each.state:
                     self.changed.add(each.version)
@@ -145,7 +168,9 @@ class ContainerIndex:
         if each.version not in self._by_version:
             self._by_version[each.version] = {}
             self._by_tenant.setdefault(each.tenant, {})[each.version] = None
+            self._loads[each.version] = VersionLoad()
         self._by_version[each.version][each.id] = found
+        self._count(each, 1)
         self.changed.add(each.version)
         self.changed_tenants.add(each.tenant)
 
@@ -155,8 +180,9 @@ class ContainerIndex:
             return
         of, tenant = found.report.version, found.report.tenant
         del self._by_id[each.id], self._by_version[of][each.id]
+        self._count(found.report, -1)
         if not self._by_version[of]:
-            del self._by_version[of]
+            del self._by_version[of], self._loads[of]
             owned = self._by_tenant.get(tenant, {})
             owned.pop(of, None)
             if not owned:
@@ -165,6 +191,12 @@ class ContainerIndex:
         self.draining.pop(each.id, None)
         self.changed.add(of)
         self.changed_tenants.add(tenant)
+
+    def _count(self, each: ContainerReport, times: int) -> None:
+        if each.state in LIVE:
+            load = self._loads[each.version]
+            load.containers += times
+            load.running += times * each.running
 
     def _note_state(self, each: ContainerReport, known: ContainerReport | None) -> None:
         if each.state is ContainerState.DRAINING:

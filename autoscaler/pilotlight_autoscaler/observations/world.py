@@ -75,8 +75,6 @@ RATE_SMOOTHING_S = 2.0
 """A rate follows a step by 63 % in this time."""
 FOLLOW_EVERY_S = 10.0
 """Places are scored by what is asked for so often, at most: each time all devices are scored anew."""
-LIVE = (ContainerState.READY, ContainerState.BINDING, ContainerState.LOADING, ContainerState.WARMING)
-"""A tuple, the most frequent first: the hash of a member is worked out in Python each time."""
 
 
 @dataclass(frozen=True, kw_only=True)

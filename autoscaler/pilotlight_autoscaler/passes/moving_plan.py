@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-from pilotlight_autoscaler.observations.world import LIVE
+from pilotlight_autoscaler.observations.container_index import LIVE
 from pilotlight_autoscaler.passes.missing_containers import AskCounts, within
 from pilotlight_autoscaler.passes.pass_state import PassState
 from pilotlight_placement.asks.ask import Ask

@@ -7,10 +7,11 @@ be needed, when its containers or its function's past have changed, and after so
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from pilotlight_autoscaler.observations.world import LIVE, NODE_LOST_S, World
+from pilotlight_autoscaler.observations.world import NODE_LOST_S, World
 from pilotlight_autoscaler.policy.function_view import FunctionView
 from pilotlight_autoscaler.policy.scaling_policy import VersionView, holding_of, most_running, running_calls
 from pilotlight_autoscaler.policy.wish import ScalingRule, Wish
@@ -20,8 +21,6 @@ WAITING_LOOK_S = 2.0
 """So long a version whose calls wait is not looked at if its home tells the same again and again."""
 LOOK_EVERY_S = 64.0
 """About so long after a look there is another one, whatever was missed."""
-SURPLUS_LOOK_S = 16.0
-"""The same if the version has more containers than its calls need: time may end that."""
 BY_CALLS_ALONE = frozenset({ScalingRule.CALLS, ScalingRule.BUFFER, ScalingRule.FLOOR, ScalingRule.CEILING})
 """What these ask for changes with the running calls alone."""
 KEEPING = frozenset({ScalingRule.COOLDOWN, ScalingRule.CONSOLIDATION})
@@ -72,9 +71,8 @@ class SettledVersions:
             self._settled.pop(version, None)
             return
         # Not all at the same time: what was looked at in one pass would be due in one pass for ever.
-        has_surplus = min(wish.count, wish.declared) < view.size
-        within_s = (SURPLUS_LOOK_S if has_surplus else LOOK_EVERY_S) * (0.5 + hash(version) % 1024 / 1024)
-        if has_surplus:
+        within_s = LOOK_EVERY_S * (0.5 + hash(version) % 1024 / 1024)
+        if min(wish.count, wish.declared) < view.size:
             within_s = min(within_s, _stays_s(view))
         if wish.rule is ScalingRule.COOLDOWN:
             within_s = min(within_s, wish.look_again_at - wall)
@@ -94,19 +92,22 @@ class SettledVersions:
         self._settled.clear()
         self._waiting.clear()
 
-    def holds(self, version: str, world: World, at: float) -> bool:
-        """Whether a look at the version would find nothing now, as far as can be seen from its calls."""
+    def unsettled(self, versions: Iterable[str], world: World, at: float) -> set[str]:
+        """Those of which a look may find something, as far as can be seen from their calls."""
+        return {one for one in versions if not self._holds(one, world, at)}
+
+    def _holds(self, version: str, world: World, at: float) -> bool:
         known = self._settled.get(version)
         if known is None:
             return version in self._waiting and self._waits_as_before(version, world, at)
         if at >= known.ends_at:
             return False
-        demand = world.demand(version, at)
-        if demand is None or not _is_plain(demand):
+        demand, load = world.demand(version, at), world.index.load(version)
+        if demand is None or not _is_plain(demand) or load is None or load.containers != known.size:
             return False
-        if world.planned.of(known.function, at) is not None or (calls := _calls_in(world, version, known.size, at)) < 0:
+        if world.planned.of(known.function, at) is not None:
             return False
-        running = max(calls, min(demand.running, known.size * known.slots))
+        running = max(load.running, min(demand.running, known.size * known.slots))
         return known.fewest <= running <= known.most
 
     def _waits_as_before(self, version: str, world: World, at: float) -> bool:
@@ -114,23 +115,17 @@ class SettledVersions:
         known, demand = self._waiting[version], world.demand(version, at)
         if at >= known.ends_at or demand is None or not _is_the_same(demand, known.demand):
             return False
-        return _calls_in(world, version, known.size, at) == known.running
+        load = world.index.load(version)
+        return load is not None and (load.containers, load.running) == (known.size, known.running)
 
 
-def _calls_in(world: World, version: str, size: int, at: float) -> int:
-    """The calls in a version's containers; -1: there are not so many of them, or not all stay.
-
-    As `present_containers` has them, for a fraction of its time: nearly all of what a pass over all does is this.
-    """
-    seen, draining, nodes, calls = world.seen, world.draining, world.nodes, 0
-    for found in world.index.of(version):
-        node, container = found.node, found.report
-        stays = container.state in LIVE and container.id not in draining and not nodes[node].draining
-        if not stays or at - seen.get(node, at) > NODE_LOST_S:
-            return -1
-        calls += container.running
-        size -= 1
-    return calls if not size else -1
+def restless_versions(world: World, at: float) -> set[str]:
+    """The versions of which a container was told to go, or is on a node that drains or is lost."""
+    nodes, seen = world.nodes, world.seen
+    moving = [node for node in nodes if nodes[node].draining or at - seen.get(node, at) > NODE_LOST_S]
+    found = {each.version for node in moving for each in nodes[node].containers}
+    found.update(map(world.index.version_of, world.draining))
+    return found
 
 
 def _is_settled(view: VersionView, wish: Wish) -> bool:

@@ -6,7 +6,8 @@ from collections import Counter
 from collections.abc import Callable, Collection, Container, Iterator, Mapping, Sequence
 from types import MappingProxyType
 
-from pilotlight_autoscaler.observations.world import LIVE, NODE_LOST_S, World
+from pilotlight_autoscaler.observations.container_index import LIVE
+from pilotlight_autoscaler.observations.world import NODE_LOST_S, World
 from pilotlight_autoscaler.policy.function_view import FunctionView, PlannedCalls
 from pilotlight_autoscaler.policy.scaling_policy import VersionSpeed, VersionView, wanted_by_level
 from pilotlight_core.model.api.curve_api import TARGET_UTILISATION

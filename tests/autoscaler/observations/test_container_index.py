@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from pilotlight_autoscaler.observations.container_index import ContainerIndex
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pilotlight_autoscaler.observations.container_index import LIVE, ContainerIndex
 from pilotlight_core.model.messages.node_messages import ContainerReport, ContainerState
+from pilotlight_core.model.messages.report_revisions import MovingContainer
 from tests.builders.nodes import container
 
 
@@ -95,3 +99,33 @@ def test_whether_the_same_containers_hold_the_same_is_said() -> None:
     assert not index.replace("n1", elsewhere, elsewhere[::-1])
     assert not index.replace("n1", elsewhere[::-1], [container("c2", "ver_2", state=ContainerState.DRAINING)])
     assert (index.get("c1"), index.draining) == (None, {"c2": "ver_2"})
+
+
+STATES = st.sampled_from([ContainerState.READY, ContainerState.READY, ContainerState.LOADING, ContainerState.DRAINING])
+CONTAINERS = st.dictionaries(
+    st.sampled_from(["c1", "c2", "c3"]),
+    st.tuples(st.sampled_from(["ver_1", "ver_2"]), STATES | st.just(ContainerState.GONE), st.integers(0, 4)),
+)
+
+
+@given(reports=st.lists(st.tuples(st.sampled_from(["n1", "n2"]), CONTAINERS, st.booleans()), max_size=8))
+def test_what_a_versions_containers_do_is_what_their_reports_say(
+    reports: list[tuple[str, dict[str, tuple[str, ContainerState, int]], bool]],
+) -> None:
+    """However they come, go, move and change, and whichever node reports them."""
+    index, last = ContainerIndex(), dict[str, list[ContainerReport]]()
+    for node, said, moves in reports:
+        after = [
+            container(name, version, state=state, running=running, slots=4)
+            for name, (version, state, running) in said.items()
+        ]
+        index.replace(node, last.get(node, ()), after)
+        last[node] = after
+        if moves:
+            index.move(after, [MovingContainer(id=one.id, running=3, age_s=9.0, idle_s=0.0) for one in after])
+        for version in ("ver_1", "ver_2"):
+            live = [found.report for found in index.of(version) if found.report.state in LIVE]
+            load = index.load(version)
+            assert (load is None) is (version not in index.versions())
+            if load is not None:
+                assert (load.containers, load.running) == (len(live), sum(each.running for each in live))

@@ -7,14 +7,14 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pilotlight_autoscaler.observations.world import World
+from pilotlight_autoscaler.observations.world import NODE_LOST_S, World
 from pilotlight_autoscaler.passes.decide import Pass
 from pilotlight_autoscaler.passes.pass_input import PassInput
-from pilotlight_autoscaler.passes.settled_versions import LOOK_EVERY_S, SURPLUS_LOOK_S, SettledVersions
+from pilotlight_autoscaler.passes.settled_versions import LOOK_EVERY_S, SettledVersions, restless_versions
 from pilotlight_autoscaler.policy.prediction.function_memory import FunctionMemory
 from pilotlight_core.model.messages.node_messages import ContainerState
 from tests.autoscaler.builders import demand, record, report
-from tests.builders.nodes import container
+from tests.builders.nodes import container, node_report
 from tests.example_counts import examples
 
 FUNCTION = "acme:hello.greet"
@@ -49,7 +49,12 @@ class Looks:
         """Whether a turn finds that nothing is to change, without a look."""
         self.world.scaling.sweep(at, sweeps=1)
         stirred = FUNCTION in self.world.scaling.take_stirred()
-        return self._settles and not stirred and self.settled.holds("ver_1", self.world, at)
+        return self._settles and not stirred and self.rests(at)
+
+    def rests(self, at: float) -> bool:
+        """Whether nothing is seen that would make a look worth while."""
+        restless = restless_versions(self.world, at)
+        return not restless and not self.settled.unsettled(["ver_1"], self.world, at)
 
     def look(self, at: float) -> list[str]:
         """What a look finds to change."""
@@ -122,26 +127,13 @@ def busy(calls: int = 3) -> Looks:
 def test_a_function_that_has_what_its_calls_need_is_left_out() -> None:
     """Until it is looked at again in any case."""
     looks = busy()
-    assert looks.settled.holds("ver_1", looks.world, 1.0)
+    assert looks.rests(1.0)
 
     looks.hear(1.0, [3, 2], {"running": 5, "arrivals": 1})
-    assert looks.settled.holds("ver_1", looks.world, 1.0)
+    assert looks.rests(1.0)
 
     looks.hear(2 * LOOK_EVERY_S, [3, 3], {"running": 6, "arrivals": 1})
-    assert not looks.settled.holds("ver_1", looks.world, 2 * LOOK_EVERY_S)
-
-
-def test_one_that_has_more_than_its_calls_need_is_looked_at_sooner() -> None:
-    """Although none of its containers may go yet: what keeps them may end with time."""
-    looks = Looks(settles=True, max_inputs=4, scaledown_window=600.0)
-    looks.hear(0.0, [3, 3, 1], {"running": 7, "arrivals": 1})
-    assert looks.look(0.0) == []
-    looks.hear(1.0, [3, 3, 1], {"running": 6, "arrivals": 1})
-    assert looks.look(1.0) == []
-
-    for at, is_left_out in ((2.0, True), (2 * SURPLUS_LOOK_S, False)):
-        looks.hear(at, [3, 3, 1], {"running": 6, "arrivals": 1})
-        assert looks.settled.holds("ver_1", looks.world, at) is is_left_out
+    assert not looks.rests(2 * LOOK_EVERY_S)
 
 
 def test_it_is_looked_at_when_calls_or_containers_are_others() -> None:
@@ -156,10 +148,10 @@ def test_it_is_looked_at_when_calls_or_containers_are_others() -> None:
     ):
         looks = busy()
         looks.hear(0.5, running, told)
-        assert not looks.settled.holds("ver_1", looks.world, 0.5), (running, told)
+        assert not looks.rests(0.5), (running, told)
 
     looks = busy()
-    assert not looks.settled.holds("ver_1", looks.world, 4.0)  # its home is silent
+    assert not looks.rests(4.0)  # its home is silent
 
 
 def test_one_that_keeps_more_than_its_calls_need_is_left_out_until_one_may_go() -> None:
@@ -167,14 +159,14 @@ def test_one_that_keeps_more_than_its_calls_need_is_left_out_until_one_may_go() 
     kept = Looks(settles=True, max_inputs=4, scaledown_window=3.0)
     for at, holds in ((0.0, False), (1.0, True), (2.9, True), (3.0, False)):
         kept.hear(at, [3, 3, 0], {"running": 6})
-        assert kept.settled.holds("ver_1", kept.world, at) is holds, at
+        assert kept.rests(at) is holds, at
         if not at:
             assert kept.look(at) == []
 
     lowered = Looks(settles=True, max_inputs=4, max_containers=2)
     lowered.hear(0.0, [3, 3, 0], {"running": 6})
     assert lowered.look(0.0) == []
-    assert not lowered.settled.holds("ver_1", lowered.world, 0.5)
+    assert not lowered.rests(0.5)
 
 
 def test_what_is_taken_over_is_looked_at_though_a_ceiling_bounds_it() -> None:
@@ -187,7 +179,7 @@ def test_what_is_taken_over_is_looked_at_though_a_ceiling_bounds_it() -> None:
 
     for at in (1.0, 2.0):
         looks.hear(at, [3, 0, 0], {"running": 3, "arrivals": 1})
-        assert not looks.settled.holds("ver_1", looks.world, at)
+        assert not looks.rests(at)
         assert looks.look(at) == []
 
 
@@ -195,11 +187,24 @@ def test_what_was_forgotten_is_looked_at() -> None:
     """When it was decided on, or limits of tenants have changed."""
     looks = busy()
     looks.settled.forget("ver_1")
-    assert not looks.settled.holds("ver_1", looks.world, 0.5)
+    assert not looks.rests(0.5)
 
     looks = busy()
     looks.settled.clear()
     assert len(looks.settled) == 0
+
+
+def test_what_leaves_or_may_be_lost_is_looked_at() -> None:
+    """Each turn, as its calls do not show it."""
+    world = World()
+    world.on_report(node_report("n1", containers=(container("c1"), container("c2", "ver_2")), slices=()), 0.0)
+    world.on_report(node_report("n2", containers=(container("c3", "ver_3"),), slices=()), 9.0)
+    world.on_report(node_report("n3", containers=(container("c4", "ver_4"),), slices=(), draining=True), 9.0)
+    assert restless_versions(world, NODE_LOST_S) == {"ver_4"}
+
+    world.draining["c3"] = 9.0
+    assert restless_versions(world, NODE_LOST_S) == {"ver_3", "ver_4"}
+    assert restless_versions(world, NODE_LOST_S + 0.1) == {"ver_1", "ver_2", "ver_3", "ver_4"}
 
 
 def test_what_waits_is_looked_at_again_when_its_home_tells_something_new() -> None:
@@ -218,4 +223,4 @@ def test_what_waits_is_looked_at_again_when_its_home_tells_something_new() -> No
         looks.hear(0.0, [4, 4], waits | {"arrivals": 0})
         assert looks.look(0.0) == []
         looks.hear(later, running, waits | {"arrivals": 0} | told)
-        assert looks.settled.holds("ver_1", looks.world, later) is holds, (later, told, running)
+        assert looks.rests(later) is holds, (later, told, running)
