@@ -74,7 +74,7 @@ from pilotlight_gateway.jobs.gateway_jobs import GatewayJobs, JobStorage
 from pilotlight_gateway.jobs.job_calls import JobCalls
 from pilotlight_gateway.jobs.job_permit import JobPermits
 from pilotlight_gateway.ledger.ledger_reader import LedgerReader
-from pilotlight_gateway.limits.connections import ConnectionBook
+from pilotlight_gateway.limits.connections import ConnectionBook, ConnectionBounds
 from pilotlight_gateway.limits.cost_estimates import Estimates
 from pilotlight_gateway.limits.limit_policy import LimitPolicies
 from pilotlight_gateway.limits.limiter import HomeLimiter
@@ -95,12 +95,14 @@ from pilotlight_gateway.storage_quota.bus_quota import BusQuotaRecords
 from pilotlight_gateway.storage_quota.quota_lease import StorageQuota
 from pilotlight_gateway.tenancy.auth import KeyAuthenticator
 from pilotlight_gateway.tenancy.bootstrap import bootstrap
+from pilotlight_gateway.webhooks.address_policy import read_networks
 from pilotlight_gateway.webhooks.bus_webhooks import BusWebhooks
 from pilotlight_placement.asks.options import Prices
 
 ABORT_SECONDS = 2.0
 """For aborted calls to answer their callers."""
-LOOPBACK = "127.0.0.1"
+BODY_CONNECTIONS = ConnectionBounds(of_all=4096, of_address=512, exempt=read_networks("127.0.0.0/8, ::1"))
+"""To the listener for large bodies: an agent has 8."""
 FILES_BESIDE_CONNECTIONS = 512
 """What a gateway has open besides its clients' connections, with room: files, the bus, the ledger, workers."""
 
@@ -149,13 +151,16 @@ async def serve(settings: ServeSettings) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
     name = settings.name or "gateway"
-    with listen(settings.host, settings.port) as public, listen(LOOPBACK, settings.internal_port) as internal:
-        own_url = settings.url_for_clients(url_of(public))
+    with (
+        listen(settings.host, settings.port) as public,
+        listen(settings.internal_host, settings.internal_port) as internal,
+    ):
+        own_url, bodies_url = settings.url_for_clients(url_of(public)), settings.internal_url or url_of(internal)
         async with (
             _connected(settings, name) as bus,
             Registry(bus, tiers) as registry,
             _priced(settings, registry, bus, book),
-            _gateway(settings, book, name, bus, registry, url_of(internal), own_url) as gateway,
+            _gateway(settings, book, name, bus, registry, bodies_url, own_url) as gateway,
         ):
             if settings.client_file is not None:
                 copy = settings.state_dir / "client.json"
@@ -456,7 +461,7 @@ async def _gateway(
                 registry=registry,
                 watch=PrincipalWatch(requests, calls.service, authenticator, registry),
                 public=make_server(wire_http(parts), book=connections),
-                internal=make_server(bodies),
+                internal=make_server(bodies, book=ConnectionBook(BODY_CONNECTIONS)),
                 superseded=shards.superseded,
             )
     finally:

@@ -8,6 +8,7 @@ from typing import Annotated
 from msgspec import Meta
 
 from pilotlight_core.host.config import Port, Settings
+from pilotlight_gateway.internal_address import check_internal
 from pilotlight_gateway.limits.connections import ConnectionBounds
 from pilotlight_gateway.webhooks.address_policy import Network, read_networks
 
@@ -63,7 +64,19 @@ class ServeSettings(DutySettings, frozen=True, kw_only=True):
             " function's home it is; empty: the address that it listens on, if that is one",
         ),
     ] = ""
-    internal_port: Annotated[Port, Meta(description="port for large bodies, on loopback; 0: any")] = 0
+    internal_host: Annotated[
+        str, Meta(description="address for large bodies, which agents fetch and leave there; agents of other hosts too")
+    ] = "127.0.0.1"
+    internal_port: Annotated[Port, Meta(description="port for large bodies; 0: any")] = 0
+    internal_url: Annotated[
+        str, Meta(description="where agents reach that port, http://HOST:PORT or https://…; empty: where it listens")
+    ] = ""
+    internal_plain: Annotated[
+        bool,
+        Meta(
+            description="large bodies may leave this host in clear: nobody else reads or reaches the network to agents"
+        ),
+    ] = False
     bootstrap_client_file: Annotated[str, Meta(description="write the first admin key here")] = ""
     tiers_file: Annotated[str, Meta(description="tiers (TOML) over the standard ones")] = ""
     idempotency_seconds: Annotated[Lifetime, Meta(description="how long an Idempotency-Key is remembered")] = 86_400.0
@@ -93,6 +106,9 @@ class ServeSettings(DutySettings, frozen=True, kw_only=True):
         Meta(description="addresses and networks that may hold as many connections as there are; commas between"),
     ] = "127.0.0.0/8, ::1"
     drain_seconds: Annotated[Seconds, Meta(description="how long calls may finish after SIGTERM")] = 20.0
+
+    def __post_init__(self) -> None:
+        check_internal(self.internal_host, self.internal_port, self.internal_url, plain=self.internal_plain)
 
     def url_for_clients(self, listening: str) -> str:
         """Where clients reach it; "": it listens on all addresses (`listening`), and nobody has named one."""

@@ -82,3 +82,14 @@ def test_duties_are_told_what_they_share_with_a_gateway_and_where_to_serve_metri
     assert (settings.blobs, settings.metrics_host, settings.metrics_port) == ("s3://b/x", "127.0.0.1", 0)
     with pytest.raises(BadSetting, match="Unrecognized arguments: --drain-seconds 1"):
         parse(DutyProcessSettings, "", ["--drain-seconds", "1"], {})
+
+
+def test_large_bodies_leave_the_host_only_where_the_operator_says_so() -> None:
+    """An address that others reach is refused by its flag unless the network is said to be the platform's alone."""
+    flags = ["--internal-host", "10.0.0.5"]
+    with pytest.raises(
+        BadSetting, match=r"--internal-host \(PILOTLIGHT_INTERNAL_HOST\): .*--internal-plain.*10\.0\.0\.5"
+    ):
+        parse(ServeSettings, "", flags, {})
+
+    assert parse(ServeSettings, "", [*flags, "--internal-plain"], {}).internal_host == "10.0.0.5"

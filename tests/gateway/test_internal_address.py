@@ -1,0 +1,45 @@
+"""Where the listener for large bodies may be, and as what agents may know it."""
+
+from __future__ import annotations
+
+import pytest
+
+from pilotlight_gateway.internal_address import check_internal
+
+
+@pytest.mark.parametrize(
+    ("host", "port", "url", "plain"),
+    [
+        ("127.0.0.1", 0, "", False),
+        ("::1", 8471, "http://[::1]:8471", False),
+        ("127.0.0.1", 8471, "https://gw-1.internal:8472", False),
+        ("127.0.0.1", 8471, "http://localhost:9000", False),
+        ("10.0.0.5", 0, "", True),
+        ("::", 8471, "http://gw-1:8471", True),
+    ],
+)
+def test_what_agents_reach_and_nobody_reads(host: str, port: int, url: str, plain: bool) -> None:
+    """Loopback, a proxy on this host that ends TLS, or a network of which the operator says that it is theirs alone."""
+    check_internal(host, port, url, plain=plain)
+
+
+@pytest.mark.parametrize(
+    ("host", "port", "url", "plain", "says"),
+    [
+        ("10.0.0.5", 0, "", False, r"loopback address, or --internal-plain .* in clear - at `\$\.internal_host`"),
+        ("10.0.0.5", 8471, "https://gw-1", False, r"loopback address.*\$\.internal_host"),
+        ("gw-1", 0, "", True, r"expected an address, such as .*\$\.internal_host"),
+        ("::", 8471, "", True, r"since :: names none - at `\$\.internal_url`"),
+        ("127.0.0.1", 8471, "http://gw-1:8471", False, r"expected https://, which a proxy .*\$\.internal_url"),
+        ("127.0.0.1", 0, "https://gw-1:8472", False, r"port to which --internal-url leads - at `\$\.internal_port`"),
+        ("127.0.0.1", 8471, "https://gw-1:8472/", False, r"nothing behind it - at `\$\.internal_url`"),
+        ("127.0.0.1", 8471, "https://a:b@gw-1", False, r"nothing behind it"),
+        ("127.0.0.1", 8471, "https://gw-1:99999", False, r"nothing behind it"),
+        ("127.0.0.1", 8471, "ftp://gw-1", False, r"nothing behind it"),
+        ("127.0.0.1", 8471, "https://", False, r"nothing behind it"),
+    ],
+)
+def test_what_others_could_read_or_nobody_could_reach(host: str, port: int, url: str, plain: bool, says: str) -> None:
+    """It is refused with the setting that is wrong, and what to do."""
+    with pytest.raises(ValueError, match=says):
+        check_internal(host, port, url, plain=plain)
