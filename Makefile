@@ -82,6 +82,10 @@ test-both: setup ## Run what `make test` and, but for variants, `make test-crash
 	@echo "seed $(SEED): make test-crash SEED=$(SEED) repeats this run"
 	@$(PYTEST) -m "not gpu and not long and not variant" --numprocesses 5 $(BY_FILE) $(ARGS)
 
+.PHONY: test-hosts
+test-hosts: setup ## Run the platform over network namespaces of this machine as hosts, and part them (needs root)
+	@$(PYTEST) tests/hosts -m "not gpu" $(ARGS)
+
 .PHONY: test-long
 test-long: setup ## Run the tests that take minutes (SEED=123 repeats a run)
 	@echo "seed $(SEED): make test-long SEED=$(SEED) repeats this run"

@@ -1,0 +1,190 @@
+"""A platform over hosts: each process has the flags and files that an operator gives it, and nothing of another's.
+
+What travels between hosts by the operator's hand is what docs/hosts.md names: passwords of the bus and public keys.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from pilotlight_core.bus import bus_users
+from pilotlight_core.bus.bus_users import BusUser
+from pilotlight_supervisor.embedded_bus import CONFIG, bus_token, find_nats_server
+from tests.command_line import run_command
+from tests.hosts.host_network import HostNetwork, TestHost, host_network
+from tests.waiting import wait_until
+
+BUS_PORT, STORE_PORT, API_PORT, BODY_PORT = 4222, 5000, 8470, 8471
+START_S = 90.0
+STORE_KEYS = {"AWS_ACCESS_KEY_ID": "testing", "AWS_SECRET_ACCESS_KEY": "testing", "AWS_DEFAULT_REGION": "us-east-1"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class GatewayClient:
+    """What a tenant has of a platform: the address of a gateway, and a key."""
+
+    url: str
+    key: str
+    http: httpx.Client
+
+    def deploy(self, path: Path) -> str:
+        """Deploy an app; what was printed."""
+        env = {**os.environ, "PILOTLIGHT_URL": self.url, "PILOTLIGHT_API_KEY": self.key, "NO_COLOR": "1"}
+        done = run_command(["deploy", str(path)], env=env)
+        assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
+        return done.stdout
+
+    def call(self, ref: str, timeout: float = 60.0, **arguments: Any) -> httpx.Response:
+        return self.http.post(f"/v1/functions/{ref}/calls", json={"input": arguments}, timeout=timeout)
+
+    def output(self, ref: str, **arguments: Any) -> Any:
+        """What a call that must succeed returns."""
+        answer = self.call(ref, **arguments)
+        assert answer.status_code == 200, answer.text[:2000]
+        return answer.json()["output"]
+
+    def job(self, ref: str, **arguments: Any) -> str:
+        """The id of a job that is accepted."""
+        headers = {"Prefer": "respond-async"}
+        answer = self.http.post(f"/v1/functions/{ref}/calls", json={"input": arguments}, headers=headers)
+        assert answer.status_code == 202, answer.text[:2000]
+        return str(answer.json()["id"])
+
+    def ended(self, job: str, within_s: float = 60.0) -> dict[str, Any]:
+        """The job once it has ended."""
+
+        def look() -> dict[str, Any] | None:
+            found: dict[str, Any] = self.http.get(f"/v1/calls/{job}", headers={"Prefer": "wait=5"}).json()
+            return found if found.get("state") not in ("queued", "running", None) else None
+
+        return wait_until(look, f"{job} ends", within_s)
+
+    def containers(self, app: str) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = self.http.get("/v1/containers").json()["containers"]
+        return [container for container in found if container["app"] == app]
+
+    def lines(self, app: str) -> list[str]:
+        """What an app has logged, without stamps."""
+        answer = self.http.get(f"/v1/apps/{app}/logs")
+        return [json.loads(line)["text"] for line in answer.text.splitlines() if line]
+
+
+class HostFleet:
+    """Processes on hosts of one network. Methods return when what they have started is ready."""
+
+    def __init__(self, network: HostNetwork, nodes: tuple[str, ...]) -> None:
+        self.network = network
+        self._nodes = nodes
+        self.bus, self.store = network.add("bus"), network.add("store")
+        self._store_url = f"s3://blobs/hosts?endpoint=http://{self.store.address}:{STORE_PORT}"
+        self._ledger: dict[str, str] = {}
+
+    def start_bus(self) -> None:
+        """A nats-server with a user for each role and node, as docs/hosts.md has it."""
+        folder = self.bus.folder
+
+        def password(user: BusUser) -> str:
+            return f'"{bus_token(folder, user.name)}"'
+
+        users = bus_users.authorization(bus_users.everybody(self._nodes), password)
+        config = folder / "nats.conf"
+        config.write_text(
+            CONFIG.format(name="bus", host=self.bus.address, port=BUS_PORT, store=folder, authorization=users)
+        )
+        self.bus.start("nats", [str(find_nats_server()), "-c", str(config)], {})
+
+    def start_store(self) -> None:
+        """An S3 with one bucket."""
+        words = ["-m", "moto.server", "-H", self.store.address, "-p", str(STORE_PORT)]
+        self.store.start("s3", [sys.executable, *words], STORE_KEYS)
+        url = f"http://{self.store.address}:{STORE_PORT}"
+
+        def made() -> bool:
+            try:
+                return httpx.put(f"{url}/blobs", trust_env=False).status_code == 200
+            except httpx.TransportError:
+                return False
+
+        wait_until(made, "the store has a bucket", START_S)
+
+    def bus_url(self, user: str) -> str:
+        return f"nats://{user}:{bus_token(self.bus.folder, user)}@{self.bus.address}:{BUS_PORT}"
+
+    def start_gateway(self, name: str, *flags: str) -> GatewayClient:
+        """A gateway on a host of its own, with large bodies at the host's address."""
+        host = self.network.hosts.get(name) or self.network.add(name)
+        client = host.folder / "client.json"
+        words = [
+            "--name", name, "--host", host.address, "--port", str(API_PORT), "--internal-host", host.address,
+            "--internal-port", str(BODY_PORT), "--internal-plain", "--blob-url", self._store_url,
+            "--bootstrap-client-file", str(client), *flags,
+        ]  # fmt: skip
+        self._start(host, "gateway", "pilotlight_gateway", bus_users.GATEWAY, *words, env=STORE_KEYS | self._ledger)
+        self._until(host, "gateway", lambda: self._is_ready(host))
+        return self.client_of(host)
+
+    def start_duties(self, host: TestHost) -> None:
+        """Beside a gateway: they share its ledger in SQLite."""
+        words = ["--name", "duties", "--blob-url", self._store_url]
+        self._start(
+            host, "duties", "pilotlight_gateway.duties", bus_users.DUTIES, *words, env=STORE_KEYS | self._ledger
+        )
+
+    def start_controller(self) -> TestHost:
+        host = self.network.add("controller")
+        self._start(host, "controller", "pilotlight_autoscaler", bus_users.CONTROLLER, "--name", "controller")
+        return host
+
+    def start_agent(self, node: str, *flags: str) -> TestHost:
+        """An agent, which has no address of the store's and no credentials."""
+        host = self.network.hosts.get(node) or self.network.add(node)
+        words = ["--node", node, "--cpu-slots", "2", "--blanks", "1", "--preimport", "none", "--blob-url", "s3://links"]
+        agents = ["--agents-here", str(len(self._nodes))]
+        self._start(host, "agent", "pilotlight_runtime", bus_users.agent(node).name, *words, *agents, *flags)
+        self._until(host, "agent", lambda: "the agent is up" in host.log("agent"))
+        return host
+
+    def client_of(self, host: TestHost) -> GatewayClient:
+        """Of a gateway that has been started first: it alone has written a key."""
+        first = next(each for each in self.network.hosts.values() if (each.folder / "client.json").exists())
+        key = json.loads((first.folder / "client.json").read_text())["api_key"]
+        url, headers = f"http://{host.address}:{API_PORT}", {"Authorization": f"Bearer {key}"}
+        http = httpx.Client(base_url=url, headers=headers, timeout=60.0, trust_env=False)
+        return GatewayClient(url=url, key=key, http=http)
+
+    def _is_ready(self, host: TestHost) -> bool:
+        try:
+            return httpx.get(f"http://{host.address}:{API_PORT}/readyz", trust_env=False).status_code == 200
+        except httpx.TransportError:
+            return False
+
+    def _start(
+        self, host: TestHost, name: str, module: str, user: str, *words: str, env: dict[str, str] | None = None
+    ) -> None:
+        # Addresses have passwords, and every user can read command lines.
+        whole = {"PILOTLIGHT_NATS_URL": self.bus_url(user), **(env or {})}
+        host.start(name, [sys.executable, "-m", module, "--state-dir", str(host.folder / "state"), *words], whole)
+
+    def _until(self, host: TestHost, name: str, condition: Callable[[], bool]) -> None:
+        process = host.running[name]
+        wait_until(lambda: process.poll() is not None or condition(), f"{name} on {host.name} is ready", START_S)
+        assert process.poll() is None, host.log(name)
+
+
+@contextmanager
+def host_fleet(folder: Path, *nodes: str) -> Iterator[HostFleet]:
+    """A network with a bus and a store, each on a host of its own; all else is started by the test."""
+    with host_network(folder) as network:
+        fleet = HostFleet(network, nodes)
+        fleet.start_bus()
+        fleet.start_store()
+        yield fleet

@@ -1,0 +1,165 @@
+"""Hosts on one machine: network namespaces at a switch, which share nothing but it.
+
+Each namespace is kept by one process that dies with the test, also when that is killed: no namespace has a name, so the
+kernel takes them away with all links once nobody is inside.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import os
+import secrets
+import signal
+import subprocess
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from tests.waiting import wait_until
+
+#: For tests of networks (RFC 2544): nobody's.
+NETWORKS = "198.18.{}.0/24"
+NOBODY = "02:00:00:00:00:01"
+"""No host has this MAC: what is sent to it is lost without a word, as in a partition."""
+DIES_WITH_US = ("setpriv", "--pdeathsig", "KILL", "--")
+
+
+@dataclass(kw_only=True)
+class TestHost:
+    """A host: an address, a folder and processes of its own."""
+
+    __test__ = False
+
+    name: str
+    address: str
+    folder: Path
+    namespace: int
+    """The process that keeps it."""
+    running: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
+
+    def start(self, name: str, command: Sequence[str], env: Mapping[str, str]) -> None:
+        """Run a process here; its log is in the host's folder. Its environment is `env`, and what finds programs."""
+        whole = {key: os.environ[key] for key in ("PATH", "HOME") if key in os.environ} | env
+        with (self.folder / f"{name}.log").open("ab") as log:
+            self.running[name] = subprocess.Popen(
+                [*inside(self.namespace), *DIES_WITH_US, *command],
+                stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=self.folder, env=whole,
+            )  # fmt: skip
+
+    def log(self, name: str) -> str:
+        return (self.folder / f"{name}.log").read_text(errors="replace")
+
+    def kill(self, name: str) -> None:
+        """kill -9."""
+        process = self.running.pop(name)
+        process.kill()
+        process.wait()
+
+    def stop(self) -> None:
+        """All that runs here, in turn; whoever does not end in time is killed."""
+        for process in self.running.values():
+            process.send_signal(signal.SIGTERM)
+        for process in self.running.values():
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(15.0)
+            process.kill()
+            process.wait()
+        self.running.clear()
+
+
+class HostNetwork:
+    """A switch at which hosts are; the test has an address at it too."""
+
+    def __init__(self, folder: Path, number: int) -> None:
+        self._folder = folder
+        self._network = NETWORKS.format(number)
+        self._prefix = self._network.removesuffix("0/24")
+        self._numbers = itertools.count(10)
+        self._kept: list[subprocess.Popen[bytes]] = []
+        self._switch = self._namespace()
+        self.hosts: dict[str, TestHost] = {}
+        self._own = f"pl{secrets.token_hex(5)}"
+        self._at_switch("ip", "link", "add", "br0", "type", "bridge", "forward_delay", "0")
+        self._at_switch("ip", "link", "set", "br0", "up")
+        run("ip", "link", "add", self._own, "type", "veth", "peer", "name", "own", "netns", str(self._switch))
+        run("ip", "address", "add", f"{self._prefix}1/24", "dev", self._own)
+        run("ip", "link", "set", self._own, "up")
+        self._at_switch("ip", "link", "set", "own", "master", "br0", "up")
+
+    def add(self, name: str) -> TestHost:
+        """A new host at the switch."""
+        folder, number, namespace = self._folder / name, next(self._numbers), self._namespace()
+        folder.mkdir()
+        host = TestHost(name=name, address=f"{self._prefix}{number}", folder=folder, namespace=namespace)
+        port = f"p{number}"
+        self._at_switch("ip", "link", "add", port, "type", "veth", "peer", "name", "eth0", "netns", str(namespace))
+        self._at_switch("ip", "link", "set", port, "master", "br0", "up")
+        for words in (
+            ("link", "set", "lo", "up"),
+            ("address", "add", f"{host.address}/24", "dev", "eth0"),
+            ("link", "set", "eth0", "up"),
+        ):
+            run(*inside(namespace), "ip", *words)
+        self.hosts[name] = host
+        return host
+
+    @contextmanager
+    def apart(self, one: TestHost, other: TestHost) -> Iterator[None]:
+        """What these two send each other is lost; all others reach both."""
+        for here, there in ((one, other), (other, one)):
+            run(*inside(here.namespace), "ip", "neigh", "replace", there.address, "lladdr", NOBODY, "dev", "eth0",
+                "nud", "permanent")  # fmt: skip
+        try:
+            yield
+        finally:
+            for here, there in ((one, other), (other, one)):
+                run(*inside(here.namespace), "ip", "neigh", "del", there.address, "dev", "eth0")
+
+    def close(self) -> None:
+        """End everything; the kernel takes namespaces and links away."""
+        for host in reversed(self.hosts.values()):
+            host.stop()
+        for keeper in self._kept:
+            keeper.kill()
+            keeper.wait()
+        subprocess.run(["ip", "link", "delete", self._own], check=False, capture_output=True)
+
+    def _namespace(self) -> int:
+        keeper = subprocess.Popen(["unshare", "--net", "--", *DIES_WITH_US, "sleep", "infinity"])
+        self._kept.append(keeper)
+        ours = Path("/proc/self/ns/net").readlink()
+        own = Path(f"/proc/{keeper.pid}/ns/net")
+        wait_until(lambda: keeper.poll() is not None or own.readlink() != ours, "a namespace is made", 10.0)
+        assert keeper.poll() is None
+        return keeper.pid
+
+    def _at_switch(self, *command: str) -> None:
+        run(*inside(self._switch), *command)
+
+
+def inside(namespace: int) -> tuple[str, ...]:
+    """What runs the command behind it there."""
+    return ("nsenter", f"--net=/proc/{namespace}/ns/net", "--")
+
+
+def run(*command: str) -> None:
+    """Raises AssertionError, with what the command has said."""
+    done = subprocess.run(command, check=False, capture_output=True, text=True)
+    assert done.returncode == 0, f"{' '.join(command)}: {done.stderr}"
+
+
+@contextmanager
+def host_network(folder: Path) -> Iterator[HostNetwork]:
+    """A network for one test, which is skipped, with the reason, where the kernel makes no namespaces."""
+    tried = subprocess.run(["unshare", "--net", "true"], check=False, capture_output=True, text=True)
+    if tried.returncode != 0:
+        pytest.skip(f"this machine makes no network namespaces: {tried.stderr.strip()}")
+    network = HostNetwork(folder, secrets.randbelow(255) + 1)
+    try:
+        yield network
+    finally:
+        network.close()
