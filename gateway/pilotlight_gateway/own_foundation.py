@@ -15,12 +15,17 @@ from pathlib import Path
 import msgspec
 from msgspec import json
 
-from pilotlight_core.host.signing import NoKey, Signer
+from pilotlight_core.host.key_sets import SignedKeySet
+from pilotlight_core.host.signing import PUBLIC, BadSignature, NoKey, Signer
 from pilotlight_gateway.ledger.ledger_errors import LedgerRefused
 from pilotlight_gateway.ledger.ledger_head import identity_at_head
 
 MOST_REPLY = 64 * 1024
 COMMAND = (sys.executable, "-P", "-m", "pilotlight_gateway.own_foundation")
+NOT_VOUCHED = (
+    "Nobody vouches for this gateway's key {key}: sign a set of keys that has {path} too "
+    "(`python -m pilotlight_gateway.operator_key`), and name its file with --key-set."
+)
 LONGEST_S = 1_800.0
 """To upgrade a large ledger takes minutes, and another gateway may do it first."""
 
@@ -31,6 +36,8 @@ class FoundationAsk(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     database_url: str
     keys_dir: str
     may_create_key: bool
+    key_set: SignedKeySet | None = None
+    """Must be signed as it says, and have the key."""
 
 
 class OwnFoundation(msgspec.Struct, frozen=True, kw_only=True):
@@ -81,8 +88,10 @@ def read(ask: FoundationAsk) -> OwnFoundation:
         return OwnFoundation(refused=str(error))
     try:
         signer = Signer.load_or_create(Path(ask.keys_dir), create=ask.may_create_key)
+        if ask.key_set is not None and signer.key_id not in ask.key_set.check().names():
+            return OwnFoundation(no_key=NOT_VOUCHED.format(key=signer.key_id, path=Path(ask.keys_dir) / PUBLIC))
         return OwnFoundation(ledger=name, manifest_key=signer.key_id)
-    except NoKey as error:
+    except (NoKey, BadSignature) as error:
         return OwnFoundation(no_key=error.detail)
     except OSError as error:
         return OwnFoundation(no_key=f"The key to sign manifests with cannot be read: {error}.")

@@ -25,13 +25,14 @@ from pilotlight_core.host.foundations import (
     read_adopted,
 )
 from pilotlight_core.host.gc_tuning import freeze
+from pilotlight_core.host.key_sets import KeySets, newest_set
 from pilotlight_core.host.metrics import measured_process
 from pilotlight_core.host.metrics.metric_families import MetricSource
 from pilotlight_core.host.node_faults import NodeFaults
 from pilotlight_core.host.open_files import allow_open_files
 from pilotlight_core.host.price_records import follow_prices, write_prices
 from pilotlight_core.host.registry import Registry
-from pilotlight_core.host.signing import FolderSigner, NoKey
+from pilotlight_core.host.signing import BadSignature, FolderSigner, NoKey
 from pilotlight_core.host.tenancy_move import move_tenancy
 from pilotlight_core.links import LinkFolder
 from pilotlight_core.model.ids import token
@@ -86,6 +87,7 @@ from pilotlight_gateway.metrics.key_metrics import key_counts
 from pilotlight_gateway.metrics.limit_metrics import limit_gauges
 from pilotlight_gateway.metrics.load_exchange import LoadBook, LoadExchange, MeasuredGateway
 from pilotlight_gateway.metrics.node_metrics import node_fault_counts
+from pilotlight_gateway.operator_key import load_key_set
 from pilotlight_gateway.own_foundation import FoundationAsk, own_foundation
 from pilotlight_gateway.principal_watch import PrincipalWatch
 from pilotlight_gateway.schemas.schema_validators import Validators
@@ -263,24 +265,35 @@ async def _join(settings: ServeSettings, bus: Bus, blobs: BlobStore) -> FolderSi
     """
     settings.ledger_path.parent.mkdir(parents=True, exist_ok=True)
     adopted, foundations = read_adopted(settings.adopt), Foundations(bus, region=settings.region)
-    known = await foundations.read() or Foundation()
-    may_create = not known.manifest_key or "manifest_key" in adopted
+    known, sets = await foundations.read() or Foundation(), KeySets(bus, region=settings.region)
+    adopts_key = "manifest_key" in adopted
     try:
+        offered = await asyncio.to_thread(load_key_set, settings.key_set)
+        key_set = newest_set(await sets.read(), offered, adopt=adopts_key)
         found = await own_foundation(
             FoundationAsk(
-                database_url=settings.database_url, keys_dir=str(settings.keys_dir), may_create_key=may_create
+                database_url=settings.database_url,
+                keys_dir=str(settings.keys_dir),
+                may_create_key=key_set is not None or not known.manifest_key or adopts_key,
+                key_set=key_set,
             )
         )
-    except NoKey as error:
-        what, mend = MEND["manifest_key"]
-        raise WrongFoundation(f"{error.detail} {what} of the platform is {known.manifest_key}: {mend}.") from None
+        if offered is not None:
+            await sets.offer(offered, adopt=adopts_key)
+    except (NoKey, BadSignature) as error:
+        raise WrongFoundation(_no_key(error.detail, known.manifest_key)) from None
     own = Foundation(
-        manifest_key=found.manifest_key,
+        manifest_key="" if key_set is not None else found.manifest_key,
         blob_store=await name_of_store(blobs, create=not known.blob_store or "blob_store" in adopted),
         ledger=found.ledger,
     )
     await foundations.register(own, adopted)
-    return FolderSigner(settings.keys_dir, own.manifest_key)
+    return FolderSigner(settings.keys_dir, found.manifest_key)
+
+
+def _no_key(detail: str, registered: str) -> str:
+    what, mend = MEND["manifest_key"]
+    return f"{detail} {what} of the platform is {registered}: {mend}." if registered else detail
 
 
 def _connections(settings: ServeSettings) -> ConnectionBook:

@@ -85,6 +85,13 @@ class ServeSettings(DutySettings, frozen=True, kw_only=True):
     job_bytes: Annotated[
         int, Meta(ge=2**20, description="what one tenant may store of jobs, with inputs and results, over all gateways")
     ] = 2 * 2**30
+    key_set: Annotated[
+        str,
+        Meta(
+            description="file of the gateways' public keys that the operator has signed, if it is later than the "
+            "platform's; empty: the platform's, if it has one"
+        ),
+    ] = ""
     adopt: Annotated[
         str, Meta(description="of manifest_key, blob_store, ledger: those that the platform takes from this gateway")
     ] = ""

@@ -9,7 +9,6 @@ import signal
 import sys
 from contextlib import aclosing
 from functools import partial
-from pathlib import Path
 
 import uvloop
 
@@ -18,8 +17,9 @@ from pilotlight_core.host import config, telemetry
 from pilotlight_core.host.blobs import BlobStore, NoBlobStore, open_blobs
 from pilotlight_core.host.blobs.store_names import name_of_store
 from pilotlight_core.host.compiled import IS_COMPILED
-from pilotlight_core.host.foundations import MEND, Foundation, Foundations, WrongFoundation
+from pilotlight_core.host.foundations import Foundation, Foundations, WrongFoundation
 from pilotlight_core.host.gc_tuning import freeze
+from pilotlight_core.host.key_sets import KeySets
 from pilotlight_core.host.metrics import CannotListen, measured_process
 from pilotlight_core.host.signing import NoKey, Verifier
 from pilotlight_core.links import LinkFolder
@@ -27,7 +27,7 @@ from pilotlight_core.model.errors import BadInput
 from pilotlight_core.model.ids import token
 from pilotlight_core.model.messages.node_messages import SandboxCeilings
 from pilotlight_runtime.containers.blanks.base_environment import BaseEnvironment, other_environments, own_environment
-from pilotlight_runtime.containers.files.staging import TrustedKey
+from pilotlight_runtime.containers.files.trusted_keys import TrustedKeys
 from pilotlight_runtime.containers.files.version_files import LinkedFiles, StoredFiles
 from pilotlight_runtime.devices.cpu_slots import CpuDevices, usable_cores
 from pilotlight_runtime.devices.several_devices import SeveralDevices
@@ -69,18 +69,27 @@ def ceilings(settings: config.AgentSettings) -> SandboxCeilings:
     )
 
 
-async def own_foundation(blobs: BlobStore | None, keys: Path, registered: Foundation) -> Foundation:
+async def own_foundation(blobs: BlobStore | None, keys: TrustedKeys, registered: Foundation) -> Foundation:
     """What this agent has in common with its platform.
 
     Raises:
         WrongFoundation: it has no key to verify manifests with. NoBlobStore: there is no blob store.
     """
+    key = await keys.foundation_key(registered)
+    return Foundation(manifest_key=key, blob_store=await name_of_store(blobs) if blobs else "")
+
+
+def check_given(settings: config.AgentSettings) -> None:
+    """Who names a file of keys has one; that of a gateway with the same folders may come later.
+
+    Raises:
+        WrongFoundation.
+    """
     try:
-        verifier = await asyncio.to_thread(Verifier.load, keys)
+        if settings.trusted_keys:
+            Verifier.load_all(settings.trusted)
     except NoKey as error:
-        what, mend = MEND["manifest_key"]
-        raise WrongFoundation(f"{error.detail} {what} of the platform is {registered.manifest_key}: {mend}.") from None
-    return Foundation(manifest_key=verifier.key_id, blob_store=await name_of_store(blobs) if blobs else "")
+        raise WrongFoundation(f"--trusted-keys: {error.detail}") from None
 
 
 async def serve(settings: config.AgentSettings, folders: NodeFolders) -> None:
@@ -101,6 +110,7 @@ async def serve(settings: config.AgentSettings, folders: NodeFolders) -> None:
         sandbox=settings.sandbox,
         spot=settings.spot,
     )
+    check_given(settings)
     host = host_capacity(settings)
     started, blobs = launcher(settings.sandbox), open_store(settings)
     try:
@@ -118,11 +128,12 @@ async def serve(settings: config.AgentSettings, folders: NodeFolders) -> None:
                 StoredFiles(blobs) if blobs else LinkedFiles(bus, region=settings.region, node=settings.node)
             ) as files,
         ):
+            keys = TrustedKeys(settings.trusted, KeySets(bus, region=settings.region), folders.newest_keys)
             needs = AgentDependencies(
                 identity=identity,
                 bus=bus,
                 files=files,
-                verifier=TrustedKey(settings.keys_dir),
+                verifier=keys,
                 launcher=started,
                 devices=SeveralDevices(CpuDevices(settings.cpu_slots or usable_cores()), *gpus),
                 bases=bases,
@@ -135,7 +146,7 @@ async def serve(settings: config.AgentSettings, folders: NodeFolders) -> None:
                 links=LinkFolder(settings.links),
             )
             foundations = Foundations(bus, region=settings.region)
-            own = partial(own_foundation, blobs, settings.keys_dir)
+            own = partial(own_foundation, blobs, keys)
             known = await foundations.check(own)
             freeze()
             log.info(

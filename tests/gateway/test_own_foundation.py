@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import msgspec
 import pytest
 import sqlalchemy as sa
 
-from pilotlight_core.host.signing import PRIVATE, NoKey, Verifier
+from pilotlight_core.host.key_sets import sign_keys
+from pilotlight_core.host.signing import PRIVATE, NoKey, Signer, Verifier
 from pilotlight_core.model.price_book import load_prices
 from pilotlight_gateway import own_foundation as module
 from pilotlight_gateway.ledger.ledger_errors import LedgerRefused
@@ -38,6 +40,20 @@ async def test_a_key_is_not_made_where_the_platform_has_one(tmp_path: Path) -> N
 
     (tmp_path / "keys" / PRIVATE).write_text("nonsense")
     assert "not a private key" in read(ask(tmp_path)).no_key
+
+
+async def test_a_key_counts_only_if_the_operators_set_has_it(tmp_path: Path) -> None:
+    """It is made, so that it can be vouched for; a set that was changed counts for nothing."""
+    operator, other = Signer.load_or_create(tmp_path / "operator"), Signer.load_or_create(tmp_path / "other")
+    without = msgspec.structs.replace(ask(tmp_path), key_set=sign_keys(operator, [other.public], 1))
+    with pytest.raises(NoKey, match=r"Nobody vouches for this gateway's key .* that has .*manifest_ed25519\.pub too"):
+        await own_foundation(without)
+
+    own = Signer.load_or_create(tmp_path / "keys", create=False)
+    both = sign_keys(operator, [other.public, own.public], 2)
+    assert (await own_foundation(msgspec.structs.replace(without, key_set=both))).manifest_key == own.key_id
+    changed = msgspec.structs.replace(both, signature=bytes(64))
+    assert "is not signed by" in read(msgspec.structs.replace(without, key_set=changed)).no_key
 
 
 async def test_a_refused_ledger_is_an_error_with_its_reason(tmp_path: Path) -> None:

@@ -43,7 +43,7 @@ class TestHost:
 
     def start(self, name: str, command: Sequence[str], env: Mapping[str, str]) -> None:
         """Run a process here; its log is in the host's folder. Its environment is `env`, and what finds programs."""
-        whole = {key: os.environ[key] for key in ("PATH", "HOME") if key in os.environ} | env
+        whole = {key: os.environ[key] for key in ("PATH", "HOME") if key in os.environ} | dict(env)
         with (self.folder / f"{name}.log").open("ab") as log:
             self.running[name] = subprocess.Popen(
                 [*inside(self.namespace), *DIES_WITH_US, *command],

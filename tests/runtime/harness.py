@@ -41,7 +41,7 @@ from pilotlight_core.model.spec import DEFAULT_BASE, Batching, FileEntry, Manife
 from pilotlight_gateway.bodies.byte_budget import ByteBudget
 from pilotlight_gateway.calls.large_bodies import LargeBodies
 from pilotlight_runtime.containers.blanks.base_environment import BaseEnvironment, own_environment
-from pilotlight_runtime.containers.files.staging import TrustedKey
+from pilotlight_runtime.containers.files.trusted_keys import TrustedKeys
 from pilotlight_runtime.containers.files.version_files import StoredFiles
 from pilotlight_runtime.devices.cpu_slots import CpuDevices
 from pilotlight_runtime.devices.device_port import Devices
@@ -426,7 +426,7 @@ async def agent(
             identity=NodeIdentity(node=world.node, instance=token(), region=REGION, zone="local-a", sandbox=sandbox),
             bus=bus,
             files=StoredFiles(world.blobs),
-            verifier=TrustedKey(world.folder / "keys"),
+            verifier=TrustedKeys(world.folder / "keys"),
             launcher=started,
             devices=SeveralDevices(world.devices, gpus) if gpus else world.devices,
             bases=(own_environment(preimport=""), *bases),

@@ -151,6 +151,13 @@ class AgentSettings(Settings, frozen=True, kw_only=True):
     )
     spot: Annotated[bool, msgspec.Meta(description="the node may be taken away at short notice")] = False
     blob_url: Annotated[str, msgspec.Meta(description="file:///… or s3://bucket/prefix; empty: below --state-dir")] = ""
+    trusted_keys: Annotated[
+        str,
+        msgspec.Meta(
+            description="file of public keys (PEM): the operator's, which vouches for those of the gateways, or a "
+            "gateway's own; empty: that of the gateway with this --state-dir"
+        ),
+    ] = ""
     preimport: Annotated[
         str, msgspec.Meta(description="modules that blanks import ahead, comma-separated; none: no module")
     ] = "numpy,torch,safetensors.torch,tokenizers"
@@ -162,6 +169,10 @@ class AgentSettings(Settings, frozen=True, kw_only=True):
     fake_gpus: Annotated[str, msgspec.Meta(description="GPUs that exist in software only, such as 2xH100:mig,1xT4")] = (
         ""
     )
+
+    @property
+    def trusted(self) -> Path:
+        return Path(self.trusted_keys).expanduser() if self.trusted_keys else self.keys_dir
 
     def __post_init__(self) -> None:
         if self.sandbox not in SANDBOXES:

@@ -37,7 +37,10 @@ class Foundation(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 MEND = {
     "manifest_key": (
         "the key that signs manifests",
-        "copy the folder keys of a gateway's --state-dir here (agents need manifest_ed25519.pub only)",
+        (
+            "copy the folder keys of a gateway's --state-dir here (agents need manifest_ed25519.pub only, which "
+            "--trusted-keys may name), or vouch for several keys with one of your own: docs/hosts.md"
+        ),
     ),
     "blob_store": (
         "the blob store",
@@ -124,12 +127,13 @@ class Foundations:
         """
         try:
             registered = await self.read()
+            ours = None if registered is None else await own(registered)
         except BusError as error:  # the gateways may be of a release that registers nothing
             log.info("what the platform stands on is not known yet", error=str(error))
             return False
-        if registered is None:
+        if registered is None or ours is None:
             return False
-        check_foundation(registered, await own(registered))
+        check_foundation(registered, ours)
         return True
 
     async def check_until_known(self, own: Callable[[Foundation], Awaitable[Foundation]]) -> None:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 PRIVATE = "manifest_ed25519"
 PUBLIC = "manifest_ed25519.pub"
+PEM_END = b"-----END PUBLIC KEY-----"
 PUBLIC_HEAD = bytes.fromhex("302a300506032b6570032100")
 """What stands before the 32 bytes of an ed25519 key in its file (RFC 8410, section 4)."""
 
@@ -47,8 +48,11 @@ class Signer:
         self.key_id = key_id(self.public)
 
     @classmethod
-    def load_or_create(cls, folder: Path, *, create: bool = True) -> Signer:
+    def load_or_create(cls, folder: Path, *, create: bool = True, name: str = PRIVATE) -> Signer:
         """The key in `folder`, which is created if missing. Of two processes that create one, both get the first.
+
+        Args:
+            name: of its file; the public key is beside it.
 
         Raises:
             NoKey: if the file is not such a key, or is missing and must not be created.
@@ -56,7 +60,7 @@ class Signer:
         from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
         from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
-        path = private_folder(folder, OWNER_ONLY) / PRIVATE
+        path = private_folder(folder, OWNER_ONLY) / name
         if not path.is_file():
             if not create:
                 raise NoKey(f"There is no key to sign manifests with at {path}.")
@@ -68,12 +72,15 @@ class Signer:
         if not isinstance(private, Ed25519PrivateKey):
             raise NoKey(f"{path} is not an ed25519 key.")
         signer = cls(private)
-        signer._publish(folder / PUBLIC)
+        signer._publish(folder / f"{name}.pub")
         return signer
 
     def sign(self, manifest: Manifest) -> SignedManifest:
         data = encode_manifest(manifest)
-        return SignedManifest(manifest=data, key_id=self.key_id, signature=self._private.sign(data))
+        return SignedManifest(manifest=data, key_id=self.key_id, signature=self.sign_data(data))
+
+    def sign_data(self, data: bytes) -> bytes:
+        return self._private.sign(data)
 
     def _publish(self, path: Path) -> None:
         from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
@@ -103,7 +110,7 @@ class FolderSigner:
 
 class Verifier:
     def __init__(self, public: bytes) -> None:
-        self._public = public
+        self.public = public
         self.key_id = key_id(public)
 
     @classmethod
@@ -123,25 +130,45 @@ class Verifier:
             raise NoKey("The key to verify manifests with is not an ed25519 key.")
         return cls(data.removeprefix(PUBLIC_HEAD))
 
+    @classmethod
+    def load_all(cls, source: Path) -> tuple[Verifier, ...]:
+        """The public key in a folder, or those in a PEM file, one behind the other; there is at least one.
+
+        Raises:
+            NoKey.
+        """
+        try:
+            *texts, behind = _read(source).split(PEM_END)
+        except OSError as error:
+            raise NoKey(f"There is no public key to verify manifests with: {error}.") from error
+        if not texts or behind.strip():
+            raise NoKey(f"There is no public key to verify manifests with: {source} is no list of public keys as PEM.")
+        return tuple(cls.load(text + PEM_END) for text in texts)
+
     def verify(self, signed: SignedManifest) -> Manifest:
         """The manifest, if it is signed by the key. Fields that this release does not know are ignored.
 
         Raises:
             BadSignature: saying what is wrong.
         """
-        from cryptography.exceptions import InvalidSignature
-        from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
-
         if signed.key_id != self.key_id:
             raise BadSignature(f"The manifest is signed by key {signed.key_id}, which is not trusted here.")
-        try:
-            Ed25519PublicKey.from_public_bytes(self._public).verify(signed.signature, signed.manifest)
-        except InvalidSignature:
-            raise BadSignature("The manifest's signature does not match: it was changed after it was signed.") from None
+        if not self.has_signed(signed.manifest, signed.signature):
+            raise BadSignature("The manifest's signature does not match: it was changed after it was signed.")
         try:
             return msgspec.json.decode(signed.manifest, type=Manifest)
         except msgspec.DecodeError as error:
             raise BadSignature(f"The manifest is signed but cannot be read: {error}.") from error
+
+    def has_signed(self, data: bytes, signature: bytes) -> bool:
+        from cryptography.exceptions import InvalidSignature
+        from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+
+        try:
+            Ed25519PublicKey.from_public_bytes(self.public).verify(signature, data)
+        except InvalidSignature:
+            return False
+        return True
 
 
 def key_id(public: bytes) -> str:
@@ -187,7 +214,7 @@ def _of_pem(text: bytes) -> bytes:
         ValueError: it is none.
     """
     head, _, rest = text.strip().partition(b"-----BEGIN PUBLIC KEY-----")
-    body, end, behind = rest.partition(b"-----END PUBLIC KEY-----")
+    body, end, behind = rest.partition(PEM_END)
     if head or not end or behind:
         raise ValueError("expected one public key as PEM")
     return binascii.a2b_base64(b"".join(body.split()), strict_mode=True)

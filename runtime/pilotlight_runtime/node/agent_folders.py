@@ -47,6 +47,11 @@ class NodeFolders:
         return self.root / "waiting"
 
     @property
+    def newest_keys(self) -> Path:
+        """The file that tells the latest set of keys that was seen."""
+        return self.root / "newest_keys"
+
+    @property
     def fake_gpus(self) -> Path:
         """How GPUs in software are cut."""
         return self.root / "fake_gpus.json"

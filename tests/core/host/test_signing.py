@@ -133,3 +133,19 @@ def test_the_folder_of_the_private_key_is_closed(tmp_path: Path) -> None:
 
     assert folder.stat().st_mode & 0o777 == 0o700
     assert (folder / "manifest_ed25519").stat().st_mode & 0o777 == 0o600
+
+
+def test_a_file_may_have_several_public_keys(tmp_path: Path) -> None:
+    """One behind the other, as `cat` makes it; what is no such list is no key."""
+    signers = [Signer.load_or_create(tmp_path / name) for name in ("first", "second")]
+    both = tmp_path / "both.pem"
+    both.write_bytes(b"".join((tmp_path / name / PUBLIC).read_bytes() for name in ("first", "second")))
+
+    assert [each.public for each in Verifier.load_all(both)] == [each.public for each in signers]
+    assert [each.key_id for each in Verifier.load_all(tmp_path / "first")] == [signers[0].key_id]
+    for wrong in (b"", b"nonsense", both.read_bytes() + b"and more"):
+        both.write_bytes(wrong)
+        with pytest.raises(NoKey, match="no list of public keys"):
+            Verifier.load_all(both)
+    with pytest.raises(NoKey, match="There is no public key"):
+        Verifier.load_all(tmp_path / "nowhere")

@@ -16,7 +16,8 @@ from pilotlight_runtime.containers.blanks.blank_pool import BlankPool
 from pilotlight_runtime.containers.blanks.blank_pools import BlankPools
 from pilotlight_runtime.containers.blanks.resource_limits import blank_limits
 from pilotlight_runtime.containers.files.file_cache import FileCache
-from pilotlight_runtime.containers.files.staging import Stager, TrustedKey
+from pilotlight_runtime.containers.files.staging import Stager
+from pilotlight_runtime.containers.files.trusted_keys import TrustedKeys
 from pilotlight_runtime.containers.files.version_files import StoredFiles
 from pilotlight_runtime.containers.provisioner import Provisioner
 from pilotlight_runtime.devices.cpu_slots import CpuDevices
@@ -50,7 +51,7 @@ class Node:
         self.launcher = FakeLauncher(greeting_guest)
         starter = starter_of(self.launcher, folder, group, limits=blank_limits(most))
         self.pool = BlankPool(starter, size=1, changed=lambda: None)
-        stager = Stager(StoredFiles(MemoryBlobs()), TrustedKey(folder / "keys"), FileCache(folder / "cache"))
+        stager = Stager(StoredFiles(MemoryBlobs()), TrustedKeys(folder / "keys"), FileCache(folder / "cache"))
         devices = CpusAndOneGpu(1)
         (self.cpu,) = devices.inventory()
         self.provisioner = Provisioner(stager, BlankPools([self.pool]), devices, most)

@@ -14,7 +14,7 @@ from pilotlight_core.bus import Bus
 from pilotlight_core.host.blobs import MemoryBlobs
 from pilotlight_core.model.messages.node_messages import Drain, HostShare, SandboxCeilings
 from pilotlight_runtime.containers.files.file_cache import FileCache
-from pilotlight_runtime.containers.files.staging import TrustedKey
+from pilotlight_runtime.containers.files.trusted_keys import TrustedKeys
 from pilotlight_runtime.containers.files.version_files import StoredFiles
 from pilotlight_runtime.devices.cpu_slots import CpuDevices
 from pilotlight_runtime.node import agent_parts
@@ -46,7 +46,7 @@ async def parts_of(
             identity=NodeIdentity(node="n1", instance="i1", region="local", zone="local-a", sandbox="bubblewrap"),
             bus=bus,
             files=StoredFiles(MemoryBlobs()),
-            verifier=TrustedKey(folders.root / "keys"),
+            verifier=TrustedKeys(folders.root / "keys"),
             launcher=with_launcher,
             devices=CpuDevices(2),
             bases=(starter_of(with_launcher, folders.sandboxes, group).base,),

@@ -13,7 +13,6 @@ from typing import Any, Protocol
 from weakref import WeakValueDictionary
 
 from pilotlight_core.host.blobs import BlobMissing, BlobsDown
-from pilotlight_core.host.signing import Verifier
 from pilotlight_core.model.ids import token
 from pilotlight_core.model.messages.node_messages import Bind
 from pilotlight_core.model.spec import ArtifactPart, FileEntry, Manifest, SignedManifest
@@ -46,21 +45,8 @@ Joined = Mapping[str, Sequence[ArtifactPart]]
 
 
 class ManifestVerifier(Protocol):
-    def verify(self, signed: SignedManifest) -> Manifest:
-        """Raises BadSignature, and NoKey without a key to check with."""
-
-
-class TrustedKey:
-    """The platform's public key in `folder`, read when first needed: the gateway may make it after this start."""
-
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-        self._verifier: Verifier | None = None
-
-    def verify(self, signed: SignedManifest) -> Manifest:
-        if self._verifier is None or self._verifier.key_id != signed.key_id:
-            self._verifier = Verifier.load(self._folder)
-        return self._verifier.verify(signed)
+    async def verify(self, signed: SignedManifest) -> Manifest:
+        """Raises BadSignature, NoKey without a key to check with, and ConnectionError if it cannot ask for more."""
 
 
 class _Turns:
@@ -102,7 +88,7 @@ class Stager:
         if hashlib.sha256(data).hexdigest() != bind.manifest_sha256:
             raise CannotVerify(f"The manifest of {bind.version} in the blob store is damaged.")
         signed = read_signed(bytes(data))
-        manifest = self._verifier.verify(signed)
+        manifest = await self._verifier.verify(signed)
         check_manifest(manifest, signed, bind)
         check_artifacts(manifest.artifacts)
         return manifest
