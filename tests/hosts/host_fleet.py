@@ -8,8 +8,9 @@ from __future__ import annotations
 import json
 import os
 import sys
+import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,8 @@ from pilotlight_core.bus import bus_users
 from pilotlight_core.bus.bus_users import BusUser
 from pilotlight_supervisor.embedded_bus import CONFIG, bus_token, find_nats_server
 from tests.command_line import run_command
-from tests.hosts.host_network import HostNetwork, TestHost, host_network
+from tests.fixtures.postgres import USER, Postgres
+from tests.hosts.host_network import HostNetwork, TestHost, host_network, inside
 from tests.waiting import wait_until
 
 BUS_PORT, STORE_PORT, API_PORT, BODY_PORT = 4222, 5000, 8470, 8471
@@ -81,8 +83,9 @@ class GatewayClient:
 class HostFleet:
     """Processes on hosts of one network. Methods return when what they have started is ready."""
 
-    def __init__(self, network: HostNetwork, nodes: tuple[str, ...]) -> None:
+    def __init__(self, network: HostNetwork, nodes: tuple[str, ...], ending: ExitStack) -> None:
         self.network = network
+        self._ending = ending
         self._nodes = nodes
         self.bus, self.store = network.add("bus"), network.add("store")
         self._store_url = f"s3://blobs/hosts?endpoint=http://{self.store.address}:{STORE_PORT}"
@@ -115,6 +118,16 @@ class HostFleet:
                 return False
 
         wait_until(made, "the store has a bucket", START_S)
+
+    def start_database(self) -> None:
+        """A PostgreSQL for the ledger, which gateways and duties on several hosts share."""
+        host = self.network.add("database")
+        # Its user must be able to walk there.
+        folder = Path(self._ending.enter_context(tempfile.TemporaryDirectory(prefix="plpg", dir="/tmp")))
+        server = Postgres(folder, within=inside(host.namespace), address=host.address)
+        server.start()
+        self._ending.callback(server.stop)
+        self._ledger = {"PILOTLIGHT_LEDGER_URL": f"postgresql://{USER}@{host.address}/postgres"}
 
     def bus_url(self, user: str) -> str:
         return f"nats://{user}:{bus_token(self.bus.folder, user)}@{self.bus.address}:{BUS_PORT}"
@@ -158,7 +171,7 @@ class HostFleet:
         first = next(each for each in self.network.hosts.values() if (each.folder / "client.json").exists())
         key = json.loads((first.folder / "client.json").read_text())["api_key"]
         url, headers = f"http://{host.address}:{API_PORT}", {"Authorization": f"Bearer {key}"}
-        http = httpx.Client(base_url=url, headers=headers, timeout=60.0, trust_env=False)
+        http = self._ending.enter_context(httpx.Client(base_url=url, headers=headers, timeout=60.0, trust_env=False))
         return GatewayClient(url=url, key=key, http=http)
 
     def _is_ready(self, host: TestHost) -> bool:
@@ -183,8 +196,8 @@ class HostFleet:
 @contextmanager
 def host_fleet(folder: Path, *nodes: str) -> Iterator[HostFleet]:
     """A network with a bus and a store, each on a host of its own; all else is started by the test."""
-    with host_network(folder) as network:
-        fleet = HostFleet(network, nodes)
+    with host_network(folder) as network, ExitStack() as ending:
+        fleet = HostFleet(network, nodes, ending)
         fleet.start_bus()
         fleet.start_store()
         yield fleet

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from pilotlight_core.host.signing import PUBLIC
 from tests.hosts.host_fleet import GatewayClient, host_fleet
 from tests.system.support.sample_apps import APPS
 
@@ -23,13 +24,10 @@ def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GatewayClient]:
         fleet.start_duties(fleet.network.hosts["gateway"])
         fleet.start_controller()
         node = fleet.network.add("node-1").folder
-        (node / "state" / "keys").mkdir(parents=True)
-        public = fleet.network.hosts["gateway"].folder / "state" / "keys" / "manifest_ed25519.pub"
-        shutil.copy(public, node / "state" / "keys")
-        fleet.start_agent("node-1")
+        shutil.copy(fleet.network.hosts["gateway"].folder / "state" / "keys" / PUBLIC, node)
+        fleet.start_agent("node-1", "--trusted-keys", str(node / PUBLIC))
         client.deploy(APPS / "calls" / "app.py")
-        with client.http:
-            yield client
+        yield client
 
 
 def test_calls_streams_and_large_bodies(client: GatewayClient) -> None:

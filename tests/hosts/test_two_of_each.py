@@ -1,0 +1,187 @@
+"""Two gateways and two agents, each with folders of its own: hosts die and are parted, and the promises hold."""
+
+from __future__ import annotations
+
+import shutil
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from pilotlight_core.host.signing import PUBLIC, Signer
+from pilotlight_gateway.operator_key import KEY_SET, OPERATOR_KEY, vouch
+from tests.hosts.host_fleet import GatewayClient, HostFleet, host_fleet
+from tests.hosts.host_network import TestHost
+from tests.system.support.processes import descendants, is_alive
+from tests.system.support.sample_apps import APPS
+from tests.waiting import wait_until
+
+pytestmark = [pytest.mark.long, pytest.mark.system, pytest.mark.timeout(240)]
+NODES, STRAY = ("node-1", "node-2"), "stray"
+GATEWAYS = ("gateway-1", "gateway-2")
+CALL_S = 0.5
+
+
+class TwoOfEach:
+    """The whole of it, and the operator's folder, which is on none of the hosts."""
+
+    def __init__(self, fleet: HostFleet, operator: Path) -> None:
+        self.fleet, self.operator = fleet, operator
+        self.clients: list[GatewayClient] = []
+
+    def host(self, name: str) -> TestHost:
+        return self.fleet.network.hosts[name]
+
+    def start_agent(self, node: str) -> None:
+        self.fleet.start_agent(node, "--trusted-keys", str(self.host(node).folder / "operator.pub"))
+
+    def start(self) -> None:
+        """As docs/hosts.md has it: gateways make their keys, the operator vouches, agents are given one public key."""
+        self.fleet.start_database()
+        for name in GATEWAYS:
+            host = self.fleet.network.add(name)
+            Signer.load_or_create(host.folder / "state" / "keys")
+        vouch(self.operator, [self.host(name).folder / "state" / "keys" / PUBLIC for name in GATEWAYS], time.time())
+        shutil.copy(self.operator / KEY_SET, self.host("gateway-1").folder)
+        set_file = self.host("gateway-1").folder / KEY_SET
+        self.clients.append(self.fleet.start_gateway("gateway-1", "--key-set", str(set_file)))
+        self.clients.append(self.fleet.start_gateway("gateway-2"))
+        self.fleet.start_duties(self.host("gateway-1"))
+        self.fleet.start_controller()
+        for node in NODES:
+            host = self.fleet.network.add(node)
+            shutil.copy(self.operator / f"{OPERATOR_KEY}.pub", host.folder / "operator.pub")
+            self.start_agent(node)
+
+    def runs_on(self, app: str) -> set[str]:
+        return {str(container["node"]) for container in self.clients[0].containers(app)}
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TwoOfEach]:
+    """Two gateways, two agents, a controller, a bus, a store and a database: eight hosts."""
+    with host_fleet(tmp_path_factory.mktemp("hosts"), *NODES, STRAY) as fleet:
+        made = TwoOfEach(fleet, tmp_path_factory.mktemp("operator"))
+        made.start()
+        yield made
+
+
+class SteadyCalls:
+    """Calls through both gateways, each with a name of its own, until it is stopped."""
+
+    def __init__(self, world: TwoOfEach, prefix: str, ref: str, threads: int = 4) -> None:
+        self._world, self._prefix, self._ref = world, prefix, ref
+        self._stopping = threading.Event()
+        self.answers: dict[str, str] = {}
+        """By name: `ok`, or the code of the error."""
+        self._threads = [threading.Thread(target=self._run, args=(number,)) for number in range(threads)]
+
+    def __enter__(self) -> SteadyCalls:
+        for thread in self._threads:
+            thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stopping.set()
+        for thread in self._threads:
+            thread.join()
+
+    def count(self) -> int:
+        return sum(code == "ok" for code in list(self.answers.values()))
+
+    def _run(self, thread: int) -> None:
+        client, number = self._world.clients[thread % 2], 0
+        while not self._stopping.is_set():
+            name, number = f"{self._prefix}-{thread}-{number}", number + 1
+            answer = client.call(self._ref, name=name, seconds=CALL_S, timeout=60.0)
+            self.answers[name] = "ok" if answer.status_code == 200 else str(answer.json().get("code"))
+
+
+def check_promises(world: TwoOfEach, calls: SteadyCalls, prefix: str) -> None:
+    """Each call that was answered has run once, and none has run twice."""
+
+    def runs() -> Counter[str]:
+        words = (line.removeprefix("ran ") for line in world.clients[0].lines("crash") if line.startswith("ran "))
+        return Counter(name for name in words if name.startswith(prefix))
+
+    answered = {name for name, code in calls.answers.items() if code == "ok"}
+    wait_until(lambda: answered <= runs().keys(), "all lines are logged", 30.0)
+    assert {name: count for name, count in runs().items() if count > 1} == {}
+
+
+def check_nothing_is_left(world: TwoOfEach, below: set[int]) -> None:
+    """Containers go when nobody calls, and with them their processes."""
+    wait_until(lambda: not world.clients[0].containers("crash"), "no container is left", 60.0)
+    agents = {world.host(node).running["agent"].pid for node in NODES if "agent" in world.host(node).running}
+    kept = set().union(*map(descendants, agents))
+    wait_until(lambda: not any(map(is_alive, below - kept)), "no process of a container is left", 30.0)
+
+
+def test_deploys_calls_and_large_bodies_pass_through_either_gateway(world: TwoOfEach) -> None:
+    """Each signs with its own key, and both agents run what either has signed."""
+    one, other = world.clients
+    one.deploy(APPS / "calls" / "app.py")
+    other.deploy(APPS / "crash" / "app.py")
+
+    large = "x" * 9_999_000
+    for client in world.clients:
+        assert client.output("calls.echo", value=large) == large
+        assert client.output("crash.again", name="once", seconds=0.0) == "once"
+    value = "y" * 1_000_000
+    job = one.job("calls.echo", value=value)
+    done = other.ended(job)
+    assert (done["state"], done["output"]) == ("succeeded", value)
+
+
+def test_an_agent_without_a_key_that_counts_does_not_join(world: TwoOfEach) -> None:
+    """It ends at once, and says which key is missing and how to give it."""
+    stray = world.fleet.network.add(STRAY)
+    Signer.load_or_create(stray.folder / "state" / "keys")
+    with pytest.raises(AssertionError, match="Give this agent the operator's public key: --trusted-keys"):
+        world.fleet.start_agent(STRAY)
+
+
+def test_a_killed_host_of_an_agent_is_survived(world: TwoOfEach) -> None:
+    """The other node takes over; nothing runs twice that must not, and the node comes back."""
+    below = set().union(*(descendants(world.host(node).running["agent"].pid) for node in NODES))
+    with SteadyCalls(world, "kill", "crash.once") as calls:
+        wait_until(lambda: calls.count() > 8, "calls are answered")
+        (victim, *_) = world.runs_on("crash")
+        below |= descendants(world.host(victim).running["agent"].pid)
+        world.host(victim).kill("agent")
+        before = calls.count()
+        wait_until(lambda: calls.count() > before + 8, "the other node answers")
+    assert set(calls.answers.values()) <= {"ok", "container_died"}, Counter(calls.answers.values())
+    world.start_agent(victim)
+    check_promises(world, calls, "kill")
+    check_nothing_is_left(world, below)
+
+
+def test_an_agent_that_is_parted_from_a_gateway_keeps_the_promises(world: TwoOfEach) -> None:
+    """They reach the bus and not each other: small calls go on; large bodies go through the other gateway, or fail as
+    what never began; jobs that were accepted end. All is well again when the network is."""
+    one, other = world.clients
+    network = world.fleet.network
+    with SteadyCalls(world, "apart", "crash.once") as calls:
+        wait_until(lambda: calls.count() > 8, "calls are answered")
+        below = set().union(*(descendants(world.host(node).running["agent"].pid) for node in NODES))
+        with (
+            network.apart(world.host("gateway-1"), world.host(NODES[0])),
+            network.apart(world.host("gateway-1"), world.host(NODES[1])),
+        ):
+            before = calls.count()
+            job = one.job("calls.echo", value="z" * 1_000_000)
+            refused = one.call("calls.echo", value="x" * 1_000_000, timeout=60.0)
+            assert refused.status_code == 503, refused.text[:500]
+            assert other.output("calls.echo", value="x" * 1_000_000) == "x" * 1_000_000
+            wait_until(lambda: calls.count() > before + 8, "small calls are answered")
+        assert one.ended(job, 90.0)["state"] == "succeeded"
+        wait_until(
+            lambda: one.call("calls.echo", value="x" * 1_000_000).status_code == 200, "large bodies pass again", 60.0
+        )
+    assert set(calls.answers.values()) == {"ok"}, Counter(calls.answers.values())
+    check_promises(world, calls, "apart")
+    check_nothing_is_left(world, below)
