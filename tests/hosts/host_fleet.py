@@ -83,10 +83,12 @@ class GatewayClient:
 class HostFleet:
     """Processes on hosts of one network. Methods return when what they have started is ready."""
 
-    def __init__(self, network: HostNetwork, nodes: tuple[str, ...], ending: ExitStack) -> None:
+    def __init__(
+        self, network: HostNetwork, nodes: tuple[str, ...], strays: tuple[str, ...], ending: ExitStack
+    ) -> None:
         self.network = network
         self._ending = ending
-        self._nodes = nodes
+        self._nodes, self._strays = nodes, strays
         self.bus, self.store = network.add("bus"), network.add("store")
         self._store_url = f"s3://blobs/hosts?endpoint=http://{self.store.address}:{STORE_PORT}"
         self._ledger: dict[str, str] = {}
@@ -98,7 +100,7 @@ class HostFleet:
         def password(user: BusUser) -> str:
             return f'"{bus_token(folder, user.name)}"'
 
-        users = bus_users.authorization(bus_users.everybody(self._nodes), password)
+        users = bus_users.authorization(bus_users.everybody((*self._nodes, *self._strays)), password)
         config = folder / "nats.conf"
         config.write_text(
             CONFIG.format(name="bus", host=self.bus.address, port=BUS_PORT, store=folder, authorization=users)
@@ -194,10 +196,15 @@ class HostFleet:
 
 
 @contextmanager
-def host_fleet(folder: Path, *nodes: str) -> Iterator[HostFleet]:
-    """A network with a bus and a store, each on a host of its own; all else is started by the test."""
+def host_fleet(folder: Path, *nodes: str, strays: tuple[str, ...] = ()) -> Iterator[HostFleet]:
+    """A network with a bus and a store, each on a host of its own; all else is started by the test.
+
+    Args:
+        nodes: agents that share this machine.
+        strays: others that the bus knows.
+    """
     with host_network(folder) as network, ExitStack() as ending:
-        fleet = HostFleet(network, nodes, ending)
+        fleet = HostFleet(network, nodes, strays, ending)
         fleet.start_bus()
         fleet.start_store()
         yield fleet

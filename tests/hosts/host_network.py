@@ -82,12 +82,12 @@ class HostNetwork:
         self._kept: list[subprocess.Popen[bytes]] = []
         self._switch = self._namespace()
         self.hosts: dict[str, TestHost] = {}
-        self._own = f"pl{secrets.token_hex(5)}"
+        self.interface = f"pl{secrets.token_hex(5)}"
         self._at_switch("ip", "link", "add", "br0", "type", "bridge", "forward_delay", "0")
         self._at_switch("ip", "link", "set", "br0", "up")
-        run("ip", "link", "add", self._own, "type", "veth", "peer", "name", "own", "netns", str(self._switch))
-        run("ip", "address", "add", f"{self._prefix}1/24", "dev", self._own)
-        run("ip", "link", "set", self._own, "up")
+        run("ip", "link", "add", self.interface, "type", "veth", "peer", "name", "own", "netns", str(self._switch))
+        run("ip", "address", "add", f"{self._prefix}1/24", "dev", self.interface)
+        run("ip", "link", "set", self.interface, "up")
         self._at_switch("ip", "link", "set", "own", "master", "br0", "up")
 
     def add(self, name: str) -> TestHost:
@@ -126,7 +126,7 @@ class HostNetwork:
         for keeper in self._kept:
             keeper.kill()
             keeper.wait()
-        subprocess.run(["ip", "link", "delete", self._own], check=False, capture_output=True)
+        subprocess.run(["ip", "link", "delete", self.interface], check=False, capture_output=True)
 
     def _namespace(self) -> int:
         keeper = subprocess.Popen(["unshare", "--net", "--", *DIES_WITH_US, "sleep", "infinity"])

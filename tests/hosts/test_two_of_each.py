@@ -63,9 +63,11 @@ class TwoOfEach:
 @pytest.fixture(scope="module")
 def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TwoOfEach]:
     """Two gateways, two agents, a controller, a bus, a store and a database: eight hosts."""
-    with host_fleet(tmp_path_factory.mktemp("hosts"), *NODES, STRAY) as fleet:
+    with host_fleet(tmp_path_factory.mktemp("hosts"), *NODES, strays=(STRAY,)) as fleet:
         made = TwoOfEach(fleet, tmp_path_factory.mktemp("operator"))
         made.start()
+        made.clients[0].deploy(APPS / "calls" / "app.py")
+        made.clients[1].deploy(APPS / "crash" / "app.py")
         yield made
 
 
@@ -123,9 +125,6 @@ def check_nothing_is_left(world: TwoOfEach, below: set[int]) -> None:
 def test_deploys_calls_and_large_bodies_pass_through_either_gateway(world: TwoOfEach) -> None:
     """Each signs with its own key, and both agents run what either has signed."""
     one, other = world.clients
-    one.deploy(APPS / "calls" / "app.py")
-    other.deploy(APPS / "crash" / "app.py")
-
     large = "x" * 9_999_000
     for client in world.clients:
         assert client.output("calls.echo", value=large) == large
