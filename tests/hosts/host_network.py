@@ -152,12 +152,17 @@ def run(*command: str) -> None:
     assert done.returncode == 0, f"{' '.join(command)}: {done.stderr}"
 
 
-@contextmanager
-def host_network(folder: Path) -> Iterator[HostNetwork]:
-    """A network for one test, which is skipped, with the reason, where the kernel makes no namespaces."""
+def need_namespaces() -> None:
+    """Skip the test, with the reason, where the kernel makes no network namespaces."""
     tried = subprocess.run(["unshare", "--net", "true"], check=False, capture_output=True, text=True)
     if tried.returncode != 0:
         pytest.skip(f"this machine makes no network namespaces: {tried.stderr.strip()}")
+
+
+@contextmanager
+def host_network(folder: Path) -> Iterator[HostNetwork]:
+    """A network for one test, which is skipped where there can be none."""
+    need_namespaces()
     network = HostNetwork(folder, secrets.randbelow(255) + 1)
     try:
         yield network

@@ -8,7 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.hosts.host_network import HostNetwork, TestHost, host_network, inside
+from tests.hosts.host_network import HostNetwork, TestHost, host_network, inside, need_namespaces
 from tests.system.support.processes import descendants, is_alive
 from tests.waiting import wait_until
 
@@ -51,6 +51,7 @@ def test_hosts_are_parted_two_by_two(tmp_path: Path) -> None:
 
 def test_nothing_stays_of_a_network_whose_test_is_killed(tmp_path: Path) -> None:
     """Its processes die with it, and with them namespaces and links."""
+    need_namespaces()
     words, env = [sys.executable, "-c", PROGRAM, str(tmp_path)], {**os.environ, "PYTHONPATH": str(ROOT)}
     with subprocess.Popen(words, stdout=subprocess.PIPE, text=True, cwd=ROOT, env=env) as killed:
         assert killed.stdout is not None
