@@ -8,14 +8,19 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.hosts.host_network import HostNetwork, TestHost, host_network, inside, need_namespaces
 from tests.system.support.processes import descendants, is_alive
 from tests.waiting import wait_until
 
+pytestmark = pytest.mark.long
 ROOT = Path(__file__).parents[2]
 PROGRAM = """\
 import sys, time
 from pathlib import Path
+
+import pytest
 from tests.hosts.host_network import host_network
 with host_network(Path(sys.argv[1])) as network:
     network.add("one").start("sleeper", ["sleep", "600"], {})
