@@ -74,6 +74,13 @@ class GatewayClient:
         found: list[dict[str, Any]] = self.http.get("/v1/containers").json()["containers"]
         return [container for container in found if container["app"] == app]
 
+    def is_ready(self) -> bool:
+        """Whether it takes calls."""
+        try:
+            return self.http.get("/readyz").status_code == 200
+        except httpx.TransportError:
+            return False
+
     def lines(self, app: str) -> list[str]:
         """What an app has logged, without stamps."""
         answer = self.http.get(f"/v1/apps/{app}/logs")

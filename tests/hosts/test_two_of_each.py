@@ -6,12 +6,13 @@ import shutil
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
 
 from pilotlight_core.host.signing import PUBLIC, Signer
+from pilotlight_gateway.cluster.node_incarnations import LOST_AFTER_S
 from pilotlight_gateway.operator_key import KEY_SET, OPERATOR_KEY, vouch
 from tests.hosts.host_fleet import GatewayClient, HostFleet, host_fleet
 from tests.hosts.host_network import TestHost
@@ -22,7 +23,7 @@ from tests.waiting import wait_until
 pytestmark = [pytest.mark.long, pytest.mark.system, pytest.mark.timeout(240)]
 NODES, STRAY = ("node-1", "node-2"), "stray"
 GATEWAYS = ("gateway-1", "gateway-2")
-CALL_S = 0.5
+CALL_S, CALLERS = 0.5, 4
 
 
 class TwoOfEach:
@@ -56,6 +57,10 @@ class TwoOfEach:
             shutil.copy(self.operator / f"{OPERATOR_KEY}.pub", host.folder / "operator.pub")
             self.start_agent(node)
 
+    def nodes(self) -> set[str]:
+        """Those that the second gateway hears."""
+        return {str(node["node"]) for node in self.clients[1].http.get("/v1/nodes").json()["nodes"]}
+
     def runs_on(self, app: str) -> set[str]:
         return {str(container["node"]) for container in self.clients[0].containers(app)}
 
@@ -72,14 +77,14 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TwoOfEach]:
 
 
 class SteadyCalls:
-    """Calls through both gateways, each with a name of its own, until it is stopped."""
+    """Calls through all gateways or some, each with a name of its own, until it is stopped."""
 
-    def __init__(self, world: TwoOfEach, prefix: str, ref: str, threads: int = 4) -> None:
-        self._world, self._prefix, self._ref = world, prefix, ref
+    def __init__(self, world: TwoOfEach, prefix: str, ref: str, through: Sequence[GatewayClient] = ()) -> None:
+        self._clients, self._prefix, self._ref = through or world.clients, prefix, ref
         self._stopping = threading.Event()
         self.answers: dict[str, str] = {}
         """By name: `ok`, or the code of the error."""
-        self._threads = [threading.Thread(target=self._run, args=(number,)) for number in range(threads)]
+        self._threads = [threading.Thread(target=self._run, args=(number,)) for number in range(CALLERS)]
 
     def __enter__(self) -> SteadyCalls:
         for thread in self._threads:
@@ -95,7 +100,7 @@ class SteadyCalls:
         return sum(code == "ok" for code in list(self.answers.values()))
 
     def _run(self, thread: int) -> None:
-        client, number = self._world.clients[thread % 2], 0
+        client, number = self._clients[thread % len(self._clients)], 0
         while not self._stopping.is_set():
             name, number = f"{self._prefix}-{thread}-{number}", number + 1
             answer = client.call(self._ref, name=name, seconds=CALL_S, timeout=60.0)
@@ -183,4 +188,27 @@ def test_an_agent_that_is_parted_from_a_gateway_keeps_the_promises(world: TwoOfE
         )
     assert set(calls.answers.values()) == {"ok"}, Counter(calls.answers.values())
     check_promises(world, calls, "apart")
+    check_nothing_is_left(world, below)
+
+
+@pytest.mark.parametrize("part", [NODES[0], "gateway-1", "controller"])
+def test_a_host_that_is_parted_from_the_bus_does_no_harm(world: TwoOfEach, part: str) -> None:
+    """So long that it is given up: others serve on, what it then still says is fenced, and it serves again after."""
+    with SteadyCalls(world, f"bus-{part}", "crash.once", through=world.clients[1:]) as calls:
+        wait_until(lambda: calls.count() > 8, "calls are answered")
+        below = set().union(*(descendants(world.host(node).running["agent"].pid) for node in NODES))
+        with world.fleet.network.apart(world.host(part), world.fleet.bus):
+            time.sleep(LOST_AFTER_S + 4.0)
+            before = calls.count()
+            wait_until(lambda: calls.count() > before + 8, "others answer", 30.0)
+        if part == "gateway-1":
+            wait_until(world.clients[0].is_ready, "it takes calls again", 60.0)
+            assert world.clients[0].output("crash.again", name="back", seconds=0.0) == "back"
+        if part == NODES[0]:
+            wait_until(lambda: world.nodes() == set(NODES), "it is heard again", 60.0)
+        before = calls.count()
+        wait_until(lambda: calls.count() > before + 8, "calls are answered again")
+    assert set(calls.answers.values()) <= {"ok", "container_died"}, Counter(calls.answers.values())
+    assert part == NODES[0] or set(calls.answers.values()) == {"ok"}, Counter(calls.answers.values())
+    check_promises(world, calls, f"bus-{part}")
     check_nothing_is_left(world, below)

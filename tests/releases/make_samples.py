@@ -34,7 +34,7 @@ def value_of(kind: Any, *, full: bool) -> Any:
         case inspect.DictType():
             return {value_of(kind.key_type, full=full): value_of(kind.value_type, full=full)} if full else {}
         case inspect.CollectionType():
-            made = [value_of(one, full=True) for one in alternatives(kind.item_type)] if full else []
+            made = [value_of(one, full=True) for one in alternatives(kind.item_type)] if full or kind.min_length else []
             return COLLECTIONS[type(kind)](made)
     return scalar_of(kind)
 
@@ -50,6 +50,8 @@ def scalar_of(kind: Any) -> Any:
             if kind.pattern is not None:
                 return strategies.from_regex(kind.pattern, fullmatch=True).example()
             return "text"[: kind.max_length]
+        case inspect.BytesType():
+            return b"\x00bytes\xff".ljust(kind.min_length or 0)
         case inspect.IntType() | inspect.FloatType():
             least = kind.ge if kind.ge is not None else (kind.gt or 0) + 1
             number = min(max(least, 3), kind.le if kind.le is not None else least + 3)
@@ -59,7 +61,6 @@ def scalar_of(kind: Any) -> Any:
 
 CONSTANTS: dict[type, Any] = {
     inspect.BoolType: True,
-    inspect.BytesType: b"\x00bytes\xff",
     inspect.NoneType: None,
     inspect.AnyType: {"any": [1, "thing"]},
     inspect.RawType: msgspec.Raw(msgspec.msgpack.encode({"raw": 1})),

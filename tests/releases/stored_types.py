@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import typing
+from importlib import import_module
+from importlib.util import find_spec
 
 import msgspec
 
@@ -32,6 +34,9 @@ ENDED_SHARE: type[msgspec.Struct] = vars(ended_shares)["EndedShare"]
 
 #: Of buckets that older releases do not have.
 NEW_RECORDS: tuple[type[msgspec.Struct], ...] = tuple(vars(registry_records).get("BUDGETS", {}).values())
+if find_spec("pilotlight_core.host.key_sets"):
+    key_sets = import_module("pilotlight_core.host.key_sets")
+    NEW_RECORDS += (key_sets.KeySet, key_sets.SignedKeySet)
 
 STORED: tuple[type[msgspec.Struct], ...] = (
     *TENANCY.values(), *DEPLOYED.values(), LeaseRecord, Foundation, LayoutRecord, Binding, HomeState, BatchChunk,
