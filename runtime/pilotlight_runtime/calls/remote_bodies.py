@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 import structlog
 
@@ -74,13 +75,16 @@ class BodyTransfers:
             return None
         import httpx
 
+        failed: httpx.HTTPError | None = None
         for _ in range(TRIES):
             try:
                 return await _read(client, ref)
-            except httpx.ConnectError:
-                continue
-            except httpx.HTTPError:  # it can be read once, and perhaps was
+            except httpx.ConnectError as error:
+                failed = error
+            except httpx.HTTPError as error:  # it can be read once, and perhaps was
+                failed = error
                 break
+        log.warning("a body cannot be fetched from its gateway", **_place(ref), error=repr(failed))
         return None
 
     async def _upload(self, ref: BodyRef, data: bytes, done: Callable[[bool], None]) -> None:
@@ -100,12 +104,15 @@ class BodyTransfers:
             return False
         import httpx
 
+        failed: httpx.HTTPError | None = None
         for _ in range(TRIES):
             try:
                 response = await client.put(ref.url, content=data, headers=_headers(ref))
-            except httpx.HTTPError:
-                continue
-            return response.is_success
+            except httpx.HTTPError as error:
+                failed = error
+            else:
+                return response.is_success
+        log.warning("an answer cannot be left at its gateway", **_place(ref), error=repr(failed))
         return False
 
 
@@ -120,6 +127,12 @@ async def _read(client: httpx.AsyncClient, ref: BodyRef) -> bytes | None:
             if size > ref.size:
                 return None
     return b"".join(parts) if size == ref.size else None
+
+
+def _place(ref: BodyRef) -> dict[str, str]:
+    """Where it is, without its token: `--internal-url` of the gateway may be wrong, or the way there closed."""
+    parts = urlsplit(ref.url)
+    return {"gateway": f"{parts.scheme}://{parts.netloc}"}
 
 
 def _headers(ref: BodyRef) -> dict[str, str]:

@@ -6,6 +6,7 @@ import asyncio
 from typing import Any
 
 import msgspec
+from structlog.testing import capture_logs
 
 from pilotlight_core.model.messages.call_messages import BodyRef
 from pilotlight_runtime.calls.remote_bodies import MAX_BODY, BodyTransfers
@@ -87,11 +88,19 @@ async def test_memory_is_bounded(anyio_backend: str) -> None:
 
 
 async def test_an_origin_that_is_gone_gives_nothing(anyio_backend: str) -> None:
-    """Nobody listens at its address."""
+    """Nobody listens at its address, which the log names without the token."""
+    with capture_logs() as logs:
+        await _meet_nobody()
+
+    assert [line["gateway"] for line in logs] == ["http://127.0.0.1:9"] * 2
+    assert "secret" not in str(logs)
+
+
+async def _meet_nobody() -> None:
     async with asyncio.TaskGroup() as group:
         bodies = BodyTransfers(group)
         fetched, left = Done(), Done()
-        gone = BodyRef(url="http://127.0.0.1:9/bodies/x", token="x", size=1)
+        gone = BodyRef(url="http://127.0.0.1:9/bodies/secret", token="secret", size=1)
 
         bodies.fetch(gone, fetched)
         bodies.upload(gone, b"x", left)
