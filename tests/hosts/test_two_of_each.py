@@ -164,6 +164,24 @@ def test_a_killed_host_of_an_agent_is_survived(world: TwoOfEach) -> None:
     check_nothing_is_left(world, below)
 
 
+def test_a_killed_host_of_a_gateway_is_survived(world: TwoOfEach) -> None:
+    """Calls through the other go on, and jobs that the dead one has accepted end; it comes back with its own key."""
+    one, other = world.clients
+    with SteadyCalls(world, "gateway", "crash.once", through=[other]) as calls:
+        wait_until(lambda: calls.count() > 8, "calls are answered")
+        below = set().union(*(descendants(world.host(node).running["agent"].pid) for node in NODES))
+        jobs = [one.job("calls.echo", value=f"{number}" * 1_000_000) for number in range(3)]
+        world.host("gateway-1").kill("gateway")
+        assert [other.ended(job, 90.0)["state"] for job in jobs] == ["succeeded"] * 3
+        world.fleet.start_gateway("gateway-1")
+        before = calls.count()
+        wait_until(lambda: calls.count() > before + 8, "calls are answered")
+    assert set(calls.answers.values()) == {"ok"}, Counter(calls.answers.values())
+    check_promises(world, calls, "gateway")
+    check_nothing_is_left(world, below)
+    one.deploy(APPS / "zero" / "app.py")
+
+
 def test_an_agent_that_is_parted_from_a_gateway_keeps_the_promises(world: TwoOfEach) -> None:
     """They reach the bus and not each other: small calls go on; large bodies go through the other gateway, or fail as
     what never began; jobs that were accepted end. All is well again when the network is."""
