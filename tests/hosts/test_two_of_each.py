@@ -39,16 +39,22 @@ class TwoOfEach:
     def start_agent(self, node: str) -> None:
         self.fleet.start_agent(node, "--trusted-keys", str(self.host(node).folder / "operator.pub"))
 
+    def vouch(self, *keys: Path) -> str:
+        """Sign the set of these keys, and bring it to the first gateway's host, where its path is."""
+        vouch(self.operator, keys, time.time())
+        return str(shutil.copy(self.operator / KEY_SET, self.host("gateway-1").folder))
+
+    def public_key(self, gateway: str) -> Path:
+        return self.host(gateway).folder / "state" / "keys" / PUBLIC
+
     def start(self) -> None:
         """As docs/hosts.md has it: gateways make their keys, the operator vouches, agents are given one public key."""
         self.fleet.start_database()
         for name in GATEWAYS:
             host = self.fleet.network.add(name)
             Signer.load_or_create(host.folder / "state" / "keys")
-        vouch(self.operator, [self.host(name).folder / "state" / "keys" / PUBLIC for name in GATEWAYS], time.time())
-        shutil.copy(self.operator / KEY_SET, self.host("gateway-1").folder)
-        set_file = self.host("gateway-1").folder / KEY_SET
-        self.clients.append(self.fleet.start_gateway("gateway-1", "--key-set", str(set_file)))
+        first = self.vouch(*map(self.public_key, GATEWAYS))
+        self.clients.append(self.fleet.start_gateway("gateway-1", "--key-set", first))
         self.clients.append(self.fleet.start_gateway("gateway-2"))
         self.fleet.start_duties(self.host("gateway-1"))
         self.fleet.start_controller()
@@ -179,7 +185,6 @@ def test_a_killed_host_of_a_gateway_is_survived(world: TwoOfEach) -> None:
     assert set(calls.answers.values()) == {"ok"}, Counter(calls.answers.values())
     check_promises(world, calls, "gateway")
     check_nothing_is_left(world, below)
-    one.deploy(APPS / "zero" / "app.py")
 
 
 def test_an_agent_that_is_parted_from_a_gateway_keeps_the_promises(world: TwoOfEach) -> None:
@@ -230,3 +235,31 @@ def test_a_host_that_is_parted_from_the_bus_does_no_harm(world: TwoOfEach, part:
     assert part == NODES[0] or set(calls.answers.values()) == {"ok"}, Counter(calls.answers.values())
     check_promises(world, calls, f"bus-{part}")
     check_nothing_is_left(world, below)
+
+
+def test_a_gateways_key_is_replaced_while_agents_run(world: TwoOfEach) -> None:
+    """Both count while both are in the set; then what nobody has deployed since starts no more, and all else does."""
+    one, other = world.clients
+    other.deploy(APPS / "sold" / "app.py")
+    folder = world.public_key("gateway-2").parent
+    old, new = world.operator / "old.pub", folder / PUBLIC
+    shutil.copy(new, old)
+    world.host("gateway-2").kill("gateway")
+    shutil.rmtree(folder)
+    Signer.load_or_create(folder)
+
+    def restart_with(*keys: Path) -> None:
+        world.host("gateway-1").kill("gateway")
+        world.fleet.start_gateway("gateway-1", "--key-set", world.vouch(*keys))
+
+    restart_with(world.public_key("gateway-1"), old, new)
+    world.fleet.start_gateway("gateway-2")
+    assert one.output("crash.again", name="before", seconds=0.0) == "before"
+    assert "unchanged" in other.deploy(APPS / "crash" / "app.py")  # and signed anew
+    assert one.output("sold.waits", seconds=0.0) is None
+    wait_until(lambda: not one.containers("sold") and not one.containers("crash"), "no container is left")
+
+    restart_with(world.public_key("gateway-1"), new)
+    refused = one.call("sold.waits", seconds=0.0)
+    assert (refused.status_code, refused.json()["code"]) == (503, "misconfigured"), refused.text
+    assert other.output("crash.again", name="after", seconds=0.0) == "after"

@@ -249,6 +249,7 @@ class Registry:
                 base=record.base,
                 needs=record.needs,
                 artifacts=record.artifacts,
+                manifest_sha256=record.manifest_sha256,  # the same bytes, perhaps signed with another key
             )
         try:
             await self._records.replace(key, record, revision)

@@ -219,15 +219,19 @@ class Deployer:
             keep=limits.versions or VERSIONS_KEPT,
             ends_at=at + request.ends_in_s if request.ends_in_s is not None else 0.0,
         )
+        versions = [version_record(build, before, at) for build in builds]
         if after is not None:
-            versions = [version_record(build, before, at) for build in builds]
             new = [version for version in versions if self.registry.version(version.id) is None]
             check_still_open(self.registry, after)
             check_deploy_quota(limits, after, self.registry.iter_apps(tenant), new, self.registry.bytes_of(tenant))
-            kept = set() if before is None else {id_ for ids in before.versions.values() for id_ in ids}
-            for version in versions:
-                if version.id not in kept or self.registry.version(version.id) is None:
-                    await self.registry.put_version(version)
+        kept = set() if before is None else {id_ for ids in before.versions.values() for id_ in ids}
+        for version in versions:
+            present = self.registry.version(version.id)
+            # Another signature: this gateway's key is not the one of before, which may soon count no more.
+            resigned = present is not None and present.manifest_sha256 != version.manifest_sha256
+            if resigned or (after is not None and (version.id not in kept or present is None)):
+                await self.registry.put_version(version)
+        if after is not None:
             await self.registry.deploy(after, before.revision if before else 0)
         record = after or own_app(before, app)
         gone = removed(before, record.functions)

@@ -312,15 +312,17 @@ async def test_what_a_later_release_wrote_is_not_written_over(bus: Bus, registry
 
 
 async def test_a_version_that_is_stored_anew_has_what_its_first_writer_did_not_know(registry: Registry) -> None:
-    """A gateway of 0.1 knows neither base environments nor features nor artifacts."""
+    """A gateway of 0.1 knows neither base environments nor features nor artifacts; another one has another key."""
     first = version(token())
     await registry.put_version(first)
+    changes = {"base": "torch", "needs": ("artifacts",), "created_at": 5.0, "manifest_sha256": "f" * 64}
 
-    await registry.put_version(msgspec.structs.replace(first, base="torch", needs=("artifacts",), created_at=5.0))
+    await registry.put_version(msgspec.structs.replace(first, **changes))
 
     stored = registry.version(first.id)
     assert stored is not None
     assert (stored.base, stored.needs, stored.created_at, stored.renewed_at) == ("torch", ("artifacts",), 0.0, 5.0)
+    assert stored.manifest_sha256 == "f" * 64
 
 
 async def test_without_contact_it_grows_stale(tmp_path: Path) -> None:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import time
+from dataclasses import replace
 
 import msgspec
 import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from pilotlight_core.host.blobs import BlobsDown
-from pilotlight_core.host.signing import Verifier
+from pilotlight_core.host.signing import Signer, Verifier
 from pilotlight_core.model.api.call_api import DeployFunction, DeployRequest
 from pilotlight_core.model.errors import BadInput, Conflict, NotFound, QuotaExceeded, UnknownFunction
 from pilotlight_core.model.limits import Limits
@@ -139,6 +141,20 @@ async def test_a_deploy_leaves_a_signed_manifest_and_atomic_records(world: World
     manifest = Verifier.load(world.signer.public).verify(msgspec.msgpack.decode(blob, type=SignedManifest))
     assert (manifest.function, manifest.files, id_of(manifest)) == ("a", (entry(b"one"),), version.id)
     assert world.registry.apps["acme", "shop"].history[0].by == "key1"
+
+
+async def test_unchanged_content_is_signed_anew_by_a_gateway_with_another_key(world: World) -> None:
+    """So a key can be dropped once all that is wanted was deployed again, changed or not."""
+    await upload(world, b"one")
+    asked = request(b"one", function("a"))
+    first = await world.services.deployer.deploy(ACME, "shop", asked)
+    other = Signer(Ed25519PrivateKey.generate())
+
+    again = await replace(world.services.deployer, signer=other).deploy(ACME, "shop", asked)
+
+    assert (again.revision, again.functions[0].changed) == (first.revision, False)
+    blob = await world.blobs.read("acme", world.registry.versions[again.functions[0].version_id].manifest_sha256)
+    assert Verifier.load(other.public).verify(msgspec.msgpack.decode(blob, type=SignedManifest)).function == "a"
 
 
 async def test_unchanged_content_keeps_its_number_and_a_return_too(world: World) -> None:
