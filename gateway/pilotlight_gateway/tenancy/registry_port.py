@@ -224,7 +224,8 @@ class MemoryRegistry:
         return self.versions.get(version_id)
 
     async def put_version(self, record: VersionRecord) -> None:
-        self.versions.setdefault(record.id, record)
+        kept = self.versions.get(record.id, record)
+        self.versions[record.id] = msgspec.structs.replace(kept, manifest_sha256=record.manifest_sha256)
 
     def curves(self, version_id: str) -> CurvesRecord | None:
         return self.curve_records.get(version_id)
