@@ -202,8 +202,8 @@ class ScalingMemories:
                 if other.most_ahead != count:
                     other.most_ahead = count
                     self._stirred.add(function)
-                if other.ahead():
-                    self.ahead[function] = other.ahead()
+                if ahead := other.ahead():
+                    self.ahead[function] = ahead
                 else:
                     self.ahead.pop(function, None)
         if not grants:
