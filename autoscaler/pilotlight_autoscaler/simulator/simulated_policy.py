@@ -145,7 +145,8 @@ class SimulatedPolicy:
     def next_look_s(self, run: FunctionRun, at: float) -> float:
         """Seconds after which fewer containers may carry the calls that arrive; 0: they do now."""
         seen = run.seen
-        seen.rate = 0.0 if _is_silent(run, at) else run.rate(at)
+        if seen.size <= seen.wanted:  # else the wish of this instant has asked for it
+            seen.rate = 0.0 if _is_silent(run, at) else run.rate(at)
         if seen.carries(run.size - 1):
             return 0.0
         most = TARGET_UTILISATION * (run.size - 1) * run.slots
