@@ -96,7 +96,7 @@ COMPILED := $(CURDIR)/build/compiled
 .PHONY: test-compiled
 test-compiled: compiled ## Run the tests of compiled rooms, the simulation and the crash tests on compiled modules
 	@PYTHONPATH=$(COMPILED) $(PYTEST) -o pythonpath="$(COMPILED) ." -m "not gpu and not long and not variant and not crash" \
-		--numprocesses 4 $(BY_FILE) tests/gateway tests/runtime tests/core/bus tests/core/links tests/simulation $(ARGS)
+		--numprocesses 4 $(BY_FILE) tests/autoscaler tests/placement tests/gateway tests/runtime tests/core/bus tests/core/links tests/simulation $(ARGS)
 	@PYTHONPATH=$(COMPILED) $(PYTEST) -o pythonpath="$(COMPILED) ." -m "crash and not long" \
 		--numprocesses 4 $(BY_FILE) tests/system $(ARGS)
 

@@ -10,7 +10,7 @@ import gc
 import resource
 import time
 
-from benchmarks.report import arguments, finish, table
+from benchmarks.report import arguments, finish, parsed, table
 from pilotlight_autoscaler.simulator.fleet_options import groups_of
 from pilotlight_autoscaler.simulator.function_table import FunctionTable
 from pilotlight_autoscaler.simulator.results.simulation_result import ROWS
@@ -30,7 +30,7 @@ def main() -> None:
     parser.add_argument("--hours", type=float, default=24.0)
     parser.add_argument("--rate", type=float, default=200.0, help="calls per second of all functions")
     parser.add_argument("--window-s", type=float, default=60.0, help="for how long idle containers stay")
-    options = parser.parse_args()
+    options = parsed(parser)
     if options.quick:
         options.gpus, options.functions, options.hours, options.rate = 500, 100, 1.0, 10.0
     given = {"window_s": str(options.window_s), "load_s": "20", "duration_s": "2", "max_containers": "500"}

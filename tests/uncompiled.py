@@ -14,6 +14,8 @@ INHERITS = "what it breaks on purpose inherits from a compiled class"
 REPLACES = "replaces a method of a compiled object, or takes an attribute from it"
 STANDS_IN = "hands in an object that only looks like one of a compiled class"
 PLAIN_ONLY: Mapping[str, str] = {
+    "tests/autoscaler/passes/test_quarantine.py::test_a_version_is_tried_with_what_is_remembered": INHERITS,
+    "tests/autoscaler/policy/test_plain_wish.py::test_each_wish_of_a_simulation": INHERITS,
     "tests/core/bus/test_nats_internals.py": SOURCES,
     "tests/gateway/bodies/test_body_worker.py::test_too_many_values_are_refused": "replaces a function by its name",
     "tests/gateway/calls/test_origins.py::test_a_call_that_goes_wrong_stops_no_other": INHERITS,

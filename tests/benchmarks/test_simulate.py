@@ -12,7 +12,7 @@ from benchmarks import simulate
 
 def test_a_short_run_says_how_long_it_took(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     """And how much memory."""
-    monkeypatch.setattr(sys, "argv", ["simulate", "--quick", "--functions", "1"])
+    monkeypatch.setattr(sys, "argv", ["simulate", "--plain", "--quick", "--functions", "1"])
     simulate.main()
     figures = json.loads(capsys.readouterr().out.splitlines()[-1])["figures"]
     assert figures["calls"] > 0

@@ -61,8 +61,8 @@ class ScalingMemories:
     """What those of them have needed in the minute that they are not in yet."""
     _round: int = 0
     """The minute of which it is."""
-    _timed: dict[str, None] = field(default_factory=dict)
-    """Containers whose start was counted."""
+    _timed: OrderedDict[str, None] = field(default_factory=OrderedDict)
+    """Containers whose start was counted; not a dict, which would look for its first one for longer each time."""
     changed: dict[str, None] = field(default_factory=dict)
     """Those of which a minute with calls or a start has ended since `take_changed`."""
     _stirred: set[str] = field(default_factory=set)
@@ -202,8 +202,8 @@ class ScalingMemories:
                 if other.most_ahead != count:
                     other.most_ahead = count
                     self._stirred.add(function)
-                if other.ahead():
-                    self.ahead[function] = other.ahead()
+                if ahead := other.ahead():
+                    self.ahead[function] = ahead
                 else:
                     self.ahead.pop(function, None)
         if not grants:
@@ -250,7 +250,7 @@ class ScalingMemories:
             self.changed[name] = None
             self._timed[container.id] = None
         while len(self._timed) > MOST_TIMED:
-            del self._timed[next(iter(self._timed))]
+            self._timed.popitem(last=False)
 
 
 def tenant_of(function: str) -> str:

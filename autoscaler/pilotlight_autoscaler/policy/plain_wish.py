@@ -13,6 +13,7 @@ from pilotlight_autoscaler.policy.consolidation import least_by_slots, slots_car
 from pilotlight_autoscaler.policy.desired import cools_until
 from pilotlight_autoscaler.policy.prediction.function_memory import MINUTE_S, FunctionMemory
 from pilotlight_autoscaler.policy.scaling_policy import call_s, first_load_s, wanted_for
+from pilotlight_core.model.scaling.scale_record import deployed
 from pilotlight_core.model.spec import FunctionSpec
 
 
@@ -33,7 +34,7 @@ class PlainVersion:
 
     __slots__ = (
         "buffer", "ceiling", "floor", "is_called", "level_ms", "rate", "service_ms", "size", "slots", "wanted",
-        "window_s",
+        "window_s", "zero_window_s",
     )  # fmt: skip
 
     def __init__(self, spec: FunctionSpec) -> None:
@@ -42,6 +43,7 @@ class PlainVersion:
         self.buffer = spec.buffer_containers
         self.ceiling = spec.max_containers
         self.window_s = float(spec.scaledown_window)
+        self.zero_window_s = float(deployed(spec, "zero_window"))
         self.level_ms = spec.slo.p95_ms
         self.size = 0
         """Containers that are there or start."""

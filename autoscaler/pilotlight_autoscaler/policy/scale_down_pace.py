@@ -10,12 +10,13 @@ What is beyond a ceiling that was lowered goes at once: somebody wants fewer. So
 from __future__ import annotations
 
 import math
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from pilotlight_autoscaler.policy.consolidation import without_needed
-from pilotlight_autoscaler.policy.scaling_policy import VersionView, beyond_ceiling, beyond_funds, to_drain
+from pilotlight_autoscaler.policy.plain_wish import PlainVersion
+from pilotlight_autoscaler.policy.scaling_policy import VersionView, beyond_ceiling, beyond_funds, due_ones, to_drain
 from pilotlight_autoscaler.policy.wish import Wish
 from pilotlight_core.model.messages.node_messages import ContainerReport
 
@@ -84,6 +85,20 @@ class ScaleDownPace:
         if found.in_step and view.deployed:
             self.spend(version, view.size - len(found.at_once), len(found.in_step), view.window_s, at)
         return found
+
+    def plain_leaving(
+        self, name: str, seen: PlainVersion, containers: Iterable[ContainerReport], wanted: int, at: float
+    ) -> list[ContainerReport]:
+        """The same of a plain function, of which `wanted` containers are wanted and `containers` do not start."""
+        due = due_ones(containers, seen.size, wanted, seen.window_s, seen.zero_window_s)[
+            : self.room(name, seen.size, at)
+        ]
+        going = 0
+        while going < len(due) and seen.carries(seen.size - going - 1):
+            going += 1
+        if going:
+            self.spend(name, seen.size, going, seen.window_s, at)
+        return due[:going]
 
     def next_at(self, version: str, at: float) -> float:
         """When a further container of a version may go."""

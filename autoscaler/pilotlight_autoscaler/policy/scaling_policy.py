@@ -18,7 +18,7 @@ so a load longer than any window is never interrupted.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
 
@@ -226,12 +226,24 @@ def to_drain(view: VersionView, count: int) -> list[ContainerReport]:
     surplus = view.size - count
     if surplus <= 0 or view.home_is_silent:
         return []
-    window = view.window_s if view.deployed else MIN_RESIDENCY_S
-    idle = [c for c in view.containers if is_idle(c, window) and not (view.deployed and _is_young(c))]
-    due = sorted(idle, key=lambda c: (-c.idle_s, c.id))[:surplus]
-    if view.deployed and len(due) == view.size and not is_idle(due[-1], view.zero_window_s):
+    if not view.deployed:
+        return _longest_idle([each for each in view.containers if is_idle(each, MIN_RESIDENCY_S)], surplus)
+    return due_ones(view.containers, view.size, count, view.window_s, view.zero_window_s)
+
+
+def due_ones(
+    containers: Iterable[ContainerReport], size: int, count: int, window_s: float, zero_window_s: float
+) -> list[ContainerReport]:
+    """The same of the containers of a deployed version, of which there are `size` with those that start."""
+    idle = [each for each in containers if is_idle(each, window_s) and not _is_young(each)]
+    due = _longest_idle(idle, size - count)
+    if len(due) == size and not is_idle(due[-1], zero_window_s):
         due.pop()
     return due
+
+
+def _longest_idle(idle: list[ContainerReport], most: int) -> list[ContainerReport]:
+    return sorted(idle, key=lambda c: (-c.idle_s, c.id))[:most]
 
 
 def beyond_ceiling(view: VersionView) -> list[ContainerReport]:

@@ -12,6 +12,7 @@ from pilotlight_core.model.messages.node_messages import SliceKind
 from pilotlight_core.model.units import WHOLE_DEVICE
 from pilotlight_placement.asks.ask import Ask
 from pilotlight_placement.asks.options import Prices
+from pilotlight_placement.fleet.device_classes import DeviceGroup
 from pilotlight_placement.fleet.fleet import Fleet
 from pilotlight_placement.fragmentation.histogram import AskShape, DemandHistogram
 from pilotlight_placement.hardware.catalogue import Device
@@ -41,6 +42,8 @@ class SimulatedFleet:
     def __init__(self, groups: Iterable[GpuGroup], prices: Prices | None = None) -> None:
         self.fleet = Fleet(_nodes_of(groups), prices=prices)
         self._plans = self._started = self._freed = 0
+        self._dollars: dict[DeviceGroup, float] = {}
+        """What an hour of a device costs, which no simulation changes."""
         self._refused: dict[Ask, int] = {}
         """What had no place, whoever asked -> how many containers had gone by then."""
 
@@ -90,18 +93,20 @@ class SimulatedFleet:
     def _container_of(self, held: PlacedContainer, function: SimulatedFunction, at: float) -> SimulatedContainer:
         self._started += 1
         place, slice_ = self.fleet.places[held.slice.node], held.slice
-        part, prices = slice_.ppm * len(slice_.ids) / WHOLE_DEVICE, self.fleet.prices
-        unit = place.by_id[slice_.ids[0]]
-        if unit.gpu is not None:
-            dollars = prices.of(unit.gpu.device, place.node.domain)
-        else:
-            slot = next(each for each in place.node.slots if each.id == slice_.ids[0])
-            dollars = prices.of_slot(slot, place.node.domain)
+        part, group = slice_.ppm * len(slice_.ids) / WHOLE_DEVICE, place.by_id[slice_.ids[0]].group
+        if (dollars := self._dollars.get(group)) is None:
+            dollars = self._dollars[group] = self._dollars_of(group)
         container = SimulatedContainer(held.container, self._started, at, function.load_s)
         container.gpus = 0.0 if slice_.kind is SliceKind.CPU else part
         container.dollars_per_hour = dollars * part
         container.slice = slice_.id
         return container
+
+    def _dollars_of(self, group: DeviceGroup) -> float:
+        prices = self.fleet.prices
+        if group.device is not None:
+            return prices.of(group.device, group.domain)
+        return prices.of_slot(group.slot, group.domain) if group.slot is not None else 0.0
 
 
 @lru_cache(maxsize=100_000)

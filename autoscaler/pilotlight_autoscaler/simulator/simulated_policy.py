@@ -25,7 +25,6 @@ from pilotlight_autoscaler.policy.prediction import function_memory
 from pilotlight_autoscaler.policy.preemption import ALONE, PreemptionSearch, TrialBudget, has_place
 from pilotlight_autoscaler.policy.scale_down_pace import ScaleDownPace
 from pilotlight_autoscaler.policy.scaling_policy import MIN_RESIDENCY_S, VersionView, holding_of, may_give_way
-from pilotlight_autoscaler.policy.wish import ScalingRule, Warmth, Wish
 from pilotlight_autoscaler.simulator.runs.function_run import FunctionRun
 from pilotlight_autoscaler.simulator.runs.simulated_container import SimulatedContainer
 from pilotlight_core.model.api.curve_api import TARGET_UTILISATION
@@ -110,12 +109,11 @@ class SimulatedPolicy:
         """The idle containers that go now, of a function whose wish was asked for at this instant."""
         if wish.containers >= run.size or wish.holds_until > at or not run.has_idle_since(at):
             return set()
-        key = run.function.key
-        count = Wish(
-            count=wish.containers, tier=Warmth.READY, rule=ScalingRule.CALLS, because="", look_again_at=at,
-            by_version={key: wish.containers},
-        )  # fmt: skip
-        return {each.id for each in self._pace.leaving(key, view_of(run, at), count, at)}
+        run.clock.at = at
+        run.share_out()
+        # They have all that a report has (`SimulatedContainer`).
+        ready = cast("Sequence[ContainerReport]", run.ready)
+        return {each.id for each in self._pace.plain_leaving(run.function.key, run.seen, ready, wish.containers, at)}
 
     def idle_containers(self, runs: Iterable[FunctionRun], at: float) -> deque[IdleContainer]:
         """The containers of these functions that may give way to calls of others, the longest idle first."""
@@ -147,7 +145,8 @@ class SimulatedPolicy:
     def next_look_s(self, run: FunctionRun, at: float) -> float:
         """Seconds after which fewer containers may carry the calls that arrive; 0: they do now."""
         seen = run.seen
-        seen.rate = 0.0 if _is_silent(run, at) else run.rate(at)
+        if seen.size <= seen.wanted:  # else the wish of this instant has asked for it
+            seen.rate = 0.0 if _is_silent(run, at) else run.rate(at)
         if seen.carries(run.size - 1):
             return 0.0
         most = TARGET_UTILISATION * (run.size - 1) * run.slots

@@ -11,7 +11,7 @@ import math
 from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from heapq import heapify, heappop, heappush
+from heapq import heapify, heapreplace
 
 from pilotlight_autoscaler.policy.plain_wish import PlainWish
 from pilotlight_autoscaler.simulator.results.simulation_result import SimulationResult
@@ -51,17 +51,15 @@ class Simulation:
         queue = [(self._wakes_at(run, 0), number) for number, run in enumerate(self.runs)]
         heapify(queue)
         while queue:
-            at, number = heappop(queue)
+            at, number = queue[0]
             if at >= end:
                 break
             self.result.at = at
             progress(at)
             run = self.runs[number]
             self._move(run, at)
-            if run.is_asleep and run.at >= run.minute_end:
-                heappush(queue, (self._wakes_at(run, int(run.at // MINUTE_S)), number))
-            else:
-                heappush(queue, (run.at, number))
+            is_asleep = run.is_asleep and run.at >= run.minute_end
+            heapreplace(queue, (self._wakes_at(run, int(run.at // MINUTE_S)) if is_asleep else run.at, number))
         self.result.at = end
         for run in self.runs:
             if run.minute_end:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property, lru_cache
 
 from pilotlight_core.model.messages.node_messages import HostShare
@@ -104,6 +104,14 @@ class Ask:
             pids=limit_of(spec.pids),
             slice=placing.slice,
         )
+
+    @cached_property
+    def _hash(self) -> int:
+        return hash(tuple([getattr(self, each.name) for each in fields(self)]))
+
+    def __hash__(self) -> int:
+        """Worked out once: each decision looks an ask up several times, and it has two dozen fields."""
+        return self._hash
 
     @cached_property
     def host(self) -> HostShare:

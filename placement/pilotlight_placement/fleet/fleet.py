@@ -6,9 +6,10 @@ provisional: a plan is made on the fleet itself and undone afterwards.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from types import TracebackType
 
 from pilotlight_core.model.messages.node_messages import SliceKind
 from pilotlight_placement.asks.ask import Ask
@@ -34,14 +35,25 @@ class ImpossibleChange(ValueError):
     """A change that the fleet's state does not allow."""
 
 
-@dataclass(kw_only=True)
 class FleetTransaction:
-    """Provisional changes; `keep` makes them permanent."""
+    """Provisional changes, which the end of its block undoes; `keep` makes them permanent."""
 
-    kept: bool = False
+    __slots__ = ("_end", "kept", "start")
+
+    def __init__(self, start: Trail | None, end: Callable[[FleetTransaction], None]) -> None:
+        """`start`: the changes before it; it ends by `end`."""
+        self.start = start
+        self.kept = False
+        self._end = end
 
     def keep(self) -> None:
         self.kept = True
+
+    def __enter__(self) -> FleetTransaction:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self._end(self)
 
 
 class Fleet:
@@ -243,20 +255,18 @@ class Fleet:
                 group_index.add(unit)
                 unit.node.different.clear()
 
-    @contextmanager
-    def trial(self) -> Iterator[FleetTransaction]:
-        """Undo all changes inside, unless the transaction is kept. Trials nest."""
-        start, trial = self.trail, FleetTransaction()
+    def trial(self) -> FleetTransaction:
+        """Begin a block at whose end all changes inside are undone, unless the transaction is kept. Trials nest."""
         self._standing = self.standing
         self._trials += 1
-        try:
-            yield trial
-        finally:
-            if not trial.kept:
-                self._undo_to(start)
-            self._trials -= 1
-            if not self._trials:
-                self._settle()
+        return FleetTransaction(self.trail, self._end_trial)
+
+    def _end_trial(self, trial: FleetTransaction) -> None:
+        if not trial.kept:
+            self._undo_to(trial.start)
+        self._trials -= 1
+        if not self._trials:
+            self._settle()
 
     def _undo_to(self, start: Trail | None) -> None:
         while self.trail is not start and self.trail is not None:

@@ -38,6 +38,8 @@ class RankedAmounts:
 
     def below(self, amount: int) -> set[int]:
         """The ranks of the nodes that have less."""
+        if not self._ranks:
+            return set()
         return set(self._ranks[: bisect_left(self._sorted, (amount,))])
 
     def contents(self) -> dict[int, int]:

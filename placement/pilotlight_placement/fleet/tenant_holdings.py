@@ -66,15 +66,35 @@ def _each(group: DeviceGroup) -> HeldResources:
     return HeldResources(vram=group.part.memory, compute=WHOLE_DEVICE)
 
 
+class _Sums:
+    """Of one tenant. Not a tuple: they change with each container."""
+
+    __slots__ = ("compute", "slots", "vram")
+
+    def __init__(self) -> None:
+        self.vram = self.compute = self.slots = 0
+
+    def change(self, slice_: Slice, times: int) -> bool:
+        """Add a slice so many times; whether anything is left."""
+        count = times * len(slice_.ids)
+        if slice_.kind is SliceKind.CPU:
+            self.slots += count
+        else:
+            self.vram += count * slice_.memory
+            self.compute += count * slice_.ppm
+        return bool(self.vram or self.compute or self.slots)
+
+
 class TenantHoldings:
     """Sums by tenant, kept with each change of the fleet. What is on a draining node leaves, and does not count."""
 
     def __init__(self) -> None:
-        self._held: dict[str, HeldResources] = {}
+        self._held: dict[str, _Sums] = {}
 
     def of(self, tenant: str) -> HeldResources:
         """What a tenant holds."""
-        return self._held.get(tenant, NOTHING_HELD)
+        sums = self._held.get(tenant)
+        return NOTHING_HELD if sums is None else HeldResources(sums.vram, sums.compute, sums.slots)
 
     def tenants(self) -> Iterable[str]:
         """Those that hold something."""
@@ -91,8 +111,8 @@ class TenantHoldings:
     def _change(self, held: PlacedContainer, place: NodeOccupancy, times: int) -> None:
         if place.node.draining:
             return
-        left = self.of(held.tenant).plus(resources_of(held.slice), times)
-        if left == NOTHING_HELD:
-            self._held.pop(held.tenant, None)
-        else:
-            self._held[held.tenant] = left
+        sums = self._held.get(held.tenant)
+        if sums is None:
+            sums = self._held[held.tenant] = _Sums()
+        if not sums.change(held.slice, times):
+            del self._held[held.tenant]

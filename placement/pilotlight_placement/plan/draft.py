@@ -138,7 +138,9 @@ class Draft:
         if found.slice.profile:
             self.cut(found.slice, group)
         self.fleet.hold(held)
-        waits = tuple(sorted({*self._waits(held.slice), *self._waits_for_host(held.slice.node)}))
+        waits: tuple[int, ...] = ()
+        if self.freed or self.freed_hosts:
+            waits = tuple(sorted({*self._waits(held.slice), *self._waits_for_host(held.slice.node)}))
         self._add(held.slice.node, PlannedStart(held=held, replaces=replaces), group, waits)
         self.outcomes.append((held.container, found))
         return held

@@ -99,7 +99,10 @@ def _by_room(
     for group in groups:
         for state, ranks in group.vacant.items():
             if state[0] >= count:
-                empty.setdefault(costs[state], []).append((group, ranks))
+                key = costs[state]
+                if (alike := empty.get(key)) is None:
+                    alike = empty[key] = []
+                alike.append((group, ranks))
         if joined is not None:
             for pool in joinable_shares(group, ask):
                 for state, ranks in pool.items():

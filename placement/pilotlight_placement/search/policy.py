@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import compress
 from operator import attrgetter, ne
+from typing import Final
 
 from pilotlight_core.model.placing import Over
 from pilotlight_placement.asks.ask import Ask
@@ -114,12 +115,17 @@ STEPS = (
 )
 STEP_NAMES = tuple(step.name for step in STEPS)
 
+_ALIKE: Final = tuple([step.key_for(Fleet(), Ask()) for step in STEPS])
+"""The keys of an ask to which no node is nearer than another."""
+
 if Value._fields != STEP_NAMES:
     raise RuntimeError(f"a value has other terms than the policy has steps: {Value._fields}, {STEP_NAMES}")
 
 
 def keys_for(fleet: Fleet, ask: Ask) -> tuple[Key, ...]:
     """The keys of `STEPS` in their order, valid while the fleet is unchanged."""
+    if ask.spread is None and not ask.weights:
+        return _ALIKE
     return tuple([step.key_for(fleet, ask) for step in STEPS])
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import NamedTuple
+from collections.abc import Iterator, Set
+from typing import Final, NamedTuple
 
 from pilotlight_core.model.placing import Over
 from pilotlight_placement.asks.ask import Ask
@@ -15,6 +15,7 @@ from pilotlight_placement.search.node_search import SearchScope, on_nodes
 from pilotlight_placement.search.short_hosts import short_now
 
 CandidateRun = Iterator[Candidate]
+NONE_BLOCKED: Final[frozenset[int]] = frozenset()
 
 
 class PreferenceTier(NamedTuple):
@@ -25,16 +26,18 @@ class PreferenceTier(NamedTuple):
     only: tuple[int, ...] | None = None
 
 
-def blocked_nodes(fleet: Fleet, ask: Ask) -> frozenset[int]:
+def blocked_nodes(fleet: Fleet, ask: Ask) -> Set[int]:
     """The nodes that have too little host memory or too few cores left for an ask, or that `avoided_nodes` has."""
-    return frozenset(short_now(fleet, ask).either | avoided_nodes(fleet, ask))
+    short, avoided = short_now(fleet, ask), avoided_nodes(fleet, ask)
+    return short.memory.union(short.cpu, avoided) if short.memory or short.cpu or avoided else NONE_BLOCKED
 
 
 def avoided_nodes(fleet: Fleet, ask: Ask) -> set[int]:
     """The nodes, by rank, that run a function that an ask avoids, or one that avoids the ask's."""
-    return {rank for function in ask.avoid for rank in fleet.nodes_of(function)}.union(
-        fleet.nodes_avoiding(ask.function)
-    )
+    found = set(fleet.nodes_avoiding(ask.function))
+    for function in ask.avoid:
+        found.update(fleet.nodes_of(function))
+    return found
 
 
 def tiers(fleet: Fleet, ask: Ask, offers: Offers) -> Iterator[PreferenceTier]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from pilotlight_autoscaler.policy.desired import desired
 from pilotlight_autoscaler.policy.function_view import FunctionView, needed_by_calls
 from pilotlight_autoscaler.policy.plain_wish import PlainVersion, PlainWish, plain_wish
 from pilotlight_autoscaler.policy.prediction.function_memory import FunctionMemory
+from pilotlight_autoscaler.policy.wish import ScalingRule, Warmth, Wish
 from pilotlight_autoscaler.simulator.runs.function_run import FunctionRun
 from pilotlight_autoscaler.simulator.simulated_policy import SimulatedPolicy, view_of
 from pilotlight_autoscaler.simulator.traffic.traffic_patterns import PATTERNS, PatternMix, draw_traffic
@@ -21,9 +23,9 @@ from tests.example_counts import examples
 
 
 class AskedTwice(SimulatedPolicy):
-    """A policy that holds each of its wishes to `desired`."""
+    """A policy that holds each of its wishes to `desired`, and what leaves to what would by all that is seen."""
 
-    asked = 0
+    asked = drained = 0
 
     def wish(self, run: FunctionRun, at: float) -> PlainWish:
         found = super().wish(run, at)
@@ -33,6 +35,20 @@ class AskedTwice(SimulatedPolicy):
         holds_until = expected.look_again_at if expected.holds else at
         assert found == PlainWish(needed_by_calls(view), expected.count, expected.ahead, holds_until)
         self.asked += 1
+        return found
+
+    def leaving(self, run: FunctionRun, wish: PlainWish, at: float) -> set[str]:
+        pace, size, key = deepcopy(self._pace), run.size, run.function.key
+        found = super().leaving(run, wish, at)
+        if found:
+            said = Wish(
+                count=wish.containers, tier=Warmth.READY, rule=ScalingRule.CALLS, because="", look_again_at=at,
+                by_version={key: wish.containers},
+            )  # fmt: skip
+            assert size > wish.containers
+            assert {each.id for each in pace.leaving(key, view_of(run, at), said, at)} == found
+            assert pace == self._pace
+            self.drained += 1
         return found
 
 
@@ -55,6 +71,7 @@ def test_each_wish_of_a_simulation_is_that_of_the_controller(settings: dict[str,
     policy = made.policy = AskedTwice()
     made.run()
     assert policy.asked > 100
+    assert policy.drained or "fleet" in settings
 
 
 @given(st.integers(0, 30), st.integers(0, 30), st.integers(1, 8), st.floats(0.0, 20.0), st.floats(0.0, 30_000.0))

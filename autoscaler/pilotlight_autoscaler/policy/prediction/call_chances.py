@@ -32,8 +32,8 @@ HALF_LIVES = (8.0, 60.0, 480.0)
 DECAYS = tuple(0.5 ** (1 / minutes) for minutes in HALF_LIVES)
 SLOT_MINUTES: Final = 30
 DAY_MINUTES: Final = 1_440
-SLOTS = DAY_MINUTES // SLOT_MINUTES
-SLOT_STEP = 1 - 0.5 ** (1 / (2 * SLOT_MINUTES))
+SLOTS: Final = DAY_MINUTES // SLOT_MINUTES
+SLOT_STEP: Final = 1 - 0.5 ** (1 / (2 * SLOT_MINUTES))
 """What a minute counts in its half-hour of the day: half of what is known of it is of the last two days."""
 SLOT_PRIOR: Final = 3
 USUAL: Final = 0.03
@@ -44,9 +44,9 @@ STEP: Final = 0.02
 STEP_MINUTES: Final = 300
 LEAST_STEP: Final = 0.004
 """How far an error moves the weights: less with each minute, down to the last one."""
-NEVER = -math.inf
+NEVER: Final = -math.inf
 LEAST_CHANCE: Final = 1e-4
-MOST_CHANCE = 1 - LEAST_CHANCE
+MOST_CHANCE: Final = 1 - LEAST_CHANCE
 """What is less, or more, counts as this: a logarithm of odds is bounded."""
 
 
@@ -80,23 +80,51 @@ class _Law:
         self.day = list(record.day)
 
 
+class _Rate:
+    """The part of minutes that needed a level lately, by a half-life."""
+
+    __slots__ = ("_decay", "_minutes", "called")
+
+    def __init__(self, decay: float, called: float, minutes: int) -> None:
+        """`called`: of as many `minutes`, each by its half-life."""
+        self._decay = decay
+        self.called = called
+        self._minutes = (1 - decay**minutes) / (1 - decay)
+        """By the same decay."""
+
+    def observe(self, called: float) -> None:
+        """A minute ended that needed it, 1.0, or did not, 0.0."""
+        self.called = self.called * self._decay + called
+        self._minutes = self._minutes * self._decay + 1.0
+
+    def observe_idle(self, minutes: int) -> None:
+        """So many minutes ended that did not, one after the other."""
+        for _ in range(minutes):
+            self.observe(0.0)
+
+    def chance(self) -> float:
+        """Of the next minute, by the estimate of Krichevsky and Trofimov."""
+        return (self.called + 0.5) / (self._minutes + 1.0)
+
+
 class _Level:
     """One level of concurrency, from the minute on that needed it first."""
 
-    __slots__ = ("_experts", "_is_expected", "_law", "_learns", "_odds", "_weighed", "age", "minutes", "rates")
+    __slots__ = ("_behind", "_experts", "_is_expected", "_law", "_learns", "_odds", "age", "minutes", "rates")
 
     def __init__(self, law: _Law, record: LevelRecord, minute: int, *, learns: bool) -> None:
         """`minute`: that goes on, since 1970."""
         self._law = law
         self._learns = learns
         self.age, self.minutes = record.age, record.minutes
-        self.rates = list(record.rates)
-        self._weighed = [(1 - decay**record.minutes) / (1 - decay) for decay in DECAYS]
-        """By the same decay, the minutes of which the rates are."""
+        known = zip(DECAYS, record.rates, strict=True)
+        self.rates = [_Rate(decay, called, record.minutes) for decay, called in known]
         self._experts: list[float] = []
         self._odds = NEVER
         self._is_expected = False
         """Whether both are of the next minute. Of a level that does not learn nobody may ever ask."""
+        self._behind = 0
+        """Minutes without need that its rates have not counted, for the same reason."""
         self.expect(minute)
 
     def observe(self, *, needed: bool, minute: int) -> None:
@@ -105,16 +133,24 @@ class _Level:
         if self._learns and self._experts:
             self._learn(called, minute)
         self.minutes += 1
-        rates, weighed = self.rates, self._weighed
-        for place, decay in enumerate(DECAYS):
-            rates[place] = rates[place] * decay + called
-            weighed[place] = weighed[place] * decay + 1.0
         self.age += 1
+        if not (needed or self._learns):
+            self._behind += 1
+            self._is_expected = False
+            return
+        self._catch_up()
+        for rate in self.rates:
+            rate.observe(called)
         if needed:
             if self._learns:
                 self._law.times.observe(self.age)
             self.age = 0
         self.expect(minute + 1)
+
+    def record(self) -> LevelRecord:
+        """What is known of it."""
+        self._catch_up()
+        return LevelRecord(self.age, self.minutes, tuple(rate.called for rate in self.rates))
 
     def skip(self, minutes: int, minute: int) -> None:
         """It was not needed for so many minutes, and `minute` goes on."""
@@ -139,18 +175,24 @@ class _Level:
             self._experts, self._odds = [], NEVER
             return
         law, age = self._law, self.age + 1
+        self._catch_up()
         experts = [1.0]
-        for narrow, wide in law.times.hazards(age, PRIOR_WEIGHTS):
-            experts.append(_stretched(wide))
-            experts.append(_stretched(narrow))
+        for hazard in law.times.hazards(age, PRIOR_WEIGHTS):
+            experts.append(_stretched(hazard.wide))
+            experts.append(_stretched(hazard.narrow))
         experts.append(PRIOR_ODDS[age])
-        for place, rate in enumerate(self.rates):
-            experts.append(_stretched((rate + 0.5) / (self._weighed[place] + 1.0)))  # Krichevsky and Trofimov's
+        experts += [_stretched(rate.chance()) for rate in self.rates]
         experts.append(_stretched(law.day[minute % DAY_MINUTES // SLOT_MINUTES]))
         odds = 0.0
         for place, weight in enumerate(law.weights):
             odds += weight * experts[place]
         self._experts, self._odds = experts, odds
+
+    def _catch_up(self) -> None:
+        if self._behind:
+            for rate in self.rates:
+                rate.observe_idle(self._behind)
+            self._behind = 0
 
     def _learn(self, needed: float, minute: int) -> None:
         law, experts = self._law, self._experts
@@ -208,7 +250,7 @@ class CallChances:
 
     def levels(self) -> list[LevelRecord]:
         """Of all that were needed at some time."""
-        return [LevelRecord(level.age, level.minutes, tuple(level.rates)) for level in self._levels]
+        return [level.record() for level in self._levels]
 
     def laws(self) -> list[LawRecord]:
         """Of those levels, as far as they have their own."""
@@ -236,5 +278,8 @@ def _stretched(chance: float) -> float:
     return math.log(chance / (1 - chance))
 
 
-PRIOR_ODDS = [0.0, *[_stretched(IdleTimes().hazards(age, (1.0,))[0].narrow) for age in range(1, LONGEST_MINUTES + 1)]]
+PRIOR_ODDS: Final = [
+    0.0,
+    *[_stretched(IdleTimes().hazards(age, (1.0,))[0].narrow) for age in range(1, LONGEST_MINUTES + 1)],
+]
 """By age in minutes, of a function of which nothing is known."""

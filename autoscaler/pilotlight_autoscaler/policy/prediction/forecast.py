@@ -9,9 +9,12 @@ from __future__ import annotations
 from bisect import bisect_left, insort
 from collections import deque
 from collections.abc import Iterable
+from typing import Final
 
-LEVEL_PART, TREND_PART, DAMPING = 0.5, 0.1, 0.9
-ERRORS = 100
+LEVEL_PART: Final = 0.5
+TREND_PART: Final = 0.1
+DAMPING: Final = 0.9
+ERRORS: Final = 100
 """The latest ones, of which the quantile is taken."""
 
 

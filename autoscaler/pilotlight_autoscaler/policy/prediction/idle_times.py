@@ -12,8 +12,7 @@ again.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable
-from functools import cache
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import accumulate
 from typing import Final, NamedTuple
 
@@ -38,68 +37,88 @@ class WarmWindow(NamedTuple):
     end: float
 
 
-class Hazard(NamedTuple):
-    """How likely a call is in the minute that ends an age: by its bin alone, and by all about it."""
+class Hazard:
+    """How likely a call is in the minute that ends an age: by its bin alone, and by all about it.
 
-    narrow: float
-    wide: float
+    Not a tuple: each minute of each function has some of them, and compiled its numbers need no objects.
+    """
 
+    __slots__ = ("narrow", "wide")
 
-class _Reach(NamedTuple):
-    """A bin, those within the margin of it, and what the prior has there."""
-
-    width: int
-    first: int
-    """The first bin within the margin ..."""
-    beyond: int
-    """... and the first one behind."""
-    start: int
-    """The minute before the first one ..."""
-    end: int
-    """... and the last minute of the last one."""
-    mass: float
-    """Of the prior: idle times that end in the bin, ..."""
-    left: float
-    """... that last until it, ..."""
-    about: float
-    """... that end within the margin, ..."""
-    spent: float
-    """... and minutes spent there."""
+    def __init__(self, narrow: float, wide: float) -> None:
+        self.narrow = narrow
+        self.wide = wide
 
 
-class _Grid(NamedTuple):
-    ends: tuple[int, ...]
-    """The last minute of each bin."""
-    reaches: tuple[_Reach, ...]
+class _Reach:
+    """A bin, those within the margin of it, and what the prior has there. No tuple, as `Hazard` is none."""
+
+    __slots__ = ("about", "beyond", "end", "first", "left", "mass", "place", "spent", "start", "width")
+
+    def __init__(self, place: int, ends: Sequence[int], masses: Sequence[float], gone: Sequence[float]) -> None:
+        """Of the bin `place`; `masses` of the prior, by bin, and what is `gone` before each."""
+        before, end = [0, *ends], ends[place]
+        first = bisect_left(ends, (1 - MARGIN) * end - 1e-9)
+        beyond = bisect_left(ends, (1 + MARGIN) * end + 1e-9)
+        self.place = place
+        self.width = end - before[place]
+        self.first = first
+        """The first bin within the margin ..."""
+        self.beyond = beyond
+        """... and the first one behind."""
+        self.start = before[first]
+        """The minute before the first one ..."""
+        self.end = ends[beyond - 1]
+        """... and the last minute of the last one."""
+        self.mass = masses[place]
+        """Of the prior: idle times that end in the bin, ..."""
+        self.left = 1.0 - gone[place]
+        """... that last until it, ..."""
+        self.about = gone[beyond] - gone[first]
+        """... that end within the margin, ..."""
+        self.spent = sum((1.0 - gone[each]) * (ends[each] - before[each]) for each in range(first, beyond))
+        """... and minutes spent there."""
 
 
-@cache
-def _grid() -> _Grid:
+def prior_of_minutes() -> list[float]:
+    """How likely it is of a function of which nothing is known that it is idle for 1, 2, ... minutes; else for ever."""
+    masses = [minute**-PRIOR_EXPONENT for minute in range(1, LONGEST_MINUTES + 1)]
+    scale = (1 - PRIOR_NEVER) / sum(masses)
+    return [mass * scale for mass in masses]
+
+
+def _ends() -> list[int]:
     ends = list(range(1, EXACT_MINUTES + 1))
     while ends[-1] < LONGEST_MINUTES:
         ends.append(min(LONGEST_MINUTES, max(ends[-1] + 1, round(ends[-1] * RATIO))))
-    before = [0, *ends]
-    masses = [0.0] * len(ends)
+    return ends
+
+
+def _reaches() -> list[_Reach]:
+    masses = [0.0] * len(ENDS)
     for minute, mass in enumerate(prior_of_minutes(), start=1):
-        masses[bisect_left(ends, minute)] += mass
+        masses[bisect_left(ENDS, minute)] += mass
     gone = [0.0, *accumulate(masses)]
-    reaches = []
-    for place, end in enumerate(ends):
-        first = bisect_left(ends, (1 - MARGIN) * end - 1e-9)
-        beyond = bisect_left(ends, (1 + MARGIN) * end + 1e-9)
-        spent = sum((1.0 - gone[each]) * (ends[each] - before[each]) for each in range(first, beyond))
-        own = end - before[place], first, beyond, before[first], ends[beyond - 1]
-        reaches.append(_Reach(*own, masses[place], 1.0 - gone[place], gone[beyond] - gone[first], spent))
-    return _Grid(tuple(ends), tuple(reaches))
+    made = [_Reach(place, ENDS, masses, gone) for place in range(len(ENDS))]
+    return [made[0], *(made[bisect_left(ENDS, minute)] for minute in range(1, LONGEST_MINUTES + 1))]
 
 
-class _Sums(NamedTuple):
+ENDS: Final = _ends()
+"""The last minute of each bin."""
+_REACHES: Final = _reaches()
+"""Of the bin of each minute up to a day."""
+
+
+class _Sums:
     """Of what is counted, up to each bin that has any."""
 
-    places: list[int]
-    counts: list[float]
-    minutes: list[float]
-    """Each count times the last minute of its bin."""
+    __slots__ = ("counts", "minutes", "places")
+
+    def __init__(self, weights: Mapping[int, float]) -> None:
+        self.places = sorted(weights)
+        self.counts = [0.0, *accumulate(weights[place] for place in self.places)]
+        self.minutes = [0.0, *accumulate(weights[place] * ENDS[place] for place in self.places)]
+        """Each count times the last minute of its bin."""
 
 
 class IdleTimes:
@@ -136,33 +155,27 @@ class IdleTimes:
         self._rescale()
         return self._never
 
-    def hazards(self, minutes: int, prior_weights: Iterable[float]) -> list[Hazard]:
+    def hazards(self, minutes: int, prior_weights: tuple[float, ...]) -> list[Hazard]:
         """Of an age of at most a day, for each weight that the prior may have, in observed idle times."""
-        ends, reaches = _grid()
-        place = bisect_left(ends, minutes)
-        width, first, beyond, start, end, mass, lasting, near, minutes_near = reaches[place]
-        places, counts, ended = self._sums or self._summed()
-        from_, until, at = bisect_left(places, first), bisect_left(places, beyond), bisect_left(places, place)
+        reach, sums = _REACHES[minutes], self._sums
+        if sums is None:
+            sums = self._sums = _Sums(self._counts)
+        places, counts, ended = sums.places, sums.counts, sums.minutes
+        from_, until = bisect_left(places, reach.first), bisect_left(places, reach.beyond)
+        place, at = reach.place, bisect_left(places, reach.place)
         later = counts[-1] + self._never
         here = counts[at + 1] - counts[at] if at < len(places) and places[at] == place else 0.0
-        left = later - counts[at] - (here / 2 if width > 1 else 0.0)
+        left = later - counts[at] - (here / 2 if reach.width > 1 else 0.0)
         about = counts[until] - counts[from_]
-        spent = ended[until] - ended[from_] + end * (later - counts[until]) - start * (later - counts[from_])
-        lasting -= mass / 2 if width > 1 else 0.0
+        beyond, before = reach.end * (later - counts[until]), reach.start * (later - counts[from_])
+        spent = ended[until] - ended[from_] + beyond - before
+        lasting = reach.left - (reach.mass / 2 if reach.width > 1 else 0.0)
         found = []
         for weight in prior_weights:
             ours = weight * self._unit
-            narrow = (here + ours * mass) / (width * (left + ours * lasting))
-            found.append(Hazard(narrow, (about + ours * near) / (spent + ours * minutes_near)))
+            narrow = (here + ours * reach.mass) / (reach.width * (left + ours * lasting))
+            found.append(Hazard(narrow, (about + ours * reach.about) / (spent + ours * reach.spent)))
         return found
-
-    def _summed(self) -> _Sums:
-        ends = _grid().ends
-        places = sorted(self._counts)
-        counts = [self._counts[place] for place in places]
-        ended = [count * ends[place] for place, count in zip(places, counts, strict=True)]
-        self._sums = _Sums(places, [0.0, *accumulate(counts)], [0.0, *accumulate(ended)])
-        return self._sums
 
     def _rescale(self) -> None:
         self._counts = {place: count / self._unit for place, count in self._counts.items()}
@@ -170,24 +183,16 @@ class IdleTimes:
         self._unit, self._sums = 1.0, None
 
 
-def prior_of_minutes() -> list[float]:
-    """How likely it is of a function of which nothing is known that it is idle for 1, 2, ... minutes; else for ever."""
-    masses = [minute**-PRIOR_EXPONENT for minute in range(1, LONGEST_MINUTES + 1)]
-    scale = (1 - PRIOR_NEVER) / sum(masses)
-    return [mass * scale for mass in masses]
-
-
 def bin_of(minutes: float) -> int:
     """The number of the bin of an idle time of at most a day."""
-    return bisect_left(_grid().ends, minutes)
+    return bisect_left(ENDS, minutes)
 
 
 def end_of_bin(place: int) -> int:
     """The last minute of a bin; of one that there is not, the longest."""
-    ends = _grid().ends
-    return ends[place] if 0 <= place < len(ends) else LONGEST_MINUTES
+    return ENDS[place] if 0 <= place < len(ENDS) else LONGEST_MINUTES
 
 
 def bins() -> int:
     """How many there are."""
-    return len(_grid().ends)
+    return len(ENDS)

@@ -12,9 +12,10 @@ should be there at any instant of the next minute should be there all of it: nob
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Final
 
 from mypy_extensions import mypyc_attr
 
@@ -22,23 +23,25 @@ from pilotlight_autoscaler.policy.prediction.call_chances import MOST_KEPT, Call
 from pilotlight_autoscaler.policy.prediction.forecast import HoltForecast
 from pilotlight_autoscaler.policy.prediction.keep_alive import KeepAlivePlan, KeepAlivePolicy
 
-DENSE_PART, DENSE_MINUTES = 0.5, 30
+DENSE_PART: Final = 0.5
+DENSE_MINUTES: Final = 30
 """`BusyForecast` is for what was needed in at least this part of the last minutes."""
 
 
-class MinuteMethod(Protocol):
+@mypyc_attr(allow_interpreted_subclasses=True)
+class MinuteMethod(ABC):
     """One way. What was needed in a minute is a whole number of containers."""
 
+    @abstractmethod
     def observe(self, needed: int) -> None:
         """A minute ended."""
-        ...
 
+    @abstractmethod
     def level(self) -> int:
         """Containers that should be there in the next minute."""
-        ...
 
 
-class FixedWarmth:
+class FixedWarmth(MinuteMethod):
     """As many as were needed within so many minutes, up to a bound: a time to live; 0: none."""
 
     def __init__(self, minutes: int, most: int = MOST_KEPT) -> None:
@@ -89,7 +92,7 @@ class BusyMinutes:
         self._recent.append(needed > 0)
 
 
-class BusyForecast:
+class BusyForecast(MinuteMethod):
     """By `HoltForecast`."""
 
     def __init__(self, minutes: BusyMinutes, quantile: float, *, learns: bool = True) -> None:
@@ -108,7 +111,7 @@ class BusyForecast:
         return math.ceil(self._minutes.forecast.bound(self._quantile) - 1e-6)
 
 
-class PlannedWarmth:
+class PlannedWarmth(MinuteMethod):
     """By the ages at which a container should be there; each level of concurrency alone."""
 
     def __init__(self, policies: Sequence[KeepAlivePolicy]) -> None:
@@ -148,7 +151,7 @@ class PlannedWarmth:
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
-class LikelyWarmth:
+class LikelyWarmth(MinuteMethod):
     """As many as are likely enough to be used, by what a cold start is worth."""
 
     def __init__(self, chances: CallChances, worth: float) -> None:

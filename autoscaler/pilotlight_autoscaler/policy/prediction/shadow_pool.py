@@ -15,19 +15,19 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import deque
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from pilotlight_autoscaler.policy.prediction.call_chances import MOST_KEPT
 from pilotlight_autoscaler.policy.prediction.minute_methods import FixedWarmth, MinuteMethod, PlannedWarmth
 
-HALF_LIFE_MINUTES = 1_440.0
-DECAY = 0.5 ** (1 / HALF_LIFE_MINUTES)
+HALF_LIFE_MINUTES: Final = 1_440.0
+DECAY: Final = 0.5 ** (1 / HALF_LIFE_MINUTES)
 NOTHING = "nothing"
 """The method that keeps no container."""
 LIKELY = "likely"
 """The one that weighs what all others go by."""
-NEVER = 10**9
-MOST_UNIT = 1e6
+NEVER: Final = 10**9
+MOST_UNIT: Final = 1e6
 WORSE, STARTS_WORSE = 0.8, 3.0
 """The others are charged for their costs over the first, and for so many cold starts more: of a dozen, the one that was
 cheapest was so by luck, too."""
@@ -63,6 +63,7 @@ class ShadowPool:
         self._others = [
             (place, each) for place, each in enumerate(methods.values()) if not isinstance(each, FixedWarmth)
         ]
+        self._learners = [each for _, each in self._others]
         self.recent: deque[int] = deque(maxlen=window)
         """What was needed in the minutes for which containers stay."""
         known = [(costs or {}).get(name, ShadowCost()) for name in methods]
@@ -91,20 +92,21 @@ class ShadowPool:
         """Minutes between the last one that each level of concurrency was needed in and this one; None: never."""
         return [None if ago == NEVER else self._minute - 1 + ago for ago in self._ago]
 
-    def observe(self, needed: int) -> dict[str, int]:
-        """A minute ended; what each method had there."""
+    def observe(self, needed: int) -> list[int]:
+        """A minute ended; what each method had there, in their order."""
         kept, levels = max(self.recent, default=0), self._levels()
         self._unit /= DECAY
         if self._unit > MOST_UNIT:
             self._rescale()
         self._charge(levels, needed, kept)
-        for _, method in self._others:
+        for method in self._learners:
             method.observe(needed)
         most = min(needed, MOST_KEPT)
-        self._ago[:most] = [-self._minute] * most
+        if most:
+            self._ago[:most] = [-self._minute] * most
         self._minute += 1
         self.recent.append(needed)
-        return dict(zip(self._places, levels, strict=True))
+        return levels
 
     def _charge(self, levels: list[int], needed: int, kept: int) -> None:
         """Charge each method for a minute at the beginning of which so many containers of it were there."""

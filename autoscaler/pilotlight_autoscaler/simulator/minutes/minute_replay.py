@@ -58,6 +58,7 @@ class _ChosenMethods:
         standard = standard_methods(LikelyWarmth(self._chances, 0.0), 0.0, HoltForecast())
         common = {name: prior for name, prior in standard.priors.items() if name != LIKELY}
         likely = {f"{LIKELY} {worth:g}": worth for worth in worths}
+        self._common = tuple(common)
         self._pool = ShadowPool({name: standard.methods[name] for name in common}, 0)
         self._likely = ShadowPool({name: _SharedWarmth(self._chances, worth) for name, worth in likely.items()}, 0)
         self._least = least_odds(max(worths))
@@ -71,9 +72,9 @@ class _ChosenMethods:
 
     def observe(self, needed: int) -> list[int]:
         """A minute ended; what was there in it by each choice."""
-        levels = self._pool.observe(needed)
+        levels = dict(zip(self._common, self._pool.observe(needed), strict=True))
         if needed or self._chances.warm(self._least):
-            levels |= self._likely.observe(needed)
+            levels |= zip(self._none, self._likely.observe(needed), strict=True)
         else:
             self._likely.end_idle_minute()
             levels |= self._none

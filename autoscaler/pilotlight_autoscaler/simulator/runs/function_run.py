@@ -71,7 +71,6 @@ class FunctionRun:
         self.seen = PlainVersion(function.spec)
         """As its policy saw it last."""
         self.is_foretold = bool(deployed(function.spec, "forecast"))
-        self.zero_window_s = float(deployed(function.spec, "zero_window"))
         self.clock = SimulatedClock()
         """When its policy was asked last; its containers have their ages by it."""
         self.at = 0.0
@@ -319,7 +318,7 @@ class FunctionRun:
 
     def due_at(self) -> float:
         """When the first of the idle ones has been there, and idle, for long enough to go."""
-        load_s, window_s = self.function.load_s, self.seen.window_s if self.size > 1 else self.zero_window_s
+        load_s, window_s = self.function.load_s, self.seen.window_s if self.size > 1 else self.seen.zero_window_s
         found = math.inf
         for each in self.idle:
             due_at = max(each.idle_since + window_s, each.ready_at + load_s)

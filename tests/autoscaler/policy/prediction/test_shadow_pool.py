@@ -111,7 +111,7 @@ def test_times_to_live_are_as_each_would_say_alone() -> None:
     pool = ShadowPool({name: FixedWarmth(each.minutes) for name, each in alone.items()}, 2)
     for minute in range(900):
         needed = dice.choice((0, 0, 0, 1, 2, 40)) if minute % 300 < 40 else 0
-        assert pool.observe(needed) == {name: each.level() for name, each in alone.items()}
+        assert pool.observe(needed) == [each.level() for each in alone.values()]
         for each in alone.values():
             each.observe(needed)
         if minute == 450:
