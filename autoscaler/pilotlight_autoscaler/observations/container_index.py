@@ -132,8 +132,9 @@ class ContainerIndex:
                 return False
         for known, each in zip(containers, moved, strict=True):
             was_running, was_idle_s = known.running, known.idle_s
-            for name, value in (("running", each.running), ("age_s", each.age_s), ("idle_s", each.idle_s)):
-                force_setattr(known, name, value)
+            force_setattr(known, "running", each.running)
+            force_setattr(known, "age_s", each.age_s)
+            force_setattr(known, "idle_s", each.idle_s)
             if each.running != was_running and known.state in LIVE:
                 self._loads[known.version].running += each.running - was_running
             if not (each.running and was_running):
