@@ -8,10 +8,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pilotlight_core.model.errors import PilotlightError
-from pilotlight_core.model.messages.limiting import LimitAskKind
+from pilotlight_core.model.messages.limiting import LimitAskKind, MoneyAsk
 from pilotlight_core.model.records.jobs import JobRecord
 from pilotlight_core.model.spec import VersionRecord
-from pilotlight_gateway.budgets.budget_home import MoneyAsk
 from pilotlight_gateway.budgets.call_prices import CallPrices
 from pilotlight_gateway.limits.call_usage import CallUsage
 from pilotlight_gateway.limits.cost_estimates import Estimates

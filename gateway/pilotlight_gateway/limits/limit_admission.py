@@ -14,9 +14,9 @@ from pilotlight_core.model.messages.limiting import (
     LimitAskKind,
     LimitEnd,
     LimitVerdict,
+    MoneyAsk,
 )
-from pilotlight_gateway.budgets.budget_home import MoneyAsk
-from pilotlight_gateway.budgets.call_prices import CallPrices
+from pilotlight_gateway.budgets.call_prices import NOBODY, CallPrices
 from pilotlight_gateway.limits.call_usage import CallUsage
 from pilotlight_gateway.limits.cost_estimates import Estimates
 from pilotlight_gateway.limits.limit_policy import LimitPolicy
@@ -54,7 +54,7 @@ class Admission:
         self.part = part
         self.tokens: Admission | None = None
         """The second ask, once the call has been read; None: tokens are not limited."""
-        self.payer = ""
+        self.payer = NOBODY
         """Of an ask for money: the tenant, its function and key, which may have budgets of their own."""
         self.money: list[Admission] = []
         """The asks for money: of a stream one for each of its steps."""
@@ -84,12 +84,12 @@ class Admission:
         """What its home is told at the end of the call."""
         if self.answer is None:
             return None
+        if self.part is MONEY:
+            spent = UNKNOWN_COST if amount is None else round(amount)
+            return LimitEnd(self.answer.number, self.tenant, self.function, 0.0, 0.0, spent)
         tokens = self.part is TOKENS
         counted = self.policy.most_tokens if tokens else self.policy.most_cost
         more = amount - self.answer.charged if amount is not None and counted else 0.0
-        if self.part is MONEY:
-            spent = UNKNOWN_COST if amount is None else round(amount)
-            return LimitEnd(self.answer.number, self.tenant, self.function, spent=spent)
         if tokens:
             return LimitEnd(self.answer.number, self.tenant, self.function, 0.0, more)
         return LimitEnd(self.answer.number, self.tenant, self.function, more)
@@ -97,8 +97,9 @@ class Admission:
 
 def money_asked(number: int, tenant: str, money: MoneyAsk) -> LimitAsk:
     """The ask for a call's money."""
-    worst, likely = money.worst, money.likely
-    return LimitAsk(number, tenant, money.function, 0.0, MONEY, worst, likely, money.key, money.seconds)
+    return LimitAsk(
+        number, tenant, money.function, 0.0, MONEY, money.worst, money.likely, money.key, money.seconds
+    )  # fmt: skip
 
 
 def admission_of(
@@ -110,7 +111,7 @@ def admission_of(
         return Admission(tenant, function, policy, answer=answer, error=refused(answer, policy, tenant), part=part)
     admission = Admission(tenant, function, policy, answer=answer, end=end, part=part)
     if part is MONEY:
-        admission.payer = f"{tenant} {function} {asked.key}"
+        admission.payer = tenant, function, asked.key
     return admission
 
 
@@ -152,7 +153,8 @@ def end_admission(
 
 def _pay(usage: CallUsage, admission: Admission, prices: CallPrices, version: str) -> None:
     """Settle a call's money with what it cost; of starts that nobody metered it is what was reserved."""
-    first, *more = admission.money
+    money = admission.money
+    first = money[0]
     if usage.lost:
         first.end(None)
     else:
@@ -160,7 +162,7 @@ def _pay(usage: CallUsage, admission: Admission, prices: CallPrices, version: st
         if usage.known and admission.policy.is_soft:
             prices.learn(version, cost)
         first.end(cost)
-    for step in more:
+    for step in money[1:] if len(money) > 1 else ():
         step.end(None if usage.lost else 0.0)
 
 

@@ -12,8 +12,8 @@ from mypy_extensions import mypyc_attr
 
 from pilotlight_core.bus import Bus
 from pilotlight_core.model import subjects
-from pilotlight_core.model.messages.limiting import LimitAnswer, LimitAsk, LimitAskKind
-from pilotlight_gateway.budgets.budget_home import BudgetHome, MoneyAsk
+from pilotlight_core.model.messages.limiting import LimitAnswer, LimitAsk, LimitAskKind, MoneyAsk
+from pilotlight_gateway.budgets.budget_home import BudgetHome
 from pilotlight_gateway.cluster.driver_port import BusDriverPort
 from pilotlight_gateway.cluster.shard_ownership import ShardOwnership
 from pilotlight_gateway.limits.lease_watch import LeaseWatch

@@ -28,8 +28,9 @@ from pilotlight_core.model.messages.limiting import (
     LimitAskKind,
     LimitEnd,
     LimitVerdict,
+    MoneyAsk,
 )
-from pilotlight_gateway.budgets.budget_home import BudgetHome, MoneyAsk, shortage_of
+from pilotlight_gateway.budgets.budget_home import BudgetHome, shortage_of
 from pilotlight_gateway.budgets.purse import PurseStanding, PurseVerdict
 from pilotlight_gateway.limits.account import EpochRange, LimitAccount
 from pilotlight_gateway.limits.gcra import instant
@@ -163,11 +164,10 @@ class LimitHome:
             return LimitAnswer(ask.number, GRANTED, state.epoch)
         if state.unreported:
             return LimitAnswer(ask.number, LimitVerdict.SETTLING, state.epoch, SETTLING_S)
-        money = MoneyAsk(ask.function, ask.key, ask.worst, ask.likely, ask.seconds)
-        found = self._budgets.ask(ask.tenant, (gateway, ask.number), money)
+        found = self._budgets.ask(ask.tenant, (gateway, ask.number), ask)
         if found is FITS:
             self._granted += 1
-            return LimitAnswer(ask.number, GRANTED, state.epoch, holds=True)
+            return LimitAnswer(ask.number, GRANTED, state.epoch, 0.0, (), "", 0.0, True)  # noqa: FBT003 - by name it
         if isinstance(found, PurseStanding):
             self._refused += 1
             wait_s = found.wait_s if found.wait_s is not None else 0.0
@@ -180,13 +180,14 @@ class LimitHome:
         """Free the permit of a call and count the correction of its cost."""
         if (state := self._shards.get(shard)) is None:
             return
+        key = gateway, end.number
         if self._budgets is not None:
             spent = end.spent if end.spent != UNKNOWN_COST else None
-            self._budgets.ended(end.tenant, (gateway, end.number), spent)
+            if self._budgets.ended(end.tenant, key, spent):
+                return  # an ask has a number of its own
         now = instant(at)
         held = state.permits.get(gateway)
         if held is not None and (accounts := held.pop(end.number, None)) is not None:
-            key = gateway, end.number
             for account in accounts:
                 account.permits.leave(key, at)
         if end.correction or end.tokens:

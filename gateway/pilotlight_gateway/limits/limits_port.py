@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import Protocol
 
 from pilotlight_core.model.limits import UNLIMITED
-from pilotlight_core.model.messages.limiting import LimitAsk, LimitAskKind, LimitVerdict
-from pilotlight_gateway.budgets.budget_home import BudgetHome, MoneyAsk
+from pilotlight_core.model.messages.limiting import LimitAsk, LimitAskKind, LimitVerdict, MoneyAsk
+from pilotlight_gateway.budgets.budget_home import BudgetHome
 from pilotlight_gateway.limits.limit_admission import Admission, admission_of, money_asked, unreachable
 from pilotlight_gateway.limits.limit_policy import LimitPolicy, PolicyOf, policy_of
 from pilotlight_gateway.limits.limits_home import LimitHome

@@ -6,9 +6,10 @@ import random
 
 import pytest
 
+from pilotlight_core.model.messages.limiting import MoneyAsk
 from pilotlight_core.model.money.budgets import BilledBudgets, BilledSpending, BudgetMode, BudgetPeriod
 from pilotlight_core.model.subjects import shard_of
-from pilotlight_gateway.budgets.budget_home import BudgetHome, MoneyAsk, shortage_of
+from pilotlight_gateway.budgets.budget_home import BudgetHome, shortage_of
 from pilotlight_gateway.budgets.budget_settings import reached_lines
 from pilotlight_gateway.budgets.purse import LARGEST_KEPT_S, SETTLED_AFTER_S, UNHEARD_S, PurseStanding, PurseVerdict
 from tests.gateway.budgets.stored_tranches import FUNCTION, NOON, Settings, StoredTranches, budget

@@ -75,7 +75,7 @@ def test_what_is_rounded_up_of_one_call_is_less_for_the_next() -> None:
     """So a thousand cheap calls cost what the ledger bills, to the nano-dollar; of each payer by itself."""
     prices, spent = CallPrices(BOOK), Spent(ns=999, ppm=1_000, price="cpu")
     exact = 1_000 * cost_of(spent.ns, spent.ppm, BOOK.rate("cpu")) * 10**9
-    for payer in ("acme zoo.chat k1", "acme zoo.chat k2"):
+    for payer in (("acme", "zoo.chat", "k1"), ("acme", "zoo.chat", "k2")):
         assert 0 <= sum(prices.cost([spent], payer) for _ in range(1_000)) - exact < 1
 
 
@@ -146,7 +146,7 @@ def test_discounts_leasts_and_units_are_reckoned_with() -> None:
     each = (1_000_000_000, 6_000_000_000)
     spent = Spent(ns=sum(each), ppm=10**6, price="l4", starts=each)
 
-    cost = prices.cost([spent], "acme a.f k", "acme", {"prompt_tokens": 1_000_000})
+    cost = prices.cost([spent], ("acme", "a.f", "k"), "acme", {"prompt_tokens": 1_000_000})
 
     time = cost_of(5_000_000_000 + 6_000_000_000, 10**6, book.rate("l4")) * Fraction(3, 4)
     assert 0 <= cost - (time + Fraction(3, 4)) * 10**9 < 1

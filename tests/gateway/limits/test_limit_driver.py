@@ -18,9 +18,10 @@ from pilotlight_core.model.messages.limiting import (
     LimitAskKind,
     LimitEnd,
     LimitVerdict,
+    MoneyAsk,
 )
 from pilotlight_core.model.messages.message import Message
-from pilotlight_gateway.budgets.budget_home import BudgetHome, MoneyAsk
+from pilotlight_gateway.budgets.budget_home import BudgetHome
 from pilotlight_gateway.budgets.purse import PurseVerdict
 from pilotlight_gateway.cluster.shard_ownership import MemoryShardOwnership, ShardOwner
 from pilotlight_gateway.limits.limit_driver import REFRESH_S, REPORT_EVERY, RETRY_S, LimitDriver, PendingAsk

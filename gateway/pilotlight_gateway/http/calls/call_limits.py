@@ -5,9 +5,8 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Protocol
 
-from pilotlight_core.model.messages.limiting import LimitAskKind
+from pilotlight_core.model.messages.limiting import LimitAskKind, MoneyAsk
 from pilotlight_core.model.spec import VersionRecord
-from pilotlight_gateway.budgets.budget_home import MoneyAsk
 from pilotlight_gateway.budgets.call_prices import CallPrices
 from pilotlight_gateway.calls.prepared_call import PreparedCall
 from pilotlight_gateway.http.protocol.request_bodies import BodyLimits

@@ -6,9 +6,10 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from pilotlight_core.model.api.budget_api import usd_text
+from pilotlight_core.model.messages.limiting import MoneyAsk
 from pilotlight_core.model.money.budgets import NEVER_ENDS, Budget, BudgetMode, HomeTranches, Tranche, span_of
 from pilotlight_core.model.records.jobs import JobRecord
-from pilotlight_gateway.budgets.budget_home import MoneyAsk, falls_under
+from pilotlight_gateway.budgets.budget_home import falls_under
 from pilotlight_gateway.budgets.budget_settings import instant_text
 from pilotlight_gateway.budgets.call_prices import CallPrices
 from pilotlight_gateway.tenancy.registry_port import RegistryPort

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from pilotlight_core.model.messages.limiting import MoneyAsk
 from pilotlight_core.model.money.budgets import BudgetMode, BudgetPeriod, Tranche, span_of
-from pilotlight_gateway.budgets.budget_home import MoneyAsk
 from pilotlight_gateway.http.endpoints.billing.job_money import lack_of
 from tests.gateway.budgets.stored_tranches import FUNCTION, NOON, budget
 from tests.gateway.world import World, function
