@@ -157,14 +157,17 @@ class BudgetHome:
         purses = known.purses_of(ask)
         waits = False
         for purse in purses:
-            verdict = purse.judge(_amount(purse, ask))
+            verdict = purse.judge(ask.worst if purse.is_hard else _amount(purse, ask))
             if verdict is EXHAUSTED:
                 return purse.standing(_amount(purse, ask), at)
             waits = waits or verdict is WAITS
         if waits:
             return self._wait(known, purses, permit, ask, at)
         for purse in purses:
-            _reserve(purse, permit, ask, at)
+            if purse.is_hard:
+                purse.reserve(permit, ask.worst, at, ask.seconds)
+            else:
+                _reserve(purse, permit, ask, at)
         if permit not in known.permits:
             known.permits[permit] = ask, purses, at
         return FITS
@@ -355,8 +358,7 @@ def _adopt_running(known: TenantPurses, purse: Purse) -> None:
 
 def _reserve(purse: Purse, permit: ReservationKey, ask: AnyMoneyAsk, since: float) -> None:
     amount, worst = _amount(purse, ask), ask.worst
-    spent_after_s = ask.seconds if amount == worst else ask.seconds * amount / worst
-    purse.reserve(permit, amount, since, spent_after_s if amount else 0.0)
+    purse.reserve(permit, amount, since, ask.seconds * amount / worst if worst else 0.0)
 
 
 def _amount(purse: Purse, ask: AnyMoneyAsk) -> int:

@@ -17,6 +17,7 @@ from pilotlight_core.model.devices import (
     gpu_price,
 )
 from pilotlight_core.model.messages.call_messages import Spent, lack_ns
+from pilotlight_core.model.messages.limiting import MoneyAsk
 from pilotlight_core.model.messages.node_messages import NodeReport
 from pilotlight_core.model.price_book import PURCHASES, TENANT_PRICE, PriceBook, is_of_tenant, unit_charges
 from pilotlight_core.model.spec import FunctionSpec, VersionRecord, max_units_of
@@ -111,7 +112,22 @@ class CallPrices:
 
     def longest_s(self, version: VersionRecord, seconds: float) -> float:
         """The seconds that a live call can run which has `seconds` in all, with all its starts."""
-        return min(seconds, starts_of(version.spec) * version.spec.timeout)
+        spec = version.spec
+        return seconds if seconds <= spec.timeout else min(seconds, starts_of(spec) * spec.timeout)
+
+    def ask_of(
+        self,
+        version: VersionRecord,
+        tenant: str,
+        payer: tuple[str, str],
+        seconds: float,
+        *,
+        within_s: float | None = None,
+        with_units: bool = True,
+    ) -> MoneyAsk:
+        """What a call of a tenant asks for, as `worst_of`; `payer`: its function and key."""
+        worst = self.worst_of(version, seconds, tenant, within_s=within_s, with_units=with_units)
+        return MoneyAsk(payer[0], payer[1], worst, self.likely(version.id, worst), seconds)
 
     def worst_of(
         self,
@@ -132,7 +148,9 @@ class CallPrices:
                 that are known to change until then the dearest counts.
             with_units: with as many units that have a price as a call is billed for at most, in its last start.
         """
-        rate, least, units, off = self._dearest(version, tenant, seconds if within_s is None else within_s)
+        self._refresh()
+        terms = None if self._changes else self._present.get((version.id, tenant))
+        rate, least, units, off = terms or self._dearest(version, tenant, seconds if within_s is None else within_s)
         ns = round(seconds * NS_PER_S)
         if least:  # one start may take nearly all of it, and each other one is billed the least
             ns = max(ns, least) + (starts_of(version.spec) - 1) * least
@@ -141,7 +159,6 @@ class CallPrices:
 
     def _dearest(self, version: VersionRecord, tenant: str, seconds: float) -> DearestTerms:
         """The terms of a version, and a tenant's discount: the dearest each that hold in the next seconds."""
-        self._look_if_due()
         if self._changes:
             at = self._wall()
             until = at + seconds + CLOCKS_DIFFER_S
@@ -173,10 +190,10 @@ class CallPrices:
 
     def rate(self, version: VersionRecord) -> int:
         """Nano-dollars per hour of the dearest container of a version, by the list."""
-        self._look_if_due()
+        self._refresh()
         return self._terms(version).rate
 
-    def _look_if_due(self) -> None:
+    def _refresh(self) -> None:
         """Forget what was reckoned by other prices, or for another fleet."""
         book = self._book
         if self._clock() < self._look_at and book.revision == self._revision and book.dated_revision == self._dated:
@@ -226,11 +243,11 @@ class CallPrices:
             listed += sum(charge.amount * charge.ppm * charge.rate for charge in unit_charges(units, book))
         off = book.discount(tenant) if book.has_discounts else 0
         total = self._rounded.get(payer, 0) + listed * (NANO_USD - off)
-        cost = -(-total // SCALE)
+        less, rest = divmod(-total, SCALE)
         if len(self._rounded) >= KNOWN_AT_MOST:
             self._rounded.clear()
-        self._rounded[payer] = total - cost * SCALE
-        return cost
+        self._rounded[payer] = -rest
+        return -less
 
     def _weigh(self, kind: SpentKind) -> tuple[int, int, int]:
         """What a nanosecond costs of all that a start paid for by the list, in nano-dollars an hour times millionths;
@@ -248,7 +265,8 @@ class CallPrices:
 
     def likely(self, version: str, worst: int) -> int:
         """What 99 of 100 calls of a version cost at most, as far as they are known here."""
-        return min(worst, self._likely.get(version, worst))
+        likely = self._likely.get(version, worst)
+        return likely if likely < worst else worst
 
     def learn(self, version: str, cost: int) -> None:
         """A call of a version has cost this."""

@@ -70,8 +70,8 @@ class Presumption(NamedTuple):
 
 
 PurseReservation = tuple[int, float, float]
-"""The money of a call that runs: its amount; the unix seconds at which it was let in; and the seconds after which it can
-have cost the amount, 0.0: nobody knows, and none of the ledger's is taken for its. A plain one: each call makes one."""
+"""The money of a call that runs: its amount; the unix seconds at which it was let in; the seconds after which it can
+have cost the amount, 0.0: nobody knows, and none of the ledger's is taken for its. Plain, as each call makes one."""
 
 
 class PurseVerdict(Enum):

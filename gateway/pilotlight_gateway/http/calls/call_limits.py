@@ -12,7 +12,7 @@ from pilotlight_gateway.calls.prepared_call import PreparedCall
 from pilotlight_gateway.http.protocol.request_bodies import BodyLimits
 from pilotlight_gateway.limits.call_usage import CallUsage
 from pilotlight_gateway.limits.cost_estimates import Estimates
-from pilotlight_gateway.limits.limit_admission import Admission, end_unused, settle_admission
+from pilotlight_gateway.limits.limit_admission import Admission, MoneyAdmission, end_unused, settle_admission
 from pilotlight_gateway.limits.limit_policy import LimitPolicy
 from pilotlight_gateway.limits.limits_port import Limiter
 from pilotlight_gateway.metrics.gateway_metrics import GatewayMetrics
@@ -145,15 +145,15 @@ class CallLimits:
         return True
 
     def _money(self, call: PreparedCall, seconds: float | None = None, *, with_units: bool = True) -> MoneyAsk:
-        longest_s = self.longest_s(call)
-        most_s = longest_s if seconds is None else min(seconds, longest_s)
+        prices, version = self.prices, call.version
         within_s = call.deadline_at - call.arrived_at  # it may wait before it runs
-        worst = self.prices.worst_of(
-            call.version, most_s, call.tenant, within_s=within_s, with_units=with_units
-        )  # fmt: skip
-        return MoneyAsk(call.function, call.key, worst, self.prices.likely(call.version.id, worst), most_s)
+        most_s = prices.longest_s(version, within_s)
+        if seconds is not None and seconds < most_s:
+            most_s = seconds
+        payer = call.function, call.key
+        return prices.ask_of(version, call.tenant, payer, most_s, within_s=within_s, with_units=with_units)
 
-    def _keep(self, first: Admission, money: Admission) -> None:
+    def _keep(self, first: Admission, money: MoneyAdmission) -> None:
         if money.error is not None:
             raise money.error
         first.money.append(money)

@@ -31,8 +31,7 @@ class JobMoney:
         budgets, version = self.registry.budgets(job.tenant), self.registry.version(job.version)
         if budgets is None or version is None:
             return None
-        worst = self.prices.worst_of(version, job.timeout, job.tenant)
-        ask = MoneyAsk(job.function, job.key_id, worst, self.prices.likely(job.version, worst))
+        ask = self.prices.ask_of(version, job.tenant, (job.function, job.key_id), job.timeout)
         mine = [one for one in budgets.budgets if falls_under(one, ask)]
         noted = await self.tranches(job.tenant) if mine else None
         for one in mine:
