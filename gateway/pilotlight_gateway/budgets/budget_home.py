@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable
 from typing import Final
 
-from pilotlight_core.model.messages.limiting import BudgetShortage, LimitAsk, MoneyAsk
+from pilotlight_core.model.messages.limiting import BudgetShortage, LimitAsk
 from pilotlight_core.model.money.budgets import (
     NEVER_ENDS,
     BilledBudgets,
@@ -33,9 +33,7 @@ EXHAUSTED: Final = PurseVerdict.EXHAUSTED
 WAITS: Final = PurseVerdict.WAITS
 FITS: Final = PurseVerdict.FITS
 
-AnyMoneyAsk = LimitAsk | MoneyAsk
-"""Both say the same of a call."""
-PaidCall = tuple[AnyMoneyAsk, tuple[Purse, ...], float]
+PaidCall = tuple[LimitAsk, tuple[Purse, ...], float]
 """A call that holds money: what it asked for, where, and the unix seconds at which it was let in. A plain one, as each
 call makes one."""
 
@@ -69,12 +67,12 @@ class TenantPurses:
         """What is being written."""
         self.attempted: dict[str, Tranche] | None = None
         """What it may say: whether that was written is not known."""
-        self.adopted: dict[ReservationKey, AnyMoneyAsk] = {}
+        self.adopted: dict[ReservationKey, LimitAsk] = {}
         """Calls that run, to be taken over once it is read."""
         self.is_urgent = False
         """A call waits for a tranche."""
 
-    def purses_of(self, ask: AnyMoneyAsk) -> tuple[Purse, ...]:
+    def purses_of(self, ask: LimitAsk) -> tuple[Purse, ...]:
         """Those that a call falls under."""
         payer = ask.function, ask.key
         found = self._payers.get(payer)
@@ -147,13 +145,14 @@ class BudgetHome:
 
     # -- calls -----------------------------------------------------------------------------------------------------
 
-    def ask(self, tenant: str, permit: ReservationKey, ask: AnyMoneyAsk) -> PurseVerdict | PurseStanding:
+    def ask(self, tenant: str, permit: ReservationKey, ask: LimitAsk) -> PurseVerdict | PurseStanding:
         """Reserve a call's money in all budgets that it falls under, or in none; a standing: it is refused."""
         known = self._tenants.get(tenant) or self._known(tenant)
         if not known.is_claimed:
             return self._hurry(known)
         at = self._wall()
-        self._follow(known, at)
+        if self._budgets_of(tenant) is not known.record or not known.began_at <= at < known.changes_at:
+            self._follow(known, at)
         purses = known.purses_of(ask)
         waits = False
         for purse in purses:
@@ -173,7 +172,7 @@ class BudgetHome:
         return FITS
 
     def _wait(
-        self, known: TenantPurses, purses: tuple[Purse, ...], permit: ReservationKey, ask: AnyMoneyAsk, at: float
+        self, known: TenantPurses, purses: tuple[Purse, ...], permit: ReservationKey, ask: LimitAsk, at: float
     ) -> PurseVerdict:
         """Have more taken where too little is, unless the ledger has to be heard before."""
         is_urgent = False
@@ -199,7 +198,7 @@ class BudgetHome:
 
     # -- what runs -------------------------------------------------------------------------------------------------
 
-    def take_over(self, tenant: str, permit: ReservationKey, ask: AnyMoneyAsk) -> None:
+    def take_over(self, tenant: str, permit: ReservationKey, ask: LimitAsk) -> None:
         """A call runs that a former home let in."""
         known = self._known(tenant)
         if permit in known.permits:
@@ -223,7 +222,7 @@ class BudgetHome:
             for permit in known.permits_of(gateway):
                 self.ended(tenant, permit, None)
 
-    def _adopt(self, known: TenantPurses, permit: ReservationKey, ask: AnyMoneyAsk) -> None:
+    def _adopt(self, known: TenantPurses, permit: ReservationKey, ask: LimitAsk) -> None:
         purses = known.purses_of(ask)
         for purse in purses:
             purse.take_over(permit, _amount(purse, ask))
@@ -343,7 +342,7 @@ class BudgetHome:
             self.on_billed(billed)
 
 
-def falls_under(budget: Budget, ask: AnyMoneyAsk) -> bool:
+def falls_under(budget: Budget, ask: LimitAsk) -> bool:
     """Whether a call counts under a budget."""
     return budget.function in ("", ask.function) and budget.key in ("", ask.key)
 
@@ -356,12 +355,12 @@ def _adopt_running(known: TenantPurses, purse: Purse) -> None:
             known.permits[permit] = ask, (*purses, purse), since
 
 
-def _reserve(purse: Purse, permit: ReservationKey, ask: AnyMoneyAsk, since: float) -> None:
+def _reserve(purse: Purse, permit: ReservationKey, ask: LimitAsk, since: float) -> None:
     amount, worst = _amount(purse, ask), ask.worst
     purse.reserve(permit, amount, since, ask.seconds * amount / worst if worst else 0.0)
 
 
-def _amount(purse: Purse, ask: AnyMoneyAsk) -> int:
+def _amount(purse: Purse, ask: LimitAsk) -> int:
     return ask.worst if purse.is_hard else min(ask.worst, ask.likely)
 
 

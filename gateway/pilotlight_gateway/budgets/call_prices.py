@@ -17,13 +17,14 @@ from pilotlight_core.model.devices import (
     gpu_price,
 )
 from pilotlight_core.model.messages.call_messages import Spent, lack_ns
-from pilotlight_core.model.messages.limiting import MoneyAsk
+from pilotlight_core.model.messages.limiting import LimitAsk, LimitAskKind
 from pilotlight_core.model.messages.node_messages import NodeReport
 from pilotlight_core.model.price_book import PURCHASES, TENANT_PRICE, PriceBook, is_of_tenant, unit_charges
 from pilotlight_core.model.spec import FunctionSpec, VersionRecord, max_units_of
 from pilotlight_core.model.units import NANO_USD, NS_PER_HOUR, NS_PER_S, WHOLE_DEVICE
 
 SCALE = WHOLE_DEVICE * NS_PER_HOUR * NANO_USD
+MONEY: Final = LimitAskKind.MONEY
 NOTHING: Mapping[str, int] = {}
 GIB = 2**30
 MILLION = 10**6
@@ -117,17 +118,18 @@ class CallPrices:
 
     def ask_of(
         self,
+        number: int,
         version: VersionRecord,
-        tenant: str,
-        payer: tuple[str, str],
+        payer: Payer,
         seconds: float,
         *,
         within_s: float | None = None,
         with_units: bool = True,
-    ) -> MoneyAsk:
-        """What a call of a tenant asks for, as `worst_of`; `payer`: its function and key."""
+    ) -> LimitAsk:
+        """The ask for a call's money, as `worst_of`."""
+        tenant, function, key = payer
         worst = self.worst_of(version, seconds, tenant, within_s=within_s, with_units=with_units)
-        return MoneyAsk(payer[0], payer[1], worst, self.likely(version.id, worst), seconds)
+        return LimitAsk(number, tenant, function, 0.0, MONEY, worst, self.likely(version.id, worst), key, seconds)
 
     def worst_of(
         self,

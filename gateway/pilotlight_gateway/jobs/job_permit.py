@@ -105,8 +105,8 @@ class JobPermit:
         prices = self._prices
         if not policy.budgets or prices is None:
             return None
-        ask = prices.ask_of(self._version, self._tenant, (self._function, self._key), self._seconds)
-        return await self._limits.reserve(self._tenant, ask, policy)
+        payer, number = (self._tenant, self._function, self._key), self._limits.new_number()
+        return await self._limits.reserve(prices.ask_of(number, self._version, payer, self._seconds), policy)
 
     def settle(self, usage: CallUsage) -> None:
         """The run is over: give its place back and count its cost, once no start of it runs on."""

@@ -14,7 +14,6 @@ from pilotlight_core.model.messages.limiting import (
     LimitAskKind,
     LimitEnd,
     LimitVerdict,
-    MoneyAsk,
 )
 from pilotlight_gateway.budgets.call_prices import CallPrices
 from pilotlight_gateway.limits.call_usage import CallUsage
@@ -23,7 +22,6 @@ from pilotlight_gateway.limits.limit_policy import LimitPolicy
 from pilotlight_gateway.limits.refusals import refused
 
 TOKENS: Final = LimitAskKind.TOKENS
-MONEY: Final = LimitAskKind.MONEY
 REFUSED: Final = LimitVerdict.REFUSED
 
 RateLimitHeaders = tuple[tuple[bytes, bytes], ...]
@@ -113,13 +111,6 @@ class MoneyAdmission:
             asked = self.asked
             cost = UNKNOWN_COST if spent is None else spent
             end(LimitEnd(self._number, asked.tenant, asked.function, 0.0, 0.0, cost))
-
-
-def money_asked(number: int, tenant: str, money: MoneyAsk) -> LimitAsk:
-    """The ask for a call's money."""
-    return LimitAsk(
-        number, tenant, money.function, 0.0, MONEY, money.worst, money.likely, money.key, money.seconds
-    )  # fmt: skip
 
 
 def admission_of(

@@ -12,7 +12,7 @@ from mypy_extensions import mypyc_attr
 
 from pilotlight_core.bus import Bus
 from pilotlight_core.model import subjects
-from pilotlight_core.model.messages.limiting import LimitAnswer, LimitAsk, LimitAskKind, MoneyAsk
+from pilotlight_core.model.messages.limiting import LimitAnswer, LimitAsk, LimitAskKind
 from pilotlight_gateway.budgets.budget_home import BudgetHome
 from pilotlight_gateway.cluster.driver_port import BusDriverPort
 from pilotlight_gateway.cluster.shard_ownership import ShardOwnership
@@ -21,7 +21,6 @@ from pilotlight_gateway.limits.limit_admission import (
     Admission,
     MoneyAdmission,
     admission_of,
-    money_asked,
     money_by,
     unreachable,
 )
@@ -115,19 +114,19 @@ class HomeLimiter:
         answer = self.driver.ask_here(asked)
         return admission_of(asked, policy, answer, self._ended) if answer is not None else None
 
-    def reserve_now(self, tenant: str, money: MoneyAsk, policy: LimitPolicy) -> MoneyAdmission | None:
-        driver = self.driver
-        asked = money_asked(driver.new_number(), tenant, money)
-        answer = driver.ask_here(asked)
-        return money_by(asked, policy, answer, driver.ended) if answer is not None else None
+    def new_number(self) -> int:
+        return self.driver.new_number()
 
-    async def reserve(self, tenant: str, money: MoneyAsk, policy: LimitPolicy) -> MoneyAdmission:
-        if (admission := self.reserve_now(tenant, money, policy)) is not None:
+    def reserve_now(self, asked: LimitAsk, policy: LimitPolicy) -> MoneyAdmission | None:
+        answer = self.driver.ask_here(asked)
+        return money_by(asked, policy, answer, self.driver.ended) if answer is not None else None
+
+    async def reserve(self, asked: LimitAsk, policy: LimitPolicy) -> MoneyAdmission:
+        if (admission := self.reserve_now(asked, policy)) is not None:
             return admission
-        asked = money_asked(0, tenant, money)
         answer = await self._ask(asked)
         if answer is None:
-            return MoneyAdmission(asked, error=unreachable(self.driver.wait(tenant)))
+            return MoneyAdmission(asked, error=unreachable(self.driver.wait(asked.tenant)))
         return money_by(asked, policy, answer, self.driver.ended)
 
     async def admit(

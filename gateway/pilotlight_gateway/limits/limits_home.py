@@ -28,7 +28,6 @@ from pilotlight_core.model.messages.limiting import (
     LimitAskKind,
     LimitEnd,
     LimitVerdict,
-    MoneyAsk,
 )
 from pilotlight_gateway.budgets.budget_home import BudgetHome, shortage_of
 from pilotlight_gateway.budgets.purse import PurseStanding, PurseVerdict
@@ -231,7 +230,7 @@ class LimitHome:
     def _adopt_money(self, gateway: str, held: HeldPermits) -> None:
         if self._budgets is not None:
             for number, worst, likely in zip(held.numbers, held.worst, held.likely, strict=True):
-                money = MoneyAsk(held.function, held.key, worst, likely)
+                money = LimitAsk(number, held.tenant, held.function, 0.0, MONEY, worst, likely, held.key)
                 self._budgets.take_over(held.tenant, (gateway, number), money)
 
     def _adopt(self, state: LimitShard, gateway: str, held: HeldPermits, at: float) -> None:

@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from pilotlight_core.model.messages.limiting import MoneyAsk
+from pilotlight_core.model.messages.limiting import LimitAsk, LimitAskKind
 from pilotlight_core.model.money.budgets import BilledBudgets, BilledSpending, BudgetMode, BudgetPeriod
 from pilotlight_core.model.subjects import shard_of
 from pilotlight_gateway.budgets.budget_home import BudgetHome, shortage_of
@@ -28,12 +28,12 @@ class Wall:
         return self.at
 
 
-def asked(worst: int, likely: int | None = None, *, function: str = FUNCTION, key: str = "k1") -> MoneyAsk:
+def asked(worst: int, likely: int | None = None, *, function: str = FUNCTION, key: str = "k1") -> LimitAsk:
     """For one call."""
-    return MoneyAsk(function, key, worst, worst if likely is None else likely)
+    return LimitAsk(0, "acme", function, 0.0, LimitAskKind.MONEY, worst, worst if likely is None else likely, key)
 
 
-def ask(home: BudgetHome, number: int, money: MoneyAsk, gateway: str = "g1") -> object:
+def ask(home: BudgetHome, number: int, money: LimitAsk, gateway: str = "g1") -> object:
     """Ask until it is decided, as a gateway does."""
     for _ in range(3):
         found = home.ask("acme", (gateway, number), money)

@@ -42,21 +42,6 @@ class LimitAsk(msgspec.Struct, frozen=True, array_like=True):
     """After so many it can have cost `worst`; 0.0: nobody knows."""
 
 
-class MoneyAsk(msgspec.Struct, frozen=True, array_like=True):
-    """What a call asks for in a `LimitAsk`, before its gateway asks. Nano-dollars."""
-
-    function: str
-    """`tenant:app.function`."""
-    key: str
-    """The id of the API key."""
-    worst: int
-    """What it may cost at most."""
-    likely: int
-    """What nearly all calls like it cost."""
-    seconds: float = 0.0
-    """After so many it can have cost `worst`; 0.0: nobody knows."""
-
-
 class LimitEnd(msgspec.Struct, frozen=True, array_like=True):
     """An admitted call has ended."""
 

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from pilotlight_core.model.api.budget_api import usd_text
-from pilotlight_core.model.messages.limiting import MoneyAsk
+from pilotlight_core.model.messages.limiting import LimitAsk
 from pilotlight_core.model.money.budgets import NEVER_ENDS, Budget, BudgetMode, HomeTranches, Tranche, span_of
 from pilotlight_core.model.records.jobs import JobRecord
 from pilotlight_gateway.budgets.budget_home import falls_under
@@ -31,7 +31,7 @@ class JobMoney:
         budgets, version = self.registry.budgets(job.tenant), self.registry.version(job.version)
         if budgets is None or version is None:
             return None
-        ask = self.prices.ask_of(version, job.tenant, (job.function, job.key_id), job.timeout)
+        ask = self.prices.ask_of(0, version, (job.tenant, job.function, job.key_id), job.timeout)
         mine = [one for one in budgets.budgets if falls_under(one, ask)]
         noted = await self.tranches(job.tenant) if mine else None
         for one in mine:
@@ -41,7 +41,7 @@ class JobMoney:
         return None
 
 
-def lack_of(budget: Budget, noted: Tranche | None, ask: MoneyAsk, at: float) -> str | None:
+def lack_of(budget: Budget, noted: Tranche | None, ask: LimitAsk, at: float) -> str | None:
     """What a budget lacks for a run, in a sentence; None: nothing."""
     span = span_of(budget.period, budget.tz, int(at))
     if noted is None or noted.begins != span.begins:
