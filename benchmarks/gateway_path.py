@@ -5,7 +5,8 @@ and origins, and an agent that answers each run at once. Messages are encoded an
 machine may be busy.
 
     call_us     of a tenant with limits
-    budget_us   how much more while it has a budget too: the median of pairs of short runs, one after the other
+    budget_us   how much more while it has a budget too: the median of short runs with one, each less the mean of the
+                runs before and after it without
 """
 
 from __future__ import annotations
@@ -61,7 +62,7 @@ TENANT = "acme"
 LIMITS = Limits(requests_per_s=1e6, concurrency=10_000, cost_per_s=1e9)
 BUDGET = Budget(id="month", amount=10**15, period=BudgetPeriod.MONTH)
 TURN = 500
-"""Calls of one of a pair of short runs: a tenth of a second, in which a machine keeps its pace."""
+"""Calls of a short run: a tenth of a second, in which a machine keeps its pace."""
 CREDIT_S = 0.5
 ROWS = 45
 """Of a profile."""
@@ -244,14 +245,14 @@ class KeptBudgets:
     """The home of all budgets, and who keeps its records, without a bucket to keep them in."""
 
     def __init__(self, registry: MemoryRegistry) -> None:
-        self._records = registry.budget_records
+        self._registry = registry
         self.home = BudgetHome(registry.budgets, time.time)
 
-    def set(self, budgets: tuple[Budget, ...]) -> None:
+    async def set(self, budgets: tuple[Budget, ...]) -> None:
         """Let the tenant have these, of which the ledger has nothing."""
-        self._records.pop(TENANT, None)
+        record = BudgetsRecord(tenant=TENANT, budgets=budgets) if budgets else None
+        await self._registry.change_budgets(TENANT, lambda _: record)
         if budgets:
-            self._records[TENANT] = BudgetsRecord(tenant=TENANT, budgets=budgets)
             self.home.follow(TENANT)
         self.keep()
         begun = {name: BilledSpending(begins=one.span.begins) for name, one in self.home.purses(TENANT).items()}
@@ -325,14 +326,14 @@ async def measure(rounds: int, runs: int, profile: cProfile.Profile | None) -> t
         async with gateway(Path(folder)) as (clients, budgets):
             await clients.call(rounds // 4)
             if profile is not None:
-                budgets.set((BUDGET,))
+                await budgets.set((BUDGET,))
             values = [await _timed(clients, rounds, profile) for _ in range(runs)]
-            pairs = []
-            for _ in range(0 if profile else runs * rounds // TURN // 2):
-                budgets.set(())
-                without = await _timed(clients, TURN)
-                budgets.set((BUDGET,))
-                pairs.append(await _timed(clients, TURN) - without)
+            turns = []
+            for number in range(0 if profile else 2 * (runs * rounds // TURN // 2) + 1):
+                await budgets.set((BUDGET,) if number % 2 else ())
+                await clients.call(CONNECTIONS)
+                turns.append(await _timed(clients, TURN))
+    pairs = [having - (turns[2 * n] + turns[2 * n + 2]) / 2 for n, having in enumerate(turns[1::2])]
     return values, pairs
 
 
