@@ -5,15 +5,23 @@ calling tenant has a limit on its requests, their cost and their concurrency, no
 async, plain and batched ones. Runs alternate between the two servers on the same machine, and the figures are medians;
 the ratio is what to compare, since the machine's speed drifts.
 
-    budget_us_per_call   CPU that a call costs more while its tenant has a budget, in turns with calls without one
+    budget_us_per_call   CPU of all parts that a call costs more while its tenant has a budget: the median of turns
+                         with one, each less the mean of the turns before and after it without
+    budget_us_error      the standard error of that median
+    budget_us_same       the median of what a turn without costs more than the one before without: nothing, but for
+                         the machine
 """
 
 from __future__ import annotations
 
+import math
 import subprocess
 import sys
 import tempfile
 import time
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
 from pathlib import Path
 
 import httpx
@@ -31,6 +39,14 @@ SLOTS = ("--blanks", "1", "--cpu-slots", "4")
 TENANT = "default"
 LIMITS = ("requests_per_s=50000", "burst=50000", "concurrency=10000", "cost_per_s=100000000")
 """Each is checked for every call, and is far off."""
+TURN_S = 2.0
+SETTLED_S = 0.5
+"""From when calls are let in to a turn's begin."""
+SET_S = 2.5
+"""More than setting a budget takes, half the turns' time for it: its home waits for the ledger."""
+ERROR_OF_SPREAD = 1.2533 * 1.4826
+"""Of a median of normal values, over their median distance from it."""
+ANSWERED = 'pilotlight_http_requests_total{route="/v1/functions/{ref}/calls",'
 FUNCTIONS = {"whole": "bench.echo", "sync": "bench.echo_sync", "batched": "bench.Batched"}
 """Path -> function."""
 
@@ -49,43 +65,72 @@ def main() -> None:
         try:
             wait_until(lambda: _answers(port), "the bare server is up")
             figures = _measure(running, f"http://127.0.0.1:{port}/echo", runs, seconds)
-            figures |= _budget(running, 2 * runs, seconds)
+            figures |= _budget(running, 4 * runs)
         finally:
             bare.terminate()
             bare.wait(10)
     report.finish("overhead", figures)
 
 
-def _budget(running: Platform, runs: int, seconds: float) -> dict[str, float]:
-    """What a budget that nobody reaches costs."""
-    cpu: dict[bool, list[float]] = {False: [], True: []}
-    for _ in range(runs):
-        for has_budget, used in cpu.items():
-            words = ("set", TENANT, "1000000") if has_budget else ("remove", TENANT, "month")
-            if has_budget or running.cli("billing", "budget", "list", TENANT, "--json").stdout.count('"month"'):
-                running.cli("billing", "budget", *words)
-            wait_until(lambda: _is_let_in(running), "calls are let in")
-            before, start = sum(_cpu(running).values()), time.monotonic()
-            load = _load(running, FUNCTIONS["whole"], 64, seconds)
-            calls = load.rps * (time.monotonic() - start)
-            used.append(1e6 * (sum(_cpu(running).values()) - before) / calls)
-    rows = [("with a budget" if has_budget else "without", report.median(used)) for has_budget, used in cpu.items()]
-    report.table("CPU per call", ("", "µs"), rows)
-    return {"budget_us_per_call": report.median([y - x for x, y in zip(cpu[False], cpu[True], strict=True)])}
+def _budget(running: Platform, pairs: int) -> dict[str, float]:
+    """What a budget that nobody reaches costs: it comes and goes while one load goes on, so that a drift cancels."""
+    turns = 2 * pairs + 1
+    with ThreadPoolExecutor(1) as pool:
+        load = pool.submit(_send, running, FUNCTIONS["whole"], 64, turns * (SETTLED_S + TURN_S + SET_S))
+        costs = [_turn(running, has_budget=bool(number % 2)) for number in range(turns)]
+        if load.done():
+            sys.exit("the load ended before the last turn: the machine is too busy to measure on")
+        load.result()
+    without, having = costs[::2], costs[1::2]
+    more = {
+        part: [having[n][part] - (without[n][part] + without[n + 1][part]) / 2 for n in range(pairs)]
+        for part in costs[0]
+    }  # fmt: skip
+    total = [sum(each) for each in zip(*more.values(), strict=True)]
+    same = [sum(after.values()) - sum(before.values()) for before, after in pairwise(without)]
+    middle = report.median(total)
+    spread = report.median([abs(each - middle) for each in total])
+    rows = [(part, report.median([cost[part] for cost in without]), report.median(each)) for part, each in more.items()]
+    report.table("CPU per call, and more with a budget", ("process", "µs", "more"), rows)
+    return {
+        "budget_us_per_call": middle,
+        "budget_us_error": ERROR_OF_SPREAD * spread / math.sqrt(pairs),
+        "budget_us_same": report.median(same),
+    } | {f"budget_us_{part}": report.median(each) for part, each in more.items()}
 
 
-def _is_let_in(running: Platform) -> bool:
-    url, headers = f"{running.url}/v1/functions/{FUNCTIONS['whole']}/calls", {"Authorization": f"Bearer {running.key}"}
-    return httpx.post(url, content=BODY, headers=headers | JSON).status_code == 200
+def _turn(running: Platform, *, has_budget: bool) -> dict[str, float]:
+    """Microseconds of CPU per call, by process, once a budget is there, or is gone."""
+    path = f"/v1/tenants/{TENANT}/budgets"
+    if has_budget:
+        running.http.put(path, json={"usd": "1000000", "period": "month"}).raise_for_status()
+    elif running.http.get(path).raise_for_status().json()["budgets"]:
+        running.http.delete(f"{path}/month").raise_for_status()
+    ref = FUNCTIONS["whole"]
+    wait_until(lambda: running.call(ref, text="hello").status_code == 200, "the ledger is heard, and calls are let in")
+    time.sleep(SETTLED_S)
+    calls, before = _answers_by_status(running), _cpu(running)
+    time.sleep(TURN_S)
+    calls, after = _answers_by_status(running) - calls, _cpu(running)
+    if set(calls) != {"200"}:
+        sys.exit(f"in a turn with{'' if has_budget else 'out'} a budget calls were answered so: {calls}")
+    return {part: 1e6 * (used - before.get(part, 0.0)) / calls["200"] for part, used in after.items()}
 
 
-def _load(running: Platform, ref: str, connections: int, seconds: float) -> wrk.Load:
+def _answers_by_status(running: Platform) -> Counter[str]:
+    """How many calls the gateway has answered how."""
+    found = Counter[str]()
+    for line in "".join(running.metrics()).splitlines():
+        if line.startswith(ANSWERED):
+            found[line.split('"')[-2]] += int(float(line.rsplit(" ", 1)[1]))
+    return found
+
+
+def _send(running: Platform, ref: str, connections: int, seconds: float) -> wrk.Load:
     headers = {**JSON, "Authorization": f"Bearer {running.key}"}
-    url = f"{running.url}/v1/functions/{ref}/calls"
-    load = wrk.post(url, BODY, headers, connections=connections, seconds=seconds)
-    if load.errors:
-        sys.exit(f"{ref} at {connections} connections: {load.errors} errors")
-    return load
+    return wrk.post(
+        f"{running.url}/v1/functions/{ref}/calls", BODY, headers, connections=connections, seconds=seconds
+    )  # fmt: skip
 
 
 def _measure(running: Platform, bare: str, runs: int, seconds: float) -> dict[str, float]:

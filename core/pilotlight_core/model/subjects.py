@@ -152,6 +152,7 @@ def credits_wanted(region: str) -> str:
     return f"pl.{region}.credits"
 
 
+@lru_cache(4096)
 def shard_of(key: str) -> int:
     """The shard of a function (`tenant:app.function`) or another key."""
     return crc32(key.encode()) % SHARDS

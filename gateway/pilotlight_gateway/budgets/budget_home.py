@@ -7,14 +7,13 @@ A tenant is known once its durable record was read; until then, and until a next
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable
-from typing import NamedTuple
+from typing import Final
 
-from pilotlight_core.model.messages.limiting import BudgetShortage
+from pilotlight_core.model.messages.limiting import BudgetShortage, LimitAsk
 from pilotlight_core.model.money.budgets import (
     NEVER_ENDS,
     BilledBudgets,
     Budget,
-    BudgetMode,
     BudgetsRecord,
     HandedBudgets,
     HomeTranches,
@@ -28,32 +27,15 @@ from pilotlight_gateway.budgets.purse import LONG_SINCE, Purse, PurseStanding, P
 HANDED_AT_MOST = 1_000
 """Budgets of one shard: 200 KiB, 1 MiB with the longest names. Beyond them the next home counts all that was taken as
 spent, as after a death."""
-EXHAUSTED, WAITS = PurseVerdict.EXHAUSTED, PurseVerdict.WAITS
-HARD = BudgetMode.HARD
+PAYERS_AT_MOST = 1_000
+"""Functions and keys of one tenant whose purses are known; beyond them they are looked for anew."""
+EXHAUSTED: Final = PurseVerdict.EXHAUSTED
+WAITS: Final = PurseVerdict.WAITS
+FITS: Final = PurseVerdict.FITS
 
-
-class MoneyAsk(NamedTuple):
-    """A call that asks for money. Nano-dollars."""
-
-    function: str
-    """`tenant:app.function`."""
-    key: str
-    """The id of the API key."""
-    worst: int
-    """What it may cost at most."""
-    likely: int
-    """What nearly all calls like it cost."""
-    seconds: float = 0.0
-    """After so many it can have cost `worst`; 0.0: nobody knows."""
-
-
-class PaidCall(NamedTuple):
-    """A call that holds money."""
-
-    ask: MoneyAsk
-    purses: tuple[Purse, ...]
-    since: float
-    """Unix seconds at which it was let in."""
+PaidCall = tuple[LimitAsk, tuple[Purse, ...], float]
+"""A call that holds money: what it asked for, where, and the unix seconds at which it was let in. A plain one, as each
+call makes one."""
 
 
 class TenantPurses:
@@ -68,6 +50,8 @@ class TenantPurses:
         self.began_at = 0.0
         """When the last of them began."""
         self.purses: dict[str, Purse] = {}
+        self._payers: dict[tuple[str, str], tuple[Purse, ...]] = {}
+        """By function and key that a call has had: the purses that it falls under."""
         self.permits: dict[ReservationKey, PaidCall] = {}
         self.revision: int | None = None
         """Of the durable record; None: it was not read yet."""
@@ -83,10 +67,25 @@ class TenantPurses:
         """What is being written."""
         self.attempted: dict[str, Tranche] | None = None
         """What it may say: whether that was written is not known."""
-        self.adopted: dict[ReservationKey, MoneyAsk] = {}
+        self.adopted: dict[ReservationKey, LimitAsk] = {}
         """Calls that run, to be taken over once it is read."""
         self.is_urgent = False
         """A call waits for a tranche."""
+
+    def purses_of(self, ask: LimitAsk) -> tuple[Purse, ...]:
+        """Those that a call falls under."""
+        payer = ask.function, ask.key
+        found = self._payers.get(payer)
+        if found is None:
+            if len(self._payers) >= PAYERS_AT_MOST:
+                self._payers.clear()
+            found = tuple(purse for purse in self.purses.values() if falls_under(purse.budget, ask))
+            self._payers[payer] = found
+        return found
+
+    def purses_changed(self) -> None:
+        """There are others, or they are of other budgets: until now the former ones held."""
+        self._payers.clear()
 
     def permits_of(self, gateway: str) -> list[ReservationKey]:
         """The calls of a gateway that run."""
@@ -146,52 +145,60 @@ class BudgetHome:
 
     # -- calls -----------------------------------------------------------------------------------------------------
 
-    def ask(self, tenant: str, permit: ReservationKey, ask: MoneyAsk) -> PurseVerdict | PurseStanding:
+    def ask(self, tenant: str, permit: ReservationKey, ask: LimitAsk) -> PurseVerdict | PurseStanding:
         """Reserve a call's money in all budgets that it falls under, or in none; a standing: it is refused."""
-        known = self._known(tenant)
+        known = self._tenants.get(tenant) or self._known(tenant)
         if not known.is_claimed:
             return self._hurry(known)
         at = self._wall()
-        self._follow(known, at)
-        purses = [purse for purse in known.purses.values() if falls_under(purse.budget, ask)]
+        if self._budgets_of(tenant) is not known.record or not known.began_at <= at < known.changes_at:
+            self._follow(known, at)
+        purses = known.purses_of(ask)
         waits = False
         for purse in purses:
-            verdict = purse.judge(_amount(purse.budget, ask))
+            verdict = purse.judge(ask.worst if purse.is_hard else _amount(purse, ask))
             if verdict is EXHAUSTED:
-                return purse.standing(_amount(purse.budget, ask), at)
+                return purse.standing(_amount(purse, ask), at)
             waits = waits or verdict is WAITS
         if waits:
             return self._wait(known, purses, permit, ask, at)
         for purse in purses:
-            _reserve(purse, permit, ask, at)
+            if purse.is_hard:
+                purse.reserve(permit, ask.worst, at, ask.seconds)
+            else:
+                _reserve(purse, permit, ask, at)
         if permit not in known.permits:
-            known.permits[permit] = PaidCall(ask, tuple(purses), at)
-        return PurseVerdict.FITS
+            known.permits[permit] = ask, purses, at
+        return FITS
 
     def _wait(
-        self, known: TenantPurses, purses: list[Purse], permit: ReservationKey, ask: MoneyAsk, at: float
+        self, known: TenantPurses, purses: tuple[Purse, ...], permit: ReservationKey, ask: LimitAsk, at: float
     ) -> PurseVerdict:
         """Have more taken where too little is, unless the ledger has to be heard before."""
         is_urgent = False
         for purse in purses:
-            amount = _amount(purse.budget, ask)
+            amount = _amount(purse, ask)
             if purse.judge(amount) is WAITS and not purse.is_waiting_for_ledger:
                 purse.wait_for(permit, amount, at)
                 is_urgent = True
         return self._hurry(known) if is_urgent else WAITS
 
-    def ended(self, tenant: str, permit: ReservationKey, spent: int | None) -> None:
-        """A call has ended, and cost `spent`; None: nobody knows."""
+    def ended(self, tenant: str, permit: ReservationKey, spent: int | None) -> bool:
+        """A call has ended, and cost `spent`; None: nobody knows. Whether it had money."""
         known = self._tenants.get(tenant)
-        if known is not None:
-            known.adopted.pop(permit, None)  # what it cost is within what was taken
-            if (running := known.permits.pop(permit, None)) is not None:
-                for purse in running.purses:
-                    purse.settle(permit, spent, self._wall())
+        if known is None:
+            return False
+        running = known.permits.pop(permit, None)
+        if running is None:
+            return known.adopted.pop(permit, None) is not None  # what it cost is within what was taken
+        at = self._wall()
+        for purse in running[1]:
+            purse.settle(permit, spent, at)
+        return True
 
     # -- what runs -------------------------------------------------------------------------------------------------
 
-    def take_over(self, tenant: str, permit: ReservationKey, ask: MoneyAsk) -> None:
+    def take_over(self, tenant: str, permit: ReservationKey, ask: LimitAsk) -> None:
         """A call runs that a former home let in."""
         known = self._known(tenant)
         if permit in known.permits:
@@ -215,11 +222,11 @@ class BudgetHome:
             for permit in known.permits_of(gateway):
                 self.ended(tenant, permit, None)
 
-    def _adopt(self, known: TenantPurses, permit: ReservationKey, ask: MoneyAsk) -> None:
-        purses = tuple(purse for purse in known.purses.values() if falls_under(purse.budget, ask))
+    def _adopt(self, known: TenantPurses, permit: ReservationKey, ask: LimitAsk) -> None:
+        purses = known.purses_of(ask)
         for purse in purses:
-            purse.take_over(permit, _amount(purse.budget, ask))
-        known.permits[permit] = PaidCall(ask, purses, LONG_SINCE)
+            purse.take_over(permit, _amount(purse, ask))
+        known.permits[permit] = ask, purses, LONG_SINCE
 
     # -- records ---------------------------------------------------------------------------------------------------
 
@@ -328,13 +335,14 @@ class BudgetHome:
                 purse = known.purses[name] = Purse(budget, at)
                 purse.load(known.begun_with.get(name), at)
                 _adopt_running(known, purse)
+        known.purses_changed()
         known.changes_at = min((purse.span.ends for purse in known.purses.values()), default=NEVER_ENDS)
         known.began_at = max((purse.span.begins for purse in known.purses.values()), default=0.0)
         if (billed := self.billed_of(known.tenant)) is not None:
             self.on_billed(billed)
 
 
-def falls_under(budget: Budget, ask: MoneyAsk) -> bool:
+def falls_under(budget: Budget, ask: LimitAsk) -> bool:
     """Whether a call counts under a budget."""
     return budget.function in ("", ask.function) and budget.key in ("", ask.key)
 
@@ -344,16 +352,16 @@ def _adopt_running(known: TenantPurses, purse: Purse) -> None:
     for permit, (ask, purses, since) in known.permits.items():
         if falls_under(purse.budget, ask):
             _reserve(purse, permit, ask, since)
-            known.permits[permit] = PaidCall(ask, (*purses, purse), since)
+            known.permits[permit] = ask, (*purses, purse), since
 
 
-def _reserve(purse: Purse, permit: ReservationKey, ask: MoneyAsk, since: float) -> None:
-    amount = _amount(purse.budget, ask)
-    purse.reserve(permit, amount, since, ask.seconds * amount / ask.worst if ask.worst else 0.0)
+def _reserve(purse: Purse, permit: ReservationKey, ask: LimitAsk, since: float) -> None:
+    amount, worst = _amount(purse, ask), ask.worst
+    purse.reserve(permit, amount, since, ask.seconds * amount / worst if worst else 0.0)
 
 
-def _amount(budget: Budget, ask: MoneyAsk) -> int:
-    return ask.worst if budget.mode is HARD else min(ask.worst, ask.likely)
+def _amount(purse: Purse, ask: LimitAsk) -> int:
+    return ask.worst if purse.is_hard else min(ask.worst, ask.likely)
 
 
 def shortage_of(standing: PurseStanding) -> BudgetShortage:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from pilotlight_core.model.devices import (
     CORE_PRICE,
@@ -17,12 +17,14 @@ from pilotlight_core.model.devices import (
     gpu_price,
 )
 from pilotlight_core.model.messages.call_messages import Spent, lack_ns
+from pilotlight_core.model.messages.limiting import LimitAsk, LimitAskKind
 from pilotlight_core.model.messages.node_messages import NodeReport
 from pilotlight_core.model.price_book import PURCHASES, TENANT_PRICE, PriceBook, is_of_tenant, unit_charges
 from pilotlight_core.model.spec import FunctionSpec, VersionRecord, max_units_of
 from pilotlight_core.model.units import NANO_USD, NS_PER_HOUR, NS_PER_S, WHOLE_DEVICE
 
 SCALE = WHOLE_DEVICE * NS_PER_HOUR * NANO_USD
+MONEY: Final = LimitAskKind.MONEY
 NOTHING: Mapping[str, int] = {}
 GIB = 2**30
 MILLION = 10**6
@@ -39,6 +41,18 @@ ENOUGH = 20
 """Calls before which the worst case is taken for likely."""
 QUANTILE = 0.99
 
+LISTED_PARTS: Final = NS_PER_HOUR
+"""Of a nano-dollar, in which amounts by the list are."""
+PAID_PARTS: Final = NS_PER_HOUR * NANO_USD
+"""The same, less a discount."""
+
+Payer = tuple[str, str, str]
+"""A tenant, its function and key."""
+NOBODY: Final[Payer] = ("", "", "")
+SpentKind = tuple[str, str, int, int, int]
+"""Of starts that pay alike: their price, purchase, and parts of a device, of a core and of a GiB."""
+DearestTerms = tuple[int, int, int, int]
+"""`WorstTerms`, and the tenant's discount."""
 FleetPart = tuple[str, int]
 """The price of a device, and the millionths of it that one container may get."""
 
@@ -71,20 +85,27 @@ class CallPrices:
         self._parts = parts
         self._clock = clock
         self._wall = wall
-        self._looked_at = float("-inf")
+        self._look_at = float("-inf")
+        """When the fleet is looked at again."""
         self._fleet: tuple[FleetPart, ...] = ()
-        self._revision = (-1, -1)
+        self._revision = -1
+        """Of the book, by which all below is known."""
         self._known: dict[tuple[str, float | None], WorstTerms] = {}
         """By version, of now and of the instants at which prices change."""
-        self._changes: list[tuple[float, str]] = []
-        """Of prices, in their order: those that were to come at `_dated`, a revision of what the book has dated."""
         self._dated = -1
-        self._changing: dict[tuple[str, str, int, int], tuple[int, int, int, int]] = {}
-        """What `_dearest` found, by version, tenant, and the changes until then."""
-        self._weights: dict[tuple[str, str, int, int, int], tuple[int, int, int]] = {}
+        """The revision of what the book has dated."""
+        self._changes: list[tuple[float, str]] = []
+        """Of prices, in their order: those that were to come then."""
+        self._instants: list[float] = []
+        """Theirs."""
+        self._present: dict[tuple[str, str], DearestTerms] = {}
+        """Of now, by version and tenant."""
+        self._changing: dict[tuple[str, str, int, int], DearestTerms] = {}
+        """The dearest, by version, tenant, and the changes until then."""
+        self._weights: dict[SpentKind, tuple[int, int, int]] = {}
         self._weighed = -1
         """The revision of the book by which."""
-        self._rounded: dict[str, int] = {}
+        self._rounded: dict[Payer, int] = {}
         """By payer: what its calls cost less what was counted, in parts (1/`SCALE`) of a nano-dollar; never above 0."""
         self._costs: dict[str, deque[int]] = {}
         self._learnt = 0
@@ -92,7 +113,23 @@ class CallPrices:
 
     def longest_s(self, version: VersionRecord, seconds: float) -> float:
         """The seconds that a live call can run which has `seconds` in all, with all its starts."""
-        return min(seconds, starts_of(version.spec) * version.spec.timeout)
+        spec = version.spec
+        return seconds if seconds <= spec.timeout else min(seconds, starts_of(spec) * spec.timeout)
+
+    def ask_of(
+        self,
+        number: int,
+        version: VersionRecord,
+        payer: Payer,
+        seconds: float,
+        *,
+        within_s: float | None = None,
+        with_units: bool = True,
+    ) -> LimitAsk:
+        """The ask for a call's money, as `worst_of`."""
+        tenant, function, key = payer
+        worst = self.worst_of(version, seconds, tenant, within_s=within_s, with_units=with_units)
+        return LimitAsk(number, tenant, function, 0.0, MONEY, worst, self.likely(version.id, worst), key, seconds)
 
     def worst_of(
         self,
@@ -113,29 +150,39 @@ class CallPrices:
                 that are known to change until then the dearest counts.
             with_units: with as many units that have a price as a call is billed for at most, in its last start.
         """
-        rate, least, units, off = self._dearest(version, tenant, seconds if within_s is None else within_s)
+        self._refresh()
+        terms = None if self._changes else self._present.get((version.id, tenant))
+        rate, least, units, off = terms or self._dearest(version, tenant, seconds if within_s is None else within_s)
         ns = round(seconds * NS_PER_S)
         if least:  # one start may take nearly all of it, and each other one is billed the least
             ns = max(ns, least) + (starts_of(version.spec) - 1) * least
         listed = rate * ns + (units if with_units else 0)
-        return -(-listed * (NANO_USD - off) // (NS_PER_HOUR * NANO_USD))
+        return -(-listed * (NANO_USD - off) // PAID_PARTS) if off else -(-listed // LISTED_PARTS)
 
-    def _dearest(self, version: VersionRecord, tenant: str, seconds: float) -> tuple[int, int, int, int]:
+    def _dearest(self, version: VersionRecord, tenant: str, seconds: float) -> DearestTerms:
         """The terms of a version, and a tenant's discount: the dearest each that hold in the next seconds."""
-        terms, book = self._terms(version), self._book
-        if book.dated_revision != self._dated:
-            self._dated, self._changes = book.dated_revision, book.changes_from(self._wall())
-        at = self._wall() if self._changes else 0.0
-        until = at + seconds + CLOCKS_DIFFER_S
-        if not self._changes or self._changes[0][0] > until:
-            return (*terms, book.discount(tenant))
-        begun, last = (bisect_right(self._changes, instant, key=_instant) for instant in (at, until))
+        if self._changes:
+            at = self._wall()
+            until = at + seconds + CLOCKS_DIFFER_S
+            begun, last = bisect_right(self._instants, at), bisect_right(self._instants, until)
+            if begun < last:
+                return self._dearest_of_changes(version, tenant, begun, last)
+        which = version.id, tenant
+        found = self._present.get(which)
+        if found is None:
+            if len(self._present) >= KNOWN_AT_MOST:
+                self._present.clear()
+            found = self._present[which] = (*self._terms(version), self._book.discount(tenant))
+        return found
+
+    def _dearest_of_changes(self, version: VersionRecord, tenant: str, begun: int, last: int) -> DearestTerms:
+        """Of now and after each of the changes from one to before another."""
         which = version.id, tenant, begun, last
         found = self._changing.get(which)
         if found is None:
-            own = f"{TENANT_PRICE}.{tenant}"
+            own, book = f"{TENANT_PRICE}.{tenant}", self._book
             coming = [starts for starts, price in self._changes[begun:last] if price == own or not is_of_tenant(price)]
-            each = [terms, *(self._terms(version, starts) for starts in coming)]
+            each = [self._terms(version), *(self._terms(version, starts) for starts in coming)]
             off = min(book.discount(tenant), *(book.discount(tenant, starts) for starts in coming), NANO_USD)
             if len(self._changing) >= KNOWN_AT_MOST:
                 self._changing.clear()
@@ -145,18 +192,26 @@ class CallPrices:
 
     def rate(self, version: VersionRecord) -> int:
         """Nano-dollars per hour of the dearest container of a version, by the list."""
+        self._refresh()
         return self._terms(version).rate
+
+    def _refresh(self) -> None:
+        """Forget what was reckoned by other prices, or for another fleet."""
+        book = self._book
+        if self._clock() < self._look_at and book.revision == self._revision and book.dated_revision == self._dated:
+            return
+        self._look_at = self._clock() + FLEET_KEPT_S
+        self._fleet = tuple(sorted(set(self._parts())))
+        if book.dated_revision != self._dated:
+            self._changes = book.changes_from(self._wall())
+            self._instants = [instant for instant, _ in self._changes]
+        self._revision, self._dated = book.revision, book.dated_revision
+        self._known.clear()
+        self._present.clear()
+        self._changing.clear()
 
     def _terms(self, version: VersionRecord, then: float | None = None) -> WorstTerms:
         """Now, or at a unix second."""
-        at, revision = self._clock(), (self._book.revision, self._book.dated_revision)
-        if revision != self._revision or at - self._looked_at >= FLEET_KEPT_S:
-            self._revision, self._looked_at = revision, at
-            fleet = tuple(sorted(set(self._parts())))
-            if fleet != self._fleet:
-                self._fleet = fleet
-            self._known.clear()
-            self._changing.clear()
         terms = self._known.get((version.id, then))
         if terms is None:
             if len(self._known) >= KNOWN_AT_MOST:
@@ -170,51 +225,50 @@ class CallPrices:
         return terms
 
     def cost(
-        self, spent: Iterable[Spent], payer: str = "", tenant: str = "", units: Mapping[str, int] = NOTHING
+        self, spent: Iterable[Spent], payer: Payer = NOBODY, tenant: str = "", units: Mapping[str, int] = NOTHING
     ) -> int:
         """Of a tenant's starts that were metered, and of the units that it is billed for.
 
         What is rounded up of one call is less for the next of the same `payer`.
         """
-        listed = 0
-        for one in spent:
-            weight, least, rate = self._weight(one)
-            listed += one.ns * weight
-            if least:
-                listed += lack_ns(one, least) * one.ppm * rate
-        if units and self._book.sells_units:
-            listed += sum(charge.amount * charge.ppm * charge.rate for charge in unit_charges(units, self._book))
-        total = self._rounded.get(payer, 0) + listed * (NANO_USD - self._book.discount(tenant))
-        cost = -(-total // SCALE)
-        if len(self._rounded) >= KNOWN_AT_MOST:
-            self._rounded.clear()
-        self._rounded[payer] = total - cost * SCALE
-        return cost
-
-    def _weight(self, spent: Spent) -> tuple[int, int, int]:
-        """What a nanosecond costs of all that a start paid for by the list, in nano-dollars an hour times millionths;
-        the least that it is billed in ns; and the rate of its device."""
-        book = self._book
+        book, listed = self._book, 0
         if book.revision != self._weighed:
             self._weighed = book.revision
             self._weights.clear()
-        key = spent.price, spent.purchase, spent.ppm, spent.core_ppm, spent.gib_ppm
-        weight = self._weights.get(key)
-        if weight is None:
-            if len(self._weights) >= KNOWN_AT_MOST:
-                self._weights.clear()
-            price, purchase, ppm, core_ppm, gib_ppm = key
-            part_ppm = min(ppm, WHOLE_DEVICE)
-            rate, least = book.rate_and_least(price, purchase=purchase, ppm=part_ppm)
-            total = ppm * rate
-            for more, more_ppm in ((CORE_PRICE, core_ppm), (MEMORY_PRICE, gib_ppm)):
-                total += more_ppm * book.rate(more, purchase=purchase)
-            weight = self._weights[key] = total, least, rate
+        for one in spent:
+            kind = one.price, one.purchase, one.ppm, one.core_ppm, one.gib_ppm
+            weight, least, rate = self._weights.get(kind) or self._weigh(kind)
+            listed += one.ns * weight
+            if least:
+                listed += lack_ns(one, least) * one.ppm * rate
+        if units and book.sells_units:
+            listed += sum(charge.amount * charge.ppm * charge.rate for charge in unit_charges(units, book))
+        off = book.discount(tenant) if book.has_discounts else 0
+        total = self._rounded.get(payer, 0) + listed * (NANO_USD - off)
+        less, rest = divmod(-total, SCALE)
+        if len(self._rounded) >= KNOWN_AT_MOST:
+            self._rounded.clear()
+        self._rounded[payer] = -rest
+        return -less
+
+    def _weigh(self, kind: SpentKind) -> tuple[int, int, int]:
+        """What a nanosecond costs of all that a start paid for by the list, in nano-dollars an hour times millionths;
+        the least that it is billed in ns; and the rate of its device."""
+        book = self._book
+        if len(self._weights) >= KNOWN_AT_MOST:
+            self._weights.clear()
+        price, purchase, ppm, core_ppm, gib_ppm = kind
+        rate, least = book.rate_and_least(price, purchase=purchase, ppm=min(ppm, WHOLE_DEVICE))
+        total = ppm * rate
+        for more, more_ppm in ((CORE_PRICE, core_ppm), (MEMORY_PRICE, gib_ppm)):
+            total += more_ppm * book.rate(more, purchase=purchase)
+        weight = self._weights[kind] = total, least, rate
         return weight
 
     def likely(self, version: str, worst: int) -> int:
         """What 99 of 100 calls of a version cost at most, as far as they are known here."""
-        return min(worst, self._likely.get(version, worst))
+        likely = self._likely.get(version, worst)
+        return likely if likely < worst else worst
 
     def learn(self, version: str, cost: int) -> None:
         """A call of a version has cost this."""
@@ -299,7 +353,3 @@ def _host_rate(spec: FunctionSpec, book: PriceBook, at: float | None) -> int:
 
 def _rate(book: PriceBook, price: str, at: float | None) -> int:
     return max(book.rate(price, at, purchase=purchase) for purchase in PURCHASES)
-
-
-def _instant(change: tuple[float, str]) -> float:
-    return change[0]

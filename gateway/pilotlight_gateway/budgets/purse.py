@@ -26,7 +26,15 @@ import msgspec
 import structlog
 
 from pilotlight_core.model.errors import BadInput
-from pilotlight_core.model.money.budgets import NEVER_ENDS, BilledSpending, Budget, BudgetSpan, Tranche, span_of
+from pilotlight_core.model.money.budgets import (
+    NEVER_ENDS,
+    BilledSpending,
+    Budget,
+    BudgetMode,
+    BudgetSpan,
+    Tranche,
+    span_of,
+)
 
 PART = 100
 """A tranche is at least this part of its budget."""
@@ -47,6 +55,7 @@ RETRIED_S = 0.05
 """A call that waits for a tranche asks again after so many seconds, not sooner."""
 
 MOST_PRESUMPTIONS = 16
+HARD = BudgetMode.HARD
 
 log = structlog.get_logger(__name__)
 ReservationKey = tuple[str, int]
@@ -60,21 +69,9 @@ class Presumption(NamedTuple):
     settled_at: float
 
 
-class PurseReservation(NamedTuple):
-    """The money of a call that runs."""
-
-    amount: int
-    since: float
-    """Unix seconds at which it was let in."""
-    spent_after_s: float
-    """Seconds after which it can have cost the amount; 0.0: nobody knows, and none of the ledger's is taken for its."""
-
-    def most_at(self, at: float) -> int:
-        """The most that it can have cost by then."""
-        ran_s = at - self.since
-        if ran_s <= 0.0 or self.spent_after_s <= 0.0:
-            return 0
-        return self.amount if ran_s >= self.spent_after_s else int(self.amount * ran_s / self.spent_after_s)
+PurseReservation = tuple[int, float, float]
+"""The money of a call that runs: its amount; the unix seconds at which it was let in; the seconds after which it can
+have cost the amount, 0.0: nobody knows, and none of the ledger's is taken for its. Plain, as each call makes one."""
 
 
 class PurseVerdict(Enum):
@@ -104,11 +101,13 @@ class Purse:
         "_billed_calls", "_billed_upto", "_born", "_carried", "_excess", "_granted", "_inherited_at", "_is_noted",
         "_largest", "_largest_before", "_largest_since", "_other", "_presumed", "_presumptions", "_recent", "_reserved",
         "_reserved_sum", "_taken", "_told", "_told_at", "_waiters", "_waiting", "_waiting_now", "_waiting_since",
-        "budget", "certain", "is_heard", "span",
+        "budget", "certain", "is_hard", "is_heard", "span",
     )  # fmt: skip
 
     def __init__(self, budget: Budget, at: float) -> None:
         self.budget = budget
+        self.is_hard = budget.mode is HARD
+        """Whether the worst case of each call is reserved."""
         self.span = span_here(budget, at)
         self._reserved: dict[ReservationKey, PurseReservation] = {}
         self._reserved_sum = 0
@@ -137,8 +136,8 @@ class Purse:
         self._presumptions: list[Presumption] = []
         """What `_presumed` is the sum of, the first to be settled first."""
         self._billed_upto = 0.0
-        self._recent: deque[tuple[int, int]] = deque()
-        """(second, nano-dollars) of calls that ended here, as long as the ledger may not have them."""
+        self._recent: deque[list[int]] = deque()
+        """[second, nano-dollars] of calls that ended here, as long as the ledger may not have them."""
         self._told: tuple[int, ...] = ()
         self._told_at: tuple[float, ...] = ()
 
@@ -202,9 +201,9 @@ class Purse:
             self._carried.add(key)
         had = self._reserved.get(key)
         if had is None:
-            self._reserved[key] = PurseReservation(worst, since, spent_after_s)
+            self._reserved[key] = worst, since, spent_after_s
         else:
-            self._reserved[key] = PurseReservation(had.amount + worst, had.since, had.spent_after_s + spent_after_s)
+            self._reserved[key] = had[0] + worst, had[1], had[2] + spent_after_s
         self._reserved_sum += worst
         if worst > self._largest:
             self._largest = worst
@@ -221,23 +220,23 @@ class Purse:
         had = self._reserved.pop(key, None)
         if had is None:
             return
-        worst = had.amount
+        worst = had[0]
         self._reserved_sum -= worst
         if self._excess:  # what the ledger has of it beyond what it could have cost is known now
             known = worst if spent is None else spent
-            self._excess = max(0, self._excess - known + had.most_at(self._billed_upto + AHEAD_S))
-        if key in self._carried:  # a part of it may be of the period before
+            self._excess = max(0, self._excess - known + _most_at(had, self._billed_upto + AHEAD_S))
+        if self._carried and key in self._carried:  # a part of it may be of the period before
             self._carried.discard(key)
             self._presume(worst if spent is None else spent, at)
         elif spent is None:
             self._presume(worst, at)
         else:
             self.certain += spent
-            second = int(at)
-            if self._recent and self._recent[-1][0] == second:
-                self._recent[-1] = second, self._recent[-1][1] + spent
+            second, recent = int(at), self._recent
+            if recent and recent[-1][0] == second:
+                recent[-1][1] += spent
             else:
-                self._recent.append((second, spent))
+                recent.append([second, spent])
 
     def _presume(self, amount: int, at: float) -> None:
         if amount > 0:
@@ -282,7 +281,7 @@ class Purse:
 
     def follow(self, budget: Budget, at: float) -> None:
         """The budget may have been set anew, or its period may be over."""
-        self.budget = budget
+        self.budget, self.is_hard = budget, budget.mode is HARD
         span = span_here(budget, at)
         if span != self.span:
             # Of what comes after it nothing can have been granted but to what runs.
@@ -337,7 +336,7 @@ class Purse:
         known = self.certain + self._presumed
         if self._billed_calls > known:
             upto = self._billed_upto + AHEAD_S
-            known += sum(one.most_at(upto) for one in self._reserved.values())
+            known += sum(_most_at(one, upto) for one in self._reserved.values())
         self._excess = max(0, self._billed_calls - known)
 
     # -- tranches --------------------------------------------------------------------------------------------------
@@ -390,6 +389,15 @@ class Purse:
         for percent in self.budget.thresholds:
             if percent not in self._told and 0 < percent * self.budget.amount <= self.spent * 100:
                 self._told, self._told_at = (*self._told, percent), (*self._told_at, at)
+
+
+def _most_at(reserved: PurseReservation, at: float) -> int:
+    """The most that a call can have cost by then."""
+    amount, since, spent_after_s = reserved
+    ran_s = at - since
+    if ran_s <= 0.0 or spent_after_s <= 0.0:
+        return 0
+    return amount if ran_s >= spent_after_s else int(amount * ran_s / spent_after_s)
 
 
 def span_here(budget: Budget, at: float) -> BudgetSpan:

@@ -11,11 +11,10 @@ from pilotlight_core.model.errors import PilotlightError
 from pilotlight_core.model.messages.limiting import LimitAskKind
 from pilotlight_core.model.records.jobs import JobRecord
 from pilotlight_core.model.spec import VersionRecord
-from pilotlight_gateway.budgets.budget_home import MoneyAsk
 from pilotlight_gateway.budgets.call_prices import CallPrices
 from pilotlight_gateway.limits.call_usage import CallUsage
 from pilotlight_gateway.limits.cost_estimates import Estimates
-from pilotlight_gateway.limits.limit_admission import Admission, end_unused, settle_admission
+from pilotlight_gateway.limits.limit_admission import Admission, MoneyAdmission, end_unused, settle_admission
 from pilotlight_gateway.limits.limit_policy import LimitPolicy
 from pilotlight_gateway.limits.limits_port import Limiter
 
@@ -88,7 +87,7 @@ class JobPermit:
             return 0.0
         if money.error is not None:
             return _seconds_until(money.error)
-        money.end(0.0)
+        money.end(0)
         return 0.0
 
     async def _reserve(self, admission: Admission, policy: LimitPolicy) -> float:
@@ -101,14 +100,13 @@ class JobPermit:
         admission.money.append(money)
         return 0.0
 
-    async def _ask_money(self, policy: LimitPolicy) -> Admission | None:
+    async def _ask_money(self, policy: LimitPolicy) -> MoneyAdmission | None:
         """Ask for the money of the run, of its whole timeout; None: it needs none."""
         prices = self._prices
         if not policy.budgets or prices is None:
             return None
-        worst = prices.worst_of(self._version, self._seconds, self._tenant)
-        ask = MoneyAsk(self._function, self._key, worst, prices.likely(self._version.id, worst), self._seconds)
-        return await self._limits.reserve(self._tenant, ask, policy)
+        payer, number = (self._tenant, self._function, self._key), self._limits.new_number()
+        return await self._limits.reserve(prices.ask_of(number, self._version, payer, self._seconds), policy)
 
     def settle(self, usage: CallUsage) -> None:
         """The run is over: give its place back and count its cost, once no start of it runs on."""

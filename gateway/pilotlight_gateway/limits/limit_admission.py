@@ -15,7 +15,6 @@ from pilotlight_core.model.messages.limiting import (
     LimitEnd,
     LimitVerdict,
 )
-from pilotlight_gateway.budgets.budget_home import MoneyAsk
 from pilotlight_gateway.budgets.call_prices import CallPrices
 from pilotlight_gateway.limits.call_usage import CallUsage
 from pilotlight_gateway.limits.cost_estimates import Estimates
@@ -23,7 +22,6 @@ from pilotlight_gateway.limits.limit_policy import LimitPolicy
 from pilotlight_gateway.limits.refusals import refused
 
 TOKENS: Final = LimitAskKind.TOKENS
-MONEY: Final = LimitAskKind.MONEY
 REFUSED: Final = LimitVerdict.REFUSED
 
 RateLimitHeaders = tuple[tuple[bytes, bytes], ...]
@@ -32,7 +30,7 @@ RateLimitHeaders = tuple[tuple[bytes, bytes], ...]
 class Admission:
     """One call under a policy. If it is not refused, its owner calls `end` exactly once."""
 
-    __slots__ = ("_end", "answer", "error", "function", "money", "part", "payer", "policy", "tenant", "tokens")
+    __slots__ = ("_end", "answer", "error", "function", "money", "part", "policy", "tenant", "tokens")
 
     def __init__(
         self,
@@ -54,9 +52,7 @@ class Admission:
         self.part = part
         self.tokens: Admission | None = None
         """The second ask, once the call has been read; None: tokens are not limited."""
-        self.payer = ""
-        """Of an ask for money: the tenant, its function and key, which may have budgets of their own."""
-        self.money: list[Admission] = []
+        self.money: list[MoneyAdmission] = []
         """The asks for money: of a stream one for each of its steps."""
         self._end = end
 
@@ -72,10 +68,7 @@ class Admission:
         return (policy, (b"ratelimit", self.answer.standing.encode()))
 
     def end(self, amount: float | None) -> None:
-        """The call took so many GPU-milliseconds, or tokens or nano-dollars if these were asked for.
-
-        None: the estimate stands; of money, nobody knows.
-        """
+        """The call took so many GPU-milliseconds, or tokens if these were asked for; None: the estimate stands."""
         end, self._end = self._end, None
         if end is not None:
             end(self, amount)
@@ -87,18 +80,37 @@ class Admission:
         tokens = self.part is TOKENS
         counted = self.policy.most_tokens if tokens else self.policy.most_cost
         more = amount - self.answer.charged if amount is not None and counted else 0.0
-        if self.part is MONEY:
-            spent = UNKNOWN_COST if amount is None else round(amount)
-            return LimitEnd(self.answer.number, self.tenant, self.function, spent=spent)
         if tokens:
             return LimitEnd(self.answer.number, self.tenant, self.function, 0.0, more)
         return LimitEnd(self.answer.number, self.tenant, self.function, more)
 
 
-def money_asked(number: int, tenant: str, money: MoneyAsk) -> LimitAsk:
-    """The ask for a call's money."""
-    worst, likely = money.worst, money.likely
-    return LimitAsk(number, tenant, money.function, 0.0, MONEY, worst, likely, money.key, money.seconds)
+class MoneyAdmission:
+    """The money of a call, or of one of its steps. If it is not refused, its owner calls `end` exactly once."""
+
+    __slots__ = ("_end", "_number", "asked", "error")
+
+    def __init__(
+        self,
+        asked: LimitAsk,
+        number: int = 0,
+        end: Callable[[LimitEnd], None] | None = None,
+        error: PilotlightError | None = None,
+    ) -> None:
+        self.asked = asked
+        self._number = number
+        """Of the ask that was answered."""
+        self._end = end
+        self.error = error
+        """Why the call may not begin; None: it may."""
+
+    def end(self, spent: int | None) -> None:
+        """It cost so many nano-dollars; None: nobody knows."""
+        end, self._end = self._end, None
+        if end is not None:
+            asked = self.asked
+            cost = UNKNOWN_COST if spent is None else spent
+            end(LimitEnd(self._number, asked.tenant, asked.function, 0.0, 0.0, cost))
 
 
 def admission_of(
@@ -108,10 +120,16 @@ def admission_of(
     tenant, function, part = asked.tenant, asked.function, asked.part
     if answer.verdict is REFUSED:
         return Admission(tenant, function, policy, answer=answer, error=refused(answer, policy, tenant), part=part)
-    admission = Admission(tenant, function, policy, answer=answer, end=end, part=part)
-    if part is MONEY:
-        admission.payer = f"{tenant} {function} {asked.key}"
-    return admission
+    return Admission(tenant, function, policy, answer=answer, end=end, part=part)
+
+
+def money_by(
+    asked: LimitAsk, policy: LimitPolicy, answer: LimitAnswer, end: Callable[[LimitEnd], None]
+) -> MoneyAdmission:
+    """The money that a home has answered with; `end` tells the home what it cost."""
+    if answer.verdict is REFUSED:
+        return MoneyAdmission(asked, error=refused(answer, policy, asked.tenant))
+    return MoneyAdmission(asked, answer.number, end)
 
 
 def settle_admission(
@@ -130,7 +148,7 @@ def end_unused(admission: Admission) -> None:
     if admission.tokens is not None:
         admission.tokens.end(0.0)
     for money in admission.money:
-        money.end(0.0)
+        money.end(0)
 
 
 def end_admission(
@@ -152,16 +170,19 @@ def end_admission(
 
 def _pay(usage: CallUsage, admission: Admission, prices: CallPrices, version: str) -> None:
     """Settle a call's money with what it cost; of starts that nobody metered it is what was reserved."""
-    first, *more = admission.money
+    money = admission.money
+    first = money[0]
     if usage.lost:
         first.end(None)
     else:
-        cost = prices.cost(usage.spent, first.payer, first.tenant, usage.sold)
+        asked = first.asked
+        tenant = asked.tenant
+        cost = prices.cost(usage.spent, (tenant, asked.function, asked.key), tenant, usage.sold)
         if usage.known and admission.policy.is_soft:
             prices.learn(version, cost)
         first.end(cost)
-    for step in more:
-        step.end(None if usage.lost else 0.0)
+    for step in money[1:] if len(money) > 1 else ():
+        step.end(None if usage.lost else 0)
 
 
 def unreachable(wait_s: float) -> Unavailable:

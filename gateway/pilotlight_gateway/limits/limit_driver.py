@@ -232,11 +232,12 @@ class LimitDriver:
         if not self._no_longer_held(shard, end.number) and not (end.correction or end.tokens):
             return
         at = self._port.clock()
-        home = home_of(self._ownership, self._gateway, shard, at)
-        if home is None or home == self._gateway:  # None: our lease has lapsed, and may hold again
-            self._home.ended(shard, self._gateway, end, at)
-        else:
-            self._outbox.end(home, end)
+        if self._ownership.mine(shard, at) is None:
+            home = home_of(self._ownership, self._gateway, shard, at)
+            if home is not None and home != self._gateway:  # None: our lease has lapsed, and may hold again
+                self._outbox.end(home, end)
+                return
+        self._home.ended(shard, self._gateway, end, at)
 
     def wait(self, tenant: str) -> float:
         shard = subjects.shard_of(tenant)

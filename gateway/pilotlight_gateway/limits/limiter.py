@@ -13,11 +13,17 @@ from mypy_extensions import mypyc_attr
 from pilotlight_core.bus import Bus
 from pilotlight_core.model import subjects
 from pilotlight_core.model.messages.limiting import LimitAnswer, LimitAsk, LimitAskKind
-from pilotlight_gateway.budgets.budget_home import BudgetHome, MoneyAsk
+from pilotlight_gateway.budgets.budget_home import BudgetHome
 from pilotlight_gateway.cluster.driver_port import BusDriverPort
 from pilotlight_gateway.cluster.shard_ownership import ShardOwnership
 from pilotlight_gateway.limits.lease_watch import LeaseWatch
-from pilotlight_gateway.limits.limit_admission import Admission, admission_of, money_asked, unreachable
+from pilotlight_gateway.limits.limit_admission import (
+    Admission,
+    MoneyAdmission,
+    admission_of,
+    money_by,
+    unreachable,
+)
 from pilotlight_gateway.limits.limit_driver import LimitDriver
 from pilotlight_gateway.limits.limit_policy import LimitPolicy, PolicyOf
 from pilotlight_gateway.limits.limits_home import LimitHomeStatistics
@@ -104,32 +110,34 @@ class HomeLimiter:
     def admit_now(
         self, tenant: str, function: str, policy: LimitPolicy, cost: float, part: LimitAskKind = LimitAskKind.CALL
     ) -> Admission | None:
-        return self._ask_here(LimitAsk(self.driver.new_number(), tenant, function, cost, part), policy)
-
-    def _ask_here(self, asked: LimitAsk, policy: LimitPolicy) -> Admission | None:
+        asked = LimitAsk(self.driver.new_number(), tenant, function, cost, part)
         answer = self.driver.ask_here(asked)
         return admission_of(asked, policy, answer, self._ended) if answer is not None else None
 
-    def reserve_now(self, tenant: str, money: MoneyAsk, policy: LimitPolicy) -> Admission | None:
-        return self._ask_here(money_asked(self.driver.new_number(), tenant, money), policy)
+    def new_number(self) -> int:
+        return self.driver.new_number()
 
-    async def reserve(self, tenant: str, money: MoneyAsk, policy: LimitPolicy) -> Admission:
-        if (admission := self.reserve_now(tenant, money, policy)) is not None:
+    def reserve_now(self, asked: LimitAsk, policy: LimitPolicy) -> MoneyAdmission | None:
+        answer = self.driver.ask_here(asked)
+        return money_by(asked, policy, answer, self.driver.ended) if answer is not None else None
+
+    async def reserve(self, asked: LimitAsk, policy: LimitPolicy) -> MoneyAdmission:
+        if (admission := self.reserve_now(asked, policy)) is not None:
             return admission
-        return await self._admit_there(money_asked(0, tenant, money), policy)
+        answer = await self._ask(asked)
+        if answer is None:
+            return MoneyAdmission(asked, error=unreachable(self.driver.wait(asked.tenant)))
+        return money_by(asked, policy, answer, self.driver.ended)
 
     async def admit(
         self, tenant: str, function: str, policy: LimitPolicy, cost: float, part: LimitAskKind = LimitAskKind.CALL
     ) -> Admission:
         if (admission := self.admit_now(tenant, function, policy, cost, part)) is not None:
             return admission
-        return await self._admit_there(LimitAsk(0, tenant, function, cost, part), policy)
-
-    async def _admit_there(self, asked: LimitAsk, policy: LimitPolicy) -> Admission:
+        asked = LimitAsk(0, tenant, function, cost, part)
         answer = await self._ask(asked)
         if answer is None:
-            tenant = asked.tenant
-            return Admission(tenant, asked.function, policy, error=unreachable(self.driver.wait(tenant)))
+            return Admission(tenant, function, policy, error=unreachable(self.driver.wait(tenant)))
         return admission_of(asked, policy, answer, self._ended)
 
     async def _ask(self, asked: LimitAsk) -> LimitAnswer | None:

@@ -29,7 +29,7 @@ from pilotlight_core.model.messages.limiting import (
     LimitEnd,
     LimitVerdict,
 )
-from pilotlight_gateway.budgets.budget_home import BudgetHome, MoneyAsk, shortage_of
+from pilotlight_gateway.budgets.budget_home import BudgetHome, shortage_of
 from pilotlight_gateway.budgets.purse import PurseStanding, PurseVerdict
 from pilotlight_gateway.limits.account import EpochRange, LimitAccount
 from pilotlight_gateway.limits.gcra import instant
@@ -163,11 +163,10 @@ class LimitHome:
             return LimitAnswer(ask.number, GRANTED, state.epoch)
         if state.unreported:
             return LimitAnswer(ask.number, LimitVerdict.SETTLING, state.epoch, SETTLING_S)
-        money = MoneyAsk(ask.function, ask.key, ask.worst, ask.likely, ask.seconds)
-        found = self._budgets.ask(ask.tenant, (gateway, ask.number), money)
+        found = self._budgets.ask(ask.tenant, (gateway, ask.number), ask)
         if found is FITS:
             self._granted += 1
-            return LimitAnswer(ask.number, GRANTED, state.epoch, holds=True)
+            return LimitAnswer(ask.number, GRANTED, state.epoch, 0.0, (), "", 0.0, True)  # noqa: FBT003 - by name it
         if isinstance(found, PurseStanding):
             self._refused += 1
             wait_s = found.wait_s if found.wait_s is not None else 0.0
@@ -180,13 +179,14 @@ class LimitHome:
         """Free the permit of a call and count the correction of its cost."""
         if (state := self._shards.get(shard)) is None:
             return
+        key = gateway, end.number
         if self._budgets is not None:
             spent = end.spent if end.spent != UNKNOWN_COST else None
-            self._budgets.ended(end.tenant, (gateway, end.number), spent)
+            if self._budgets.ended(end.tenant, key, spent):
+                return  # an ask has a number of its own
         now = instant(at)
         held = state.permits.get(gateway)
         if held is not None and (accounts := held.pop(end.number, None)) is not None:
-            key = gateway, end.number
             for account in accounts:
                 account.permits.leave(key, at)
         if end.correction or end.tokens:
@@ -230,7 +230,7 @@ class LimitHome:
     def _adopt_money(self, gateway: str, held: HeldPermits) -> None:
         if self._budgets is not None:
             for number, worst, likely in zip(held.numbers, held.worst, held.likely, strict=True):
-                money = MoneyAsk(held.function, held.key, worst, likely)
+                money = LimitAsk(number, held.tenant, held.function, 0.0, MONEY, worst, likely, held.key)
                 self._budgets.take_over(held.tenant, (gateway, number), money)
 
     def _adopt(self, state: LimitShard, gateway: str, held: HeldPermits, at: float) -> None:

@@ -6,9 +6,15 @@ from collections.abc import Callable
 from typing import Protocol
 
 from pilotlight_core.model.limits import UNLIMITED
-from pilotlight_core.model.messages.limiting import LimitAsk, LimitAskKind, LimitVerdict
-from pilotlight_gateway.budgets.budget_home import BudgetHome, MoneyAsk
-from pilotlight_gateway.limits.limit_admission import Admission, admission_of, money_asked, unreachable
+from pilotlight_core.model.messages.limiting import LimitAsk, LimitAskKind, LimitEnd, LimitVerdict
+from pilotlight_gateway.budgets.budget_home import BudgetHome
+from pilotlight_gateway.limits.limit_admission import (
+    Admission,
+    MoneyAdmission,
+    admission_of,
+    money_by,
+    unreachable,
+)
 from pilotlight_gateway.limits.limit_policy import LimitPolicy, PolicyOf, policy_of
 from pilotlight_gateway.limits.limits_home import LimitHome
 
@@ -39,11 +45,15 @@ class Limiter(Protocol):
         """
         ...
 
-    def reserve_now(self, tenant: str, money: MoneyAsk, policy: LimitPolicy) -> Admission | None:
+    def new_number(self) -> int:
+        """The number of an ask that is made now."""
+        ...
+
+    def reserve_now(self, asked: LimitAsk, policy: LimitPolicy) -> MoneyAdmission | None:
         """As `reserve`, if the home is here and decides at once; else None, and nothing is reserved."""
         ...
 
-    async def reserve(self, tenant: str, money: MoneyAsk, policy: LimitPolicy) -> Admission:
+    async def reserve(self, asked: LimitAsk, policy: LimitPolicy) -> MoneyAdmission:
         """Ask for the money of a call that has been let in and read; it is ended as those of `admit`."""
         ...
 
@@ -82,24 +92,28 @@ class MemoryLimiter:
     ) -> Admission:
         if self.refusal is not None:
             return self.refusal(policy)
-        self._number += 1
-        asked = LimitAsk(self._number, tenant, function, cost, part)
+        asked = LimitAsk(self.new_number(), tenant, function, cost, part)
         return admission_of(asked, policy, self.home.ask(0, "", asked, self._clock()), self._ended)
 
-    async def reserve(self, tenant: str, money: MoneyAsk, policy: LimitPolicy) -> Admission:
+    async def reserve(self, asked: LimitAsk, policy: LimitPolicy) -> MoneyAdmission:
         for _ in range(TRIES):
-            if (admission := self.reserve_now(tenant, money, policy)) is not None:
+            if (admission := self.reserve_now(asked, policy)) is not None:
                 return admission
-        return Admission(tenant, money.function, policy, error=unreachable(0.25))
+        return MoneyAdmission(asked, error=unreachable(0.25))
 
-    def reserve_now(self, tenant: str, money: MoneyAsk, policy: LimitPolicy) -> Admission | None:
+    def new_number(self) -> int:
         self._number += 1
-        asked = money_asked(self._number, tenant, money)
+        return self._number
+
+    def reserve_now(self, asked: LimitAsk, policy: LimitPolicy) -> MoneyAdmission | None:
         answer = self.home.ask(0, "", asked, self._clock())
         if answer.verdict in (LimitVerdict.GRANTED, LimitVerdict.REFUSED):
-            return admission_of(asked, policy, answer, self._ended)
+            return money_by(asked, policy, answer, self._report)
         return None
 
     def _ended(self, admission: Admission, amount: float | None) -> None:
         if (end := admission.end_with(amount)) is not None:
-            self.home.ended(0, "", end, self._clock())
+            self._report(end)
+
+    def _report(self, end: LimitEnd) -> None:
+        self.home.ended(0, "", end, self._clock())

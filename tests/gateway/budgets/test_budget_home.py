@@ -6,9 +6,10 @@ import random
 
 import pytest
 
+from pilotlight_core.model.messages.limiting import LimitAsk, LimitAskKind
 from pilotlight_core.model.money.budgets import BilledBudgets, BilledSpending, BudgetMode, BudgetPeriod
 from pilotlight_core.model.subjects import shard_of
-from pilotlight_gateway.budgets.budget_home import BudgetHome, MoneyAsk, shortage_of
+from pilotlight_gateway.budgets.budget_home import PAYERS_AT_MOST, BudgetHome, shortage_of
 from pilotlight_gateway.budgets.budget_settings import reached_lines
 from pilotlight_gateway.budgets.purse import LARGEST_KEPT_S, SETTLED_AFTER_S, UNHEARD_S, PurseStanding, PurseVerdict
 from tests.gateway.budgets.stored_tranches import FUNCTION, NOON, Settings, StoredTranches, budget
@@ -27,12 +28,12 @@ class Wall:
         return self.at
 
 
-def asked(worst: int, likely: int | None = None, *, function: str = FUNCTION, key: str = "k1") -> MoneyAsk:
+def asked(worst: int, likely: int | None = None, *, function: str = FUNCTION, key: str = "k1") -> LimitAsk:
     """For one call."""
-    return MoneyAsk(function, key, worst, worst if likely is None else likely)
+    return LimitAsk(0, "acme", function, 0.0, LimitAskKind.MONEY, worst, worst if likely is None else likely, key)
 
 
-def ask(home: BudgetHome, number: int, money: MoneyAsk, gateway: str = "g1") -> object:
+def ask(home: BudgetHome, number: int, money: LimitAsk, gateway: str = "g1") -> object:
     """Ask until it is decided, as a gateway does."""
     for _ in range(3):
         found = home.ask("acme", (gateway, number), money)
@@ -175,6 +176,48 @@ def test_budgets_change_while_calls_run() -> None:
     assert store.records["acme"][0].tranches == {}
     home.begin(SHARD)
     assert home.purses("acme") == {}
+
+
+def test_whoever_has_asked_before_falls_under_what_is_set_then() -> None:
+    """Its purses are known from its first call on, and yet a budget of its key comes and goes."""
+    store, settings, wall = StoredTranches(), Settings(budget(1_000)), Wall()
+    home = home_over(store, settings, wall)
+    assert ask(home, 1, asked(100)) is FITS
+    settings.set(budget(1_000), budget(150, key="k1"))
+    assert isinstance(ask(home, 2, asked(51)), PurseStanding)  # with what runs
+    assert ask(home, 3, asked(51, key="k2")) is FITS
+    assert ask(home, 4, asked(50)) is FITS
+    assert [purse.reserved for purse in home.purses("acme").values()] == [201, 150]
+    settings.set(budget(1_000))
+    assert ask(home, 5, asked(151)) is FITS
+    settings.set(budget(1_000, mode=BudgetMode.SOFT))
+    assert ask(home, 6, asked(900, 1)) is FITS
+    settings.set(budget(1_000))
+    assert isinstance(ask(home, 7, asked(900, 1)), PurseStanding)
+
+
+def test_whoever_has_asked_before_begins_anew_with_the_period() -> None:
+    """What runs goes on in it."""
+    store, settings, wall = StoredTranches(), Settings(budget(100, period=BudgetPeriod.DAY)), Wall()
+    home = home_over(store, settings, wall)
+    assert ask(home, 1, asked(60)) is FITS
+    assert ask(home, 2, asked(40)) is FITS
+    home.ended("acme", ("g1", 1), 60)
+    assert isinstance(ask(home, 3, asked(1)), PurseStanding)
+    wall.at = home.purses("acme")["day"].span.ends
+    assert ask(home, 4, asked(60)) is FITS
+    assert isinstance(ask(home, 5, asked(1)), PurseStanding)
+    home.ended("acme", ("g1", 4), 10)
+    assert ask(home, 6, asked(50)) is FITS
+
+
+def test_the_purses_of_so_many_payers_are_known_at_most() -> None:
+    """Those beyond are looked for anew, and fall under the same."""
+    home = home_over(StoredTranches(), Settings(budget(10**6), budget(3, key="k7")), Wall())
+    for number in range(PAYERS_AT_MOST + 9):
+        assert ask(home, number, asked(1, key=f"k{number}")) is FITS
+    assert ask(home, 5_000, asked(1, key="k7")) is FITS
+    assert home.purses("acme")["month:key:k7"].reserved == 2
 
 
 def test_a_budget_that_is_set_again_does_not_begin_with_all_of_it() -> None:

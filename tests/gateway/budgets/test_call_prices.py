@@ -6,10 +6,11 @@ from fractions import Fraction
 from typing import Any
 
 from pilotlight_core.model.messages.call_messages import Spent
+from pilotlight_core.model.messages.limiting import LimitAsk, LimitAskKind
 from pilotlight_core.model.price_book import DatedRate, load_prices
 from pilotlight_core.model.spec import FunctionSpec
 from pilotlight_core.model.units import GpuAsk, cost_of
-from pilotlight_gateway.budgets.call_prices import CallPrices, dearest_rate
+from pilotlight_gateway.budgets.call_prices import FLEET_KEPT_S, CallPrices, dearest_rate
 from tests.builders.specs import function_spec, method, version_record
 
 BOOK = load_prices()
@@ -75,7 +76,7 @@ def test_what_is_rounded_up_of_one_call_is_less_for_the_next() -> None:
     """So a thousand cheap calls cost what the ledger bills, to the nano-dollar; of each payer by itself."""
     prices, spent = CallPrices(BOOK), Spent(ns=999, ppm=1_000, price="cpu")
     exact = 1_000 * cost_of(spent.ns, spent.ppm, BOOK.rate("cpu")) * 10**9
-    for payer in ("acme zoo.chat k1", "acme zoo.chat k2"):
+    for payer in (("acme", "zoo.chat", "k1"), ("acme", "zoo.chat", "k2")):
         assert 0 <= sum(prices.cost([spent], payer) for _ in range(1_000)) - exact < 1
 
 
@@ -116,6 +117,47 @@ def test_of_prices_that_change_while_a_call_may_run_the_dearest_is_reserved() ->
     assert prices.worst_of(version, 1.0, within_s=60.0) > whole > prices.worst_of(version, 1.0)
 
 
+def test_what_is_kept_of_prices_holds_until_they_or_the_fleet_change() -> None:
+    """A price that is set, a discount and a date that has come count for the next call; a fleet within some seconds."""
+    book, now = load_prices(), [100.0]
+    fleet = [("4xcpu", 500_000)]
+    prices = CallPrices(book, lambda: fleet, clock=lambda: now[0], wall=lambda: now[0])
+    version = version_record(spec(cpu=1.0, memory=2**20, timeout=3_600.0))
+    host, rate = prices.rate(version) - 2 * book.rate("cpu"), book.rate("cpu")
+
+    def hourly(tenant: str = "") -> int:
+        return prices.worst_of(version, 3_600.0, tenant)
+
+    def put(price: str, *rates: DatedRate) -> None:
+        book.put(price, list(rates))
+        book.refresh(now[0])
+
+    assert hourly() == hourly("acme") == host + 2 * rate
+    put("cpu", DatedRate(nano_usd_per_hour=2 * rate))
+    assert hourly() == hourly("acme") == host + 4 * rate == prices.rate(version)
+    put("tenant.acme", DatedRate(nano_usd_per_hour=5 * 10**8))
+    assert (hourly(), abs(2 * hourly("acme") - hourly()) <= 1) == (host + 4 * rate, True)
+    put("cpu", DatedRate(nano_usd_per_hour=rate), DatedRate(starts_at=200.0, nano_usd_per_hour=3 * rate))
+    assert hourly() == host + 6 * rate
+    assert prices.worst_of(version, 36.0, within_s=36.0) * 100 - hourly() // 3 < hourly() // 3  # it is not dear yet
+    now[0] = 210.0
+    book.refresh(now[0])
+    assert hourly() == host + 6 * rate == prices.rate(version)
+    fleet[0] = ("8xcpu", 500_000)
+    now[0] += FLEET_KEPT_S
+    assert hourly() == host + 12 * rate
+
+
+def test_an_ask_has_the_worst_and_the_likely() -> None:
+    """Of the payer's time that it may take."""
+    prices, version = CallPrices(BOOK), version_record(spec(gpu=(GpuAsk("L4"),)))
+    for _ in range(20):
+        prices.learn(version.id, 7)
+    asked = prices.ask_of(3, version, ("acme", "own:zoo.chat", "k1"), 36.0)
+    worst = prices.worst_of(version, 36.0, "acme")
+    assert asked == LimitAsk(3, "acme", "own:zoo.chat", 0.0, LimitAskKind.MONEY, worst, 7, "k1", 36.0)
+
+
 def test_what_a_call_may_count_at_most_is_reserved() -> None:
     """At the price of the moment and with the discount; of units without a price, and in a further step, nothing."""
     book = load_prices()
@@ -146,7 +188,7 @@ def test_discounts_leasts_and_units_are_reckoned_with() -> None:
     each = (1_000_000_000, 6_000_000_000)
     spent = Spent(ns=sum(each), ppm=10**6, price="l4", starts=each)
 
-    cost = prices.cost([spent], "acme a.f k", "acme", {"prompt_tokens": 1_000_000})
+    cost = prices.cost([spent], ("acme", "a.f", "k"), "acme", {"prompt_tokens": 1_000_000})
 
     time = cost_of(5_000_000_000 + 6_000_000_000, 10**6, book.rate("l4")) * Fraction(3, 4)
     assert 0 <= cost - (time + Fraction(3, 4)) * 10**9 < 1

@@ -6,12 +6,20 @@ from typing import Any
 
 import pytest
 
-from pilotlight_core.model.errors import TooMuch
+from pilotlight_core.model.errors import BudgetExhausted, TooMuch
 from pilotlight_core.model.limits import NO_LIMITS, EffectiveLimits, Limits
-from pilotlight_core.model.messages.limiting import LimitAnswer, LimitAsk, LimitAskKind, LimitEnd, LimitVerdict
+from pilotlight_core.model.messages.limiting import (
+    UNKNOWN_COST,
+    BudgetShortage,
+    LimitAnswer,
+    LimitAsk,
+    LimitAskKind,
+    LimitEnd,
+    LimitVerdict,
+)
 from pilotlight_gateway.limits.call_usage import CallUsage
 from pilotlight_gateway.limits.cost_estimates import FIRST, Estimates
-from pilotlight_gateway.limits.limit_admission import Admission, admission_of, end_admission, unreachable
+from pilotlight_gateway.limits.limit_admission import Admission, admission_of, end_admission, money_by, unreachable
 from pilotlight_gateway.limits.limit_policy import LimitPolicy, policy_of
 
 FUNCTION = "acme:shop.hello"
@@ -60,6 +68,30 @@ def test_a_refused_call_has_its_error_and_no_end() -> None:
     assert (admission.error.retry_after, admission.error.more["violated-policies"]) == (2.0, ["requests"])
     admission.end(1.0)
     assert ends.told == []
+
+
+@pytest.mark.parametrize(("spent", "told"), [(12, 12), (0, 0), (None, UNKNOWN_COST)])
+def test_what_money_was_spent_is_told_once(spent: int | None, told: int) -> None:
+    """Under the number of the ask that was answered, which may be a repeated one."""
+    ends: list[LimitEnd] = []
+    asked = LimitAsk(1, "acme", FUNCTION, 0.0, LimitAskKind.MONEY, 100, 10, "k1", 60.0)
+    money = money_by(asked, REQUESTS, LimitAnswer(7, LimitVerdict.GRANTED, holds=True), ends.append)
+    assert money.error is None
+    money.end(spent)
+    money.end(99)
+    assert ends == [LimitEnd(7, "acme", FUNCTION, spent=told)]
+
+
+def test_money_that_is_refused_has_its_error_and_no_end() -> None:
+    """It names the budget."""
+    asked = LimitAsk(1, "acme", FUNCTION, 0.0, LimitAskKind.MONEY, 100, 10, "k1", 60.0)
+    short = BudgetShortage(budget="month", amount=50, spent=0, reserved=0, left=50, asked=100, period="month")
+    answer = LimitAnswer(1, LimitVerdict.REFUSED, violated=("budget",), shortage=short)
+    ends: list[LimitEnd] = []
+    money = money_by(asked, REQUESTS, answer, ends.append)
+    assert isinstance(money.error, BudgetExhausted)
+    money.end(0)
+    assert ends == []
 
 
 @pytest.mark.parametrize(

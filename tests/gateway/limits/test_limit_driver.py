@@ -20,7 +20,7 @@ from pilotlight_core.model.messages.limiting import (
     LimitVerdict,
 )
 from pilotlight_core.model.messages.message import Message
-from pilotlight_gateway.budgets.budget_home import BudgetHome, MoneyAsk
+from pilotlight_gateway.budgets.budget_home import BudgetHome
 from pilotlight_gateway.budgets.purse import PurseVerdict
 from pilotlight_gateway.cluster.shard_ownership import MemoryShardOwnership, ShardOwner
 from pilotlight_gateway.limits.limit_driver import REFRESH_S, REPORT_EVERY, RETRY_S, LimitDriver, PendingAsk
@@ -300,7 +300,10 @@ def test_the_money_of_a_caller_that_has_left_is_there_at_once(leaves: str) -> No
     StoredTranches().serve(budgets)
     fleet = Fleet("g1", "g2", budgets=budgets)
     asking = fleet["g2"].driver
-    while budgets.ask("acme", ("g1", 0), MoneyAsk(FUNCTION, "k1", 600, 600)) is not PurseVerdict.FITS:
+    while (
+        budgets.ask("acme", ("g1", 0), LimitAsk(0, "acme", FUNCTION, 0.0, LimitAskKind.MONEY, 600, 600, "k1"))
+        is not PurseVerdict.FITS
+    ):
         pass  # a tranche is taken
     budgets.ended("acme", ("g1", 0), 0)
     asked = LimitAsk(0, "acme", FUNCTION, 0.0, LimitAskKind.MONEY, 600, 600, "k1")

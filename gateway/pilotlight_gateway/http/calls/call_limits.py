@@ -5,15 +5,14 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Protocol
 
-from pilotlight_core.model.messages.limiting import LimitAskKind
+from pilotlight_core.model.messages.limiting import LimitAsk, LimitAskKind
 from pilotlight_core.model.spec import VersionRecord
-from pilotlight_gateway.budgets.budget_home import MoneyAsk
 from pilotlight_gateway.budgets.call_prices import CallPrices
 from pilotlight_gateway.calls.prepared_call import PreparedCall
 from pilotlight_gateway.http.protocol.request_bodies import BodyLimits
 from pilotlight_gateway.limits.call_usage import CallUsage
 from pilotlight_gateway.limits.cost_estimates import Estimates
-from pilotlight_gateway.limits.limit_admission import Admission, end_unused, settle_admission
+from pilotlight_gateway.limits.limit_admission import Admission, MoneyAdmission, end_unused, settle_admission
 from pilotlight_gateway.limits.limit_policy import LimitPolicy
 from pilotlight_gateway.limits.limits_port import Limiter
 from pilotlight_gateway.metrics.gateway_metrics import GatewayMetrics
@@ -126,8 +125,7 @@ class CallLimits:
         """
         # A further step of a stream has its time alone: what it counts is billed once.
         ask = self._money(call, seconds, with_units=not first.money)
-        money = await self._limiter.reserve(first.tenant, ask, first.policy)
-        self._keep(first, money)
+        _keep(first, await self._limiter.reserve(ask, first.policy))
 
     def longest_s(self, call: PreparedCall) -> float:
         """The seconds that a call can run, with all its starts."""
@@ -139,25 +137,20 @@ class CallLimits:
         Raises:
             BudgetExhausted.
         """
-        money = self._limiter.reserve_now(first.tenant, self._money(call), first.policy)
+        money = self._limiter.reserve_now(self._money(call), first.policy)
         if money is None:
             return False
-        self._keep(first, money)
+        _keep(first, money)
         return True
 
-    def _money(self, call: PreparedCall, seconds: float | None = None, *, with_units: bool = True) -> MoneyAsk:
-        longest_s = self.longest_s(call)
-        most_s = longest_s if seconds is None else min(seconds, longest_s)
+    def _money(self, call: PreparedCall, seconds: float | None = None, *, with_units: bool = True) -> LimitAsk:
+        prices, version = self.prices, call.version
         within_s = call.deadline_at - call.arrived_at  # it may wait before it runs
-        worst = self.prices.worst_of(
-            call.version, most_s, call.tenant, within_s=within_s, with_units=with_units
-        )  # fmt: skip
-        return MoneyAsk(call.function, call.key, worst, self.prices.likely(call.version.id, worst), most_s)
-
-    def _keep(self, first: Admission, money: Admission) -> None:
-        if money.error is not None:
-            raise money.error
-        first.money.append(money)
+        most_s = prices.longest_s(version, within_s)
+        if seconds is not None and seconds < most_s:
+            most_s = seconds
+        payer, number = (call.tenant, call.function, call.key), self._limiter.new_number()
+        return prices.ask_of(number, version, payer, most_s, within_s=within_s, with_units=with_units)
 
     def release(self, request: AdmittedRequest) -> None:
         """Once the call of a request runs no more, give its permit back and count its cost."""
@@ -167,6 +160,12 @@ class CallLimits:
             end_unused(admission)  # it cannot have run
         else:
             settle_admission(request.usage, admission, self._costs, request.version, self.prices)
+
+
+def _keep(first: Admission, money: MoneyAdmission) -> None:
+    if money.error is not None:
+        raise money.error
+    first.money.append(money)
 
 
 def usage_of_call(request: AdmittedRequest) -> CallUsage | None:

@@ -6,9 +6,10 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from pilotlight_core.model.api.budget_api import usd_text
+from pilotlight_core.model.messages.limiting import LimitAsk
 from pilotlight_core.model.money.budgets import NEVER_ENDS, Budget, BudgetMode, HomeTranches, Tranche, span_of
 from pilotlight_core.model.records.jobs import JobRecord
-from pilotlight_gateway.budgets.budget_home import MoneyAsk, falls_under
+from pilotlight_gateway.budgets.budget_home import falls_under
 from pilotlight_gateway.budgets.budget_settings import instant_text
 from pilotlight_gateway.budgets.call_prices import CallPrices
 from pilotlight_gateway.tenancy.registry_port import RegistryPort
@@ -30,8 +31,7 @@ class JobMoney:
         budgets, version = self.registry.budgets(job.tenant), self.registry.version(job.version)
         if budgets is None or version is None:
             return None
-        worst = self.prices.worst_of(version, job.timeout, job.tenant)
-        ask = MoneyAsk(job.function, job.key_id, worst, self.prices.likely(job.version, worst))
+        ask = self.prices.ask_of(0, version, (job.tenant, job.function, job.key_id), job.timeout)
         mine = [one for one in budgets.budgets if falls_under(one, ask)]
         noted = await self.tranches(job.tenant) if mine else None
         for one in mine:
@@ -41,7 +41,7 @@ class JobMoney:
         return None
 
 
-def lack_of(budget: Budget, noted: Tranche | None, ask: MoneyAsk, at: float) -> str | None:
+def lack_of(budget: Budget, noted: Tranche | None, ask: LimitAsk, at: float) -> str | None:
     """What a budget lacks for a run, in a sentence; None: nothing."""
     span = span_of(budget.period, budget.tz, int(at))
     if noted is None or noted.begins != span.begins:
