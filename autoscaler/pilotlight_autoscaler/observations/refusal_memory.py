@@ -30,7 +30,7 @@ REVISED_AT_ONCE = 12
 """Versions of which one pass looks whether they have a place now."""
 LEAST_IN_TIME = 3
 """Of them, those that were refused longest ago, of which nothing is new, however many others are due."""
-IN_TIME_EVERY_S = 0.5
+IN_TIME_EVERY_S = 1.0
 """Such ones are looked at together, so that there are passes without any: much of what a look costs is the same for all
 of a pass."""
 

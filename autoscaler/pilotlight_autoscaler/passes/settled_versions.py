@@ -17,8 +17,8 @@ from pilotlight_autoscaler.policy.scaling_policy import VersionView, holding_of,
 from pilotlight_autoscaler.policy.wish import ScalingRule, Wish
 from pilotlight_core.model.messages.demand import Demand
 
-WAITING_LOOK_S = 2.0
-"""So long a version whose calls wait is not looked at if its home tells the same again and again."""
+WAITING_LOOK_S = 8.0
+"""About so long a version whose calls wait is not looked at if its home tells the same again and again."""
 LOOK_EVERY_S = 64.0
 """About so long after a look there is another one, whatever was missed."""
 BY_CALLS_ALONE = frozenset({ScalingRule.CALLS, ScalingRule.BUFFER, ScalingRule.FLOOR, ScalingRule.CEILING})
@@ -66,12 +66,11 @@ class SettledVersions:
         is_alone = len(function.versions) == 1 and function.planned is None
         if is_alone and view.demand is not None and view.demand.waiting and wish.count == view.size > 0:
             running = sum([each.running for each in view.containers])
-            self._waiting[version] = SteadyWait(view.demand, view.size, running, at + WAITING_LOOK_S)
+            self._waiting[version] = SteadyWait(view.demand, view.size, running, at + _spread(WAITING_LOOK_S, version))
         if not is_alone or not _is_settled(view, wish):
             self._settled.pop(version, None)
             return
-        # Not all at the same time: what was looked at in one pass would be due in one pass for ever.
-        within_s = LOOK_EVERY_S * (0.5 + hash(version) % 1024 / 1024)
+        within_s = _spread(LOOK_EVERY_S, version)
         if min(wish.count, wish.declared) < view.size:
             within_s = min(within_s, _stays_s(view))
         if wish.rule is ScalingRule.COOLDOWN:
@@ -117,6 +116,11 @@ class SettledVersions:
             return False
         load = world.index.load(version)
         return load is not None and (load.containers, load.running) == (known.size, known.running)
+
+
+def _spread(seconds: float, version: str) -> float:
+    """Not the same for all: what was looked at in one pass would be due in one pass for ever."""
+    return seconds * (0.5 + hash(version) % 1024 / 1024)
 
 
 def restless_versions(world: World, at: float) -> set[str]:

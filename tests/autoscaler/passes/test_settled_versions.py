@@ -10,7 +10,12 @@ from hypothesis import strategies as st
 from pilotlight_autoscaler.observations.world import NODE_LOST_S, World
 from pilotlight_autoscaler.passes.decide import Pass
 from pilotlight_autoscaler.passes.pass_input import PassInput
-from pilotlight_autoscaler.passes.settled_versions import LOOK_EVERY_S, SettledVersions, restless_versions
+from pilotlight_autoscaler.passes.settled_versions import (
+    LOOK_EVERY_S,
+    WAITING_LOOK_S,
+    SettledVersions,
+    restless_versions,
+)
 from pilotlight_autoscaler.policy.prediction.function_memory import FunctionMemory
 from pilotlight_core.model.messages.node_messages import ContainerState
 from tests.autoscaler.builders import demand, record, report
@@ -208,11 +213,11 @@ def test_what_leaves_or_may_be_lost_is_looked_at() -> None:
 
 
 def test_what_waits_is_looked_at_again_when_its_home_tells_something_new() -> None:
-    """Or after two seconds."""
+    """Or after some seconds."""
     waits = {"running": 8, "queued": 3}
     for later, told, running, holds in (
         (0.5, {}, [4, 4], True),
-        (2.5, {}, [4, 4], False),
+        (WAITING_LOOK_S * 1.5, {}, [4, 4], False),
         (0.5, {"queued": 4}, [4, 4], False),
         (0.5, {"arrivals": 1}, [4, 4], False),
         (0.5, {"late": 1}, [4, 4], False),
