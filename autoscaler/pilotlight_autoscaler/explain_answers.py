@@ -20,7 +20,7 @@ from pilotlight_placement.explain.explanation import reasons, why_not
 from pilotlight_placement.search.decision_record import Placement
 
 WAITS_S = 2.0
-"""A refusal is repeated at each pass, four a second: after this without one the version no longer waits."""
+"""After this without a refusal the version no longer waits, unless it is remembered as one without a place."""
 MOST_TOLD = 8
 """Latest containers of a function that are described; the others are counted."""
 NOW = (DecisionStatus.STARTING, DecisionStatus.RUNNING, DecisionStatus.LEAVING, DecisionStatus.WAITING)
@@ -58,8 +58,10 @@ def decision_status(world: World, decided: PlacementDecision, at: float) -> Deci
     """What became of a decision."""
     name = decided.container
     if not isinstance(decided.outcome, Placement):
-        is_refused = any(demand.version in world.refusals for demand in world.demands_of(decided.function, at))
-        return DecisionStatus.WAITING if is_refused or at - decided.at <= WAITS_S else DecisionStatus.OVER
+        waits = at - decided.at <= WAITS_S or any(
+            demand.version in world.refusals for demand in world.demands_of(decided.function, at)
+        )
+        return DecisionStatus.WAITING if waits else DecisionStatus.OVER
     state = world.state(name)
     if state is None:
         coming = name in world.pending or any(bind.container == name for _, bind in world.executions.starts())
