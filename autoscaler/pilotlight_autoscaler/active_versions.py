@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 from msgspec import UNSET
 
+from pilotlight_autoscaler.observations.refusal_memory import tenants_in_turn
 from pilotlight_autoscaler.observations.world import World
 from pilotlight_autoscaler.passes.settled_versions import SettledVersions
 from pilotlight_autoscaler.passes.version_views import coming, function_of
@@ -19,6 +20,8 @@ from pilotlight_placement.asks.curves import Curves
 
 TURNS = 4
 """Passes over all in which each version has its turn: a second."""
+DECIDED_AT_ONCE = 48
+"""Versions on which one pass over all decides, beside those that it has to: some tens of milliseconds."""
 
 
 @dataclass(kw_only=True)
@@ -37,6 +40,8 @@ class ActiveVersions:
     _warm: set[str] = field(default_factory=set)
     """Those with warm windows."""
     settled: SettledVersions = field(default_factory=SettledVersions)
+    put_off: dict[str, None] = field(default_factory=dict)
+    """Those for which the last pass over all had no time, in the order in which they have waited."""
     _renewed: set[str] = field(default_factory=set)
     _turn: int = 0
 
@@ -79,6 +84,12 @@ class ActiveVersions:
         world.changed.clear()
         world.index.changed.clear()
         return chosen
+
+    def take_first(self, certain: Iterable[str], others: Iterable[str]) -> set[str]:
+        """The certain ones and the first of the others, of each tenant one in turn; the rest is put off."""
+        ordered = list(tenants_in_turn(dict.fromkeys(others), self._tenant_of))
+        self.put_off = dict.fromkeys(ordered[DECIDED_AT_ONCE:])
+        return {*certain, *ordered[:DECIDED_AT_ONCE]}
 
     def take(
         self,

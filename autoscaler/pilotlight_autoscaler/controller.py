@@ -29,6 +29,7 @@ from pilotlight_autoscaler.bindings.binding_cleanup import EndedBindings
 from pilotlight_autoscaler.command_sender import CommandSender
 from pilotlight_autoscaler.container_stops import ContainerStops
 from pilotlight_autoscaler.controller_metrics import ControllerMetrics
+from pilotlight_autoscaler.curve_store import CurveStore
 from pilotlight_autoscaler.explain_answers import answer
 from pilotlight_autoscaler.memory_store import MemoryStore
 from pilotlight_autoscaler.node_intake import NodeIntake
@@ -38,7 +39,7 @@ from pilotlight_autoscaler.old_agents import OldAgents
 from pilotlight_autoscaler.pass_preparation import PassPreparation
 from pilotlight_autoscaler.passes.decide import Pass
 from pilotlight_autoscaler.passes.decision import AddressedCommand, Decision
-from pilotlight_autoscaler.passes.pass_input import PassInput, PassOptions
+from pilotlight_autoscaler.passes.pass_input import PassOptions
 from pilotlight_autoscaler.registered_versions import RegisteredVersions
 from pilotlight_autoscaler.scaling_answers import explain_scaling
 from pilotlight_autoscaler.spent_budgets import SpentBudgets
@@ -48,8 +49,6 @@ from pilotlight_core.host.binding_book import BindingBook
 from pilotlight_core.host.gc_tuning import collect_young
 from pilotlight_core.host.registry import Registry
 from pilotlight_core.model import subjects
-from pilotlight_core.model.api.curve_api import Curve, CurvesRecord
-from pilotlight_core.model.errors import Conflict
 from pilotlight_core.model.ids import base36
 from pilotlight_core.model.messages.controller_questions import ExplainPlacement, StopContainer
 from pilotlight_core.model.messages.demand import Demand, Demands
@@ -61,6 +60,8 @@ from pilotlight_placement.asks.curve_book import CurveBook
 from pilotlight_placement.plan.draft import PlanLimits
 
 TICK_S = 0.25
+SOON_S = 0.02
+"""After a pass over all that had no time for all: so long until the next one, for what others have to do."""
 SETTLE_S = 1.5
 """A new leader waits for every node's report (one a second) before it removes containers or reports what fits nowhere.
 Until then it takes what is bound on the others for what is there."""
@@ -78,8 +79,8 @@ RECALL_EVERY_S = 2.0
 RECALLED_WITHIN_S = 60.0
 """So long a new leader removes nothing without knowing what was remembered of functions."""
 TIDY_EVERY_S = 1.0
-EDGES_AT_ONCE = 256
-"""Versions of which one pass decides on new calls."""
+EDGES_AT_ONCE = 32
+"""Versions of which one pass decides on new calls: a tenth of a second."""
 ENDS_AT_ONCE = 256
 """Bindings that are ended at a time."""
 INSPECTED_AT_ONCE = 16
@@ -90,8 +91,10 @@ PAUSE_AFTER_S = 0.002
 """Of processor time that a pass over all has used since its last pause."""
 PAUSE_TURNS = 4
 """Of the event loop: what has come from the bus is heard in the second or third, and decided on in the next."""
-ROOM_EVERY_S = 2.0
-"""Interval of making room by moves: by then reports show the last moves."""
+ROOM_EVERY_S = 0.5
+"""Interval of looking for room by moves."""
+MOVES_SHOW_S = 2.0
+"""After so long reports show the last moves; until then no further ones are looked for."""
 
 log = structlog.get_logger()
 
@@ -125,7 +128,7 @@ class Controller:
         self._advises = advises
         self._repacking = repacking or Repacking()
         self.world = world
-        self._room_made_at = self._repacked_at = 0.0
+        self._room_sought_at = self._moved_at = self._repacked_at = 0.0
         self._bus = bus
         self._registry = registry
         self._registered = RegisteredVersions(registry, load_s_of=world.scaling.load_s)
@@ -133,6 +136,7 @@ class Controller:
         self._stops = ContainerStops(bus, world, region=region, stop_grace_s=stop_grace_s)
         self._stopping = 0
         self._memories = MemoryStore(bus, region=region)
+        self._curves = CurveStore(registry)
         self._bindings = BindingBook(bus, region=region)
         self._ended = EndedBindings()
         self._told = ToldShortages()
@@ -300,7 +304,7 @@ class Controller:
 
     async def _tick(self) -> None:
         while True:
-            await asyncio.sleep(TICK_S)
+            await asyncio.sleep(SOON_S if self._versions.active.put_off else TICK_S)
             if self.decides:
                 await self._pass(None)
                 collect_young()
@@ -317,7 +321,7 @@ class Controller:
             await asyncio.sleep(LEARN_EVERY_S)
             if self.leads:
                 self.world.follow_demand(time.monotonic())
-                await self._write_learnt_curves()
+                await self._curves.write(self.world.learner, time.monotonic(), time.time())
 
     async def _remember(self) -> None:
         while True:
@@ -344,21 +348,6 @@ class Controller:
             return
         left = await self._memories.write(self.world.scaling.take_changed(most))
         self.world.scaling.changed.update(dict.fromkeys(left))
-
-    async def _write_learnt_curves(self) -> None:
-        """Store learnt curves beside their versions; a curve that cannot be stored now is learnt again."""
-        for version, curves in self.world.learner.due(time.monotonic(), time.time()).items():
-            record = self._registry.version(version)
-            if record is None or record.spec.placing.slice:
-                continue  # a trial's calls are measured by its caller
-
-            def change(
-                known: CurvesRecord | None, version: str = version, curves: tuple[Curve, ...] = curves
-            ) -> CurvesRecord:
-                return (known or CurvesRecord(version=version)).with_curves(curves)
-
-            with contextlib.suppress(BusError, Conflict):
-                await self._registry.change_curves(version, change)
 
     async def _edge(self) -> None:
         while True:
@@ -404,24 +393,25 @@ class Controller:
         options = self._options(at, whole=whole)
         if only is None:
             due = await self._versions.due(at, room=options.force)
-            only = {*due.certain, *await self._inspect(due.others, options)}
+            only = await self._versions.take_first(due, await self._inspect(due.others, options), at)
+            self.world.refresh_refusals(self._new_pass(only, options, at).ask, at)  # before further ones are refused
+            await self._pause()
         else:
             await self._versions.read(only, at)
         if not self.decides:
             return  # another process may lead by now
         at = time.monotonic()
-        made = Pass(self.world, self._given(only, options, at))
+        made = self._new_pass(only, options, at)
         if self._advises:
             made.note_wishes(None if whole else only)
             self.metrics.decided(made.sizes)
             return
-        if whole:
-            self.world.refresh_refusals(made.ask, at)  # before further ones are refused
         decision = made.run(None if whole else only)
         self.metrics.decided(made.sizes)
         if whole:
             self.metrics.keep(self._versions.active.records.keys(), refused=len(self.world.refusals))
             decision.shortages += self.world.refusals.shortages(but=only)
+            self._moved_at = at if options.force and decision.executions else self._moved_at
         if not self._is_settled(at):
             decision.commands = [sent for sent in decision.commands if isinstance(sent.command, Bind)]
             decision.shortages = [shortage for shortage in decision.shortages if not shortage.never]
@@ -439,7 +429,7 @@ class Controller:
         while left and self.decides:
             some, at = left[-INSPECTED_AT_ONCE:], time.monotonic()
             await self._versions.read(some, at)
-            made = Pass(self.world, self._given((), options, at))
+            made = self._new_pass((), options, at)
             found.update(made.inspect(some))
             self.metrics.decided(made.sizes)
             del left[-INSPECTED_AT_ONCE:]
@@ -453,8 +443,9 @@ class Controller:
                 await asyncio.sleep(0)
             self._paused_at = time.thread_time()
 
-    def _given(self, decided: Collection[str], options: PassOptions, at: float) -> PassInput:
-        return self._versions.given(decided, options, epoch=self._lease.epoch, at=at, wall=at + self._wall_offset)
+    def _new_pass(self, decided: Collection[str], options: PassOptions, at: float) -> Pass:
+        wall = at + self._wall_offset
+        return Pass(self.world, self._versions.given(decided, options, epoch=self._lease.epoch, at=at, wall=wall))
 
     def _is_settled(self, at: float) -> bool:
         """Whether all nodes have had the time to report, and what leaders before this one knew is read."""
@@ -464,9 +455,9 @@ class Controller:
         """The moves that this pass may make: at intervals, and only when all nodes have reported."""
         if not self._is_settled(at):
             return PassOptions(limits=PlanLimits(switches=0), force=False)
-        force = whole and at - self._room_made_at >= ROOM_EVERY_S
+        force = whole and at >= max(self._room_sought_at + ROOM_EVERY_S, self._moved_at + MOVES_SHOW_S)
         repack = whole and 0.0 < self._repacking.every_s <= at - self._repacked_at
-        self._room_made_at = at if force else self._room_made_at
+        self._room_sought_at = at if force else self._room_sought_at
         self._repacked_at = at if repack else self._repacked_at
         limits = PlanLimits(min_residency_s=self._repacking.min_residency_s)
         return PassOptions(limits=limits, force=force, repack=repack)

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import Awaitable, Callable, Collection, Iterable, Set
 from dataclasses import dataclass, field
 
 from pilotlight_autoscaler.active_versions import ActiveVersions
@@ -23,6 +23,8 @@ KEEP_EVERY_S = 1.0
 """What has become active is found at once, what is not any more so often."""
 LOOKED_AT_ONCE = 256
 """Between two pauses: about a millisecond."""
+READ_AT_ONCE = 64
+"""Of versions that are new, between two pauses: some milliseconds."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,6 +33,8 @@ class DueVersions:
 
     certain: Collection[str]
     """Those that it decides on in any case."""
+    put_off: Collection[str]
+    """Those for which the last one had no time."""
     others: Collection[str]
     """Those that it looks at first: of most of them nothing is to change."""
 
@@ -63,11 +67,27 @@ class PassPreparation:
             await self.pause()
         ids = self._keep_active(at)
         chosen = active.choose(world, unsettled, at=at, room=room) & ids
-        certain = (chosen & world.refusals.versions()) | active.unread(ids)
+        certain = chosen & world.refusals.versions()
         if world.reservation is not None:
             certain.add(world.reservation.version)
         await self.read(certain, at)
-        return DueVersions(certain=certain, others=chosen - certain)
+        new = list(active.unread(ids))
+        for first in range(0, len(new), READ_AT_ONCE):
+            await self.read(new[first : first + READ_AT_ONCE], at)
+            await self.pause()
+        put_off = [version for version in active.put_off if version in ids and version not in certain]
+        others = chosen.union(new) - certain - active.put_off.keys()
+        return DueVersions(certain=certain, put_off=put_off, others=others)
+
+    async def take_first(self, due: DueVersions, found: Iterable[str], at: float) -> Set[str]:
+        """What a pass over all decides on: no more than it has time for; the rest is put off to the next one.
+
+        `found` are those of the others of which something is to change.
+        """
+        first = self.active.take_first(due.certain, [*due.put_off, *found])
+        if waited := first.intersection(due.put_off):
+            await self.read(waited, at)
+        return first
 
     async def read(self, versions: Collection[str], at: float) -> None:
         """Read versions, anew if they are known, and the deployed ones of their functions if they are not."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from pilotlight_autoscaler.active_versions import TURNS, ActiveVersions
+import msgspec
+
+from pilotlight_autoscaler.active_versions import DECIDED_AT_ONCE, TURNS, ActiveVersions
 from pilotlight_autoscaler.observations.world import World
 from tests.autoscaler.builders import demand, record, report
 from tests.builders.nodes import container
@@ -47,6 +49,24 @@ def test_what_waits_without_a_place_is_left_out_until_its_calls_are_over() -> No
     world.on_demand(demand("ver_1"), 1.0)
 
     assert "ver_1" in chosen(known, world, 1.0)
+
+
+def test_a_pass_decides_on_so_many_and_puts_off_the_rest() -> None:
+    """Those that it has to decide on are beside them; of several tenants none waits behind all of another's."""
+    known = ActiveVersions()
+    many = [f"ver_{number}" for number in range(3 * DECIDED_AT_ONCE)]
+    records = {name: record(name) for name in many} | {"ver_b": msgspec.structs.replace(record("ver_b"), tenant="beta")}
+    known.take(records, records, records, {}, {})
+
+    first = known.take_first([many[-1]], [*many[:-1], "ver_b"])
+
+    assert len(first) == DECIDED_AT_ONCE + 1
+    assert {many[-1], "ver_b"} < first
+    turns = [first]
+    while known.put_off:
+        turns.append(known.take_first([], list(known.put_off)))
+    assert set().union(*turns) == records.keys()
+    assert sum(map(len, turns)) == len(records)
 
 
 def test_versions_that_are_deleted_or_not_active_any_more_are_forgotten() -> None:

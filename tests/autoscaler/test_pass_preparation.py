@@ -56,8 +56,8 @@ def preparation(
     )  # fmt: skip
 
 
-async def test_what_is_new_is_decided_on_and_what_is_known_is_looked_at_first(registry: Registry) -> None:
-    """What nobody calls is neither."""
+async def test_what_is_called_is_looked_at_first(registry: Registry) -> None:
+    """What nobody calls is not."""
     called, _ = await deployed(registry), await deployed(registry)
     world = World()
     world.on_demand(demand(called.id, tenant=called.tenant, queued=1), 1.0)
@@ -66,12 +66,30 @@ async def test_what_is_new_is_decided_on_and_what_is_known_is_looked_at_first(re
     first = await prepared.due(1.0, room=False)
     again = await prepared.due(1.2, room=False)
 
-    assert (set(first.certain), set(first.others)) == ({called.id}, set())
+    assert (set(first.certain), set(first.others)) == (set(), {called.id})
     assert (set(again.certain), set(again.others)) == (set(), {called.id})
     given = prepared.given(again.others, PassOptions(), epoch=7, at=1.2, wall=101.2)
     assert (dict(given.versions), set(given.deployed), given.epoch) == ({called.id: called}, {called.id}, 7)
     assert given.renewed == {called.id}
     assert prepared.given((), PassOptions(), epoch=7, at=1.2, wall=101.2).renewed == set()
+
+
+async def test_what_one_pass_has_no_time_for_is_decided_on_in_the_next(registry: Registry) -> None:
+    """It is not looked at again before, and forgotten if nobody calls it any more."""
+    called = [await deployed(registry) for _ in range(3)]
+    world = World()
+    for version in called:
+        world.on_demand(demand(version.id, tenant=version.tenant, queued=1), 1.0)
+    prepared = preparation(registry, world)
+    await prepared.read([version.id for version in called], 1.0)
+    prepared.active.put_off = {version.id: None for version in called[1:]} | {"ver_gone": None}
+
+    due = await prepared.due(1.0, room=False)
+    first = await prepared.take_first(due, due.others, 1.0)
+
+    assert (set(due.others), list(due.put_off)) == ({called[0].id}, [version.id for version in called[1:]])
+    assert first == {version.id for version in called}
+    assert not prepared.active.put_off
 
 
 async def test_what_is_heard_while_it_is_seen_who_is_settled_is_looked_at_too(registry: Registry) -> None:

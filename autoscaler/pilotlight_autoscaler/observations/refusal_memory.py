@@ -200,10 +200,10 @@ class RefusalMemory:
         others: list[str] = []
         if not 0.0 <= at - self._in_time_at < IN_TIME_EVERY_S:
             others = [v for v, one in self._refused.items() if not one.is_open and _is_due(one, at, room=room)]
-        in_time = list(islice(_round_robin(self._least(others), tenant_of), LEAST_IN_TIME))
+        in_time = list(islice(tenants_in_turn(self._least(others), tenant_of), LEAST_IN_TIME))
         if in_time:
             self._in_time_at = at
-        turns = (*_round_robin(firsts, tenant_of), *islice(_round_robin(opened, tenant_of), REVISED_AT_ONCE))
+        turns = (*tenants_in_turn(firsts, tenant_of), *islice(tenants_in_turn(opened, tenant_of), REVISED_AT_ONCE))
         kept = max(REVISED_AT_ONCE - len(in_time), REVISED_AT_ONCE - LEAST_IN_TIME)
         return list(islice(dict.fromkeys((*turns[:kept], *in_time, *turns[kept:])), REVISED_AT_ONCE))
 
@@ -240,7 +240,8 @@ def kind_of(ask: Ask) -> Ask | None:
     return None if ask.spread is not None or ask.avoid else replace(ask, function="", weights="", memory=0, cpu=0)
 
 
-def _round_robin(versions: Iterable[str], tenant_of: Callable[[str], str]) -> Iterator[str]:
+def tenants_in_turn(versions: Iterable[str], tenant_of: Callable[[str], str]) -> Iterator[str]:
+    """The versions in their order, of each tenant one in turn."""
     by_tenant: dict[str, list[str]] = {}
     for version in versions:
         by_tenant.setdefault(tenant_of(version), []).append(version)

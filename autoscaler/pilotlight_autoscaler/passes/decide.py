@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from itertools import islice
 
 from pilotlight_autoscaler.observations.world import World
 from pilotlight_autoscaler.passes.decision import AddressedCommand, Decision
@@ -45,6 +46,10 @@ from pilotlight_placement.fragmentation.histogram import AskShape
 from pilotlight_placement.plan.commands import PlannedStart
 from pilotlight_placement.plan.plan import DesiredState, Plan, Shortfall, plan
 from pilotlight_placement.search.decision_record import NoFit, Placement
+
+
+SOUGHT_AT_ONCE = 2
+"""Asks for which one pass looks for room by moves, which is dear: the others have their turn in the next ones."""
 
 
 class Pass:
@@ -133,7 +138,8 @@ class Pass:
         if not self._state.given.options.force:
             return []
         refusals, at = self._state.world.refusals, self._state.at
-        return [short for short in blocked if refusals.is_room_due(asks[short.refusal.record.ask], at)]
+        due = (short for short in blocked if refusals.is_room_due(asks[short.refusal.record.ask], at))
+        return list(islice(due, SOUGHT_AT_ONCE))
 
     def _explain_levels(self, versions: Iterable[str]) -> None:
         state, levels = self._state, self._state.world.levels

@@ -3,7 +3,8 @@
 nats-py spends most of a small message's time on queues, on a task per subscription and for the writer, on coroutines
 that never wait, and on the single characters of headers. `NatsClient` publishes from plain code, writes once per turn
 of the loop, and calls a plain handler from the read loop, in order and without a queue: a slow handler pushes back on
-the socket and fills no memory.
+the socket and fills no memory. Messages that are there already are read for a millisecond at a time: what else the
+process has to do is not delayed by a burst.
 
 No other module touches nats-py's internals. `NatsClient` overrides `_process_msg` (no queue) and `_process_err`
 (reconnect instead of close), uses `_process_op_err`, `_pending`, `_pending_data_size`, `_transport._io_writer`,
@@ -16,6 +17,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from functools import lru_cache
+from time import perf_counter
 
 from pilotlight_core.bus.bus_errors import BusDown, MessageTooLarge
 from pilotlight_core.bus.nats_library import AUTHORIZATION_VIOLATION, PERMISSIONS_ERR, Client, Error
@@ -29,6 +31,8 @@ MAX_SUBJECT = 512
 STATUS = "Status"
 DESCRIPTION = "Description"
 """Where `headers_of` puts what the server says in a message's status line."""
+TURN_S = 0.001
+"""Of a turn of the loop for messages that are there already; nats-py would read on until none is left."""
 MAX_BACKLOG = 64 * 2**20
 """Unwritten bytes beyond which a connected client counts as disconnected."""
 
@@ -73,6 +77,8 @@ class NatsClient(Client):
         """Stored, since a look-up takes a system call in Python 3.11."""
         self._handlers: dict[int, RawHandler] = {}
         self._write_due = False
+        self._turn_ends = 0.0
+        """When others of the loop have their turn, although more messages are there; 0.0: none came in this turn."""
 
     @property
     def backlog(self) -> int:
@@ -154,6 +160,14 @@ class NatsClient(Client):
         self.stats["in_msgs"] += 1
         self.stats["in_bytes"] += len(data)
         handler(subject.decode(), reply.decode(), data, headers_of(headers) if headers else None)
+        if not self._turn_ends:
+            self._turn_ends = perf_counter() + TURN_S
+            self.loop.call_soon(self._end_turn)
+        elif perf_counter() > self._turn_ends:
+            await asyncio.sleep(0)
+
+    def _end_turn(self) -> None:
+        self._turn_ends = 0.0
 
 
 class Subscription:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import time
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from pilotlight_core.bus.bus_errors import BusDown, MessageTooLarge
-from pilotlight_core.bus.client import NatsClient, checked_subject, header_block, headers_of
+from pilotlight_core.bus.client import TURN_S, NatsClient, checked_subject, header_block, headers_of
 from pilotlight_core.model.ids import token
 from tests.waiting import until
 
@@ -39,6 +40,35 @@ async def test_the_short_ways_carry_messages_with_headers_and_replies(server_url
     await client.close()
     with pytest.raises(BusDown):
         client.publish_nowait(subject, b"late")
+
+
+async def test_a_burst_leaves_turns_for_others(server_url: str) -> None:
+    """Its messages are heard in order all the same."""
+    client, subject = await opened(server_url), f"t.{token()}"
+    heard: list[bytes] = []
+    turns = 0
+
+    def hear(_subject: str, _reply: str, data: bytes, _headers: object) -> None:
+        heard.append(data)
+        time.sleep(2 * TURN_S)
+
+    async def take_turns() -> None:
+        nonlocal turns
+        while True:
+            await asyncio.sleep(0)
+            turns += 0 < len(heard) < len(expected)
+
+    await client.subscribe_raw(subject, hear)
+    expected = [str(number).encode() for number in range(50)]
+    for data in expected:
+        client.publish_nowait(subject, data)
+    other = asyncio.create_task(take_turns())
+    await until(lambda: len(heard) == len(expected))
+    other.cancel()
+
+    assert heard == expected
+    assert turns >= len(expected) // 3
+    await client.close()
 
 
 async def test_a_burst_larger_than_the_sockets_buffer_arrives_whole(server_url: str) -> None:
