@@ -47,7 +47,6 @@ from pilotlight_placement.plan.commands import PlannedStart
 from pilotlight_placement.plan.plan import DesiredState, Plan, Shortfall, plan
 from pilotlight_placement.search.decision_record import NoFit, Placement
 
-
 SOUGHT_AT_ONCE = 2
 """Asks for which one pass looks for room by moves, which is dear: the others have their turn in the next ones."""
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from pilotlight_autoscaler.observations.refusal_memory import ROOM_AGAIN_S
 from pilotlight_autoscaler.observations.world import PendingBind
+from pilotlight_autoscaler.passes.decide import SOUGHT_AT_ONCE
 from pilotlight_autoscaler.passes.pass_input import PassOptions
 from pilotlight_autoscaler.policy.move_budget import MoveBudget
 from pilotlight_core.model.devices import MigPlacement
@@ -166,6 +167,25 @@ def test_the_young_are_not_moved() -> None:
 
     assert [command for node in nodes for command in node.log] == []
     assert "in use" in fleet.short["ver_large"]
+
+
+def test_room_is_looked_for_for_a_few_in_one_pass_and_for_the_others_in_the_next() -> None:
+    """Those that are looked at later are not forgotten."""
+    many = [version(f"large{n}", gpu=H100, vram=60 * GIB, max_containers=1) for n in range(2 * SOUGHT_AT_ONCE + 1)]
+    node = FakeNode(name="n1", gpus=[h100("GPU-1")])
+    fleet = fleet_of(node, versions=(version("there", gpu=H100), *many), bounds=MOVES_AT_ONCE)
+    occupy(node, "GPU-1", "there", fleet.at - 1.0)
+
+    def sought() -> int:
+        refusals = fleet.world.refusals
+        return sum(not refusals.is_room_due([each.id], fleet.at) for each in many)
+
+    found = []
+    for _ in range(3):
+        fleet.step({each.id: 1 for each in many} | {"ver_there": 1})
+        found.append(sought())
+
+    assert found == [SOUGHT_AT_ONCE, 2 * SOUGHT_AT_ONCE, len(many)]
 
 
 def test_room_is_looked_for_again_after_a_while() -> None:
