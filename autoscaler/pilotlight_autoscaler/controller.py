@@ -86,7 +86,7 @@ ENDS_AT_ONCE = 256
 INSPECTED_AT_ONCE = 16
 """Versions that a pass looks at before a pause: some milliseconds."""
 SWEEP_EVERY_S = 0.05
-"""Interval of ending the minutes of a few functions."""
+"""Interval of ending the minutes of a few functions, and of taking over what nodes have reported."""
 PAUSE_AFTER_S = 0.002
 """Of processor time that a pass over all has used since its last pause."""
 PAUSE_TURNS = 4
@@ -313,7 +313,9 @@ class Controller:
         while True:
             await asyncio.sleep(SWEEP_EVERY_S)
             if self.decides:
-                self.world.scaling.sweep(time.monotonic() + self._wall_offset)
+                at = time.monotonic()
+                self.world.scaling.sweep(at + self._wall_offset)
+                self.world.fleet(at)  # what nodes have reported is there when calls wait for a place
 
     async def _learn(self) -> None:
         """Separate from the ticks, which must not wait for slow writes."""

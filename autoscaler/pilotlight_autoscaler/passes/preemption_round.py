@@ -113,8 +113,7 @@ class PreemptionRound:
         ]
         if not waiting:
             return []
-        tenants = {version: record.tenant for version, record in state.versions.items()}
-        reclaim = Reclaim(state.fleet, shares, state.views, tenants, state.world.index)
+        reclaim = Reclaim(state.fleet, shares, state.views, state.versions, state.world.index)
         for version in self._served:
             reclaim.note_place(version)
         full: set[Ask] = set()

@@ -23,7 +23,7 @@ from pilotlight_autoscaler.policy.preemption import PreemptionVictim, TrialBudge
 from pilotlight_autoscaler.policy.scaling_policy import MIN_RESIDENCY_S, VersionView, is_idle
 from pilotlight_autoscaler.policy.shares import NEGLIGIBLE, TenantShares
 from pilotlight_core.model.messages.node_messages import ContainerState
-from pilotlight_core.model.spec import Priority
+from pilotlight_core.model.spec import Priority, VersionRecord
 from pilotlight_placement.asks.ask import Ask
 from pilotlight_placement.fleet.device_classes import DeviceGroup
 from pilotlight_placement.fleet.fleet import Fleet
@@ -79,16 +79,15 @@ class Reclaim:
         fleet: Fleet,
         shares: TenantShares,
         views: Mapping[str, VersionView],
-        tenants: Mapping[str, str],
+        versions: Mapping[str, VersionRecord],
         running: RunningVersions,
     ) -> None:
-        """`tenants` is by version."""
         self._running = running
         self._given_by: dict[frozenset[DeviceGroup], dict[tuple[str, int], list[PreemptionVictim]]] = {}
         self._fleet = fleet
         self._shares = shares
         self._views = views
-        self._tenants = tenants
+        self._versions = versions
         self._levels = {tenant: shares.level(tenant) for tenant in fleet.holdings.tenants()}
         self._highest = max(self._levels.values(), default=0.0)
         self._floored_by_tenant: dict[str, dict[str, HeldResources]] = {}
@@ -122,7 +121,7 @@ class Reclaim:
         if not found:
             self._futile.add(kind)
         self._taken.update(whose for _, whose in found)
-        self._changed.update((ask.tenant, *(self._tenants[whose] for _, whose in found)))
+        self._changed.update((ask.tenant, *(self._versions[whose].tenant for _, whose in found)))
         return found
 
     def note_place(self, version: str) -> None:
@@ -168,7 +167,7 @@ class Reclaim:
     def _allows(self, version: str, ask: Ask, group: Sequence[PreemptionVictim]) -> bool:
         """Whether the version may have what these, which are released, have held."""
         going = Counter(whose for _, whose in group)
-        tenants = {self._tenants[whose] for whose in going}
+        tenants = {self._versions[whose].tenant for whose in going}
         if ask.tenant in tenants and not self._gives_sibling(version, going):
             return False
         need = self._need(ask)
@@ -181,11 +180,11 @@ class Reclaim:
         """Whether it has waited for long without any container, and others of its tenant have several."""
         view = self._views[version]
         has_none = version not in self._served and not view.size
-        return has_none and waited_s(view) >= SIBLING_WAITED_S and self._has_siblings(self._tenants[version])
+        return has_none and waited_s(view) >= SIBLING_WAITED_S and self._has_siblings(self._versions[version].tenant)
 
     def _gives_sibling(self, version: str, going: Mapping[str, int]) -> bool:
         """Whether its siblings keep a container each, and give no other calls' place for those of the class batch."""
-        mine = [whose for whose in going if self._tenants[whose] == self._tenants[version]]
+        mine = [whose for whose in going if self._versions[whose].tenant == self._versions[version].tenant]
         lower = is_batch(self._views[version])
         return all(self._left(whose) > going[whose] and (not lower or is_batch(self._views[whose])) for whose in mine)
 
@@ -197,7 +196,7 @@ class Reclaim:
         short = min(going, self._views[version].floor - self._left(version) + going)
         if short <= 0:
             return True
-        tenant = self._tenants[version]
+        tenant = self._versions[version].tenant
         left = self._floors_held(tenant).plus(self._floored(tenant)[version], -short)
         return self._shares.part(left) >= self._shares.terms(tenant).guarantee - NEGLIGIBLE
 
@@ -216,7 +215,7 @@ class Reclaim:
     def _floored(self, tenant: str) -> dict[str, HeldResources]:
         """A tenant's versions with a floor, and what each container of them holds."""
         if tenant not in self._floored_by_tenant:
-            mine = (version for version, whose in self._tenants.items() if whose == tenant)
+            mine = (version for version, record in self._versions.items() if record.tenant == tenant)
             floored = {version: self._size(view) for version in mine if (view := self._views[version]).floor}
             self._floored_by_tenant[tenant] = floored
         return self._floored_by_tenant[tenant]
@@ -235,7 +234,7 @@ class Reclaim:
             nodes = ((self._fleet.by_rank[rank], group) for group in groups for rank in group.nodes)
             held = {name for node, group in nodes for unit in node.by_group[group] for name in unit.held}
             on_these = {self._running.version_of(name) for name in held}
-            self._given_by[key] = self._kinds({v: self._views[v] for v in self._tenants if v in on_these})
+            self._given_by[key] = self._kinds({v: self._views[v] for v in self._versions if v in on_these})
         return self._given_by[key]
 
     def _kinds(self, views: Mapping[str, VersionView]) -> dict[tuple[str, int], list[PreemptionVictim]]:
@@ -248,7 +247,7 @@ class Reclaim:
             ready.sort(key=lambda each: (each.running, -each.idle_s, each.age_s, each.id))
             for number, container in enumerate(ready):
                 kind = IDLE_FLOOR if is_idle(container, MIN_RESIDENCY_S) else busy
-                found.setdefault((self._tenants[version], kind), []).append((number - view.size, (container, version)))
+                found.setdefault((self._versions[version].tenant, kind), []).append((number - view.size, (container, version)))
         return {key: [victim for _, victim in sorted(each, key=lambda one: one[0])] for key, each in found.items()}
 
 

@@ -93,15 +93,13 @@ def _is_used(draft: Draft, found: Placement) -> bool:
 
 def movable(draft: Draft, held: PlacedContainer) -> bool:
     """Whether a container may be moved: it is known, old enough, not moved already, and its node does not drain."""
-    want = draft.want(held.function)
-    return (
-        want is not None
-        and want.movable
+    may_go = (
+        draft.at - held.since >= draft.limits.min_residency_s
         and held.container not in draft.moved
         and held.container not in draft.fixed
-        and draft.at - held.since >= draft.limits.min_residency_s
         and not draft.fleet.places[held.slice.node].node.draining
     )
+    return may_go and (want := draft.want(held.function)) is not None and want.movable  # that is dear to know
 
 
 def _eviction(draft: Draft, units: Sequence[Unit], victims: Sequence[PlacedContainer]) -> Eviction | None:
