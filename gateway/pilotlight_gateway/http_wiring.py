@@ -11,6 +11,7 @@ from starlette.types import ASGIApp
 
 from pilotlight_core.host.blobs import BlobStore
 from pilotlight_core.model.money.budgets import HomeTranches
+from pilotlight_gateway.audit.audit_log import AuditLog
 from pilotlight_gateway.batches.batch_service import BatchService
 from pilotlight_gateway.bodies.body_codec import BodyCodec
 from pilotlight_gateway.bodies.byte_budget import ByteBudget
@@ -39,6 +40,7 @@ from pilotlight_gateway.http.calls.unary_calls import UnaryCalls
 from pilotlight_gateway.http.calls.warm_call import WarmCalls, WarmParts
 from pilotlight_gateway.http.endpoints.account import AccountServices
 from pilotlight_gateway.http.endpoints.apps import AppServices
+from pilotlight_gateway.http.endpoints.audit import AUDIT, AuditServices
 from pilotlight_gateway.http.endpoints.autoscaler import AUTOSCALER, AutoscalerServices
 from pilotlight_gateway.http.endpoints.batches import BATCHES, BatchServices
 from pilotlight_gateway.http.endpoints.billing.budgets import BUDGETS, BudgetServices
@@ -100,6 +102,7 @@ def follower_slots() -> TenantSlots:
 class HttpParts:
     """What the API stands on. Whoever makes them opens and closes them."""
 
+    audit: AuditLog
     authenticator: CallAuthenticator
     batches: BatchService
     blobs: BlobStore
@@ -149,7 +152,7 @@ class _Shared:
             jobs=parts.jobs, registry=registry, budget=budget, codec=codec, rates=self.rates, book=self.book,
             clock=self.clock, money=JobMoney(registry=registry, prices=parts.prices, tranches=parts.tranches),
         )  # fmt: skip
-        self.bound = partial(bind, authenticator=parts.authenticator, rates=self.rates)
+        self.bound = partial(bind, authenticator=parts.authenticator, rates=self.rates, audit=parts.audit)
 
 
 def wire_http(parts: HttpParts) -> ASGIApp:
@@ -256,6 +259,7 @@ def _tenants(parts: HttpParts, shared: _Shared) -> tuple[BoundOperation[Any], ..
         codec=parts.codec,
     )  # fmt: skip
     return (
+        *bound(AUDIT, AuditServices(audit=parts.audit)),
         *bound(TENANCY, TenancyServices(registry=registry, limits=parts.limiter, budget=budget)),
         *bound(BATCHES, batches),
         *bound(WEBHOOKS, WebhookServices(webhooks=parts.webhooks, networks=parts.networks, budget=budget)),

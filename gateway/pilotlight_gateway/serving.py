@@ -40,6 +40,7 @@ from pilotlight_core.model.limits import load_tiers
 from pilotlight_core.model.price_book import PriceBook, load_prices
 from pilotlight_core.model.records.jobs import RunnerIdentity
 from pilotlight_core.model.subjects import IDEMPOTENCY_BUCKET
+from pilotlight_gateway.audit.bus_audit_log import BusAuditLog
 from pilotlight_gateway.batches.batch_service import BatchService
 from pilotlight_gateway.batches.bus_batches import BusBatches
 from pilotlight_gateway.bodies.body_codec import BodyCodec
@@ -425,6 +426,7 @@ async def _gateway(
     exchange = LoadExchange(bus, loads, measured, budget, lambda: len(readiness.gate))
     sources = _metric_sources(calls.service, idempotency, limiter, jobs, readiness, budget, faults, connections)
     parts = HttpParts(
+        audit=BusAuditLog(bus, region=settings.region),
         authenticator=authenticator,
         batches=_batches(settings, bus, jobs, blobs, schemas, validators),
         blobs=blobs,

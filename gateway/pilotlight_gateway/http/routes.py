@@ -21,6 +21,7 @@ from pilotlight_core.model.records.jobs import JobState
 from pilotlight_core.model.spec import Priority
 from pilotlight_gateway.deploys.function_logs import MOST_LINES, FunctionLine
 from pilotlight_gateway.http.endpoints import account, apps, documents, health, jobs, logs
+from pilotlight_gateway.http.endpoints.audit import AUDIT
 from pilotlight_gateway.http.endpoints.autoscaler import AUTOSCALER
 from pilotlight_gateway.http.endpoints.batches import BATCHES
 from pilotlight_gateway.http.endpoints.billing.budgets import BUDGETS
@@ -136,11 +137,13 @@ JOBS = (
 APPS = (
     Operation(
         method="POST", path="/v1/apps/{app}/deploys", name="deployApp", endpoint=apps.deploy_app, scopes=("deploy",),
+        tells=("message",),
         about="Deploy all of an app at once, or name the blobs to upload first.", request=DeployRequest,
         answer=DeployResponse, errors=(*BODY, "conflict", "removes_functions", "quota_exceeded", "overloaded"),
     ),
     Operation(
         method="PUT", path="/v1/blobs/{sha256}", name="putBlob", about="Upload a file by its digest.", status=201,
+        changes=False,
         endpoint=apps.put_blob, scopes=("deploy",), request_media=("application/octet-stream",), answer=OBJECT,
         errors=(*BODY, "rate_limited", "quota_exceeded", "overloaded"), rated=False,
     ),
@@ -162,7 +165,7 @@ APPS = (
         endpoint=apps.stop_app, scopes=("deploy",), answer=OBJECT, errors=("not_found", "bad_input", "conflict"),
     ),
     Operation(
-        method="POST", path="/v1/apps/{app}/renew", name="renewApp", about="Let a run end later.",
+        method="POST", path="/v1/apps/{app}/renew", name="renewApp", changes=False, about="Let a run end later.",
         endpoint=apps.renew_app, scopes=("deploy",), request=RenewRequest, answer=OBJECT,
         errors=(*BODY, "not_found", "conflict"),
     ),
@@ -232,6 +235,7 @@ OPERATIONS: tuple[Operation[Any], ...] = (
     *CURVES,
     *AUTOSCALER,
     *SCALING,
+    *AUDIT,
     *TENANCY,
     *BATCHES,
     *WEBHOOKS,
