@@ -40,7 +40,6 @@ from pilotlight_gateway.http.calls.unary_calls import UnaryCalls
 from pilotlight_gateway.http.calls.warm_call import WarmCalls, WarmParts
 from pilotlight_gateway.http.endpoints.account import AccountServices
 from pilotlight_gateway.http.endpoints.apps import AppServices
-from pilotlight_gateway.http.endpoints.audit import AUDIT, AuditServices
 from pilotlight_gateway.http.endpoints.autoscaler import AUTOSCALER, AutoscalerServices
 from pilotlight_gateway.http.endpoints.batches import BATCHES, BatchServices
 from pilotlight_gateway.http.endpoints.billing.budgets import BUDGETS, BudgetServices
@@ -54,10 +53,11 @@ from pilotlight_gateway.http.endpoints.documents import DocumentServices
 from pilotlight_gateway.http.endpoints.health import HealthServices
 from pilotlight_gateway.http.endpoints.jobs import JobServices
 from pilotlight_gateway.http.endpoints.logs import LogServices
+from pilotlight_gateway.http.endpoints.oversight.audit import AUDIT, AuditServices
+from pilotlight_gateway.http.endpoints.oversight.scaling import SCALING, ScalingServices
 from pilotlight_gateway.http.endpoints.placement import PLACEMENT, PlacementServices
 from pilotlight_gateway.http.endpoints.prices import PRICES, PriceServices
 from pilotlight_gateway.http.endpoints.quarantine import QUARANTINE, QuarantineServices
-from pilotlight_gateway.http.endpoints.scaling import SCALING, ScalingServices
 from pilotlight_gateway.http.endpoints.tenancy import TENANCY
 from pilotlight_gateway.http.endpoints.tenancy_services import TenancyServices
 from pilotlight_gateway.http.endpoints.webhooks import WEBHOOKS, WebhookServices

@@ -407,8 +407,7 @@ async def _gateway(
     calls = _calls(settings, bus, bodies, name, instance, own_url)
     ledger = LedgerReader(settings.database_url, book)
     limiter, keeper = _limits(settings, bus, calls, registry, instance, ledger)
-    prices = _call_prices(settings, book, calls)
-    faults = calls.drivers.guard.faults
+    prices, faults = _call_prices(settings, book, calls), calls.drivers.guard.faults
     blobs, validators, costs, workers = open_blobs(settings.blobs), Validators(), Estimates(), BodyWorkers()
     codec, schemas = BodyCodec(validators, workers, budget), VersionSchemas(blobs)
     job_calls = JobCalls(

@@ -4,5 +4,5 @@
   bus_audit_log  the real one, over a stream from which nothing can be deleted
   audit_entries  puts together what was written of a change before and after it
 
-Entered by `http.protocol.audited_changes`, which writes, and `http.endpoints.audit`, which reads.
+Entered by `http.protocol.audited_changes`, which writes, and `http.endpoints.oversight.audit`, which reads.
 """

@@ -50,7 +50,7 @@ def merged_entries(records: Iterable[AuditEntry], query: AuditQuery) -> AuditLis
     return AuditList(entries=asked[-query.limit :], more=len(asked) > query.limit)
 
 
-def told_of(asked: msgspec.Struct | None, names: tuple[str, ...]) -> dict[str, Any]:
+def repeated_fields(asked: msgspec.Struct | None, names: tuple[str, ...]) -> dict[str, Any]:
     """What an entry repeats of a request's body: these fields of it (`EVERY`: all), where they say something."""
     if asked is None or not names:
         return {}

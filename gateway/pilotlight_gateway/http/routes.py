@@ -21,7 +21,6 @@ from pilotlight_core.model.records.jobs import JobState
 from pilotlight_core.model.spec import Priority
 from pilotlight_gateway.deploys.function_logs import MOST_LINES, FunctionLine
 from pilotlight_gateway.http.endpoints import account, apps, documents, health, jobs, logs
-from pilotlight_gateway.http.endpoints.audit import AUDIT
 from pilotlight_gateway.http.endpoints.autoscaler import AUTOSCALER
 from pilotlight_gateway.http.endpoints.batches import BATCHES
 from pilotlight_gateway.http.endpoints.billing.budgets import BUDGETS
@@ -30,10 +29,11 @@ from pilotlight_gateway.http.endpoints.billing.invoices import INVOICES
 from pilotlight_gateway.http.endpoints.billing.usage import USAGE
 from pilotlight_gateway.http.endpoints.containers import CONTAINERS
 from pilotlight_gateway.http.endpoints.curves import CURVES
+from pilotlight_gateway.http.endpoints.oversight.audit import AUDIT
+from pilotlight_gateway.http.endpoints.oversight.scaling import SCALING
 from pilotlight_gateway.http.endpoints.placement import PLACEMENT
 from pilotlight_gateway.http.endpoints.prices import PRICES
 from pilotlight_gateway.http.endpoints.quarantine import QUARANTINE
-from pilotlight_gateway.http.endpoints.scaling import SCALING
 from pilotlight_gateway.http.endpoints.tenancy import TENANCY
 from pilotlight_gateway.http.endpoints.webhooks import WEBHOOKS
 from pilotlight_gateway.http.protocol.api_operations import BODY, Operation, Parameter, list_of

@@ -8,7 +8,7 @@ import msgspec
 
 from pilotlight_core.model.api.audit_api import UNKNOWN, AuditEntry
 from pilotlight_core.model.limits import Limits
-from pilotlight_gateway.audit.audit_entries import EVERY, MOST_TOLD, AuditQuery, merged_entries, told_of
+from pilotlight_gateway.audit.audit_entries import EVERY, MOST_TOLD, AuditQuery, merged_entries, repeated_fields
 
 
 def entry(number: int, status: int = UNKNOWN, **more: Any) -> AuditEntry:
@@ -60,8 +60,8 @@ class Asked(msgspec.Struct):
 
 def test_of_a_body_only_the_named_fields_are_repeated() -> None:
     """Those that say something; of a long one the names."""
-    assert told_of(Asked(name="a", secret="hidden"), ("name", "note")) == {"name": "a"}
-    assert told_of(Limits(concurrency=3), EVERY) == {"concurrency": 3}
-    assert told_of(Asked(name="a" * MOST_TOLD, secret=""), ("name",)) == {"name": "…"}
-    assert told_of(None, EVERY) == {}
-    assert told_of(Asked(name="a", secret="hidden"), ()) == {}
+    assert repeated_fields(Asked(name="a", secret="hidden"), ("name", "note")) == {"name": "a"}
+    assert repeated_fields(Limits(concurrency=3), EVERY) == {"concurrency": 3}
+    assert repeated_fields(Asked(name="a" * MOST_TOLD, secret=""), ("name",)) == {"name": "…"}
+    assert repeated_fields(None, EVERY) == {}
+    assert repeated_fields(Asked(name="a", secret="hidden"), ()) == {}

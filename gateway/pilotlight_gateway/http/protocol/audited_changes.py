@@ -17,7 +17,7 @@ from starlette.types import Scope
 
 from pilotlight_core.model.api.audit_api import AuditEntry
 from pilotlight_core.model.errors import PilotlightError
-from pilotlight_gateway.audit.audit_entries import told_of
+from pilotlight_gateway.audit.audit_entries import repeated_fields
 from pilotlight_gateway.audit.audit_log import AuditLog
 from pilotlight_gateway.http.protocol.http_exchange import Exchange
 
@@ -49,11 +49,15 @@ async def make_audited(
     """
     entry = _asked(operation, scope, exchange, wall())
     await audit.write(entry)
+    response: Response | None = None
+    failed: PilotlightError | None = None
     try:
         response = await change()
     except PilotlightError as error:
-        await _note(audit, entry, operation, exchange, error.meaning.status, error.wire_code)
-        raise
+        failed = error
+    if failed is not None:
+        await _note(audit, entry, operation, exchange, failed.meaning.status, failed.wire_code)
+        raise failed
     status = response.status_code if response is not None else exchange.status
     await _note(audit, entry, operation, exchange, status, "")
     return response
@@ -72,7 +76,7 @@ async def _note(
     audit: AuditLog, entry: AuditEntry, operation: ChangeOperation, exchange: Exchange, status: int, code: str
 ) -> None:
     """Write what came of it. The change stands: if the log is away by now, its entry stays open."""
-    told = told_of(exchange.asked, operation.tells)
+    told = repeated_fields(exchange.asked, operation.tells)
     try:
         await audit.write(msgspec.structs.replace(entry, status=status, code=code, told=told))
     except PilotlightError as error:
