@@ -11,6 +11,7 @@ from starlette.types import ASGIApp
 
 from pilotlight_core.host.blobs import BlobStore
 from pilotlight_core.model.money.budgets import HomeTranches
+from pilotlight_gateway.audit.audit_log import AuditLog
 from pilotlight_gateway.batches.batch_service import BatchService
 from pilotlight_gateway.bodies.body_codec import BodyCodec
 from pilotlight_gateway.bodies.byte_budget import ByteBudget
@@ -52,10 +53,11 @@ from pilotlight_gateway.http.endpoints.documents import DocumentServices
 from pilotlight_gateway.http.endpoints.health import HealthServices
 from pilotlight_gateway.http.endpoints.jobs import JobServices
 from pilotlight_gateway.http.endpoints.logs import LogServices
+from pilotlight_gateway.http.endpoints.oversight.audit import AUDIT, AuditServices
+from pilotlight_gateway.http.endpoints.oversight.scaling import SCALING, ScalingServices
 from pilotlight_gateway.http.endpoints.placement import PLACEMENT, PlacementServices
 from pilotlight_gateway.http.endpoints.prices import PRICES, PriceServices
 from pilotlight_gateway.http.endpoints.quarantine import QUARANTINE, QuarantineServices
-from pilotlight_gateway.http.endpoints.scaling import SCALING, ScalingServices
 from pilotlight_gateway.http.endpoints.tenancy import TENANCY
 from pilotlight_gateway.http.endpoints.tenancy_services import TenancyServices
 from pilotlight_gateway.http.endpoints.webhooks import WEBHOOKS, WebhookServices
@@ -100,6 +102,7 @@ def follower_slots() -> TenantSlots:
 class HttpParts:
     """What the API stands on. Whoever makes them opens and closes them."""
 
+    audit: AuditLog
     authenticator: CallAuthenticator
     batches: BatchService
     blobs: BlobStore
@@ -149,7 +152,7 @@ class _Shared:
             jobs=parts.jobs, registry=registry, budget=budget, codec=codec, rates=self.rates, book=self.book,
             clock=self.clock, money=JobMoney(registry=registry, prices=parts.prices, tranches=parts.tranches),
         )  # fmt: skip
-        self.bound = partial(bind, authenticator=parts.authenticator, rates=self.rates)
+        self.bound = partial(bind, authenticator=parts.authenticator, rates=self.rates, audit=parts.audit)
 
 
 def wire_http(parts: HttpParts) -> ASGIApp:
@@ -256,6 +259,7 @@ def _tenants(parts: HttpParts, shared: _Shared) -> tuple[BoundOperation[Any], ..
         codec=parts.codec,
     )  # fmt: skip
     return (
+        *bound(AUDIT, AuditServices(audit=parts.audit)),
         *bound(TENANCY, TenancyServices(registry=registry, limits=parts.limiter, budget=budget)),
         *bound(BATCHES, batches),
         *bound(WEBHOOKS, WebhookServices(webhooks=parts.webhooks, networks=parts.networks, budget=budget)),

@@ -40,6 +40,7 @@ from pilotlight_core.model.limits import load_tiers
 from pilotlight_core.model.price_book import PriceBook, load_prices
 from pilotlight_core.model.records.jobs import RunnerIdentity
 from pilotlight_core.model.subjects import IDEMPOTENCY_BUCKET
+from pilotlight_gateway.audit.bus_audit_log import BusAuditLog
 from pilotlight_gateway.batches.batch_service import BatchService
 from pilotlight_gateway.batches.bus_batches import BusBatches
 from pilotlight_gateway.bodies.body_codec import BodyCodec
@@ -406,8 +407,7 @@ async def _gateway(
     calls = _calls(settings, bus, bodies, name, instance, own_url)
     ledger = LedgerReader(settings.database_url, book)
     limiter, keeper = _limits(settings, bus, calls, registry, instance, ledger)
-    prices = _call_prices(settings, book, calls)
-    faults = calls.drivers.guard.faults
+    prices, faults = _call_prices(settings, book, calls), calls.drivers.guard.faults
     blobs, validators, costs, workers = open_blobs(settings.blobs), Validators(), Estimates(), BodyWorkers()
     codec, schemas = BodyCodec(validators, workers, budget), VersionSchemas(blobs)
     job_calls = JobCalls(
@@ -425,6 +425,7 @@ async def _gateway(
     exchange = LoadExchange(bus, loads, measured, budget, lambda: len(readiness.gate))
     sources = _metric_sources(calls.service, idempotency, limiter, jobs, readiness, budget, faults, connections)
     parts = HttpParts(
+        audit=BusAuditLog(bus, region=settings.region),
         authenticator=authenticator,
         batches=_batches(settings, bus, jobs, blobs, schemas, validators),
         blobs=blobs,

@@ -24,6 +24,7 @@ from pilotlight_core.host.signing import Signer
 from pilotlight_core.model.money.budgets import HomeTranches
 from pilotlight_core.model.price_book import load_prices
 from pilotlight_core.model.spec import AppRecord, FileEntry, FunctionSpec, MethodSpec, Mode, VersionRecord
+from pilotlight_gateway.audit.audit_log import AuditLog, MemoryAuditLog
 from pilotlight_gateway.batches.batch_port import MemoryBatches
 from pilotlight_gateway.batches.batch_service import BatchService
 from pilotlight_gateway.bodies.body_codec import BodyCodec
@@ -131,6 +132,7 @@ class Parts:
     budget: ByteBudget = field(default_factory=lambda: ByteBudget(limit=BODY_BYTES_HELD))
     bus_connected: Callable[[], bool] = lambda: True
     costs: Estimates = field(default_factory=Estimates)
+    audit: AuditLog = field(default_factory=MemoryAuditLog)
     explainer: Explainer = field(default_factory=MemoryExplainer)
     followers: TenantSlots = field(default_factory=follower_slots)
     gate: DrainGate = field(default_factory=DrainGate)
@@ -193,6 +195,7 @@ class Parts:
         """The application over the parts as they are now."""
         return wire_http(
             HttpParts(
+                audit=self.audit,
                 authenticator=self.authenticator,
                 batches=self.batches,
                 blobs=self.blobs,
@@ -234,6 +237,7 @@ class World:
         self.registry = MemoryRegistry()
         self.blobs = MemoryBlobs(time.time)
         self.logs = MemoryLogs()
+        self.audit = MemoryAuditLog()
         self.webhooks = MemoryWebhooks()
         self.batches = MemoryBatches()
         self.jobs = MemoryJobs()
@@ -254,6 +258,7 @@ class World:
             signer=self.signer,
             authenticator=KeyAuthenticator(known, clock=self.clock, wall=self.wall),
             ledger=self.ledger_reader,
+            audit=self.audit,
             logs=self.logs,
             webhooks=self.webhooks,
             jobs=desk,

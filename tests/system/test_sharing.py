@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -47,6 +48,8 @@ def test_a_lent_function_is_paid_by_its_caller_and_explains_itself_to_its_owner(
 ) -> None:
     """Output and price to the caller; the reason of a failure to the owner's log, under the call that failed."""
     assert [shared["ref"] for shared in borrower.get("/v1/shared").json()["shared"]] == ["default:lent.half"]
+    changes = json.loads(platform.cli("audit", "--json").stdout)["entries"]
+    assert [(one["operation"], one["code"]) for one in changes][-2:] == [("deployApp", ""), ("shareApp", "")]
     answer = borrower.post(PATH, json={"input": {"number": 3}})
     assert answer.json()["output"] == 1.5
 

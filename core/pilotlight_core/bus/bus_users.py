@@ -60,6 +60,8 @@ def gateway() -> BusUser:
             *_makes_streams(),
             *(subject for bucket in buckets for subject in _gets(bucket)),
             *_reads(subjects.LOGS_STREAM),
+            *_reads(subjects.AUDIT_STREAM),
+            subjects.audit(ANY, ANY),
             _keys(subjects.TENANCY_BUCKET),
             _keys(subjects.REGISTRY_BUCKET),
             key_subject(subjects.LEASE_BUCKET, "gateway.*"),

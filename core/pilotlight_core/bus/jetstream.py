@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import base64
 from collections.abc import Awaitable, Callable, Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
@@ -220,7 +220,23 @@ class JetStream:
             BusDown, BusTimeout: also if one of the messages was lost on its way.
             NoResponders: the stream does not exist.
         """
-        request = {"seq": max(1, seq), "next_by_subj": subject, "batch": messages, "max_bytes": PAGE_BYTES}
+        return await self._page(stream, subject, {"seq": max(1, seq)}, messages, timeout)
+
+    async def page_since(
+        self, stream: str, subject: str, since: float, *, messages: int = PAGE_MESSAGES, timeout: float = ANSWER_TIMEOUT
+    ) -> StreamPage:
+        """The first messages on `subject` that were stored at the unix second `since` or later.
+
+        Raises:
+            As `page`.
+        """
+        start = datetime.fromtimestamp(since, UTC).isoformat()
+        return await self._page(stream, subject, {"start_time": start}, messages, timeout)
+
+    async def _page(
+        self, stream: str, subject: str, start: dict[str, Any], messages: int, timeout: float
+    ) -> StreamPage:
+        request = {**start, "next_by_subj": subject, "batch": messages, "max_bytes": PAGE_BYTES}
         replies = await self._inbox.ask_many(
             f"{API}.DIRECT.GET.{stream}", msgspec.json.encode(request), timeout=timeout, is_last=_ends_page
         )

@@ -20,7 +20,8 @@ MARKER_TTL = 120
 class StreamLimits(msgspec.Struct, frozen=True, kw_only=True):
     """How much each stream may hold.
 
-    Of logs the oldest go first. Usage, jobs and buckets refuse new entries instead; the duties make room in usage.
+    Of logs and of the audit log the oldest go first. Usage, jobs and buckets refuse new entries instead; the duties
+    make room in usage.
     """
 
     usage_days: int = 400
@@ -50,6 +51,9 @@ class StreamLimits(msgspec.Struct, frozen=True, kw_only=True):
     scaling_bytes: int = 128 * 2**20
     scaling_days: int = 30
     budgets_bytes: int = 128 * 2**20
+    audit_days: int = 400
+    audit_bytes: int = 2**30
+    audit_records_per_tenant: int = 50_000
     replicas: int = 1
 
 
@@ -107,6 +111,14 @@ def stream_configs(limits: StreamLimits) -> tuple[dict[str, Any], ...]:
             "max_age": limits.logs_hours * 3600 * SECOND,
             "max_bytes": limits.logs_bytes,
             "max_msgs_per_subject": limits.logs_batches_per_function,
+        },
+        _stream(subjects.AUDIT_STREAM, ["audit.>"], limits)
+        | {
+            "max_age": limits.audit_days * DAY,
+            "max_bytes": limits.audit_bytes,
+            "max_msgs_per_subject": limits.audit_records_per_tenant,
+            "deny_delete": True,
+            "deny_purge": True,
         },
     )
 

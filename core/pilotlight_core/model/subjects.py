@@ -29,6 +29,7 @@ usage.{region}.{node}.{tenant}     agent -> USAGE stream  UsageBatch
 usage.{region}.-.{node}            controller -> USAGE stream  Bound, Unbound
 logs.{region}.{node}.{tenant}.{app}.{fn}  agent -> LOGS stream  LogBatch
 jobs.{region}.{shard}.{fn}.{tenant}.{class}  gateway -> JOBS stream  JobsStored; {fn} is a digest
+audit.{region}.{tenant}            gateway -> AUDIT stream  AuditEntry (JSON), before and after each change
 
 All that an agent publishes names its node, and the bus lets it publish under no other (`bus_users`): a receiver
 believes a message about a node only from that node's subject (`node_of`).
@@ -68,6 +69,8 @@ PLATFORM_BUCKET = "PLATFORM"
 """KV: foundation.{region}, the signing key, blob store and ledger that all processes have in common"""
 USAGE_STREAM = "USAGE"
 LOGS_STREAM = "LOGS"
+AUDIT_STREAM = "AUDIT"
+"""Who changed what."""
 BINDING_BUCKET = "BINDINGS"
 """KV: {region}.{node}.{container}, what the controller has bound and not ended"""
 BUDGET_BUCKET = "BUDGETS"
@@ -231,6 +234,10 @@ def stop_container(region: str) -> str:
 
 def usage(region: str, node: str, tenant: str) -> str:
     return f"usage.{region}.{node}.{tenant}"
+
+
+def audit(region: str, tenant: str) -> str:
+    return f"audit.{region}.{tenant}"
 
 
 def bindings(region: str, node: str) -> str:

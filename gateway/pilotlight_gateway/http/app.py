@@ -10,6 +10,7 @@ import msgspec
 from starlette.routing import Route, Router
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from pilotlight_gateway.audit.audit_log import AuditLog
 from pilotlight_gateway.http.calls.call_endpoint import CallEndpoint
 from pilotlight_gateway.http.calls.call_limits import CallLimits
 from pilotlight_gateway.http.protocol.api_operations import BoundOperation, Operation
@@ -42,10 +43,10 @@ def create_app(
 
 
 def bind(
-    operations: Iterable[Operation[G]], services: G, authenticator: Authenticator, rates: ApiRates
+    operations: Iterable[Operation[G]], services: G, authenticator: Authenticator, rates: ApiRates, audit: AuditLog
 ) -> Iterator[BoundOperation[G]]:
     """The operations of one group of endpoints with what it needs."""
-    return (BoundOperation(operation, services, authenticator, rates) for operation in operations)
+    return (BoundOperation(operation, services, authenticator, rates, audit) for operation in operations)
 
 
 def document_of(operations: Sequence[Operation[Any]] = OPERATIONS) -> bytes:

@@ -29,10 +29,11 @@ from pilotlight_gateway.http.endpoints.billing.invoices import INVOICES
 from pilotlight_gateway.http.endpoints.billing.usage import USAGE
 from pilotlight_gateway.http.endpoints.containers import CONTAINERS
 from pilotlight_gateway.http.endpoints.curves import CURVES
+from pilotlight_gateway.http.endpoints.oversight.audit import AUDIT
+from pilotlight_gateway.http.endpoints.oversight.scaling import SCALING
 from pilotlight_gateway.http.endpoints.placement import PLACEMENT
 from pilotlight_gateway.http.endpoints.prices import PRICES
 from pilotlight_gateway.http.endpoints.quarantine import QUARANTINE
-from pilotlight_gateway.http.endpoints.scaling import SCALING
 from pilotlight_gateway.http.endpoints.tenancy import TENANCY
 from pilotlight_gateway.http.endpoints.webhooks import WEBHOOKS
 from pilotlight_gateway.http.protocol.api_operations import BODY, Operation, Parameter, list_of
@@ -136,11 +137,13 @@ JOBS = (
 APPS = (
     Operation(
         method="POST", path="/v1/apps/{app}/deploys", name="deployApp", endpoint=apps.deploy_app, scopes=("deploy",),
+        tells=("message",),
         about="Deploy all of an app at once, or name the blobs to upload first.", request=DeployRequest,
         answer=DeployResponse, errors=(*BODY, "conflict", "removes_functions", "quota_exceeded", "overloaded"),
     ),
     Operation(
         method="PUT", path="/v1/blobs/{sha256}", name="putBlob", about="Upload a file by its digest.", status=201,
+        changes=False,
         endpoint=apps.put_blob, scopes=("deploy",), request_media=("application/octet-stream",), answer=OBJECT,
         errors=(*BODY, "rate_limited", "quota_exceeded", "overloaded"), rated=False,
     ),
@@ -162,7 +165,7 @@ APPS = (
         endpoint=apps.stop_app, scopes=("deploy",), answer=OBJECT, errors=("not_found", "bad_input", "conflict"),
     ),
     Operation(
-        method="POST", path="/v1/apps/{app}/renew", name="renewApp", about="Let a run end later.",
+        method="POST", path="/v1/apps/{app}/renew", name="renewApp", changes=False, about="Let a run end later.",
         endpoint=apps.renew_app, scopes=("deploy",), request=RenewRequest, answer=OBJECT,
         errors=(*BODY, "not_found", "conflict"),
     ),
@@ -232,6 +235,7 @@ OPERATIONS: tuple[Operation[Any], ...] = (
     *CURVES,
     *AUTOSCALER,
     *SCALING,
+    *AUDIT,
     *TENANCY,
     *BATCHES,
     *WEBHOOKS,

@@ -152,6 +152,15 @@ TIER = {
     "name": "trial", "rank": -1, "weight": 0.5, "priority_ceiling": "batch", "reserved_share": 0.0, "source": "set",
     "limits": {"requests_per_s": 2.0, "burst": 10.0, "concurrency": 3, "queue_calls": 10, "queue_seconds": 30.0},
 }  # fmt: skip
+CHANGES = {
+    "entries": [
+        {"id": "req_1", "at": NOW, "tenant": "acme", "by": "default", "key": "8c1f0eXYabcd", "address": "10.0.0.7",
+         "operation": "setLimits", "target": {"tenant": "acme"}, "told": {"concurrency": 3}, "status": 200, "code": ""},
+        {"id": "req_2", "at": NOW, "tenant": "acme", "by": "acme", "key": "8c1f0eXYabcd", "address": "10.0.0.7",
+         "operation": "revokeKey", "target": {"id": "8c1f0eXYabcd"}, "told": {}, "status": 409, "code": "conflict"},
+    ],
+    "more": True,
+}  # fmt: skip
 EXPLAINED = {"lines": ["ctr_1 runs on n1."], "decisions": [], "version": "a.f@v1", "plans": [], "fits": True}
 LINE = {"at": 1_000.0, "stream": "stderr", "text": "a line", "function": "greet", "call": JOB}
 CALLED = "/v1/functions/hello.greet/calls"
@@ -220,6 +229,7 @@ ROUTES: dict[tuple[str, str], Any] = {
     ("GET", "/v1/tiers"): {"tiers": [TIER]},
     ("PUT", "/v1/tiers/trial"): TIER,
     ("DELETE", "/v1/tiers/trial"): None,
+    ("GET", "/v1/audit"): CHANGES,
     ("GET", "/v1/keys"): {"keys": [KEY]},
     ("POST", "/v1/keys"): KEY,
     ("POST", "/v1/keys/k/rotate"): KEY,
@@ -298,6 +308,7 @@ WORDS = {
     "quota tiers": "quota tiers",
     "quota set-tier": "quota set-tier trial rank=-1",
     "quota drop-tier": "quota drop-tier trial",
+    "audit": "audit",
     "node check": "node check --sandbox nonsense",
     "node quarantine": "node quarantine",
     "plan": "plan --demand demand.csv --solver greedy",

@@ -76,6 +76,7 @@ AUTOSCALER = (
     ),
     Operation(
         method="PATCH", path="/v1/functions/{ref}/autoscaler", name="changeAutoscaler", endpoint=change_autoscaler,
+        tells=("*",),
         about="Say another size without a deploy, until an instant or until it is reset.",
         scopes=("deploy",), request=AutoscalerRequest, answer=AutoscalerInfo,
         errors=(*BODY, *UNKNOWN, "conflict", "quota_exceeded"),

@@ -64,7 +64,7 @@ CONTAINERS = (
         endpoint=show_containers, scopes=("read",), answer={"type": "object"},
     ),
     Operation(
-        method="POST", path="/v1/containers/{container}/stop", name="stopContainer", status=202,
+        method="POST", path="/v1/containers/{container}/stop", name="stopContainer", tells=("*",), status=202,
         endpoint=stop_container,
         about="End a container: its calls have a grace, then it is killed. One that still starts ends at once.",
         scopes=("deploy", "operator"), request=ContainerStopRequest, body_required=False, answer=ContainerStopInfo,

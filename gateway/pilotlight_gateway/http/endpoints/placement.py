@@ -251,6 +251,7 @@ PLACEMENT = (
     ),
     Operation(
         method="POST", path="/v1/placement/plan", name="planPlacement", endpoint=plan, scopes=("deploy",),
+        changes=False,
         about="How much GPU memory a function would need, and whether the fleet could hold it, before it is deployed.",
         request=PlacementQuestion, answer=FunctionPlacement, errors=BODY,
     ),

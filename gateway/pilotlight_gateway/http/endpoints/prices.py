@@ -169,6 +169,7 @@ PRICES = (
     ),
     Operation(
         method="PUT", path="/v1/prices/{price}", name="setPrice", endpoint=put_price, scopes=("operator",),
+        tells=("*",),
         about="Change a price from an instant on. What ran before it keeps its price.",
         request=PriceRequest, answer=PriceInfo, errors=(*BODY, "not_found", "conflict"),
     ),

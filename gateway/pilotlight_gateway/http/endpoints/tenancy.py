@@ -31,6 +31,7 @@ FORCE = Parameter(
 TENANCY = (
     Operation(
         method="POST", path="/v1/keys", name="createKey", about="Make an API key; it is shown only here.", status=201,
+        tells=("scopes", "expires_in_s", "label"),
         endpoint=keys.create, scopes=("admin",), request=KeyRequest, answer=NewKey, errors=(*BODY, "conflict"),
         body_required=False,
     ),
@@ -44,6 +45,7 @@ TENANCY = (
     ),
     Operation(
         method="POST", path="/v1/keys/{id}/rotate", name="rotateKey", status=201, endpoint=keys.rotate,
+        tells=("overlap_s", "expires_in_s"),
         about="Replace a key by a new one; both are valid for a while.", scopes=("admin",),
         request=RotateRequest, body_required=False, answer=NewKey, errors=(*BODY, "not_found", "conflict"),
     ),
@@ -52,7 +54,7 @@ TENANCY = (
         scopes=("operator",), answer=list_of("Tenants", TenantInfo),
     ),
     Operation(
-        method="POST", path="/v1/tenants", name="createTenant", about="Make a tenant.", status=201,
+        method="POST", path="/v1/tenants", name="createTenant", tells=("*",), about="Make a tenant.", status=201,
         endpoint=tenants.create_tenant, scopes=("operator",), request=TenantRequest, answer=TenantInfo,
         errors=(*BODY, "not_found", "conflict"),
     ),
@@ -61,7 +63,7 @@ TENANCY = (
         endpoint=tenants.show_tenant, scopes=("read", "operator"), answer=TenantInfo, errors=("not_found",),
     ),
     Operation(
-        method="PATCH", path="/v1/tenants/{tenant}", name="changeTenant", endpoint=tenants.change_tenant,
+        method="PATCH", path="/v1/tenants/{tenant}", name="changeTenant", tells=("*",), endpoint=tenants.change_tenant,
         about="Change a tenant's tier or weight, or disable it with all its keys.", scopes=("operator",),
         request=TenantChange, answer=TenantInfo, errors=(*BODY, "not_found", "conflict"),
     ),
@@ -70,7 +72,7 @@ TENANCY = (
         about="What a tenant may ask for.", scopes=("read", "operator"), answer=LimitsInfo, errors=("not_found",),
     ),
     Operation(
-        method="PUT", path="/v1/tenants/{tenant}/limits", name="setLimits", endpoint=tenants.set_limits,
+        method="PUT", path="/v1/tenants/{tenant}/limits", name="setLimits", tells=("*",), endpoint=tenants.set_limits,
         about="Replace what is set for a tenant over its tier's limits.", scopes=("operator",), request=Limits,
         answer=LimitsInfo, errors=(*BODY, "not_found", "conflict"),
     ),
@@ -85,7 +87,7 @@ TENANCY = (
         scopes=("read", "operator"), answer=FunctionLimitsInfo, errors=("not_found", "bad_input"),
     ),
     Operation(
-        method="PUT", path="/v1/tenants/{tenant}/limits/{function}", name="setFunctionLimits",
+        method="PUT", path="/v1/tenants/{tenant}/limits/{function}", name="setFunctionLimits", tells=("*",),
         endpoint=tenants.set_function_limits, about="Replace what is set for a tenant's calls to one function.",
         scopes=("operator",), request=FunctionLimits, answer=FunctionLimitsInfo,
         errors=(*BODY, "not_found", "unknown_function", "conflict"),
@@ -100,6 +102,7 @@ TENANCY = (
     ),
     Operation(
         method="POST", path="/v1/tenants/{tenant}/keys", name="createTenantKey", endpoint=keys.create, status=201,
+        tells=("scopes", "expires_in_s", "label"),
         about="Make an API key of a tenant; it is shown only here.", scopes=("operator",), request=KeyRequest,
         body_required=False,
         answer=NewKey, errors=(*BODY, "not_found", "conflict"),
@@ -116,6 +119,7 @@ TENANCY = (
     ),
     Operation(
         method="POST", path="/v1/tenants/{tenant}/keys/{id}/rotate", name="rotateTenantKey", endpoint=keys.rotate,
+        tells=("overlap_s", "expires_in_s"),
         about="Replace a tenant's key by a new one.", scopes=("operator",), status=201,
         request=RotateRequest, body_required=False, answer=NewKey, errors=(*BODY, "not_found", "conflict"),
     ),
@@ -128,7 +132,7 @@ TENANCY = (
         scopes=("operator",), answer=TierInfo, errors=("not_found",),
     ),
     Operation(
-        method="PUT", path="/v1/tiers/{tier}", name="setTier", endpoint=tenants.put_tier,
+        method="PUT", path="/v1/tiers/{tier}", name="setTier", tells=("*",), endpoint=tenants.put_tier,
         about="Create a tier, or replace the configured one.", scopes=("operator",), request=TierRequest,
         answer=TierInfo, errors=(*BODY, "conflict"),
     ),
@@ -143,7 +147,7 @@ TENANCY = (
         answer=list_of("Shares", FunctionShareInfo), errors=("not_found", "bad_input"),
     ),
     Operation(
-        method="PUT", path="/v1/apps/{app}/shares/{grantee}", name="shareApp", endpoint=shares.put_share,
+        method="PUT", path="/v1/apps/{app}/shares/{grantee}", name="shareApp", tells=("*",), endpoint=shares.put_share,
         about="Let a tenant, or with * everybody, call functions of an app.", scopes=("deploy",),
         request=FunctionShareRequest, body_required=False, answer=FunctionShareInfo,
         errors=(*BODY, "not_found", "conflict", "quota_exceeded"),

@@ -120,6 +120,7 @@ def _limit(request: Request) -> int:
 WEBHOOKS = (
     Operation(
         method="POST", path="/v1/webhooks", name="createWebhook", status=201, endpoint=create, scopes=WRITES,
+        tells=("events", "functions"),
         about="Create a webhook for jobs' ends. Its secret is shown only here.", request=WebhookRequest,
         answer=NewWebhook, errors=(*BODY, "conflict", "overloaded"),
     ),
@@ -133,6 +134,7 @@ WEBHOOKS = (
     ),
     Operation(
         method="PATCH", path="/v1/webhooks/{id}", name="changeWebhook", endpoint=change, scopes=WRITES,
+        tells=("events", "functions", "enabled"),
         about="Change a webhook, or disable and enable it.", request=WebhookChange, answer=WebhookInfo,
         errors=(*BODY, "not_found", "conflict", "overloaded"),
     ),
@@ -142,12 +144,14 @@ WEBHOOKS = (
     ),
     Operation(
         method="POST", path="/v1/webhooks/{id}/rotate", name="rotateWebhookSecret", status=201, endpoint=rotate,
+        tells=("overlap_s",),
         about="Replace the signing secret; for a while both sign.", scopes=WRITES,
         request=WebhookRotation, body_required=False, answer=NewWebhook,
         errors=(*BODY, "not_found", "conflict", "overloaded"),
     ),
     Operation(
         method="POST", path="/v1/webhooks/{id}/ping", name="pingWebhook", status=202, endpoint=ping, scopes=WRITES,
+        changes=False,
         about="Send a test event.", answer=DeliveryInfo, errors=("not_found", "conflict", "overloaded"),
     ),
     Operation(
@@ -163,6 +167,7 @@ WEBHOOKS = (
     ),
     Operation(
         method="POST", path="/v1/webhooks/{id}/deliveries/{delivery}/resend", name="resendDelivery", status=202,
+        changes=False,
         endpoint=resend, about="Send a delivery again, under the same id.", scopes=WRITES, answer=DeliveryInfo,
         errors=("not_found", "conflict", "overloaded"),
     ),

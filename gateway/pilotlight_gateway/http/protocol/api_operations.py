@@ -6,7 +6,7 @@ import re
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, partial
 from typing import Any, Generic, TypeVar
 
 import msgspec
@@ -15,9 +15,11 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from pilotlight_core.model.errors import BadInput
+from pilotlight_gateway.audit.audit_log import AuditLog
 from pilotlight_gateway.bodies.byte_budget import ByteBudget
 from pilotlight_gateway.bodies.call_requests import BodyFormat, format_of_body
 from pilotlight_gateway.bodies.json_structs import read_json
+from pilotlight_gateway.http.protocol.audited_changes import make_audited
 from pilotlight_gateway.http.protocol.browser_sessions import session_of
 from pilotlight_gateway.http.protocol.error_dialects import Dialect
 from pilotlight_gateway.http.protocol.http_exchange import Exchange, authorization, exchange_of, header
@@ -78,6 +80,15 @@ class Operation(Generic[G]):
     """Whether a browser's session may stand for a key, where there are sessions."""
     dialect: Dialect = Dialect.NATIVE
     """In which its errors are written, those of authentication and limits too."""
+    changes: bool | None = None
+    """Whether it is written into the audit log; None: unless it reads, or is about calls."""
+    tells: tuple[str, ...] = ()
+    """The fields of its body that the audit log repeats."""
+
+    @property
+    def is_audited(self) -> bool:
+        by_kind = self.method != "GET" and bool(self.scopes) and "invoke" not in self.scopes
+        return by_kind if self.changes is None else self.changes
 
 
 class BoundOperation(Generic[G]):
@@ -89,9 +100,11 @@ class BoundOperation(Generic[G]):
         services: G,
         authenticator: Authenticator,
         rates: ApiRates,
+        audit: AuditLog,
         sessions: Authenticator | None = None,
     ) -> None:
         """`sessions` knows those of browsers; without it there are keys only."""
+        self._audit = audit if operation.is_audited else None
         self.operation = operation
         self._services = services
         self._authenticator = authenticator
@@ -121,7 +134,12 @@ class BoundOperation(Generic[G]):
     async def _answer(self, scope: Scope, receive: Receive, exchange: Exchange) -> None:
         operation = self.operation
         assert operation.endpoint is not None  # noqa: S101 - the edge serves that one
-        response = await operation.endpoint(Request(scope, receive, exchange), self._services)
+        request, endpoint = Request(scope, receive, exchange), operation.endpoint
+        if self._audit is None:
+            response = await endpoint(request, self._services)
+        else:
+            change = partial(endpoint, request, self._services)
+            response = await make_audited(self._audit, operation, scope, exchange, change)
         if response is not None:
             await response(scope, receive, exchange)
 
@@ -196,4 +214,7 @@ async def read_struct(
     async with json_body(request, budget, limits) as body:
         if not body and default is not None:
             return default
-        return read_json(body, kind, patient=len(body) <= SMALL_BODY.size)
+        found = read_json(body, kind, patient=len(body) <= SMALL_BODY.size)
+    if isinstance(found, msgspec.Struct):
+        exchange_of(request.scope).asked = found
+    return found

@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from itertools import count
 from typing import Any, Protocol, TypeVar
 
+import msgspec
 import structlog
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -161,6 +162,7 @@ class Exchange:
         "_served",
         "admission",
         "arrived_at",
+        "asked",
         "call_id",
         "dialect",
         "home",
@@ -198,6 +200,8 @@ class Exchange:
         """The version id of that call."""
         self.usage: CallUsage | None = None
         """Counts its cost; None while it cannot have run."""
+        self.asked: msgspec.Struct | None = None
+        """Its body, for the audit log."""
         self.revoked: PilotlightError | None = None
         """Why its principal may no more; the task is cancelled then."""
 

@@ -38,6 +38,17 @@ class PlatformClient:
     async def list_apps(self) -> tuple[AppInfo, ...]:
         return (await self.request("GET", "/v1/apps", answer_type=AppList)).apps
 
+    async def list_changes(
+        self, *, since: str, limit: int, operation: str = "", key: str = "", tenant: str = "", of_all: bool = False
+    ) -> Json:
+        """Who changed what: `entries`, the oldest first, and whether there are `more`."""
+        asked = {
+            "since": since, "limit": str(limit), "operation": operation, "key": key, "tenant": tenant,
+            "all": "true" * of_all,
+        }  # fmt: skip
+        params = {name: value for name, value in asked.items() if value}
+        return await self.request("GET", "/v1/audit", params=params, answer_type=Json)
+
     async def list_deploys(self, app: str) -> list[Json]:
         return list((await self.request("GET", f"/v1/apps/{app}/history", answer_type=Json))["history"])
 

@@ -14,6 +14,7 @@ from starlette.types import Receive, Scope, Send
 
 from pilotlight_core.model.errors import BadInput, PilotlightError, Unauthenticated
 from pilotlight_core.model.limits import NO_LIMITS
+from pilotlight_gateway.audit.audit_log import MemoryAuditLog
 from pilotlight_gateway.bodies.byte_budget import ByteBudget
 from pilotlight_gateway.http.protocol.api_operations import (
     SMALL_BODY,
@@ -64,9 +65,8 @@ def operation(endpoint: Any, *scopes: str) -> Operation[str]:
 
 
 async def post(made: Operation[str], content: bytes = b"", **headers: str) -> httpx.Response:
-    transport = httpx.ASGITransport(
-        within(BoundOperation(made, "needs", Doorman(), ApiRates(lambda _: NO_LIMITS, time.monotonic)))
-    )
+    rates = ApiRates(lambda _: NO_LIMITS, time.monotonic)
+    transport = httpx.ASGITransport(within(BoundOperation(made, "needs", Doorman(), rates, MemoryAuditLog())))
     async with httpx.AsyncClient(transport=transport, base_url="http://gateway") as client:
         return await client.post("/x?follow=true&odd=maybe", content=content, headers=headers)
 

@@ -13,6 +13,7 @@ from starlette.types import Receive, Scope, Send
 
 from pilotlight_core.model.errors import CODES, BadInput, PilotlightError, TooMuch, Unauthenticated
 from pilotlight_core.model.limits import NO_LIMITS
+from pilotlight_gateway.audit.audit_log import MemoryAuditLog
 from pilotlight_gateway.http.protocol.api_operations import BoundOperation, Operation, principal_of
 from pilotlight_gateway.http.protocol.error_dialects import SHAPES, Dialect
 from pilotlight_gateway.http.protocol.http_exchange import Edge, OpenRequests
@@ -61,7 +62,7 @@ def operation(dialect: Dialect, error: PilotlightError | None = None, *, session
 
 def client(made: Operation[None]) -> httpx.AsyncClient:
     rates = ApiRates(lambda _: NO_LIMITS, time.monotonic)
-    bound = BoundOperation(made, None, Doorman(b"Bearer good"), rates, Doorman(b"cookie"))
+    bound = BoundOperation(made, None, Doorman(b"Bearer good"), rates, MemoryAuditLog(), Doorman(b"cookie"))
     edge = Edge(
         NoCalls(),
         bound,

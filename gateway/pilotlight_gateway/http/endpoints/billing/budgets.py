@@ -72,7 +72,7 @@ BUDGETS = (
         errors=("not_found",),
     ),
     Operation(
-        method="PUT", path="/v1/tenants/{tenant}/budgets", name="setBudget", endpoint=put_budget,
+        method="PUT", path="/v1/tenants/{tenant}/budgets", name="setBudget", tells=("*",), endpoint=put_budget,
         about="Set the budget of a scope and a period, or replace it.", scopes=("admin", "operator"),
         request=BudgetRequest, answer=BudgetInfo, errors=(*BODY, "not_found", "unknown_function", "conflict"),
     ),

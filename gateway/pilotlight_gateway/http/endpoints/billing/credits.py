@@ -75,6 +75,7 @@ CREDITS = (
     ),
     Operation(
         method="POST", path="/v1/tenants/{tenant}/credits", name="grantCredit", endpoint=post_credit, status=201,
+        tells=("*",),
         about="Give a tenant credit.", scopes=("operator",), request=CreditRequest, answer=CreditList,
         errors=(*BODY, "not_found", "conflict"),
     ),

@@ -1,0 +1,1 @@
+"""What whoever watches the platform asks: who changed what, and how busy gateways are."""
