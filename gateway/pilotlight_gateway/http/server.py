@@ -21,6 +21,8 @@ import asyncio
 import contextlib
 from collections.abc import Coroutine, Iterator, Sequence
 from functools import partial
+from socket import socket
+from ssl import SSLContext
 from typing import Any, cast
 
 import structlog
@@ -40,6 +42,8 @@ from pilotlight_gateway.http.protocol.http_exchange import (
 )  # fmt: skip
 from pilotlight_gateway.http.protocol.known_heads import KnownHeads
 from pilotlight_gateway.http.protocol.problem_answers import problem_of
+from pilotlight_gateway.http.protocol.whole_cycle import WholeCycle
+from pilotlight_gateway.http.tls_listener import TlsListener
 from pilotlight_gateway.limits.connections import ConnectionBook, ConnectionBounds, idlest
 from pilotlight_gateway.limits.limit_admission import Admission
 
@@ -388,24 +392,6 @@ class BoundedProtocol(HttpToolsProtocol):
             self._timer = None
 
 
-class NoEvent:
-    """In place of an event that nobody waits for."""
-
-    def set(self) -> None: ...
-
-
-class WholeCycle:
-    """What uvicorn takes for the cycle of a request that was taken whole: one for all those of a connection."""
-
-    __slots__ = ("disconnected", "keep_alive", "response_complete")
-    message_event = NoEvent()
-
-    def __init__(self) -> None:
-        self.disconnected = False
-        self.keep_alive = True
-        self.response_complete = True
-
-
 class UvicornRequest:
     """The real `http_exchange.ServerRequest`."""
 
@@ -461,6 +447,18 @@ class QuietServer(Server):
     def capture_signals(self) -> Iterator[None]:
         yield
 
+    def __init__(self, config: Config, tls: SSLContext | None) -> None:
+        super().__init__(config)
+        self.tls = TlsListener(tls) if tls is not None else None
+
+    async def startup(self, sockets: list[socket] | None = None) -> None:
+        if self.tls is None or sockets is None:
+            await super().startup(sockets)
+            return
+        ours = {"config": self.config, "server_state": self.server_state, "app_state": {}, "_loop": None}
+        self.tls.start(sockets, partial(self.config.http_protocol_class, **ours))
+        self.servers, self.started = [self.tls], True  # type: ignore[list-item] # it is closed as one of asyncio's is
+
     def stop(self) -> None:
         """Finish present answers and end."""
         self.should_exit = True
@@ -472,24 +470,21 @@ def make_server(
     book: ConnectionBook | None = None,
     graceful_seconds: int = 2,
     protocol: type[BoundedProtocol] = BoundedProtocol,
+    tls: SSLContext | None = None,
 ) -> QuietServer:
-    """A server for `app`, whose connections `book` counts; run it with `serve(sockets=[...])`."""
+    """A server for `app`, https with `tls`, whose connections `book` counts; run it with `serve(sockets=[...])`."""
     whole = KnownHeads(app.whole) if isinstance(app, Edge) and app.whole is not None else None
     settings: dict[str, Any] = {
         "http": partial(
             protocol, book if book is not None else ConnectionBook(ConnectionBounds()), AnswerHeads(STATUS_LINE), whole
         ),
-        "loop": "none",
-        "ws": "none",
-        "lifespan": "off",
-        "log_config": None,
-        "access_log": False,
+        "loop": "none", "ws": "none", "lifespan": "off", "log_config": None, "access_log": False,
         "server_header": False,
-        "proxy_headers": False,
+        "proxy_headers": False,  # nobody's word counts for where a request is from
         "timeout_keep_alive": KEEP_ALIVE_SECONDS,
         "timeout_graceful_shutdown": graceful_seconds,
-    }
-    return QuietServer(Config(app, **settings))
+    }  # fmt: skip
+    return QuietServer(Config(app, **settings), tls)
 
 
 def _refusal(error: PilotlightError) -> bytes:

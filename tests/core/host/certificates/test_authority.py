@@ -16,29 +16,10 @@ from pilotlight_core.host.certificates.authority import (
     make_authority,
 )
 from pilotlight_core.model.errors import BadInput
+from tests.core.host.certificates.handshakes import handshake
 
 NOW = datetime(2026, 11, 26, 12, 0, 0, tzinfo=UTC)
 GATEWAY = CertificateAsk(name="gw-1", hosts=("gw-1.example.com",), ips=("10.0.0.5", "::1"), server=True)
-
-
-def handshake(server: ssl.SSLContext, client: ssl.SSLContext, name: str) -> None:
-    """A handshake in memory; raises ssl.SSLError as either side would."""
-    to_server, to_client = ssl.MemoryBIO(), ssl.MemoryBIO()
-    left = client.wrap_bio(to_client, to_server, server_hostname=name)
-    right = server.wrap_bio(to_server, to_client, server_side=True)
-    waiting = {left, right}
-    for _ in range(10):
-        for side in list(waiting):
-            try:
-                side.do_handshake()
-                waiting.discard(side)
-            except ssl.SSLWantReadError:
-                pass
-        if not waiting:
-            right.write(b"x")  # with TLS 1.3 a server that refuses the client's certificate says so later
-            left.read(1)
-            return
-    raise AssertionError("no end")
 
 
 def context_of(folder: Path, name: str) -> ssl.SSLContext:
