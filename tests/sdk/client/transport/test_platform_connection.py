@@ -244,12 +244,12 @@ def test_an_https_platform_is_believed_by_its_authority_alone(tmp_path: Path, pl
     with listening(serve) as url:
         assert get(url, str(authority)) == b"hi"
         with pytest.raises(
-            Unreachable, match="is not trusted: its certificate is of no authority among .*PILOTLIGHT_CA"
+            Unreachable, match=r"is not trusted: its certificate is of no authority among .*PILOTLIGHT_CA"
         ):
             get(url, "")
-        with pytest.raises(Unreachable, match="no authority among those in .*stranger"):
+        with pytest.raises(Unreachable, match=r"no authority among those in .*stranger"):
             get(url, str(an_authority(tmp_path / "stranger")))
-        with pytest.raises(Misuse, match="PILOTLIGHT_CA_FILE: .*none cannot be read"):
+        with pytest.raises(Misuse, match=r"PILOTLIGHT_CA_FILE: .*none cannot be read"):
             get(url, str(tmp_path / "none"))
         assert len(heads) == 1
     with pytest.raises(Unreachable, match="There is no TLS at https://"):
