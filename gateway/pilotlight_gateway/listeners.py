@@ -35,7 +35,7 @@ def open_listeners(settings: ServeSettings) -> Iterator[tuple[Listener, Listener
     Raises:
         BadInput: a certificate cannot be used. OSError: an address is in use.
     """
-    public_tls = _context("--tls", settings.tls_cert, settings.tls_key)
+    public_tls = _context("--tls", settings.tls_cert, settings.tls_key, settings.tls_client_ca)
     internal_tls = _context("--internal-tls", settings.internal_tls_cert, settings.internal_tls_key)
     with (
         listen(settings.host, settings.port) as public,
@@ -44,8 +44,13 @@ def open_listeners(settings: ServeSettings) -> Iterator[tuple[Listener, Listener
         yield Listener(socket=public, tls=public_tls), Listener(socket=internal, tls=internal_tls)
 
 
-def _context(setting: str, certificate: str, key: str) -> ServerContext | None:
+def _context(setting: str, certificate: str, key: str, client_authority: str = "") -> ServerContext | None:
     if not certificate:
         return None
-    files = TlsFiles(certificate=Path(certificate).expanduser(), key=Path(key).expanduser(), setting=setting)
+    files = TlsFiles(
+        certificate=Path(certificate).expanduser(),
+        key=Path(key).expanduser(),
+        client_authority=Path(client_authority).expanduser() if client_authority else None,
+        setting=setting,
+    )
     return ServerContext(files, datetime.now(UTC))

@@ -61,6 +61,13 @@ class ServeSettings(DutySettings, frozen=True, kw_only=True):
         Meta(description="PEM: the certificate of the HTTP API and what is between it and its authority; empty: http"),
     ] = ""
     tls_key: Annotated[str, Meta(description="PEM: its key; both are read again when they change")] = ""
+    tls_client_ca: Annotated[
+        str,
+        Meta(
+            description="PEM: authorities whose client certificates are taken in place of a key, if their holder is "
+            "mapped (pilotlight key create --certificate); empty: clients are not asked for one"
+        ),
+    ] = ""
     public_url: Annotated[
         str,
         Meta(
@@ -127,6 +134,8 @@ class ServeSettings(DutySettings, frozen=True, kw_only=True):
         for name in ("tls", "internal_tls"):
             if bool(getattr(self, f"{name}_cert")) != bool(getattr(self, f"{name}_key")):
                 raise ValueError(f"expected a certificate and its key, or neither - at `$.{name}_cert`")
+        if self.tls_client_ca and not self.tls_cert:
+            raise ValueError("expected --tls-cert beside it - at `$.tls_client_ca`")
         check_internal(
             self.internal_host,
             self.internal_port,

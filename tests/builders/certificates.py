@@ -23,11 +23,11 @@ def an_authority(folder: Path) -> Path:
 
 
 def a_server(
-    folder: Path, name: str = "server", *, host: str = "", age_days: int = 0, days: int = 10
+    folder: Path, name: str = "server", *, host: str = "", age_days: int = 0, days: int = 10, client: bool = True
 ) -> CertificateFiles:
     """A server's certificate of the authority in `folder`, of loopback or of `host`, which replaces one of the name."""
-    names = {"hosts": (host,)} if host else {"hosts": HOSTS, "ips": IPS}
-    ask = CertificateAsk(name=name, server=True, client=True, days=days, **names)
+    hosts, ips = ((host,), ()) if host else (HOSTS, IPS)
+    ask = CertificateAsk(name=name, server=True, client=client, days=days, hosts=hosts, ips=ips)
     return issue_certificate(folder, ask, at=datetime.now(UTC) - timedelta(days=age_days), replace=True)
 
 

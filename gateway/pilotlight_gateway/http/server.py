@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import time
 from collections.abc import Coroutine, Iterator, Sequence
 from functools import partial
 from socket import socket
@@ -39,13 +40,14 @@ from pilotlight_gateway.http.protocol.http_exchange import (
     Edge,
     WholeRequest,
     header_lines,
+    whole_refusal,
 )  # fmt: skip
 from pilotlight_gateway.http.protocol.known_heads import KnownHeads
-from pilotlight_gateway.http.protocol.problem_answers import problem_of
 from pilotlight_gateway.http.protocol.whole_cycle import WholeCycle
 from pilotlight_gateway.http.tls_listener import TlsListener
 from pilotlight_gateway.limits.connections import ConnectionBook, ConnectionBounds, idlest
 from pilotlight_gateway.limits.limit_admission import Admission
+from pilotlight_gateway.tenancy.client_certificates import ClientCertificate, certificate_of
 
 log = structlog.get_logger(__name__)
 
@@ -81,6 +83,7 @@ class BoundedProtocol(HttpToolsProtocol):
         self._plain: Any = None
         """The head of the present request, if it may be one of those; None: it is the application's."""
         self._plain_body = b""
+        self._certificate: ClientCertificate | None = None
         self._read: bytes | None = None
         """What was read last, if it began with a request."""
         self._admission: Admission | None = None
@@ -106,10 +109,13 @@ class BoundedProtocol(HttpToolsProtocol):
         self._timer: asyncio.TimerHandle | None = None
         self._resting = False
         """Whether all requests are answered, and nothing of another has come."""
+        self._certificate = certificate_of(transport.get_extra_info("peercert"))
+        if self._certificate is not None:
+            self._whole = None  # heads are known by their bytes, whoever sent them
         try:
             self._source = self._admit()
         except PilotlightError as error:
-            transport.write(_refusal(error))
+            transport.write(whole_refusal(error, STATUS_LINE))
             transport.close()
             return
         self._arm(self.head_seconds)
@@ -261,6 +267,8 @@ class BoundedProtocol(HttpToolsProtocol):
         """The present request is the application's, with what of its body is here."""
         self._plain, body = None, self._plain_body
         headers, url, expects = self.headers, self.url, self.expect_100_continue
+        if self._certificate is not None:
+            self._certificate.add_to(headers, time.time())
         HttpToolsProtocol.on_message_begin(self)
         self.headers, self.url, self.expect_100_continue = headers, url, expects
         self.scope["headers"] = headers
@@ -485,11 +493,3 @@ def make_server(
         "timeout_graceful_shutdown": graceful_seconds,
     }  # fmt: skip
     return QuietServer(Config(app, **settings), tls)
-
-
-def _refusal(error: PilotlightError) -> bytes:
-    """A whole answer, before there is a request."""
-    problem = problem_of(error, "")
-    body = problem.encode()
-    headers = [*problem.headers, (b"connection", b"close"), (b"content-length", b"%d" % len(body))]
-    return b"".join((STATUS_LINE[problem.status], header_lines(headers), HEAD_END, body))
