@@ -446,6 +446,7 @@ async def _gateway(
         tranches=keeper.read,
         all_tranches=keeper.read_all,
         placements=FleetPlacements(calls.fleet, prices=Prices(book=book)),
+        proxies=settings.connection_bounds.exempt,
         readiness=readiness,
         registry=registry,
         requests=requests,

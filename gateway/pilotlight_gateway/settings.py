@@ -126,7 +126,10 @@ class ServeSettings(DutySettings, frozen=True, kw_only=True):
     ] = 30.0
     trusted_proxies: Annotated[
         str,
-        Meta(description="addresses and networks that may hold as many connections as there are; commas between"),
+        Meta(
+            description="addresses and networks of proxies, which may hold as many connections as there are, and whose "
+            "X-Forwarded-Proto is believed; commas between"
+        ),
     ] = "127.0.0.0/8, ::1"
     drain_seconds: Annotated[Seconds, Meta(description="how long calls may finish after SIGTERM")] = 20.0
 

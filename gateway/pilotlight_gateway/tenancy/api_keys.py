@@ -243,24 +243,25 @@ async def _put_new(
 async def _map_certificate(
     registry: TenantRegistry, tenant: str, request: KeyRequest, at: float, expires_at: float | None
 ) -> NewKey:
+    holder = request.certificate or ""
     record = KeyRecord(
-        id=certificate_key_id(request.certificate),
+        id=certificate_key_id(holder),
         tenant=tenant,
         sha256="",
         scopes=tuple(sorted(set(request.scopes))),
         created_at=at,
         expires_at=expires_at,
         label=request.label,
-        certificate=request.certificate,
+        certificate=holder,
     )
 
     def unless_mapped(present: KeyRecord | None) -> KeyRecord:
-        if present is not None and (is_alive(present, at) or present.certificate != request.certificate):
-            raise Conflict(f"{request.certificate} is mapped already, by the key {present.id}: revoke that first.")
+        if present is not None and (is_alive(present, at) or present.certificate != holder):
+            raise Conflict(f"{holder} is mapped already, by the key {present.id}: revoke that first.")
         return record
 
     await registry.change_key(record.id, unless_mapped)
-    return NewKey(id=record.id, key="", scopes=record.scopes, expires_at=expires_at, certificate=request.certificate)
+    return NewKey(id=record.id, key="", scopes=record.scopes, expires_at=expires_at, certificate=holder)
 
 
 async def _make_room(registry: RegistryPort, tenant: str, at: float) -> None:

@@ -107,3 +107,20 @@ async def test_a_certificate_that_proves_nothing_ends_the_connection(world: Worl
         async with there.client(shows) as client:
             with pytest.raises((httpx.TransportError, ssl.SSLError)):
                 await client.get("/healthz")
+
+
+async def test_nobody_becomes_another_by_what_a_proxy_would_forward(world: World, tmp_path: Path) -> None:
+    """Not by a certificate in a header, nor by an address: from loopback, which is a named proxy, neither."""
+    world.deploy(function())
+    async with served(world, tmp_path) as there:
+        asked = KeyRequest(scopes=("invoke",), certificate="reports")
+        await create_key(world.registry, "acme", asked, time.time(), by_operator=True)
+        forwarded = {
+            "x-forwarded-client-cert": 'Subject="CN=reports"',
+            "x-forwarded-for": "10.0.0.1",
+            "x-ssl-client-s-dn": "CN=reports",
+            "x-ssl-client-verify": "SUCCESS",
+            "forwarded": "for=10.0.0.1;proto=https",
+        }
+        async with there.client(None, **forwarded) as client:
+            assert (await client.post(CALLS, json=BODY)).status_code == 401

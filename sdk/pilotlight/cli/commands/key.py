@@ -6,6 +6,7 @@ import time
 from typing import Annotated, Any
 
 import typer
+from msgspec import UNSET
 
 from pilotlight.cli.advice import advising
 from pilotlight.cli.arguments import read_span
@@ -52,7 +53,7 @@ def create(
         scopes=tuple(part.strip() for part in scopes.split(",") if part.strip()),
         expires_in_s=None if expires is None else read_span(expires, "--expires"),
         label=label,
-        certificate=certificate,
+        certificate=certificate or UNSET,
     )
     made = ask(client().tenancy.create_key(request, tenant))
     if as_json:
