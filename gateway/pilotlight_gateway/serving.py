@@ -398,11 +398,9 @@ async def _gateway(
     public: Listener,
     internal: Listener,
 ) -> AsyncIterator[Gateway]:
-    budget = ByteBudget(limit=BODY_BYTES_HELD)
+    budget, instance = ByteBudget(limit=BODY_BYTES_HELD), instance_of(name, settings.launch or token(8))
     bodies = LargeBodies(url=settings.internal_url or internal.url, budget=budget)
-    own_url = settings.url_for_clients(public.url)
-    instance = instance_of(name, settings.launch or token(8))
-    calls = _calls(settings, bus, bodies, name, instance, own_url)
+    calls = _calls(settings, bus, bodies, name, instance, settings.url_for_clients(public.url))
     ledger = LedgerReader(settings.database_url, book)
     limiter, keeper = _limits(settings, bus, calls, registry, instance, ledger)
     prices = _call_prices(settings, book, calls)

@@ -6,7 +6,7 @@ import ssl
 from collections.abc import Mapping
 from typing import Any
 
-from pilotlight_core.model.authorities import certificate_problem, trust_authorities
+from pilotlight_core.authorities import certificate_problem, trust_authorities
 from pilotlight_core.model.errors import BadInput
 
 SETTING = "--ca-file"

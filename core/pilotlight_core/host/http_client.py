@@ -6,8 +6,8 @@ import asyncio
 import threading
 from typing import TYPE_CHECKING, Any
 
+from pilotlight_core.authorities import add_authorities
 from pilotlight_core.lean_libraries import without
-from pilotlight_core.model.authorities import add_authorities
 from pilotlight_core.model.errors import BadInput
 
 if TYPE_CHECKING:

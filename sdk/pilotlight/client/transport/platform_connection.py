@@ -20,7 +20,7 @@ from pilotlight.client.transport.config import CA_FILE, ClientConfig, check_plac
 from pilotlight.client.transport.problems import error_of
 from pilotlight.definitions.errors import Misuse, PilotlightError, Unreachable
 from pilotlight.definitions.version import VERSION
-from pilotlight_core.model.authorities import certificate_problem, trust_authorities
+from pilotlight_core.authorities import certificate_problem, trust_authorities
 from pilotlight_core.model.errors import BadInput, error_from_code
 
 CONNECT_S = 5.0

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pilotlight_core.model.authorities import add_authorities, certificate_problem, trust_authorities
+from pilotlight_core.authorities import add_authorities, certificate_problem, trust_authorities
 from pilotlight_core.model.errors import BadInput
 from tests.builders.certificates import an_authority
 
