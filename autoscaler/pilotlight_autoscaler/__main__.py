@@ -39,7 +39,13 @@ async def serve(settings: config.ControllerSettings) -> int:
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
     async with (
-        connect(settings.nats_url, name="controller", inbox=bus_users.controller().inbox, makes_streams=False) as bus,
+        connect(
+            settings.nats_url,
+            name="controller",
+            inbox=bus_users.controller().inbox,
+            ca_file=settings.ca_file,
+            makes_streams=False,
+        ) as bus,
         Registry(bus, load_tiers(settings.tiers)) as registry,
     ):
         bus.spawn(follow_prices(registry, book))

@@ -122,6 +122,7 @@ class HttpParts:
     networks: tuple[Network, ...]
     placements: FleetPlacements
     prices: CallPrices
+    proxies: tuple[Network, ...]
     readiness: Readiness
     registry: RegistryPort
     requests: OpenRequests
@@ -147,7 +148,9 @@ class _Shared:
         )
         self.limits = CallLimits(parts.limiter, parts.costs, parts.metrics, parts.prices)
         self.rates = ApiRates(lambda tenant: registry.limits(tenant, "").tenant, self.clock)
-        self.documents = DocumentServices(openapi=document_of(), resolver=self.resolver, schemas=parts.schemas)
+        self.documents = DocumentServices(
+            openapi=document_of(), resolver=self.resolver, schemas=parts.schemas, proxies=parts.proxies
+        )
         self.jobs = JobServices(
             jobs=parts.jobs, registry=registry, budget=budget, codec=codec, rates=self.rates, book=self.book,
             clock=self.clock, money=JobMoney(registry=registry, prices=parts.prices, tranches=parts.tranches),

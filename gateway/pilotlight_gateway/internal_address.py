@@ -7,27 +7,33 @@ from ipaddress import IPv4Address, IPv6Address, ip_address
 from urllib.parse import urlsplit
 
 PLAIN = (
-    "or --internal-plain beside it, which says that nobody else reads or reaches the network between gateways and "
-    "agents: inputs and answers go over it in clear"
+    "or a certificate (--internal-tls-cert, --internal-tls-key), or --internal-plain beside it, which says that nobody "
+    "else reads or reaches the network between gateways and agents: inputs and answers go over it in clear"
 )
 
 
-def check_internal(host: str, port: int, url: str, *, plain: bool) -> None:
+def check_internal(host: str, port: int, url: str, *, plain: bool, tls: bool = False) -> None:
     """Whether the listener for large bodies may be at `host` and `port`, and be told to agents as `url` ("": as it is).
+
+    `tls`: it has a certificate.
 
     Raises:
         ValueError: it may not; the message ends with the setting's name, as those of msgspec do.
     """
     address = _address(host)
-    if not (address.is_loopback or plain):
+    if not (address.is_loopback or plain or tls):
         raise _wrong("internal_host", f"expected a loopback address, {PLAIN}")
     if not url:
         if address.is_unspecified:
             raise _wrong("internal_url", f"expected the URL by which agents reach this host, since {host} names none")
         return
     scheme, target = _parts(url)
+    if tls and scheme == "http":
+        raise _wrong("internal_url", "expected https://, since the listener has a certificate")
     if scheme == "http" and not (_is_loopback(target) or plain):
-        raise _wrong("internal_url", f"expected https://, which a proxy on this host ends, {PLAIN}")
+        raise _wrong(
+            "internal_url", f"expected https://, for a certificate of the listener's or a proxy on this host, {PLAIN}"
+        )
     if not port:
         raise _wrong("internal_port", "expected the port to which --internal-url leads")
 

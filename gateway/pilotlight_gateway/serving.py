@@ -8,7 +8,6 @@ import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
-from socket import socket
 
 import structlog
 
@@ -63,7 +62,6 @@ from pilotlight_gateway.fleet.fleet_inventory import FleetPlacements
 from pilotlight_gateway.fleet.placement_explainer import BusExplainer
 from pilotlight_gateway.gateway_calls import GatewayCalls
 from pilotlight_gateway.home.home import QueueLimits
-from pilotlight_gateway.http.listening_socket import listen, url_of
 from pilotlight_gateway.http.protocol.drain_gate import DrainGate
 from pilotlight_gateway.http.protocol.http_exchange import OpenRequests
 from pilotlight_gateway.http.protocol.readiness import Readiness
@@ -80,6 +78,7 @@ from pilotlight_gateway.limits.connections import ConnectionBook, ConnectionBoun
 from pilotlight_gateway.limits.cost_estimates import Estimates
 from pilotlight_gateway.limits.limit_policy import LimitPolicies
 from pilotlight_gateway.limits.limiter import HomeLimiter
+from pilotlight_gateway.listeners import Listener, open_listeners
 from pilotlight_gateway.metrics.call_metrics import call_gauges
 from pilotlight_gateway.metrics.connection_metrics import connection_counts
 from pilotlight_gateway.metrics.gateway_metrics import GatewayMetrics
@@ -154,20 +153,17 @@ async def serve(settings: ServeSettings) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
     name = settings.name or "gateway"
-    with (
-        listen(settings.host, settings.port) as public,
-        listen(settings.internal_host, settings.internal_port) as internal,
-    ):
-        own_url, bodies_url = settings.url_for_clients(url_of(public)), settings.internal_url or url_of(internal)
+    with open_listeners(settings) as (public, internal):
         async with (
             _connected(settings, name) as bus,
             Registry(bus, tiers) as registry,
             _priced(settings, registry, bus, book),
-            _gateway(settings, book, name, bus, registry, bodies_url, own_url) as gateway,
+            _gateway(settings, book, name, bus, registry, public, internal) as gateway,
         ):
             if settings.client_file is not None:
                 copy = settings.state_dir / "client.json"
-                await bootstrap(registry, settings.client_file, url_of(public), copy)
+                authority = settings.authority if public.tls is not None else ""
+                await bootstrap(registry, settings.client_file, public.url, copy, authority)
             await _run(gateway, bus, (public, internal), stop, settings.drain_seconds)
             lost, superseded = bus.closed.is_set(), gateway.superseded
     if superseded.done():
@@ -194,25 +190,28 @@ async def _priced(settings: ServeSettings, registry: Registry, bus: Bus, book: P
 @asynccontextmanager
 async def _connected(settings: ServeSettings, name: str) -> AsyncIterator[Bus]:
     limits = StreamLimits(replicas=settings.replicas)
-    async with connect(settings.nats_url, name=name, inbox=bus_users.gateway().inbox, limits=limits) as bus:
+    async with connect(
+        settings.nats_url, name=name, inbox=bus_users.gateway().inbox, ca_file=settings.ca_file, limits=limits
+    ) as bus:
         await move_tenancy(bus)
         yield bus
 
 
 async def _run(
-    gateway: Gateway, bus: Bus, sockets: tuple[socket, socket], stop: asyncio.Event, drain_seconds: float
+    gateway: Gateway, bus: Bus, listeners: tuple[Listener, Listener], stop: asyncio.Event, drain_seconds: float
 ) -> None:
     async with asyncio.TaskGroup() as group:
         watches = [
             group.create_task(_stop_when_lost(bus, stop)),
             group.create_task(gateway.watch.run()),
             group.create_task(watch_ended_runs(gateway.registry)),
+            *(group.create_task(each.tls.watch()) for each in listeners if each.tls is not None),
         ]
         gateway.superseded.add_done_callback(lambda _: stop.set())
-        group.create_task(gateway.public.serve(sockets=[sockets[0]]))
-        group.create_task(gateway.internal.serve(sockets=[sockets[1]]))
+        group.create_task(gateway.public.serve(sockets=[listeners[0].socket]))
+        group.create_task(gateway.internal.serve(sockets=[listeners[1].socket]))
         freeze()
-        log.info("gateway serves", url=url_of(sockets[0]), compiled=IS_COMPILED)
+        log.info("gateway serves", url=listeners[0].url, compiled=IS_COMPILED)
         await stop.wait()
         log.info("gateway shuts down", inside=len(gateway.gate))
         at_once = bus.closed.is_set() or gateway.superseded.done()
@@ -397,14 +396,12 @@ async def _gateway(
     name: str,
     bus: Bus,
     registry: Registry,
-    internal_url: str,
-    own_url: str,
+    public: Listener,
+    internal: Listener,
 ) -> AsyncIterator[Gateway]:
-    """`own_url`: where clients reach it; "": nobody has said."""
-    budget = ByteBudget(limit=BODY_BYTES_HELD)
-    bodies = LargeBodies(url=internal_url, budget=budget)
-    instance = instance_of(name, settings.launch or token(8))
-    calls = _calls(settings, bus, bodies, name, instance, own_url)
+    budget, instance = ByteBudget(limit=BODY_BYTES_HELD), instance_of(name, settings.launch or token(8))
+    bodies = LargeBodies(url=settings.internal_url or internal.url, budget=budget)
+    calls = _calls(settings, bus, bodies, name, instance, settings.url_for_clients(public.url))
     ledger = LedgerReader(settings.database_url, book)
     limiter, keeper = _limits(settings, bus, calls, registry, instance, ledger)
     prices, faults = _call_prices(settings, book, calls), calls.drivers.guard.faults
@@ -448,6 +445,7 @@ async def _gateway(
         tranches=keeper.read,
         all_tranches=keeper.read_all,
         placements=FleetPlacements(calls.fleet, prices=Prices(book=book)),
+        proxies=settings.connection_bounds.exempt,
         readiness=readiness,
         registry=registry,
         requests=requests,
@@ -474,8 +472,8 @@ async def _gateway(
                 gate=readiness.gate,
                 registry=registry,
                 watch=PrincipalWatch(requests, calls.service, authenticator, registry),
-                public=make_server(wire_http(parts), book=connections),
-                internal=make_server(bodies, book=ConnectionBook(BODY_CONNECTIONS)),
+                public=make_server(wire_http(parts), book=connections, tls=public.tls),
+                internal=make_server(bodies, book=ConnectionBook(BODY_CONNECTIONS), tls=internal.tls),
                 superseded=shards.superseded,
             )
     finally:

@@ -56,6 +56,18 @@ class ServeSettings(DutySettings, frozen=True, kw_only=True):
 
     host: Annotated[str, Meta(description="address to listen on")] = "127.0.0.1"
     port: Annotated[Port, Meta(description="port of the HTTP API")] = 8470
+    tls_cert: Annotated[
+        str,
+        Meta(description="PEM: the certificate of the HTTP API and what is between it and its authority; empty: http"),
+    ] = ""
+    tls_key: Annotated[str, Meta(description="PEM: its key; both are read again when they change")] = ""
+    tls_client_ca: Annotated[
+        str,
+        Meta(
+            description="PEM: authorities whose client certificates are taken in place of a key, if their holder is "
+            "mapped (pilotlight key create --certificate); empty: clients are not asked for one"
+        ),
+    ] = ""
     public_url: Annotated[
         str,
         Meta(
@@ -71,6 +83,10 @@ class ServeSettings(DutySettings, frozen=True, kw_only=True):
     internal_url: Annotated[
         str, Meta(description="where agents reach that port, http://HOST:PORT or https://…; empty: where it listens")
     ] = ""
+    internal_tls_cert: Annotated[
+        str, Meta(description="PEM: the certificate of that port, which agents verify by their --ca-file; empty: http")
+    ] = ""
+    internal_tls_key: Annotated[str, Meta(description="PEM: its key; both are read again when they change")] = ""
     internal_plain: Annotated[
         bool,
         Meta(
@@ -110,12 +126,26 @@ class ServeSettings(DutySettings, frozen=True, kw_only=True):
     ] = 30.0
     trusted_proxies: Annotated[
         str,
-        Meta(description="addresses and networks that may hold as many connections as there are; commas between"),
+        Meta(
+            description="addresses and networks of proxies, which may hold as many connections as there are, and whose "
+            "X-Forwarded-Proto is believed; commas between"
+        ),
     ] = "127.0.0.0/8, ::1"
     drain_seconds: Annotated[Seconds, Meta(description="how long calls may finish after SIGTERM")] = 20.0
 
     def __post_init__(self) -> None:
-        check_internal(self.internal_host, self.internal_port, self.internal_url, plain=self.internal_plain)
+        for name in ("tls", "internal_tls"):
+            if bool(getattr(self, f"{name}_cert")) != bool(getattr(self, f"{name}_key")):
+                raise ValueError(f"expected a certificate and its key, or neither - at `$.{name}_cert`")
+        if self.tls_client_ca and not self.tls_cert:
+            raise ValueError("expected --tls-cert beside it - at `$.tls_client_ca`")
+        check_internal(
+            self.internal_host,
+            self.internal_port,
+            self.internal_url,
+            plain=self.internal_plain,
+            tls=bool(self.internal_tls_cert),
+        )
 
     def url_for_clients(self, listening: str) -> str:
         """Where clients reach it; "": it listens on all addresses (`listening`), and nobody has named one."""

@@ -121,6 +121,7 @@ async def serve(settings: config.AgentSettings, folders: NodeFolders) -> None:
                 settings.nats_url,
                 name=f"agent {settings.node}",
                 inbox=bus_users.agent(settings.node).inbox,
+                ca_file=settings.ca_file,
                 makes_streams=False,
                 timeout=CONNECT_S,
             ) as bus,
@@ -144,6 +145,7 @@ async def serve(settings: config.AgentSettings, folders: NodeFolders) -> None:
                 stop_grace_s=settings.stop_grace,
                 host=host,
                 links=LinkFolder(settings.links),
+                ca_file=settings.ca_file,
             )
             foundations = Foundations(bus, region=settings.region)
             own = partial(own_foundation, blobs, keys)

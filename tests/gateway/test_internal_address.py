@@ -26,11 +26,23 @@ def test_what_agents_reach_and_nobody_reads(host: str, port: int, url: str, plai
 @pytest.mark.parametrize(
     ("host", "port", "url", "plain", "says"),
     [
-        ("10.0.0.5", 0, "", False, r"loopback address, or --internal-plain .* in clear - at `\$\.internal_host`"),
+        (
+            "10.0.0.5",
+            0,
+            "",
+            False,
+            r"loopback address, or a certificate .*, or --internal-plain .* in clear - at `\$\.internal_host`",
+        ),
         ("10.0.0.5", 8471, "https://gw-1", False, r"loopback address.*\$\.internal_host"),
         ("gw-1", 0, "", True, r"expected an address, such as .*\$\.internal_host"),
         ("::", 8471, "", True, r"since :: names none - at `\$\.internal_url`"),
-        ("127.0.0.1", 8471, "http://gw-1:8471", False, r"expected https://, which a proxy .*\$\.internal_url"),
+        (
+            "127.0.0.1",
+            8471,
+            "http://gw-1:8471",
+            False,
+            r"expected https://, for a certificate of .* or a proxy .*\$\.internal_url",
+        ),
         ("127.0.0.1", 0, "https://gw-1:8472", False, r"port to which --internal-url leads - at `\$\.internal_port`"),
         ("127.0.0.1", 8471, "https://gw-1:8472/", False, r"nothing behind it - at `\$\.internal_url`"),
         ("127.0.0.1", 8471, "https://a:b@gw-1", False, r"nothing behind it"),
@@ -43,3 +55,13 @@ def test_what_others_could_read_or_nobody_could_reach(host: str, port: int, url:
     """It is refused with the setting that is wrong, and what to do."""
     with pytest.raises(ValueError, match=says):
         check_internal(host, port, url, plain=plain)
+
+
+def test_a_listener_with_a_certificate_is_where_agents_reach_it() -> None:
+    """At any address, and as https:// alone."""
+    check_internal("10.0.0.5", 0, "", plain=False, tls=True)
+    check_internal("0.0.0.0", 8471, "https://gw-1:8471", plain=False, tls=True)  # noqa: S104 - nothing is bound
+    with pytest.raises(ValueError, match=r"expected https://, since the listener has a certificate.*internal_url"):
+        check_internal("10.0.0.5", 8471, "http://10.0.0.5:8471", plain=True, tls=True)
+    with pytest.raises(ValueError, match=r"since :: names none.*internal_url"):
+        check_internal("::", 8471, "", plain=False, tls=True)

@@ -93,3 +93,26 @@ def test_large_bodies_leave_the_host_only_where_the_operator_says_so() -> None:
         parse(ServeSettings, "", flags, {})
 
     assert parse(ServeSettings, "", [*flags, "--internal-plain"], {}).internal_host == "10.0.0.5"
+
+
+@pytest.mark.parametrize("which", ["tls", "internal-tls"])
+def test_a_certificate_and_its_key_are_named_together(which: str) -> None:
+    """One without the other is refused by its flag; with a certificate large bodies may leave the host."""
+    for half in ("cert", "key"):
+        with pytest.raises(BadSetting, match=f"--{which}-cert .*expected a certificate and its key, or neither"):
+            parse(ServeSettings, "", [f"--{which}-{half}", "x.pem"], {})
+
+    both = [f"--{which}-cert", "x.pem", f"--{which}-key", "x.key", "--internal-host", "10.0.0.5"]
+    if which == "internal-tls":
+        assert parse(ServeSettings, "", both, {}).internal_host == "10.0.0.5"
+    else:
+        with pytest.raises(BadSetting, match="--internal-host"):
+            parse(ServeSettings, "", both, {})
+
+
+def test_a_clients_authority_is_named_by_its_whole_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Clients have another folder."""
+    monkeypatch.chdir(tmp_path)
+
+    assert parse(ServeSettings, "", ["--ca-file", "ca.pem"], {}).authority == str(tmp_path / "ca.pem")
+    assert parse(ServeSettings, "", [], {}).authority == ""

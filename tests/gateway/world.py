@@ -150,6 +150,7 @@ class Parts:
     validators: Validators = field(default_factory=Validators)
     workers: BodyWorkers = field(default_factory=BodyWorkers)
     webhook_networks: tuple[Network, ...] = ()
+    proxies: tuple[Network, ...] = ()
 
     def __post_init__(self) -> None:
         self.metrics = GatewayMetrics()
@@ -213,6 +214,7 @@ class Parts:
                 logs=self.logs,
                 metrics=self.metrics,
                 networks=self.webhook_networks,
+                proxies=self.proxies,
                 placements=self.placements,
                 prices=self.prices,
                 readiness=self.readiness,

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import json
 import os
+import ssl
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +21,12 @@ import httpx
 
 from pilotlight_core.bus import bus_users
 from pilotlight_core.bus.bus_users import BusUser
+from pilotlight_core.host.certificates.authority import (
+    AUTHORITY_CERTIFICATE,
+    CertificateAsk,
+    CertificateFiles,
+    issue_certificate,
+)
 from pilotlight_supervisor.embedded_bus import CONFIG, bus_token, find_nats_server
 from tests.command_line import run_command
 from tests.fixtures.postgres import USER, Postgres
@@ -37,10 +45,12 @@ class GatewayClient:
     url: str
     key: str
     http: httpx.Client
+    ca_file: str = ""
 
     def deploy(self, path: Path) -> str:
         """Deploy an app; what was printed."""
         env = {**os.environ, "PILOTLIGHT_URL": self.url, "PILOTLIGHT_API_KEY": self.key, "NO_COLOR": "1"}
+        env["PILOTLIGHT_CA_FILE"] = self.ca_file
         done = run_command(["deploy", str(path)], env=env)
         assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
         return done.stdout
@@ -91,9 +101,15 @@ class HostFleet:
     """Processes on hosts of one network. Methods return when what they have started is ready."""
 
     def __init__(
-        self, network: HostNetwork, nodes: tuple[str, ...], strays: tuple[str, ...], ending: ExitStack
+        self,
+        network: HostNetwork,
+        nodes: tuple[str, ...],
+        strays: tuple[str, ...],
+        ending: ExitStack,
+        authority: Path | None,
     ) -> None:
         self.network = network
+        self.authority = authority
         self._ending = ending
         self._nodes, self._strays = nodes, strays
         self.bus, self.store = network.add("bus"), network.add("store")
@@ -109,9 +125,10 @@ class HostFleet:
 
         users = bus_users.authorization(bus_users.everybody((*self._nodes, *self._strays)), password)
         config = folder / "nats.conf"
-        config.write_text(
-            CONFIG.format(name="bus", host=self.bus.address, port=BUS_PORT, store=folder, authorization=users)
-        )
+        text = CONFIG.format(name="bus", host=self.bus.address, port=BUS_PORT, store=folder, authorization=users)
+        if files := self.certificate_of(self.bus):
+            text += f'tls {{ cert_file: "{files.certificate}", key_file: "{files.key}" }}\n'
+        config.write_text(text)
         self.bus.start("nats", [str(find_nats_server()), "-c", str(config)], {})
 
     def start_store(self) -> None:
@@ -139,7 +156,19 @@ class HostFleet:
         self._ledger = {"PILOTLIGHT_LEDGER_URL": f"postgresql://{USER}@{host.address}/postgres"}
 
     def bus_url(self, user: str) -> str:
-        return f"nats://{user}:{bus_token(self.bus.folder, user)}@{self.bus.address}:{BUS_PORT}"
+        scheme = "tls" if self.authority else "nats"
+        return f"{scheme}://{user}:{bus_token(self.bus.folder, user)}@{self.bus.address}:{BUS_PORT}"
+
+    def certificate_of(self, host: TestHost) -> CertificateFiles | None:
+        """A new one, of its address; None: the fleet has no TLS."""
+        if self.authority is None:
+            return None
+        ask = CertificateAsk(name=host.name, ips=(host.address,), server=True, days=1)
+        made = issue_certificate(self.authority, ask, at=datetime.now(UTC), replace=True)
+        files = replace(made, certificate=host.folder / "tls.pem", key=host.folder / "tls.key")
+        made.key.replace(files.key)
+        made.certificate.replace(files.certificate)
+        return files
 
     def start_gateway(self, name: str, *flags: str) -> GatewayClient:
         """A gateway on a host of its own, with large bodies at the host's address."""
@@ -147,12 +176,19 @@ class HostFleet:
         client = host.folder / "client.json"
         words = [
             "--name", name, "--host", host.address, "--port", str(API_PORT), "--internal-host", host.address,
-            "--internal-port", str(BODY_PORT), "--internal-plain", "--blob-url", self._store_url,
-            "--bootstrap-client-file", str(client), *flags,
+            "--internal-port", str(BODY_PORT), "--blob-url", self._store_url,
+            "--bootstrap-client-file", str(client), *self._secured(host), *flags,
         ]  # fmt: skip
         self._start(host, "gateway", "pilotlight_gateway", bus_users.GATEWAY, *words, env=STORE_KEYS | self._ledger)
         self._until(host, "gateway", lambda: self._is_ready(host))
         return self.client_of(host)
+
+    def _secured(self, host: TestHost) -> tuple[str, ...]:
+        files = self.certificate_of(host)
+        if files is None:
+            return ("--internal-plain",)
+        pair = {"cert": files.certificate, "key": files.key}
+        return tuple(f"--{which}-{part}={path}" for which in ("tls", "internal-tls") for part, path in pair.items())
 
     def start_duties(self, host: TestHost) -> None:
         """Beside a gateway: they share its ledger in SQLite."""
@@ -179,13 +215,26 @@ class HostFleet:
         """Of a gateway that has been started first: it alone has written a key."""
         first = next(each for each in self.network.hosts.values() if (each.folder / "client.json").exists())
         key = json.loads((first.folder / "client.json").read_text())["api_key"]
-        url, headers = f"http://{host.address}:{API_PORT}", {"Authorization": f"Bearer {key}"}
-        http = self._ending.enter_context(httpx.Client(base_url=url, headers=headers, timeout=60.0, trust_env=False))
-        return GatewayClient(url=url, key=key, http=http)
+        url, headers = self._url_of(host), {"Authorization": f"Bearer {key}"}
+        made = httpx.Client(base_url=url, headers=headers, timeout=60.0, trust_env=False, verify=self.trusted)
+        http = self._ending.enter_context(made)
+        return GatewayClient(url=url, key=key, http=http, ca_file=self.ca_file)
+
+    @property
+    def ca_file(self) -> str:
+        return str(self.authority / AUTHORITY_CERTIFICATE) if self.authority else ""
+
+    @property
+    def trusted(self) -> ssl.SSLContext | bool:
+        return ssl.create_default_context(cafile=self.ca_file) if self.ca_file else True
+
+    def _url_of(self, host: TestHost) -> str:
+        return f"{'https' if self.authority else 'http'}://{host.address}:{API_PORT}"
 
     def _is_ready(self, host: TestHost) -> bool:
         try:
-            return httpx.get(f"http://{host.address}:{API_PORT}/readyz", trust_env=False).status_code == 200
+            answer = httpx.get(f"{self._url_of(host)}/readyz", trust_env=False, verify=self.trusted)
+            return answer.status_code == 200
         except httpx.TransportError:
             return False
 
@@ -193,7 +242,7 @@ class HostFleet:
         self, host: TestHost, name: str, module: str, user: str, *words: str, env: dict[str, str] | None = None
     ) -> None:
         # Addresses have passwords, and every user can read command lines.
-        whole = {"PILOTLIGHT_NATS_URL": self.bus_url(user), **(env or {})}
+        whole = {"PILOTLIGHT_NATS_URL": self.bus_url(user), "PILOTLIGHT_CA_FILE": self.ca_file, **(env or {})}
         host.start(name, [sys.executable, "-m", module, "--state-dir", str(host.folder / "state"), *words], whole)
 
     def _until(self, host: TestHost, name: str, condition: Callable[[], bool]) -> None:
@@ -203,15 +252,18 @@ class HostFleet:
 
 
 @contextmanager
-def host_fleet(folder: Path, *nodes: str, strays: tuple[str, ...] = ()) -> Iterator[HostFleet]:
+def host_fleet(
+    folder: Path, *nodes: str, strays: tuple[str, ...] = (), authority: Path | None = None
+) -> Iterator[HostFleet]:
     """A network with a bus and a store, each on a host of its own; all else is started by the test.
 
     Args:
         nodes: agents that share this machine.
         strays: others that the bus knows.
+        authority: folder of one, whose certificates the bus and gateways have; None: they all speak plain.
     """
     with host_network(folder) as network, ExitStack() as ending:
-        fleet = HostFleet(network, nodes, strays, ending)
+        fleet = HostFleet(network, nodes, strays, ending, authority)
         fleet.start_bus()
         fleet.start_store()
         yield fleet

@@ -21,6 +21,7 @@ import structlog
 
 from pilotlight_core.bus.background_tasks import BackgroundTasks
 from pilotlight_core.bus.bus_errors import BusDown, BusError
+from pilotlight_core.bus.bus_tls import bus_context, tls_problem
 from pilotlight_core.bus.client import STATUS, NatsClient, Subscription
 from pilotlight_core.bus.group_commit import GroupCommit
 from pilotlight_core.bus.inbox import Inbox
@@ -85,6 +86,7 @@ class Bus:
         self._closing = False
         self.jetstream = JetStream(self._inbox)
         self._errors_told = float("-inf")
+        self._ca_file = self._last_problem = ""
         self.closed = asyncio.Event()
         """Set when the connection is gone for good: the process must then end, so that it is restarted."""
         self.on_reconnect: list[Callable[[], Awaitable[None]]] = []
@@ -276,8 +278,10 @@ class Bus:
 
     # -- the connection's own life ------------------------------------------------------------------------------
 
-    async def open(self, url: str, name: str, timeout: float) -> None:
+    async def open(self, url: str, name: str, timeout: float, ca_file: str = "") -> None:
         """See `connect`."""
+        self._ca_file = ca_file
+        tls = bus_context(url, ca_file)
         try:
             async with asyncio.timeout(timeout):
                 await self._client.connect(
@@ -293,10 +297,12 @@ class Bus:
                     ping_interval=PING_INTERVAL_S,
                     max_outstanding_pings=2,
                     pending_size=0,
+                    tls=tls,
                 )
         except TimeoutError:
             place = CREDENTIALS.sub("", url)
-            raise BusDown(f"No connection to the bus at {place} within {timeout:g} s.") from None
+            why = f": {self._last_problem}" if self._last_problem else ""
+            raise BusDown(f"No connection to the bus at {place} within {timeout:g} s{why}.") from None
         await self._inbox.start()
         self._jobs.spawn(self._restore())
 
@@ -309,11 +315,12 @@ class Bus:
                 await self._client.close()
 
     async def _on_error(self, error: Exception) -> None:
+        self._last_problem = tls_problem(error, self._ca_file)
         # While the server is away ten attempts a second fail: one line in ten seconds is enough.
         now = time.monotonic()
         if now - self._errors_told > ERROR_EVERY_S:
             self._errors_told = now
-            log.warning("bus error", error=repr(error))
+            log.warning("bus error", error=self._last_problem or repr(error))
 
     async def _on_disconnected(self) -> None:
         self._client.drop_backlog()
@@ -357,6 +364,7 @@ async def connect(
     name: str,
     inbox: str = "_INBOX",
     timeout: float = 10.0,
+    ca_file: str = "",
     limits: StreamLimits = DEFAULT_LIMITS,
     makes_streams: bool = True,
 ) -> AsyncIterator[Bus]:
@@ -364,15 +372,17 @@ async def connect(
 
     `url` may name several servers, separated by commas. `inbox` is the prefix of this service's reply subjects; each
     service has its own. Services without permission to create streams (`bus_users`) set `makes_streams` to False.
+    Servers at `tls://` must prove their names by an authority in `ca_file`; nothing is said to one that does not.
 
     Raises:
+        BadInput: there are no authorities in `ca_file`.
         BusDown: if there is no connection within `timeout` seconds.
         BusError: if the streams cannot be created.
     """
     client = NatsClient()
     bus = Bus(client, inbox, limits, makes_streams=makes_streams)
     try:
-        await bus.open(url, name, timeout)
+        await bus.open(url, name, timeout, ca_file)
         if makes_streams:
             await bus.ensure_streams()
         yield bus

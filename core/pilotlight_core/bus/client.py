@@ -6,10 +6,11 @@ of the loop, and calls a plain handler from the read loop, in order and without 
 the socket and fills no memory. Messages that are there already are read for a millisecond at a time: what else the
 process has to do is not delayed by a burst.
 
-No other module touches nats-py's internals. `NatsClient` overrides `_process_msg` (no queue) and `_process_err`
-(reconnect instead of close), uses `_process_op_err`, `_pending`, `_pending_data_size`, `_transport._io_writer`,
-`_flush_queue`, `_max_payload` and `_subs`, and relies on `subscribe` taking `_sid + 1` before its first await. The
-distribution pins nats-py below 2.17; `test_nats_internals.py` fails if any of these changes.
+No other module touches nats-py's internals. `NatsClient` overrides `_process_msg` (no queue), `_process_err`
+(reconnect instead of close) and `_process_info` (no plain connection in place of TLS), uses `_process_op_err`,
+`_current_server`, `_pending`, `_pending_data_size`, `_transport._io_writer`, `_flush_queue`, `_max_payload` and
+`_subs`, and relies on `subscribe` taking `_sid + 1` before its first await. The distribution pins nats-py below 2.17;
+`test_nats_internals.py` fails if any of these changes.
 """
 
 from __future__ import annotations
@@ -18,8 +19,10 @@ import asyncio
 from collections.abc import Callable
 from functools import lru_cache
 from time import perf_counter
+from typing import Any
 
 from pilotlight_core.bus.bus_errors import BusDown, MessageTooLarge
+from pilotlight_core.bus.bus_tls import check_tls_offer
 from pilotlight_core.bus.nats_library import AUTHORIZATION_VIOLATION, PERMISSIONS_ERR, Client, Error
 
 RawHandler = Callable[[str, str, bytes, dict[str, str] | None], None]
@@ -145,6 +148,12 @@ class NatsClient(Client):
         subscription = self._subs.get(number)
         if subscription is not None and not self.is_closed:
             await subscription.unsubscribe()
+
+    async def _process_info(self, info: dict[str, Any], initial_connection: bool = False) -> None:
+        # nats-py takes TLS for what the server wishes, and would send the password to one that does not.
+        if initial_connection and (server := self._current_server) is not None and server.uri.scheme == "tls":
+            check_tls_offer(info)
+        await super()._process_info(info, initial_connection)
 
     async def _process_err(self, err_msg: str) -> None:
         # nats-py closes for good on nearly every error of the server, even on one message that was too large.

@@ -47,9 +47,16 @@ class BadSetting(ValueError):
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
-    nats_url: Annotated[str, msgspec.Meta(description="where the bus is; of a cluster all, by commas")] = (
-        "nats://127.0.0.1:4222"
-    )
+    nats_url: Annotated[
+        str, msgspec.Meta(description="where the bus is, nats://… or, with TLS, tls://…; of a cluster all, by commas")
+    ] = "nats://127.0.0.1:4222"
+    ca_file: Annotated[
+        str,
+        msgspec.Meta(
+            description="PEM: the authorities of the certificates of the bus and of gateways' ports for large bodies; "
+            "empty: those that Python knows"
+        ),
+    ] = ""
     state_dir: Annotated[Path, msgspec.Meta(description="folder of everything this machine keeps")] = Path(
         ".pilotlight"
     )
@@ -66,6 +73,11 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
             "--state-dir"
         ),
     ] = ""
+
+    @property
+    def authority(self) -> str:
+        """Where `ca_file` is, from wherever it is read; "": it is none."""
+        return str(Path(self.ca_file).expanduser().resolve()) if self.ca_file else ""
 
     @property
     def links(self) -> Path:

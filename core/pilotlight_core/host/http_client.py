@@ -6,7 +6,9 @@ import asyncio
 import threading
 from typing import TYPE_CHECKING, Any
 
+from pilotlight_core.authorities import add_authorities
 from pilotlight_core.lean_libraries import without
+from pilotlight_core.model.errors import BadInput
 
 if TYPE_CHECKING:
     import httpx
@@ -21,10 +23,14 @@ class NoHttpClient(Exception):
 
 
 class HttpClient:
-    """Makes one `httpx.AsyncClient`, of at most `connections`, with `options`."""
+    """Makes one `httpx.AsyncClient`, of at most `connections`, with `options`.
 
-    def __init__(self, *, connections: int, **options: Any) -> None:
+    It believes the authorities in `ca_file` (PEM), beside those of certifi.
+    """
+
+    def __init__(self, *, connections: int, ca_file: str = "", **options: Any) -> None:
         self._connections = connections
+        self._ca_file = ca_file
         self._options = options
         self._client: httpx.AsyncClient | None = None
         self._making = asyncio.Lock()
@@ -35,7 +41,7 @@ class HttpClient:
             if self._client is None:
                 try:
                     self._client = await asyncio.to_thread(self._make)
-                except (OSError, ImportError) as error:
+                except (OSError, ImportError, BadInput) as error:
                     raise NoHttpClient(str(error)) from error
             return self._client
 
@@ -48,4 +54,7 @@ class HttpClient:
             import httpcore  # noqa: F401 - httpx would import it later, and trio with it
             import httpx
         limits = httpx.Limits(max_connections=self._connections, keepalive_expiry=30.0)
-        return httpx.AsyncClient(limits=limits, **self._options)
+        verify = httpx.create_ssl_context(trust_env=False) if self._ca_file else True
+        if not isinstance(verify, bool):
+            add_authorities(verify, self._ca_file, "--ca-file")
+        return httpx.AsyncClient(limits=limits, verify=verify, **self._options)

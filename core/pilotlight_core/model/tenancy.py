@@ -38,6 +38,8 @@ class KeyRecord(msgspec.Struct, frozen=True, kw_only=True):
     revoked: bool = False
     replaced_by: str = ""
     """The id of the key that replaced it in a rotation."""
+    certificate: str = ""
+    """The holder of client certificates that stand for it, which has no secret then."""
 
 
 class LimitsRecord(msgspec.Struct, frozen=True, kw_only=True):

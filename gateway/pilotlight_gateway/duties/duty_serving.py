@@ -74,7 +74,13 @@ async def serve(settings: DutyProcessSettings) -> int:
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
     async with (
-        connect(settings.nats_url, name=name, inbox=bus_users.duties().inbox, makes_streams=False) as bus,
+        connect(
+            settings.nats_url,
+            name=name,
+            inbox=bus_users.duties().inbox,
+            ca_file=settings.ca_file,
+            makes_streams=False,
+        ) as bus,
         VettedHttpSender(allowed=settings.webhook_networks, ca_file=settings.webhook_ca_file) as http_sender,
     ):
         settings.ledger_path.parent.mkdir(parents=True, exist_ok=True)

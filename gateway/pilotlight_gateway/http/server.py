@@ -19,8 +19,11 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import time
 from collections.abc import Coroutine, Iterator, Sequence
 from functools import partial
+from socket import socket
+from ssl import SSLContext
 from typing import Any, cast
 
 import structlog
@@ -37,11 +40,14 @@ from pilotlight_gateway.http.protocol.http_exchange import (
     Edge,
     WholeRequest,
     header_lines,
+    whole_refusal,
 )  # fmt: skip
 from pilotlight_gateway.http.protocol.known_heads import KnownHeads
-from pilotlight_gateway.http.protocol.problem_answers import problem_of
+from pilotlight_gateway.http.protocol.whole_cycle import WholeCycle
+from pilotlight_gateway.http.tls_listener import TlsListener
 from pilotlight_gateway.limits.connections import ConnectionBook, ConnectionBounds, idlest
 from pilotlight_gateway.limits.limit_admission import Admission
+from pilotlight_gateway.tenancy.client_certificates import ClientCertificate, certificate_of
 
 log = structlog.get_logger(__name__)
 
@@ -77,6 +83,7 @@ class BoundedProtocol(HttpToolsProtocol):
         self._plain: Any = None
         """The head of the present request, if it may be one of those; None: it is the application's."""
         self._plain_body = b""
+        self._certificate: ClientCertificate | None = None
         self._read: bytes | None = None
         """What was read last, if it began with a request."""
         self._admission: Admission | None = None
@@ -102,10 +109,13 @@ class BoundedProtocol(HttpToolsProtocol):
         self._timer: asyncio.TimerHandle | None = None
         self._resting = False
         """Whether all requests are answered, and nothing of another has come."""
+        self._certificate = certificate_of(transport.get_extra_info("peercert"))
+        if self._certificate is not None:
+            self._whole = None  # heads are known by their bytes, whoever sent them
         try:
             self._source = self._admit()
         except PilotlightError as error:
-            transport.write(_refusal(error))
+            transport.write(whole_refusal(error, STATUS_LINE))
             transport.close()
             return
         self._arm(self.head_seconds)
@@ -257,6 +267,8 @@ class BoundedProtocol(HttpToolsProtocol):
         """The present request is the application's, with what of its body is here."""
         self._plain, body = None, self._plain_body
         headers, url, expects = self.headers, self.url, self.expect_100_continue
+        if self._certificate is not None:
+            self._certificate.add_to(headers, time.time())
         HttpToolsProtocol.on_message_begin(self)
         self.headers, self.url, self.expect_100_continue = headers, url, expects
         self.scope["headers"] = headers
@@ -388,24 +400,6 @@ class BoundedProtocol(HttpToolsProtocol):
             self._timer = None
 
 
-class NoEvent:
-    """In place of an event that nobody waits for."""
-
-    def set(self) -> None: ...
-
-
-class WholeCycle:
-    """What uvicorn takes for the cycle of a request that was taken whole: one for all those of a connection."""
-
-    __slots__ = ("disconnected", "keep_alive", "response_complete")
-    message_event = NoEvent()
-
-    def __init__(self) -> None:
-        self.disconnected = False
-        self.keep_alive = True
-        self.response_complete = True
-
-
 class UvicornRequest:
     """The real `http_exchange.ServerRequest`."""
 
@@ -461,6 +455,18 @@ class QuietServer(Server):
     def capture_signals(self) -> Iterator[None]:
         yield
 
+    def __init__(self, config: Config, tls: SSLContext | None) -> None:
+        super().__init__(config)
+        self.tls = TlsListener(tls) if tls is not None else None
+
+    async def startup(self, sockets: list[socket] | None = None) -> None:
+        if self.tls is None or sockets is None:
+            await super().startup(sockets)
+            return
+        ours = {"config": self.config, "server_state": self.server_state, "app_state": {}, "_loop": None}
+        self.tls.start(sockets, partial(self.config.http_protocol_class, **ours))
+        self.servers, self.started = [self.tls], True  # type: ignore[list-item] # it is closed as one of asyncio's is
+
     def stop(self) -> None:
         """Finish present answers and end."""
         self.should_exit = True
@@ -472,29 +478,18 @@ def make_server(
     book: ConnectionBook | None = None,
     graceful_seconds: int = 2,
     protocol: type[BoundedProtocol] = BoundedProtocol,
+    tls: SSLContext | None = None,
 ) -> QuietServer:
-    """A server for `app`, whose connections `book` counts; run it with `serve(sockets=[...])`."""
+    """A server for `app`, https with `tls`, whose connections `book` counts; run it with `serve(sockets=[...])`."""
     whole = KnownHeads(app.whole) if isinstance(app, Edge) and app.whole is not None else None
     settings: dict[str, Any] = {
         "http": partial(
             protocol, book if book is not None else ConnectionBook(ConnectionBounds()), AnswerHeads(STATUS_LINE), whole
         ),
-        "loop": "none",
-        "ws": "none",
-        "lifespan": "off",
-        "log_config": None,
-        "access_log": False,
+        "loop": "none", "ws": "none", "lifespan": "off", "log_config": None, "access_log": False,
         "server_header": False,
-        "proxy_headers": False,
+        "proxy_headers": False,  # nobody's word counts for where a request is from
         "timeout_keep_alive": KEEP_ALIVE_SECONDS,
         "timeout_graceful_shutdown": graceful_seconds,
-    }
-    return QuietServer(Config(app, **settings))
-
-
-def _refusal(error: PilotlightError) -> bytes:
-    """A whole answer, before there is a request."""
-    problem = problem_of(error, "")
-    body = problem.encode()
-    headers = [*problem.headers, (b"connection", b"close"), (b"content-length", b"%d" % len(body))]
-    return b"".join((STATUS_LINE[problem.status], header_lines(headers), HEAD_END, body))
+    }  # fmt: skip
+    return QuietServer(Config(app, **settings), tls)

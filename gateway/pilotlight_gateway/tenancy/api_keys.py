@@ -19,6 +19,7 @@ from pilotlight_core.model.api.call_api import KeyRequest
 from pilotlight_core.model.api.tenancy_api import RotateRequest
 from pilotlight_core.model.errors import Conflict, Forbidden, NotFound
 from pilotlight_core.model.tenancy import KeyRecord
+from pilotlight_gateway.tenancy.client_certificates import certificate_key_id
 from pilotlight_gateway.tenancy.quotas import check_quota
 from pilotlight_gateway.tenancy.registry_port import RegistryPort, TenantRegistry
 
@@ -61,8 +62,10 @@ class NewKey(msgspec.Struct, frozen=True, kw_only=True):
 
     id: str
     key: str
+    """"": a certificate stands for it."""
     scopes: tuple[str, ...]
     expires_at: float | None
+    certificate: str = ""
     replaces: str = ""
     """The key that this one replaces."""
     replaced_until: float | None = None
@@ -79,6 +82,7 @@ class KeyInfo(msgspec.Struct, frozen=True, kw_only=True):
     expires_at: float | None
     revoked: bool
     replaced_by: str = ""
+    certificate: str = ""
 
 
 class RevokedKey(msgspec.Struct, frozen=True, kw_only=True):
@@ -112,13 +116,18 @@ async def create_key(
     """Create a key of `tenant` at the unix second `at`.
 
     Raises:
-        Forbidden: the scope is `operator` and the caller is no operator.
+        Forbidden: the scope is `operator`, or it is for a certificate, and the caller is no operator.
         QuotaExceeded: the tenant has too many keys.
+        Conflict: the certificate's holder is mapped already.
     """
+    if request.certificate and not by_operator:  # names are of the whole platform: a tenant could take another's
+        raise Forbidden("Only a key with the scope operator can map certificates.", scope=OPERATOR)
     if OPERATOR in request.scopes and not by_operator:
         raise Forbidden("Only a key with the scope operator can make another one.", scope=OPERATOR)
     await _make_room(registry, tenant, at)
     expires_at = None if request.expires_in_s is None else at + request.expires_in_s
+    if request.certificate:
+        return await _map_certificate(registry, tenant, request, at, expires_at)
     return await _put_new(registry, tenant, request.scopes, request.label, at, expires_at)
 
 
@@ -199,6 +208,8 @@ async def _own_key(registry: TenantRegistry, tenant: str, key_id: str, *, by_ope
 
 
 def _rotatable(record: KeyRecord, at: float) -> KeyRecord:
+    if record.certificate:
+        raise Conflict(f"Certificates of {record.certificate} stand for the key {record.id}: renew those.")
     if not is_alive(record, at):
         raise Conflict(f"The key {record.id} has ended: make a new one.")
     if record.replaced_by:
@@ -227,6 +238,30 @@ async def _put_new(
 
     await registry.change_key(key.id, only_new)
     return NewKey(id=key.id, key=str(key), scopes=record.scopes, expires_at=expires_at)
+
+
+async def _map_certificate(
+    registry: TenantRegistry, tenant: str, request: KeyRequest, at: float, expires_at: float | None
+) -> NewKey:
+    holder = request.certificate or ""
+    record = KeyRecord(
+        id=certificate_key_id(holder),
+        tenant=tenant,
+        sha256="",
+        scopes=tuple(sorted(set(request.scopes))),
+        created_at=at,
+        expires_at=expires_at,
+        label=request.label,
+        certificate=holder,
+    )
+
+    def unless_mapped(present: KeyRecord | None) -> KeyRecord:
+        if present is not None and (is_alive(present, at) or present.certificate != holder):
+            raise Conflict(f"{holder} is mapped already, by the key {present.id}: revoke that first.")
+        return record
+
+    await registry.change_key(record.id, unless_mapped)
+    return NewKey(id=record.id, key="", scopes=record.scopes, expires_at=expires_at, certificate=holder)
 
 
 async def _make_room(registry: RegistryPort, tenant: str, at: float) -> None:

@@ -1,4 +1,4 @@
-"""The caller's identity, from an API key alone: never from a body or an address."""
+"""The caller's identity, from an API key or a verified certificate alone: never from a body or an address."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typing import Any, Protocol
 from pilotlight_core.model.errors import Forbidden, Unauthenticated, Unavailable
 from pilotlight_core.model.tenancy import KeyRecord
 from pilotlight_gateway.tenancy.api_keys import OPERATOR, parse_key
+from pilotlight_gateway.tenancy.client_certificates import certificate_key_id, holder_of
 from pilotlight_gateway.tenancy.registry_port import TenantRegistry
 
 TRUSTED_FOR = 1.0
@@ -129,21 +130,36 @@ class KeyAuthenticator:
             self._trusted.clear()
 
     async def _valid_record(self, authorization: bytes) -> KeyRecord:
+        if (holder := holder_of(authorization)) is not None:
+            return await self._mapped_record(holder)
         kind, _, text = authorization.decode("latin-1").partition(" ")
         if not authorization:
             raise Unauthenticated("There is no Authorization header.")
         key = parse_key(text.strip()) if kind.lower() == "bearer" else None
         if key is None:
             raise Unauthenticated("The Authorization header holds no API key, or a mistyped one.")
-        record = self._registry.key_nowait(key.id)
-        if record is None:
-            async with self._lookups:
-                record = await self._registry.key(key.id)
+        record = await self._record(key.id)
         if record is None or not key.opens(record) or record.revoked:
             raise Unauthenticated("The API key is not known, or was revoked.")
         if record.expires_at is not None and self._wall() >= record.expires_at:
             raise Unauthenticated("The API key has expired.", code="key_expired")
         await self._check_tenant(record.tenant)
+        return record
+
+    async def _mapped_record(self, holder: str) -> KeyRecord:
+        record = await self._record(certificate_key_id(holder))
+        if record is None or record.certificate != holder or record.revoked:
+            raise Unauthenticated(f"The client certificate's holder, {holder!r}, is mapped to no tenant.")
+        if record.expires_at is not None and self._wall() >= record.expires_at:
+            raise Unauthenticated(f"The mapping of the certificate's holder, {holder!r}, has expired.")
+        await self._check_tenant(record.tenant)
+        return record
+
+    async def _record(self, key_id: str) -> KeyRecord | None:
+        record = self._registry.key_nowait(key_id)
+        if record is None:
+            async with self._lookups:
+                record = await self._registry.key(key_id)
         return record
 
     async def _check_tenant(self, name: str) -> None:

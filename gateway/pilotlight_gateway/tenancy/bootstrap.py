@@ -19,14 +19,16 @@ TIER = "enterprise"
 SCOPES = ("admin", "operator")
 
 
-class ClientFile(msgspec.Struct, frozen=True, kw_only=True):
+class ClientFile(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The content of `client.json`: what a client needs."""
 
     url: str
     api_key: str
+    ca_file: str = ""
+    """Of an https:// address, if its authority is not a public one."""
 
 
-async def bootstrap(registry: RegistryPort, path: Path, url: str, copy: Path) -> bool:
+async def bootstrap(registry: RegistryPort, path: Path, url: str, copy: Path, ca_file: str = "") -> bool:
     """Ensure that the client file at `path` has a valid key of the tenant `default`, with all scopes.
 
     Returns whether a key was created; a valid one is kept. `copy` belongs to this platform alone, while another one may
@@ -39,7 +41,7 @@ async def bootstrap(registry: RegistryPort, path: Path, url: str, copy: Path) ->
     if not good:
         asked = KeyRequest(scopes=SCOPES, label="bootstrap")
         made = await create_key(registry, TENANT, asked, time.time(), by_operator=True)
-    content = ClientFile(url=url, api_key=good[0] if good else made.key)
+    content = ClientFile(url=url, api_key=good[0] if good else made.key, ca_file=ca_file)
     for file in (copy, path):
         if read_client_file(file) != content:
             write_client_file(file, content)

@@ -30,14 +30,17 @@ log = structlog.get_logger(__name__)
 
 
 class BodyTransfers:
-    """Transfers bodies in tasks of `group`; `budget` bounds their bytes together."""
+    """Transfers bodies in tasks of `group`; `budget` bounds their bytes together.
 
-    def __init__(self, group: asyncio.TaskGroup, budget: int = BUDGET) -> None:
+    Gateways' certificates may be of the authorities in `ca_file`, too.
+    """
+
+    def __init__(self, group: asyncio.TaskGroup, budget: int = BUDGET, *, ca_file: str = "") -> None:
         self._group = group
         self._budget = budget
         self._used = 0
         self._turns = asyncio.Semaphore(AT_ONCE)
-        self._client = HttpClient(connections=AT_ONCE, timeout=TIMEOUTS, trust_env=False)
+        self._client = HttpClient(connections=AT_ONCE, ca_file=ca_file, timeout=TIMEOUTS, trust_env=False)
 
     def fetch(self, ref: BodyRef, done: Callable[[bytes | None], None]) -> None:
         """Fetch a body; `done` is called once with its bytes, or None if it cannot be had whole."""

@@ -69,6 +69,8 @@ class AgentDependencies:
     """Of versions' files that no container has."""
     links: LinkFolder | None = None
     """Where gateways of this machine find its socket; None: they all use the bus."""
+    ca_file: str = ""
+    """Of authorities that gateways' certificates may be of, beside certifi's."""
     stop_grace_s: float = STOP_GRACE_S
     """How long started calls may go on that nobody wants any more."""
 
@@ -233,7 +235,7 @@ def _calls(needs: AgentDependencies, group: asyncio.TaskGroup, waiting: WaitingC
         origins=OriginSender(
             needs.bus, links, f"_PL.{me.node}.{me.instance}", region=me.region, node=me.node, clock=time.monotonic
         ),
-        bodies=BodyTransfers(group),
+        bodies=BodyTransfers(group, ca_file=needs.ca_file),
         credits=Credits(
             needs.bus,
             links,

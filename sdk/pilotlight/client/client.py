@@ -24,14 +24,15 @@ from pilotlight_core.model.ids import token
 class Client:
     """A platform and key other than the configured one: `function.options(client=Client(url=…, api_key=…))`.
 
-    Its coroutines run in the SharedPortal of the process.
+    Its coroutines run in the SharedPortal of the process. `ca_file` (PEM) has the authorities that may vouch for an
+    https:// platform, in place of those that Python knows.
 
     Raises:
         Misuse: if `url` is not http(s)://host:port.
     """
 
-    def __init__(self, *, url: str, api_key: str) -> None:
-        self.config = make_config(url, api_key)
+    def __init__(self, *, url: str, api_key: str, ca_file: str = "") -> None:
+        self.config = make_config(url, api_key, ca_file)
         self._connection = PlatformConnection(self.config)
         self.calls = CallsClient(self._connection)
         self.platform = PlatformClient(self._connection)
@@ -55,7 +56,7 @@ class Client:
             NotConfigured: if there is neither.
         """
         config = load_config()
-        return cls(url=config.url, api_key=config.api_key)
+        return cls(url=config.url, api_key=config.api_key, ca_file=config.ca_file)
 
     def close(self) -> None:
         """Close the connections, which cancels the live calls on them."""

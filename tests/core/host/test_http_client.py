@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import ssl
 import subprocess
 import sys
+from pathlib import Path
 
 import httpx
 import pytest
 
 from pilotlight_core.host.http_client import HttpClient, NoHttpClient
+from tests.builders.certificates import a_server, an_authority
 
 PROGRAM = """
 import asyncio, sys
@@ -57,3 +60,29 @@ async def test_a_client_that_cannot_be_made_is_an_error_of_its_own(monkeypatch: 
             await own.get()
     assert await own.get() is not None
     await own.aclose()
+
+
+async def test_authorities_of_ones_own_count_beside_the_public_ones(tmp_path: Path) -> None:
+    """Without them their servers are refused; a file that has none is an error of the client's."""
+    authority, files = an_authority(tmp_path), a_server(tmp_path)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(files.certificate, files.key)
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 204 No Content\r\nconnection: close\r\n\r\n")
+        await writer.drain()
+        writer.close()
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0, ssl=context)
+    url = f"https://127.0.0.1:{server.sockets[0].getsockname()[1]}/"
+    with_it, without = HttpClient(connections=1, ca_file=str(authority)), HttpClient(connections=1)
+
+    assert (await (await with_it.get()).get(url)).status_code == 204
+    with pytest.raises(httpx.ConnectError, match="certificate"):
+        await (await without.get()).get(url)
+    with pytest.raises(NoHttpClient, match="--ca-file"):
+        await HttpClient(connections=1, ca_file=str(tmp_path / "none")).get()
+    for each in (with_it, without):
+        await each.aclose()
+    server.close()

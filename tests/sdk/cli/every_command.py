@@ -288,6 +288,8 @@ WORDS = {
     "billing credit grant": "billing credit grant acme 10",
     "billing credit end": "billing credit end acme grant_1",
     "ledger verify": "ledger verify",
+    "ca init": "ca init",
+    "ca issue": "ca issue gw-1 --host gw-1.example.com",
     "price list": "price list",
     "price set": "price set h100 3.5",
     "price drop": "price drop h100",
@@ -317,7 +319,7 @@ WORDS = {
     "version": "version",
 }
 """Of each command, words that suit it."""
-HERE = ("up", "key show", "node check", "ledger verify", "plan", "simulate", "version")
+HERE = ("up", "key show", "node check", "ledger verify", "ca init", "ca issue", "plan", "simulate", "version")
 """Commands that ask no platform."""
 STREAMS = ("logs", "batch results")
 """Commands whose JSON is a line for each part."""

@@ -305,3 +305,5 @@ class KeyRequest(Request, frozen=True, kw_only=True):
     scopes: Annotated[tuple[Scope, ...], Meta(min_length=1)] = ("invoke",)
     expires_in_s: Life | None = None
     label: Annotated[str, Meta(max_length=100, pattern=LINE_PATTERN)] = ""
+    certificate: Annotated[str, Meta(pattern=f"^[A-Za-z0-9][A-Za-z0-9._-]{{0,62}}{END}")] | UnsetType = UNSET
+    """The common name of client certificates that stand for the key, which has no secret then. For operators."""

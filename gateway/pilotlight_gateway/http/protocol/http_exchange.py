@@ -283,6 +283,14 @@ class AnswerHeads:
         return b"".join((begin, lines, HEAD_END if keep_alive else LAST_HEAD_END, body))
 
 
+def whole_refusal(error: PilotlightError, status_lines: Mapping[int, bytes]) -> bytes:
+    """A whole answer, before there is a request."""
+    problem = problem_of(error, "")
+    body = problem.encode()
+    headers = [*problem.headers, (b"connection", b"close"), (b"content-length", b"%d" % len(body))]
+    return b"".join((status_lines[problem.status], header_lines(headers), HEAD_END, body))
+
+
 def exchange_of(scope: Scope) -> Exchange:
     """The exchange that a request belongs to."""
     found: Any = scope[KEY]

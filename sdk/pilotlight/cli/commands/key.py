@@ -6,6 +6,7 @@ import time
 from typing import Annotated, Any
 
 import typer
+from msgspec import UNSET
 
 from pilotlight.cli.advice import advising
 from pilotlight.cli.arguments import read_span
@@ -33,6 +34,9 @@ def create(
     scopes: Annotated[str, typer.Option(help="what it may do, with commas between")] = "invoke",
     expires: Expires = None,
     label: Annotated[str, typer.Option(help="what it is for")] = "",
+    certificate: Annotated[
+        str, typer.Option(help="holder of client certificates that stand for it, in place of a secret: for operators")
+    ] = "",
     tenant: Tenant = None,
     as_json: Json = False,
 ) -> None:
@@ -43,18 +47,24 @@ def create(
     \b
     export PILOTLIGHT_API_KEY=$(pilotlight key create --scopes invoke --expires 30d)
     pilotlight key create --tenant acme --scopes admin
+    pilotlight key create --tenant acme --certificate reports --scopes read
     """
     request = KeyRequest(
         scopes=tuple(part.strip() for part in scopes.split(",") if part.strip()),
         expires_in_s=None if expires is None else read_span(expires, "--expires"),
         label=label,
+        certificate=certificate or UNSET,
     )
     made = ask(client().tenancy.create_key(request, tenant))
     if as_json:
         print_json(made)
         return
+    scopes_text = ", ".join(made.get("scopes", ()))
+    if certificate:
+        print_text(f"Certificates of {certificate} stand for the key {made['id']}, which may {scopes_text}.")
+        return
     print_text(made["key"])
-    note(f"{made['id']} may {', '.join(made.get('scopes', ()))}; it is not shown again.")
+    note(f"{made['id']} may {scopes_text}; it is not shown again.")
 
 
 @app.command(name="list")
@@ -142,7 +152,7 @@ def _row(key: dict[str, Any]) -> tuple[Any, ...]:
     expires = key.get("expires_at")
     return (
         key.get("id", ""),
-        key.get("label", ""),
+        key.get("label") or (f"certificate {holder}" if (holder := key.get("certificate")) else ""),
         ", ".join(key.get("scopes", ())),
         ago(float(key.get("created_at") or 0.0)),
         "revoked" if key.get("revoked") else _until(float(expires)) if expires else "never",

@@ -13,6 +13,8 @@ from pilotlight.definitions.errors import Misuse, NotConfigured
 
 URL = "PILOTLIGHT_URL"
 API_KEY = "PILOTLIGHT_API_KEY"
+CA_FILE = "PILOTLIGHT_CA_FILE"
+"""Of an https:// platform: PEM of the authorities that count; without it those that Python knows."""
 HOME = "PILOTLIGHT_HOME"
 CLIENT_FILE = "client.json"
 IN_CONTAINER = "PL_APP"
@@ -22,6 +24,7 @@ IN_CONTAINER = "PL_APP"
 class ClientConfig(msgspec.Struct, frozen=True, kw_only=True):
     url: str
     api_key: str
+    ca_file: str = ""
 
     @property
     def is_loopback(self) -> bool:
@@ -48,7 +51,9 @@ def load_config(environ: Mapping[str, str] = os.environ) -> ClientConfig:
     if not url or not key:
         missing = " and ".join(name for name, value in ((URL, url), (API_KEY, key)) if not value)
         raise NotConfigured(f"{missing} not set, and not in {file}.")
-    return make_config(url, key)
+    # The file's authority is that of the file's platform.
+    ca_file = environ.get(CA_FILE) or (known.get("ca_file", "") if url == known.get("url") else "")
+    return make_config(url, key, ca_file)
 
 
 def check_place(environ: Mapping[str, str] = os.environ) -> None:
@@ -60,7 +65,7 @@ def check_place(environ: Mapping[str, str] = os.environ) -> None:
         )
 
 
-def make_config(url: str, api_key: str) -> ClientConfig:
+def make_config(url: str, api_key: str, ca_file: str = "") -> ClientConfig:
     """Return a checked configuration.
 
     Raises:
@@ -69,7 +74,7 @@ def make_config(url: str, api_key: str) -> ClientConfig:
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise Misuse(f"{URL}={url!r} is not an address: expected http(s)://host:port.", field="url")
-    return ClientConfig(url=url.rstrip("/"), api_key=api_key.strip())
+    return ClientConfig(url=url.rstrip("/"), api_key=api_key.strip(), ca_file=ca_file)
 
 
 def _read(file: Path) -> dict[str, str]:

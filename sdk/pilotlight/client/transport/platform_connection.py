@@ -16,11 +16,12 @@ import aiohttp
 import httpx
 from httpx_aiohttp import AiohttpTransport
 
-from pilotlight.client.transport.config import ClientConfig, check_place
+from pilotlight.client.transport.config import CA_FILE, ClientConfig, check_place
 from pilotlight.client.transport.problems import error_of
-from pilotlight.definitions.errors import PilotlightError, Unreachable
+from pilotlight.definitions.errors import Misuse, PilotlightError, Unreachable
 from pilotlight.definitions.version import VERSION
-from pilotlight_core.model.errors import error_from_code
+from pilotlight_core.authorities import certificate_problem, trust_authorities
+from pilotlight_core.model.errors import BadInput, error_from_code
 
 CONNECT_S = 5.0
 SILENCE_S = 35.0
@@ -132,7 +133,7 @@ class PlatformConnection:
             # By aiohttp's own error: httpx-aiohttp calls every connection that breaks a timeout of connecting.
             cause = error if isinstance(error, aiohttp.ClientError) else error.__cause__
             if isinstance(cause, NEVER_SENT):
-                raise Unreachable(f"Nothing answers at {url}: {_reason(cause)}.") from error
+                raise _never_sent(cause, self.config) from error
             if isinstance(cause, TimeoutError):
                 raise lost(f"{url} has been silent for too long; the request may have been carried out.") from error
             raise lost(f"The connection to {url} broke; the request may have been carried out.") from error
@@ -172,6 +173,15 @@ async def _pieces(content: bytes) -> AsyncIterator[bytes]:
         yield content[start : start + PIECE_BYTES]
 
 
+def _never_sent(cause: BaseException, config: ClientConfig) -> Unreachable:
+    inner = getattr(cause, "certificate_error", None) or getattr(cause, "os_error", None) or cause
+    if problem := certificate_problem(inner, config.ca_file):
+        return Unreachable(f"{config.url} is not trusted: {problem}.")
+    if isinstance(inner, ssl.SSLError):
+        return Unreachable(f"There is no TLS at {config.url}: {inner.reason or inner}.")
+    return Unreachable(f"Nothing answers at {config.url}: {_reason(cause)}.")
+
+
 def _reason(cause: BaseException) -> str:
     """Return the system's words for a refused connection, which aiohttp wraps in its own, else the error's."""
     number = cause.errno if isinstance(cause, OSError) else None
@@ -197,7 +207,14 @@ def _proxy_of(config: ClientConfig) -> httpx.Proxy | None:
 
 
 def _ssl_context(config: ClientConfig) -> ssl.SSLContext | bool:
-    return httpx.create_ssl_context(trust_env=not config.is_loopback) if config.url.startswith("https:") else True
+    if not config.url.startswith("https:"):
+        return True
+    if not config.ca_file:
+        return httpx.create_ssl_context(trust_env=not config.is_loopback)
+    try:
+        return trust_authorities(config.ca_file, CA_FILE)
+    except BadInput as error:
+        raise Misuse(error.detail, field="ca_file") from error
 
 
 def _socket(address: aiohttp.AddrInfoType) -> socket.socket:

@@ -93,3 +93,17 @@ def test_a_malformed_time_is_refused(platform: ScriptedPlatform, words: tuple[st
     assert done.exit_code == 2
     assert "expected a time such as 12h or 30d." in done.stderr
     assert platform.requests == []
+
+
+def test_a_certificate_stands_for_a_key_without_a_secret(platform: ScriptedPlatform) -> None:
+    """It is said which; the list has its holder where it has no label."""
+    made = {"id": "k7", "key": "", "scopes": ["read"], "expires_at": None, "certificate": "reports"}
+    platform.will("POST", "/v1/tenants/acme/keys", answer(made, 201))
+    listed = made | {"created_at": time.time(), "revoked": False, "label": ""}
+    platform.will("GET", "/v1/tenants/acme/keys", answer({"keys": [listed]}))
+
+    told = run("key", "create", "--tenant", "acme", "--certificate", "reports", "--scopes", "read")
+
+    assert told == "Certificates of reports stand for the key k7, which may read.\n"
+    assert platform.requests[0].json["certificate"] == "reports"
+    assert cells(run("key", "list", "--tenant", "acme"))[1][:2] == ["k7", "certificate reports"]

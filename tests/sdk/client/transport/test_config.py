@@ -49,3 +49,11 @@ def test_loopback_has_no_proxy() -> None:
     """Addresses of this machine are reached directly."""
     assert ClientConfig(url="http://127.0.0.1:1", api_key="k").is_loopback
     assert not ClientConfig(url="https://gpu.example", api_key="k").is_loopback
+
+
+def test_an_authority_is_of_the_platform_that_it_was_named_for(tmp_path: Path) -> None:
+    """The file's counts for the file's address; the environment's for any."""
+    env = write(tmp_path, '{"url": "https://10.0.0.5:8470", "api_key": "k", "ca_file": "/etc/ca.pem"}')
+    assert load_config(env).ca_file == "/etc/ca.pem"
+    assert load_config(env | {"PILOTLIGHT_CA_FILE": "own.pem"}).ca_file == "own.pem"
+    assert load_config(env | {"PILOTLIGHT_URL": "https://gpu.example"}).ca_file == ""

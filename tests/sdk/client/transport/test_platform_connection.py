@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 import os
 import socket
+import ssl
 import subprocess
 import sys
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,6 +21,7 @@ from pilotlight.client.transport import platform_connection
 from pilotlight.client.transport.config import ClientConfig, make_config
 from pilotlight.client.transport.platform_connection import PIECE_BYTES, PlatformConnection
 from pilotlight.definitions.errors import BadInput, Misuse, PilotlightError, UnknownCall, Unreachable
+from tests.builders.certificates import a_server, an_authority
 from tests.sdk.scripted import KEY, Answer, ScriptedPlatform, answer, problem
 
 Serve = Callable[[socket.socket], None]
@@ -220,6 +223,37 @@ def test_a_proxy_stands_before_other_machines_only(monkeypatch: pytest.MonkeyPat
     assert len(heads) == 1
     assert heads[0].startswith(b"GET http://pilotlight.example:81/x HTTP/1.1\r\n")
     assert b"proxy-authorization: basic" in heads[0].lower()
+
+
+def test_an_https_platform_is_believed_by_its_authority_alone(tmp_path: Path, platform: ScriptedPlatform) -> None:
+    """Otherwise nothing is sent, and it is said what is wrong: the certificate, no TLS at all, or no such file."""
+    authority, files = an_authority(tmp_path / "ca"), a_server(tmp_path / "ca")
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(files.certificate, files.key)
+    heads: list[bytes] = []
+
+    def serve(made: socket.socket) -> None:
+        with context.wrap_socket(made, server_side=True) as secure:
+            heads.append(read_head(secure))
+            secure.sendall(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\nconnection: close\r\n\r\nhi")
+
+    def get(url: str, ca_file: str) -> bytes:
+        made = PlatformConnection(make_config(url.replace("http://", "https://"), KEY, ca_file))
+        return shared_portal().run(made.fetch("GET", "/x"))
+
+    with listening(serve) as url:
+        assert get(url, str(authority)) == b"hi"
+        with pytest.raises(
+            Unreachable, match=r"is not trusted: its certificate is of no authority among .*PILOTLIGHT_CA"
+        ):
+            get(url, "")
+        with pytest.raises(Unreachable, match=r"no authority among those in .*stranger"):
+            get(url, str(an_authority(tmp_path / "stranger")))
+        with pytest.raises(Misuse, match=r"PILOTLIGHT_CA_FILE: .*none cannot be read"):
+            get(url, str(tmp_path / "none"))
+        assert len(heads) == 1
+    with pytest.raises(Unreachable, match="There is no TLS at https://"):
+        get(platform.url, str(authority))
 
 
 FORK = """

@@ -1,0 +1,47 @@
+"""TLS between a process and the bus: whom it believes, and what it says when it does not."""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import Mapping
+from typing import Any
+
+from pilotlight_core.authorities import certificate_problem, trust_authorities
+from pilotlight_core.model.errors import BadInput
+
+SETTING = "--ca-file"
+
+
+class PlainBus(ConnectionError):
+    """The server would go on without TLS."""
+
+
+def bus_context(url: str, ca_file: str) -> ssl.SSLContext | None:
+    """What connections to the servers at `url` (several by commas) are made with; None: they need none.
+
+    Raises:
+        BadInput: there are no authorities in `ca_file`, or some of the servers have TLS and some have not.
+    """
+    secure = [each.startswith("tls://") for each in url.split(",")]
+    if any(secure) and not all(secure):
+        raise BadInput("Servers of one bus are all at tls://, or none of them is.")
+    if ca_file:
+        return trust_authorities(ca_file, SETTING)
+    return ssl.create_default_context() if any(secure) else None
+
+
+def check_tls_offer(info: Mapping[str, Any]) -> None:
+    """Whether the greeting of a server at `tls://` asks for TLS; who took that out of it would get the password.
+
+    Raises:
+        PlainBus.
+    """
+    if not info.get("tls_required"):
+        raise PlainBus("the server does not insist on TLS, and this process was told tls://")
+
+
+def tls_problem(error: BaseException, ca_file: str) -> str:
+    """What keeps TLS from coming about, as a sentence; "": nothing of it."""
+    if isinstance(error, PlainBus):
+        return str(error)
+    return certificate_problem(error, ca_file)

@@ -1,0 +1,152 @@
+"""What a listener serves TLS with: checked at the start, and read again when its files change.
+
+Connections keep what they began with; new ones get what was read last. What is there and cannot be used is logged, and
+the listener goes on with what it had.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any, NoReturn
+
+import structlog
+
+from pilotlight_core.model.errors import BadInput
+
+READ_EVERY_S = 5.0
+SOON = timedelta(days=14)
+Stamp = tuple[tuple[int, int, int], ...]
+
+log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TlsFiles:
+    """Where a listener's certificate is, and the setting that said so, for errors."""
+
+    certificate: Path
+    """PEM: the listener's own first, then those between it and its authority."""
+    key: Path
+    client_authority: Path | None = None
+    """PEM: authorities of clients' certificates; None: clients are not asked for one."""
+    setting: str = "--tls"
+
+    def stamp(self) -> Stamp:
+        """What changes with the files, or with what their names lead to."""
+        return tuple(_stamp(path) for path in (self.certificate, self.key, self.client_authority) if path is not None)
+
+
+class ServerContext(ssl.SSLContext):
+    """A context whose new connections are of the context that was read last: event loops call `wrap_bio` for each."""
+
+    def __new__(cls, files: TlsFiles, at: datetime) -> ServerContext:  # noqa: ARG004 - of __init__
+        return super().__new__(cls, ssl.PROTOCOL_TLS_SERVER)
+
+    def __init__(self, files: TlsFiles, at: datetime) -> None:
+        self._files = files
+        self._stamp = files.stamp()
+        self._current, self.expires = read_context(files, at)
+        self._log("serves TLS", at)
+
+    def wrap_bio(self, *args: Any, **kwargs: Any) -> ssl.SSLObject:
+        return self._current.wrap_bio(*args, **kwargs)
+
+    def refresh(self, at: datetime) -> bool:
+        """Read the files if they have changed; whether connections get others from now on."""
+        if (stamp := self._files.stamp()) == self._stamp:
+            return False
+        self._stamp = stamp
+        try:
+            self._current, self.expires = read_context(self._files, at)
+        except BadInput as error:  # also while a certificate is there, and its key not yet
+            log.error("the new certificate cannot be used", error=error.detail, until=self.expires.isoformat())
+            return False
+        self._log("serves TLS with another certificate", at)
+        return True
+
+    async def watch(self, every_s: float = READ_EVERY_S) -> None:
+        """Refresh it for ever."""
+        while True:
+            await asyncio.sleep(every_s)
+            await asyncio.to_thread(self.refresh, datetime.now(UTC))
+
+    def _log(self, event: str, at: datetime) -> None:
+        told = {"certificate": str(self._files.certificate), "expires": self.expires.isoformat()}
+        if self.expires - at < SOON:
+            log.warning(event, **told)
+        else:
+            log.info(event, **told)
+
+
+def read_context(files: TlsFiles, at: datetime) -> tuple[ssl.SSLContext, datetime]:
+    """A context of these files as they are, and when the certificate ends.
+
+    Raises:
+        BadInput: one of them is missing or not what it should be, they do not belong together, or it is not their time.
+    """
+    flag = f"{files.setting}-cert"
+    expires = _check_times(flag, files.certificate, at)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    context.options |= ssl.OP_NO_RENEGOTIATION
+    context.set_alpn_protocols(["http/1.1"])
+    key_flag = f"{files.setting}-key"
+    _read(key_flag, files.key)
+    try:
+        context.load_cert_chain(files.certificate, files.key, password=_refuse_password)
+    except ssl.SSLError as error:
+        if error.reason == "KEY_VALUES_MISMATCH":
+            raise BadInput(f"{key_flag}: {files.key} is not the key of {files.certificate}.") from error
+        raise BadInput(f"{key_flag}: {files.key} is no private key without a password (PEM).") from error
+    except (OSError, ValueError) as error:
+        raise BadInput(f"{key_flag}: {files.key} is no private key without a password (PEM): {error}.") from error
+    if files.client_authority is not None:
+        _ask_clients(context, f"{files.setting}-client-ca", files.client_authority)
+    return context, expires
+
+
+def _check_times(flag: str, path: Path, at: datetime) -> datetime:
+    from cryptography import x509
+
+    try:
+        certificate = x509.load_pem_x509_certificates(_read(flag, path))[0]
+    except ValueError as error:
+        raise BadInput(f"{flag}: {path} is no certificate (PEM).") from error
+    first, last = certificate.not_valid_before_utc, certificate.not_valid_after_utc
+    if at > last:
+        raise BadInput(f"{flag}: the certificate in {path} has expired on {last:%Y-%m-%d %H:%M} UTC.")
+    if at < first:
+        raise BadInput(f"{flag}: the certificate in {path} is valid from {first:%Y-%m-%d %H:%M} UTC on.")
+    return last
+
+
+def _ask_clients(context: ssl.SSLContext, flag: str, path: Path) -> None:
+    _read(flag, path)
+    try:
+        context.load_verify_locations(cafile=path)
+    except ssl.SSLError as error:
+        raise BadInput(f"{flag}: {path} has no certificates of authorities (PEM).") from error
+    context.verify_mode = ssl.CERT_OPTIONAL  # who shows none needs a key, as ever; a wrong one ends the handshake
+
+
+def _read(flag: str, path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise BadInput(f"{flag}: {path} cannot be read: {error.strerror}.") from error
+
+
+def _refuse_password() -> NoReturn:
+    raise ValueError("it is encrypted")
+
+
+def _stamp(path: Path) -> tuple[int, int, int]:
+    try:
+        found = path.stat()
+    except OSError:
+        return 0, 0, 0
+    return found.st_mtime_ns, found.st_ino, found.st_size

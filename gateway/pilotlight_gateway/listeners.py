@@ -1,0 +1,56 @@
+"""What a gateway listens on: for clients, and for agents, each with a certificate of its own or without."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from socket import socket
+
+from pilotlight_core.host.certificates.server_context import ServerContext, TlsFiles
+from pilotlight_gateway.http.listening_socket import listen, url_of
+from pilotlight_gateway.settings import ServeSettings
+
+
+@dataclass(frozen=True, kw_only=True)
+class Listener:
+    """A socket that listens, and what it speaks TLS with; None: it does not."""
+
+    socket: socket
+    tls: ServerContext | None
+
+    @property
+    def url(self) -> str:
+        """For clients on this machine."""
+        url = url_of(self.socket)
+        return url if self.tls is None else url.replace("http://", "https://", 1)
+
+
+@contextmanager
+def open_listeners(settings: ServeSettings) -> Iterator[tuple[Listener, Listener]]:
+    """The listener of the API, and that of large bodies.
+
+    Raises:
+        BadInput: a certificate cannot be used. OSError: an address is in use.
+    """
+    public_tls = _context("--tls", settings.tls_cert, settings.tls_key, settings.tls_client_ca)
+    internal_tls = _context("--internal-tls", settings.internal_tls_cert, settings.internal_tls_key)
+    with (
+        listen(settings.host, settings.port) as public,
+        listen(settings.internal_host, settings.internal_port) as internal,
+    ):
+        yield Listener(socket=public, tls=public_tls), Listener(socket=internal, tls=internal_tls)
+
+
+def _context(setting: str, certificate: str, key: str, client_authority: str = "") -> ServerContext | None:
+    if not certificate:
+        return None
+    files = TlsFiles(
+        certificate=Path(certificate).expanduser(),
+        key=Path(key).expanduser(),
+        client_authority=Path(client_authority).expanduser() if client_authority else None,
+        setting=setting,
+    )
+    return ServerContext(files, datetime.now(UTC))

@@ -1,0 +1,153 @@
+"""What a listener serves TLS with: checked at the start, and read anew when files change."""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from cryptography.hazmat.primitives import serialization
+
+from pilotlight_core.host.certificates.server_context import ServerContext, TlsFiles, read_context
+from pilotlight_core.model.errors import BadInput
+from tests.builders.certificates import a_client, a_server, an_authority, tls_files, trusting
+from tests.core.host.certificates.handshakes import handshake, serial_of
+from tests.waiting import until
+
+NOW = datetime.now(UTC)
+
+
+def test_new_connections_get_what_was_read_last(tmp_path: Path) -> None:
+    """One that began before goes on with what it has; nothing is read while nothing changes."""
+    trusted = trusting(an_authority(tmp_path))
+    context = ServerContext(tls_files(a_server(tmp_path)), NOW)
+    before, other_end = handshake(context, trusted, "localhost")
+    assert not context.refresh(NOW)
+
+    a_server(tmp_path)
+    assert context.refresh(NOW)
+    assert not context.refresh(NOW)
+
+    after, _ = handshake(context, trusted, "localhost")
+    assert serial_of(after) != serial_of(before)
+    other_end.write(b"still here")
+    assert before.read(100) == b"still here"
+
+
+def test_a_name_that_leads_to_other_files_is_a_change(tmp_path: Path) -> None:
+    """As secrets of Kubernetes are: links that are put in place of others."""
+    an_authority(tmp_path / "ca")
+    for name in ("one", "two"):
+        made, folder = a_server(tmp_path / "ca", name), tmp_path / name
+        folder.mkdir()
+        made.certificate.rename(folder / "tls.crt")
+        made.key.rename(folder / "tls.key")
+    link = tmp_path / "now"
+    link.symlink_to(tmp_path / "one")
+    context = ServerContext(TlsFiles(certificate=link / "tls.crt", key=link / "tls.key"), NOW)
+
+    (tmp_path / "next").symlink_to(tmp_path / "two")
+    (tmp_path / "next").rename(link)
+
+    assert context.refresh(NOW)
+
+
+def test_what_cannot_be_used_leaves_what_was(tmp_path: Path) -> None:
+    """A certificate without its key, one that has expired, none at all: until there is one."""
+    trusted, files = trusting(an_authority(tmp_path)), a_server(tmp_path)
+    context = ServerContext(tls_files(files), NOW)
+    first, _ = handshake(context, trusted, "localhost")
+    other = a_server(tmp_path, "other")
+
+    files.certificate.write_bytes(other.certificate.read_bytes())
+    assert not context.refresh(NOW)
+    assert serial_of(handshake(context, trusted, "localhost")[0]) == serial_of(first)
+
+    files.certificate.unlink()
+    assert not context.refresh(NOW)
+    a_server(tmp_path, age_days=20)
+    assert not context.refresh(NOW)
+    assert serial_of(handshake(context, trusted, "localhost")[0]) == serial_of(first)
+
+    a_server(tmp_path)
+    assert context.refresh(NOW)
+
+
+def test_the_first_ones_are_checked(tmp_path: Path) -> None:
+    """Each error names the setting, the file, and what is wrong with it."""
+    an_authority(tmp_path)
+    files, other = tls_files(a_server(tmp_path)), a_server(tmp_path, "other")
+    missing, text = tmp_path / "none", tmp_path / "text"
+    text.write_text("nothing")
+    wrong = {
+        TlsFiles(
+            certificate=missing, key=files.key
+        ): f"--tls-cert: {missing} cannot be read: No such file or directory.",
+        TlsFiles(certificate=files.certificate, key=missing, setting="--internal-tls"): (
+            f"--internal-tls-key: {missing} cannot be read: No such file or directory."
+        ),
+        TlsFiles(certificate=text, key=files.key): f"--tls-cert: {text} is no certificate (PEM).",
+        TlsFiles(certificate=files.certificate, key=text): f"--tls-key: {text} is no private key without a password",
+        TlsFiles(certificate=files.certificate, key=other.key): (
+            f"--tls-key: {other.key} is not the key of {files.certificate}."
+        ),
+        TlsFiles(certificate=files.certificate, key=files.key, client_authority=text): (
+            f"--tls-client-ca: {text} has no certificates of authorities (PEM)."
+        ),
+    }
+
+    for each, says in wrong.items():
+        with pytest.raises(BadInput) as caught:
+            read_context(each, NOW)
+        assert caught.value.detail.startswith(says)
+    with pytest.raises(BadInput, match="has expired on"):
+        read_context(files, NOW + timedelta(days=11))
+    with pytest.raises(BadInput, match="is valid from"):
+        read_context(files, NOW - timedelta(days=1))
+
+
+def test_a_key_with_a_password_is_refused_and_nobody_is_asked_for_it(tmp_path: Path) -> None:
+    """A process has no terminal."""
+    an_authority(tmp_path)
+    files = a_server(tmp_path)
+    key = serialization.load_pem_private_key(files.key.read_bytes(), password=None)
+    files.key.write_bytes(
+        key.private_bytes(
+            serialization.Encoding.PEM,
+            serialization.PrivateFormat.PKCS8,
+            serialization.BestAvailableEncryption(b"secret"),
+        )
+    )
+
+    with pytest.raises(BadInput, match="without a password"):
+        read_context(tls_files(files), NOW)
+
+
+def test_clients_may_show_a_certificate_of_the_authority_that_is_named(tmp_path: Path) -> None:
+    """Or none; one of another authority, or one that has expired, ends the handshake."""
+    authority, _ = an_authority(tmp_path / "a"), an_authority(tmp_path / "b")
+    context = ServerContext(tls_files(a_server(tmp_path / "a"), authority), NOW)
+
+    good, none = a_client(tmp_path / "a", "reports"), None
+    for shown, subject in ((good, "reports"), (none, None)):
+        _, there = handshake(context, trusting(authority, shown), "localhost")
+        found = there.getpeercert()
+        assert (((("commonName", subject),),) == found["subject"]) if found else (subject is None)
+
+    for bad in (a_client(tmp_path / "b", "reports"), a_client(tmp_path / "a", "late", age_days=20)):
+        with pytest.raises(ssl.SSLError, match=r"certificate verify failed|certificate has expired|unknown ca"):
+            handshake(context, trusting(authority, bad), "localhost")
+
+
+async def test_files_are_looked_at_again_and_again(tmp_path: Path) -> None:
+    """Until the watch is ended."""
+    an_authority(tmp_path)
+    context = ServerContext(tls_files(a_server(tmp_path, days=5)), NOW)
+    before = context.expires
+    watching = asyncio.ensure_future(context.watch(every_s=0.01))
+    a_server(tmp_path)
+
+    await until(lambda: context.expires > before)
+    watching.cancel()

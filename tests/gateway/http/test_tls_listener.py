@@ -1,0 +1,204 @@
+"""A listener with TLS: real sockets, on both event loops that processes run on."""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+import uvloop
+from starlette.types import Receive, Scope, Send
+
+from pilotlight_core.host.certificates.server_context import ServerContext
+from pilotlight_gateway.http.listening_socket import listen
+from pilotlight_gateway.http.server import QuietServer, make_server
+from tests.builders.certificates import a_server, an_authority, tls_files, trusting
+from tests.waiting import until
+
+LOOPS = {"asyncio": asyncio.new_event_loop, "uvloop": uvloop.new_event_loop}
+ASK = b"GET /%s HTTP/1.1\r\nhost: localhost\r\n\r\n"
+
+
+@dataclass
+class Application:
+    """Answers /plain at once, and /stream with a piece for each step."""
+
+    step: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(0))
+    schemes: list[str] = field(default_factory=list)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        self.schemes.append(scope["scheme"])
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        if scope["path"] == "/stream":
+            for number in range(3):
+                await self.step.acquire()
+                await send({"type": "http.response.body", "body": b"%d" % number, "more_body": True})
+        await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+
+@dataclass
+class Listening:
+    port: int
+    server: QuietServer
+    context: ServerContext
+    trusted: ssl.SSLContext
+    app: Application
+
+    async def connect(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        return await asyncio.open_connection("localhost", self.port, ssl=self.trusted)
+
+
+@asynccontextmanager
+async def listening(folder: Path) -> AsyncIterator[Listening]:
+    authority, app = an_authority(folder), Application()
+    context = ServerContext(tls_files(a_server(folder)), datetime.now(UTC))
+    socket = listen("127.0.0.1", 0)
+    server = make_server(app, graceful_seconds=1, tls=context)
+    async with asyncio.TaskGroup() as group:
+        group.create_task(server.serve(sockets=[socket]))
+        await until(lambda: server.started)
+        try:
+            yield Listening(socket.getsockname()[1], server, context, trusting(authority), app)
+        finally:
+            server.stop()
+
+
+def certificate_of(writer: asyncio.StreamWriter) -> bytes:
+    found: bytes = writer.get_extra_info("ssl_object").getpeercert(binary_form=True)
+    return found
+
+
+async def answered(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, path: bytes = b"plain") -> bytes:
+    writer.write(ASK % path)
+    head = await reader.readuntil(b"\r\n\r\n")
+    await reader.readuntil(b"0\r\n\r\n")
+    return head
+
+
+@pytest.fixture(params=LOOPS)
+def run(request: pytest.FixtureRequest) -> Callable[[Coroutine[Any, Any, None]], None]:
+    """Runs a coroutine on one of the loops."""
+
+    def run(work: Coroutine[Any, Any, None]) -> None:
+        with asyncio.Runner(loop_factory=LOOPS[request.param]) as runner:
+            runner.run(asyncio.wait_for(work, 60))
+
+    return run
+
+
+def test_connections_stay_when_the_certificate_changes(
+    run: Callable[[Coroutine[Any, Any, None]], None], tmp_path: Path
+) -> None:
+    """One at rest and one with half a stream go on with what they began with; a new one sees the new certificate."""
+
+    async def scene() -> None:
+        async with listening(tmp_path) as there:
+            resting, streaming = await there.connect(), await there.connect()
+            await answered(*resting)
+            streaming[1].write(ASK % b"stream")
+            there.app.step.release()
+            await streaming[0].readuntil(b"0\r\n")
+
+            a_server(tmp_path)
+            assert there.context.refresh(datetime.now(UTC))
+
+            new = await there.connect()
+            assert b"200 OK" in await answered(*new)
+            assert certificate_of(new[1]) != certificate_of(resting[1])
+            assert b"200 OK" in await answered(*resting)
+            for _ in range(2):
+                there.app.step.release()
+            await streaming[0].readuntil(b"2\r\n0\r\n\r\n")
+            assert set(there.app.schemes) == {"https"}
+            for _, writer in (new, resting, streaming):
+                writer.close()
+
+    run(scene())
+
+
+def test_who_speaks_no_tls_or_trusts_nobody_gets_nothing(
+    run: Callable[[Coroutine[Any, Any, None]], None], tmp_path: Path
+) -> None:
+    """Plain HTTP is closed without an answer; the listener serves on."""
+
+    async def scene() -> None:
+        async with listening(tmp_path) as there:
+            reader, writer = await asyncio.open_connection("localhost", there.port)
+            writer.write(ASK % b"plain")
+            assert b"HTTP/1.1" not in await reader.read()
+            writer.close()
+            with pytest.raises(ssl.SSLCertVerificationError):
+                await asyncio.open_connection("localhost", there.port, ssl=ssl.create_default_context())
+
+            one = await there.connect()
+            assert b"200 OK" in await answered(*one)
+            one[1].close()
+            assert len(there.app.schemes) == 1
+
+    run(scene())
+
+
+def test_a_request_that_comes_with_the_handshake_is_answered(
+    run: Callable[[Coroutine[Any, Any, None]], None], tmp_path: Path
+) -> None:
+    """Clients write it with the last part of the handshake: none of many is lost."""
+
+    async def scene() -> None:
+        async with listening(tmp_path) as there:
+
+            async def one() -> None:
+                reader, writer = await there.connect()
+                writer.write((ASK % b"plain") * 3)
+                for _ in range(3):
+                    await reader.readuntil(b"0\r\n\r\n")
+                writer.close()
+
+            for _ in range(5):
+                await asyncio.gather(*(one() for _ in range(10)))
+
+    run(scene())
+
+
+def test_those_who_only_connect_are_bounded_and_end(
+    run: Callable[[Coroutine[Any, Any, None]], None], tmp_path: Path
+) -> None:
+    """Beyond the places of an address they are closed at once; those who have one and say nothing lose it."""
+
+    async def scene() -> None:
+        async with listening(tmp_path) as there:
+            tls = there.server.tls
+            assert tls is not None
+            tls.most_of_address, tls.handshake_seconds = 2, 30.0
+            silent = [await asyncio.open_connection("localhost", there.port) for _ in range(2)]
+            await until(lambda: tls.under_way == 2)
+
+            reader, writer = await asyncio.open_connection("localhost", there.port)
+            assert await reader_ended(reader)
+            assert tls.refused == 1
+
+            for _, each in silent:
+                each.close()
+            await until(lambda: tls.under_way == 0)
+
+            tls.handshake_seconds = 0.05
+            late = await asyncio.open_connection("localhost", there.port)
+            assert await reader_ended(late[0])
+            one = await there.connect()
+            assert b"200 OK" in await answered(*one)
+            for _, each in (late, one, (reader, writer)):
+                each.close()
+
+    run(scene())
+
+
+async def reader_ended(reader: asyncio.StreamReader) -> bool:
+    try:
+        return await reader.read() == b""
+    except ConnectionError:
+        return True
