@@ -247,7 +247,9 @@ class Reclaim:
             ready.sort(key=lambda each: (each.running, -each.idle_s, each.age_s, each.id))
             for number, container in enumerate(ready):
                 kind = IDLE_FLOOR if is_idle(container, MIN_RESIDENCY_S) else busy
-                found.setdefault((self._versions[version].tenant, kind), []).append((number - view.size, (container, version)))
+                found.setdefault((self._versions[version].tenant, kind), []).append(
+                    (number - view.size, (container, version))
+                )
         return {key: [victim for _, victim in sorted(each, key=lambda one: one[0])] for key, each in found.items()}
 
 
