@@ -162,8 +162,11 @@ async def serve(settings: ServeSettings) -> None:
         ):
             if settings.client_file is not None:
                 copy = settings.state_dir / "client.json"
-                authority = settings.authority if public.tls is not None else ""
-                await bootstrap(registry, settings.client_file, public.url, copy, authority)
+                authority, own_url = (
+                    settings.authority if public.tls is not None else "",
+                    settings.client_url(public.url),
+                )
+                await bootstrap(registry, settings.client_file, own_url, copy, authority)
             await _run(gateway, bus, (public, internal), stop, settings.drain_seconds)
             lost, superseded = bus.closed.is_set(), gateway.superseded
     if superseded.done():

@@ -151,6 +151,10 @@ class ServeSettings(DutySettings, frozen=True, kw_only=True):
         """Where clients reach it; "": it listens on all addresses (`listening`), and nobody has named one."""
         return self.public_url or ("" if self.host in ("", "0.0.0.0", "::") else listening)  # noqa: S104 - no binding
 
+    def client_url(self, listening: str) -> str:
+        """What the first client's file names: with TLS the address that is named, since the certificate is of it."""
+        return self.public_url if self.tls_cert and self.public_url else listening
+
     @property
     def connection_bounds(self) -> ConnectionBounds:
         return ConnectionBounds(

@@ -79,6 +79,11 @@ class UpSettings(msgspec.Struct, frozen=True, kw_only=True):
     client_file: Annotated[
         str, msgspec.Meta(description="where the first admin key is written; empty: where the SDK looks")
     ] = ""
+    tls_cert: Annotated[str, msgspec.Meta(description="PEM: the certificate of the HTTP API; empty: http")] = ""
+    tls_key: Annotated[str, msgspec.Meta(description="PEM: its key; both are read again when they change")] = ""
+    ca_file: Annotated[
+        str, msgspec.Meta(description="PEM: the authority of that certificate, which the first client's file names")
+    ] = ""
     json_ready: Annotated[str, msgspec.Meta(description="file to write when ready: url, api_key_file, pids")] = ""
 
     def __post_init__(self) -> None:
@@ -86,6 +91,18 @@ class UpSettings(msgspec.Struct, frozen=True, kw_only=True):
             raise ValueError(f"expected one of {', '.join(config.SANDBOXES)} - at `$.sandbox`")
         if self.nats_servers not in NATS_SERVERS:
             raise ValueError("expected 1 or 3 - at `$.nats_servers`")
+        if bool(self.tls_cert) != bool(self.tls_key):
+            raise ValueError("expected a certificate and its key, or neither - at `$.tls_cert`")
+
+    def url_of(self, port: int) -> str:
+        """Of a gateway."""
+        return f"{'https' if self.tls_cert else 'http'}://{self.host}:{port}"
+
+    @property
+    def tls_flags(self) -> tuple[str, ...]:
+        """Of each gateway."""
+        given = {"--tls-cert": self.tls_cert, "--tls-key": self.tls_key, "--ca-file": self.ca_file}
+        return tuple(f"{flag}={value}" for flag, value in given.items() if value)
 
 
 class GatewayPorts(NamedTuple):
@@ -179,7 +196,7 @@ def _gateway(
     flags = (
         "--name", name, "--host", settings.host, "--port", str(ports.public),
         "--internal-port", str(ports.internal), "--metrics-port", str(ports.metrics),
-        "--blob-url", blob_url, "--replicas", str(settings.nats_servers), *_webhooks(settings),
+        "--blob-url", blob_url, "--replicas", str(settings.nats_servers), *_webhooks(settings), *settings.tls_flags,
     )  # fmt: skip
     first = ("--bootstrap-client-file", settings.client_file) if number == 1 else ()
     command = _python("pilotlight_gateway", *common, *flags, *first)

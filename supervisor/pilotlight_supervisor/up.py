@@ -158,7 +158,7 @@ async def run(settings: UpSettings) -> None:
     port = settings.port or free_port(settings.host)
     nats = settings.state_dir / "nats"
     nats_ports = choose_ports(nats, settings.nats_servers, settings.nats_port)
-    address = f"http://{settings.host}:{port}"
+    address = settings.url_of(port)
     client_file = await choose_client_file(settings.client_file, settings.state_dir, address)
     settings = msgspec.structs.replace(settings, client_file=str(client_file))
     ready = ReadyFile(
@@ -172,7 +172,7 @@ async def run(settings: UpSettings) -> None:
     ports[0] = ports[0]._replace(metrics=settings.gateway_metrics_port or ports[0].metrics)
     ready = msgspec.structs.replace(
         ready,
-        urls=tuple(f"http://{settings.host}:{own.public}" for own in ports),
+        urls=tuple(settings.url_of(own.public) for own in ports),
         metrics_urls=tuple(_metrics_url(own.metrics) for own in ports),
         metrics_by_process={
             **{gateway_name(number): _metrics_url(own.metrics) for number, own in enumerate(ports, 1)},

@@ -110,6 +110,21 @@ def test_a_certificate_and_its_key_are_named_together(which: str) -> None:
             parse(ServeSettings, "", both, {})
 
 
+def test_the_first_clients_file_names_what_the_certificate_is_of() -> None:
+    """Without TLS it is the address that it listens on, as ever."""
+    named = ("--public-url", "https://gw-1.example.com:8470")
+    with_tls = parse(ServeSettings, "", [*named, "--tls-cert", "a.pem", "--tls-key", "a.key"], {})
+
+    assert with_tls.client_url("https://127.0.0.1:8470") == "https://gw-1.example.com:8470"
+    assert parse(ServeSettings, "", [*named], {}).client_url("http://127.0.0.1:8470") == "http://127.0.0.1:8470"
+
+
+def test_clients_certificates_need_a_certificate_of_the_gateways_own() -> None:
+    """There is no handshake in which they could be shown otherwise."""
+    with pytest.raises(BadSetting, match=r"--tls-client-ca .*expected --tls-cert beside it"):
+        parse(ServeSettings, "", ["--tls-client-ca", "ca.pem"], {})
+
+
 def test_a_clients_authority_is_named_by_its_whole_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Clients have another folder."""
     monkeypatch.chdir(tmp_path)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import ssl
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ import pytest
 from pilotlight_supervisor.free_ports import free_port
 from pilotlight_supervisor.readiness import ReadyFile, UpError, http_status, wait_ready, write_ready
 from pilotlight_supervisor.supervisor import ManagedProcess, Supervisor
+from tests.builders.certificates import a_server, an_authority
 
 
 @pytest.mark.parametrize(
@@ -29,6 +31,22 @@ async def test_only_an_http_answer_counts(answer: bytes, status: int) -> None:
         port = server.sockets[0].getsockname()[1]
 
         assert await http_status(f"http://127.0.0.1:{port}/readyz") == status
+
+
+async def test_an_https_platform_is_asked_too(tmp_path: Path) -> None:
+    """Whoever signed its certificate, and whatever that names."""
+    an_authority(tmp_path)
+    files = a_server(tmp_path, host="gw-1.example.com")
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(files.certificate, files.key)
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readline()
+        writer.write(b"HTTP/1.1 200 OK\r\n\r\n")
+        writer.close()
+
+    async with await asyncio.start_server(serve, "127.0.0.1", 0, ssl=context) as server:
+        assert await http_status(f"https://127.0.0.1:{server.sockets[0].getsockname()[1]}/readyz") == 200
 
 
 async def test_nobody_is_no_answer() -> None:
