@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from ipaddress import ip_network
 
+import httpx
 import pytest
 
 from pilotlight_gateway.http.protocol.forwarded_scheme import client_scheme
+from tests.gateway.world import World, function
 
 PROXIES = (ip_network("10.1.0.0/16"), ip_network("2001:db8::7/128"))
 HTTPS = (b"x-forwarded-proto", b"https")
@@ -42,3 +44,17 @@ def test_nobody_else_is(client: str | None) -> None:
 def test_what_is_no_scheme_leaves_the_connections(headers: list[tuple[bytes, bytes]]) -> None:
     """Also several: whoever is in between may have read another one."""
     assert scheme("10.1.2.3", *headers) == "http"
+
+
+@pytest.mark.parametrize(("named", "scheme"), [("127.0.0.1/32", "https"), ("10.0.0.0/8", "http")])
+async def test_documents_name_the_scheme_by_which_clients_came(world: World, named: str, scheme: str) -> None:
+    """Behind a proxy that ends TLS, if it is named."""
+    world.services.proxies = (ip_network(named),)
+    world.deploy(function())
+    transport = httpx.ASGITransport(world.app, client=("127.0.0.1", 1))
+    headers = {"authorization": f"Bearer {world.key}", "x-forwarded-proto": "https"}
+
+    async with httpx.AsyncClient(transport=transport, base_url="http://gpu.example", headers=headers) as client:
+        document = (await client.get("/v1/functions/shop.hello/openapi.json")).json()
+
+    assert document["servers"] == [{"url": f"{scheme}://gpu.example"}]
