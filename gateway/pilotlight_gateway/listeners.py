@@ -10,7 +10,9 @@ from pathlib import Path
 from socket import socket
 
 from pilotlight_core.host.certificates.server_context import ServerContext, TlsFiles
+from pilotlight_core.host.open_files import allow_open_files
 from pilotlight_gateway.http.listening_socket import listen, url_of
+from pilotlight_gateway.http.tls_listener import HandshakeBounds, TlsListener
 from pilotlight_gateway.settings import ServeSettings
 
 
@@ -20,6 +22,10 @@ class Listener:
 
     socket: socket
     tls: ServerContext | None
+
+    def accepting(self, bounds: HandshakeBounds) -> TlsListener | None:
+        """What accepts here; None: there is no TLS."""
+        return TlsListener(self.tls, bounds.within(allow_open_files())) if self.tls is not None else None
 
     @property
     def url(self) -> str:

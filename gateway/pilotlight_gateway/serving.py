@@ -66,6 +66,7 @@ from pilotlight_gateway.http.protocol.drain_gate import DrainGate
 from pilotlight_gateway.http.protocol.http_exchange import OpenRequests
 from pilotlight_gateway.http.protocol.readiness import Readiness
 from pilotlight_gateway.http.server import QuietServer, make_server
+from pilotlight_gateway.http.tls_listener import HandshakeBounds
 from pilotlight_gateway.http_wiring import BODY_BYTES_HELD, HttpParts, follower_slots, upload_slots, wire_http
 from pilotlight_gateway.idempotency.bus_key_records import BusKeyRecords
 from pilotlight_gateway.idempotency.key_record import CallOwner
@@ -105,6 +106,7 @@ ABORT_SECONDS = 2.0
 """For aborted calls to answer their callers."""
 BODY_CONNECTIONS = ConnectionBounds(of_all=4096, of_address=512, exempt=read_networks("127.0.0.0/8, ::1"))
 """To the listener for large bodies: an agent has 8."""
+BODY_HANDSHAKES = HandshakeBounds(exempt=BODY_CONNECTIONS.exempt)
 FILES_BESIDE_CONNECTIONS = 512
 """What a gateway has open besides its clients' connections, with room: files, the bus, the ledger, workers."""
 
@@ -302,10 +304,17 @@ def _no_key(detail: str, registered: str) -> str:
 def _connections(settings: ServeSettings) -> ConnectionBook:
     """Of clients: no more than the host lets the process have."""
     bounds = settings.connection_bounds
-    room = max(8, allow_open_files() - FILES_BESIDE_CONNECTIONS)
+    files = allow_open_files()
+    room = max(
+        8, files - FILES_BESIDE_CONNECTIONS - (_handshakes(settings).within(files).of_all if settings.tls_cert else 0)
+    )
     if room < bounds.of_all:
         log.warning("the host allows fewer open files than there may be connections", connections=room)
     return ConnectionBook(replace(bounds, of_all=min(bounds.of_all, room)))
+
+
+def _handshakes(settings: ServeSettings) -> HandshakeBounds:
+    return HandshakeBounds(exempt=settings.connection_bounds.exempt)
 
 
 def _metric_sources(
@@ -475,8 +484,10 @@ async def _gateway(
                 gate=readiness.gate,
                 registry=registry,
                 watch=PrincipalWatch(requests, calls.service, authenticator, registry),
-                public=make_server(wire_http(parts), book=connections, tls=public.tls),
-                internal=make_server(bodies, book=ConnectionBook(BODY_CONNECTIONS), tls=internal.tls),
+                public=make_server(wire_http(parts), book=connections, tls=public.accepting(_handshakes(settings))),
+                internal=make_server(
+                    bodies, book=ConnectionBook(BODY_CONNECTIONS), tls=internal.accepting(BODY_HANDSHAKES)
+                ),
                 superseded=shards.superseded,
             )
     finally:

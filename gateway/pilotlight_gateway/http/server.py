@@ -23,7 +23,6 @@ import time
 from collections.abc import Coroutine, Iterator, Sequence
 from functools import partial
 from socket import socket
-from ssl import SSLContext
 from typing import Any, cast
 
 import structlog
@@ -455,9 +454,9 @@ class QuietServer(Server):
     def capture_signals(self) -> Iterator[None]:
         yield
 
-    def __init__(self, config: Config, tls: SSLContext | None) -> None:
+    def __init__(self, config: Config, tls: TlsListener | None) -> None:
         super().__init__(config)
-        self.tls = TlsListener(tls) if tls is not None else None
+        self.tls = tls
 
     async def startup(self, sockets: list[socket] | None = None) -> None:
         if self.tls is None or sockets is None:
@@ -478,7 +477,7 @@ def make_server(
     book: ConnectionBook | None = None,
     graceful_seconds: int = 2,
     protocol: type[BoundedProtocol] = BoundedProtocol,
-    tls: SSLContext | None = None,
+    tls: TlsListener | None = None,
 ) -> QuietServer:
     """A server for `app`, https with `tls`, whose connections `book` counts; run it with `serve(sockets=[...])`."""
     whole = KnownHeads(app.whole) if isinstance(app, Edge) and app.whole is not None else None

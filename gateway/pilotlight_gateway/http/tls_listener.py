@@ -9,34 +9,54 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from functools import partial
+from ipaddress import IPv4Network, IPv6Network
 from socket import socket
 from ssl import SSLContext
-from typing import Any
 
 import structlog
 
+from pilotlight_gateway.limits.connections import is_in_networks, source_of
+
 HANDSHAKE_SECONDS = 10.0
 """As long as a request's head may take."""
-MOST_HANDSHAKES, MOST_OF_ADDRESS = 512, 64
-"""Under way at a time: of all, and of one address. Beyond, connections are closed as they come."""
 RETRY_S = 1.0
 """Until it accepts again after the system had no room for a connection."""
+OF_FILES = 8
+"""The part of the files that a process may have which handshakes may take."""
 
 log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, kw_only=True)
+class HandshakeBounds:
+    """How many handshakes may be under way at a time."""
+
+    of_all: int = 1024
+    """Beyond, the oldest gives way: whoever speaks TLS has ended it long before."""
+    of_address: int = 512
+    """Beyond, connections of that address are closed as they come."""
+    exempt: tuple[IPv4Network | IPv6Network, ...] = ()
+    """Of the bound of an address: reverse proxies, which speak for many."""
+
+    def within(self, files: int) -> HandshakeBounds:
+        """These for a process that may have so many files open."""
+        return replace(self, of_all=max(1, min(self.of_all, files // OF_FILES)))
 
 
 class TlsListener:
     """What accepts on the sockets of one server; the server closes it as it does its own."""
 
-    def __init__(
-        self, context: SSLContext, *, most: int = MOST_HANDSHAKES, most_of_address: int = MOST_OF_ADDRESS
-    ) -> None:
+    def __init__(self, context: SSLContext, bounds: HandshakeBounds) -> None:
         self._context = context
-        self.most, self.most_of_address = most, most_of_address
+        self.bounds = bounds
         self.handshake_seconds = HANDSHAKE_SECONDS
         self._by_address: Counter[str] = Counter()
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._handshakes: dict[asyncio.Task[None], None] = {}
+        """The oldest first."""
+        self._accepting: set[asyncio.Task[None]] = set()
         self._make: Callable[[], asyncio.Protocol] = asyncio.Protocol
         self.refused = 0
         """Connections that were closed as they came."""
@@ -44,22 +64,24 @@ class TlsListener:
     @property
     def under_way(self) -> int:
         """Handshakes."""
-        return self._by_address.total()
+        return len(self._handshakes)
 
     def start(self, sockets: Iterable[socket], protocol: Callable[[], asyncio.Protocol]) -> None:
         """Accept until it is closed; `protocol` makes that of a connection after its handshake."""
         self._make = protocol
         for each in sockets:
-            self._spawn(self._accept(each))
+            task = asyncio.get_running_loop().create_task(self._accept(each))
+            self._accepting.add(task)
+            task.add_done_callback(self._accepting.discard)
 
     def close(self) -> None:
         """Accept no more, and end the handshakes that are under way."""
-        for task in self._tasks:
+        for task in (*self._accepting, *self._handshakes):
             task.cancel()
 
     async def wait_closed(self) -> None:
-        if self._tasks:
-            await asyncio.wait(self._tasks)
+        if tasks := {*self._accepting, *self._handshakes}:
+            await asyncio.wait(tasks)
 
     async def _accept(self, listening: socket) -> None:
         loop = asyncio.get_running_loop()
@@ -70,15 +92,25 @@ class TlsListener:
                 log.warning("a connection could not be accepted", error=str(error))
                 await asyncio.sleep(RETRY_S)
                 continue
-            address = str(peer[0])
-            if self.under_way >= self.most or self._by_address[address] >= self.most_of_address:
+            source = source_of(str(peer[0]))
+            if self._by_address[source] >= self.bounds.of_address and not is_in_networks(source, self.bounds.exempt):
                 self.refused += 1
                 connection.close()
                 continue
-            self._by_address[address] += 1
-            self._spawn(self._shake_hands(connection, address))
+            if len(self._handshakes) >= self.bounds.of_all:
+                next(iter(self._handshakes)).cancel()
+            self._by_address[source] += 1
+            task = loop.create_task(self._shake_hands(connection))
+            self._handshakes[task] = None
+            task.add_done_callback(partial(self._on_ended, source))
 
-    async def _shake_hands(self, connection: socket, address: str) -> None:
+    def _on_ended(self, source: str, task: asyncio.Task[None]) -> None:
+        self._handshakes.pop(task, None)
+        self._by_address[source] -= 1
+        if not self._by_address[source]:
+            del self._by_address[source]
+
+    async def _shake_hands(self, connection: socket) -> None:
         try:
             await asyncio.get_running_loop().connect_accepted_socket(
                 self._make, connection, ssl=self._context, ssl_handshake_timeout=self.handshake_seconds
@@ -89,12 +121,3 @@ class TlsListener:
         except asyncio.CancelledError:
             connection.close()
             raise
-        finally:
-            self._by_address[address] -= 1
-            if not self._by_address[address]:
-                del self._by_address[address]
-
-    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
-        task = asyncio.get_running_loop().create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)

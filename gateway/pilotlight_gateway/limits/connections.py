@@ -144,7 +144,7 @@ class ConnectionBook:
             )
 
     def _exempt(self, source: str) -> bool:
-        return not source or _is_in(source, self.bounds.exempt)
+        return not source or is_in_networks(source, self.bounds.exempt)
 
     @staticmethod
     def _less(counter: Counter[str], source: str) -> None:
@@ -167,6 +167,6 @@ def source_of(address: str) -> str:
 
 
 @lru_cache(4_096)
-def _is_in(source: str, networks: tuple[IPv4Network | IPv6Network, ...]) -> bool:
+def is_in_networks(source: str, networks: tuple[IPv4Network | IPv6Network, ...]) -> bool:
     address = ip_network(source).network_address
     return any(address in network for network in networks)

@@ -19,6 +19,7 @@ from pilotlight_core.host.certificates.server_context import ServerContext
 from pilotlight_core.model.api.call_api import KeyRequest
 from pilotlight_gateway.http.listening_socket import listen
 from pilotlight_gateway.http.server import make_server
+from pilotlight_gateway.http.tls_listener import HandshakeBounds, TlsListener
 from pilotlight_gateway.tenancy.api_keys import create_key
 from tests.builders.certificates import a_client, a_server, an_authority, tls_files, trusting
 from tests.gateway.world import World, function
@@ -46,7 +47,7 @@ async def served(world: World, folder: Path) -> AsyncIterator[Served]:
     authority = an_authority(folder)
     context = ServerContext(tls_files(a_server(folder), authority), datetime.now(UTC))
     socket = listen("127.0.0.1", 0)
-    server = make_server(world.app, graceful_seconds=1, tls=context)
+    server = make_server(world.app, graceful_seconds=1, tls=TlsListener(context, HandshakeBounds()))
     async with world.services.workers.running(), asyncio.TaskGroup() as group:
         group.create_task(server.serve(sockets=[socket]))
         await until(lambda: server.started)

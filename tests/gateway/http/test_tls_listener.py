@@ -18,10 +18,13 @@ from starlette.types import Receive, Scope, Send
 from pilotlight_core.host.certificates.server_context import ServerContext
 from pilotlight_gateway.http.listening_socket import listen
 from pilotlight_gateway.http.server import QuietServer, make_server
+from pilotlight_gateway.http.tls_listener import HandshakeBounds, TlsListener
+from pilotlight_gateway.webhooks.address_policy import read_networks
 from tests.builders.certificates import a_server, an_authority, tls_files, trusting
 from tests.waiting import until
 
 LOOPS = {"asyncio": asyncio.new_event_loop, "uvloop": uvloop.new_event_loop}
+BOUNDS = HandshakeBounds()
 ASK = b"GET /%s HTTP/1.1\r\nhost: localhost\r\n\r\n"
 
 
@@ -55,11 +58,11 @@ class Listening:
 
 
 @asynccontextmanager
-async def listening(folder: Path) -> AsyncIterator[Listening]:
+async def listening(folder: Path, bounds: HandshakeBounds = BOUNDS) -> AsyncIterator[Listening]:
     authority, app = an_authority(folder), Application()
     context = ServerContext(tls_files(a_server(folder)), datetime.now(UTC))
     socket = listen("127.0.0.1", 0)
-    server = make_server(app, graceful_seconds=1, tls=context)
+    server = make_server(app, graceful_seconds=1, tls=TlsListener(context, bounds))
     async with asyncio.TaskGroup() as group:
         group.create_task(server.serve(sockets=[socket]))
         await until(lambda: server.started)
@@ -171,34 +174,71 @@ def test_those_who_only_connect_are_bounded_and_end(
     """Beyond the places of an address they are closed at once; those who have one and say nothing lose it."""
 
     async def scene() -> None:
-        async with listening(tmp_path) as there:
+        async with listening(tmp_path, HandshakeBounds(of_address=2)) as there:
+            assert there.server.tls is not None
             tls = there.server.tls
-            assert tls is not None
-            tls.most_of_address, tls.handshake_seconds = 2, 30.0
-            silent = [await asyncio.open_connection("localhost", there.port) for _ in range(2)]
+            silent = [await connected(there.port) for _ in range(2)]
             await until(lambda: tls.under_way == 2)
 
-            reader, writer = await asyncio.open_connection("localhost", there.port)
-            assert await reader_ended(reader)
+            third = await connected(there.port)
+            assert await ended(third)
             assert tls.refused == 1
 
-            for _, each in silent:
-                each.close()
+            for each in silent:
+                each[1].close()
             await until(lambda: tls.under_way == 0)
-
             tls.handshake_seconds = 0.05
-            late = await asyncio.open_connection("localhost", there.port)
-            assert await reader_ended(late[0])
+            late = await connected(there.port)
+            assert await ended(late)
             one = await there.connect()
             assert b"200 OK" in await answered(*one)
-            for _, each in (late, one, (reader, writer)):
-                each.close()
+            for each in (late, one, third):
+                each[1].close()
 
     run(scene())
 
 
-async def reader_ended(reader: asyncio.StreamReader) -> bool:
+def test_the_oldest_handshake_gives_way_and_a_named_proxy_may_have_many(
+    run: Callable[[Coroutine[Any, Any, None]], None], tmp_path: Path
+) -> None:
+    """Whoever speaks TLS gets in though strangers hold all places."""
+
+    async def scene() -> None:
+        bounds = HandshakeBounds(of_all=3, of_address=1, exempt=read_networks("127.0.0.0/8"))
+        async with listening(tmp_path, bounds) as there:
+            assert there.server.tls is not None
+            tls = there.server.tls
+            silent = []
+            for number in range(1, 4):
+                silent.append(await connected(there.port))
+                await until(lambda count=number: tls.under_way == count)
+
+            one = await there.connect()
+
+            assert b"200 OK" in await answered(*one)
+            assert await ended(silent[0])
+            assert (tls.refused, tls.under_way) == (0, 2)
+            for each in (*silent, one):
+                each[1].close()
+
+    run(scene())
+
+
+def test_handshakes_leave_room_for_connections() -> None:
+    """They may take an eighth of the files that a process may have."""
+    assert HandshakeBounds().within(1_048_576).of_all == 1024
+    assert HandshakeBounds().within(1024).of_all == 128
+    assert HandshakeBounds().within(1).of_all == 1
+
+
+async def connected(port: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    """One who says nothing."""
+    return await asyncio.open_connection("127.0.0.1", port)
+
+
+async def ended(one: tuple[asyncio.StreamReader, asyncio.StreamWriter]) -> bool:
+    """Whether the listener closes it without a word."""
     try:
-        return await reader.read() == b""
+        return await one[0].read() == b""
     except ConnectionError:
         return True
