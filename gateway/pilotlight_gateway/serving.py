@@ -317,6 +317,10 @@ def _handshakes(settings: ServeSettings) -> HandshakeBounds:
     return HandshakeBounds(exempt=settings.connection_bounds.exempt)
 
 
+def _body_server(bodies: LargeBodies, listener: Listener) -> QuietServer:
+    return make_server(bodies, book=ConnectionBook(BODY_CONNECTIONS), tls=listener.accepting(BODY_HANDSHAKES))
+
+
 def _metric_sources(
     calls: CallService,
     idempotency: Idempotency,
@@ -485,9 +489,7 @@ async def _gateway(
                 registry=registry,
                 watch=PrincipalWatch(requests, calls.service, authenticator, registry),
                 public=make_server(wire_http(parts), book=connections, tls=public.accepting(_handshakes(settings))),
-                internal=make_server(
-                    bodies, book=ConnectionBook(BODY_CONNECTIONS), tls=internal.accepting(BODY_HANDSHAKES)
-                ),
+                internal=_body_server(bodies, internal),
                 superseded=shards.superseded,
             )
     finally:

@@ -208,10 +208,10 @@ def test_the_oldest_handshake_gives_way_and_a_named_proxy_may_have_many(
         async with listening(tmp_path, bounds) as there:
             assert there.server.tls is not None
             tls = there.server.tls
-            silent = []
-            for number in range(1, 4):
+            silent: list[tuple[asyncio.StreamReader, asyncio.StreamWriter]] = []
+            for _ in range(3):
                 silent.append(await connected(there.port))
-                await until(lambda count=number: tls.under_way == count)
+                await until(lambda: tls.under_way == len(silent))
 
             one = await there.connect()
 
