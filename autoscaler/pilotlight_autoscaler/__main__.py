@@ -85,7 +85,7 @@ def main() -> None:
             code = runner.run(serve(settings))
         sys.exit(code)
     except (BadInput, CannotListen) as error:
-        log.error("the controller cannot run", error=str(error))
+        log.error("the controller cannot run", error=error.detail if isinstance(error, BadInput) else str(error))
         sys.exit(1)
 
 

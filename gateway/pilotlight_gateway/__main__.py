@@ -41,7 +41,8 @@ def main() -> None:
 
 
 def _end(error: BaseException) -> NoReturn:
-    structlog.get_logger(__name__).error("the gateway cannot run on", error=str(error))
+    text = error.detail if isinstance(error, BadInput) else str(error)  # without what callers are advised
+    structlog.get_logger(__name__).error("the gateway cannot run on", error=text)
     raise SystemExit(1) from None
 
 

@@ -169,3 +169,19 @@ async def test_a_wrong_setting_ends_it_at_once_and_is_named(tmp_path: Path) -> N
         _, errors = await asyncio.wait_for(process.communicate(), WITHIN_S)
         assert process.returncode == code
         assert said in errors
+
+
+async def test_a_certificate_that_cannot_be_used_ends_the_start(server_url: str, tmp_path: Path) -> None:
+    """With 1, and one line that says which file and what is wrong."""
+    command = (
+        sys.executable, "-m", "pilotlight_gateway", "--nats-url", server_url, "--state-dir", str(tmp_path / "state"),
+        "--port", "0", "--tls-cert", str(tmp_path / "none.pem"), "--tls-key", str(tmp_path / "none.key"),
+    )  # fmt: skip
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
+    process = await asyncio.create_subprocess_exec(*command, env=environment, stderr=asyncio.subprocess.PIPE)
+    _, errors = await asyncio.wait_for(process.communicate(), WITHIN_S)
+
+    assert process.returncode == 1
+    assert msgspec.json.decode(errors.splitlines()[-1])["error"] == (
+        f"--tls-cert: {tmp_path}/none.pem cannot be read: No such file or directory."
+    )

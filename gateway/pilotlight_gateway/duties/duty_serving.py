@@ -143,5 +143,6 @@ def main() -> None:
 def _end(error: BaseException) -> NoReturn:
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
-    log.error("the duties cannot run on", error=str(error))
+    text = error.detail if isinstance(error, BadInput) else str(error)  # without what callers are advised
+    log.error("the duties cannot run on", error=text)
     raise SystemExit(1) from None

@@ -128,7 +128,7 @@ def _ask_clients(context: ssl.SSLContext, flag: str, path: Path) -> None:
     _read(flag, path)
     try:
         context.load_verify_locations(cafile=path)
-    except ssl.SSLError as error:
+    except OSError as error:  # ssl.SSLError is one; or it has gone meanwhile
         raise BadInput(f"{flag}: {path} has no certificates of authorities (PEM).") from error
     context.verify_mode = ssl.CERT_OPTIONAL  # who shows none needs a key, as ever; a wrong one ends the handshake
 
