@@ -114,7 +114,9 @@ class CommandSender:
         binding = self._bindings.live(bind.container)
         if binding is None:  # else the command was lost, and is sent again
             record = self._registry.version(bind.version) or await self._registry.fetch_version(bind.version)
-            binding = binding_of(bind, record, self._world.nodes.get(node)) if record is not None else None
+            known, report = self._registry.node_nowait(node), self._world.nodes.get(node)
+            labels = known.labels if known is not None else None
+            binding = binding_of(bind, record, report, labels) if record is not None else None
             if binding is None:
                 self._world.on_refused(bind, "no_such_slice", time.monotonic())
                 return None

@@ -32,6 +32,7 @@ from pilotlight_autoscaler.controller_metrics import ControllerMetrics
 from pilotlight_autoscaler.curve_store import CurveStore
 from pilotlight_autoscaler.explain_answers import answer
 from pilotlight_autoscaler.memory_store import MemoryStore
+from pilotlight_autoscaler.node_drains import NodeDrains
 from pilotlight_autoscaler.node_intake import NodeIntake
 from pilotlight_autoscaler.observations.wish_log import WishChange
 from pilotlight_autoscaler.observations.world import World
@@ -140,7 +141,9 @@ class Controller:
         self._bindings = BindingBook(bus, region=region)
         self._ended = EndedBindings()
         self._told = ToldShortages()
-        self.intake = NodeIntake(world, self._bindings)
+        drains = NodeDrains(registry.nodes(), grace_s=stop_grace_s)
+        self.intake = NodeIntake(world, self._bindings, record_of=registry.node_nowait, drains=drains)
+        registry.on_change.append(self.intake.on_record)
         self._region = region
         self._old_agents = OldAgents(bus, self._on_credit, region=region)
         self._lease = lease

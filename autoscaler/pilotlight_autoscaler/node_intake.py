@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 import msgspec
 
+from pilotlight_autoscaler.node_drains import NodeDrains
 from pilotlight_autoscaler.observations.world import World
 from pilotlight_core.host.binding_book import Bindings
 from pilotlight_core.host.node_faults import NodeFaults
@@ -17,24 +18,38 @@ from pilotlight_core.host.report_reader import ReportReader
 from pilotlight_core.model.errors import PilotlightError
 from pilotlight_core.model.messages.bindings import Binding
 from pilotlight_core.model.messages.node_checks import NodeFault, believed, credit_fault, ended_fault
-from pilotlight_core.model.messages.node_messages import Credit, NodeReport, Stop
+from pilotlight_core.model.messages.node_messages import Credit, Drain, NodeReport, Stop
 from pilotlight_core.model.messages.ran import Ran
 from pilotlight_core.model.messages.report_revisions import SteadyReport
+from pilotlight_core.model.records.nodes import NodeRecord, as_recorded
 from pilotlight_core.model.subjects import node_of
 from pilotlight_placement.fleet.fleet import Fleet
 from pilotlight_placement.fleet.reports import node_of as placed_node_of
 
 NODES_AT_MOST = 10_000
+NODE_KEYS = "node."
 STRAYS_OF_A_NODE = 8
 """Containers of one node that are stopped at a time because they were not bound."""
 STOP_AGAIN_S = 5.0
 
 
 class NodeIntake:
-    """The handlers of the nodes' messages. `clock` gives monotonic seconds."""
+    """The handlers of the nodes' messages. `clock` gives monotonic seconds.
 
-    def __init__(self, world: World, bindings: Bindings, clock: Callable[[], float] = time.monotonic) -> None:
+    `record_of`: what is on record of a node, which counts more than what it says of the same.
+    """
+
+    def __init__(
+        self,
+        world: World,
+        bindings: Bindings,
+        clock: Callable[[], float] = time.monotonic,
+        record_of: Callable[[str], NodeRecord | None] = lambda _: None,
+        drains: NodeDrains | None = None,
+    ) -> None:
         self._world = world
+        self._record_of = record_of
+        self._drains = drains or NodeDrains()
         self._bindings = bindings
         self._clock = clock
         self.faults = NodeFaults()
@@ -75,7 +90,7 @@ class NodeIntake:
         if why := self._why_senseless(kept):
             self.faults.note(node, f"report: {why}", NodeFault.SENSELESS, at)
             return False
-        kept = self._with_ends_checked(node, kept, at)
+        kept = as_recorded(self._with_ends_checked(node, kept, at), self._record_of(node))
         if self._world.on_report(kept, at):
             self._note_strays(node, [name for name, fault in faults.items() if fault is NodeFault.NOT_BOUND])
             self._note_believed(node, None if faults else kept)
@@ -90,6 +105,12 @@ class NodeIntake:
             if self._bindings.live(binding.container) is not binding:
                 return False
         return self._world.on_steady_report(report, self._clock())
+
+    def on_record(self, key: str, record: object) -> None:
+        """What is on record of a node may have changed: its next report is read whole."""
+        self._drains.on_record(key, record)
+        if key.startswith(NODE_KEYS):
+            self._believed.pop(key.removeprefix(NODE_KEYS), None)
 
     def _note_believed(self, node: str, report: NodeReport | None) -> None:
         """All of a node's report is believed, by its containers' bindings; None: not all."""
@@ -137,9 +158,9 @@ class NodeIntake:
                 return
         self._world.on_ran(ran, at)
 
-    def stops(self, epoch: int, at: float) -> list[tuple[str, Stop]]:
-        """The commands that end containers which nobody has bound, with their nodes."""
-        found = []
+    def stops(self, epoch: int, at: float) -> list[tuple[str, Stop | Drain]]:
+        """The commands that end containers which nobody has bound, or whose node is drained, with their nodes."""
+        found: list[tuple[str, Stop | Drain]] = [*self._drains.due(self._world.nodes, epoch, at)]
         for node, strays in self._strays.items():
             for container, stopped_at in strays.items():
                 if at - stopped_at >= STOP_AGAIN_S and node in self._world.nodes:

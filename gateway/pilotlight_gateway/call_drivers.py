@@ -24,6 +24,8 @@ from pilotlight_gateway.cluster.node_watch import NodeWatch
 from pilotlight_gateway.cluster.peer_links import PeerEnds
 from pilotlight_gateway.cluster.router import Outbox, ShardRouter
 from pilotlight_gateway.cluster.shard_ownership import ShardOwnership
+from pilotlight_gateway.fleet.clock_news import note_clock
+from pilotlight_gateway.fleet.clock_watch import ClockKind
 from pilotlight_gateway.fleet.fleet_view import FleetView
 from pilotlight_gateway.fleet.node_guard import NodeGuard
 from pilotlight_gateway.home.home import QueueLimits
@@ -194,6 +196,7 @@ class CallDrivers:
             return
         if self._fleet.has_room(report.node):
             self._fleet.on_report(report, at)
+            note_clock(self._fleet.clocks, ClockKind.NODE, report.node, report.clock)
             self._nodes.on_report(report, at)
         else:
             self.guard.note_crowd(report.node, at)

@@ -46,6 +46,7 @@ from pilotlight_gateway.http.endpoints.billing.budgets import BUDGETS, BudgetSer
 from pilotlight_gateway.http.endpoints.billing.credits import CREDITS, CreditServices
 from pilotlight_gateway.http.endpoints.billing.invoices import INVOICES, InvoiceServices
 from pilotlight_gateway.http.endpoints.billing.job_money import JobMoney
+from pilotlight_gateway.http.endpoints.billing.quarantine import QUARANTINE, QuarantineServices
 from pilotlight_gateway.http.endpoints.billing.usage import USAGE, UsageServices
 from pilotlight_gateway.http.endpoints.containers import CONTAINERS, ContainerServices
 from pilotlight_gateway.http.endpoints.curves import CURVES, CurveServices
@@ -53,11 +54,11 @@ from pilotlight_gateway.http.endpoints.documents import DocumentServices
 from pilotlight_gateway.http.endpoints.health import HealthServices
 from pilotlight_gateway.http.endpoints.jobs import JobServices
 from pilotlight_gateway.http.endpoints.logs import LogServices
+from pilotlight_gateway.http.endpoints.nodes import NODES, NodeServices
 from pilotlight_gateway.http.endpoints.oversight.audit import AUDIT, AuditServices
 from pilotlight_gateway.http.endpoints.oversight.scaling import SCALING, ScalingServices
 from pilotlight_gateway.http.endpoints.placement import PLACEMENT, PlacementServices
 from pilotlight_gateway.http.endpoints.prices import PRICES, PriceServices
-from pilotlight_gateway.http.endpoints.quarantine import QUARANTINE, QuarantineServices
 from pilotlight_gateway.http.endpoints.tenancy import TENANCY
 from pilotlight_gateway.http.endpoints.tenancy_services import TenancyServices
 from pilotlight_gateway.http.endpoints.webhooks import WEBHOOKS, WebhookServices
@@ -73,6 +74,7 @@ from pilotlight_gateway.limits.limits_port import Limiter
 from pilotlight_gateway.limits.tenant_slots import TenantSlots
 from pilotlight_gateway.metrics.gateway_metrics import GatewayMetrics
 from pilotlight_gateway.metrics.load_exchange import LoadBook
+from pilotlight_gateway.nodes.node_identities import JoiningTerms
 from pilotlight_gateway.schemas.version_schemas import VersionSchemas
 from pilotlight_gateway.tenancy.auth import CallAuthenticator
 from pilotlight_gateway.tenancy.registry_port import RegistryPort
@@ -129,6 +131,7 @@ class HttpParts:
     schemas: VersionSchemas
     signer: ManifestSigner
     stopper: ContainerStopper
+    terms: JoiningTerms
     tranches: Callable[[str], Awaitable[HomeTranches | None]]
     all_tranches: Callable[[], Awaitable[list[HomeTranches]]]
     uploads: TenantSlots
@@ -213,7 +216,6 @@ def _functions(parts: HttpParts, shared: _Shared) -> tuple[BoundOperation[Any], 
         *bound(routes.JOBS, shared.jobs),
         *bound(routes.APPS, apps),
         *bound(routes.LOGS, LogServices(registry=registry, logs=parts.logs, followers=parts.followers)),
-        *bound(routes.ACCOUNT, account),
     )
 
 
@@ -246,6 +248,7 @@ def _fleet(parts: HttpParts, shared: _Shared) -> tuple[BoundOperation[Any], ...]
     containers = ContainerServices(registry=registry, calls=parts.calls, stopper=parts.stopper, budget=budget)
     return (
         *bound(CONTAINERS, containers),
+        *bound(NODES, NodeServices(registry=registry, calls=parts.calls, budget=budget, terms=parts.terms)),
         *bound(PRICES, PriceServices(registry=registry, book=shared.book, budget=budget)),
         *bound(PLACEMENT, placing),
         *bound(CURVES, curves),

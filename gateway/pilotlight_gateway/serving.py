@@ -27,7 +27,6 @@ from pilotlight_core.host.gc_tuning import freeze
 from pilotlight_core.host.key_sets import KeySets, newest_set
 from pilotlight_core.host.metrics import measured_process
 from pilotlight_core.host.metrics.metric_families import MetricSource
-from pilotlight_core.host.node_faults import NodeFaults
 from pilotlight_core.host.open_files import allow_open_files
 from pilotlight_core.host.price_records import follow_prices, write_prices
 from pilotlight_core.host.registry import Registry
@@ -87,7 +86,9 @@ from pilotlight_gateway.metrics.job_metrics import job_gauges
 from pilotlight_gateway.metrics.key_metrics import key_counts
 from pilotlight_gateway.metrics.limit_metrics import limit_gauges
 from pilotlight_gateway.metrics.load_exchange import LoadBook, LoadExchange, MeasuredGateway
-from pilotlight_gateway.metrics.node_metrics import node_fault_counts
+from pilotlight_gateway.metrics.node_metrics import clock_gauges, node_fault_counts
+from pilotlight_gateway.nodes.node_identities import BusAddress, JoiningTerms, node_identities, without_credentials
+from pilotlight_gateway.nodes.node_issuer import load_issuer
 from pilotlight_gateway.operator_key import load_key_set
 from pilotlight_gateway.own_foundation import FoundationAsk, own_foundation
 from pilotlight_gateway.principal_watch import PrincipalWatch
@@ -145,11 +146,13 @@ async def serve(settings: ServeSettings) -> None:
     """Run a gateway until SIGTERM or SIGINT.
 
     Raises:
-        BadInput: the price file or the tiers file is wrong.
+        BadInput: the price file, the tiers file or the file of keys for nodes is wrong.
         BusDown: there is no bus at the start. BusLost: it is gone for good.
         NameTaken: another gateway has its name.
     """
     book, tiers = load_prices(settings.prices), load_tiers(settings.tiers)
+    issuer = load_issuer(settings.issuer) if settings.issuer else None
+    address = BusAddress(settings.nats_url, settings.ca_file)
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -160,6 +163,7 @@ async def serve(settings: ServeSettings) -> None:
             _connected(settings, name) as bus,
             Registry(bus, tiers) as registry,
             _priced(settings, registry, bus, book),
+            node_identities(bus, registry, issuer, address, region=settings.region, name=name),
             _gateway(settings, book, name, bus, registry, public, internal) as gateway,
         ):
             if settings.client_file is not None:
@@ -322,13 +326,12 @@ def _body_server(bodies: LargeBodies, listener: Listener) -> QuietServer:
 
 
 def _metric_sources(
-    calls: CallService,
+    calls: GatewayCalls,
     idempotency: Idempotency,
     limiter: HomeLimiter,
     jobs: GatewayJobs,
     readiness: Readiness,
     budget: ByteBudget,
-    faults: NodeFaults,
     connections: ConnectionBook,
 ) -> tuple[MetricSource, ...]:
     """Asked at each scrape, beside what `GatewayMetrics` counts."""
@@ -336,15 +339,21 @@ def _metric_sources(
         lambda: key_counts(idempotency.statistics()),
         lambda: limit_gauges(limiter.statistics()),
         lambda: call_gauges(
-            calls.statistics(),
+            calls.service.statistics(),
             inside=len(readiness.gate),
             bodies=budget,
             ready=not readiness.why_not(),
         ),
         lambda: job_gauges(jobs.statistics()),
-        lambda: node_fault_counts(faults.counts),
+        lambda: node_fault_counts(calls.drivers.guard.faults.counts),
+        lambda: clock_gauges(calls.fleet.clocks, time.time()),
         lambda: connection_counts(connections.statistics()),
     )
+
+
+def _joining_terms(settings: ServeSettings) -> JoiningTerms:
+    url = settings.node_bus_url or without_credentials(settings.nats_url)
+    return JoiningTerms(bus_url=url if settings.issuer else "", region=settings.region, zone=settings.zone)
 
 
 def _readiness(bus: Bus, registry: Registry, calls: CallService) -> Readiness:
@@ -418,7 +427,7 @@ async def _gateway(
     budget, instance = ByteBudget(limit=BODY_BYTES_HELD), instance_of(name, settings.launch or token(8))
     bodies = LargeBodies(url=settings.internal_url or internal.url, budget=budget)
     calls = _calls(settings, bus, bodies, name, instance, settings.url_for_clients(public.url))
-    ledger = LedgerReader(settings.database_url, book)
+    ledger, calls.fleet.record_of = LedgerReader(settings.database_url, book), registry.node_nowait
     limiter, keeper = _limits(settings, bus, calls, registry, instance, ledger)
     prices, faults = _call_prices(settings, book, calls), calls.drivers.guard.faults
     blobs, validators, costs, workers = open_blobs(settings.blobs), Validators(), Estimates(), BodyWorkers()
@@ -430,13 +439,12 @@ async def _gateway(
     jobs = _jobs(settings, bus, calls, blobs, job_calls, permits, RunnerIdentity(name, instance))
     shards = calls.shards({"limits": limiter.driver, "jobs": jobs.dispatcher})
     idempotency = _idempotency(settings, bus, calls.table, CallOwner(name=name, instance=instance))
-    readiness = _readiness(bus, registry, calls.service)
-    signer = await _join(settings, bus, blobs)
+    readiness, signer = _readiness(bus, registry, calls.service), await _join(settings, bus, blobs)
     authenticator, requests, connections = KeyAuthenticator(registry), OpenRequests(), _connections(settings)
     metrics, loads = GatewayMetrics(), LoadBook()
     measured = MeasuredGateway(name=name, process=instance, region=settings.region)
-    exchange = LoadExchange(bus, loads, measured, budget, lambda: len(readiness.gate))
-    sources = _metric_sources(calls.service, idempotency, limiter, jobs, readiness, budget, faults, connections)
+    exchange = LoadExchange(bus, loads, measured, budget, lambda: len(readiness.gate), calls.fleet.clocks)
+    sources = _metric_sources(calls, idempotency, limiter, jobs, readiness, budget, connections)
     parts = HttpParts(
         audit=BusAuditLog(bus, region=settings.region),
         authenticator=authenticator,
@@ -448,6 +456,7 @@ async def _gateway(
         costs=costs,
         explainer=BusExplainer(bus, region=settings.region),
         stopper=BusStopper(bus, region=settings.region),
+        terms=_joining_terms(settings),
         followers=follower_slots(),
         idempotency=idempotency,
         jobs=jobs.service,

@@ -111,6 +111,20 @@ class ServeSettings(DutySettings, frozen=True, kw_only=True):
     adopt: Annotated[
         str, Meta(description="of manifest_key, blob_store, ledger: those that the platform takes from this gateway")
     ] = ""
+    node_issuer: Annotated[
+        str,
+        Meta(
+            description="file of the keys by which nodes may join, as 'python -m pilotlight_gateway.nodes.node_issuer' "
+            "makes it; empty: none may"
+        ),
+    ] = ""
+    node_bus_url: Annotated[
+        str,
+        Meta(
+            pattern="^((nats|tls)://[^\\s@]+)?$",
+            description="where nodes that join reach the bus, without credentials; empty: as this gateway does",
+        ),
+    ] = ""
     launch: Annotated[
         str, Meta(pattern="^[a-z0-9]{0,32}$", description="this life of the process, unique; set by its supervisor")
     ] = ""
@@ -154,6 +168,10 @@ class ServeSettings(DutySettings, frozen=True, kw_only=True):
     def client_url(self, listening: str) -> str:
         """What the first client's file names: with TLS the address that is named, since the certificate is of it."""
         return self.public_url if self.tls_cert and self.public_url else listening
+
+    @property
+    def issuer(self) -> Path | None:
+        return Path(self.node_issuer).expanduser() if self.node_issuer else None
 
     @property
     def connection_bounds(self) -> ConnectionBounds:

@@ -7,12 +7,14 @@ from pilotlight_core.lean_libraries import structlog  # isort: skip # before wha
 import asyncio
 import signal
 import sys
+import time
 from contextlib import aclosing
 from functools import partial
+from pathlib import Path
 
 import uvloop
 
-from pilotlight_core.bus import BusError, bus_users, connect
+from pilotlight_core.bus import Bus, BusError, bus_users, connect
 from pilotlight_core.host import config, telemetry
 from pilotlight_core.host.blobs import BlobStore, NoBlobStore, open_blobs
 from pilotlight_core.host.blobs.store_names import name_of_store
@@ -35,6 +37,7 @@ from pilotlight_runtime.node.agent import open_agent
 from pilotlight_runtime.node.agent_folders import NodeFolders, NodeTaken, own_folders
 from pilotlight_runtime.node.agent_parts import AgentDependencies
 from pilotlight_runtime.node.host_capacity import MIB, host_capacity
+from pilotlight_runtime.node.node_credentials import CredentialRenewal, NodeCredentials, with_credentials
 from pilotlight_runtime.node.node_gpus import open_gpus
 from pilotlight_runtime.node.node_reports import NodeIdentity
 from pilotlight_runtime.sandbox.launchers import launcher
@@ -92,8 +95,10 @@ def check_given(settings: config.AgentSettings) -> None:
         raise WrongFoundation(f"--trusted-keys: {error.detail}") from None
 
 
-async def serve(settings: config.AgentSettings, folders: NodeFolders) -> None:
-    """Run the agent until SIGTERM or SIGINT.
+async def serve(
+    settings: config.AgentSettings, folders: NodeFolders, credentials: NodeCredentials | None = None
+) -> None:
+    """Run the agent until SIGTERM or SIGINT; with `credentials` it connects by them, and renews them.
 
     Raises:
         BadInput, BusError, SandboxError: if it cannot run.
@@ -124,6 +129,7 @@ async def serve(settings: config.AgentSettings, folders: NodeFolders) -> None:
                 ca_file=settings.ca_file,
                 makes_streams=False,
                 timeout=CONNECT_S,
+                key=credentials.key() if credentials is not None else None,
             ) as bus,
             aclosing(
                 StoredFiles(blobs) if blobs else LinkedFiles(bus, region=settings.region, node=settings.node)
@@ -157,12 +163,22 @@ async def serve(settings: config.AgentSettings, folders: NodeFolders) -> None:
             )  # fmt: skip
             async with open_agent(needs) as agent, asyncio.TaskGroup() as group:
                 checking = None if known else group.create_task(foundations.check_until_known(own))
+                renewing = _renewing(bus, settings, credentials, group)
                 async with measured_process(settings, bus, agent.metrics.collect, watch=agent.loop_watch):
                     await agent.run(stop)
-                if checking is not None:
-                    checking.cancel()
+                for task in filter(None, (checking, renewing)):
+                    task.cancel()
     finally:
         started.close()
+
+
+def _renewing(
+    bus: Bus, settings: config.AgentSettings, credentials: NodeCredentials | None, group: asyncio.TaskGroup
+) -> asyncio.Task[None] | None:
+    if credentials is None:
+        return None
+    path = Path(settings.credentials).expanduser()
+    return group.create_task(CredentialRenewal(bus, path, credentials, time.time).run())
 
 
 def main() -> int:
@@ -170,11 +186,12 @@ def main() -> int:
     settings = config.load(config.AgentSettings, "The agent of one node: sandboxes, calls, metering.")
     telemetry.setup("agent")
     try:
+        settings, credentials = with_credentials(settings, time.time())
         with (
             own_folders(settings.state_dir, settings.node) as folders,
             asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner,
         ):
-            runner.run(serve(settings, folders))
+            runner.run(serve(settings, folders, credentials))
     except EXPECTED as error:
         return _failed(error)
     except BaseExceptionGroup as group:  # of the task group in which a part of it ran

@@ -137,15 +137,21 @@ def bus_token(folder: Path, user: str = bus_users.OPERATOR) -> str:
     return token
 
 
-def write_config(folder: Path, port: int, nodes: Sequence[str] = (), member: ClusterServer | None = None) -> Path:
-    """Write the server's configuration into its folder, with a user for each of `nodes`.
+def write_config(
+    folder: Path,
+    port: int,
+    nodes: Sequence[str] = (),
+    member: ClusterServer | None = None,
+    admission: bus_users.AdmissionKeys | None = None,
+) -> Path:
+    """Write the server's configuration into its folder, with a user for each of `nodes`; with `admission` others join.
 
     The passwords are in `folder`; in a cluster that is the first server's, and `member` is the server to configure.
     """
     own = folder if member is None else member.folder
     path = private_file(private_folder(own, OWNER_ONLY) / "nats.conf")
     authorization = bus_users.authorization(
-        bus_users.everybody(nodes), lambda user: f'"{bus_token(folder, user.name)}"'
+        bus_users.everybody(nodes), lambda user: f'"{bus_token(folder, user.name)}"', admission
     )
     config = CONFIG.format(
         name=server_name(own),
@@ -225,6 +231,7 @@ class EmbeddedNats:
     folder: Path
     port: int
     nodes: tuple[str, ...] = ()
+    admission: bus_users.AdmissionKeys | None = None
     process: asyncio.subprocess.Process | None = None
 
     @property
@@ -249,7 +256,9 @@ class EmbeddedNats:
         Raises:
             EmbeddedError: with the end of its log, if it does not within 10 s.
         """
-        command = with_parent(find_nats_server(), "-c", write_config(self.folder, self.port, self.nodes))
+        command = with_parent(
+            find_nats_server(), "-c", write_config(self.folder, self.port, self.nodes, None, self.admission)
+        )
         with self.log.open("ab") as log:
             self.process = await asyncio.create_subprocess_exec(
                 *command, stdin=asyncio.subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
@@ -288,15 +297,18 @@ class EmbeddedNats:
 
 
 @asynccontextmanager
-async def embedded_nats(folder: Path, port: int = 0, nodes: tuple[str, ...] = ()) -> AsyncIterator[EmbeddedNats]:
+async def embedded_nats(
+    folder: Path, port: int = 0, nodes: tuple[str, ...] = (), admission: bus_users.AdmissionKeys | None = None
+) -> AsyncIterator[EmbeddedNats]:
     """Run a nats-server in `folder` until the block ends; it also ends with this process.
 
     `port` 0 takes a free one. The port is written to `folder/port`. Each of `nodes` gets a user.
+    With `admission` others join.
 
     Raises:
         EmbeddedError: if it does not start.
     """
-    server = EmbeddedNats(folder=folder, port=choose_port(folder, port), nodes=nodes)
+    server = EmbeddedNats(folder=folder, port=choose_port(folder, port), nodes=nodes, admission=admission)
     await server.start()
     try:
         yield server

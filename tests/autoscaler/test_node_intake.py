@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pilotlight_autoscaler.node_drains import NodeDrains
 from pilotlight_autoscaler.node_intake import STOP_AGAIN_S, STRAYS_OF_A_NODE, NodeIntake
 from pilotlight_autoscaler.observations.world import World
 from pilotlight_autoscaler.passes.decide import Pass
@@ -21,6 +22,7 @@ from pilotlight_core.model.messages.node_messages import ContainerReport, Contai
 from pilotlight_core.model.messages.ran import BatchesRan, Ran
 from pilotlight_core.model.messages.report_revisions import MovingContainer, ReportRevisions, SteadyReport
 from pilotlight_core.model.messages.wire import decode, encode
+from pilotlight_core.model.records.nodes import NodeLabels, NodeRecord, NodeState
 from pilotlight_core.model.units import GpuAsk
 from pilotlight_placement.fleet.audit import check_integrity
 from tests.autoscaler.builders import demand, record, report
@@ -359,3 +361,42 @@ def test_a_container_that_is_reported_twice_is_read_whole() -> None:
 
     assert one.steady == 0
     assert one.place.world.index.idle == {}
+
+
+def test_a_node_is_seen_by_its_record() -> None:
+    """Its labels, and whether it takes anything; from the next report on, though that says nothing new."""
+    records: dict[str, NodeRecord] = {}
+    world, bindings = World(), MemoryBindings()
+    intake, revisions = NodeIntake(world, bindings, lambda: 0.0, record_of=records.get), ReportRevisions()
+
+    def send(seq: int) -> NodeReport:
+        intake.read(BEAT, encode(revisions.numbered(report(seq=seq))))
+        return world.nodes["n1"]
+
+    own = send(1)
+    assert (own.zone, own.draining, len(own.slices)) == ("z", False, 4)
+    labels = NodeLabels(region="eu", zone="eu-1", spot=True)
+    told = (
+        NodeRecord(node="n1", labels=labels),
+        NodeRecord(node="n1", state=NodeState.DRAINING),
+        NodeRecord(node="n1", state=NodeState.CORDONED),
+    )
+    for seq, said in enumerate(told, start=2):
+        records["n1"] = said
+        intake.on_record("node.n1", said)
+        seen = send(seq)
+        if said.joined:
+            assert (seen.region, seen.zone, seen.spot) == ("eu", "eu-1", True)
+        assert seen.draining is (said.state is NodeState.DRAINING)
+        assert len(seen.slices) == (0 if said.state is NodeState.CORDONED else 4)
+
+
+def test_what_runs_on_a_drained_node_is_ended(place: Place) -> None:
+    """With what nobody has bound."""
+    drains = NodeDrains([NodeRecord(node="n1", state=NodeState.DRAINING)])
+    intake = NodeIntake(place.world, place.bindings, lambda: 0.0, drains=drains)
+    intake.on_report(BEAT, report(container("c1", idle_s=60.0), container("x1", slice="cpu-1")))
+
+    assert {(type(command).__name__, command.container) for _, command in intake.stops(7, 0.0)} == {
+        ("Drain", "c1"), ("Stop", "x1"),
+    }  # fmt: skip

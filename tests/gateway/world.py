@@ -55,6 +55,7 @@ from pilotlight_gateway.limits.tenant_slots import TenantSlots
 from pilotlight_gateway.metrics.call_metrics import call_gauges
 from pilotlight_gateway.metrics.gateway_metrics import GatewayMetrics
 from pilotlight_gateway.metrics.load_exchange import LoadBook
+from pilotlight_gateway.nodes.node_identities import JoiningTerms
 from pilotlight_gateway.schemas.schema_validators import Validators
 from pilotlight_gateway.schemas.version_schemas import VersionSchemas
 from pilotlight_gateway.tenancy.api_keys import ApiKey, new_key
@@ -144,6 +145,7 @@ class Parts:
     prices: CallPrices = field(default_factory=lambda: CallPrices(load_prices()))
     requests: OpenRequests = field(default_factory=OpenRequests)
     stopper: ContainerStopper = field(default_factory=MemoryStopper)
+    terms: JoiningTerms = field(default_factory=lambda: JoiningTerms(bus_url="nats://bus:4222"))
     tranches: Callable[[str], Awaitable[HomeTranches | None]] = nothing_taken
     all_tranches: Callable[[], Awaitable[list[HomeTranches]]] = nothing_taken_at_all
     uploads: TenantSlots = field(default_factory=upload_slots)
@@ -223,6 +225,7 @@ class Parts:
                 schemas=VersionSchemas(self.blobs),
                 signer=self.signer,
                 stopper=self.stopper,
+                terms=self.terms,
                 tranches=self.tranches,
                 all_tranches=self.all_tranches,
                 uploads=self.uploads,

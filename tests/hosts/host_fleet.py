@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 import ssl
+import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
@@ -20,7 +21,7 @@ from typing import Any
 import httpx
 
 from pilotlight_core.bus import bus_users
-from pilotlight_core.bus.bus_users import BusUser
+from pilotlight_core.bus.bus_users import AdmissionKeys, BusUser
 from pilotlight_core.host.certificates.authority import (
     AUTHORITY_CERTIFICATE,
     CertificateAsk,
@@ -116,14 +117,14 @@ class HostFleet:
         self._store_url = f"s3://blobs/hosts?endpoint=http://{self.store.address}:{STORE_PORT}"
         self._ledger: dict[str, str] = {}
 
-    def start_bus(self) -> None:
-        """A nats-server with a user for each role and node, as docs/hosts.md has it."""
+    def start_bus(self, admission: AdmissionKeys | None = None) -> None:
+        """A nats-server with a user for each role and node, as docs/hosts.md has it; with `admission` others join."""
         folder = self.bus.folder
 
         def password(user: BusUser) -> str:
             return f'"{bus_token(folder, user.name)}"'
 
-        users = bus_users.authorization(bus_users.everybody((*self._nodes, *self._strays)), password)
+        users = bus_users.authorization(bus_users.everybody((*self._nodes, *self._strays)), password, admission)
         config = folder / "nats.conf"
         text = CONFIG.format(name="bus", host=self.bus.address, port=BUS_PORT, store=folder, authorization=users)
         if files := self.certificate_of(self.bus):
@@ -211,6 +212,29 @@ class HostFleet:
         self._until(host, "agent", lambda: "the agent is up" in host.log("agent"))
         return host
 
+    def join(self, node: str, client: GatewayClient, **labels: str) -> Path:
+        """A host joins as a node, as docs/hosts.md has it; the file with its credentials."""
+        host = self.network.hosts.get(node) or self.network.add(node)
+        made = client.http.post("/v1/nodes/tokens", json=labels)
+        assert made.status_code == 201, made.text
+        path = host.folder / "node.json"
+        words = ["-m", "pilotlight_runtime.node.node_join", client.url, "--token", "-", "--node", node, "--file"]
+        words += [str(path), *(("--ca-file", self.ca_file) if self.authority else ())]
+        command = [*inside(host.namespace), sys.executable, *words]
+        done = subprocess.run(command, input=f"{made.json()['token']}\n", check=False, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        return path
+
+    def start_joined_agent(self, node: str, credentials: Path, *flags: str) -> TestHost:
+        """An agent that is given nothing of the bus but its credentials."""
+        host, state = self.network.hosts[node], self.network.hosts[node].folder / "state"
+        words = ["--credentials", str(credentials), "--cpu-slots", "2", "--blanks", "1", "--preimport", "none"]
+        words += ["--blob-url", "s3://links", "--agents-here", "2", "--state-dir", str(state), *flags]
+        env = {"PILOTLIGHT_CA_FILE": self.ca_file} if self.authority else {}
+        host.start("agent", [sys.executable, "-m", "pilotlight_runtime", *words], env)
+        self._until(host, "agent", lambda: "the agent is up" in host.log("agent"))
+        return host
+
     def client_of(self, host: TestHost) -> GatewayClient:
         """Of a gateway that has been started first: it alone has written a key."""
         first = next(each for each in self.network.hosts.values() if (each.folder / "client.json").exists())
@@ -253,7 +277,11 @@ class HostFleet:
 
 @contextmanager
 def host_fleet(
-    folder: Path, *nodes: str, strays: tuple[str, ...] = (), authority: Path | None = None
+    folder: Path,
+    *nodes: str,
+    strays: tuple[str, ...] = (),
+    authority: Path | None = None,
+    admission: AdmissionKeys | None = None,
 ) -> Iterator[HostFleet]:
     """A network with a bus and a store, each on a host of its own; all else is started by the test.
 
@@ -261,9 +289,10 @@ def host_fleet(
         nodes: agents that share this machine.
         strays: others that the bus knows.
         authority: folder of one, whose certificates the bus and gateways have; None: they all speak plain.
+        admission: lets nodes join that it does not know.
     """
     with host_network(folder) as network, ExitStack() as ending:
         fleet = HostFleet(network, nodes, strays, ending, authority)
-        fleet.start_bus()
+        fleet.start_bus(admission)
         fleet.start_store()
         yield fleet

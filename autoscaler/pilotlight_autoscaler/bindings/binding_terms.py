@@ -6,12 +6,18 @@ from pilotlight_core.model.devices import SliceName, cores_of
 from pilotlight_core.model.errors import BadInput
 from pilotlight_core.model.messages.bindings import Binding
 from pilotlight_core.model.messages.node_messages import Bind, HostShare, NodeReport
+from pilotlight_core.model.records.nodes import NodeLabels
 from pilotlight_core.model.spec import VersionRecord, max_units_of, tags_of
 from pilotlight_core.model.units import WHOLE_DEVICE
 
 
-def binding_of(bind: Bind, record: VersionRecord, report: NodeReport | None) -> Binding | None:
-    """The binding of a container on a node that reports so; None if the node has no such slice."""
+def binding_of(
+    bind: Bind, record: VersionRecord, report: NodeReport | None, labels: NodeLabels | None = None
+) -> Binding | None:
+    """The binding of a container on a node that reports so; None if the node has no such slice.
+
+    `labels`: on record of the node, if it has joined.
+    """
     terms = slice_terms(report, bind.slice) if report is not None else None
     if report is None or terms is None:
         return None
@@ -31,6 +37,8 @@ def binding_of(bind: Bind, record: VersionRecord, report: NodeReport | None) -> 
         gib_ppm=gib_ppm,
         tags=tags_of(record.spec),
         max_units=max_units_of(record.spec),
+        region=labels.region if labels is not None else "",
+        purchase=labels.purchase if labels is not None else "",
     )
 
 

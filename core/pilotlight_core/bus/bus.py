@@ -29,6 +29,7 @@ from pilotlight_core.bus.jetstream import JetStream
 from pilotlight_core.bus.kv import Kv
 from pilotlight_core.bus.lease import Lease, MaySucceed, at_once
 from pilotlight_core.bus.mirror import Mirror
+from pilotlight_core.bus.nkeys import Nkey
 from pilotlight_core.bus.reader import DecodedMessage, read_stream
 from pilotlight_core.bus.streams import DEFAULT_LIMITS, StreamLimits, stream_configs
 from pilotlight_core.model.messages.message import Message
@@ -124,6 +125,14 @@ class Bus:
         self._client.publish_nowait(subject, encode(message), reply)
         if self._client.backlog > SOFT_BACKLOG:
             await self.flush()
+
+    def publish_data(self, subject: str, data: bytes, *, reply: str = "") -> None:
+        """Queue bytes that are no message of the platform's: what servers of the bus read themselves.
+
+        Raises:
+            BusDown: while disconnected; nothing was sent.
+        """
+        self._client.publish_nowait(subject, data, reply)
 
     async def request(self, subject: str, message: Message, timeout: float) -> Any:
         """The reply to `message`.
@@ -252,6 +261,10 @@ class Bus:
     ) -> Lease:
         return Lease(self, key, holder, ttl=ttl, data=data, may_succeed=may_succeed)
 
+    def use_key(self, key: Nkey) -> None:
+        """Connect with another key from the next time on; the present connection goes on."""
+        self._client.use_key(key)
+
     # -- how it is ----------------------------------------------------------------------------------------------
 
     def statistics(self) -> BusStatistics:
@@ -278,10 +291,12 @@ class Bus:
 
     # -- the connection's own life ------------------------------------------------------------------------------
 
-    async def open(self, url: str, name: str, timeout: float, ca_file: str = "") -> None:
+    async def open(self, url: str, name: str, timeout: float, ca_file: str = "", key: Nkey | None = None) -> None:
         """See `connect`."""
         self._ca_file = ca_file
         tls = bus_context(url, ca_file)
+        if key is not None:
+            self._client.use_key(key)
         try:
             async with asyncio.timeout(timeout):
                 await self._client.connect(
@@ -298,6 +313,7 @@ class Bus:
                     max_outstanding_pings=2,
                     pending_size=0,
                     tls=tls,
+                    **self._client.proof,
                 )
         except TimeoutError:
             place = CREDENTIALS.sub("", url)
@@ -367,12 +383,14 @@ async def connect(
     ca_file: str = "",
     limits: StreamLimits = DEFAULT_LIMITS,
     makes_streams: bool = True,
+    key: Nkey | None = None,
 ) -> AsyncIterator[Bus]:
     """Connect to the bus at `url`, create the platform's streams, and stay connected until the block ends.
 
     `url` may name several servers, separated by commas. `inbox` is the prefix of this service's reply subjects; each
     service has its own. Services without permission to create streams (`bus_users`) set `makes_streams` to False.
     Servers at `tls://` must prove their names by an authority in `ca_file`; nothing is said to one that does not.
+    `key` is whose holder the servers know, in place of a password in `url`.
 
     Raises:
         BadInput: there are no authorities in `ca_file`.
@@ -382,7 +400,7 @@ async def connect(
     client = NatsClient()
     bus = Bus(client, inbox, limits, makes_streams=makes_streams)
     try:
-        await bus.open(url, name, timeout, ca_file)
+        await bus.open(url, name, timeout, ca_file, key)
         if makes_streams:
             await bus.ensure_streams()
         yield bus

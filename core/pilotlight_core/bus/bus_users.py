@@ -14,8 +14,8 @@ Permissions are lists of allowed subjects. A new subject, stream or bucket has t
 
 from __future__ import annotations
 
+import argparse
 import json
-import sys
 from collections.abc import Callable, Iterable
 
 import msgspec
@@ -28,7 +28,20 @@ ANY = "*"
 OPERATOR, GATEWAY, CONTROLLER, DUTIES = "operator", "gateway", "controller", "duties"
 AGENT = "agent-"
 API = "$JS.API"
+ADMISSIONS = "$SYS.REQ.USER.AUTH"
+"""Where servers ask whether to let in a connection that their configuration does not name."""
 VARIABLE = "PILOTLIGHT_BUS_"
+SERVER = "$SYS.REQ.SERVER"
+"""Below it servers answer about themselves, to users of their own account."""
+
+
+class AdmissionKeys(msgspec.Struct, frozen=True, kw_only=True):
+    """The public keys that a server's configuration names, so that nodes can join."""
+
+    issuer: str
+    """Of the account whose signature lets a connection in."""
+    keeper: str
+    """Of the user that closes connections."""
 
 
 class BusUser(msgspec.Struct, frozen=True, kw_only=True):
@@ -86,6 +99,7 @@ def gateway() -> BusUser:
             subjects.advice(ANY),
             subjects.stop_container(ANY),
             f"{agent_inbox(ANY)}.*.*",  # its replies; each request names its own random subject
+            "$SYS._INBOX.*.*",  # to servers that ask whom to let in
             *_among_gateways(),
         ),
         subscribe=(
@@ -97,6 +111,8 @@ def gateway() -> BusUser:
             subjects.shortage(ANY),  # of controllers that hear a gateway of 0.1
             subjects.shortages(ANY),
             subjects.blobs(ANY),
+            subjects.renew(ANY),
+            ADMISSIONS,
             *_among_gateways(),
         ),
     )
@@ -190,6 +206,7 @@ def agent(node: str) -> BusUser:
             subjects.beat(ANY, node),
             subjects.ran(ANY, node),
             subjects.blobs(ANY, node),
+            subjects.renew(ANY, node),
             subjects.credit(ANY, node),
             subjects.reply(ANY, ANY, node),
             subjects.usage(ANY, node, ANY),
@@ -214,14 +231,39 @@ def agent_inbox(node: str) -> str:
     return f"_AGENT.{node}"
 
 
+def connection_keeper() -> BusUser:
+    """The user of the servers' own account that may list connections and close them."""
+    inbox = "_KEEPER"
+    return BusUser(
+        name="keeper",
+        inbox=inbox,
+        publish=(f"{SERVER}.PING.CONNZ", f"{SERVER}.*.KICK", f"{inbox}.>"),
+        subscribe=(f"{inbox}.>",),
+    )
+
+
 def everybody(nodes: Iterable[str]) -> tuple[BusUser, ...]:
     return (operator(), gateway(), controller(), duties(), *(agent(node) for node in nodes))
 
 
-def authorization(users: Iterable[BusUser], password: Callable[[BusUser], str]) -> str:
-    """The block of a server's configuration; `password` returns the text for a user's password, with any quotes."""
-    blocks = "\n".join(_block(user, password(user)) for user in users)
-    return f"authorization {{\n  users: [\n{blocks}\n  ]\n}}\n"
+def authorization(
+    users: Iterable[BusUser], password: Callable[[BusUser], str], admission: AdmissionKeys | None = None
+) -> str:
+    """The block of a server's configuration; `password` returns the text for a user's password, with any quotes.
+
+    With `admission` the server asks gateways about connections that it does not know, so that nodes can join.
+    """
+    named = tuple(users)
+    blocks = "\n".join(_block(user, f'user: "{user.name}", password: {password(user)}') for user in named)
+    if admission is None:
+        return f"authorization {{\n  users: [\n{blocks}\n  ]\n}}\n"
+    known = ", ".join(json.dumps(name) for name in (*(user.name for user in named), admission.keeper))
+    asks = f"  auth_callout {{ issuer: {admission.issuer}, auth_users: [{known}] }}\n"
+    keeper = _block(connection_keeper(), f"nkey: {admission.keeper}")
+    return (
+        f"authorization {{\n  users: [\n{blocks}\n  ]\n{asks}}}\n"
+        f"accounts {{\n  $SYS {{ users: [\n{keeper}\n  ] }}\n}}\n"
+    )
 
 
 def _user(name: str, inbox: str, *, publish: tuple[str, ...], subscribe: tuple[str, ...]) -> BusUser:
@@ -254,19 +296,26 @@ def _among_gateways() -> tuple[str, ...]:
     return ("pl.*.gw.>", subjects.holdings_wanted(ANY), subjects.breakers(ANY), subjects.loads(ANY))
 
 
-def _block(user: BusUser, password: str) -> str:
+def _block(user: BusUser, identity: str) -> str:
     def listed(allowed: tuple[str, ...]) -> str:
         return "".join(f"\n          {json.dumps(subject)}" for subject in allowed)
 
     return (
-        f'    {{\n      user: "{user.name}", password: {password}\n      permissions: {{\n'
+        f"    {{\n      {identity}\n      permissions: {{\n"
         f"        publish: {{ allow: [{listed(user.publish)}\n        ] }}\n"
         f"        subscribe: {{ allow: [{listed(user.subscribe)}\n        ] }}\n      }}\n    }}"
     )
 
 
 def main() -> None:
-    text = authorization(everybody(sys.argv[1:] or ["local"]), lambda user: f"${user.variable}")
+    """Print the users of a server's configuration."""
+    parser = argparse.ArgumentParser(prog="python -m pilotlight_core.bus.bus_users", description=main.__doc__)
+    parser.add_argument("nodes", nargs="*", default=["local"], help="that have a user of their own")
+    parser.add_argument("--issuer", default="", help="lets other nodes join: A…, as 'node_issuer' prints it")
+    parser.add_argument("--keeper", default="", help="beside --issuer: U…")
+    given = parser.parse_args()
+    admission = AdmissionKeys(issuer=given.issuer, keeper=given.keeper) if given.issuer and given.keeper else None
+    text = authorization(everybody(given.nodes), lambda user: f"${user.variable}", admission)
     print(text, end="")  # noqa: T201 - it is what the command is for
 
 

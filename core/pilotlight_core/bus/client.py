@@ -7,15 +7,16 @@ the socket and fills no memory. Messages that are there already are read for a m
 process has to do is not delayed by a burst.
 
 No other module touches nats-py's internals. `NatsClient` overrides `_process_msg` (no queue), `_process_err`
-(reconnect instead of close) and `_process_info` (no plain connection in place of TLS), uses `_process_op_err`,
-`_current_server`, `_pending`, `_pending_data_size`, `_transport._io_writer`, `_flush_queue`, `_max_payload` and
-`_subs`, and relies on `subscribe` taking `_sid + 1` before its first await. The distribution pins nats-py below 2.17;
-`test_nats_internals.py` fails if any of these changes.
+(reconnect instead of close), `_process_info` (no plain connection in place of TLS) and `_connect_to_server` (no socket
+is left open), uses `_process_op_err`, `_current_server`, `_pending`, `_pending_data_size`, `_transport._io_writer`,
+`_flush_queue`, `_max_payload`, `_subs` and `_public_nkey`, and relies on `subscribe` taking `_sid + 1` before its first
+await. The distribution pins nats-py below 2.17; `test_nats_internals.py` fails if any of these changes.
 """
 
 from __future__ import annotations
 
 import asyncio
+import base64
 from collections.abc import Callable
 from functools import lru_cache
 from time import perf_counter
@@ -24,6 +25,7 @@ from typing import Any
 from pilotlight_core.bus.bus_errors import BusDown, MessageTooLarge
 from pilotlight_core.bus.bus_tls import check_tls_offer
 from pilotlight_core.bus.nats_library import AUTHORIZATION_VIOLATION, PERMISSIONS_ERR, Client, Error
+from pilotlight_core.bus.nkeys import Nkey
 
 RawHandler = Callable[[str, str, bytes, dict[str, str] | None], None]
 """(subject, reply, data, headers). Called from the read loop; must be fast and must not raise."""
@@ -82,6 +84,22 @@ class NatsClient(Client):
         self._write_due = False
         self._turn_ends = 0.0
         """When others of the loop have their turn, although more messages are there; 0.0: none came in this turn."""
+        self._key: Nkey | None = None
+
+    def use_key(self, key: Nkey) -> None:
+        """Connect as the holder of a key from the next time on: the server asks for its signature."""
+        # nats-py takes a seed alone, and loads a library for it that does what `cryptography` does here.
+        self._key = key
+        self._public_nkey = key.public
+
+    @property
+    def proof(self) -> dict[str, Any]:
+        """What `connect` is given besides, for who has a key."""
+        return {"signature_cb": self._sign} if self._key is not None else {}
+
+    def _sign(self, nonce: str) -> bytes:
+        assert self._key is not None  # noqa: S101 - `proof` names this only where there is one
+        return base64.b64encode(self._key.sign(nonce.encode()))
 
     @property
     def backlog(self) -> int:
@@ -154,6 +172,13 @@ class NatsClient(Client):
         if initial_connection and (server := self._current_server) is not None and server.uri.scheme == "tls":
             check_tls_offer(info)
         await super()._process_info(info, initial_connection)
+
+    async def _connect_to_server(self, s: Any) -> None:
+        # nats-py drops the socket of an attempt that was refused, and leaves it open for the garbage collector: a node
+        # that is not let in tries ten times a second.
+        if self._transport is not None:
+            self._transport.close()  # type: ignore[no-untyped-call] # nats-py has no types there
+        await super()._connect_to_server(s)
 
     async def _process_err(self, err_msg: str) -> None:
         # nats-py closes for good on nearly every error of the server, even on one message that was too large.

@@ -124,6 +124,13 @@ class ControllerSettings(Settings, frozen=True, kw_only=True):
 
 class AgentSettings(Settings, frozen=True, kw_only=True):
     node: Annotated[SettingName, msgspec.Meta(description="the node's name")] = "local"
+    credentials: Annotated[
+        str,
+        msgspec.Meta(
+            description="file that 'pilotlight node join' has written: the node's name, place and identity on the bus; "
+            "empty: --node and --nats-url say them"
+        ),
+    ] = ""
     cpu_slots: Annotated[
         SettingCount, msgspec.Meta(description="containers without a GPU that fit; 0: the node's cores")
     ] = 0

@@ -6,6 +6,8 @@
               key.{key id}           KeyRecord
               budget.{tenant}        BudgetsRecord    what it may spend
               credit.{tenant}        CreditsRecord    what it has paid ahead
+              node.{node}            NodeRecord       its identity, labels and state
+              join.{token id}        JoinTokenRecord  by which one node may join
     REGISTRY  app.{tenant}.{app}     AppRecord        replaced by compare-and-set: a deploy is atomic for the app
               share.{tenant}.{app}   FunctionShareRecord      other tenants that may call the app's functions
               scale.{tenant}.{app}.{function}  ScaleRecord  people's word about the size of a function
@@ -37,6 +39,7 @@ from pilotlight_core.model.limits import EffectiveLimits, Limits, Tier, load_tie
 from pilotlight_core.model.money.budgets import BudgetsRecord
 from pilotlight_core.model.money.credits import CreditsRecord
 from pilotlight_core.model.price_book import PriceRecord, check_price
+from pilotlight_core.model.records.nodes import JoinTokenRecord, NodeRecord
 from pilotlight_core.model.scaling.scale_record import ScaleRecord
 from pilotlight_core.model.spec import AppRecord, VersionRecord
 from pilotlight_core.model.tenancy import FunctionShareRecord, KeyRecord, LimitsRecord, TenantRecord
@@ -109,6 +112,31 @@ class Registry:
 
     def keys(self, tenant: str | None = None) -> Iterator[KeyRecord]:
         return (key for key in self._records.each("key.", KeyRecord) if tenant in (None, key.tenant))
+
+    # -- nodes --------------------------------------------------------------------------------------------------
+
+    def node_nowait(self, node: str) -> NodeRecord | None:
+        return self._records.get(f"node.{node}", NodeRecord)
+
+    async def node(self, node: str) -> NodeRecord | None:
+        """The node's record, from the bus."""
+        return (await self._records.read(f"node.{check_name(node, 'node')}", NodeRecord))[0]
+
+    def nodes(self) -> Iterator[NodeRecord]:
+        return self._records.each("node.", NodeRecord)
+
+    async def change_node(
+        self, node: str, change: Callable[[NodeRecord | None], NodeRecord | None]
+    ) -> NodeRecord | None:
+        return await self._records.change(f"node.{check_name(node, 'node')}", change)
+
+    def join_tokens(self) -> Iterator[JoinTokenRecord]:
+        return self._records.each("join.", JoinTokenRecord)
+
+    async def change_join_token(
+        self, token: str, change: Callable[[JoinTokenRecord | None], JoinTokenRecord | None]
+    ) -> JoinTokenRecord | None:
+        return await self._records.change(f"join.{check_name(token, 'token')}", change)
 
     # -- what tenants are allowed -------------------------------------------------------------------------------
 

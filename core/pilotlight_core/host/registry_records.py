@@ -1,6 +1,6 @@
 """The registry's records over live mirrors of its two buckets.
 
-What the platform cannot do without (tenants, tiers, limits and keys) is in a bucket of its own, so that it can be
+What the platform cannot do without (tenants, tiers, limits, keys, nodes) is in a bucket of its own, so that it can be
 written however full the bucket is in which tenants' deploys are.
 """
 
@@ -22,6 +22,7 @@ from pilotlight_core.model.limits import Tier
 from pilotlight_core.model.money.budgets import BilledBudgets, BudgetsRecord, HomeTranches
 from pilotlight_core.model.money.credits import CreditsRecord
 from pilotlight_core.model.price_book import PriceRecord
+from pilotlight_core.model.records.nodes import JoinTokenRecord, NodeRecord
 from pilotlight_core.model.scaling.scale_record import ScaleRecord
 from pilotlight_core.model.spec import AppRecord, VersionRecord
 from pilotlight_core.model.subjects import REGISTRY_BUCKET, TENANCY_BUCKET
@@ -29,7 +30,7 @@ from pilotlight_core.model.tenancy import FunctionShareRecord, KeyRecord, Limits
 
 TENANCY: dict[str, type[msgspec.Struct]] = {
     "tenant": TenantRecord, "tier": Tier, "limits": LimitsRecord, "key": KeyRecord, "budget": BudgetsRecord,
-    "credit": CreditsRecord,
+    "credit": CreditsRecord, "node": NodeRecord, "join": JoinTokenRecord,
 }  # fmt: skip
 DEPLOYED: dict[str, type[msgspec.Struct]] = {
     "app": AppRecord, "share": FunctionShareRecord, "version": VersionRecord, "curves": CurvesRecord,

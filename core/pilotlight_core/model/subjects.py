@@ -5,6 +5,7 @@ pl.{region}.node.{node}.ctl        origin -> agent        Cancel, Window
 pl.{region}.node.{node}.cmd        controller -> agent    commands (request, reply: CommandReply)
 pl.{region}.beat.{node}            agent -> all           NodeReport, each second and on change
 pl.{region}.node.{node}.ran        agent -> controller   Ran, each second where anything ran
+pl.{region}.node.{node}.renew      agent -> gateway      RenewNode (request, reply: NodeRenewal)
 pl.{region}.credit.{node}.{version}  agent -> home        Credit: free slots and state of one container
 pl.{region}.credits                home -> agents         CreditsWanted
 pl.{region}.gw.{gateway}.reply.{node}  agent -> origin    Refused, Started, Chunk, Ended; Credit of a freed slot
@@ -87,7 +88,7 @@ def node_of(subject: str) -> str:
     match subject.split("."):
         case ["pl", _, "credit", node, _] | ["pl", _, "gw", _, "reply", node] | ["pl", _, "beat", node]:
             return node
-        case ["pl", _, "node", node, "ran" | "blobs"]:
+        case ["pl", _, "node", node, "ran" | "blobs" | "renew"]:
             return node
         case ["usage", _, node, _] | ["logs", _, node, _, _, _] if node != NO_NODE:
             return node
@@ -117,6 +118,10 @@ def ran(region: str, node: str = "*") -> str:
 
 def blobs(region: str, node: str = "*") -> str:
     return f"pl.{region}.node.{node}.blobs"
+
+
+def renew(region: str, node: str = "*") -> str:
+    return f"pl.{region}.node.{node}.renew"
 
 
 def credit(region: str, node: str = "*", version: str = "*") -> str:

@@ -3,21 +3,43 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
 
 from pilotlight_core.model.messages.node_messages import ContainerReport, ContainerState, NodeReport
 from pilotlight_core.model.messages.scheduling import BreakerReport, Breakers
+from pilotlight_core.model.records.nodes import NodeRecord, with_labels
 from pilotlight_core.model.spec import DEFAULT_BASE
+from pilotlight_gateway.fleet.clock_watch import ClockKind, ClockWatch
 
 SILENT_S = 5.0
 """Older reports are not listed: five intervals of a node's."""
 REMEMBERED_S = 600.0
 """How long a report counts in questions about hardware."""
 NODES_AT_MOST = 10_000
+UNWALLED = ("process",)
+"""Sandboxes that keep tenants apart in nothing."""
 FORGOTTEN_S = 60.0
 """How long reports of breakers are kept; gateways repeat them."""
+
+
+def guarantees_of(report: NodeReport) -> dict[str, Any]:
+    """What a node's agent holds containers to, by its report; what it does not know of is left out."""
+    found: dict[str, Any] = {"sandbox": report.sandbox, "isolated": report.sandbox not in UNWALLED}
+    if report.host is not None:
+        found["host"] = {"cores": report.host.cpu_millis / 1000, "memory": report.host.memory}
+    if report.ceilings is not None:
+        found["limits"] = msgspec.structs.asdict(report.ceilings)
+    if report.devices:
+        found["devices"] = [
+            {"id": each.id, "type": each.type, "mig": each.mig, "shares": each.shareable, "software": each.fake}
+            | ({"withdrawn": each.withdrawn} if each.withdrawn else {})
+            for each in report.devices
+        ]
+    found["features"] = list(report.features)
+    return found
 
 
 class FleetView:
@@ -27,6 +49,9 @@ class FleetView:
         self._first: float | None = None
         self._reports: dict[str, tuple[NodeReport, float]] = {}
         self._breakers: dict[str, tuple[Breakers, float]] = {}
+        self.clocks = ClockWatch()
+        self.record_of: Callable[[str], NodeRecord | None] = lambda _: None
+        """What is on record of a node, which counts more than what it says of the same."""
 
     def forget(self, at: float) -> None:
         """Drop expired reports."""
@@ -48,7 +73,7 @@ class FleetView:
             return
         if report.node not in self._reports:
             self._reports = {node: last for node, last in self._reports.items() if at - last[1] <= REMEMBERED_S}
-        self._reports[report.node] = (report, at)
+        self._reports[report.node] = (with_labels(report, self.record_of(report.node)), at)
 
     def on_breakers(self, message: Breakers, at: float) -> None:
         """Store a gateway's report, which replaces its last one."""
@@ -93,12 +118,15 @@ class FleetView:
                 "node": report.node,
                 "region": report.region,
                 "zone": report.zone,
+                "spot": report.spot,
                 "sandbox": report.sandbox,
                 "draining": report.draining,
                 "bases": report.bases or (DEFAULT_BASE,),
                 "blanks": report.blanks,
                 "slices": [msgspec.structs.asdict(part) for part in report.slices],
                 "containers": len(report.containers),
+                "guarantees": guarantees_of(report),
+                "clock_s": self.clocks.ahead_s(ClockKind.NODE, report.node),
             }
             for report in sorted(self.reports(at), key=lambda report: report.node)
         ]

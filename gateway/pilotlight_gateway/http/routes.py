@@ -26,14 +26,15 @@ from pilotlight_gateway.http.endpoints.batches import BATCHES
 from pilotlight_gateway.http.endpoints.billing.budgets import BUDGETS
 from pilotlight_gateway.http.endpoints.billing.credits import CREDITS
 from pilotlight_gateway.http.endpoints.billing.invoices import INVOICES
+from pilotlight_gateway.http.endpoints.billing.quarantine import QUARANTINE
 from pilotlight_gateway.http.endpoints.billing.usage import USAGE
 from pilotlight_gateway.http.endpoints.containers import CONTAINERS
 from pilotlight_gateway.http.endpoints.curves import CURVES
+from pilotlight_gateway.http.endpoints.nodes import NODES
 from pilotlight_gateway.http.endpoints.oversight.audit import AUDIT
 from pilotlight_gateway.http.endpoints.oversight.scaling import SCALING
 from pilotlight_gateway.http.endpoints.placement import PLACEMENT
 from pilotlight_gateway.http.endpoints.prices import PRICES
-from pilotlight_gateway.http.endpoints.quarantine import QUARANTINE
 from pilotlight_gateway.http.endpoints.tenancy import TENANCY
 from pilotlight_gateway.http.endpoints.webhooks import WEBHOOKS
 from pilotlight_gateway.http.protocol.api_operations import BODY, Operation, Parameter, list_of
@@ -191,13 +192,6 @@ LOGS = (
     ),
 )  # fmt: skip
 
-ACCOUNT = (
-    Operation(
-        method="GET", path="/v1/nodes", name="listNodes", about="The nodes: slices, base environments, blanks.",
-        endpoint=account.show_nodes, scopes=("operator",), answer=OBJECT,
-    ),
-)  # fmt: skip
-
 API_DOCUMENT = (
     Operation(
         method="GET", path="/openapi.json", name="getOpenapi", about="This document.",
@@ -224,7 +218,7 @@ OPERATIONS: tuple[Operation[Any], ...] = (
     *APPS,
     *LOGS,
     *CONTAINERS,
-    *ACCOUNT,
+    *NODES,
     *USAGE,
     *INVOICES,
     *QUARANTINE,

@@ -290,10 +290,12 @@ bound_container = sa.Table(
     sa.Column("slots", sa.Integer, nullable=False, server_default="0"),
     sa.Column("starts", sa.BigInteger, nullable=False, server_default="0"),
     sa.Column("max_units", sa.Text, nullable=True),
+    sa.Column("region", sa.String(63), nullable=True),
+    sa.Column("purchase", sa.String(16), nullable=True),
     sa.Index("bound_container_ended", "ended_at"),
 )
 """What the controller bound, and how much of it was folded; instants are unix seconds of the bus's clock. `slots`: 0 in
-rows of before it was kept. `max_units`: a JSON object, or NULL."""
+rows of before it was kept. `max_units`: a JSON object, or NULL. `region`, `purchase`: of a node that has joined."""
 
 known_device = sa.Table(
     "known_device",

@@ -76,7 +76,7 @@ class UsageFault(StrEnum):
     BAD_SHARES = "bad_shares"  # shares of calls that are not the interval
     BAD_STATE = "bad_state"  # a state for which nobody pays, with a tenant, or the reverse
     NOT_BOUND = "not_bound"  # no such container was bound there
-    OTHER_TERMS = "other_terms"  # the container was bound for another tenant, version, slice or price
+    OTHER_TERMS = "other_terms"  # the container was bound for another tenant, version, slice, price or purchase
     TOO_LONG = "too_long"  # the container has not been bound for so long
     TOO_MUCH = "too_much"  # the device has not been known for so long
     TOO_MANY = "too_many"  # the container had no time for so many calls
@@ -109,6 +109,9 @@ class BoundContainer:
     """Of calls that were folded with their ends, over all devices."""
     max_units: str | None = None
     """What a call is billed for at most of units, as a JSON object; None: it is billed for none."""
+    region: str | None = None
+    purchase: str | None = None
+    """On record of its node, as is its region; None: it is not, and the node's word counts."""
 
     @property
     def most_units(self) -> dict[str, int]:
@@ -162,6 +165,8 @@ def binding_fault(event: UsageEvent, bound: BoundContainer | None, at: float) ->
     if (event.tenant, event.app, event.function, event.version, event.ppm, event.price) != (
         bound.tenant, bound.app, bound.function, bound.version, bound.ppm, bound.price,
     ) or event.slice not in bound.parts:  # fmt: skip
+        return UsageFault.OTHER_TERMS
+    if bound.purchase and (event.region, event.purchase) != (bound.region, bound.purchase):
         return UsageFault.OTHER_TERMS
     # An older agent bills nothing of the host, and one with several devices on the first alone.
     of_host = (bound.core_ppm, bound.gib_ppm) if event.slice == bound.parts[0] else (0, 0)

@@ -205,6 +205,8 @@ class _Intake:
             gib_ppm=binding.gib_ppm,
             slots=binding.slots,
             max_units=as_json(binding.max_units) if binding.max_units else None,
+            region=binding.region or None,
+            purchase=binding.purchase or None,
         )
         self.sorted.bound.add(binding.container)
         if binding.tags and not tags_fault(binding.tags):

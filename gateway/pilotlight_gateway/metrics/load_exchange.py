@@ -13,6 +13,8 @@ from pilotlight_core.host.metrics.loop_watch import LoopWatch
 from pilotlight_core.model import subjects
 from pilotlight_core.model.messages.scheduling import GatewayLoad
 from pilotlight_gateway.bodies.byte_budget import ByteBudget
+from pilotlight_gateway.fleet.clock_news import note_clock
+from pilotlight_gateway.fleet.clock_watch import ClockKind, ClockWatch
 from pilotlight_gateway.metrics.load_meter import SAMPLE_EVERY_S, LoadMeter
 
 SILENT_S = 7.0
@@ -54,9 +56,16 @@ class LoadExchange:
     """Tells this gateway's load, and hears those of all, its own among them."""
 
     def __init__(
-        self, bus: Bus, book: LoadBook, measured: MeasuredGateway, bodies: ByteBudget, calls: Callable[[], int]
+        self,
+        bus: Bus,
+        book: LoadBook,
+        measured: MeasuredGateway,
+        bodies: ByteBudget,
+        calls: Callable[[], int],
+        clocks: ClockWatch | None = None,
     ) -> None:
         """`calls` counts those whose callers wait here."""
+        self._clocks = clocks or ClockWatch()
         self._bus = bus
         self._book = book
         self._measured = measured
@@ -93,8 +102,11 @@ class LoadExchange:
             body_bytes=self._bodies.used,
             body_bytes_limit=self._bodies.limit,
             calls=self._calls(),
+            clock=time.time(),
         )
 
     def _on_load(self, _: str, message: object, __: str) -> None:
         if isinstance(message, GatewayLoad):
             self._book.on_load(message, time.monotonic())
+            if message.gateway != self._measured.process:
+                note_clock(self._clocks, ClockKind.GATEWAY, message.name, message.clock)

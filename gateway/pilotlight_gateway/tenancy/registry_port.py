@@ -21,6 +21,7 @@ from pilotlight_core.model.limits import EffectiveLimits, Limits, Tier, load_tie
 from pilotlight_core.model.money.budgets import BudgetsRecord
 from pilotlight_core.model.money.credits import CreditsRecord
 from pilotlight_core.model.price_book import PriceRecord, check_price
+from pilotlight_core.model.records.nodes import JoinTokenRecord, NodeRecord
 from pilotlight_core.model.scaling.scale_record import ScaleRecord
 from pilotlight_core.model.spec import AppRecord, VersionRecord
 from pilotlight_core.model.tenancy import FunctionShareRecord, KeyRecord, LimitsRecord, TenantRecord
@@ -35,6 +36,8 @@ ChangeBudgets = Callable[[BudgetsRecord | None], BudgetsRecord | None]
 ChangeCredits = Callable[[CreditsRecord | None], CreditsRecord]
 ChangeCurves = Callable[[CurvesRecord | None], CurvesRecord]
 ChangeFunctionShare = Callable[[FunctionShareRecord | None], FunctionShareRecord]
+ChangeNode = Callable[[NodeRecord | None], NodeRecord | None]
+ChangeJoinToken = Callable[[JoinTokenRecord | None], JoinTokenRecord | None]
 ChangeScale = Callable[[ScaleRecord | None], ScaleRecord | None]
 
 
@@ -76,7 +79,20 @@ class LimitRegistry(Protocol):
     async def change_credits(self, tenant: str, change: ChangeCredits) -> CreditsRecord: ...
 
 
-class RegistryPort(TenantRegistry, LimitRegistry, PriceRegistry, Protocol):
+class NodeRegistry(Protocol):
+    """Nodes, and the tokens by which they join."""
+
+    @property
+    def on_change(self) -> list[OnRecord]: ...
+    def node_nowait(self, node: str) -> NodeRecord | None: ...
+    async def node(self, node: str) -> NodeRecord | None: ...
+    def nodes(self) -> Iterator[NodeRecord]: ...
+    async def change_node(self, node: str, change: ChangeNode) -> NodeRecord | None: ...
+    def join_tokens(self) -> Iterator[JoinTokenRecord]: ...
+    async def change_join_token(self, token: str, change: ChangeJoinToken) -> JoinTokenRecord | None: ...
+
+
+class RegistryPort(TenantRegistry, LimitRegistry, PriceRegistry, NodeRegistry, Protocol):
     """The whole registry, with apps, versions, curves, shares and scales."""
 
     def app_nowait(self, tenant: str, app: str) -> AppRecord | None: ...
@@ -115,6 +131,8 @@ class MemoryRegistry:
     price_records: dict[str, PriceRecord] = field(default_factory=dict)
     share_records: dict[tuple[str, str], FunctionShareRecord] = field(default_factory=dict)
     scale_records: dict[tuple[str, str, str], ScaleRecord] = field(default_factory=dict)
+    node_records: dict[str, NodeRecord] = field(default_factory=dict)
+    join_records: dict[str, JoinTokenRecord] = field(default_factory=dict)
     apps: dict[tuple[str, str], AppRecord] = field(default_factory=dict)
     versions: dict[str, VersionRecord] = field(default_factory=dict)
     curve_records: dict[str, CurvesRecord] = field(default_factory=dict)
@@ -199,6 +217,24 @@ class MemoryRegistry:
 
     async def change_credits(self, tenant: str, change: ChangeCredits) -> CreditsRecord:
         return self._change("credit", self.credit_records, tenant, change)
+
+    def node_nowait(self, node: str) -> NodeRecord | None:
+        return self.node_records.get(node)
+
+    async def node(self, node: str) -> NodeRecord | None:
+        return self.node_records.get(node)
+
+    def nodes(self) -> Iterator[NodeRecord]:
+        return iter(list(self.node_records.values()))
+
+    async def change_node(self, node: str, change: ChangeNode) -> NodeRecord | None:
+        return self._change("node", self.node_records, node, change)
+
+    def join_tokens(self) -> Iterator[JoinTokenRecord]:
+        return iter(list(self.join_records.values()))
+
+    async def change_join_token(self, token: str, change: ChangeJoinToken) -> JoinTokenRecord | None:
+        return self._change("join", self.join_records, token, change)
 
     def prices(self) -> Iterator[PriceRecord]:
         return iter(self.price_records.values())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
@@ -54,6 +55,7 @@ class Reporter:
         features: Iterable[str],
         due: asyncio.Event,
         clock: Callable[[], float],
+        wall: Callable[[], float] = time.time,
     ) -> None:
         self.due = due
         self._bus = bus
@@ -63,6 +65,7 @@ class Reporter:
         self._ceilings = ceilings
         self._features = tuple(sorted(features))
         self._clock = clock
+        self._wall = wall
         self._seq = 0
         self._stopped = False
         self._revisions = ReportRevisions()
@@ -116,5 +119,6 @@ class Reporter:
             features=self._features,
             ceilings=self._ceilings,
             ended=containers.ended(at),
+            clock=self._wall(),
         )
         return self._revisions.numbered(report)

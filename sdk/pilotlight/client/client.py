@@ -12,6 +12,7 @@ from pilotlight.client.resources.batches import BatchesClient
 from pilotlight.client.resources.billing import BillingClient
 from pilotlight.client.resources.calls import CallsClient
 from pilotlight.client.resources.jobs import JobsClient
+from pilotlight.client.resources.nodes import NodesClient
 from pilotlight.client.resources.platform import PlatformClient
 from pilotlight.client.resources.tenancy import TenancyClient
 from pilotlight.client.resources.webhooks import WebhooksClient
@@ -39,6 +40,7 @@ class Client:
         self.billing = BillingClient(self._connection, self.platform)
         self.tenancy = TenancyClient(self.platform)
         self.autoscaler = AutoscalerClient(self.platform)
+        self.nodes = NodesClient(self.platform)
         self.webhooks = WebhooksClient(self.platform)
         self.batches = BatchesClient(self._connection, self.platform)
         self.jobs = JobsClient(self._connection, self.calls, self.platform)

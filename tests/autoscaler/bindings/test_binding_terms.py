@@ -7,6 +7,7 @@ import pytest
 from pilotlight_autoscaler.bindings.binding_terms import binding_of, host_terms, slice_terms
 from pilotlight_core.model.devices import InstanceReport, MigMode, MigPlacement
 from pilotlight_core.model.messages.node_messages import HostShare
+from pilotlight_core.model.records.nodes import NodeLabels
 from tests.autoscaler.builders import record
 from tests.builders.nodes import bind, binding, cpu_slot, gpu_device, gpu_slice, node_report
 
@@ -69,5 +70,9 @@ def test_a_binding_says_what_the_version_may() -> None:
     assert binding_of(command, record(tags=tags, max_units=most), NODE) == binding(
         slots=1, core_ppm=750_000, gib_ppm=2_000_000, tags=tags, max_units=most
     )
+    labels = NodeLabels(region="eu", zone="eu-1", spot=True)
+    labelled = binding_of(command, record(), NODE, labels)
+    assert labelled is not None
+    assert (labelled.region, labelled.purchase) == ("eu", "spot")
     assert binding_of(command, record(), None) is None
     assert binding_of(bind("c1", slice="cpu-7"), record(), NODE) is None

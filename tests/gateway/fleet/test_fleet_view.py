@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from pilotlight_core.model.messages.node_messages import NodeReport
+from pilotlight_core.model.devices import MigMode
+from pilotlight_core.model.messages.node_messages import HostShare, NodeReport
 from pilotlight_core.model.messages.scheduling import BreakerReport, Breakers
-from pilotlight_gateway.fleet.fleet_view import FORGOTTEN_S, REMEMBERED_S, SILENT_S, FleetView
-from tests.builders.nodes import container, node_report
+from pilotlight_core.model.records.nodes import NodeLabels, NodeRecord
+from pilotlight_gateway.fleet.clock_watch import REPORTS, ClockKind
+from pilotlight_gateway.fleet.fleet_view import FORGOTTEN_S, REMEMBERED_S, SILENT_S, FleetView, guarantees_of
+from tests.builders.nodes import CEILINGS, GIB, container, gpu_device, gpu_node, node_report
 
 
 def report(seq: int = 1) -> NodeReport:
@@ -69,3 +72,32 @@ def test_nodes_say_their_base_environments() -> None:
     view.on_report(node_report("old"), 0.0)
 
     assert [node["bases"] for node in view.nodes(0.0)] == [("default", "torch"), ("default",)]
+
+
+def test_a_node_says_what_it_guarantees() -> None:
+    """Of its report what bounds containers; an older agent says less."""
+    gpu = gpu_device("GPU-1", mig=MigMode.ON, withdrawn="it is hot")
+    host = HostShare(cpu_millis=32_000, memory=GIB)
+    held = guarantees_of(gpu_node("n1", host=host, ceilings=CEILINGS, features=("shm",), devices=(gpu,)))
+
+    assert (held["sandbox"], held["isolated"], held["host"]) == ("bubblewrap", True, {"cores": 32.0, "memory": GIB})
+    assert held["devices"] == [
+        {"id": "GPU-1", "type": "H100", "mig": "on", "shares": False, "software": False, "withdrawn": "it is hot"}
+    ]
+    assert held["limits"] == {"shm": GIB, "scratch": GIB, "pids": 1024}
+    assert guarantees_of(node_report("n2", sandbox="process")) == {
+        "sandbox": "process", "isolated": False, "features": [],
+    }  # fmt: skip
+
+
+def test_a_nodes_clock_and_labels_are_shown() -> None:
+    """The first as it was heard, the others as they are on record."""
+    view = FleetView()
+    labels = NodeLabels(region="eu", zone="eu-1", spot=True)
+    view.record_of = {"n1": NodeRecord(node="n1", labels=labels)}.get
+    view.on_report(node_report("n1", zone="elsewhere"), 0.0)
+    for _ in range(REPORTS):
+        view.clocks.on_stamp(ClockKind.NODE, "n1", 103.0, 100.0)
+
+    (node,) = view.nodes(0.0)
+    assert (node["zone"], node["spot"], node["clock_s"]) == ("eu-1", True, 3.0)

@@ -230,3 +230,17 @@ def test_a_device_has_no_more_time_than_has_passed() -> None:
     device.ns += SECOND
     assert device_fault(half, device, AT) is UsageFault.TOO_MUCH
     assert device_fault(half, device, AT + 1.0) is None
+
+
+def test_a_joined_nodes_purchase_is_that_on_record() -> None:
+    """Or else the tenant does not pay: a node that was bought on spot must not bill as one on demand. Of another node
+    its own word counts, since nothing is on record.
+    """
+    joined, own = bound_container(region="eu", purchase="spot"), bound_container()
+    for region, purchase, fault in (
+        ("eu", "spot", None), ("eu", "on-demand", UsageFault.OTHER_TERMS), ("eu", "", UsageFault.OTHER_TERMS),
+        ("us", "spot", UsageFault.OTHER_TERMS),
+    ):  # fmt: skip
+        used = event(1, 0, SECOND, region=region, purchase=purchase)
+        assert binding_fault(used, joined, AT) is fault
+        assert binding_fault(used, own, AT) is None

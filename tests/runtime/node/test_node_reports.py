@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 
 from pilotlight_core.model.devices import cpu_price
 from pilotlight_core.model.messages.node_messages import ContainerState, Stop
@@ -37,6 +38,7 @@ async def test_a_node_reports_its_slices_and_containers(world: Harness) -> None:
         1,
     )
     assert report.controller_epoch == world.epoch
+    assert abs(report.clock - time.time()) < 180.0  # unix seconds, of this host's clock
     numbers = [report.seq for report in world.reports]
     assert numbers == sorted(set(numbers))
 

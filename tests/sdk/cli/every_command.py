@@ -164,6 +164,14 @@ CHANGES = {
 EXPLAINED = {"lines": ["ctr_1 runs on n1."], "decisions": [], "version": "a.f@v1", "plans": [], "fits": True}
 LINE = {"at": 1_000.0, "stream": "stderr", "text": "a line", "function": "greet", "call": JOB}
 CALLED = "/v1/functions/hello.greet/calls"
+NODE: dict[str, Any] = {
+    "node": "n1", "status": "up", "state": "open", "joined": True, "region": "eu", "zone": "eu-1", "pool": "h100",
+    "purchase": "spot", "expires_at": NOW, "containers": 3, "clock_s": -2.5, "bases": ["default"],
+    "guarantees": {
+        "sandbox": "bubblewrap", "isolated": True, "host": {"cores": 32.0, "memory": 2**38}, "features": ["shm"],
+        "devices": [{"id": f"GPU-{n}", "type": "H100", "mig": "on", "shares": False} for n in (1, 2)],
+    },
+}  # fmt: skip
 ROUTES: dict[tuple[str, str], Any] = {
     ("GET", "/v1/apps"): {"apps": [APP]},
     ("GET", "/v1/apps/hello/history"): {"app": "hello", "history": [DEPLOY]},
@@ -178,6 +186,10 @@ ROUTES: dict[tuple[str, str], Any] = {
     ("GET", "/v1/shared"): {"shared": [{"ref": "zoo:llm.chat", "owner": "zoo"}]},
     ("GET", "/v1/containers"): {"containers": [RUNNING]},
     ("POST", "/v1/containers/ctr_1/stop"): {"id": "ctr_1", "node": "n1", "grace_s": 30.0},
+    ("GET", "/v1/nodes"): {"nodes": [NODE]},
+    ("GET", "/v1/nodes/n1"): NODE,
+    ("POST", "/v1/nodes/tokens"): {"id": "t", "token": "pl_join_t_x", "expires_at": NOW},
+    **{("POST", f"/v1/nodes/n1/{verb}"): NODE for verb in ("cordon", "uncordon", "drain", "revoke")},
     ("GET", "/v1/usage/quarantine"): {
         "items": [{"at": NOW, "node": "n1", "reason": "wall", "text": "{}"}],
         "counts": [{"node": "n1", "reason": "wall", "events": 3}],
@@ -312,6 +324,14 @@ WORDS = {
     "quota drop-tier": "quota drop-tier trial",
     "audit": "audit",
     "node check": "node check --sandbox nonsense",
+    "node token": "node token",
+    "node join": "node join http://127.0.0.1:1",
+    "node list": "node list --wide",
+    "node show": "node show n1",
+    "node cordon": "node cordon n1",
+    "node uncordon": "node uncordon n1",
+    "node drain": "node drain n1",
+    "node revoke": "node revoke n1 --yes",
     "node quarantine": "node quarantine",
     "plan": "plan --demand demand.csv --solver greedy",
     "record": "record --minutes 1 --out record.csv",
@@ -319,11 +339,22 @@ WORDS = {
     "version": "version",
 }
 """Of each command, words that suit it."""
-HERE = ("up", "key show", "node check", "ledger verify", "ca init", "ca issue", "plan", "simulate", "version")
+HERE = (
+    "up",
+    "key show",
+    "node check",
+    "node join",
+    "ledger verify",
+    "ca init",
+    "ca issue",
+    "plan",
+    "simulate",
+    "version",
+)
 """Commands that ask no platform."""
 STREAMS = ("logs", "batch results")
 """Commands whose JSON is a line for each part."""
-FAILS = ("up", "node check")
+FAILS = ("up", "node check", "node join")
 """Commands whose words are wrong, since doing it would take a machine of its own."""
 
 

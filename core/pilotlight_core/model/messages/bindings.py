@@ -38,6 +38,9 @@ class Binding(msgspec.Struct, frozen=True, kw_only=True):
     """Of the function, as its owner set them: usage is reported by these."""
     max_units: dict[str, int] = {}
     """What a call is billed for at most of the units that it counts, by `CallUnit`; of others nothing."""
+    region: str = ""
+    purchase: str = ""
+    """On record of its node, as is its region; "": it is not, and the node's word counts."""
 
     @property
     def parts(self) -> tuple[str, ...]:

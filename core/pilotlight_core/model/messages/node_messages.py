@@ -174,6 +174,21 @@ class NodeReport(Message, frozen=True, kw_only=True, gc=False):
     revision: Rising = 0
     """That of the incarnation's last report if nothing is new but what moves (`report_revisions`), else higher; 0: an
     agent of before, of whose reports anything may be new."""
+    clock: Duration = 0.0
+    """When it was made, in unix seconds by its node's clock; 0: an agent of before, which does not say."""
+
+
+class RenewNode(Message, frozen=True, kw_only=True):
+    """A joined node's agent will connect with this key from now on; the one before opens until the next renewal."""
+
+    key: ShortText
+
+
+class NodeRenewal(Message, frozen=True, kw_only=True):
+    """Until when the node's identity holds, or why it is not renewed."""
+
+    expires_at: float = 0.0
+    reason: str = ""
 
 
 class Shortage(Message, frozen=True, kw_only=True):

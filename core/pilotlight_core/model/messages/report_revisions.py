@@ -61,7 +61,7 @@ class ReportRevisions:
 def without_moving(report: NodeReport) -> NodeReport:
     """What two reports with the same number have in common."""
     containers = tuple([replace(each, **MOVING) for each in report.containers])
-    return replace(report, seq=0, containers=containers, devices=tuple(map(_without_gauges, report.devices)))
+    return replace(report, seq=0, clock=0.0, containers=containers, devices=tuple(map(_without_gauges, report.devices)))
 
 
 def _without_gauges(device: DeviceReport) -> DeviceReport:

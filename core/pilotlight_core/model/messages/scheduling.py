@@ -133,6 +133,8 @@ class GatewayLoad(Message, frozen=True, kw_only=True):
     """How many it may hold; beyond it refuses requests."""
     calls: Count = 0
     """Whose callers wait there."""
+    clock: Duration = 0.0
+    """When it was measured, in unix seconds by its own clock; 0: a gateway of before, which does not say."""
 
 
 # --- any gateway -> the one that has a call --------------------------------------------------------------------

@@ -28,7 +28,9 @@ from pilotlight_core.model.messages.node_messages import (
     Credit,
     Drain,
     Keep,
+    NodeRenewal,
     NodeReport,
+    RenewNode,
     Shortage,
     Shortages,
     Stop,
@@ -53,7 +55,7 @@ MESSAGE = (
     | ExplainPlacement | PlacementReply | StopContainer | ContainerStopReply | Ran
     | Bound | Unbound | BlobWanted | BlobLink
     | ToLimitHome | LimitAnswers | Holdings | HoldingsWanted
-    | LinkSwitch | GatewayLoad | Shortages
+    | LinkSwitch | GatewayLoad | Shortages | RenewNode | NodeRenewal
 )  # fmt: skip
 _decoder: msgspec.msgpack.Decoder[Any] = msgspec.msgpack.Decoder(MESSAGE)
 _encoder = msgspec.msgpack.Encoder()

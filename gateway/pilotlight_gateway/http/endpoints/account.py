@@ -1,4 +1,4 @@
-"""Calls of a tenant, their receipts, and the nodes."""
+"""Calls of a tenant, and their receipts."""
 
 from __future__ import annotations
 
@@ -26,11 +26,6 @@ class AccountServices:
     registry: RegistryPort
     calls: CallPort
     jobs: JobServices
-
-
-async def show_nodes(_: Request, services: AccountServices) -> Response:
-    """`GET /v1/nodes`."""
-    return json_answer({"nodes": services.calls.nodes()})
 
 
 async def show_call(request: Request, services: AccountServices) -> Response | None:

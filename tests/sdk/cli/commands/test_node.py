@@ -7,6 +7,7 @@ import pytest
 from typer.testing import CliRunner
 
 from pilotlight.cli.main import app
+from tests.sdk.cli.every_command import NODE
 from tests.sdk.cli.shell import cells, invoke, run
 from tests.sdk.scripted import ScriptedPlatform, answer
 
@@ -49,3 +50,42 @@ def test_the_quarantine_is_counted_and_shown(platform: ScriptedPlatform) -> None
     assert msgspec.json.decode(run("node", "quarantine", "--node", "n1", "-n", "5", "--json")) == PAGE
     assert platform.requests[1].query == "limit=5&node=n1"
     assert invoke("node", "quarantine").stderr == "Nothing is in quarantine.\n"
+
+
+def test_nodes_are_listed_with_their_labels(platform: ScriptedPlatform) -> None:
+    """And what each guarantees, and a clock that is off."""
+    own = NODE | {"node": "n2", "joined": False, "clock_s": 0.5, "expires_at": None, "pool": "", "guarantees": {}}
+    platform.will("GET", "/v1/nodes", *[answer({"nodes": [NODE, own]})] * 2)
+
+    first, second = cells(run("node", "list"))[1:3]
+    assert first == ["n1", "up", "open", "eu-1", "h100", "spot", "3", "-2.5 s"]
+    assert second == ["n2", "up", "open", "eu-1", "-", "spot", "3", "ok"]
+    wide = cells(run("node", "list", "--wide"))
+    assert wide[0][8:] == ["sandbox", "host", "devices", "identity"]
+    assert wide[1][8:11] == ["bubblewrap", "32 cores, 256.0 GiB", "2xH100:mig"]
+    assert wide[2][8:] == ["-", "-", "-", "static"]
+
+
+def test_a_node_is_shown(platform: ScriptedPlatform) -> None:
+    """Line by line."""
+    platform.will("GET", "/v1/nodes/n1", answer(NODE))
+    shown = dict(line[:2] for line in cells(run("node", "show", "n1"))[1:])
+    assert (shown["zone"], shown["sandbox"], shown["features"]) == ("eu-1", "bubblewrap", "shm")
+
+
+def test_a_token_is_on_stdout_alone(platform: ScriptedPlatform) -> None:
+    """So that it can be passed on."""
+    platform.will("POST", "/v1/nodes/tokens", answer({"token": "pl_join_x"}))
+    assert run("node", "token", "--pool", "h100", "--spot", "--expires", "1h") == "pl_join_x\n"
+    sent = platform.requests[0].json
+    assert (sent["pool"], sent["purchase"], sent["expires_in_s"]) == ("h100", "spot", 3600.0)
+
+
+def test_a_node_is_not_revoked_by_accident(platform: ScriptedPlatform) -> None:
+    """Where nobody can be asked, the word is needed."""
+    platform.will("POST", "/v1/nodes/n1/revoke", answer(NODE))
+    refused = invoke("node", "revoke", "n1")
+    assert refused.exit_code == 1
+    assert "--yes" in refused.stderr
+    assert platform.requests == []
+    assert invoke("node", "revoke", "n1", "--yes").exit_code == 0

@@ -1,0 +1,1 @@
+"""Nodes that join by a token: their identities, and what operators say of nodes."""

@@ -1,0 +1,88 @@
+"""`pilotlight node join`, against gateways that answer as scripted. A real one: `tests/hosts/test_joined_nodes.py`."""
+
+from __future__ import annotations
+
+import io
+import ssl
+from pathlib import Path
+
+import httpx
+import msgspec
+import pytest
+
+from pilotlight_core.bus.nkeys import NkeyKind, is_public_key
+from pilotlight_core.model.errors import BadInput, PilotlightError, Unauthenticated
+from pilotlight_runtime.node.node_join import TOKEN, authorities, join_platform, main, read_token
+
+JOINED = {
+    "node": "n1", "region": "eu", "zone": "eu-1", "pool": "", "purchase": "spot", "bus_url": "nats://bus:4222",
+    "expires_at": 100.0,
+}  # fmt: skip
+
+
+def sender(status: int, body: object, seen: list[httpx.Request] | None = None) -> httpx.Client:
+    def answer(request: httpx.Request) -> httpx.Response:
+        if seen is not None:
+            seen.append(request)
+        return httpx.Response(status, content=body if isinstance(body, bytes) else msgspec.json.encode(body))
+
+    return httpx.Client(transport=httpx.MockTransport(answer))
+
+
+def test_only_the_public_key_leaves_the_host() -> None:
+    """Its seed is in the credentials."""
+    seen: list[httpx.Request] = []
+    made = join_platform("http://gw/", "tok", "n1", sender(201, JOINED, seen), 7.0)
+    (request,) = seen
+    sent = msgspec.json.decode(request.content)
+    assert str(request.url) == "http://gw/v1/nodes/join"
+    assert (sent["token"], sent["node"]) == ("tok", "n1")
+    assert is_public_key(sent["key"], NkeyKind.USER)
+    assert made.key().public == sent["key"]
+    assert made.seed.encode() not in request.content
+    assert (made.zone, made.spot, made.renewed_at, made.expires_at) == ("eu-1", True, 7.0, 100.0)
+
+
+def test_a_refusal_is_the_platforms() -> None:
+    """What it says; and whoever is no gateway is told of."""
+    with pytest.raises(Unauthenticated, match="used"):
+        join_platform("http://gw", "t", "n1", sender(401, {"code": "unauthenticated", "detail": "used"}), 0.0)
+    for status, body in ((200, b"<html>"), (201, {"node": "n1"}), (502, b"")):
+        with pytest.raises(PilotlightError, match="no gateway"):
+            join_platform("http://gw", "t", "n1", sender(status, body), 0.0)
+    with pytest.raises(BadInput):
+        join_platform("http://gw", "t", "a.b", sender(201, JOINED), 0.0)
+    with pytest.raises(PilotlightError, match="no answer"):
+        join_platform("gw", "t", "n1", httpx.Client(), 0.0)
+
+
+def test_a_token_need_not_be_on_the_command_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Which every user of the host can read."""
+    monkeypatch.delenv(TOKEN, raising=False)
+    with pytest.raises(BadInput):
+        read_token("")
+    monkeypatch.setenv(TOKEN, "of the environment\n")
+    assert read_token("") == "of the environment"
+    assert read_token("given") == "given"
+    monkeypatch.setattr("sys.stdin", io.StringIO("of stdin\nmore"))
+    assert read_token("-") == "of stdin"
+
+
+def test_a_gateway_may_prove_its_name_by_an_authority_of_ones_own(tmp_path: Path) -> None:
+    """A file without one is said to be so."""
+    assert authorities("").verify_mode is ssl.CERT_REQUIRED
+    for content in (None, "no certificate"):
+        path = tmp_path / "ca.pem"
+        if content is not None:
+            path.write_text(content)
+        with pytest.raises(BadInput, match="ca_file"):
+            authorities(str(path))
+
+
+def test_a_host_that_has_joined_is_left_as_it_is(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Before anything is sent; its token stays good."""
+    path = tmp_path / "node.json"
+    path.write_text("mine")
+    assert main(["http://127.0.0.1:1", "--token", "t", "--file", str(path)]) == 1
+    assert "is there already" in capsys.readouterr().err
+    assert path.read_text() == "mine"
