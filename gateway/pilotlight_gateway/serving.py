@@ -24,7 +24,8 @@ from pilotlight_core.host.foundations import (
     read_adopted,
 )
 from pilotlight_core.host.gc_tuning import freeze
-from pilotlight_core.host.key_sets import KeySets, newest_set
+from pilotlight_core.host.key_set_records import KeySets
+from pilotlight_core.host.key_sets import newest_set
 from pilotlight_core.host.metrics import measured_process
 from pilotlight_core.host.metrics.metric_families import MetricSource
 from pilotlight_core.host.node_faults import NodeFaults
