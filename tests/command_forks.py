@@ -1,10 +1,13 @@
-"""`python -P tests/command_forks.py SOCKET`: the command line, loaded once, of which a fork runs each command.
+"""`python -P tests/command_forks.py SOCKET`: the command line and the SDK, loaded once: a fork runs each command.
+
+Or each program of a user, as `python -c` does.
 
 It ends with its standard input, which is that of whoever started it.
 """
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import gc
 import io
@@ -15,7 +18,9 @@ import signal
 import socket
 import sys
 import threading
+import traceback
 from importlib import import_module
+from types import ModuleType
 
 from pilotlight.cli.main import COMMANDS, main, module_of
 
@@ -59,11 +64,15 @@ def run(connection: socket.socket) -> None:
     os.environ.clear()
     os.environ.update(request["env"])
     os.chdir(request["cwd"])
-    sys.argv[:] = ["pilotlight", *request["words"]]
     threading.Thread(target=_end_with, args=(connection,), daemon=True).start()
     code = 1
     try:
-        main()
+        if request["program"] is None:
+            sys.argv[:] = ["pilotlight", *request["words"]]
+            main()
+        else:
+            run_program(request["program"])
+        code = 0
     except SystemExit as end:
         code = end.code if isinstance(end.code, int) else 0 if end.code is None else 1
     finally:
@@ -71,6 +80,20 @@ def run(connection: socket.socket) -> None:
         sys.stderr.flush()
         connection.sendall(bytes([code]))
         os._exit(code)
+
+
+def run_program(text: str) -> None:
+    """Be `python -c text`, to the end of its threads."""
+    sys.argv[:], sys.path[:0] = ["-c"], [""]
+    sys.modules["__main__"] = program = ModuleType("__main__")
+    try:
+        exec(compile(text, "<string>", "exec"), vars(program))  # noqa: S102 - it is a test's own
+    except Exception:  # noqa: BLE001 - as an interpreter tells of it
+        traceback.print_exc()
+        sys.exit(1)
+    finally:
+        threading._shutdown()  # type: ignore[attr-defined]
+        atexit._run_exitfuncs()
 
 
 def _end_with(connection: socket.socket) -> None:

@@ -21,20 +21,25 @@ LIMIT_S = 120.0
 
 
 def run_command(
-    words: Sequence[str], *, env: Mapping[str, str], within: float = LIMIT_S
+    words: Sequence[str], *, env: Mapping[str, str], cwd: Path = ROOT, within: float = LIMIT_S
 ) -> subprocess.CompletedProcess[str]:
-    """Run `pilotlight words` in the root of the code, and read what it prints.
+    """Run `pilotlight words`, in the root of the code unless told otherwise, and read what it prints.
 
     Raises:
         TimeoutError: it has not ended `within` these seconds.
     """
-    with Path(os.devnull).open("rb") as nothing, TemporaryFile() as out, TemporaryFile() as err:
-        running = start_command(words, env=env, cwd=ROOT, files=[file.fileno() for file in (nothing, out, err)])
-        running.settimeout(within)
-        code = ended(running)
-        out.seek(0)
-        err.seek(0)
-        return subprocess.CompletedProcess(list(words), code, out.read().decode(), err.read().decode())
+    return _read(words, env, cwd, within)
+
+
+def run_program(
+    text: str, *, env: Mapping[str, str], cwd: Path, within: float = LIMIT_S
+) -> subprocess.CompletedProcess[str]:
+    """Run `python -c text`, a program of a user of the SDK, and read what it prints.
+
+    Raises:
+        TimeoutError: it has not ended `within` these seconds.
+    """
+    return _read((), env, cwd, within, text)
 
 
 def start_command(words: Sequence[str], *, env: Mapping[str, str], cwd: Path, files: Sequence[int]) -> socket.socket:
@@ -49,6 +54,19 @@ def program(folder: Path) -> Path:
     path.write_text(f'#!/bin/sh\nexec {sys.executable} -I -S {client} {_forks()} "$@"\n')
     path.chmod(0o755)
     return path
+
+
+def _read(
+    words: Sequence[str], env: Mapping[str, str], cwd: Path, within: float, program: str | None = None
+) -> subprocess.CompletedProcess[str]:
+    with Path(os.devnull).open("rb") as nothing, TemporaryFile() as out, TemporaryFile() as err:
+        files = [file.fileno() for file in (nothing, out, err)]
+        running = start(str(_forks()), words, env, str(cwd), files, program)
+        running.settimeout(within)
+        code = ended(running)
+        out.seek(0)
+        err.seek(0)
+        return subprocess.CompletedProcess(list(words), code, out.read().decode(), err.read().decode())
 
 
 def _forks() -> Path:

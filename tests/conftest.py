@@ -4,7 +4,8 @@ Each file goes to one worker, since its tests share what is slow to make, and so
 (`worker_scopes`). Any two may run at once, also those that start sandboxes and whole platforms: each has folders,
 ports, users and control groups of its own, and looks at no other's.
 
-Where the environment variable PILOTLIGHT_PASSED names a file, the ids of tests that pass are appended to it.
+Where the environment variable PILOTLIGHT_PASSED names a file, the process that the workers tell appends the ids of
+tests that pass to it.
 """
 
 from __future__ import annotations
@@ -14,6 +15,9 @@ import pilotlight_core.lean_libraries  # isort: skip # noqa: F401 - logs without
 import gc
 import os
 import signal
+import sys
+from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +26,7 @@ from hypothesis import HealthCheck, settings
 
 from pilotlight_core.host.compiled import IS_COMPILED
 from tests.example_counts import judged
+from tests.fork_servers import fork_server
 from tests.uncompiled import why_plain
 from tests.worker_scopes import scheduling
 from tools.compiled_tree import TREE
@@ -30,8 +35,6 @@ from tools.compiled_tree import TREE
 pytest_plugins = ["tests.fixtures.nats", "tests.fixtures.postgres", "tests.fixtures.s3", "tests.fixtures.short_folder"]
 
 HERE = Path(__file__).parent
-#: Where the tests that passed are written down, by the process that the workers tell.
-PASSED = os.environ.get("PILOTLIGHT_PASSED") if "PYTEST_XDIST_WORKER" not in os.environ else None
 #: What takes longest begins first, so that the workers end together.
 FIRST = ("system", "security", "gateway", "runtime")
 LONGEST = "test_schemathesis.py"
@@ -53,6 +56,16 @@ def pytest_configure() -> None:
         raise pytest.UsageError(f"PYTHONPATH leads to {TREE}, but pytest found plain modules before: see the Makefile")
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Iterator[None]:
+    """Tests that are collected stay: looking for garbage among them would take a tenth of the time."""
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Put those first that take longest. Tests that kill processes are where `make test-crash` looks for them."""
     if IS_COMPILED:
@@ -62,8 +75,16 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     ]
     if elsewhere:
         raise pytest.UsageError(f"tests marked `crash` belong into tests/system: {elsewhere}")
-    items.sort(key=lambda item: _rank(item.path.relative_to(HERE)))
+    items.sort(key=lambda item: _rank(item.path))
     gc.freeze()  # modules and tests are a million objects, which each full collection would walk
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_setupnodes(config: pytest.Config, specs: list[Any]) -> None:
+    """Workers are forks of a process that has imported the tests."""
+    forks = fork_server("worker_forks", *map(str, config.invocation_params.args))
+    for spec in specs:
+        spec.python = f"{sys.executable} -I -S {HERE / 'forked_worker.py'} {forks}"
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -74,12 +95,15 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
     """Write down a test that passed."""
-    if PASSED and report.when == "call" and report.passed:
-        with Path(PASSED).open("a", encoding="utf-8") as file:
+    passed = os.environ.get("PILOTLIGHT_PASSED")
+    if passed and report.when == "call" and report.passed and "PYTEST_XDIST_WORKER" not in os.environ:
+        with Path(passed).open("a", encoding="utf-8") as file:
             file.write(f"{report.nodeid}\n")
 
 
-def _rank(place: Path) -> int:
+@cache
+def _rank(file: Path) -> int:
+    place = file.relative_to(HERE)
     if place.name == LONGEST:
         return 0
     return FIRST.index(place.parts[0]) if place.parts[0] in FIRST else len(FIRST)

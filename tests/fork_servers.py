@@ -13,12 +13,12 @@ HERE = Path(__file__).parent
 
 
 @cache
-def fork_server(name: str) -> Path:
-    """Where `tests/NAME.py` listens; it is started at first use, and lives as long as this process."""
+def fork_server(name: str, *args: str) -> Path:
+    """Where `tests/NAME.py` listens; it is started at first use, with `args`, and lives as long as this process."""
     folder = TemporaryDirectory()
     at = Path(folder.name) / "forks"
     process = subprocess.Popen(
-        [sys.executable, "-P", HERE / f"{name}.py", at], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        [sys.executable, "-P", HERE / f"{name}.py", at, *args], stdin=subprocess.PIPE, stdout=subprocess.PIPE
     )
     atexit.register(_end, process, folder)
     assert process.stdout is not None

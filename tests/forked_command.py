@@ -16,12 +16,19 @@ DIED = 137
 """The exit code of a command that was killed."""
 
 
-def start(at: str, words: Sequence[str], env: Mapping[str, str], cwd: str, files: Sequence[int]) -> socket.socket:
-    """Start a command with `files` as its standard input, output and error; what `ended` waits for.
+def start(
+    at: str,
+    words: Sequence[str],
+    env: Mapping[str, str],
+    cwd: str,
+    files: Sequence[int],
+    program: str | None = None,
+) -> socket.socket:
+    """Start a command, or a program, with `files` as its standard input, output and error; what `ended` waits for.
 
     It is killed if this process ends before it.
     """
-    request = json.dumps({"words": list(words), "env": dict(env), "cwd": cwd}).encode()
+    request = json.dumps({"words": list(words), "program": program, "env": dict(env), "cwd": cwd}).encode()
     connection = socket.socket(socket.AF_UNIX)
     connection.connect(at)
     socket.send_fds(connection, [len(request).to_bytes(4, "big")], files)

@@ -330,7 +330,7 @@ class Controller:
 
     async def _remember(self) -> None:
         while True:
-            await asyncio.sleep(STORE_EVERY_S)
+            await asyncio.sleep(STORE_EVERY_S if self.world.scaling.changed else TICK_S)
             if self.leads:
                 await self._store_memories()
 

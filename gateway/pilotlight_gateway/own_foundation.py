@@ -6,7 +6,6 @@ again: it signs when somebody deploys, and reads the ledger when somebody asks w
 
 from __future__ import annotations
 
-import asyncio
 import signal
 import sys
 from collections.abc import Callable
@@ -55,6 +54,8 @@ async def own_foundation(ask: FoundationAsk) -> OwnFoundation:
     Raises:
         NoKey: there is none, and none may be made. LedgerRefused: see `Ledger`, or the reader has died.
     """
+    import asyncio  # as every gateway has; the process that it starts would load it for nothing
+
     child = await asyncio.create_subprocess_exec(
         *COMMAND,
         stdin=asyncio.subprocess.PIPE,
@@ -99,6 +100,8 @@ def read(ask: FoundationAsk) -> OwnFoundation:
 
 def _opened(database_url: str) -> str:
     """The name of a ledger that is opened, and so made or upgraded. Raises LedgerRefused."""
+    import pilotlight_core.lean_libraries  # isort: skip # noqa: F401 - before what would import it whole
+
     from sqlalchemy.exc import SQLAlchemyError
 
     from pilotlight_core.model.price_book import load_prices

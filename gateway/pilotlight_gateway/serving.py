@@ -24,7 +24,8 @@ from pilotlight_core.host.foundations import (
     read_adopted,
 )
 from pilotlight_core.host.gc_tuning import freeze
-from pilotlight_core.host.key_sets import KeySets, newest_set
+from pilotlight_core.host.key_set_records import KeySets
+from pilotlight_core.host.key_sets import newest_set
 from pilotlight_core.host.metrics import measured_process
 from pilotlight_core.host.metrics.metric_families import MetricSource
 from pilotlight_core.host.open_files import allow_open_files
@@ -64,7 +65,8 @@ from pilotlight_gateway.home.home import QueueLimits
 from pilotlight_gateway.http.protocol.drain_gate import DrainGate
 from pilotlight_gateway.http.protocol.http_exchange import OpenRequests
 from pilotlight_gateway.http.protocol.readiness import Readiness
-from pilotlight_gateway.http.server import QuietServer, make_server
+from pilotlight_gateway.http.quiet_server import QuietServer
+from pilotlight_gateway.http.server import make_server
 from pilotlight_gateway.http.tls_listener import HandshakeBounds
 from pilotlight_gateway.http_wiring import BODY_BYTES_HELD, HttpParts, follower_slots, upload_slots, wire_http
 from pilotlight_gateway.idempotency.bus_key_records import BusKeyRecords

@@ -21,7 +21,7 @@ from pilotlight_core.host.blobs.store_names import name_of_store
 from pilotlight_core.host.compiled import IS_COMPILED
 from pilotlight_core.host.foundations import Foundation, Foundations, WrongFoundation
 from pilotlight_core.host.gc_tuning import freeze
-from pilotlight_core.host.key_sets import KeySets
+from pilotlight_core.host.key_set_records import KeySets
 from pilotlight_core.host.metrics import CannotListen, measured_process
 from pilotlight_core.host.signing import NoKey, Verifier
 from pilotlight_core.links import LinkFolder

@@ -31,7 +31,7 @@ from tests.autoscaler.fleet import (
     version,
 )
 
-JUDGED = 5
+JUDGED = 3
 """Histories by which a change is judged; `make test-long` has the others."""
 REPACKS = PassOptions(limits=PlanLimits(min_residency_s=5.0), repack=True)
 

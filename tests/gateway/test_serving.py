@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -19,6 +18,7 @@ from pilotlight_core.host.signing import Verifier
 from pilotlight_core.model.api.call_api import DeployFunction, DeployRequest, DeployResponse
 from pilotlight_gateway.http.listening_socket import listen
 from pilotlight_gateway.tenancy.bootstrap import read_client_file
+from tests.forked_module import ForkedModule
 from tests.gateway.world import entry, function
 from tests.waiting import until, until_found
 
@@ -41,20 +41,34 @@ def region_of(folder: Path) -> str:
     return f"r{crc32(str(folder).encode()):x}"
 
 
+def started(log: Path, *flags: str) -> ForkedModule:
+    """A process of a gateway."""
+    with log.open("wb") as out:
+        return ForkedModule(("pilotlight_gateway", *flags), env=os.environ, cwd=log.parent, log=out.fileno())
+
+
+async def refused(folder: Path, *flags: str, code: int = 1) -> str:
+    """What a gateway says that ends at once."""
+    log = folder / "refused.log"
+    process = started(log, "--port", "0", *flags)
+    assert await asyncio.to_thread(process.wait, WITHIN_S) == code
+    said = log.read_text()
+    assert "Traceback" not in said
+    return said
+
+
 @asynccontextmanager
 async def gateway(server_url: str, folder: Path, *flags: str) -> AsyncIterator[httpx.AsyncClient]:
     """A running gateway, and a client with its first key. It must end with 0 when it is told to."""
     client_file = folder / "client.json"
-    command = (
-        sys.executable, "-m", "pilotlight_gateway", "--nats-url", server_url, "--state-dir", str(folder / "state"),
-        "--port", "0", "--bootstrap-client-file", str(client_file), "--region", region_of(folder), *flags,
-    )  # fmt: skip
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
     written = changed(client_file)
-    process = await asyncio.create_subprocess_exec(*command, env=environment)
+    process = started(
+        folder / "log", "--nats-url", server_url, "--state-dir", str(folder / "state"), "--port", "0",
+        "--bootstrap-client-file", str(client_file), "--region", region_of(folder), *flags,
+    )  # fmt: skip
     try:
         async with asyncio.timeout(WITHIN_S):
-            await until(lambda: process.returncode is not None or changed(client_file) != written, WITHIN_S)
+            await until(lambda: process.poll() is not None or changed(client_file) != written, WITHIN_S)
             found = read_client_file(client_file)
             assert found is not None
             headers = {"authorization": f"Bearer {found.api_key}"}
@@ -62,11 +76,10 @@ async def gateway(server_url: str, folder: Path, *flags: str) -> AsyncIterator[h
                 await until_found(lambda: is_ready(client))
                 yield client
         process.send_signal(signal.SIGTERM)
-        assert await asyncio.wait_for(process.wait(), WITHIN_S) == 0
+        assert await asyncio.to_thread(process.wait, WITHIN_S) == 0
     finally:
-        if process.returncode is None:
-            process.kill()
-            await process.wait()
+        process.kill()
+        await asyncio.to_thread(process.wait, WITHIN_S)
 
 
 async def test_a_gateway_serves_and_remembers(server_url: str, tmp_path: Path) -> None:
@@ -107,16 +120,10 @@ async def test_a_gateway_serves_and_remembers(server_url: str, tmp_path: Path) -
 async def test_a_second_gateway_of_the_same_name_is_refused(server_url: str, tmp_path: Path) -> None:
     """It ends with 1 and says what to do; the first serves on."""
     async with gateway(server_url, tmp_path) as client:
-        process = await asyncio.create_subprocess_exec(
-            sys.executable, "-m", "pilotlight_gateway", "--nats-url", server_url,
-            "--state-dir", str(tmp_path / "state"), "--port", "0", "--region", region_of(tmp_path),
-            env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}, stderr=asyncio.subprocess.PIPE,
-        )  # fmt: skip
-        _, errors = await asyncio.wait_for(process.communicate(), WITHIN_S)
+        state, region = str(tmp_path / "state"), region_of(tmp_path)
+        said = await refused(tmp_path, "--nats-url", server_url, "--state-dir", state, "--region", region)
 
-        assert process.returncode == 1
-        assert b"Another gateway named 'gateway' runs" in errors
-        assert b"Traceback" not in errors
+        assert "Another gateway named 'gateway' runs" in said
         assert (await client.get("/readyz")).status_code == 200
 
 
@@ -125,31 +132,33 @@ async def test_a_gateway_with_another_key_store_or_ledger_is_refused(server_url:
     state, region = tmp_path / "state", region_of(tmp_path)
     (state / "keys").mkdir(parents=True)
 
-    async def refused(folder: str, *flags: str) -> bytes:
-        process = await asyncio.create_subprocess_exec(
-            sys.executable, "-m", "pilotlight_gateway", "--nats-url", server_url, "--name", "second",
-            "--state-dir", str(tmp_path / folder), "--port", "0", "--region", region, *flags,
-            env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}, stderr=asyncio.subprocess.PIPE,
-        )  # fmt: skip
-        _, errors = await asyncio.wait_for(process.communicate(), WITHIN_S)
-        assert process.returncode == 1
-        assert b"Traceback" not in errors
-        return errors
+    async def second(folder: str, *flags: str) -> str:
+        place = (
+            "--nats-url",
+            server_url,
+            "--name",
+            "second",
+            "--state-dir",
+            str(tmp_path / folder),
+            "--region",
+            region,
+        )
+        return await refused(tmp_path, *place, *flags)
 
     async with gateway(server_url, tmp_path) as client:
-        assert b"There is no key to sign manifests with" in await refused("other")
+        assert "There is no key to sign manifests with" in await second("other")
         assert not list((tmp_path / "other").rglob("manifest_ed25519"))
         copytree(state / "keys", tmp_path / "other" / "keys", dirs_exist_ok=True)
-        no_store = await refused("other")
-        assert b"the blob store that this process has (one without a store-id)" in no_store
-        assert b"same --blob-url" in no_store
-        told = await refused("other", "--blob-url", f"file://{state / 'blobs'}")
-        assert b"the ledger that this process has" in told
-        assert b"--adopt ledger" in told
+        no_store = await second("other")
+        assert "the blob store that this process has (one without a store-id)" in no_store
+        assert "same --blob-url" in no_store
+        told = await second("other", "--blob-url", f"file://{state / 'blobs'}")
+        assert "the ledger that this process has" in told
+        assert "--adopt ledger" in told
         assert (await client.get("/readyz")).status_code == 200
     lost = tmp_path / "state" / "keys" / "manifest_ed25519"
     lost.unlink()
-    assert b"There is no key to sign manifests with" in await refused("state")
+    assert "There is no key to sign manifests with" in await second("state")
     async with gateway(server_url, tmp_path, "--adopt", "manifest_key"):
         assert lost.is_file()
     async with gateway(server_url, tmp_path):
@@ -159,29 +168,17 @@ async def test_a_gateway_with_another_key_store_or_ledger_is_refused(server_url:
 async def test_a_wrong_setting_ends_it_at_once_and_is_named(tmp_path: Path) -> None:
     """A flag beyond its bounds, and a price file that is not there."""
     for flags, code, said in (
-        (("--drain-seconds", "-3"), 2, b"--drain-seconds"),
-        (("--price-file", "/nowhere.toml"), 1, b"/nowhere.toml"),
+        (("--drain-seconds", "-3"), 2, "--drain-seconds"),
+        (("--price-file", "/nowhere.toml"), 1, "/nowhere.toml"),
     ):
-        process = await asyncio.create_subprocess_exec(
-            sys.executable, "-m", "pilotlight_gateway", "--state-dir", str(tmp_path), "--port", "0", *flags,
-            env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}, stderr=asyncio.subprocess.PIPE,
-        )  # fmt: skip
-        _, errors = await asyncio.wait_for(process.communicate(), WITHIN_S)
-        assert process.returncode == code
-        assert said in errors
+        assert said in await refused(tmp_path, "--state-dir", str(tmp_path), *flags, code=code)
 
 
 async def test_a_certificate_that_cannot_be_used_ends_the_start(server_url: str, tmp_path: Path) -> None:
     """With 1, and one line that says which file and what is wrong."""
-    command = (
-        sys.executable, "-m", "pilotlight_gateway", "--nats-url", server_url, "--state-dir", str(tmp_path / "state"),
-        "--port", "0", "--tls-cert", str(tmp_path / "none.pem"), "--tls-key", str(tmp_path / "none.key"),
-    )  # fmt: skip
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
-    process = await asyncio.create_subprocess_exec(*command, env=environment, stderr=asyncio.subprocess.PIPE)
-    _, errors = await asyncio.wait_for(process.communicate(), WITHIN_S)
+    files = ("--tls-cert", str(tmp_path / "none.pem"), "--tls-key", str(tmp_path / "none.key"))
+    said = await refused(tmp_path, "--nats-url", server_url, "--state-dir", str(tmp_path / "state"), *files)
 
-    assert process.returncode == 1
-    assert msgspec.json.decode(errors.splitlines()[-1])["error"] == (
+    assert msgspec.json.decode(said.splitlines()[-1])["error"] == (
         f"--tls-cert: {tmp_path}/none.pem cannot be read: No such file or directory."
     )

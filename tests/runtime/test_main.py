@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -19,12 +18,34 @@ from pilotlight_core.model.ids import token
 from pilotlight_core.model.messages.call_messages import Refusal
 from pilotlight_core.model.messages.node_messages import NodeReport
 from tests.builders.base_venv import base_venv
+from tests.forked_module import ForkedModule
 from tests.runtime.harness import Harness, everybody
 from tests.waiting import until
 
 
+def started(log: Path, *words: str) -> ForkedModule:
+    """An agent that says into `log` what it says."""
+    with log.open("ab") as out:
+        return ForkedModule(("pilotlight_runtime", *words), env=os.environ, cwd=log.parent, log=out.fileno())
+
+
+async def ended(agent: ForkedModule) -> int:
+    """The exit code of an agent."""
+    return await asyncio.to_thread(agent.wait, 30.0)
+
+
+async def refused(folder: Path, *words: str) -> str:
+    """What an agent says that ends at once."""
+    log = folder / "refused.log"
+    log.unlink(missing_ok=True)
+    assert await ended(started(log, *words)) == 1
+    said = log.read_text()
+    assert "Traceback" not in said
+    return said
+
+
 @asynccontextmanager
-async def process(world: Harness, *, sandbox: str = "process") -> AsyncIterator[asyncio.subprocess.Process]:
+async def process(world: Harness, *, sandbox: str = "process") -> AsyncIterator[ForkedModule]:
     """`python -m pilotlight_runtime` for the harness's node."""
     flags = {
         "--node": world.node,
@@ -36,17 +57,13 @@ async def process(world: Harness, *, sandbox: str = "process") -> AsyncIterator[
         "--preimport": "",
     }
     arguments = [part for flag in flags.items() for part in flag]
-    with (world.folder / "agent.log").open("ab") as log:
-        started = await asyncio.create_subprocess_exec(
-            sys.executable, "-m", "pilotlight_runtime", *arguments, stdout=log, stderr=log
-        )
+    running = started(world.folder / "agent.log", *arguments)
     try:
         await world.report(lambda report: report.blanks.get("default") == 1)
-        yield started
+        yield running
     finally:
-        if started.returncode is None:
-            started.kill()
-        await started.wait()
+        running.kill()
+        await ended(running)
 
 
 def descendants(pid: int) -> set[int]:
@@ -76,7 +93,7 @@ async def test_it_ends_in_order_when_it_is_told_to(server_url: str, tmp_path: Pa
 
         agent.terminate()
 
-        assert await asyncio.wait_for(agent.wait(), 30) == 0
+        assert await ended(agent) == 0
         assert await world.report(lambda report: report.stopped)
         await until_gone(children)
 
@@ -89,7 +106,7 @@ async def test_after_a_kill_nothing_is_left_and_the_next_one_takes_over(server_u
             assert await world.run(container).output() == 1
             children, before = descendants(agent.pid), world.reports[-1]
             agent.kill()
-            await agent.wait()
+            await ended(agent)
             await until_gone(children)
 
         def is_new(report: NodeReport) -> bool:
@@ -125,33 +142,18 @@ async def test_what_came_while_it_stood_still_is_not_taken_for_fresh(server_url:
 async def test_a_node_has_one_agent(server_url: str, tmp_path: Path) -> None:
     """A second one says so and ends."""
     async with everybody(server_url, tmp_path) as world, process(world):
-        second = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", "pilotlight_runtime", "--node", world.node, "--state-dir", str(tmp_path)),
-            stdout=asyncio.subprocess.DEVNULL,
-            stderr=asyncio.subprocess.PIPE,
-        )
-        _, said = await asyncio.wait_for(second.communicate(), 20)
-
-        assert second.returncode == 1
-        assert b"choose another --node" in said
+        assert "choose another --node" in await refused(tmp_path, "--node", world.node, "--state-dir", str(tmp_path))
 
 
 async def test_a_base_environment_that_cannot_run_guests_ends_the_agent(server_url: str, tmp_path: Path) -> None:
     """At its start, with the environment's name and the interpreter's own words; not when a function needs it."""
     bare = base_venv(tmp_path / "bare", libraries=())
-    agent = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "pilotlight_runtime", "--node", "n1", "--state-dir", str(tmp_path)),
-        *("--nats-url", server_url, "--sandbox", "process", "--base", f"bare={bare}"),
-        stdout=asyncio.subprocess.DEVNULL,
-        stderr=asyncio.subprocess.PIPE,
-    )
-    _, said = await asyncio.wait_for(agent.communicate(), 30)
+    here = ("--node", "n1", "--state-dir", str(tmp_path), "--nats-url", server_url)
+    said = await refused(tmp_path, *here, "--sandbox", "process", "--base", f"bare={bare}")
 
-    assert agent.returncode == 1
-    assert b"the agent cannot run" in said
-    assert b"--base bare: " in said
-    assert b"cannot run guests: ModuleNotFoundError" in said
-    assert b"Traceback" not in said
+    assert "the agent cannot run" in said
+    assert "--base bare: " in said
+    assert "cannot run guests: ModuleNotFoundError" in said
 
 
 async def test_an_agent_without_its_platforms_key_or_blobs_is_refused(server_url: str, tmp_path: Path) -> None:
@@ -162,23 +164,15 @@ async def test_an_agent_without_its_platforms_key_or_blobs_is_refused(server_url
         shared = await store.store_id(create=True)
         await Foundations(bus, region=region).register(Foundation(manifest_key=signer.key_id, blob_store=shared))
 
-    async def refused(*flags: str) -> bytes:
-        started = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", "pilotlight_runtime", "--node", "lonely", "--state-dir", str(state)),
-            *("--nats-url", server_url, "--region", region, "--sandbox", "process", *flags),
-            stdout=asyncio.subprocess.DEVNULL,
-            stderr=asyncio.subprocess.PIPE,
-        )
-        _, said = await asyncio.wait_for(started.communicate(), 30)
-        assert started.returncode == 1
-        assert b"Traceback" not in said
-        return said
+    async def lonely(*flags: str) -> str:
+        here = ("--node", "lonely", "--state-dir", str(state), "--nats-url", server_url, "--region", region)
+        return await refused(tmp_path, *here, "--sandbox", "process", *flags)
 
-    assert b"There is no public key to verify manifests with" in await refused()
+    assert "There is no public key to verify manifests with" in await lonely()
     Signer.load_or_create(state / "keys")
-    assert b"the key that signs manifests that this process has" in await refused()
+    assert "the key that signs manifests that this process has" in await lonely()
     rmtree(state / "keys")
     copytree(tmp_path / "keys", state / "keys")
-    assert b"the blob store that this process has (one without a store-id)" in await refused()
+    assert "the blob store that this process has (one without a store-id)" in await lonely()
     await FolderBlobs(tmp_path / "else").store_id(create=True)
-    assert b"same --blob-url" in await refused("--blob-url", f"file://{tmp_path / 'else'}")
+    assert "same --blob-url" in await lonely("--blob-url", f"file://{tmp_path / 'else'}")

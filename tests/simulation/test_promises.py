@@ -10,7 +10,7 @@ from tests.simulation.promises import Broken, Fate, Promises
 from tests.simulation.scenario import simulate
 
 SEEDS = 2_000
-JUDGED = 200
+JUDGED = 100
 """Those by which a change is judged; `make test-long` has the others, and many more."""
 CHUNK = 100
 LONG_SEEDS = 30_000

@@ -40,8 +40,16 @@ def started(log: Path, *words: str, executed: bool, **env: str) -> Iterator[Star
         process.wait(20.0)
 
 
-@pytest.mark.parametrize("module", ["pilotlight_supervisor.up", "pilotlight_gateway", "pilotlight_runtime"])
-@pytest.mark.parametrize("words", [("--help",), ("--state-dir",), ("--unknown", "1")], ids=str)
+@pytest.mark.parametrize(
+    ("module", "words"),
+    [
+        ("pilotlight_supervisor.up", ("--help",)),
+        ("pilotlight_supervisor.up", ("--state-dir",)),
+        ("pilotlight_gateway", ("--unknown", "1")),
+        ("pilotlight_runtime", ("--unknown", "1")),
+    ],
+    ids=str,
+)
 def test_it_says_the_same_and_ends_alike(tmp_path: Path, module: str, words: tuple[str, ...]) -> None:
     """Its arguments are its own, what it prints goes where it was told to, and its exit code is heard."""
 

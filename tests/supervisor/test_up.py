@@ -10,7 +10,9 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryFile
 
 import pytest
 
@@ -19,6 +21,7 @@ from pilotlight_supervisor.free_ports import QUIET_PORTS, free_port, release_por
 from pilotlight_supervisor.platform_plan import UpSettings
 from pilotlight_supervisor.readiness import UpError, http_status
 from pilotlight_supervisor.up import LOOPBACK, claim_metrics_ports
+from tests.forked_module import ForkedModule
 from tests.supervisor.test_embedded_bus import alive
 from tests.waiting import until
 
@@ -104,11 +107,21 @@ async def test_it_can_be_stopped_while_it_starts(tmp_path: Path) -> None:
         assert not ready.exists()
 
 
-def up(*arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "pilotlight_supervisor.up", *arguments],
-        capture_output=True, text=True, timeout=90, check=False,
-    )  # fmt: skip
+@dataclass(frozen=True)
+class Refused:
+    returncode: int
+    stderr: str
+    """All that it has printed."""
+
+
+def up(*arguments: str) -> Refused:
+    with TemporaryFile() as log:
+        process = ForkedModule(
+            ("pilotlight_supervisor.up", *arguments), env=os.environ, cwd=Path.cwd(), log=log.fileno()
+        )
+        code = process.wait(90.0)
+        log.seek(0)
+        return Refused(code, log.read().decode())
 
 
 def test_a_second_one_on_the_same_folder_is_refused(tmp_path: Path) -> None:

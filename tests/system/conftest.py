@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import random
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import httpx
@@ -23,8 +24,13 @@ SEED = int(os.environ.get("SEED") or random.SystemRandom().randrange(10**6))
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Everything in this folder needs the whole platform."""
     for item in items:
-        if HERE in item.path.parents:
+        if _is_here(item.path):
             item.add_marker(pytest.mark.system)
+
+
+@cache
+def _is_here(file: Path) -> bool:
+    return HERE in file.parents
 
 
 @pytest.fixture(scope="package")

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 import pilotlight
+from tests.command_line import program
 from tests.system.support.platform import Platform
 from tests.system.support.sample_apps import APPS, deployed
 
@@ -36,9 +37,10 @@ def imported(name: str) -> Any:
     return module
 
 
-def test_every_line_that_deploy_prints_works_as_it_stands(platform: Platform, printed: str) -> None:
+def test_every_line_that_deploy_prints_works_as_it_stands(platform: Platform, printed: str, tmp_path: Path) -> None:
     """With tensors, arrays, instants, UUIDs, decimals, bytes and dataclasses, by curl and by `pilotlight call`."""
-    env = {**platform.env, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
+    program(tmp_path)
+    env = {**platform.env, "PATH": f"{tmp_path}:{os.environ['PATH']}"}
     lines = [line.strip() for line in printed.splitlines() if line.startswith("  ")]
     assert len(lines) == 14
     for line in lines:

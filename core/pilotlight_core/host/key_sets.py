@@ -2,7 +2,7 @@
 
 Each gateway has a key of its own, which never leaves its host. The operator signs the set of their public keys, any
 gateway carries it to the bus, and agents, which are given the operator's public key, believe no other set and none that
-is older than one they have seen.
+is older than one they have seen. Where the record is kept: `key_set_records`.
 """
 
 from __future__ import annotations
@@ -12,10 +12,7 @@ from typing import Annotated
 
 import msgspec
 
-from pilotlight_core.bus import Bus
-from pilotlight_core.bus.kv import NewValue
 from pilotlight_core.host.signing import BadSignature, Signer, Verifier, key_id
-from pilotlight_core.model.subjects import PLATFORM_BUCKET
 
 HEAD = b"pilotlight keys 1\n"
 """Signed before the set, so that nothing else that such a key has signed passes for one."""
@@ -85,30 +82,3 @@ def newest_set(present: SignedKeySet | None, offered: SignedKeySet | None, *, ad
     raise BadSignature(
         f"The set of keys is signed by {key_id(offered.root)}, and that of the platform by {key_id(present.root)}."
     )
-
-
-class KeySets:
-    """The record of a region."""
-
-    def __init__(self, bus: Bus, *, region: str) -> None:
-        self._kv = bus.kv(PLATFORM_BUCKET)
-        self._key = f"keys.{region}"
-
-    async def read(self) -> SignedKeySet | None:
-        """None: the platform has one gateway's key, and no set. Raises BusError."""
-        entry = await self._kv.get(self._key)
-        return None if entry is None else msgspec.msgpack.decode(entry.value, type=SignedKeySet)
-
-    async def offer(self, offered: SignedKeySet, *, adopt: bool = False) -> None:
-        """Write it down, unless there is a later one.
-
-        Raises:
-            BadSignature: see `newest_set`. BusError.
-        """
-
-        def changed(value: bytes | None) -> NewValue | None:
-            present = None if value is None else msgspec.msgpack.decode(value, type=SignedKeySet)
-            chosen = newest_set(present, offered, adopt=adopt)
-            return None if chosen == present else NewValue(msgspec.msgpack.encode(chosen))
-
-        await self._kv.change(self._key, changed)

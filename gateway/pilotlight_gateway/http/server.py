@@ -18,16 +18,14 @@ No other module touches uvicorn's internals. `BoundedProtocol` overrides the par
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import time
 from collections.abc import Coroutine, Iterator, Sequence
 from functools import partial
-from socket import socket
 from typing import Any, cast
 
 import structlog
 from starlette.types import ASGIApp, Send
-from uvicorn import Config, Server
+from uvicorn import Config
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 
 from pilotlight_core.model.errors import PilotlightError
@@ -43,7 +41,7 @@ from pilotlight_gateway.http.protocol.http_exchange import (
 )  # fmt: skip
 from pilotlight_gateway.http.protocol.known_heads import KnownHeads
 from pilotlight_gateway.http.protocol.whole_cycle import WholeCycle
-from pilotlight_gateway.http.tls_listener import TlsListener
+from pilotlight_gateway.http.quiet_server import QuietServer
 from pilotlight_gateway.limits.connections import ConnectionBook, ConnectionBounds, idlest
 from pilotlight_gateway.limits.limit_admission import Admission
 from pilotlight_gateway.tenancy.client_certificates import ClientCertificate, certificate_of
@@ -445,30 +443,6 @@ class UvicornRequest:
             cycle.transport.close()
         cycle.on_response()
         return True
-
-
-class QuietServer(Server):
-    """A server that leaves signals to its process."""
-
-    @contextlib.contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        yield
-
-    def __init__(self, config: Config, tls: TlsListener | None) -> None:
-        super().__init__(config)
-        self.tls = tls
-
-    async def startup(self, sockets: list[socket] | None = None) -> None:
-        if self.tls is None or sockets is None:
-            await super().startup(sockets)
-            return
-        ours = {"config": self.config, "server_state": self.server_state, "app_state": {}, "_loop": None}
-        self.tls.start(sockets, partial(self.config.http_protocol_class, **ours))
-        self.servers, self.started = [self.tls], True  # type: ignore[list-item] # it is closed as one of asyncio's is
-
-    def stop(self) -> None:
-        """Finish present answers and end."""
-        self.should_exit = True
 
 
 def make_server(

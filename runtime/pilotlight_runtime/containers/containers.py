@@ -201,6 +201,11 @@ class Containers:
 
     # -- the clock, and the end ---------------------------------------------------------------------------------
 
+    @property
+    def hold_calls(self) -> bool:
+        """Whether any of them has a call, begun or not."""
+        return any(container.runner is not None and not container.runner.is_idle for container in self)
+
     def check_limits(self, at: float) -> None:
         for container in self._containers.values():
             self._guarded(container, container.check_limits, at)

@@ -90,11 +90,13 @@ class LogShipper:
         self._buffers: dict[LogKey, _Buffer] = {}
         self._bytes = self._number = self._shipped = self._dropped = 0
         self._full = asyncio.Event()
+        self._offered = asyncio.Event()
 
     def offer(self, topic: LogKey, line: LogLine) -> None:
         buffer = self._buffers.get(topic)
         if buffer is None:
             buffer = self._buffers[topic] = _Buffer()
+            self._offered.set()
         if not self._rates.admit(topic.tenant, line.text_bytes, self._clock()):
             self._drop_over(topic, buffer, line)
             return
@@ -117,8 +119,11 @@ class LogShipper:
         return ShipperStatistics(waiting_bytes=self._bytes, shipped=self._shipped, dropped=self._dropped)
 
     async def run(self) -> None:
-        """Store waiting lines each 100 ms, sooner when a batch is full."""
+        """Store waiting lines each 100 ms, sooner when a batch is full; without any it does nothing."""
         while True:
+            if not self._buffers:
+                self._offered.clear()
+                await self._offered.wait()
             try:
                 async with asyncio.timeout(EVERY_S):
                     await self._full.wait()

@@ -35,6 +35,8 @@ from pilotlight_runtime.node.layout_keeper import LayoutKeeper
 log = structlog.get_logger(__name__)
 
 SWEEP_S = 0.02
+IDLE_SWEEP_S = 0.1
+"""Between two looks at the limits of calls, while there are none."""
 BEAT_S = 1.0
 DRAIN_S = 4.0
 """For running calls when the agent stops."""
@@ -210,9 +212,10 @@ class Agent:
 
     async def _sweep(self) -> None:
         while True:
-            await asyncio.sleep(SWEEP_S)
+            due_s = SWEEP_S if self._parts.containers.hold_calls else IDLE_SWEEP_S
+            await asyncio.sleep(due_s)
             at = time.monotonic()
-            if self.loop_watch.tick(at):
+            if self.loop_watch.tick(at, due_s):
                 self._group.create_task(self._refresh())
             self._parts.containers.check_limits(at)
 

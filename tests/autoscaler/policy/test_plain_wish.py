@@ -66,7 +66,7 @@ class AskedTwice(SimulatedPolicy):
 def test_each_wish_of_a_simulation_is_that_of_the_controller(settings: dict[str, Any]) -> None:
     """For functions of all patterns, with room and without."""
     parts = dict.fromkeys(PATTERNS, 1.0)
-    mix = PatternMix(functions=8, minutes=60, calls_per_s=12.0, seed=5, parts=parts)
+    mix = PatternMix(functions=8, minutes=20, calls_per_s=12.0, seed=5, parts=parts)
     made = simulation(dict(draw_traffic(mix, lambda _: 2.0)), minutes=mix.minutes, **settings)
     policy = made.policy = AskedTwice()
     made.run()

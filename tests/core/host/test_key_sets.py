@@ -7,10 +7,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from pilotlight_core.bus import connect
-from pilotlight_core.host.key_sets import KeySet, KeySets, SignedKeySet, newest_set, sign_keys
+from pilotlight_core.host.key_sets import KeySet, SignedKeySet, newest_set, sign_keys
 from pilotlight_core.host.signing import BadSignature, Signer
-from pilotlight_core.model.ids import token
 
 
 def signers(folder: Path, *names: str) -> list[Signer]:
@@ -54,21 +52,6 @@ def test_the_later_set_holds_and_another_operators_only_if_it_is_adopted(tmp_pat
     assert newest_set(newer, other, adopt=True) == other
     with pytest.raises(BadSignature, match=f"signed by {stranger.key_id}, and that of the platform by"):
         newest_set(newer, other, adopt=False)
-
-
-async def test_gateways_carry_it_to_the_bus(server_url: str, tmp_path: Path, anyio_backend: str) -> None:
-    """The latest is there, whoever comes last."""
-    operator, one, other = signers(tmp_path, "operator", "one", "other")
-    older, newer = sign_keys(operator, [one.public], 1), sign_keys(operator, [one.public, other.public], 2)
-    async with connect(server_url, name="key-sets") as bus:
-        sets = KeySets(bus, region=f"r{token(8)}")
-        assert await sets.read() is None
-        for offered in (newer, older):
-            await sets.offer(offered)
-            assert await sets.read() == newer
-        adopted = sign_keys(other, [one.public], 1)
-        await sets.offer(adopted, adopt=True)
-        assert await sets.read() == adopted
 
 
 def test_its_file_and_its_record_are_the_same(tmp_path: Path) -> None:

@@ -15,11 +15,11 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from pilotlight_gateway.http import server
 from pilotlight_gateway.http.listening_socket import listen
+from pilotlight_gateway.http.quiet_server import QuietServer
 from pilotlight_gateway.http.server import (
     HEAD_BYTES,
     PIPELINED,
     BoundedProtocol,
-    QuietServer,
     make_server,
 )
 from pilotlight_gateway.limits.connections import ConnectionBook, ConnectionBounds

@@ -34,7 +34,7 @@ from pilotlight_gateway.ledger.usage_delivery import Sender, UsageDelivery
 from pilotlight_gateway.ledger.usage_queries import usage_sums
 from pilotlight_gateway.ledger.usage_report import cost_units
 from tests.builders.nodes import binding
-from tests.example_counts import judged
+from tests.example_counts import SLOW, judged
 from tests.gateway.ledger.usage_oracle import UsageOracle
 
 SECOND = 10**9
@@ -272,7 +272,7 @@ def test_not_a_nanosecond_and_not_a_nano_dollar_differs(ledger_url: str, request
 
     machine: Any = type("Machine", (LedgerMachine,), {"new_ledger": new_ledger})
     few = settings(
-        max_examples=judged(150 if is_sqlite else 45), stateful_step_count=25, deadline=None,
+        max_examples=judged(150 if is_sqlite else 45, SLOW), stateful_step_count=25, deadline=None,
         suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
     )  # fmt: skip
     run_state_machine_as_test(machine, settings=few)

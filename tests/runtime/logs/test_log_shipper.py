@@ -156,7 +156,7 @@ async def test_one_tenant_does_not_take_all_the_room_for_waiting_lines(anyio_bac
 
 
 async def test_lines_leave_by_themselves(anyio_backend: str) -> None:
-    """Within a tenth of a second, or at once when a batch is full."""
+    """Within a tenth of a second, or at once when a batch is full; also those that come after a rest."""
     stream = Stream()
     shipper = LogShipper(stream, region="local", node="n1", instance="i1")
     async with asyncio.TaskGroup() as group:
@@ -164,6 +164,8 @@ async def test_lines_leave_by_themselves(anyio_backend: str) -> None:
         for number in range(BATCH_LINES):
             shipper.offer(TOPIC, line(str(number)))
         await until(lambda: stream.kept)
+        shipper.offer(TOPIC, line("later"))
+        await until(lambda: len(stream.kept) == 2)
         running.cancel()
 
-    assert len(stream.texts) == BATCH_LINES
+    assert len(stream.texts) == BATCH_LINES + 1

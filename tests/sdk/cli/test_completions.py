@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import msgspec
 import pytest
 
 from pilotlight.cli.completions import app_names, function_names, log_names
+from tests.command_line import run_command
 from tests.sdk.cli.every_command import APP
 from tests.sdk.scripted import ScriptedPlatform, answer, problem
 
@@ -32,9 +31,7 @@ def completed(*words: str) -> list[str]:
         **os.environ, "COMP_WORDS": " ".join(("pilotlight", *words)), "COMP_CWORD": str(len(words)),
         "_PILOTLIGHT_COMPLETE": "complete_bash",
     }  # fmt: skip
-    code = "from pilotlight.cli.main import app; app(prog_name='pilotlight')"
-    done = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, check=False)
-    return done.stdout.split()
+    return run_command((), env=env).stdout.split()
 
 
 def test_commands_and_options_are_completed() -> None:
@@ -64,6 +61,4 @@ def test_what_goes_wrong_completes_nothing(platform: ScriptedPlatform, monkeypat
 def test_a_shell_is_told_how(shell: str, tmp_path: Path) -> None:
     """`--show-completion` prints what `--install-completion` puts where the shell reads it."""
     env = {**os.environ, "_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION": "1", "HOME": str(tmp_path)}
-    command = [sys.executable, "-m", "pilotlight.cli.main", "--show-completion", shell]
-    done = subprocess.run(command, env=env, capture_output=True, text=True, check=True)
-    assert f"complete_{shell}" in done.stdout
+    assert f"complete_{shell}" in run_command(("--show-completion", shell), env=env).stdout

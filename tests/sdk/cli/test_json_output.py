@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
+import os
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
 
+from tests.command_line import run_command
 from tests.sdk.cli.every_command import FAILS, HERE, STREAMS, WORDS, commands, make_folder, script
 from tests.sdk.cli.shell import invoke
 from tests.sdk.scripted import ScriptedPlatform, chunk, event, problem, problem_document, result, stream
@@ -28,8 +28,7 @@ def folder(platform: ScriptedPlatform, tmp_path: Path, monkeypatch: pytest.Monke
 
 def run(*words: str) -> tuple[int, str]:
     """A command with --json in a process of its own, since some of them start others: its exit code and stdout."""
-    command = [sys.executable, "-m", "pilotlight.cli.main", *words, "--json"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    done = run_command((*words, "--json"), env=os.environ, cwd=Path.cwd())
     return done.returncode, done.stdout
 
 

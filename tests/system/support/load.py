@@ -78,7 +78,7 @@ class Load:
 
     def _one(self, http: httpx.Client, ref: str, chance: random.Random, url: str) -> Outcome:
         name = f"{ref}-{chance.getrandbits(64):x}"
-        arguments = {"name": name, "seconds": round(chance.uniform(0.0, 0.3), 3)}
+        arguments = {"name": name, "seconds": round(chance.uniform(0.0, 0.6), 3)}
         body = {"input": arguments, "method": TARGETS[ref]}
         try:
             answer = http.post(f"/v1/functions/{ref}/calls", json=body)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 import subprocess
-import sys
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from tests.command_line import run_program
 from tests.system.support.page_blocks import Block, BlockKind, Command, blocks_of, commands_of, difference
 from tests.waiting import pauses_between_questions
 
@@ -59,7 +59,8 @@ class PageReader:
                     self._run_command(command, where)
 
     def _run_program(self, block: Block, where: str) -> None:
-        done = self._run([sys.executable, "-c", block.text.replace(ADDRESS, self.url)])
+        text = block.text.replace(ADDRESS, self.url)
+        done = run_program(text, env=self.env, cwd=self.folder, within=LIMIT_S)
         assert done.returncode == 0, f"{where}: the program failed\n{done.stdout}{done.stderr}"
         if block.shown is not None:
             wrong = difference(block.shown.splitlines(), self._lines(done.stdout), self._lines(done.stderr))

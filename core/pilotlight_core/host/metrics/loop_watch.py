@@ -32,7 +32,7 @@ class LoopWatch:
 
     After a gap, messages that are read count as received when the process was last known to run: their time limits
     count from an instant that may be long past. They are fresh again after `mark_fresh`, when everything that may have
-    waited has been read. Call `tick` every `every_s`, or let `running` do so.
+    waited has been read. Call `tick` every `every_s`, or as late as it is told to, or let `running` do so.
     """
 
     def __init__(self, at: float, *, every_s: float = TICK_S) -> None:
@@ -43,11 +43,11 @@ class LoopWatch:
         self.longest_s = 0.0
         self.lags = Histogram(LAG_SECONDS)
 
-    def tick(self, at: float) -> bool:
-        """Whether a gap has just ended."""
+    def tick(self, at: float, due_s: float | None = None) -> bool:
+        """Whether a gap has just ended. `due_s`: since the last tick, where that is not `every_s`."""
         gap_s, before_at = at - self._ticked_at, self._ticked_at
         self._ticked_at = at
-        self.lags.observe(max(0.0, gap_s - self._every_s))
+        self.lags.observe(max(0.0, gap_s - (self._every_s if due_s is None else due_s)))
         if gap_s <= GAP_S:
             return False
         self.stalls += 1

@@ -16,6 +16,15 @@ def test_while_it_runs_what_is_read_is_fresh() -> None:
     assert watch.received_at(1.03) == 1.03
 
 
+def test_a_tick_that_is_due_later_is_not_late() -> None:
+    """Who looks seldom while there is nothing to do says so."""
+    watch = LoopWatch(1.0, every_s=0.02)
+    assert not watch.tick(1.1, due_s=0.1)
+    assert not watch.tick(1.2)
+
+    assert watch.lags.sum == pytest.approx(0.08)
+
+
 def test_after_a_gap_what_is_read_counts_from_before_it() -> None:
     """Even before the tick that notices, and until everything that had waited was read."""
     watch = LoopWatch(1.0, every_s=0.02)

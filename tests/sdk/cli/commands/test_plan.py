@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 from pathlib import Path
 
 from pilotlight.cli.commands.plan import unmeasured
+from tests.command_line import run_command
 from tests.sdk.scripted import KEY, ScriptedPlatform, answer, problem
 
 
 def plan(*words: str, **env: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "pilotlight.cli.main", "plan", *words]
-    return subprocess.run(command, capture_output=True, text=True, check=False, env=os.environ | env)
+    return run_command(("plan", *words), env=os.environ | env)
 
 
 def prices(a100: str) -> dict[str, object]:

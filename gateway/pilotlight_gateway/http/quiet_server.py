@@ -1,0 +1,50 @@
+"""Uvicorn's server without what a process of several does not want: its signals, and a look ten times a second."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Iterator
+from functools import partial
+from socket import socket
+
+from uvicorn import Config, Server
+
+from pilotlight_gateway.http.tls_listener import TlsListener
+
+SECOND_S, TICKS_A_SECOND = 1.0, 10
+"""Of uvicorn's ticks, every tenth has work: it makes the header of the next second's answers."""
+
+
+class QuietServer(Server):
+    """A server that leaves signals to its process, and waits for its end."""
+
+    def __init__(self, config: Config, tls: TlsListener | None = None) -> None:
+        super().__init__(config)
+        self.tls = tls
+        self._stopped = asyncio.Event()
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+    async def startup(self, sockets: list[socket] | None = None) -> None:
+        if self.tls is None or sockets is None:
+            await super().startup(sockets)
+            return
+        ours = {"config": self.config, "server_state": self.server_state, "app_state": {}, "_loop": None}
+        self.tls.start(sockets, partial(self.config.http_protocol_class, **ours))
+        self.servers, self.started = [self.tls], True  # type: ignore[list-item] # it is closed as one of asyncio's is
+
+    def stop(self) -> None:
+        """Finish present answers and end."""
+        self.should_exit = True
+        self._stopped.set()
+
+    async def main_loop(self) -> None:
+        """Uvicorn's, but that it hears of its end at once."""
+        ticks = 0
+        while not await self.on_tick(ticks):
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._stopped.wait(), SECOND_S)
+            ticks += TICKS_A_SECOND

@@ -1,0 +1,83 @@
+"""`python -P tests/worker_forks.py SOCKET ARGS`: pytest with all tests imported, of which a fork is each worker.
+
+Importing them takes longer than most folders' tests do, and each worker would import them all. A fork collects for
+itself, and finds every module there. Each connection has the standard files of a worker (`forked_worker`), for which
+its fork does what Python would: it reads from its input what xdist wants. It ends with its standard input.
+"""
+
+from __future__ import annotations
+
+import atexit
+import gc
+import os
+import select
+import signal
+import socket
+import sys
+import threading
+from collections.abc import Sequence
+
+import pytest
+
+
+def load(args: Sequence[str]) -> None:
+    """Import all tests. A file that cannot be imported is for the workers to tell of."""
+    printed, nothing = os.dup(1), os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nothing, 1)
+    try:
+        pytest.main([*args, "--numprocesses=0", "--dist=no", "--collect-only", "-qq"])
+        sys.stdout.flush()
+    finally:
+        os.dup2(printed, 1)
+        os.close(printed)
+        os.close(nothing)
+
+
+def serve(at: str) -> None:
+    """Fork for each connection."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # it ends with who started it
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # who asked for a worker sees its end: the connection's
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(at)
+        listener.listen(64)
+        print("ready", flush=True)
+        while True:
+            ready, _, _ = select.select([listener, sys.stdin], [], [])
+            if sys.stdin in ready:
+                return
+            connection, _ = listener.accept()
+            with connection:
+                if os.fork() == 0:
+                    listener.close()
+                    work(connection)
+
+
+def work(connection: socket.socket) -> None:
+    """Be a worker, to the end."""
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    _, files, _, _ = socket.recv_fds(connection, 1, 3)
+    for number, file in enumerate(files):
+        os.dup2(file, number)
+        os.close(file)
+    sys.stdin = open(0, encoding="utf-8", closefd=False)  # noqa: SIM115 - it is the process's own
+    code = 1
+    try:
+        exec(eval(sys.stdin.readline()), {"__name__": "__main__"})  # noqa: S102, S307 - as execnet starts a process
+        code = 0
+    except SystemExit as end:
+        code = end.code if isinstance(end.code, int) else int(end.code is not None)
+    finally:
+        atexit._run_exitfuncs()
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
+
+
+if __name__ == "__main__":
+    place, *rest = sys.argv[1:]
+    load(rest)
+    assert threading.active_count() == 1, "a fork has one thread"
+    gc.collect()
+    gc.freeze()
+    serve(place)
