@@ -4,16 +4,32 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from socket import socket
 
+import structlog
+from starlette.types import ASGIApp
+
 from pilotlight_core.host.certificates.server_context import ServerContext, TlsFiles
 from pilotlight_core.host.open_files import allow_open_files
+from pilotlight_gateway.calls.large_bodies import LargeBodies
 from pilotlight_gateway.http.listening_socket import listen, url_of
+from pilotlight_gateway.http.quiet_server import QuietServer
+from pilotlight_gateway.http.server import make_server
 from pilotlight_gateway.http.tls_listener import HandshakeBounds, TlsListener
+from pilotlight_gateway.limits.connections import ConnectionBook, ConnectionBounds
 from pilotlight_gateway.settings import ServeSettings
+from pilotlight_gateway.webhooks.address_policy import read_networks
+
+BODY_CONNECTIONS = ConnectionBounds(of_all=4096, of_address=512, exempt=read_networks("127.0.0.0/8, ::1"))
+"""To the listener for large bodies: an agent has 8."""
+BODY_HANDSHAKES = HandshakeBounds(exempt=BODY_CONNECTIONS.exempt)
+FILES_BESIDE_CONNECTIONS = 512
+"""What a gateway has open besides its clients' connections, with room: files, the bus, the ledger, workers."""
+
+log = structlog.get_logger()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,3 +76,29 @@ def _context(setting: str, certificate: str, key: str, client_authority: str = "
         setting=setting,
     )
     return ServerContext(files, datetime.now(UTC))
+
+
+def client_connections(settings: ServeSettings) -> ConnectionBook:
+    """Of clients: no more than the host lets the process have."""
+    bounds, files = settings.connection_bounds, allow_open_files()
+    handshakes = _handshakes(settings).within(files).of_all if settings.tls_cert else 0
+    room = max(8, files - FILES_BESIDE_CONNECTIONS - handshakes)
+    if room < bounds.of_all:
+        log.warning("the host allows fewer open files than there may be connections", connections=room)
+    return ConnectionBook(replace(bounds, of_all=min(bounds.of_all, room)))
+
+
+def client_server(
+    app: ASGIApp, connections: ConnectionBook, listener: Listener, settings: ServeSettings
+) -> QuietServer:
+    """Serves clients, whose connections are counted."""
+    return make_server(app, book=connections, tls=listener.accepting(_handshakes(settings)))
+
+
+def body_server(bodies: LargeBodies, listener: Listener) -> QuietServer:
+    """Serves agents with large bodies."""
+    return make_server(bodies, book=ConnectionBook(BODY_CONNECTIONS), tls=listener.accepting(BODY_HANDSHAKES))
+
+
+def _handshakes(settings: ServeSettings) -> HandshakeBounds:
+    return HandshakeBounds(exempt=settings.connection_bounds.exempt)

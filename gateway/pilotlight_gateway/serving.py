@@ -7,7 +7,7 @@ import signal
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import structlog
 
@@ -28,7 +28,6 @@ from pilotlight_core.host.key_set_records import KeySets
 from pilotlight_core.host.key_sets import newest_set
 from pilotlight_core.host.metrics import measured_process
 from pilotlight_core.host.metrics.metric_families import MetricSource
-from pilotlight_core.host.open_files import allow_open_files
 from pilotlight_core.host.price_records import follow_prices, write_prices
 from pilotlight_core.host.registry import Registry
 from pilotlight_core.host.signing import BadSignature, FolderSigner, NoKey
@@ -66,8 +65,6 @@ from pilotlight_gateway.http.protocol.drain_gate import DrainGate
 from pilotlight_gateway.http.protocol.http_exchange import OpenRequests
 from pilotlight_gateway.http.protocol.readiness import Readiness
 from pilotlight_gateway.http.quiet_server import QuietServer
-from pilotlight_gateway.http.server import make_server
-from pilotlight_gateway.http.tls_listener import HandshakeBounds
 from pilotlight_gateway.http_wiring import BODY_BYTES_HELD, HttpParts, follower_slots, upload_slots, wire_http
 from pilotlight_gateway.idempotency.bus_key_records import BusKeyRecords
 from pilotlight_gateway.idempotency.key_record import CallOwner
@@ -76,11 +73,11 @@ from pilotlight_gateway.jobs.gateway_jobs import GatewayJobs, JobStorage
 from pilotlight_gateway.jobs.job_calls import JobCalls
 from pilotlight_gateway.jobs.job_permit import JobPermits
 from pilotlight_gateway.ledger.ledger_reader import LedgerReader
-from pilotlight_gateway.limits.connections import ConnectionBook, ConnectionBounds
+from pilotlight_gateway.limits.connections import ConnectionBook
 from pilotlight_gateway.limits.cost_estimates import Estimates
 from pilotlight_gateway.limits.limit_policy import LimitPolicies
 from pilotlight_gateway.limits.limiter import HomeLimiter
-from pilotlight_gateway.listeners import Listener, open_listeners
+from pilotlight_gateway.listeners import Listener, body_server, client_connections, client_server, open_listeners
 from pilotlight_gateway.metrics.call_metrics import call_gauges
 from pilotlight_gateway.metrics.connection_metrics import connection_counts
 from pilotlight_gateway.metrics.gateway_metrics import GatewayMetrics
@@ -101,17 +98,11 @@ from pilotlight_gateway.storage_quota.bus_quota import BusQuotaRecords
 from pilotlight_gateway.storage_quota.quota_lease import StorageQuota
 from pilotlight_gateway.tenancy.auth import KeyAuthenticator
 from pilotlight_gateway.tenancy.bootstrap import bootstrap
-from pilotlight_gateway.webhooks.address_policy import read_networks
 from pilotlight_gateway.webhooks.bus_webhooks import BusWebhooks
 from pilotlight_placement.asks.options import Prices
 
 ABORT_SECONDS = 2.0
 """For aborted calls to answer their callers."""
-BODY_CONNECTIONS = ConnectionBounds(of_all=4096, of_address=512, exempt=read_networks("127.0.0.0/8, ::1"))
-"""To the listener for large bodies: an agent has 8."""
-BODY_HANDSHAKES = HandshakeBounds(exempt=BODY_CONNECTIONS.exempt)
-FILES_BESIDE_CONNECTIONS = 512
-"""What a gateway has open besides its clients' connections, with room: files, the bus, the ledger, workers."""
 
 log = structlog.get_logger(__name__)
 
@@ -307,26 +298,6 @@ def _no_key(detail: str, registered: str) -> str:
     return f"{detail} {what} of the platform is {registered}: {mend}." if registered else detail
 
 
-def _connections(settings: ServeSettings) -> ConnectionBook:
-    """Of clients: no more than the host lets the process have."""
-    bounds = settings.connection_bounds
-    files = allow_open_files()
-    room = max(
-        8, files - FILES_BESIDE_CONNECTIONS - (_handshakes(settings).within(files).of_all if settings.tls_cert else 0)
-    )
-    if room < bounds.of_all:
-        log.warning("the host allows fewer open files than there may be connections", connections=room)
-    return ConnectionBook(replace(bounds, of_all=min(bounds.of_all, room)))
-
-
-def _handshakes(settings: ServeSettings) -> HandshakeBounds:
-    return HandshakeBounds(exempt=settings.connection_bounds.exempt)
-
-
-def _body_server(bodies: LargeBodies, listener: Listener) -> QuietServer:
-    return make_server(bodies, book=ConnectionBook(BODY_CONNECTIONS), tls=listener.accepting(BODY_HANDSHAKES))
-
-
 def _metric_sources(
     calls: GatewayCalls,
     idempotency: Idempotency,
@@ -442,7 +413,7 @@ async def _gateway(
     shards = calls.shards({"limits": limiter.driver, "jobs": jobs.dispatcher})
     idempotency = _idempotency(settings, bus, calls.table, CallOwner(name=name, instance=instance))
     readiness, signer = _readiness(bus, registry, calls.service), await _join(settings, bus, blobs)
-    authenticator, requests, connections = KeyAuthenticator(registry), OpenRequests(), _connections(settings)
+    authenticator, requests, connections = KeyAuthenticator(registry), OpenRequests(), client_connections(settings)
     metrics, loads = GatewayMetrics(), LoadBook()
     measured = MeasuredGateway(name=name, process=instance, region=settings.region)
     exchange = LoadExchange(bus, loads, measured, budget, lambda: len(readiness.gate), calls.fleet.clocks)
@@ -499,8 +470,8 @@ async def _gateway(
                 gate=readiness.gate,
                 registry=registry,
                 watch=PrincipalWatch(requests, calls.service, authenticator, registry),
-                public=make_server(wire_http(parts), book=connections, tls=public.accepting(_handshakes(settings))),
-                internal=_body_server(bodies, internal),
+                public=client_server(wire_http(parts), connections, public, settings),
+                internal=body_server(bodies, internal),
                 superseded=shards.superseded,
             )
     finally:

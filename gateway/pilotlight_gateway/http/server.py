@@ -42,6 +42,7 @@ from pilotlight_gateway.http.protocol.http_exchange import (
 from pilotlight_gateway.http.protocol.known_heads import KnownHeads
 from pilotlight_gateway.http.protocol.whole_cycle import WholeCycle
 from pilotlight_gateway.http.quiet_server import QuietServer
+from pilotlight_gateway.http.tls_listener import TlsListener
 from pilotlight_gateway.limits.connections import ConnectionBook, ConnectionBounds, idlest
 from pilotlight_gateway.limits.limit_admission import Admission
 from pilotlight_gateway.tenancy.client_certificates import ClientCertificate, certificate_of
