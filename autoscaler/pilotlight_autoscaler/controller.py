@@ -20,6 +20,7 @@ import time
 from collections.abc import AsyncIterator, Callable, Collection, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from itertools import islice
 
 import msgspec
 import structlog
@@ -34,6 +35,7 @@ from pilotlight_autoscaler.explain_answers import answer
 from pilotlight_autoscaler.memory_store import MemoryStore
 from pilotlight_autoscaler.node_drains import NodeDrains
 from pilotlight_autoscaler.node_intake import NodeIntake
+from pilotlight_autoscaler.observations.refusal_memory import tenants_in_turn
 from pilotlight_autoscaler.observations.wish_log import WishChange
 from pilotlight_autoscaler.observations.world import World
 from pilotlight_autoscaler.old_agents import OldAgents
@@ -147,7 +149,7 @@ class Controller:
         self._region = region
         self._old_agents = OldAgents(bus, self._on_credit, region=region)
         self._lease = lease
-        self._edges: asyncio.Queue[str] = asyncio.Queue(maxsize=10_000)
+        self._edges: asyncio.Queue[tuple[str, str]] = asyncio.Queue(maxsize=10_000)
         self._on_settled: Callable[[], None] | None = on_settled
         """Called once, when the fleet is known for the first time."""
         self._versions = PassPreparation(
@@ -276,7 +278,7 @@ class Controller:
         self.world.on_demand(demand, at)
         self.metrics.on_demand(demand)
         if demand.edge and not self._edges.full():
-            self._edges.put_nowait(demand.version)
+            self._edges.put_nowait((demand.version, demand.tenant))
 
     async def _lead(self) -> None:
         while True:
@@ -307,7 +309,8 @@ class Controller:
 
     async def _tick(self) -> None:
         while True:
-            await asyncio.sleep(SOON_S if self._versions.active.put_off else TICK_S)
+            goes_on = self._versions.active.put_off and not self._failed_passes
+            await asyncio.sleep(SOON_S if goes_on else TICK_S)
             if self.decides:
                 await self._pass(None)
                 collect_young()
@@ -318,7 +321,8 @@ class Controller:
             if self.decides:
                 at = time.monotonic()
                 self.world.scaling.sweep(at + self._wall_offset)
-                self.world.fleet(at)  # what nodes have reported is there when calls wait for a place
+                with contextlib.suppress(Exception):  # a pass, which does the same, says what is wrong with it
+                    self.world.take_over(at)  # what nodes have reported is there when calls wait for a place
 
     async def _learn(self) -> None:
         """Separate from the ticks, which must not wait for slow writes."""
@@ -355,14 +359,16 @@ class Controller:
         self.world.scaling.changed.update(dict.fromkeys(left))
 
     async def _edge(self) -> None:
+        waiting: dict[str, str] = {}
+        """Version -> tenant."""
         while True:
-            versions = {await self._edges.get()}
-            while not self._edges.empty() and len(versions) < EDGES_AT_ONCE:
-                versions.add(self._edges.get_nowait())
+            arrived = [] if waiting else [await self._edges.get()]
+            waiting |= dict([*arrived, *(self._edges.get_nowait() for _ in range(self._edges.qsize()))])
+            versions = set(islice(tenants_in_turn(waiting, waiting.__getitem__), EDGES_AT_ONCE))
+            waiting = {version: tenant for version, tenant in waiting.items() if version not in versions}
             if self.decides:
                 began = time.monotonic()
-                # Many edges at once share a pass, and there is a pause between two passes:
-                # endless edges must not keep this process from its reports and its lease.
+                # They share a pass, with a pause behind it: endless edges must not keep others from their turn.
                 await self._pass(versions)
                 await asyncio.sleep(time.monotonic() - began)
 

@@ -369,7 +369,6 @@ class World:
         """The fleet of nodes that accept containers, with incoming ones; always the same object, updated."""
         told: dict[str, NodeReport | None] = {name: self.nodes.get(name) for name in self._reported}
         told |= dict.fromkeys(self._silent(at, NODE_SILENT_S))
-        self._reported.clear()
         binds = [(pending.node, pending.bind) for pending in self.pending.values()]
         binds += [(step.node, bind) for step, bind in self.executions.starts()]
         coming = tuple(
@@ -387,7 +386,14 @@ class World:
             agreeing=self.agreeing,
             avoiding=self.avoiding,
         )
-        return self._mirror.update(told, beside, at)
+        fleet = self._mirror.update(told, beside, at)
+        self._reported.clear()
+        return fleet
+
+    def take_over(self, at: float) -> None:
+        """Have the fleet up to date, if nodes have reported something new."""
+        if self._reported:
+            self.fleet(at)
 
     def placed_node(self, name: str) -> Node | None:
         """A node as containers are placed on it; None: none are."""

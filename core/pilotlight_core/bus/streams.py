@@ -53,7 +53,7 @@ class StreamLimits(msgspec.Struct, frozen=True, kw_only=True):
     budgets_bytes: int = 128 * 2**20
     audit_days: int = 400
     audit_bytes: int = 2**30
-    audit_records_per_tenant: int = 50_000
+    audit_records_per_tenant: int = 10_000
     replicas: int = 1
 
 

@@ -10,7 +10,7 @@ import msgspec
 
 from pilotlight_core.model.api.audit_api import UNKNOWN, AuditEntry, AuditList
 
-MOST_TOLD = 4_096
+MOST_TOLD = 1_024
 """Bytes of what an entry repeats of a body; the names alone are kept of a longer one."""
 
 
@@ -37,28 +37,45 @@ class AuditQuery:
         )
 
 
-def merged_entries(records: Iterable[AuditEntry], query: AuditQuery) -> AuditList:
-    """The changes that are asked for, in the order in which they began, from records in the order in which they were
-    stored.
-    """
-    found: dict[str, AuditEntry] = {}
-    for record in records:
-        known = found.get(record.id)
+class AuditFold:
+    """Puts changes together from records, in the order in which they were stored; it keeps as many as are asked for."""
+
+    def __init__(self, query: AuditQuery) -> None:
+        self._query = query
+        self._found: dict[str, AuditEntry] = {}
+        self._more = False
+
+    def add(self, record: AuditEntry) -> None:
+        if not self._query.asks_for(record):
+            return
+        known = self._found.get(record.id)
         if known is None or known.status == UNKNOWN:
-            found[record.id] = record
-    asked = sorted((entry for entry in found.values() if query.asks_for(entry)), key=lambda entry: entry.at)
-    return AuditList(entries=asked[-query.limit :], more=len(asked) > query.limit)
+            self._found[record.id] = record
+        if len(self._found) > self._query.limit:
+            del self._found[next(iter(self._found))]
+            self._more = True
+
+    def changes(self) -> AuditList:
+        """Those that were asked for, in the order in which they began."""
+        return AuditList(entries=sorted(self._found.values(), key=lambda entry: entry.at), more=self._more)
+
+
+def merged_entries(records: Iterable[AuditEntry], query: AuditQuery) -> AuditList:
+    """The changes that are asked for, from all records."""
+    fold = AuditFold(query)
+    for record in records:
+        fold.add(record)
+    return fold.changes()
 
 
 def repeated_fields(asked: msgspec.Struct | None, names: tuple[str, ...]) -> dict[str, Any]:
-    """What an entry repeats of a request's body: these fields of it (`EVERY`: all), where they say something."""
+    """What an entry repeats of a request's body: these fields of it (`EVERY`: all), unless at their default."""
     if asked is None or not names:
         return {}
-    values: dict[str, Any] = msgspec.to_builtins(asked)
     told = {
-        name: value
-        for name, value in values.items()
-        if (names == EVERY or name in names) and value not in (None, "", [], {})
+        field.name: msgspec.to_builtins(value)
+        for field in msgspec.structs.fields(asked)
+        if (names == EVERY or field.name in names) and (value := getattr(asked, field.name)) != field.default
     }
     if len(msgspec.json.encode(told)) > MOST_TOLD:
         return dict.fromkeys(told, "…")

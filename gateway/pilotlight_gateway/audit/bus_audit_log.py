@@ -1,7 +1,7 @@
 """The audit log over the bus: a stream from which no process may delete.
 
 Each tenant has a subject, and of each a bounded number of the last records is kept: whoever asks for the same change
-again and again pushes out its own entries, and nobody else's.
+again and again pushes out its own entries first.
 """
 
 from __future__ import annotations
@@ -9,15 +9,19 @@ from __future__ import annotations
 import msgspec
 import structlog
 
-from pilotlight_core.bus import Bus, BusError
+from pilotlight_core.bus import Bus, BusError, MessageTooLarge
 from pilotlight_core.model import subjects
 from pilotlight_core.model.api.audit_api import AuditEntry, AuditList
-from pilotlight_core.model.errors import BadInput, Unavailable
-from pilotlight_gateway.audit.audit_entries import AuditQuery, merged_entries
+from pilotlight_core.model.errors import BadInput, PilotlightError, Unavailable
+from pilotlight_gateway.audit.audit_entries import AuditFold, AuditQuery
 
 WRITTEN_WITHIN_S = 5.0
-MOST_READ = 100_000
-"""Records that one question looks through."""
+MOST_READ = 64 * 2**20
+"""Bytes that one question looks through."""
+MOST_NOTES = 1_024
+"""Ends of changes that are being written at a time."""
+LATEST = 4_102_444_800.0
+"""A unix second that is later than any record's: 2100."""
 BEFORE_S = 60.0
 """A change whose end is asked for began at most so long before it; what began earlier is shown by its end."""
 
@@ -32,6 +36,7 @@ class BusAuditLog:
     def __init__(self, bus: Bus, *, region: str) -> None:
         self._bus = bus
         self._region = region
+        self._notes = 0
 
     async def write(self, entry: AuditEntry) -> None:
         subject = subjects.audit(self._region, entry.tenant)
@@ -43,25 +48,38 @@ class BusAuditLog:
         except BusError as error:
             raise Unavailable("The audit log cannot be written now, and nothing is changed without it.") from error
 
-    async def read(self, query: AuditQuery) -> AuditList:
-        subject = subjects.audit(self._region, query.tenant or "*")
+    def note(self, entry: AuditEntry) -> None:
+        if self._notes >= MOST_NOTES:
+            log.error("the audit log has an entry without an end", request_id=entry.id, error="too many at a time")
+            return
+        self._notes += 1
+        self._bus.spawn(self._note(entry))
+
+    async def _note(self, entry: AuditEntry) -> None:
         try:
-            records = await self._records(subject, query.since - BEFORE_S)
+            await self.write(entry)
+        except (PilotlightError, MessageTooLarge) as error:
+            log.error("the audit log has an entry without an end", request_id=entry.id, error=str(error))
+        finally:
+            self._notes -= 1
+
+    async def read(self, query: AuditQuery) -> AuditList:
+        subject, fold, read = subjects.audit(self._region, query.tenant or "*"), AuditFold(query), 0
+        try:
+            page = await self._bus.jetstream.page_since(
+                subjects.AUDIT_STREAM, subject, min(max(0.0, query.since - BEFORE_S), LATEST)
+            )
+            while page.records:
+                for each in page.records:
+                    read += len(each.data)
+                    if (entry := _read(each.data)) is not None:
+                        fold.add(entry)
+                if read > MOST_READ:
+                    raise BadInput("since: there is too much to look through: ask for less time.", field="since")
+                page = await self._bus.jetstream.page(subjects.AUDIT_STREAM, subject, page.records[-1].seq + 1)
         except BusError as error:
             raise Unavailable("The audit log cannot be read now.") from error
-        return merged_entries(records, query)
-
-    async def _records(self, subject: str, since: float) -> list[AuditEntry]:
-        found: list[AuditEntry] = []
-        page = await self._bus.jetstream.page_since(subjects.AUDIT_STREAM, subject, max(0.0, since))
-        while page.records:
-            found += [entry for each in page.records if (entry := _read(each.data)) is not None]
-            if len(found) > MOST_READ:
-                raise BadInput(
-                    f"since: more than {MOST_READ} records are as old: ask for less time, or one tenant.", field="since"
-                )
-            page = await self._bus.jetstream.page(subjects.AUDIT_STREAM, subject, page.records[-1].seq + 1)
-        return found
+        return fold.changes()
 
 
 def _read(data: bytes) -> AuditEntry | None:

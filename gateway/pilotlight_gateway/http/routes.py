@@ -138,7 +138,7 @@ JOBS = (
 APPS = (
     Operation(
         method="POST", path="/v1/apps/{app}/deploys", name="deployApp", endpoint=apps.deploy_app, scopes=("deploy",),
-        tells=("message",),
+        tells=("message", "base", "prune", "ends_in_s"),
         about="Deploy all of an app at once, or name the blobs to upload first.", request=DeployRequest,
         answer=DeployResponse, errors=(*BODY, "conflict", "removes_functions", "quota_exceeded", "overloaded"),
     ),

@@ -55,12 +55,13 @@ def test_it_is_asked_by_time_tenant_operation_and_key() -> None:
 class Asked(msgspec.Struct):
     name: str
     secret: str
-    note: str = ""
+    note: str | None = ""
 
 
 def test_of_a_body_only_the_named_fields_are_repeated() -> None:
     """Those that say something; of a long one the names."""
     assert repeated_fields(Asked(name="a", secret="hidden"), ("name", "note")) == {"name": "a"}
+    assert repeated_fields(Asked(name="a", secret="", note=None), ("note",)) == {"note": None}
     assert repeated_fields(Limits(concurrency=3), EVERY) == {"concurrency": 3}
     assert repeated_fields(Asked(name="a" * MOST_TOLD, secret=""), ("name",)) == {"name": "…"}
     assert repeated_fields(None, EVERY) == {}

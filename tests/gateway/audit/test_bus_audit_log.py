@@ -15,6 +15,7 @@ from pilotlight_core.model.ids import token
 from pilotlight_gateway.audit import bus_audit_log
 from pilotlight_gateway.audit.audit_entries import AuditQuery
 from pilotlight_gateway.audit.bus_audit_log import BusAuditLog
+from tests.waiting import until_found
 
 
 @pytest.fixture
@@ -60,13 +61,26 @@ async def test_nothing_of_it_can_be_deleted(bus: Bus) -> None:
 
 async def test_too_much_for_one_question_is_said(bus: Bus, monkeypatch: pytest.MonkeyPatch) -> None:
     """With what to ask instead."""
-    monkeypatch.setattr(bus_audit_log, "MOST_READ", 2)
+    monkeypatch.setattr(bus_audit_log, "MOST_READ", 200)
     log, tenant, now = BusAuditLog(bus, region="local"), f"t{token(6)}", time.time()
     for number in range(3):
         await log.write(entry(tenant, now + number))
 
     with pytest.raises(BadInput, match="ask for less time"):
         await log.read(AuditQuery(tenant=tenant, since=now - 1.0))
+
+
+async def test_what_came_of_a_change_is_written_soon(bus: Bus) -> None:
+    """Nobody waits for it."""
+    log, tenant, now = BusAuditLog(bus, region="local"), f"t{token(6)}", time.time()
+    await log.write(entry(tenant, now))
+    log.note(entry(tenant, now, 200))
+
+    async def is_there() -> bool:
+        return (await log.read(AuditQuery(tenant=tenant, since=now - 1.0))).entries == [entry(tenant, now, 200)]
+
+    await until_found(is_there)
+    assert (await log.read(AuditQuery(tenant=tenant, since=1e12))).entries == []
 
 
 async def test_a_log_that_cannot_be_reached_is_an_error(server_url: str) -> None:

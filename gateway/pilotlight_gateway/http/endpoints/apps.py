@@ -23,6 +23,7 @@ from pilotlight_gateway.deploys.app_records import app_info, deploy_lines
 from pilotlight_gateway.deploys.blob_usage import BlobUsage, within_quota
 from pilotlight_gateway.deploys.deployer import Deployer
 from pilotlight_gateway.http.protocol.api_operations import json_answer, json_body, principal_of, read_struct
+from pilotlight_gateway.http.protocol.http_exchange import exchange_of
 from pilotlight_gateway.http.protocol.request_bodies import BodyLimits, pieces
 from pilotlight_gateway.limits.api_rates import ApiRates
 from pilotlight_gateway.limits.tenant_slots import TenantSlots
@@ -103,6 +104,7 @@ async def deploy_app(request: Request, services: AppServices) -> Response:
     async with json_body(request, services.budget, DEPLOY_BODY) as body:
         with services.deploys.slot(principal.tenant):
             asked = await services.codec.read_deploy(body, app, principal.tenant)
+            exchange_of(request.scope).asked = asked
             return json_answer(await services.deployer.deploy(principal, app, asked))
 
 

@@ -102,7 +102,7 @@ TENANCY = (
     ),
     Operation(
         method="POST", path="/v1/tenants/{tenant}/keys", name="createTenantKey", endpoint=keys.create, status=201,
-        tells=("scopes", "expires_in_s", "label"),
+        tells=("scopes", "expires_in_s", "label", "certificate"),
         about="Make an API key of a tenant; it is shown only here.", scopes=("operator",), request=KeyRequest,
         body_required=False,
         answer=NewKey, errors=(*BODY, "not_found", "conflict"),

@@ -120,7 +120,7 @@ def _limit(request: Request) -> int:
 WEBHOOKS = (
     Operation(
         method="POST", path="/v1/webhooks", name="createWebhook", status=201, endpoint=create, scopes=WRITES,
-        tells=("events", "functions"),
+        tells=("events", "label"),
         about="Create a webhook for jobs' ends. Its secret is shown only here.", request=WebhookRequest,
         answer=NewWebhook, errors=(*BODY, "conflict", "overloaded"),
     ),
@@ -134,7 +134,7 @@ WEBHOOKS = (
     ),
     Operation(
         method="PATCH", path="/v1/webhooks/{id}", name="changeWebhook", endpoint=change, scopes=WRITES,
-        tells=("events", "functions", "enabled"),
+        tells=("events", "label", "disabled"),
         about="Change a webhook, or disable and enable it.", request=WebhookChange, answer=WebhookInfo,
         errors=(*BODY, "not_found", "conflict", "overloaded"),
     ),

@@ -212,9 +212,10 @@ async def read_struct(
         BadInput: `bad_request`, `too_large`, `unsupported_media_type`, or naming the field.
     """
     async with json_body(request, budget, limits) as body:
-        if not body and default is not None:
-            return default
-        found = read_json(body, kind, patient=len(body) <= SMALL_BODY.size)
+        if default is not None and not body:
+            found = default
+        else:
+            found = read_json(body, kind, patient=len(body) <= SMALL_BODY.size)
     if isinstance(found, msgspec.Struct):
         exchange_of(request.scope).asked = found
     return found

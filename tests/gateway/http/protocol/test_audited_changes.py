@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import msgspec
 import pytest
 
 from pilotlight_core.model.api.audit_api import UNKNOWN
 from pilotlight_core.model.errors import Unavailable
+from pilotlight_gateway.audit.audit_entries import EVERY
+from pilotlight_gateway.audit.audit_log import MemoryAuditLog
+from pilotlight_gateway.http.protocol.audited_changes import LONGEST_TARGET, make_audited
+from pilotlight_gateway.http.protocol.http_exchange import Exchange
 from pilotlight_gateway.http.routes import OPERATIONS
 from tests.gateway.world import World
 
@@ -17,6 +24,10 @@ NOT_AUDITED = {
     # by anybody who has no key, and could fill the log: the making of the token by which a node joins is in it
     "joinNode",
 }  # fmt: skip
+
+
+async def send(_: Any) -> None:
+    """Nobody hears it."""
 
 
 def test_all_that_changes_something_is_audited() -> None:
@@ -64,23 +75,49 @@ async def test_nothing_is_changed_that_cannot_be_written(world: World) -> None:
     assert "concurrency" not in limits.json()["limits"]
 
 
-async def test_a_change_stands_although_its_end_cannot_be_written(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """It has been made: its entry says that it was asked for."""
-    written = world.audit.write
+async def test_a_failure_of_the_platform_is_written_too() -> None:
+    """As one, and it is raised as it was."""
+    log, operation = MemoryAuditLog(), next(one for one in OPERATIONS if one.name == "stopApp")
+    scope: dict[str, Any] = {"type": "http", "path_params": {"app": "shop"}, "query_string": b"", "headers": []}
 
-    async def only_first(entry: object) -> None:
-        await written(entry)  # type: ignore[arg-type]
-        world.audit.error = Unavailable("The audit log cannot be written now.")
+    async def break_down() -> None:
+        raise RuntimeError("broken")
 
-    monkeypatch.setattr(world.audit, "write", only_first)
-    world.services.audit = world.audit
+    with pytest.raises(RuntimeError, match="broken"):
+        await make_audited(log, operation, scope, Exchange(scope, send, 0.0), break_down)
+    assert [(one.status, one.code) for one in log.records] == [(UNKNOWN, ""), (500, "internal")]
+
+
+async def test_nobody_writes_into_anothers_log(world: World) -> None:
+    """Nor into one that it invents: it is in its own, with what it named."""
+    world.add_key("otherco", "admin")
     async with world.client() as client:
-        made = await client.post("/v1/keys", json={"scopes": ["invoke"]})
+        for name in ("otherco", "invented", "*", "a" * 5_000):
+            assert (await client.put(f"/v1/tenants/{name}/budgets", json={"usd": "1"})).is_error
 
-    assert made.status_code == 201
-    assert [one.status for one in world.audit.records][:1] == [UNKNOWN]
+    assert {one.tenant for one in world.audit.records} == {"acme"}
+    assert max(len(one.target["tenant"]) for one in world.audit.records) <= LONGEST_TARGET + 1
+
+
+async def test_what_is_made_and_how_it_was_asked_for_is_told(world: World) -> None:
+    """The id of a new key, the defaults of an empty body, and what the query says."""
+    async with world.client() as client:
+        made = (await client.post("/v1/keys", json={"label": "ci"})).json()
+        await client.delete(f"/v1/keys/{made['id']}?force=true")
+        await client.delete(f"/v1/keys/{made['key']}")
+
+    ends = [one for one in world.audit.records if one.status != UNKNOWN]
+    assert ends[0].told == {"label": "ci", "made": made["id"]}
+    assert (ends[1].target, ends[1].told) == ({"id": made["id"]}, {"force": "true"})
+    assert made["key"].rpartition("_")[2] not in str(world.audit.records)
+
+
+def test_what_is_told_is_in_the_body() -> None:
+    """A name of a field that there is not would tell nothing."""
+    for operation in OPERATIONS:
+        if operation.tells and operation.tells != EVERY:
+            assert operation.request is not None
+            assert set(operation.tells) <= {field.name for field in msgspec.structs.fields(operation.request)}
 
 
 async def test_secrets_are_not_repeated(world: World) -> None:

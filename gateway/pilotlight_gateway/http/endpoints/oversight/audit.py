@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import time
+from dataclasses import dataclass, field
 
+import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -21,6 +23,7 @@ from pilotlight_gateway.http.protocol.api_operations import (
     principal_of,
     truth_of,
 )
+from pilotlight_gateway.limits.tenant_slots import TenantSlots
 
 SHOWN_BY_DEFAULT, SHOWN_AT_MOST = 100, 10_000
 SINCE = "1d"
@@ -33,6 +36,9 @@ class AuditServices:
     """The ports of this endpoint."""
 
     audit: AuditLog
+    readers: TenantSlots = field(
+        default_factory=lambda: TenantSlots(2, "read the audit log", of_tenant=1, retry_after=1.0)
+    )
 
 
 async def show_audit(request: Request, services: AuditServices) -> Response:
@@ -44,19 +50,27 @@ async def show_audit(request: Request, services: AuditServices) -> Response:
         raise Forbidden("The changes of other tenants are shown to operators.", scope="operator")
     query = AuditQuery(
         tenant="" if of_all else tenant,
-        since=read_since(asked.get("since", SINCE)),
+        since=min(read_since(asked.get("since", SINCE)), time.time()),
         limit=count_of(request, "limit", SHOWN_BY_DEFAULT, SHOWN_AT_MOST),
         operation=asked.get("operation", "")[:LONGEST_NAME],
         key=asked.get("key", "")[:LONGEST_NAME],
     )
-    return json_answer(await services.audit.read(query))
+    with services.readers.slot(caller.tenant):
+        found = await services.audit.read(query)
+    return json_answer(found if caller.operator else _for_tenant(found, caller.tenant))
+
+
+def _for_tenant(found: AuditList, tenant: str) -> AuditList:
+    """Without the addresses of others, such as operators."""
+    entries = [one if one.by == tenant else msgspec.structs.replace(one, address="") for one in found.entries]
+    return AuditList(entries=entries, more=found.more)
 
 
 AUDIT = (
     Operation(
         method="GET", path="/v1/audit", name="listChanges", endpoint=show_audit, scopes=("admin", "operator"),
         about="Who changed what: the last changes of the caller's tenant; for operators of any, or of all.",
-        answer=AuditList, errors=("bad_input", "overloaded"),
+        answer=AuditList, errors=("bad_input", "overloaded", "rate_limited"),
         parameters=(
             Parameter(name="since", about="How long ago: 30m, 12h, 7d (a day); or unix seconds.", schema=SINCE_SCHEMA),
             Parameter(
