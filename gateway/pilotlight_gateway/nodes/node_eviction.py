@@ -21,6 +21,10 @@ from pilotlight_gateway.tenancy.registry_port import NodeRegistry
 AGAIN_S = (0.0, 0.75, 1.5)
 """The waits before each closing of who is out; with the half seconds in which servers answer, four seconds."""
 EXPIRED_EVERY_S = 30.0
+LATELY_S = 86_400.0
+"""What ended before that was closed by some gateway when this one starts, and has not come back."""
+AT_ONCE = 16
+"""Nodes whose connections are asked for at a time."""
 PREFIX = "node."
 
 log = structlog.get_logger(__name__)
@@ -52,6 +56,7 @@ class NodeEviction:
         self._wall = wall
         self._known: dict[str, NodeRecord] = {}
         self._due: asyncio.Queue[str] = asyncio.Queue()
+        self._asking = asyncio.Semaphore(AT_ONCE)
         self._out: set[str] = set()
         """Whose connections are being closed."""
 
@@ -62,7 +67,7 @@ class NodeEviction:
             self._registry.on_change.append(self._changed)
             stack.callback(self._registry.on_change.remove, self._changed)
             self._known = {record.node: record for record in self._registry.nodes()}
-            self._find_ended(self._known)
+            self._find_ended(LATELY_S)
             loops = [group.create_task(self._close_due(group)), group.create_task(self._expire())]
             try:
                 yield
@@ -80,19 +85,16 @@ class NodeEviction:
         if ends_connections(before, record, self._wall()):
             self._due.put_nowait(node)
 
-    def _find_ended(self, nodes: dict[str, NodeRecord]) -> None:
+    def _find_ended(self, within_s: float) -> None:
         at = self._wall()
-        for node, record in nodes.items():
-            if record.joined and record.why_out(at):
+        for node, record in self._known.items():
+            if record.joined and record.why_out(at) and at - (record.revoked_at or record.expires_at) <= within_s:
                 self._due.put_nowait(node)
 
     async def _expire(self) -> None:
         while True:
             await asyncio.sleep(EXPIRED_EVERY_S)
-            at = self._wall()
-            # Of what ended before, nothing can be open: it was closed then, and is not let in.
-            ended = {node: one for node, one in self._known.items() if -2 * EXPIRED_EVERY_S <= one.expires_at - at <= 0}
-            self._find_ended(ended)
+            self._find_ended(2 * EXPIRED_EVERY_S)
 
     async def _close_due(self, group: asyncio.TaskGroup) -> None:
         while True:
@@ -117,7 +119,9 @@ class NodeEviction:
 
     async def _close_once(self, node: str) -> None:
         try:
-            if closed := await self._connections.close(bus_users.agent(node).name):
+            async with self._asking:
+                closed = await self._connections.close(bus_users.agent(node).name)
+            if closed:
                 log.warning("connections of a node that is out were closed", node=node, connections=closed)
         except BusError as error:
             log.error("connections of a node that is out could not be closed", node=node, error=str(error))

@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 
 import pytest
+from msgspec.structs import replace
 
 from pilotlight_core.bus import BusError
 from pilotlight_core.model.records.nodes import NodeLabels, NodeRecord
 from pilotlight_gateway.nodes import node_eviction
-from pilotlight_gateway.nodes.node_eviction import AGAIN_S, NodeEviction, ends_connections
+from pilotlight_gateway.nodes.node_eviction import AGAIN_S, LATELY_S, NodeEviction, ends_connections
 from pilotlight_gateway.nodes.open_connections import ASKED_S
 from pilotlight_gateway.tenancy.registry_port import MemoryRegistry
 
@@ -64,12 +65,14 @@ def anyio_backend() -> str:
 
 
 async def test_a_revoked_node_is_closed_again_after_a_failure(registry: MemoryRegistry) -> None:
-    """And one that was out before the gateway began, since its last one may have died over it."""
-    registry.node_records["n0"] = NodeRecord(node="n0", labels=LABELS, revoked_at=1.0)
-    closer = Closer()
-    async with NodeEviction(registry, closer, lambda: 10.0).running():
-        await registry.change_node("n1", lambda _: IN)
-        await registry.change_node("n1", lambda _: OUT)
+    """And one that was out before the gateway began, since its last one may have died over it; not one of long ago."""
+    at = 10.0 * LATELY_S
+    registry.node_records["n0"] = NodeRecord(node="n0", labels=LABELS, revoked_at=at - 1.0)
+    registry.node_records["old"] = NodeRecord(node="old", labels=LABELS, revoked_at=1.0)
+    closer, present = Closer(), replace(IN, expires_at=at + 1.0)
+    async with NodeEviction(registry, closer, lambda: at).running():
+        await registry.change_node("n1", lambda _: present)
+        await registry.change_node("n1", lambda _: replace(present, revoked_at=at))
         while closer.asked.count("agent-n1") + closer.asked.count("agent-n0") < 3:
             async with asyncio.timeout(30):
                 await closer.rung.wait()
