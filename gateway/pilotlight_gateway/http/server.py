@@ -29,6 +29,7 @@ from uvicorn import Config
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 
 from pilotlight_core.model.errors import PilotlightError
+from pilotlight_gateway.http.protocol.browser_sessions import may_be_of_strange_page
 from pilotlight_gateway.http.protocol.http_exchange import (
     ADMISSION,
     HEAD_END,
@@ -265,7 +266,7 @@ class BoundedProtocol(HttpToolsProtocol):
         """The present request is the application's, with what of its body is here."""
         self._plain, body = None, self._plain_body
         headers, url, expects = self.headers, self.url, self.expect_100_continue
-        if self._certificate is not None:
+        if self._certificate is not None and not may_be_of_strange_page(self.parser.get_method().decode(), headers):
             self._certificate.add_to(headers, time.time())
         HttpToolsProtocol.on_message_begin(self)
         self.headers, self.url, self.expect_100_continue = headers, url, expects

@@ -110,6 +110,30 @@ async def test_a_certificate_that_proves_nothing_ends_the_connection(world: Worl
                 await client.get("/healthz")
 
 
+@pytest.mark.parametrize(
+    ("headers", "reads", "changes"),
+    [
+        ({}, 200, 200),
+        ({"sec-fetch-site": "cross-site", "origin": "https://evil.example"}, 401, 401),
+        ({"sec-fetch-site": "same-site"}, 401, 401),
+        ({"origin": "https://evil.example"}, 200, 401),
+    ],
+)
+async def test_a_strange_page_gets_nothing_of_a_browser_with_a_certificate(
+    world: World, tmp_path: Path, headers: dict[str, str], reads: int, changes: int
+) -> None:
+    """Though the browser shows it whichever page asks. A key of the page's own counts."""
+    world.deploy(function())
+    async with served(world, tmp_path) as there:
+        asked = KeyRequest(scopes=("invoke", "read"), certificate="reports")
+        await create_key(world.registry, "acme", asked, time.time(), by_operator=True)
+        async with there.client(a_client(tmp_path, "reports"), **headers) as client:
+            assert (await client.get("/v1/apps")).status_code == reads
+            assert (await client.post(CALLS, json=BODY)).status_code == changes
+            key = {"authorization": f"Bearer {world.key}"}
+            assert (await client.post(CALLS, json=BODY, headers=key)).status_code == 200
+
+
 async def test_nobody_becomes_another_by_what_a_proxy_would_forward(world: World, tmp_path: Path) -> None:
     """Not by a certificate in a header, nor by an address: from loopback, which is a named proxy, neither."""
     world.deploy(function())

@@ -1,6 +1,9 @@
-"""A browser's session, for operations that take one in place of a key."""
+"""What a browser sends along whichever page asks: a session's cookie, for operations that take one in place of a key,
+and its holder's certificate. Both count only where no strange page can be behind the request."""
 
 from __future__ import annotations
+
+from collections.abc import Iterable
 
 from starlette.types import Scope
 
@@ -9,6 +12,9 @@ SESSION_COOKIE = b"__Host-pilotlight"
 LONGEST_COOKIES = 8_192
 """Bytes of Cookie headers that are read."""
 SAFE_METHODS = ("GET", "HEAD")
+PREFLIGHT = "OPTIONS"
+OWN_SITES = (b"same-origin", b"none")
+"""Of `Sec-Fetch-Site`: a page of this very origin, or the browser's user, has sent it."""
 
 
 def session_of(scope: Scope) -> bytes:
@@ -26,3 +32,16 @@ def session_of(scope: Scope) -> bytes:
         if name == SESSION_COOKIE:
             return value
     return b""
+
+
+def may_be_of_strange_page(method: str, headers: Iterable[tuple[bytes, bytes]]) -> bool:
+    """Whether a browser may have sent it for a page of another origin, with the certificate of whoever looks at it.
+
+    Other programs say neither `Sec-Fetch-Site` nor `Origin`; a browser says the second, even an old one, wherever a
+    page changes something.
+    """
+    changes = method not in SAFE_METHODS and method != PREFLIGHT
+    return any(
+        (name == b"sec-fetch-site" and value not in OWN_SITES) or (changes and name == b"origin")
+        for name, value in headers
+    )

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from pilotlight_core.model.errors import BadInput
-from pilotlight_gateway.http.protocol.browser_sessions import LONGEST_COOKIES, session_of
+from pilotlight_gateway.http.protocol.browser_sessions import LONGEST_COOKIES, may_be_of_strange_page, session_of
 from pilotlight_gateway.http.protocol.http_exchange import authorization
 
 
@@ -50,3 +50,22 @@ def test_a_strange_page_changes_nothing_with_it(method: str, sites: tuple[str, .
     """Though the browser sends the cookie along."""
     named = scope(method, ("cookie", "__Host-pilotlight=abc"), *(("sec-fetch-site", site) for site in sites))
     assert bool(session_of(named)) is counts
+
+
+@pytest.mark.parametrize(
+    ("method", "headers", "strange"),
+    [
+        ("GET", (), False), ("POST", (), False), ("POST", (("sec-fetch-site", "none"),), False),
+        ("GET", (("sec-fetch-site", "same-origin"), ("origin", "https://x")), False),
+        ("OPTIONS", (("origin", "https://x"),), False),
+        ("GET", (("sec-fetch-site", "cross-site"),), True), ("GET", (("sec-fetch-site", "same-site"),), True),
+        ("GET", (("sec-fetch-site", "none"), ("sec-fetch-site", "cross-site")), True),
+        ("GET", (("sec-fetch-site", "Same-Origin"),), True),
+        ("POST", (("origin", "https://x"),), True), ("DELETE", (("origin", "null"),), True),
+        ("POST", (("origin", "https://x"), ("sec-fetch-site", "same-origin")), True),
+    ],
+)  # fmt: skip
+def test_what_no_strange_page_can_have_sent(method: str, headers: tuple[tuple[str, str], ...], strange: bool) -> None:
+    """By what browsers say, old ones too; what is no word of theirs is strange."""
+    asked = scope(method, *headers)
+    assert may_be_of_strange_page(asked["method"], asked["headers"]) is strange
