@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 import ssl
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
+from pathlib import Path, PosixPath
 
 import pytest
 from cryptography.hazmat.primitives import serialization
+from structlog.testing import capture_logs
 
-from pilotlight_core.host.certificates.server_context import ServerContext, TlsFiles, read_context
+from pilotlight_core.host.certificates.server_context import SOON, ServerContext, TlsFiles, read_context
 from pilotlight_core.model.errors import BadInput
 from tests.builders.certificates import a_client, a_server, an_authority, tls_files, trusting
 from tests.core.host.certificates.handshakes import handshake, serial_of
@@ -75,6 +76,74 @@ def test_what_cannot_be_used_leaves_what_was(tmp_path: Path) -> None:
     assert context.refresh(NOW)
 
 
+def test_what_could_not_be_used_is_tried_again(tmp_path: Path) -> None:
+    """A clock that was behind, a folder that was closed for a moment: the same files in their time. Said once."""
+    an_authority(tmp_path)
+    context = ServerContext(tls_files(a_server(tmp_path)), NOW)
+    a_server(tmp_path, age_days=-1)
+
+    with capture_logs() as lines:
+        for second in range(3):
+            assert not context.refresh(NOW + timedelta(seconds=second))
+        assert [line["event"] for line in lines] == ["the new certificate cannot be used"]
+        assert "is valid from" in lines[0]["error"]
+        assert context.refresh(NOW + timedelta(days=1))
+    assert context.expires > NOW + timedelta(days=10)
+
+
+def test_that_the_certificate_ends_soon_is_said_once_a_day(tmp_path: Path) -> None:
+    """Also while what is to come after it cannot be used."""
+    an_authority(tmp_path)
+    files = a_server(tmp_path, days=30)
+    context = ServerContext(tls_files(files), NOW)
+    soon = NOW + timedelta(days=31) - SOON
+
+    with capture_logs() as lines:
+        context.refresh(NOW + timedelta(days=2))
+        assert lines == []
+        for hours in (0, 12, 24, 25):
+            context.refresh(soon + timedelta(hours=hours))
+        assert [line["event"] for line in lines] == ["the certificate in use ends soon"] * 2
+        lines.clear()
+        files.key.unlink()
+        context.refresh(NOW + timedelta(days=31))
+        said = {line["event"]: line["log_level"] for line in lines}
+    assert said == {"the new certificate cannot be used": "error", "the certificate in use has ended": "warning"}
+
+
+async def test_no_renewal_ends_the_watch(tmp_path: Path) -> None:
+    """Whatever reading it raises; what is there is taken once it can be read."""
+    an_authority(tmp_path)
+    files = a_server(tmp_path, days=5)
+    certificate = UneasyPath(files.certificate)
+    context = ServerContext(TlsFiles(certificate=certificate, key=files.key), NOW)
+    before = context.expires
+    certificate.fails = True
+    a_server(tmp_path)
+
+    with capture_logs() as lines:
+        watching = asyncio.ensure_future(context.watch(every_s=0.01))
+        await until(lambda: bool(lines) or watching.done())
+    assert not watching.done()
+    assert [(line["event"], line["error"]) for line in lines] == [
+        ("the new certificate cannot be used", "MemoryError()")
+    ]
+    certificate.fails = False
+    await until(lambda: context.expires > before)
+    watching.cancel()
+
+
+class UneasyPath(PosixPath):
+    """Cannot be read, for a reason of its own."""
+
+    fails = False
+
+    def read_bytes(self) -> bytes:
+        if self.fails:
+            raise MemoryError
+        return bytes(super().read_bytes())
+
+
 def test_the_first_ones_are_checked(tmp_path: Path) -> None:
     """Each error names the setting, the file, and what is wrong with it."""
     an_authority(tmp_path)
@@ -106,6 +175,8 @@ def test_the_first_ones_are_checked(tmp_path: Path) -> None:
         read_context(files, NOW + timedelta(days=11))
     with pytest.raises(BadInput, match="is valid from"):
         read_context(files, NOW - timedelta(days=1))
+    with pytest.raises(BadInput, match=r"--tls-cert: .*reports\.pem is not for servers"):
+        read_context(tls_files(a_client(tmp_path, "reports")), NOW)
 
 
 def test_a_key_with_a_password_is_refused_and_nobody_is_asked_for_it(tmp_path: Path) -> None:
