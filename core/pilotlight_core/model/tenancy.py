@@ -36,10 +36,14 @@ class KeyRecord(msgspec.Struct, frozen=True, kw_only=True):
     expires_at: float | None = None
     label: str = ""
     revoked: bool = False
+    revoked_at: float = 0.0
+    """0: it was not, or by a version that did not note it."""
     replaced_by: str = ""
     """The id of the key that replaced it in a rotation."""
     certificate: str = ""
     """The holder of client certificates that stand for it, which has no secret then."""
+    issued_from: float = 0.0
+    """When the holder's mapping was last revoked: certificates from before stay worthless when it is mapped again."""
 
 
 class LimitsRecord(msgspec.Struct, frozen=True, kw_only=True):

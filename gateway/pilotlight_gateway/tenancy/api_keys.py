@@ -33,7 +33,8 @@ KEY = re.compile(r"pl_live_([0-9A-Za-z]{8})_([0-9A-Za-z]{30})([0-9A-Za-z]{6})")
 KEYS_PER_TENANT = 1_000
 """Whatever its limits are."""
 DEAD_KEYS_KEPT = 100
-"""Ended keys of a tenant that are kept; the oldest are deleted first."""
+"""Ended keys of a tenant that are kept; the oldest are deleted first. Those of revoked certificates, which only an
+operator makes, stay."""
 FORGOTTEN_AT_A_TIME = 10
 
 
@@ -157,7 +158,7 @@ async def rotate_key(
     try:
         await registry.change_key(key_id, replaced)
     except BaseException:
-        await _end(registry, made.id)
+        await _end(registry, made.id, at)
         raise
     return msgspec.structs.replace(made, replaces=key_id, replaced_until=until)
 
@@ -183,7 +184,7 @@ async def revoke_key(
         return RevokedKey(id=key_id, already=True)
     if not force and is_alive(record, at):
         _check_not_last(registry, record, at)
-    await _end(registry, key_id)
+    await _end(registry, key_id, at)
     return RevokedKey(id=key_id)
 
 
@@ -258,10 +259,15 @@ async def _map_certificate(
     def unless_mapped(present: KeyRecord | None) -> KeyRecord:
         if present is not None and (is_alive(present, at) or present.certificate != holder):
             raise Conflict(f"{holder} is mapped already, by the key {present.id}: revoke that first.")
-        return record
+        return msgspec.structs.replace(record, issued_from=0.0 if present is None else _issued_from(present, at))
 
     await registry.change_key(record.id, unless_mapped)
     return NewKey(id=record.id, key="", scopes=record.scopes, expires_at=expires_at, certificate=holder)
+
+
+def _issued_from(ended: KeyRecord, at: float) -> float:
+    """From when on certificates of the holder count if it is mapped again at the unix second `at`."""
+    return (ended.revoked_at or at) if ended.revoked else ended.issued_from
 
 
 async def _make_room(registry: RegistryPort, tenant: str, at: float) -> None:
@@ -269,7 +275,7 @@ async def _make_room(registry: RegistryPort, tenant: str, at: float) -> None:
     for record in registry.keys(tenant):
         if is_alive(record, at):
             alive += 1
-        else:
+        elif not (record.certificate and _issued_from(record, at)):  # or what was revoked might be valid again
             dead.append(record)
     allowed = min(registry.limits(tenant, "").tenant.keys or KEYS_PER_TENANT, KEYS_PER_TENANT)
     check_quota(tenant, "keys", allowed, alive + 1, "keys", "revoke some first")
@@ -278,9 +284,11 @@ async def _make_room(registry: RegistryPort, tenant: str, at: float) -> None:
         await registry.change_key(record.id, lambda _: None)
 
 
-async def _end(registry: TenantRegistry, key_id: str) -> None:
+async def _end(registry: TenantRegistry, key_id: str, at: float) -> None:
     def revoked(present: KeyRecord | None) -> KeyRecord | None:
-        return msgspec.structs.replace(present, revoked=True) if present is not None else None
+        if present is None or present.revoked:
+            return present
+        return msgspec.structs.replace(present, revoked=True, revoked_at=at)
 
     await registry.change_key(key_id, revoked)
 

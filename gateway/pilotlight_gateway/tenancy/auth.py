@@ -11,7 +11,7 @@ from typing import Any, Protocol
 from pilotlight_core.model.errors import Forbidden, Unauthenticated, Unavailable
 from pilotlight_core.model.tenancy import KeyRecord
 from pilotlight_gateway.tenancy.api_keys import OPERATOR, parse_key
-from pilotlight_gateway.tenancy.client_certificates import certificate_key_id, holder_of
+from pilotlight_gateway.tenancy.client_certificates import CertificateHolder, certificate_key_id, holder_of
 from pilotlight_gateway.tenancy.registry_port import TenantRegistry
 
 TRUSTED_FOR = 1.0
@@ -146,12 +146,15 @@ class KeyAuthenticator:
         await self._check_tenant(record.tenant)
         return record
 
-    async def _mapped_record(self, holder: str) -> KeyRecord:
-        record = await self._record(certificate_key_id(holder))
-        if record is None or record.certificate != holder or record.revoked:
-            raise Unauthenticated(f"The client certificate's holder, {holder!r}, is mapped to no tenant.")
+    async def _mapped_record(self, holder: CertificateHolder) -> KeyRecord:
+        name = holder.name
+        record = await self._record(certificate_key_id(name))
+        if record is None or record.certificate != name or record.revoked:
+            raise Unauthenticated(f"The client certificate's holder, {name!r}, is mapped to no tenant.")
+        if not holder.is_since(record.issued_from):
+            raise Unauthenticated(f"{name!r} was revoked after this certificate was issued: it needs a new one.")
         if record.expires_at is not None and self._wall() >= record.expires_at:
-            raise Unauthenticated(f"The mapping of the certificate's holder, {holder!r}, has expired.")
+            raise Unauthenticated(f"The mapping of the certificate's holder, {name!r}, has expired.")
         await self._check_tenant(record.tenant)
         return record
 

@@ -16,8 +16,21 @@ from typing import Any, NamedTuple
 HOLDER = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
 """As `pilotlight ca issue` names clients; no other name is ever mapped."""
 SCHEME = f"certificate {secrets.token_hex(16)} ".encode()
+ISSUE_SLACK_S = 300.0
+"""How much earlier than it is issued a certificate begins, for clocks that are behind, as `pilotlight ca` has it."""
 ALPHABET = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 ID_LENGTH = 8
+
+
+class CertificateHolder(NamedTuple):
+    """Whom a certificate names, and the unix second from which on it is valid."""
+
+    name: str
+    begins_at: float
+
+    def is_since(self, issued_from: float) -> bool:
+        """Whether the certificate may have been issued at that unix second or later: certificates know whole ones."""
+        return self.begins_at + ISSUE_SLACK_S >= int(issued_from)
 
 
 class ClientCertificate(NamedTuple):
@@ -41,12 +54,17 @@ def certificate_of(shown: Mapping[str, Any] | None) -> ClientCertificate | None:
         return None
     names = [value for part in shown.get("subject", ()) for name, value in part if name == "commonName"]
     holder = names[0] if len(names) == 1 and HOLDER.fullmatch(names[0]) else "-"
-    return ClientCertificate(SCHEME + holder.encode(), ssl.cert_time_to_seconds(shown["notAfter"]))
+    begins_at = ssl.cert_time_to_seconds(shown["notBefore"])
+    authorization = SCHEME + f"{begins_at} {holder}".encode()
+    return ClientCertificate(authorization, ssl.cert_time_to_seconds(shown["notAfter"]))
 
 
-def holder_of(authorization: bytes) -> str | None:
+def holder_of(authorization: bytes) -> CertificateHolder | None:
     """Whom a connection's certificate names; None: it is a client's own header."""
-    return authorization.removeprefix(SCHEME).decode() if authorization.startswith(SCHEME) else None
+    if not authorization.startswith(SCHEME):
+        return None
+    begins_at, _, name = authorization.removeprefix(SCHEME).decode().partition(" ")
+    return CertificateHolder(name, float(begins_at))
 
 
 def certificate_key_id(holder: str) -> str:

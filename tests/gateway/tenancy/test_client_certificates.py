@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
+import time
+
+import msgspec
 import pytest
 
+from pilotlight_core.host.certificates.authority import CLOCK_SLACK
 from pilotlight_core.model.api.call_api import KeyRequest
 from pilotlight_core.model.api.tenancy_api import RotateRequest
 from pilotlight_core.model.errors import Conflict, Forbidden, Unauthenticated
-from pilotlight_gateway.tenancy.api_keys import create_key, list_keys, revoke_key, rotate_key
-from pilotlight_gateway.tenancy.client_certificates import ClientCertificate, certificate_of, holder_of
+from pilotlight_gateway.tenancy.api_keys import DEAD_KEYS_KEPT, create_key, list_keys, revoke_key, rotate_key
+from pilotlight_gateway.tenancy.client_certificates import ISSUE_SLACK_S, ClientCertificate, certificate_of, holder_of
 from tests.gateway.world import WALL, World
 
 ENDS = "Nov 26 12:00:00 2027 GMT"
 REPORTS = KeyRequest(scopes=("read",), certificate="reports")
 
 
-def shown(*names: str, ends: str = ENDS) -> ClientCertificate:
-    found = certificate_of({"subject": tuple((("commonName", name),) for name in names), "notAfter": ends})
+def shown(*names: str, issued_at: float = WALL) -> ClientCertificate:
+    subject = tuple((("commonName", name),) for name in names)
+    begins = time.strftime("%b %d %H:%M:%S %Y GMT", time.gmtime(issued_at - ISSUE_SLACK_S))
+    found = certificate_of({"subject": subject, "notBefore": begins, "notAfter": ENDS})
     assert found is not None
     return found
 
@@ -49,11 +55,49 @@ async def test_it_ends_with_its_mapping(world: World) -> None:
 
     again = KeyRequest(certificate="reports", expires_in_s=60.0)
     await create_key(world.registry, "acme", again, WALL, by_operator=True)
-    assert await asks(world, shown("reports")) == ("acme", frozenset({"invoke"}))
+    assert await asks(world, shown("reports", issued_at=WALL + 1.0)) == ("acme", frozenset({"invoke"}))
     world.wall.at += 61.0
     world.clock.at += 2.0
     with pytest.raises(Unauthenticated, match="has expired"):
         await asks(world, shown("reports"))
+
+
+async def test_what_was_revoked_stays_so_when_its_name_is_mapped_again(world: World) -> None:
+    """A stolen certificate: for another tenant too, after a mapping that expired, and after many other keys."""
+    world.add_key("acme", "invoke")
+    world.add_key("other", "invoke")
+    stolen, new = shown("reports", issued_at=WALL - 86_400.0), shown("reports", issued_at=WALL + 60.0)
+    made = await create_key(world.registry, "acme", REPORTS, WALL - 90_000.0, by_operator=True)
+    await asks(world, stolen)
+    await revoke_key(world.registry, "acme", made.id, WALL)
+    for _ in range(DEAD_KEYS_KEPT + 5):
+        spent = await create_key(world.registry, "acme", KeyRequest(), WALL)
+        await revoke_key(world.registry, "acme", spent.id, WALL)
+
+    short = KeyRequest(certificate="reports", expires_in_s=10.0)
+    for tenant, request, at in (("other", short, WALL + 60.0), ("acme", REPORTS, WALL + 90.0)):
+        await create_key(world.registry, tenant, request, at, by_operator=True)
+        with pytest.raises(Unauthenticated, match="revoked after this certificate was issued"):
+            await asks(world, stolen)
+        assert (await asks(world, new))[0] == tenant
+
+
+async def test_a_revocation_that_an_older_gateway_wrote_counts_too(world: World) -> None:
+    """It says not when: what was issued before the name is mapped again is worthless."""
+    world.add_key("acme", "invoke")
+    made = await create_key(world.registry, "acme", REPORTS, WALL, by_operator=True)
+    record = world.registry.key_records[made.id]
+    world.registry.key_records[made.id] = msgspec.structs.replace(record, revoked=True)
+    await create_key(world.registry, "acme", REPORTS, WALL + 60.5, by_operator=True)
+
+    with pytest.raises(Unauthenticated, match="revoked after this certificate was issued"):
+        await asks(world, shown("reports", issued_at=WALL + 58.0))
+    assert await asks(world, shown("reports", issued_at=WALL + 60.0)) == ("acme", frozenset({"read"}))
+
+
+def test_certificates_of_the_platforms_own_authority_begin_as_early_as_is_allowed_for() -> None:
+    """Or one that is issued right after a revocation would be worthless."""
+    assert CLOCK_SLACK.total_seconds() == ISSUE_SLACK_S
 
 
 async def test_only_the_operator_maps_and_nobody_takes_anothers_name(world: World) -> None:
