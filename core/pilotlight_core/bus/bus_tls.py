@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import ssl
 from collections.abc import Mapping
+from ipaddress import ip_address
 from typing import Any
+from urllib.parse import urlsplit
+
+import structlog
 
 from pilotlight_core.authorities import certificate_problem, trust_authorities
 from pilotlight_core.model.errors import BadInput
 
 SETTING = "--ca-file"
+
+log = structlog.get_logger(__name__)
 
 
 class PlainBus(ConnectionError):
@@ -25,9 +31,28 @@ def bus_context(url: str, ca_file: str) -> ssl.SSLContext | None:
     secure = [each.startswith("tls://") for each in url.split(",")]
     if any(secure) and not all(secure):
         raise BadInput("Servers of one bus are all at tls://, or none of them is.")
+    if ca_file and (hosts := plain_hosts(url)):
+        log.warning(
+            "the bus is at nats://, though there is a file of authorities: whoever stands between may get its password "
+            "in clear; tls:// insists on TLS",
+            hosts=hosts,
+        )
     if ca_file:
         return trust_authorities(ca_file, SETTING)
     return ssl.create_default_context() if any(secure) else None
+
+
+def plain_hosts(url: str) -> list[str]:
+    """The servers that are on other hosts, and to which it does not insist on TLS."""
+    parts = [urlsplit(each.strip()) for each in url.split(",")]
+    return [each.hostname or "" for each in parts if each.scheme != "tls" and not _is_loopback(each.hostname or "")]
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
 
 
 def check_tls_offer(info: Mapping[str, Any]) -> None:

@@ -22,6 +22,8 @@ from pilotlight_gateway.limits.connections import is_in_networks, source_of
 
 HANDSHAKE_SECONDS = 10.0
 """As long as a request's head may take."""
+SHUTDOWN_SECONDS = 2.0
+"""How long a client may take to say that it has heard of its connection's end, before that is aborted."""
 RETRY_S = 1.0
 """Until it accepts again after the system had no room for a connection."""
 OF_FILES = 8
@@ -52,7 +54,7 @@ class TlsListener:
     def __init__(self, context: SSLContext, bounds: HandshakeBounds) -> None:
         self._context = context
         self.bounds = bounds
-        self.handshake_seconds = HANDSHAKE_SECONDS
+        self.handshake_seconds, self.shutdown_seconds = HANDSHAKE_SECONDS, SHUTDOWN_SECONDS
         self._by_address: Counter[str] = Counter()
         self._handshakes: dict[asyncio.Task[None], None] = {}
         """The oldest first."""
@@ -113,7 +115,11 @@ class TlsListener:
     async def _shake_hands(self, connection: socket) -> None:
         try:
             await asyncio.get_running_loop().connect_accepted_socket(
-                self._make, connection, ssl=self._context, ssl_handshake_timeout=self.handshake_seconds
+                self._make,
+                connection,
+                ssl=self._context,
+                ssl_handshake_timeout=self.handshake_seconds,
+                ssl_shutdown_timeout=self.shutdown_seconds,
             )
         except (OSError, TimeoutError) as error:  # ssl.SSLError is an OSError: whoever it was, it spoke no TLS of ours
             log.debug("no handshake", error=repr(error))

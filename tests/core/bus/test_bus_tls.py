@@ -8,6 +8,7 @@ import ssl
 from pathlib import Path
 
 import pytest
+from structlog.testing import capture_logs
 
 from pilotlight_core.bus import BusDown, connect
 from pilotlight_core.bus.bus_tls import PlainBus, bus_context, check_tls_offer, tls_problem
@@ -29,6 +30,23 @@ def test_which_connections_have_tls(tmp_path: Path) -> None:
         bus_context("tls://a:1,nats://b:2", "")
     with pytest.raises(BadInput, match=r"--ca-file: .*none\.pem cannot be read: No such file"):
         bus_context("tls://a:1", str(tmp_path / "none.pem"))
+
+
+@pytest.mark.parametrize(
+    ("url", "hosts"),
+    [
+        ("nats://me:secret@10.0.0.4:4222,nats://bus-2", ["10.0.0.4", "bus-2"]),
+        ("nats://me:secret@127.0.0.1:4222,nats://localhost,nats://[::1]:4222", []),
+        ("tls://me:secret@10.0.0.4", []),
+    ],
+)
+def test_a_bus_elsewhere_without_tls_is_warned_of(tmp_path: Path, url: str, hosts: list[str]) -> None:
+    """Where there is a file of authorities: somebody wanted TLS. The password is not told."""
+    with capture_logs() as lines:
+        bus_context(url, str(an_authority(tmp_path)))
+
+    assert [line["hosts"] for line in lines] == [hosts] * bool(hosts)
+    assert "secret" not in str(lines)
 
 
 def test_a_greeting_without_tls_is_refused() -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import socket
 import ssl
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
@@ -26,6 +28,8 @@ from tests.waiting import until
 
 LOOPS = {"asyncio": asyncio.new_event_loop, "uvloop": uvloop.new_event_loop}
 BOUNDS = HandshakeBounds()
+ESTABLISHED = 1
+"""Of a connection's `tcp_info`."""
 ASK = b"GET /%s HTTP/1.1\r\nhost: localhost\r\n\r\n"
 
 
@@ -62,13 +66,13 @@ class Listening:
 async def listening(folder: Path, bounds: HandshakeBounds = BOUNDS) -> AsyncIterator[Listening]:
     authority, app = an_authority(folder), Application()
     context = ServerContext(tls_files(a_server(folder)), datetime.now(UTC))
-    socket = listen("127.0.0.1", 0)
+    listener = listen("127.0.0.1", 0)
     server = make_server(app, graceful_seconds=1, tls=TlsListener(context, bounds))
     async with asyncio.TaskGroup() as group:
-        group.create_task(server.serve(sockets=[socket]))
+        group.create_task(server.serve(sockets=[listener]))
         await until(lambda: server.started)
         try:
-            yield Listening(socket.getsockname()[1], server, context, trusting(authority), app)
+            yield Listening(listener.getsockname()[1], server, context, trusting(authority), app)
         finally:
             server.stop()
 
@@ -223,6 +227,31 @@ def test_the_oldest_handshake_gives_way_and_a_named_proxy_may_have_many(
                 each[1].close()
 
     run(scene())
+
+
+def test_who_does_not_hear_of_the_end_is_not_waited_for(
+    run: Callable[[Coroutine[Any, Any, None]], None], tmp_path: Path
+) -> None:
+    """A client that ends its half of TLS never: its connection is aborted, and not held for half a minute."""
+
+    async def scene() -> None:
+        async with listening(tmp_path) as there:
+            assert there.server.tls is not None
+            there.server.tls.shutdown_seconds = 0.05
+            with socket.create_connection(("127.0.0.1", there.port)) as plain:
+                deaf = await asyncio.to_thread(there.trusted.wrap_socket, plain, server_hostname="localhost")
+                with deaf:
+                    deaf.sendall((ASK % b"plain").replace(b"\r\n\r\n", b"\r\nconnection: close\r\n\r\n"))
+                    await until(lambda: is_gone(deaf.fileno()))
+
+    run(scene())
+
+
+def is_gone(fd: int) -> bool:
+    """Whether the other end of this machine's TCP connection has closed it, whatever of it was read."""
+    with socket.socket(fileno=os.dup(fd)) as one:
+        state = one.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 1)[0]
+    return state != ESTABLISHED
 
 
 def test_handshakes_leave_room_for_connections() -> None:

@@ -25,7 +25,7 @@ from cryptography.hazmat.primitives.serialization import (
 )
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-from pilotlight_core.host.file_permissions import OWNER_ONLY, private_folder
+from pilotlight_core.host.file_permissions import OWNER_ONLY
 from pilotlight_core.model.errors import BadInput
 
 AUTHORITY_CERTIFICATE, AUTHORITY_KEY = "ca.pem", "ca.key"
@@ -74,12 +74,13 @@ class CertificateFiles:
 def make_authority(
     folder: Path, *, at: datetime, name: str = "Pilotlight CA", days: int = AUTHORITY_DAYS
 ) -> CertificateFiles:
-    """Make an authority in `folder`, which is created.
+    """Make an authority in `folder`, which is created for its owner alone; one that is there is left as it is.
 
     Raises:
         BadInput: there is one.
     """
-    private_folder(folder, OWNER_ONLY)
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    folder.mkdir(mode=OWNER_ONLY, exist_ok=True)
     files = CertificateFiles(
         certificate=folder / AUTHORITY_CERTIFICATE,
         key=folder / AUTHORITY_KEY,
@@ -96,6 +97,32 @@ def make_authority(
     )
     _write(files, key, made, replace=False)
     return files
+
+
+def renewal_of(folder: Path, name: str, *, days: int) -> CertificateAsk | None:
+    """What the certificate of that name in `folder` says, for its successor; None: there is none.
+
+    Raises:
+        BadInput: it cannot be read.
+    """
+    path = folder / f"{name}.pem"
+    if not HOLDER_NAME.fullmatch(name) or not path.exists():
+        return None
+    try:
+        extensions = x509.load_pem_x509_certificate(path.read_bytes()).extensions
+        values = [each.value for each in extensions]
+    except (OSError, ValueError) as error:
+        raise BadInput(f"{path}, which would be replaced, cannot be read: {error}.") from error
+    names = [name for each in values if isinstance(each, x509.SubjectAlternativeName) for name in each]
+    uses = [use for each in values if isinstance(each, x509.ExtendedKeyUsage) for use in each]
+    return CertificateAsk(
+        name=name,
+        hosts=tuple(each.value for each in names if isinstance(each, x509.DNSName)),
+        ips=tuple(str(each.value) for each in names if isinstance(each, x509.IPAddress)),
+        server=ExtendedKeyUsageOID.SERVER_AUTH in uses,
+        client=ExtendedKeyUsageOID.CLIENT_AUTH in uses,
+        days=days,
+    )
 
 
 def issue_certificate(folder: Path, ask: CertificateAsk, *, at: datetime, replace: bool = False) -> CertificateFiles:

@@ -18,6 +18,7 @@ from pilotlight_core.host.certificates.authority import (
     CertificateAsk,
     issue_certificate,
     make_authority,
+    renewal_of,
 )
 from pilotlight_core.model.errors import BadInput
 
@@ -47,14 +48,7 @@ def _make(options: argparse.Namespace) -> tuple[dict[str, Any], str]:
 
 
 def _issue(options: argparse.Namespace) -> tuple[dict[str, Any], str]:
-    ask = CertificateAsk(
-        name=options.holder,
-        hosts=tuple(options.host),
-        ips=tuple(options.ip),
-        server=options.server or not options.client,
-        client=options.client,
-        days=options.days,
-    )
+    ask, kept = _ask(options)
     files = issue_certificate(options.ca, ask, at=datetime.now(UTC), replace=options.replace)
     told = {
         "name": ask.name,
@@ -69,7 +63,32 @@ def _issue(options: argparse.Namespace) -> tuple[dict[str, Any], str]:
     }
     whom = ", ".join((*ask.hosts, *ask.ips)) or ask.name
     head = f"{files.certificate}: a certificate for {whom}, until {files.expires.date()}\n{files.key}: its key\n"
+    if kept:
+        head += f"It says what the one before it said: {kept}.\n"
     return told, head + (_for_server(told) if ask.server else "") + (_for_client(told) if ask.client else "")
+
+
+def _ask(options: argparse.Namespace) -> tuple[CertificateAsk, str]:
+    """What is asked for, and, in words, what of it is the replaced certificate's: its names and its uses, if none are
+    given."""
+    hosts, ips, server, client = tuple(options.host), tuple(options.ip), options.server, options.client
+    before = renewal_of(options.ca, options.holder, days=options.days) if options.replace else None
+    kept: list[str] = []
+    if before is not None and not (server or client):
+        server, client = before.server, before.client
+        kept += ["for servers"] * server + ["for clients"] * client
+    if before is not None and not (hosts or ips):
+        hosts, ips = before.hosts, before.ips
+        kept += [*hosts, *ips]
+    ask = CertificateAsk(
+        name=options.holder,
+        hosts=hosts,
+        ips=ips,
+        server=server or not client,
+        client=client,
+        days=options.days,
+    )
+    return ask, ", ".join(kept)
 
 
 def _for_server(told: dict[str, Any]) -> str:
@@ -104,7 +123,11 @@ def _parser() -> argparse.ArgumentParser:
     issue.add_argument("--server", action="store_true", help="it proves a server (the default)")
     issue.add_argument("--client", action="store_true", help="it proves a client")
     issue.add_argument("--days", type=_days, default=CERTIFICATE_DAYS, help="how long it is valid")
-    issue.add_argument("--replace", action="store_true", help="renew: put a new key and certificate in their place")
+    issue.add_argument(
+        "--replace",
+        action="store_true",
+        help="renew: a new key and certificate in their place, of the same names and uses unless others are given",
+    )
     for each in (init, issue):
         each.add_argument("--json", action="store_true", help="print JSON")
     return parser

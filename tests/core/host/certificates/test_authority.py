@@ -65,6 +65,13 @@ def test_keys_are_their_owners_alone(tmp_path: Path) -> None:
     assert mode_of(issued.certificate) & 0o600 == 0o600
 
 
+def test_a_folder_that_is_there_is_left_as_it_is(tmp_path: Path) -> None:
+    """It may be others' too, as /etc/ssl is; the key is its owner's alone all the same."""
+    tmp_path.chmod(0o755)
+    authority = make_authority(tmp_path, at=NOW)
+    assert (mode_of(tmp_path), mode_of(authority.key)) == (0o755, 0o600)
+
+
 def test_nothing_is_overwritten_unless_it_is_renewed(tmp_path: Path) -> None:
     """An authority never; a certificate with `replace`, which leaves no other file behind."""
     folder = tmp_path / "ca"

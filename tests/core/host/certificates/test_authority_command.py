@@ -41,6 +41,32 @@ def test_programs_read_the_same_as_json(tmp_path: Path, capsys: pytest.CaptureFi
     assert Path(told["key"]).is_file()
 
 
+def test_a_renewal_keeps_what_is_not_said_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Names and uses, and says which; those that are given count in their place."""
+    folder = str(tmp_path / "ca")
+    main(["init", folder])
+    main(["issue", "gw-1", "--ca", folder, "--host", "gw-1", "--ip", "::1", "--ip", "10.0.0.5", "--server", "--client"])
+    main(["issue", "reports", "--ca", folder, "--client"])
+    capsys.readouterr()
+
+    assert main(["issue", "gw-1", "--ca", folder, "--replace"]) == 0
+    told = capsys.readouterr().out
+    assert "It says what the one before it said: for servers, for clients, gw-1, ::1, 10.0.0.5." in told
+    main(["issue", "gw-1", "--ca", folder, "--replace", "--json"])
+    renewed = msgspec.json.decode(capsys.readouterr().out)
+    assert (renewed["hosts"], renewed["ips"], renewed["client"]) == (["gw-1"], ["::1", "10.0.0.5"], True)
+
+    main(["issue", "gw-1", "--ca", folder, "--replace", "--host", "gw-2", "--server", "--json"])
+    other = msgspec.json.decode(capsys.readouterr().out)
+    assert (other["hosts"], other["ips"], other["client"]) == (["gw-2"], [], False)
+    main(["issue", "reports", "--ca", folder, "--replace", "--json"])
+    client = msgspec.json.decode(capsys.readouterr().out)
+    assert (client["server"], client["client"]) == (False, True)
+    (tmp_path / "ca" / "reports.pem").write_text("nothing")
+    assert main(["issue", "reports", "--ca", folder, "--replace"]) == 1
+    assert "which would be replaced, cannot be read" in capsys.readouterr().err
+
+
 def test_what_is_refused_ends_with_a_sentence(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """And code 1; nothing is overwritten without `--replace`."""
     folder = str(tmp_path / "ca")

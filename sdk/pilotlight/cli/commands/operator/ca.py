@@ -52,13 +52,14 @@ def issue(
 ) -> None:
     """Issue a certificate and its key.
 
-    They are NAME.pem and NAME.key beside the authority, and never overwrite others.
+    They are NAME.pem and NAME.key beside the authority, and never overwrite others, but with --replace: then names and
+    uses are those of the old certificate, unless others are given.
 
     \b
     pilotlight ca issue gw-1 --host gw-1.example.com --ip 10.0.0.5
     pilotlight ca issue bus-1 --host bus-1.example.com --server --client     # a server of a cluster is both
     pilotlight ca issue reports --client --days 30
-    pilotlight ca issue gw-1 --host gw-1.example.com --replace               # gateways read the new one by themselves
+    pilotlight ca issue gw-1 --replace                                       # gateways read the new one by themselves
     """
     words = [f"--ca={ca}", *(f"--host={each}" for each in host or ()), *(f"--ip={each}" for each in ip or ())]
     words += ["--server"] * server + ["--client"] * client + ["--replace"] * replace + ["--json"] * as_json
