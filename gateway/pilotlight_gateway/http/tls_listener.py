@@ -101,6 +101,7 @@ class TlsListener:
                 continue
             if len(self._handshakes) >= self.bounds.of_all:
                 next(iter(self._handshakes)).cancel()
+                await asyncio.sleep(0)  # it ends now: accepting alone need not give way, however many wait
             self._by_address[source] += 1
             task = loop.create_task(self._shake_hands(connection))
             self._handshakes[task] = None
