@@ -17,19 +17,23 @@ from tests.builders.certificates import a_client, a_server, an_authority, tls_fi
 from tests.core.host.certificates.handshakes import handshake, serial_of
 from tests.waiting import until
 
-NOW = datetime.now(UTC)
+
+@pytest.fixture
+def now() -> datetime:
+    """When the test begins: certificates that it makes are valid from a little before."""
+    return datetime.now(UTC)
 
 
-def test_new_connections_get_what_was_read_last(tmp_path: Path) -> None:
+def test_new_connections_get_what_was_read_last(tmp_path: Path, now: datetime) -> None:
     """One that began before goes on with what it has; nothing is read while nothing changes."""
     trusted = trusting(an_authority(tmp_path))
-    context = ServerContext(tls_files(a_server(tmp_path)), NOW)
+    context = ServerContext(tls_files(a_server(tmp_path)), now)
     before, other_end = handshake(context, trusted, "localhost")
-    assert not context.refresh(NOW)
+    assert not context.refresh(now)
 
     a_server(tmp_path)
-    assert context.refresh(NOW)
-    assert not context.refresh(NOW)
+    assert context.refresh(now)
+    assert not context.refresh(now)
 
     after, _ = handshake(context, trusted, "localhost")
     assert serial_of(after) != serial_of(before)
@@ -37,7 +41,7 @@ def test_new_connections_get_what_was_read_last(tmp_path: Path) -> None:
     assert before.read(100) == b"still here"
 
 
-def test_a_name_that_leads_to_other_files_is_a_change(tmp_path: Path) -> None:
+def test_a_name_that_leads_to_other_files_is_a_change(tmp_path: Path, now: datetime) -> None:
     """As secrets of Kubernetes are: links that are put in place of others."""
     an_authority(tmp_path / "ca")
     for name in ("one", "two"):
@@ -47,76 +51,76 @@ def test_a_name_that_leads_to_other_files_is_a_change(tmp_path: Path) -> None:
         made.key.rename(folder / "tls.key")
     link = tmp_path / "now"
     link.symlink_to(tmp_path / "one")
-    context = ServerContext(TlsFiles(certificate=link / "tls.crt", key=link / "tls.key"), NOW)
+    context = ServerContext(TlsFiles(certificate=link / "tls.crt", key=link / "tls.key"), now)
 
     (tmp_path / "next").symlink_to(tmp_path / "two")
     (tmp_path / "next").rename(link)
 
-    assert context.refresh(NOW)
+    assert context.refresh(now)
 
 
-def test_what_cannot_be_used_leaves_what_was(tmp_path: Path) -> None:
+def test_what_cannot_be_used_leaves_what_was(tmp_path: Path, now: datetime) -> None:
     """A certificate without its key, one that has expired, none at all: until there is one."""
     trusted, files = trusting(an_authority(tmp_path)), a_server(tmp_path)
-    context = ServerContext(tls_files(files), NOW)
+    context = ServerContext(tls_files(files), now)
     first, _ = handshake(context, trusted, "localhost")
     other = a_server(tmp_path, "other")
 
     files.certificate.write_bytes(other.certificate.read_bytes())
-    assert not context.refresh(NOW)
+    assert not context.refresh(now)
     assert serial_of(handshake(context, trusted, "localhost")[0]) == serial_of(first)
 
     files.certificate.unlink()
-    assert not context.refresh(NOW)
+    assert not context.refresh(now)
     a_server(tmp_path, age_days=20)
-    assert not context.refresh(NOW)
+    assert not context.refresh(now)
     assert serial_of(handshake(context, trusted, "localhost")[0]) == serial_of(first)
 
     a_server(tmp_path)
-    assert context.refresh(NOW)
+    assert context.refresh(now)
 
 
-def test_what_could_not_be_used_is_tried_again(tmp_path: Path) -> None:
+def test_what_could_not_be_used_is_tried_again(tmp_path: Path, now: datetime) -> None:
     """A clock that was behind, a folder that was closed for a moment: the same files in their time. Said once."""
     an_authority(tmp_path)
-    context = ServerContext(tls_files(a_server(tmp_path)), NOW)
+    context = ServerContext(tls_files(a_server(tmp_path)), now)
     a_server(tmp_path, age_days=-1)
 
     with capture_logs() as lines:
         for second in range(3):
-            assert not context.refresh(NOW + timedelta(seconds=second))
+            assert not context.refresh(now + timedelta(seconds=second))
         assert [line["event"] for line in lines] == ["the new certificate cannot be used"]
         assert "is valid from" in lines[0]["error"]
-        assert context.refresh(NOW + timedelta(days=1))
-    assert context.expires > NOW + timedelta(days=10)
+        assert context.refresh(now + timedelta(days=1))
+    assert context.expires > now + timedelta(days=10)
 
 
-def test_that_the_certificate_ends_soon_is_said_once_a_day(tmp_path: Path) -> None:
+def test_that_the_certificate_ends_soon_is_said_once_a_day(tmp_path: Path, now: datetime) -> None:
     """Also while what is to come after it cannot be used."""
     an_authority(tmp_path)
     files = a_server(tmp_path, days=30)
-    context = ServerContext(tls_files(files), NOW)
-    soon = NOW + timedelta(days=31) - SOON
+    context = ServerContext(tls_files(files), now)
+    soon = now + timedelta(days=31) - SOON
 
     with capture_logs() as lines:
-        context.refresh(NOW + timedelta(days=2))
+        context.refresh(now + timedelta(days=2))
         assert lines == []
         for hours in (0, 12, 24, 25):
             context.refresh(soon + timedelta(hours=hours))
         assert [line["event"] for line in lines] == ["the certificate in use ends soon"] * 2
         lines.clear()
         files.key.unlink()
-        context.refresh(NOW + timedelta(days=31))
+        context.refresh(now + timedelta(days=31))
         said = {line["event"]: line["log_level"] for line in lines}
     assert said == {"the new certificate cannot be used": "error", "the certificate in use has ended": "warning"}
 
 
-async def test_no_renewal_ends_the_watch(tmp_path: Path) -> None:
+async def test_no_renewal_ends_the_watch(tmp_path: Path, now: datetime) -> None:
     """Whatever reading it raises; what is there is taken once it can be read."""
     an_authority(tmp_path)
     files = a_server(tmp_path, days=5)
     certificate = UneasyPath(files.certificate)
-    context = ServerContext(TlsFiles(certificate=certificate, key=files.key), NOW)
+    context = ServerContext(TlsFiles(certificate=certificate, key=files.key), now)
     before = context.expires
     certificate.fails = True
     a_server(tmp_path)
@@ -144,7 +148,7 @@ class UneasyPath(PosixPath):
         return bytes(super().read_bytes())
 
 
-def test_the_first_ones_are_checked(tmp_path: Path) -> None:
+def test_the_first_ones_are_checked(tmp_path: Path, now: datetime) -> None:
     """Each error names the setting, the file, and what is wrong with it."""
     an_authority(tmp_path)
     files, other = tls_files(a_server(tmp_path)), a_server(tmp_path, "other")
@@ -169,17 +173,17 @@ def test_the_first_ones_are_checked(tmp_path: Path) -> None:
 
     for each, says in wrong.items():
         with pytest.raises(BadInput) as caught:
-            read_context(each, NOW)
+            read_context(each, now)
         assert caught.value.detail.startswith(says)
     with pytest.raises(BadInput, match="has expired on"):
-        read_context(files, NOW + timedelta(days=11))
+        read_context(files, now + timedelta(days=11))
     with pytest.raises(BadInput, match="is valid from"):
-        read_context(files, NOW - timedelta(days=1))
+        read_context(files, now - timedelta(days=1))
     with pytest.raises(BadInput, match=r"--tls-cert: .*reports\.pem is not for servers"):
-        read_context(tls_files(a_client(tmp_path, "reports")), NOW)
+        read_context(tls_files(a_client(tmp_path, "reports")), now)
 
 
-def test_a_key_with_a_password_is_refused_and_nobody_is_asked_for_it(tmp_path: Path) -> None:
+def test_a_key_with_a_password_is_refused_and_nobody_is_asked_for_it(tmp_path: Path, now: datetime) -> None:
     """A process has no terminal."""
     an_authority(tmp_path)
     files = a_server(tmp_path)
@@ -193,13 +197,13 @@ def test_a_key_with_a_password_is_refused_and_nobody_is_asked_for_it(tmp_path: P
     )
 
     with pytest.raises(BadInput, match="without a password"):
-        read_context(tls_files(files), NOW)
+        read_context(tls_files(files), now)
 
 
-def test_clients_may_show_a_certificate_of_the_authority_that_is_named(tmp_path: Path) -> None:
+def test_clients_may_show_a_certificate_of_the_authority_that_is_named(tmp_path: Path, now: datetime) -> None:
     """Or none; one of another authority, or one that has expired, ends the handshake."""
     authority, _ = an_authority(tmp_path / "a"), an_authority(tmp_path / "b")
-    context = ServerContext(tls_files(a_server(tmp_path / "a"), authority), NOW)
+    context = ServerContext(tls_files(a_server(tmp_path / "a"), authority), now)
 
     good, none = a_client(tmp_path / "a", "reports"), None
     for shown, subject in ((good, "reports"), (none, None)):
@@ -212,10 +216,10 @@ def test_clients_may_show_a_certificate_of_the_authority_that_is_named(tmp_path:
             handshake(context, trusting(authority, bad), "localhost")
 
 
-async def test_files_are_looked_at_again_and_again(tmp_path: Path) -> None:
+async def test_files_are_looked_at_again_and_again(tmp_path: Path, now: datetime) -> None:
     """Until the watch is ended."""
     an_authority(tmp_path)
-    context = ServerContext(tls_files(a_server(tmp_path, days=5)), NOW)
+    context = ServerContext(tls_files(a_server(tmp_path, days=5)), now)
     before = context.expires
     watching = asyncio.ensure_future(context.watch(every_s=0.01))
     a_server(tmp_path)
