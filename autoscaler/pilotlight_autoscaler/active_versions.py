@@ -20,8 +20,8 @@ from pilotlight_placement.asks.curves import Curves
 
 TURNS = 4
 """Passes over all in which each version has its turn: a second."""
-DECIDED_AT_ONCE = 48
-"""Versions on which one pass over all decides, beside those that it has to: some tens of milliseconds."""
+DECIDED_AT_ONCE = 24
+"""Versions on which one pass over all decides, beside those that it has to: tens of milliseconds without a place."""
 
 
 @dataclass(kw_only=True)

@@ -50,6 +50,8 @@ SOFT_BACKLOG = 2**20
 """Bytes not yet written beyond which `publish` waits for the server instead of queueing more."""
 FLUSH_TIMEOUT = 5.0
 CALLBACK_TIMEOUT = 10.0
+CANCEL_AGAIN_S = 0.1
+"""After so long something that is to end is cancelled again."""
 CLOSE_TIMEOUT = 2.0
 CONNECT_TIMEOUT = 2
 ERROR_EVERY_S = 10.0
@@ -298,8 +300,8 @@ class Bus:
         if key is not None:
             self._client.use_key(key)
         try:
-            async with asyncio.timeout(timeout):
-                await self._client.connect(
+            await _ended_within(
+                self._client.connect(
                     url.split(","),
                     name=name,
                     error_cb=self._on_error,
@@ -314,7 +316,9 @@ class Bus:
                     pending_size=0,
                     tls=tls,
                     **self._client.proof,
-                )
+                ),
+                timeout,
+            )
         except TimeoutError:
             place = CREDENTIALS.sub("", url)
             why = f": {self._last_problem}" if self._last_problem else ""
@@ -371,6 +375,24 @@ class Bus:
                         await callback()
                 except Exception:
                     log.exception("a reconnect callback raised")
+
+
+async def _ended_within(work: Coroutine[Any, Any, None], timeout: float) -> None:
+    """Wait for work that may lose a cancellation, as `wait_for` of Python 3.11 does within it: it is repeated.
+
+    Raises:
+        TimeoutError: after `timeout` seconds.
+    """
+    task = asyncio.ensure_future(work)
+    try:
+        await asyncio.wait({task}, timeout=timeout)
+        if not task.done():
+            raise TimeoutError
+        task.result()
+    finally:
+        while not task.done():
+            task.cancel()
+            await asyncio.wait({task}, timeout=CANCEL_AGAIN_S)
 
 
 @asynccontextmanager

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from pilotlight_core.bus import NO_RESPONDERS, Bus, BusDown, BusTimeout, MessageTooLarge, NoResponders, connect
+from pilotlight_core.bus.client import NatsClient
 from pilotlight_core.model.ids import token
 from pilotlight_core.model.messages.call_messages import Cancel
 from pilotlight_core.model.messages.node_messages import CommandReply
@@ -252,3 +253,22 @@ async def test_it_runs_on_uvloop(bus: Bus, other: Bus) -> None:
 
     assert len(await heard.wait()) == 3
     assert "uvloop" in type(asyncio.get_running_loop()).__module__
+
+
+async def test_a_lost_cancellation_does_not_keep_an_attempt_alive(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Within nats-py `wait_for` may lose one: the attempt is cancelled until it has ended."""
+    cancelled = 0
+
+    async def deaf(*_: object, **__: object) -> None:
+        nonlocal cancelled
+        while cancelled < 3:
+            try:
+                await asyncio.sleep(3_600)
+            except asyncio.CancelledError:
+                cancelled += 1
+
+    monkeypatch.setattr(NatsClient, "connect", deaf)
+    with pytest.raises(BusDown, match="No connection"):
+        async with connect("nats://127.0.0.1:4", name="deaf", timeout=0.05):
+            pass
+    assert cancelled == 3
