@@ -16,7 +16,7 @@ from pilotlight_core.model.messages.node_messages import (
     Drain,
     NodeReport,
 )
-from pilotlight_core.model.records.nodes import NodeRecord, NodeState
+from pilotlight_core.model.records.nodes import NODE_KEYS, NodeRecord, NodeState
 
 IDLE_S = 5.0
 REPLACED_WITHIN_S = 60.0
@@ -24,7 +24,6 @@ AT_ONCE = 8
 """Of all nodes, each second."""
 AGAIN_S = 5.0
 """A command may be lost."""
-KEYS = "node."
 DRAINED = "an operator drains its node"
 ENDING = (ContainerState.DRAINING, ContainerState.GONE)
 
@@ -38,13 +37,13 @@ class NodeDrains:
         """The nodes that are drained, and when that was first looked at."""
         self._told: dict[str, float] = {}
         for record in records:
-            self.on_record(f"{KEYS}{record.node}", record)
+            self.on_record(f"{NODE_KEYS}{record.node}", record)
 
     def on_record(self, key: str, record: object) -> None:
         """A record of the registry has changed."""
-        if not key.startswith(KEYS):
+        if not key.startswith(NODE_KEYS):
             return
-        node = key.removeprefix(KEYS)
+        node = key.removeprefix(NODE_KEYS)
         if isinstance(record, NodeRecord) and record.state is NodeState.DRAINING:
             self._since.setdefault(node, None)
         else:

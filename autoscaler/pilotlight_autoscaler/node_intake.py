@@ -21,13 +21,12 @@ from pilotlight_core.model.messages.node_checks import NodeFault, believed, cred
 from pilotlight_core.model.messages.node_messages import Credit, Drain, NodeReport, Stop
 from pilotlight_core.model.messages.ran import Ran
 from pilotlight_core.model.messages.report_revisions import SteadyReport
-from pilotlight_core.model.records.nodes import NodeRecord, as_recorded
+from pilotlight_core.model.records.nodes import NODE_KEYS, NodeRecord, as_recorded
 from pilotlight_core.model.subjects import node_of
 from pilotlight_placement.fleet.fleet import Fleet
 from pilotlight_placement.fleet.reports import node_of as placed_node_of
 
 NODES_AT_MOST = 10_000
-NODE_KEYS = "node."
 STRAYS_OF_A_NODE = 8
 """Containers of one node that are stopped at a time because they were not bound."""
 STOP_AGAIN_S = 5.0

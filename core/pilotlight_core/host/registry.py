@@ -39,7 +39,7 @@ from pilotlight_core.model.limits import EffectiveLimits, Limits, Tier, load_tie
 from pilotlight_core.model.money.budgets import BudgetsRecord
 from pilotlight_core.model.money.credits import CreditsRecord
 from pilotlight_core.model.price_book import PriceRecord, check_price
-from pilotlight_core.model.records.nodes import JoinTokenRecord, NodeRecord
+from pilotlight_core.model.records.nodes import NODE_KEYS, JoinTokenRecord, NodeRecord
 from pilotlight_core.model.scaling.scale_record import ScaleRecord
 from pilotlight_core.model.spec import AppRecord, VersionRecord
 from pilotlight_core.model.tenancy import FunctionShareRecord, KeyRecord, LimitsRecord, TenantRecord
@@ -116,19 +116,19 @@ class Registry:
     # -- nodes --------------------------------------------------------------------------------------------------
 
     def node_nowait(self, node: str) -> NodeRecord | None:
-        return self._records.get(f"node.{node}", NodeRecord)
+        return self._records.get(f"{NODE_KEYS}{node}", NodeRecord)
 
     async def node(self, node: str) -> NodeRecord | None:
         """The node's record, from the bus."""
-        return (await self._records.read(f"node.{check_name(node, 'node')}", NodeRecord))[0]
+        return (await self._records.read(f"{NODE_KEYS}{check_name(node, 'node')}", NodeRecord))[0]
 
     def nodes(self) -> Iterator[NodeRecord]:
-        return self._records.each("node.", NodeRecord)
+        return self._records.each(NODE_KEYS, NodeRecord)
 
     async def change_node(
         self, node: str, change: Callable[[NodeRecord | None], NodeRecord | None]
     ) -> NodeRecord | None:
-        return await self._records.change(f"node.{check_name(node, 'node')}", change)
+        return await self._records.change(f"{NODE_KEYS}{check_name(node, 'node')}", change)
 
     def join_tokens(self) -> Iterator[JoinTokenRecord]:
         return self._records.each("join.", JoinTokenRecord)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -43,21 +44,24 @@ class AuditFold:
     def __init__(self, query: AuditQuery) -> None:
         self._query = query
         self._found: dict[str, AuditEntry] = {}
-        self._more = False
+        self._left_out_at = -math.inf
+        """When the last one began that was let go."""
 
     def add(self, record: AuditEntry) -> None:
-        if not self._query.asks_for(record):
-            return
         known = self._found.get(record.id)
+        if not self._query.asks_for(record) or (known is None and record.at <= self._left_out_at):
+            return
         if known is None or known.status == UNKNOWN:
             self._found[record.id] = record
         if len(self._found) > self._query.limit:
-            del self._found[next(iter(self._found))]
-            self._more = True
+            oldest = self._found.pop(next(iter(self._found)))
+            self._left_out_at = max(self._left_out_at, oldest.at)
 
     def changes(self) -> AuditList:
         """Those that were asked for, in the order in which they began."""
-        return AuditList(entries=sorted(self._found.values(), key=lambda entry: entry.at), more=self._more)
+        return AuditList(
+            entries=sorted(self._found.values(), key=lambda entry: entry.at), more=self._left_out_at >= 0.0
+        )
 
 
 def merged_entries(records: Iterable[AuditEntry], query: AuditQuery) -> AuditList:

@@ -23,7 +23,7 @@ MOST_NOTES = 1_024
 LATEST = 4_102_444_800.0
 """A unix second that is later than any record's: 2100."""
 BEFORE_S = 60.0
-"""A change whose end is asked for began at most so long before it; what began earlier is shown by its end."""
+"""A gateway's clock, which says when a change began, may be ahead of the bus's, by which records are found."""
 
 log = structlog.get_logger(__name__)
 _encoder = msgspec.json.Encoder()

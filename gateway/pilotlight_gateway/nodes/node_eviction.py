@@ -15,7 +15,7 @@ from typing import Any, Protocol
 import structlog
 
 from pilotlight_core.bus import BusError, bus_users
-from pilotlight_core.model.records.nodes import NodeRecord
+from pilotlight_core.model.records.nodes import NODE_KEYS, NodeRecord
 from pilotlight_gateway.tenancy.registry_port import NodeRegistry
 
 AGAIN_S = (0.0, 0.75, 1.5)
@@ -25,7 +25,6 @@ LATELY_S = 86_400.0
 """What ended before that was closed by some gateway when this one starts, and has not come back."""
 AT_ONCE = 16
 """Nodes whose connections are asked for at a time."""
-PREFIX = "node."
 
 log = structlog.get_logger(__name__)
 
@@ -76,9 +75,9 @@ class NodeEviction:
                     loop.cancel()
 
     def _changed(self, key: str, record: Any) -> None:
-        if not key.startswith(PREFIX):
+        if not key.startswith(NODE_KEYS):
             return
-        node = key.removeprefix(PREFIX)
+        node = key.removeprefix(NODE_KEYS)
         before = self._known.pop(node, None)
         if record is not None:
             self._known[node] = record

@@ -33,6 +33,15 @@ def test_an_end_that_comes_twice_changes_nothing() -> None:
     assert merged_entries([entry(1), entry(1, 200), entry(1)], AuditQuery()).entries == [entry(1, 200)]
 
 
+def test_an_end_brings_nothing_back_that_was_left_out() -> None:
+    """A change that began before those that are shown may end after them."""
+    records = [entry(1), entry(2, 200), entry(3, 200), entry(1, 200)]
+
+    found = merged_entries(records, AuditQuery(limit=2))
+
+    assert ([one.id for one in found.entries], found.more) == (["req_2", "req_3"], True)
+
+
 def test_it_is_asked_by_time_tenant_operation_and_key() -> None:
     """And the last ones are shown, with a word that there are more."""
     records = [

@@ -21,6 +21,8 @@ from pilotlight_core.model.placing import Purchase
 
 LIFE_S = 7 * 86_400.0
 """Of a joined node's identity; its agent renews it in the middle of that."""
+NODE_KEYS = "node."
+"""In front of its name: the key of a node's record in the registry."""
 CORDONED = "an operator has cordoned its node"
 KEYS_KEPT = 2
 """Of a node: the one it has now, and the one before, since the answer to a renewal may be lost."""
