@@ -25,9 +25,13 @@ CUDA_CONTEXT = 100 * 2**20
 
 @pytest.fixture(scope="module")
 def gpus(platform: Platform) -> dict[str, dict[str, Any]]:
-    """The GPUs that the node offers, by their ids."""
-    nodes = platform.http.get("/v1/nodes").json()["nodes"]
-    return {part["id"]: part for node in nodes for part in node["slices"] if part["kind"] == "gpu"}
+    """The GPUs that the node offers, by their ids: as soon as they have been tried."""
+
+    def offered() -> dict[str, dict[str, Any]]:
+        nodes = platform.http.get("/v1/nodes").json()["nodes"]
+        return {part["id"]: part for node in nodes for part in node["slices"] if part["kind"] == "gpu"}
+
+    return wait_until(offered, "the node offers its GPUs", START_S)
 
 
 @pytest.fixture(scope="module")

@@ -154,7 +154,7 @@ def bubblewrap_options(
     options = [*_WALLS, "--seccomp", str(fds.seccomp), "--json-status-fd", str(fds.status)]
     for entry in system:
         options += _system(entry)
-    options += ["--proc", "/proc", "--dev", "/dev"]
+    options += [*_proc(spec), "--dev", "/dev"]
     options += [*_tmpfs("/dev/shm", limits.shm_bytes), *_tmpfs("/tmp", limits.tmp_bytes), "--dir", "/run"]  # noqa: S108
     for fd, (path, _) in zip(fds.files, FILES, strict=True):
         options += ["--perms", "0444", "--file", str(fd), str(path)]
@@ -169,7 +169,8 @@ def bubblewrap_options(
     for name, value in environment(spec.env, socket=fds.socket, app=APP, models=models).items():
         options += ["--setenv", name, value]
     # Read-only /proc, since a process may lower its own oom_score_adj there unless the agent has CAP_SYS_RESOURCE.
-    options += ["--remount-ro", "/dev", "--remount-ro", "/proc", "--remount-ro", "/"]
+    closed = ("/dev", "/") if spec.device_nodes else ("/dev", "/proc", "/")
+    options += [word for path in closed for word in ("--remount-ro", path)]
     if any("\0" in option for option in options):
         # bwrap reads them separated by NUL: in a value of the environment it would add a tenant's options.
         raise ValueError(f"sandbox {spec.name}: no path and no environment variable may hold a NUL character")
@@ -181,6 +182,19 @@ _WALLS = (
     *("--uid", str(INNER_ID), "--gid", str(INNER_ID), "--hostname", "container"),
     *("--die-with-parent", "--new-session", "--cap-drop", "ALL", "--disable-userns"),
 )
+
+
+_KERNEL = ("acpi", "asound", "bus", "driver", "fs", "irq", "mtrr", "scsi", "sys", "sysrq-trigger")
+"""What may be written of the kernel itself in /proc, by whom a user namespace does not keep from it: the host's root."""
+
+
+def _proc(spec: SandboxSpec) -> list[str]:
+    """/proc, which stays writable for who has a device, but for the kernel's own settings.
+
+    NVIDIA's driver names its threads in /proc/self/task/*/comm; where it cannot, `cuInit` fails with error 304.
+    """
+    shut = [f"/proc/{name}" for name in _KERNEL] if spec.device_nodes else []
+    return ["--proc", "/proc", *(word for path in shut for word in ("--ro-bind-try", path, path))]
 
 
 def _tmpfs(path: str, size: int) -> tuple[str, ...]:

@@ -351,6 +351,26 @@ async def test_devices_are_visible_only_if_given(ask: Ask) -> None:
     assert await ask(f"tell(os.path.exists('{node}'))", name="given", device_nodes=(node,)) is True
 
 
+async def test_with_a_device_threads_can_be_named_and_nothing_else_of_the_kernel_written(ask: Ask) -> None:
+    """As NVIDIA's driver does, which fails otherwise; also where the container's host uid is the agent's, root's."""
+    code = """import threading
+def thread():
+    path = f"/proc/self/task/{threading.get_native_id()}/comm"
+    named.append([attempt(lambda: open(path, "w").write("cuda")), open(path).read()])
+named = []
+worker = threading.Thread(target=thread); worker.start(); worker.join()
+settings = ["/proc/sys/kernel/core_pattern", "/proc/sysrq-trigger", "/proc/irq/default_smp_affinity", "/proc/mtrr"]
+tell([named, [attempt(os.open, path, os.O_WRONLY) for path in settings if os.path.exists(path)]])"""
+    dropped = BubblewrapLauncher()
+    kept = BubblewrapLauncher(drop_uid=False)
+    for number, launcher in enumerate((dropped, kept)):
+        named, settings = await ask(code, name=f"named-{number}", device_nodes=(Path("/dev/null"),), using=launcher)
+        assert named == [["done", "cuda\n"]]
+        assert settings
+        assert set(settings) <= {"EROFS", "EACCES"}
+        launcher.close()
+
+
 async def test_kill_ends_what_has_run_away(start: Start) -> None:
     """A process that double-forked into a session of its own, and ignores every signal that it can."""
     sandbox = await start(

@@ -74,6 +74,17 @@ def test_a_mount_comes_after_what_would_hide_it() -> None:
     assert options.endswith(" --remount-ro / ")
 
 
+def test_who_has_a_device_may_name_its_threads() -> None:
+    """NVIDIA's driver must; what /proc shows of the kernel stays closed, and all of it for whoever has none."""
+    assert " --remount-ro /proc " not in _options()
+    assert " --proc /proc --ro-bind-try /proc/acpi /proc/acpi " in _options()
+    assert " --ro-bind-try /proc/sys /proc/sys " in _options()
+
+    bare = _options(dataclasses.replace(SPEC, device_nodes=()))
+    assert " --remount-ro /proc " in bare
+    assert " --ro-bind-try /proc" not in bare
+
+
 def test_writable_places_are_capped() -> None:
     """/tmp and /dev/shm, and no other place is writable."""
     assert " --size 4096 --tmpfs /tmp " in _options()

@@ -127,7 +127,8 @@ class FakeMig(ABC):
         return self._create(gpu, profile, wanted.start)
 
     def nvmlDeviceGetGpuInstances(self, device: Any, profileId: int, gpuInstancesRef: Any, countRef: Any) -> int:
-        gpu = self._cut("nvmlDeviceGetGpuInstances", device)
+        """Out of MIG mode there are none, which is no error."""
+        gpu = self._device("nvmlDeviceGetGpuInstances", device)
         self._need_root()
         profile = _profile(gpu, profileId)
         found = [one.address for one in gpu.instances.values() if one.profile is profile]

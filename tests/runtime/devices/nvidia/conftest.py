@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import subprocess
+from collections.abc import Iterator
 
 import pynvml
 import pytest
@@ -57,10 +58,12 @@ def libcuda(tmp_path_factory: pytest.TempPathFactory) -> Libraries:
 
 
 @pytest.fixture(params=["fake", "library", pytest.param("real", marks=pytest.mark.gpu)])
-def cuda(request: pytest.FixtureRequest) -> Cuda:
+def cuda(request: pytest.FixtureRequest) -> Iterator[Cuda]:
     if request.param == "fake":
-        return FakeCuda()
-    if request.param == "library":
-        return LibCuda(str(request.getfixturevalue("libcuda").libcuda))
-    pynvml.nvmlInit()
-    return LibCuda(str(find_libraries().libcuda))
+        yield FakeCuda()
+    elif request.param == "library":
+        yield LibCuda(str(request.getfixturevalue("libcuda").libcuda))
+    else:
+        pynvml.nvmlInit()
+        yield LibCuda(str(find_libraries().libcuda))
+        pynvml.nvmlShutdown()
