@@ -13,6 +13,7 @@ import pytest
 import pilotlight
 from pilotlight_core.model.units import WHOLE_DEVICE
 from tests.system.support.platform import Platform
+from tests.system.support.platform import platform as run_platform
 from tests.system.support.sample_apps import APPS, EXAMPLES
 from tests.waiting import wait_until
 
@@ -21,6 +22,20 @@ START_S = 120.0
 """A first start imports torch and opens the GPU."""
 CUDA_CONTEXT = 100 * 2**20
 """Less than any program takes of a GPU once it computes on it."""
+
+
+@pytest.fixture(scope="module")
+def platform(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Platform]:
+    """One that leaves the GPUs of this machine as they are: in their mode, and as they are cut."""
+    with run_platform(tmp_path_factory.mktemp("gpu"), env={"PILOTLIGHT_CUT_GPUS": "no"}, executed=True) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def client(platform: Platform) -> Iterator[pilotlight.Client]:
+    """The SDK's client of that platform."""
+    with pilotlight.Client(url=platform.url, api_key=platform.key) as client:
+        yield client
 
 
 @pytest.fixture(scope="module")

@@ -181,6 +181,9 @@ class AgentSettings(Settings, frozen=True, kw_only=True):
         str, msgspec.Meta(description="modules that blanks import ahead, comma-separated; none: no module")
     ] = "numpy,torch,safetensors.torch,tokenizers"
     share_gpus: Annotated[bool, msgspec.Meta(description="give GPUs in bounded shares, by time slicing")] = False
+    cut_gpus: Annotated[
+        bool, msgspec.Meta(description="cut GPUs into MIG instances, and switch their MIG mode, as calls need it")
+    ] = True
     stop_grace: StopGrace = STOP_GRACE_S
     mps_pipes: Annotated[
         str, msgspec.Meta(description="folder of the MPS control daemon's pipes: bounds shares; empty: none")

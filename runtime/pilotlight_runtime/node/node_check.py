@@ -15,12 +15,14 @@ import sys
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
+from pilotlight_core.model.messages.node_messages import SliceKind
+from pilotlight_runtime.devices.device_port import DeviceAccess
 from pilotlight_runtime.devices.nvidia.gpu_check import gpu_rows
 from pilotlight_runtime.devices.nvidia.gpu_fitness import fitness
 from pilotlight_runtime.devices.nvidia.nvml_devices import GpuOffer, NvmlDevices
@@ -40,11 +42,25 @@ PROBE_S = 20.0
 PROBE = Path(__file__).parents[1] / "sandbox" / "sandbox_probe.py"
 HOG = f"bytearray({2 * LIMITS.memory_bytes})"
 """Allocates and touches twice its memory limit."""
+CUDA = """import ctypes, os, socket
+count = ctypes.c_int()
+try:
+    cuda = ctypes.CDLL("libcuda.so.1")
+    told = f"{cuda.cuInit(0) or cuda.cuDeviceGetCount(ctypes.byref(count))} {count.value}"
+except OSError as error:
+    told = f"{error}"
+socket.socket(fileno=int(os.environ["PL_FD"])).sendall(told.encode() + b"\\n")
+"""
+"""Opens the GPU as every program does, and tells CUDA's error (0: none) and how many devices it sees."""
+CUDA_LIMITS = replace(LIMITS, memory_bytes=2048 * MIB, pids=64, open_files=1024)
+CUDA_S = 60.0
+"""A driver that no process holds open takes some seconds a GPU."""
 PLAIN_DEVICES = {
     *("console", "core", "fd", "full", "null", "ptmx", "pts", "random", "shm", "tty", "urandom", "zero"),
     *("stdin", "stdout", "stderr"),
 }
 """Those of bubblewrap's `--dev`."""
+NO_DEVICE = DeviceAccess()
 NodeCheckRow = tuple[str, bool, str, str]
 """name, ok, detail, consequence."""
 
@@ -60,23 +76,32 @@ class GuaranteeCheck:
 
 
 async def check(
-    with_launcher: Launcher, *, python: Path | None = None, extra: Sequence[GuaranteeCheck] = ()
+    with_launcher: Launcher,
+    *,
+    python: Path | None = None,
+    gpu: DeviceAccess | None = None,
+    extra: Sequence[GuaranteeCheck] = (),
 ) -> list[GuaranteeCheck]:
     """Try every default guarantee of `with_launcher` on this node; usually well under a second.
 
-    `python` is the interpreter to probe with (default: this one). A sandbox that does not start is a failed check, not
-    an error.
+    `python` is the interpreter to probe with (default: this one), `gpu` what a container on a GPU of this node sees of
+    it. A sandbox that does not start is a failed check, not an error.
     """
+    tried = python or Path(sys.executable)
     try:
         async with asyncio.timeout(PROBE_S):
             with _code_dir() as code_dir:
-                probe = _Probe(with_launcher, python or Path(sys.executable), code_dir)
+                probe = _Probe(with_launcher, tried, code_dir)
                 seen, uids = await probe.inspect()
                 hog = await probe.hog()
     except (SandboxError, TimeoutError, OSError) as error:
         why = str(error) or f"no answer within {PROBE_S:.0f} s"
         return [_failed("sandbox starts", why, "no container can start on this node"), *extra]
-    return [*judge(seen, uids, hog, cpu=with_launcher.guarantees().cpu == "cgroup"), *extra]
+    checks = judge(seen, uids, hog, cpu=with_launcher.guarantees().cpu == "cgroup")
+    if gpu is not None:
+        with _code_dir() as code_dir:
+            checks.append(judge_gpu(await _Probe(with_launcher, tried, code_dir).open_gpu(gpu)))
+    return [*checks, *extra]
 
 
 @contextmanager
@@ -113,17 +138,31 @@ class _Probe:
         finally:
             await sandbox.cleanup()
 
-    async def _start(self, code: str, *arguments: str) -> Sandbox:
+    async def open_gpu(self, access: DeviceAccess) -> str:
+        """What `CUDA` told; else why it told nothing."""
+        try:
+            async with asyncio.timeout(CUDA_S):
+                sandbox = await self._start(CUDA, access=access, limits=CUDA_LIMITS)
+                try:
+                    return (await _read_line(sandbox)).decode().strip() or await _last_words(sandbox)
+                finally:
+                    await sandbox.cleanup()
+        except (SandboxError, TimeoutError, OSError) as error:
+            return str(error) or f"no answer within {CUDA_S:.0f} s"
+
+    async def _start(
+        self, code: str, *arguments: str, access: DeviceAccess = NO_DEVICE, limits: ResourceLimits = LIMITS
+    ) -> Sandbox:
         return await self._launcher.start(
             SandboxSpec(
                 name=f"node-check-{os.getpid()}",
                 python=self._python,
                 argv=("-I", "-S", "-c", code, *arguments),
                 code_dir=self._code_dir,
-                read_only=interpreter_mounts(self._python),
-                device_nodes=(),
-                env={},
-                limits=LIMITS,
+                read_only=(*interpreter_mounts(self._python), *access.read_only),
+                device_nodes=access.nodes,
+                env=access.env,
+                limits=limits,
                 uid=None,
             )
         )
@@ -160,6 +199,18 @@ def judge(seen: dict[str, Any], uids: frozenset[int], hog: str, *, cpu: bool) ->
         GuaranteeCheck(name=name, ok=ok, detail=detail, consequence=consequence)
         for name, ok, detail, consequence in rows
     ]
+
+
+def judge_gpu(told: str) -> GuaranteeCheck:
+    """The check of a GPU, from what `CUDA` told."""
+    code, _, count = told.partition(" ")
+    ok = (code, count) == ("0", "1")
+    known = code.isdigit() and count.isdigit()
+    detail = f"CUDA's error {code}; {count} devices seen" if known else told
+    consequence = "functions with a GPU start, and cannot use it"
+    return GuaranteeCheck(
+        name="gpu in a sandbox", ok=ok, detail="opened, alone" if ok else detail, consequence=consequence
+    )
 
 
 def _reach(seen: dict[str, Any]) -> Iterator[NodeCheckRow]:
@@ -276,7 +327,8 @@ async def _check_all(chosen: Launcher) -> list[GuaranteeCheck]:
         extra = [
             GuaranteeCheck(name=name, ok=ok, detail=seen, consequence=then) for name, ok, seen, then in gpu_rows(gpus)
         ]
-        return await check(chosen, extra=extra)
+        parts = [part for part in gpus.inventory() if part.kind is not SliceKind.CPU]
+        return await check(chosen, gpu=gpus.access(parts[0].id) if parts else None, extra=extra)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

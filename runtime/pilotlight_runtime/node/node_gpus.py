@@ -48,10 +48,19 @@ async def open_gpus(
 
         machine = build(settings.fake_gpus, node=settings.node, file=file, boot=boot_id())
         log.warning("the GPUs of this node exist in software only", spec=settings.fake_gpus)
-        offer = GpuOffer(fake=True, shareable=lambda gpu: settings.share_gpus or gpu.uuid in machine.shareable)
+        offer = GpuOffer(
+            fake=True,
+            shareable=lambda gpu: settings.share_gpus or gpu.uuid in machine.shareable,
+            keep=not settings.cut_gpus,
+        )
         found = NvmlDevices(machine.nvml, offer)
     else:
-        offer = GpuOffer(shareable=lambda _: settings.share_gpus or mps is not None, check=fitness, mps=mps)
+        offer = GpuOffer(
+            shareable=lambda _: settings.share_gpus or mps is not None,
+            keep=not settings.cut_gpus,
+            check=fitness,
+            mps=mps,
+        )
         found = NvmlDevices(offer=offer)
     async with found:
         yield (found,)

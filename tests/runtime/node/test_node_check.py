@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import json
+import shutil
+import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from pilotlight_runtime.devices.device_port import DeviceAccess
 from pilotlight_runtime.node import node_check
 from pilotlight_runtime.node.node_check import LIMITS, GuaranteeCheck, check, judge, main, table
 from pilotlight_runtime.sandbox.exec_chain import ENV
 from pilotlight_runtime.sandbox.launchers import launcher
+from pilotlight_runtime.sandbox.sandbox_spec import Mount
 
 NAMES = [
     *("no network", "read-only root", "other processes invisible", "devices of others invisible"),
@@ -57,6 +61,46 @@ def test_a_plain_process_misses_nearly_everything(capsys: pytest.CaptureFixture[
     checks = json.loads(capsys.readouterr().out)
     assert [one["name"] for one in checks if one["ok"] and one["name"] in NAMES] == ["clean environment"]
     assert all(one["detail"] and (one["ok"] or one["consequence"]) for one in checks)
+
+
+CUDA_LIBRARY = """
+#include <stdlib.h>
+#include <stdio.h>
+int cuInit(unsigned flags) { FILE *name = fopen("/proc/self/comm", "w"); return name && !fclose(name) ? 0 : 304; }
+int cuDeviceGetCount(int *count) { *count = getenv("SEEN") ? atoi(getenv("SEEN")) : 0; return 0; }
+"""
+"""A driver's library that names a thread, as NVIDIA's does."""
+
+
+async def test_a_gpu_is_opened_in_a_sandbox(tmp_path: Path) -> None:
+    """As a container on it would: one device, its nodes and its libraries; else the line says what CUDA answered."""
+    compiler = shutil.which("cc")
+    if compiler is None:
+        pytest.skip("needs a C compiler")
+    tmp_path.chmod(0o755)
+    library = tmp_path / "libcuda.so.1"
+    (tmp_path / "cuda.c").write_text(CUDA_LIBRARY)
+    subprocess.run([compiler, "-shared", "-fPIC", "-o", str(library), str(tmp_path / "cuda.c")], check=True)
+    folder = (Mount(source=tmp_path, target=tmp_path),)
+
+    async def told(seen: str, *nodes: Path, read_only: tuple[Mount, ...] = folder) -> GuaranteeCheck:
+        env = {"LD_LIBRARY_PATH": str(tmp_path), "SEEN": seen}
+        chosen = launcher("bubblewrap")
+        try:
+            checks = await check(chosen, gpu=DeviceAccess(nodes=nodes, read_only=read_only, env=env))
+        finally:
+            chosen.close()
+        return next(one for one in checks if one.name == "gpu in a sandbox")
+
+    null = Path("/dev/null")
+    well, shut, many = await told("1", null), await told("1"), await told("2", null)
+    assert (well.ok, well.detail) == (True, "opened, alone")
+    assert (shut.ok, shut.detail) == (False, "CUDA's error 304; 0 devices seen")
+    assert (many.ok, many.detail) == (False, "CUDA's error 0; 2 devices seen")
+    none = await told("1", null, read_only=())
+    assert not none.ok
+    assert "libcuda.so.1: cannot open shared object file" in none.detail
+    assert none.consequence in table([none])
 
 
 def test_a_probe_leaves_nothing_behind_on_the_host() -> None:

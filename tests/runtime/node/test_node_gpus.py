@@ -9,6 +9,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from pilotlight_core.host.config import AgentSettings
+from pilotlight_core.model.devices import MigMode
 from pilotlight_core.model.errors import BadInput
 from pilotlight_runtime.node.node_gpus import DRIVER, open_gpus
 
@@ -48,6 +49,16 @@ async def test_gpus_in_software_need_no_driver(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match="fake"):
         async with open_gpus(settings(fake_gpus="2xNonsense"), tmp_path / "gpus.json", ()):
             pass
+
+
+async def test_gpus_can_be_kept_as_they_are(tmp_path: Path) -> None:
+    """Then none is reported as one that could be cut."""
+    modes = []
+    for number, cut in enumerate((True, False)):
+        chosen = settings(fake_gpus="1xH100", cut_gpus=cut)
+        async with open_gpus(chosen, tmp_path / f"{number}.json", ()) as (gpus,):
+            modes += [report.mig for report in gpus.reports({})]
+    assert modes == [MigMode.OFF, MigMode.NONE]
 
 
 async def test_a_setting_of_gpus_is_checked_where_there_are_none(tmp_path: Path) -> None:

@@ -32,6 +32,8 @@ NOTHING = LayoutChange()
 
 def change_for(state: GpuState, command: DeviceCommand, busy: Collection[str]) -> LayoutChange | str:
     """What a command changes, or why it is refused; `busy` are ids of slices in use."""
+    if state.kept:
+        return "kept"
     if state.changing:
         return "changing"
     return _cut(state, command, busy) if isinstance(command, Cut) else _switch(state, command.on, busy)
@@ -79,28 +81,29 @@ def carry_out(nvml: Nvml, state: GpuState, change: LayoutChange) -> None:
         raise CannotCut(str(error)) from error
 
 
-def read_state(nvml: Nvml, gpu: DriverGpu, *, shareable: bool, fake: bool) -> GpuState:
+def read_state(nvml: Nvml, gpu: DriverGpu, *, shareable: bool, fake: bool, kept: bool = False) -> GpuState:
     """A GPU's state when the agent starts. Blocks; raises `NVMLError`."""
     mode = mig.mode_of(nvml, gpu.handle)
     known = () if mode is MigMode.NONE else mig.profiles(nvml, gpu.handle)
     family, uncut = (None, "") if mode is MigMode.NONE else family_of(gpu, known)
     online = mode is not MigMode.NONE and mig.switches_online(nvml, gpu.handle)
     state = GpuState(
-        gpu=gpu, mode=mode, online=online, profiles=known, family=family, uncut=uncut, shareable=shareable, fake=fake
-    )
+        gpu=gpu, mode=mode, online=online, profiles=known, family=family, uncut=uncut, shareable=shareable, kept=kept,
+        fake=fake,
+    )  # fmt: skip
     return reread_state(nvml, state)
 
 
 def reread_state(nvml: Nvml, state: GpuState) -> GpuState:
     """`state` with the mode and the instances that the driver has now. Blocks.
 
-    Half instances, left by an agent that died while making them, are destroyed.
+    Half instances, left by an agent that died while making them, are destroyed, but for a GPU that is kept as it is.
     """
     mode = mig.mode_of(nvml, state.gpu.handle)
     found: list[DriverInstance] = []
     if mode is MigMode.ON and state.family is not None:
         found, halves = mig.instances(nvml, state.gpu.handle, state.profiles)
-        for half in halves:
+        for half in () if state.kept else halves:
             nvml.nvmlGpuInstanceDestroy(half)
     return replace(state, mode=mode, instances=tuple(found), leaving=frozenset(), changing=False)
 
@@ -110,7 +113,7 @@ def missing_after_reboot(state: GpuState, places: Collection[MigPlacement], *, w
 
     On Hopper and later MIG mode does not outlive a reset either.
     """
-    if state.family is None or state.instances or not was_mig:
+    if state.kept or state.family is None or state.instances or not was_mig:
         return NOTHING
     if state.mode is MigMode.OFF and not state.online:
         return NOTHING

@@ -43,6 +43,8 @@ class GpuState:
     family: Family | None = None
     uncut: str = ""
     shareable: bool = False
+    kept: bool = False
+    """Whether it stays as its operator has cut it."""
     leaving: frozenset[MigPlacement] = field(default_factory=frozenset)
     """Being destroyed: nothing is bound to them."""
     changing: bool = False
@@ -109,7 +111,7 @@ class GpuState:
             name=self.gpu.name,
             memory=self.gpu.memory,
             price=self.price,
-            mig=self.mode if self.family or self.mode is MigMode.ON else MigMode.NONE,
+            mig=self.mode if self.mode is MigMode.ON or (self.family and not self.kept) else MigMode.NONE,
             shareable=self.shareable,
             instances=tuple(self._instance_report(one, busy, on) for one in self.instances) if self.family else (),
             profiles=tuple(

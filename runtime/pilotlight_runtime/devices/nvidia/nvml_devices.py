@@ -72,6 +72,8 @@ FitnessCheck = Callable[[str, Libraries], Awaitable[str]]
 class GpuOffer:
     shareable: Callable[[DriverGpu], bool] = lambda _: False
     """Whether a GPU may be given in bounded shares."""
+    keep: bool = False
+    """Whether GPUs stay as their operator has cut them, and in the mode they are in."""
     mps: Mps | None = None
     """What bounds the shares; without it they take turns."""
     check: FitnessCheck | None = None
@@ -355,7 +357,8 @@ class NvmlDevices:
         if not self._offer.fake and (why := why_unusable(gpu, self.libraries, self._host)):
             return why
         try:
-            state = read_state(self._nvml, gpu, shareable=self._offer.shareable(gpu), fake=self._offer.fake)
+            offer = self._offer
+            state = read_state(self._nvml, gpu, shareable=offer.shareable(gpu), fake=offer.fake, kept=offer.keep)
         except pynvml.NVMLError as error:
             return f"how it is cut cannot be read: {error}"
         if state.mode is MigMode.ON and state.family is None:

@@ -18,6 +18,7 @@ LIBRARY = r"""
 typedef unsigned long long address;
 static int users;
 int cuInit(unsigned flags) { return flags ? 1 : 0; }
+int cuDeviceGetCount(int *count) { *count = 1; return 0; }
 int cuDeviceGet(int *device, int number) { *device = 7; return number ? 101 : 0; }
 int cuDevicePrimaryCtxRetain(void **context, int device) { users++; *context = &users; return device == 7 ? 0 : 101; }
 int cuDevicePrimaryCtxRelease_v2(int device) { return device == 7 && --users == 0 ? 0 : 101; }

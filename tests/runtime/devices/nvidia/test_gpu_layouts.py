@@ -243,6 +243,30 @@ def test_after_a_reboot_what_is_missing_is_what_was_there() -> None:
     assert missing_after_reboot(off.state, kept, was_mig=True) == NOTHING
 
 
+def test_a_gpu_that_is_kept_is_never_changed() -> None:
+    """By no command, not after a reboot, and not where a dead agent left a half; it is reported as one without MIG."""
+    bench = Bench(FakeGpu(mig=False))
+    [found] = take_survey(bench.nvml).gpus
+    kept = read_state(bench.nvml, found, shareable=False, fake=False, kept=True)
+
+    assert change_for(kept, SwitchMig(device=kept.uuid, on=True, epoch=1), ()) == "kept"
+    assert missing_after_reboot(kept, [THIRD], was_mig=True) == NOTHING
+    assert kept.report(None, {}, {}, "").mig is MigMode.NONE
+    assert bench.state.report(None, {}, {}, "").mig is MigMode.OFF
+
+
+def test_a_gpu_that_is_kept_in_mig_mode_offers_what_it_has() -> None:
+    """Its operator has cut it."""
+    bench = Bench()
+    bench.cut(THIRD)
+    [found] = take_survey(bench.nvml).gpus
+    kept = read_state(bench.nvml, found, shareable=False, fake=False, kept=True)
+
+    assert change_for(kept, cut(OTHER), ()) == "kept"
+    assert kept.report(None, {}, {}, "").mig is MigMode.ON
+    assert [part.id for part in kept.slices()] == [f"{kept.uuid}:3g@4"]
+
+
 def test_what_is_cut_is_left_as_it_is() -> None:
     """The driver is right, and the record is old; so it is for a GPU that had been given whole."""
     bench = Bench()
