@@ -9,6 +9,7 @@ import platform
 import statistics
 import sys
 import time
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -52,7 +53,7 @@ def parsed(parser: argparse.ArgumentParser) -> argparse.Namespace:
 
 
 def machine() -> str:
-    """The machine in words: processor, cores, memory, Python, and whether our own modules are compiled."""
+    """The machine in words: processor, cores, memory, GPUs, Python, and whether our own modules are compiled."""
     model = platform.machine()
     for line in Path("/proc/cpuinfo").read_text().splitlines():
         if line.startswith("model name"):
@@ -60,7 +61,15 @@ def machine() -> str:
             break
     kind = "compiled" if IS_COMPILED else "plain"
     gib = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
-    return f"{model}, {os.cpu_count()} cores, {gib:.0f} GiB, Python {platform.python_version()}, {kind}"
+    words = [model, f"{os.cpu_count()} cores", f"{gib:.0f} GiB", *_gpus(), f"Python {platform.python_version()}", kind]
+    return ", ".join(words)
+
+
+def _gpus(driver: Path = Path("/proc/driver/nvidia/gpus")) -> list[str]:
+    """Each kind of GPU that the driver knows, and how many."""
+    lines = [line for file in driver.glob("*/information") for line in file.read_text().splitlines()]
+    names = Counter(line.split(":", 1)[1].strip() for line in lines if line.startswith("Model:"))
+    return [f"{count} {name}" for name, count in names.items()]
 
 
 def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
