@@ -1,4 +1,4 @@
-"""What the platform leaves of a real model's speed: sentences a second of MiniLM (examples/embeddings), each 384 numbers.
+"""What the platform leaves of a real model's speed: sentences a second of MiniLM (examples/embeddings).
 
     bare      the encoder alone in one process, batches of 64, texts and vectors in its memory
     calls     as many callers as `--callers`, one sentence a call over HTTP and JSON, batched by the agent

@@ -185,7 +185,7 @@ _WALLS = (
 
 
 _KERNEL = ("acpi", "asound", "bus", "driver", "fs", "irq", "mtrr", "scsi", "sys", "sysrq-trigger")
-"""What may be written of the kernel itself in /proc, by whom a user namespace does not keep from it: the host's root."""
+"""What of the kernel itself could be written in /proc by a container whose host uid is root's."""
 
 
 def _proc(spec: SandboxSpec) -> list[str]:

@@ -72,19 +72,25 @@ int cuDeviceGetCount(int *count) { *count = getenv("SEEN") ? atoi(getenv("SEEN")
 """A driver's library that names a thread, as NVIDIA's does."""
 
 
-async def test_a_gpu_is_opened_in_a_sandbox(tmp_path: Path) -> None:
-    """As a container on it would: one device, its nodes and its libraries; else the line says what CUDA answered."""
+@pytest.fixture
+def cuda_folder(tmp_path: Path) -> Path:
+    """A folder with that library."""
     compiler = shutil.which("cc")
     if compiler is None:
         pytest.skip("needs a C compiler")
     tmp_path.chmod(0o755)
-    library = tmp_path / "libcuda.so.1"
     (tmp_path / "cuda.c").write_text(CUDA_LIBRARY)
-    subprocess.run([compiler, "-shared", "-fPIC", "-o", str(library), str(tmp_path / "cuda.c")], check=True)
-    folder = (Mount(source=tmp_path, target=tmp_path),)
+    library = str(tmp_path / "libcuda.so.1")
+    subprocess.run([compiler, "-shared", "-fPIC", "-o", library, str(tmp_path / "cuda.c")], check=True)
+    return tmp_path
+
+
+async def test_a_gpu_is_opened_in_a_sandbox(cuda_folder: Path) -> None:
+    """As a container on it would: one device, its nodes and its libraries; else the line says what CUDA answered."""
+    folder = (Mount(source=cuda_folder, target=cuda_folder),)
 
     async def told(seen: str, *nodes: Path, read_only: tuple[Mount, ...] = folder) -> GuaranteeCheck:
-        env = {"LD_LIBRARY_PATH": str(tmp_path), "SEEN": seen}
+        env = {"LD_LIBRARY_PATH": str(cuda_folder), "SEEN": seen}
         chosen = launcher("bubblewrap")
         try:
             checks = await check(chosen, gpu=DeviceAccess(nodes=nodes, read_only=read_only, env=env))
