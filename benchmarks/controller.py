@@ -22,6 +22,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections import Counter
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
@@ -31,7 +32,7 @@ from typing import Any
 import msgspec
 
 from benchmarks import report
-from benchmarks.controlled.busy_fleet import BusyFleet, FleetSize, make_busy_fleet
+from benchmarks.controlled.busy_fleet import SCARCE, BusyFleet, FleetSize, make_busy_fleet
 from benchmarks.controlled.measured_controller import MeasuredPass
 from benchmarks.controlled.node_stand_ins import RUNNING, SLOTS, StandInNode
 from pilotlight_autoscaler.bindings.binding_terms import host_terms, slice_terms
@@ -72,7 +73,10 @@ class Load:
     """When each edge began, and the seconds until its command came."""
     missed: int = 0
     shortages: int = 0
-    _running: dict[str, int] = field(default_factory=dict)
+    _wanted: Counter[str] = field(default_factory=Counter)
+    """Calls that a busy function's callers have at once: what its containers do not run waits."""
+    _short_since: dict[str, float] = field(default_factory=dict)
+    """Busy versions that have lost a container to others -> since when their calls wait for one."""
     _idle: dict[str, VersionRecord] = field(default_factory=dict)
     _blocked_since: float = 0.0
 
@@ -101,10 +105,8 @@ class Load:
         nodes, turn = list(self.nodes.values()), 0
         busy = self._by_shard(self.fleet.busy)
         blocked = self._by_shard(self.fleet.blocked)
-        self._running = dict.fromkeys((version.id for version in self.fleet.busy), 0)
         self._idle = {version.id: version for version in self.fleet.idle}
-        for _, version in self.fleet.held:
-            self._running[version.id] += RUNNING
+        self._wanted = Counter(version.id for _, version in self.fleet.held for _ in range(RUNNING))
         homes = max(1, round(BEATS_PER_S * DEMAND_EVERY_S))
         begun = time.monotonic()
         while True:
@@ -114,7 +116,7 @@ class Load:
                 for credit in node.credits(at):
                     self.bus.publish_nowait(subjects.credit(REGION, node.name, credit.version), credit)
             for shard in range(turn % homes, subjects.SHARDS, homes):
-                self._tell(shard, [self._busy(version) for version in busy.get(shard, ())])
+                self._tell(shard, [self._busy(version, at) for version in busy.get(shard, ())])
                 if self.blocked:
                     self._tell(shard, [self._waiting(version, at) for version in blocked.get(shard, ())])
             if turn % homes == 0:
@@ -139,9 +141,17 @@ class Load:
             message = Demands(gateway="gw", shard=shard, items=tuple(items))
             self.bus.publish_nowait(subjects.demands(REGION, shard), message)
 
-    def _busy(self, version: VersionRecord) -> Demand:
-        running = self._running[version.id]
-        return demand(version, running=running, arrivals=self.rng.randrange(1, 4), oldest_run_ms=300.0)
+    def _busy(self, version: VersionRecord, at: float) -> Demand:
+        serving = next(iter(self.nodes.values())).serving
+        running = serving[version.id] * RUNNING
+        waiting = max(0, self._wanted[version.id] - running)
+        if not waiting:
+            self._short_since.pop(version.id, None)
+        waits_ms = (at - self._short_since.setdefault(version.id, at)) * 1e3 if waiting else 0.0
+        arrivals = self.rng.randrange(1, 4)
+        return demand(
+            version, running=running, queued=waiting, oldest_ms=waits_ms, arrivals=arrivals, oldest_run_ms=300.0
+        )
 
     def _waiting(self, version: VersionRecord, at: float) -> Demand:
         return demand(version, queued=3, oldest_ms=(at - self._blocked_since) * 1e3)
@@ -220,10 +230,11 @@ def bindings_of(fleet: BusyFleet, nodes: dict[str, StandInNode]) -> Iterator[Bin
 
 def stand_ins(fleet: BusyFleet, rng: random.Random) -> dict[str, StandInNode]:
     """The nodes with the containers that run on them."""
-    nodes = {node.name: StandInNode(node=node, rng=rng) for node in fleet.nodes}
+    served = {version.id: version.spec.gpu[0].type == SCARCE for version in fleet.busy}
+    serving: Counter[str] = Counter()
+    nodes = {node.name: StandInNode(node=node, rng=rng, served=served, serving=serving) for node in fleet.nodes}
     for held, version in fleet.held:
-        is_scarce = version.spec.gpu[0].type == "B200"
-        nodes[held.slice.node].take(held, version.id, time.monotonic(), always_busy=is_scarce)
+        nodes[held.slice.node].take(held, version.id, time.monotonic())
     return nodes
 
 

@@ -27,6 +27,7 @@ class ToldShortages:
     _told: dict[str, tuple[Shortage, float]] = field(default_factory=dict)
     """By version."""
     _alone_until: float = -math.inf
+    _forgot_at: float = -math.inf
 
     def note_old_gateway(self, at: float) -> None:
         """A gateway of release 0.1 was heard."""
@@ -47,7 +48,10 @@ class ToldShortages:
         return due
 
     def forget(self, at: float) -> None:
-        """Drop those that have passed."""
+        """Drop those that have passed, from time to time."""
+        if 0.0 <= at - self._forgot_at < AGAIN_S:
+            return
+        self._forgot_at = at
         self._told = {name: (told, since) for name, (told, since) in self._told.items() if at - since <= 2 * AGAIN_S}
 
     def _is_due(self, shortage: Shortage, at: float) -> bool:

@@ -6,6 +6,8 @@ Ten thousand containers in one process: what does not change in a report is made
 from __future__ import annotations
 
 import random
+from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 import msgspec
@@ -65,6 +67,10 @@ class StandInNode:
     node: Node
     containers: dict[str, StandInContainer] = field(default_factory=dict)
     rng: random.Random
+    served: Mapping[str, bool] = field(default_factory=dict)
+    """Busy versions -> whether each container of theirs always is; one that is bound for another has no calls."""
+    serving: Counter[str] = field(default_factory=Counter)
+    """Containers that serve, by version, on all nodes that share it."""
     _seq: int = 0
     _slices: tuple[SliceReport, ...] = ()
     _devices: tuple[DeviceReport, ...] = ()
@@ -78,14 +84,15 @@ class StandInNode:
     def name(self) -> str:
         return self.node.name
 
-    def take(self, held: PlacedContainer, version: str, at: float, *, always_busy: bool) -> None:
+    def take(self, held: PlacedContainer, version: str, at: float) -> None:
         """Have a container that a former leader has bound."""
         tenant, _, rest = held.function.partition(":")
         app, _, function = rest.partition(".")
         self.containers[held.container] = StandInContainer(
             version=version, tenant=tenant, app=app, function=function, slice=name_of(held.slice, held.container),
-            host=held.host, since=at - 100.0, always_busy=always_busy,
+            host=held.host, since=at - 100.0, always_busy=self.served.get(version, True),
         )  # fmt: skip
+        self.serving[version] += 1
         self._is_known = False
 
     def obey(self, command: Bind | Drain | Stop | Cut | SwitchMig, at: float) -> CommandReply:
@@ -96,12 +103,15 @@ class StandInNode:
                 app, _, function = rest.partition(".")
                 self.containers[name] = StandInContainer(
                     version=command.version, tenant=tenant, app=app, function=function, slice=command.slice,
-                    host=command.host, since=at, serves=False,
+                    host=command.host, since=at, always_busy=self.served.get(command.version, True),
+                    serves=command.version in self.served,
                 )  # fmt: skip
+                self.serving[command.version] += command.version in self.served
             case Drain(container=name) | Stop(container=name):
                 if (gone := self.containers.pop(name, None)) is not None:
                     ended = EndedContainer(id=name, version=gone.version, tenant=gone.tenant, was_ready=True)
                     self._ended.append((ended, at))
+                    self.serving[gone.version] -= gone.serves
             case Cut(device=device):
                 self.node = _with_cut(self.node, device, command)
             case SwitchMig(device=device):

@@ -49,6 +49,8 @@ class ContainerIndex:
         """Of each version that has containers: passes ask for it more often than it changes."""
         self.idle: dict[str, str] = {}
         """container -> version, of those that are ready and without calls."""
+        self.idle_on: dict[str, dict[str, None]] = {}
+        """The same containers, by node."""
         self.draining: dict[str, str] = {}
         """container -> version, of those that take no more calls."""
         self._by_tenant: dict[str, dict[str, None]] = {}
@@ -155,6 +157,8 @@ class ContainerIndex:
             else:
                 self._count(found.report, -1)
                 self._count(each, 1)
+                if found.node != node:
+                    self._note_busy(found.node, each.id)
                 found.node, found.report = node, each
                 if known.state is not each.state:
                     self.changed.add(each.version)
@@ -188,7 +192,7 @@ class ContainerIndex:
             owned.pop(of, None)
             if not owned:
                 self._by_tenant.pop(tenant, None)
-        self.idle.pop(each.id, None)
+        self._note_busy(node, each.id)
         self.draining.pop(each.id, None)
         self.changed.add(of)
         self.changed_tenants.add(tenant)
@@ -208,13 +212,24 @@ class ContainerIndex:
 
     def _note_idle(self, each: ContainerReport, was_idle_s: float) -> None:
         """It was idle for so long when it was last heard of."""
+        node = self._by_id[each.id].node
         if each.running or each.state is not ContainerState.READY:
-            self.idle.pop(each.id, None)
+            self._note_busy(node, each.id)
             return
+        if each.id not in self.idle:
+            self.idle_on.setdefault(node, {})[each.id] = None
         self.idle[each.id] = each.version
         if each.idle_s >= LONG_IDLE_S > was_idle_s:
             self.long_idle.add(each.id)
             self.changed_tenants.add(each.tenant)
+
+    def _note_busy(self, node: str, container: str) -> None:
+        """It is not idle on its node, or not there."""
+        if self.idle.pop(container, None) is not None:
+            there = self.idle_on[node]
+            del there[container]
+            if not there:
+                del self.idle_on[node]
 
 
 def _are_alike(one: ContainerReport, other: ContainerReport) -> bool:

@@ -58,7 +58,7 @@ class PassState:
         self._wishes: dict[str, Wish] = {}
         self._wishes_for: dict[str, Wish] = {}
         """By version."""
-        self.idle = IdleContainers(views=self.views, idle=world.index.idle)
+        self.idle = IdleContainers(views=self.views, idle=world.index.idle, idle_on=world.index.idle_on)
         self.room_s: dict[str, float] = {}
         """When a place is expected that others leave for a version."""
         self._next_idle_s: dict[bool, float] = {}

@@ -42,6 +42,8 @@ class IdleContainers:
     views: Mapping[str, VersionView]
     idle: Mapping[str, str] | None = None
     """container -> version, of those that have no call; None: all versions are asked."""
+    idle_on: Mapping[str, Collection[str]] = field(default_factory=dict)
+    """The same containers, by node."""
     _of_all: dict[float, list[PreemptionVictim]] = field(default_factory=dict)
     """By how long they have been idle at least."""
 
@@ -61,22 +63,26 @@ class IdleContainers:
 
     def on_nodes(self, fleet: Fleet, nodes: Collection[int], *, waited_for: bool) -> list[PreemptionVictim]:
         """The same, of the nodes with these ranks alone: there may be thousands on others."""
-
-        def is_there(container: str) -> bool:
-            held = fleet.held.get(container)
-            return held is not None and fleet.places[held.slice.node].rank in nodes
-
         if self.idle is None:
-            return [victim for victim in self.beyond_floors(waited_for=waited_for) if is_there(victim[0].id)]
-        names = {version for container, version in self.idle.items() if is_there(container)}
-        views = [(name, self.views[name]) for name in sorted(names) if name in self.views]
+            idle = self.beyond_floors(waited_for=waited_for)
+            return [victim for victim in idle if _rank_of(fleet, victim[0].id) in nodes]
+        names = (fleet.by_rank[rank].node.name for rank in nodes)
+        there = {container for name in names for container in self.idle_on.get(name, ())}
+        versions = sorted({self.idle[container] for container in there})
+        views = [(version, self.views[version]) for version in versions if version in self.views]
         idle = self._longest_idle(MIN_RESIDENCY_S if waited_for else FLOOR_IDLE_S, views)
-        return [victim for victim in idle if is_there(victim[0].id)]
+        return [victim for victim in idle if victim[0].id in there]
 
     @staticmethod
     def _longest_idle(at_least_s: float, views: Iterable[tuple[str, VersionView]]) -> list[PreemptionVictim]:
         idle = [(each, name) for name, view in views for each in may_give_way(view, at_least_s)]
         return sorted(idle, key=lambda victim: (-victim[0].idle_s, victim[0].id))
+
+
+def _rank_of(fleet: Fleet, container: str) -> int:
+    """The rank of a container's node; -1: the fleet does not have it."""
+    held = fleet.held.get(container)
+    return fleet.places[held.slice.node].rank if held is not None else -1
 
 
 def choose_victims(

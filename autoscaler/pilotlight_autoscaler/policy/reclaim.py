@@ -83,7 +83,9 @@ class Reclaim:
         running: RunningVersions,
     ) -> None:
         self._running = running
-        self._given_by: dict[frozenset[DeviceGroup], dict[tuple[str, int], list[PreemptionVictim]]] = {}
+        self._there: dict[frozenset[DeviceGroup], dict[str, list[str]]] = {}
+        """By groups of devices: tenants with containers there, and of which versions."""
+        self._given_by: dict[tuple[frozenset[DeviceGroup], str], dict[int, list[PreemptionVictim]]] = {}
         self._fleet = fleet
         self._shares = shares
         self._views = views
@@ -141,24 +143,28 @@ class Reclaim:
         self._levels |= {tenant: self._shares.level(tenant) for tenant in self._changed}
         self._changed.clear()
         claim, is_new = self._shares.level(ask.tenant, need), waited_s(self._views[version]) < WAITED_S
-        others = sorted(
-            (tenant for tenant, level in self._levels.items() if tenant != ask.tenant and (due or level >= claim)),
-            key=lambda tenant: (-self._levels[tenant], tenant),
-        )
-        givable = self._by_tenant(of_use)
+        others = [
+            tenant
+            for tenant in self._versions_on(frozenset(of_use))
+            if tenant != ask.tenant and (due or self._levels.get(tenant, 0.0) >= claim)
+        ]
+        others.sort(key=lambda tenant: (-self._levels.get(tenant, 0.0), tenant))
         givers = [(kind, tenant) for kind in (IDLE_FLOOR, BATCH, BUSY) for tenant in others]
         givers += [(kind, ask.tenant) for kind in (IDLE_FLOOR, BATCH, BUSY) if self._asks_siblings(version)]
+        takes: dict[tuple[str, HeldResources], bool] = {}
         for kind, tenant in givers:
-            for container, whose in givable.get((tenant, kind), ()):
+            for container, whose in self._given(frozenset(of_use), tenant).get(kind, ()):
                 held = self._fleet.held.get(container.id)
                 if held is None or container.id in spared or group_of(self._fleet, container.id) not in of_use:
                     continue
                 if kind != IDLE_FLOOR and not due and (is_new or container.age_s < SETTLED_S):
                     continue
-                if tenant != ask.tenant and not self._shares.may_take(
-                    ask.tenant, need, tenant, resources_of(held.slice)
-                ):
-                    continue
+                if tenant != ask.tenant:
+                    what = (tenant, resources_of(held.slice))
+                    if what not in takes:
+                        takes[what] = self._shares.may_take(ask.tenant, need, *what)
+                    if not takes[what]:
+                        continue
                 if self._views[whose].floor:
                     self._floored(tenant)  # before any of them is released
                 if self._keeps_floor(whose, 1) and (tenant != ask.tenant or self._gives_sibling(version, {whose: 1})):
@@ -227,30 +233,38 @@ class Reclaim:
             self._with_siblings[tenant] = any(len(self._views[version].containers) > 1 for version in mine)
         return self._with_siblings[tenant]
 
-    def _by_tenant(self, groups: Collection[DeviceGroup]) -> dict[tuple[str, int], list[PreemptionVictim]]:
-        """What each tenant could give of each kind, of versions with containers on these devices."""
-        key = frozenset(groups)
-        if key not in self._given_by:
+    def _versions_on(self, groups: frozenset[DeviceGroup]) -> dict[str, list[str]]:
+        """The tenants with containers on these devices, and of which versions."""
+        if groups not in self._there:
             nodes = ((self._fleet.by_rank[rank], group) for group in groups for rank in group.nodes)
             held = {name for node, group in nodes for unit in node.by_group[group] for name in unit.held}
-            on_these = {self._running.version_of(name) for name in held}
-            self._given_by[key] = self._kinds({v: self._views[v] for v in self._versions if v in on_these})
-        return self._given_by[key]
+            there: dict[str, list[str]] = {}
+            for version in sorted({self._running.version_of(name) for name in held}):
+                if version in self._versions:
+                    there.setdefault(self._versions[version].tenant, []).append(version)
+            self._there[groups] = there
+        return self._there[groups]
 
-    def _kinds(self, views: Mapping[str, VersionView]) -> dict[tuple[str, int], list[PreemptionVictim]]:
-        """First of the version that has most; of a version those with the fewest calls, and of these the youngest."""
-        found: dict[tuple[str, int], list[tuple[int, PreemptionVictim]]] = {}
-        for version, view in views.items():
+    def _given(self, groups: frozenset[DeviceGroup], tenant: str) -> dict[int, list[PreemptionVictim]]:
+        """What a tenant could give of each kind, of versions with containers on these devices.
+
+        First of the version that has most; of a version those with the fewest calls, and of these the youngest.
+        """
+        if (groups, tenant) in self._given_by:
+            return self._given_by[groups, tenant]
+        found: dict[int, list[tuple[int, PreemptionVictim]]] = {}
+        for version in self._versions_on(groups).get(tenant, ()):
+            view = self._views[version]
             busy = BATCH if is_batch(view) else BUSY
             # One that starts is of use to nobody before it is ready.
             ready = [each for each in view.containers if each.state is ContainerState.READY]
             ready.sort(key=lambda each: (each.running, -each.idle_s, each.age_s, each.id))
             for number, container in enumerate(ready):
                 kind = IDLE_FLOOR if is_idle(container, MIN_RESIDENCY_S) else busy
-                found.setdefault((self._versions[version].tenant, kind), []).append(
-                    (number - view.size, (container, version))
-                )
-        return {key: [victim for _, victim in sorted(each, key=lambda one: one[0])] for key, each in found.items()}
+                found.setdefault(kind, []).append((number - view.size, (container, version)))
+        given = {kind: [victim for _, victim in sorted(each, key=lambda one: one[0])] for kind, each in found.items()}
+        self._given_by[groups, tenant] = given
+        return given
 
 
 def shape_of(ask: Ask) -> Ask:

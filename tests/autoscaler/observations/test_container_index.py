@@ -41,13 +41,14 @@ def test_what_is_idle_is_known_and_said_once_it_has_been_so_for_long() -> None:
     index.replace("n1", [], [busy])
     index.replace("n1", [busy], [fresh])
     assert (index.idle, index.long_idle) == ({"c1": "ver_1"}, set())
+    assert {node: list(there) for node, there in index.idle_on.items()} == {"n1": ["c1"]}
     index.replace("n1", [fresh], [long])
     assert index.long_idle == {"c1"}
     index.long_idle.clear()
     index.replace("n1", [long], [container("c1", idle_s=2.5)])
     assert index.long_idle == set()
     index.replace("n1", [long], [busy])
-    assert index.idle == {}
+    assert (index.idle, index.idle_on) == ({}, {})
 
 
 def test_a_container_of_two_nodes_is_the_later_ones() -> None:
