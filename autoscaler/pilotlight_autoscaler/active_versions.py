@@ -79,8 +79,9 @@ class ActiveVersions:
         due = world.refusals.due(at, room=room, tenant_of=self._tenant_of, first=set(world.reclaimed_free()))
         chosen -= refused - ended - world.index.changed
         chosen.update(due)
-        if world.reservation is not None:
-            chosen.add(world.reservation.version)
+        kept = world.reservation
+        if kept is not None and not world.refusals.is_fresh(kept.version, at):
+            chosen.add(kept.version)
         world.changed.clear()
         world.index.changed.clear()
         return chosen

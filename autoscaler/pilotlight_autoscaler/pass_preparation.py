@@ -68,8 +68,8 @@ class PassPreparation:
         ids = self._keep_active(at)
         chosen = active.choose(world, unsettled, at=at, room=room) & ids
         certain = chosen & world.refusals.versions()
-        if world.reservation is not None:
-            certain.add(world.reservation.version)
+        if (kept := world.reservation) is not None and not world.refusals.is_fresh(kept.version, at):
+            certain.add(kept.version)
         await self.read(certain, at)
         new = list(active.unread(ids))
         for first in range(0, len(new), READ_AT_ONCE):

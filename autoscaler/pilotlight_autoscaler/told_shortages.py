@@ -27,7 +27,7 @@ class ToldShortages:
     _told: dict[str, tuple[Shortage, float]] = field(default_factory=dict)
     """By version."""
     _alone_until: float = -math.inf
-    _forgot_at: float = -math.inf
+    _forgot_at: float = field(default=-math.inf, compare=False)
 
     def note_old_gateway(self, at: float) -> None:
         """A gateway of release 0.1 was heard."""

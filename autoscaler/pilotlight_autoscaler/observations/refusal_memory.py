@@ -131,6 +131,11 @@ class RefusalMemory:
             since=at, room_sought_at=at, groups=frozenset(), tenant=tenant, again_s=again_s
         )
 
+    def is_fresh(self, version: str, at: float) -> bool:
+        """Whether it was refused a moment ago, and nothing was freed since that it could use."""
+        one = self._refused.get(version)
+        return one is not None and not one.is_open and 0.0 <= at - one.since < IN_TIME_EVERY_S
+
     def is_room_due(self, versions: Iterable[str], at: float) -> bool:
         """Whether room by moves is to be looked for again for one of these."""
         return any(_is_room_due(one, at) for one in map(self._refused.get, versions))

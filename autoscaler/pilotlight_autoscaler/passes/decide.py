@@ -122,7 +122,8 @@ class Pass:
         self._add_commands(made, asks)
         if only is None:
             state.world.forget_reclaimed()
-            state.world.reservation = reservation_after(state, [*helped, *blocked], asks, self._missing.shares)
+            left = [*helped, *blocked]
+            state.world.reservation = reservation_after(state, self._decided, left, asks, self._missing.shares)
         rooms = {short.refusal.record.ask for short in sought}
         note_refused(state, blocked, asks, rooms, is_certain=preemption.is_complete)
         for short in blocked:

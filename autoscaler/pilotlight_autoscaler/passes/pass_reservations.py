@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 from pilotlight_autoscaler.passes.pass_state import PassState
@@ -37,9 +37,19 @@ def drain_reserved(state: PassState, kept: Reservation) -> None:
 
 
 def reservation_after(
-    state: PassState, shorts: Sequence[Shortfall], asks: Mapping[Ask, list[str]], shares: TenantShares
+    state: PassState,
+    decided: Collection[str],
+    shorts: Sequence[Shortfall],
+    asks: Mapping[Ask, list[str]],
+    shares: TenantShares,
 ) -> VersionReservation | None:
-    """The next reservation, for one of the tenants whose turn it is: nobody has devices kept beyond its share."""
+    """The next reservation, for one of the tenants whose turn it is: nobody has devices kept beyond its share.
+
+    A pass that has not `decided` on its version, since nothing is new of it, leaves it as it is.
+    """
+    now = state.world.reservation
+    if now is not None and now.version in state.world.refusals and now.version not in decided:
+        return now
     tenants = {short.refusal.record.ask.tenant for short in shorts if not short.refusal.never}
     first = min(map(shares.turn, tenants), default=LAST)
     waiting = []

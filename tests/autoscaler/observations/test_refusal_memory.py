@@ -202,3 +202,15 @@ def test_as_many_of_a_kind_are_looked_at_together_as_are_likely_to_have_places()
     memory.note([refused_one], at, room=True, ask=CPU)
     memory.open_all()
     assert len(memory.due(at, room=False)) == 2
+
+
+def test_what_was_refused_a_moment_ago_is_fresh_until_something_is_freed() -> None:
+    """Whoever devices are kept for is looked at no more often either."""
+    memory = RefusalMemory()
+    memory.note(["ver_1"], 10.0, room=False)
+
+    assert memory.is_fresh("ver_1", 10.9)
+    assert not memory.is_fresh("ver_1", 11.0)
+    assert not memory.is_fresh("ver_2", 10.0)
+    memory.open_all()
+    assert not memory.is_fresh("ver_1", 10.1)

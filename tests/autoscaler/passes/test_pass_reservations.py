@@ -31,3 +31,25 @@ def test_a_host_is_kept_for_an_ask_that_has_waited_long() -> None:
     world.on_demand(demand("ver_2", queued=1, oldest_ms=22_000.0), 3.0)
     started = [sent.command for sent in decide(world, *known, at=3.0).commands]
     assert [command.version for command in started if isinstance(command, Bind)] == ["ver_2"]
+
+
+def test_a_pass_that_does_not_look_at_it_leaves_it() -> None:
+    """Nothing is new of it; once it is wanted no more, or is gone, nothing is kept."""
+    world = World()
+    host = HostShare(cpu_millis=8000, memory=24 * GIB)
+    busy = [
+        container(f"c{n}", "ver_1", slice=f"cpu-{n}", running=1, host=HostShare(cpu_millis=100, memory=6 * GIB))
+        for n in range(4)
+    ]
+    known = (record("ver_1", memory=6 * GIB, max_containers=10), record("ver_2", memory=20 * GIB))
+    world.on_report(report(*busy, slots=8, host=host), 1.0)
+    world.on_demand(demand("ver_2", queued=1, oldest_ms=20_000.0), 1.0)
+    decide(world, *known)
+    kept = world.reservation
+
+    decide(world, *known, at=1.5, decided={"ver_1"})
+    assert kept is not None
+    assert world.reservation == kept
+    world.refusals.keep(())
+    decide(world, *known, at=1.7, decided={"ver_1"})
+    assert world.reservation is None
