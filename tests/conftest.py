@@ -32,7 +32,13 @@ from tests.worker_scopes import scheduling
 from tools.compiled_tree import TREE
 
 #: Fixtures that folders share; which backend anyio uses is for the `conftest.py` of a folder to say.
-pytest_plugins = ["tests.fixtures.nats", "tests.fixtures.postgres", "tests.fixtures.s3", "tests.fixtures.short_folder"]
+pytest_plugins = [
+    "tests.fixtures.identity_provider",
+    "tests.fixtures.nats",
+    "tests.fixtures.postgres",
+    "tests.fixtures.s3",
+    "tests.fixtures.short_folder",
+]
 
 HERE = Path(__file__).parent
 #: What takes longest begins first, so that the workers end together.

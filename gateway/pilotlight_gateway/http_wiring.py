@@ -52,6 +52,7 @@ from pilotlight_gateway.http.endpoints.containers import CONTAINERS, ContainerSe
 from pilotlight_gateway.http.endpoints.curves import CURVES, CurveServices
 from pilotlight_gateway.http.endpoints.documents import DocumentServices
 from pilotlight_gateway.http.endpoints.health import HealthServices
+from pilotlight_gateway.http.endpoints.issuers import ISSUERS, IssuerServices
 from pilotlight_gateway.http.endpoints.jobs import JobServices
 from pilotlight_gateway.http.endpoints.logs import LogServices
 from pilotlight_gateway.http.endpoints.nodes import NODES, NodeServices
@@ -75,6 +76,7 @@ from pilotlight_gateway.limits.tenant_slots import TenantSlots
 from pilotlight_gateway.metrics.gateway_metrics import GatewayMetrics
 from pilotlight_gateway.metrics.load_exchange import LoadBook
 from pilotlight_gateway.nodes.node_identities import JoiningTerms
+from pilotlight_gateway.oidc.issuers import Issuers
 from pilotlight_gateway.schemas.version_schemas import VersionSchemas
 from pilotlight_gateway.tenancy.auth import CallAuthenticator
 from pilotlight_gateway.tenancy.registry_port import RegistryPort
@@ -115,6 +117,7 @@ class HttpParts:
     explainer: Explainer
     followers: TenantSlots
     idempotency: Idempotency
+    issuers: Issuers
     jobs: JobService
     ledger: LedgerReader
     limiter: Limiter
@@ -264,9 +267,11 @@ def _tenants(parts: HttpParts, shared: _Shared) -> tuple[BoundOperation[Any], ..
         batches=parts.batches, registry=registry, resolver=shared.resolver, gate=shared.gate, budget=budget,
         codec=parts.codec,
     )  # fmt: skip
+    issuers = IssuerServices(registry=registry, issuers=parts.issuers, budget=budget, clock=shared.clock)
     return (
         *bound(AUDIT, AuditServices(audit=parts.audit)),
         *bound(TENANCY, TenancyServices(registry=registry, limits=parts.limiter, budget=budget)),
+        *bound(ISSUERS, issuers),
         *bound(BATCHES, batches),
         *bound(WEBHOOKS, WebhookServices(webhooks=parts.webhooks, networks=parts.networks, budget=budget)),
         *bound(routes.API_DOCUMENT, shared.documents),

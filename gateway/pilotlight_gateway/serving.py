@@ -88,6 +88,7 @@ from pilotlight_gateway.metrics.load_exchange import LoadBook, LoadExchange, Mea
 from pilotlight_gateway.metrics.node_metrics import clock_gauges, node_fault_counts
 from pilotlight_gateway.nodes.node_identities import BusAddress, JoiningTerms, node_identities, without_credentials
 from pilotlight_gateway.nodes.node_issuer import load_issuer
+from pilotlight_gateway.oidc.issuers import Issuers, open_issuers
 from pilotlight_gateway.operator_key import load_key_set
 from pilotlight_gateway.own_foundation import FoundationAsk, own_foundation
 from pilotlight_gateway.principal_watch import PrincipalWatch
@@ -157,7 +158,8 @@ async def serve(settings: ServeSettings) -> None:
             Registry(bus, tiers) as registry,
             _priced(settings, registry, bus, book),
             node_identities(bus, registry, issuer, address, region=settings.region, name=name),
-            _gateway(settings, book, name, bus, registry, public, internal) as gateway,
+            open_issuers(registry, settings.issuer_ca_file) as issuers,
+            _gateway(settings, book, name, bus, registry, issuers, public, internal) as gateway,
         ):
             if settings.client_file is not None:
                 copy = settings.state_dir / "client.json"
@@ -394,6 +396,7 @@ async def _gateway(
     name: str,
     bus: Bus,
     registry: Registry,
+    issuers: Issuers,
     public: Listener,
     internal: Listener,
 ) -> AsyncIterator[Gateway]:
@@ -413,8 +416,8 @@ async def _gateway(
     shards = calls.shards({"limits": limiter.driver, "jobs": jobs.dispatcher})
     idempotency = _idempotency(settings, bus, calls.table, CallOwner(name=name, instance=instance))
     readiness, signer = _readiness(bus, registry, calls.service), await _join(settings, bus, blobs)
-    authenticator, requests, connections = KeyAuthenticator(registry), OpenRequests(), client_connections(settings)
-    metrics, loads = GatewayMetrics(), LoadBook()
+    authenticator, requests = KeyAuthenticator(registry, issuers.tokens), OpenRequests()
+    metrics, loads, connections = GatewayMetrics(), LoadBook(), client_connections(settings)
     measured = MeasuredGateway(name=name, process=instance, region=settings.region)
     exchange = LoadExchange(bus, loads, measured, budget, lambda: len(readiness.gate), calls.fleet.clocks)
     sources = _metric_sources(calls, idempotency, limiter, jobs, readiness, budget, connections)
@@ -432,6 +435,7 @@ async def _gateway(
         terms=_joining_terms(settings),
         followers=follower_slots(),
         idempotency=idempotency,
+        issuers=issuers,
         jobs=jobs.service,
         ledger=ledger,
         limiter=limiter,
@@ -454,7 +458,6 @@ async def _gateway(
     )
     try:
         # Limits around calls: a gateway that hands its shards over still tells the next homes what runs here.
-        blob_links = BlobLinkAnswers(bus, BlobLinks(blobs, registry, calls.bindings), region=settings.region)
         async with (
             measured_process(settings, bus, metrics.collect, *sources) as watch,
             exchange.running(watch, metrics.request_count),
@@ -462,7 +465,7 @@ async def _gateway(
             keeper.running(),
             limiter,
             calls.running(),
-            blob_links.running(),
+            BlobLinkAnswers(bus, BlobLinks(blobs, registry, calls.bindings), region=settings.region).running(),
             shards.running(),
             jobs.running(),
         ):

@@ -93,6 +93,9 @@ class ServeSettings(DutySettings, frozen=True, kw_only=True):
             description="large bodies may leave this host in clear: nobody else reads or reaches the network to agents"
         ),
     ] = False
+    issuer_ca_file: Annotated[
+        str, Meta(description="PEM: authorities that certificates of issuers of tokens may be of too")
+    ] = ""
     bootstrap_client_file: Annotated[str, Meta(description="write the first admin key here")] = ""
     tiers_file: Annotated[str, Meta(description="tiers (TOML) over the standard ones")] = ""
     idempotency_seconds: Annotated[Lifetime, Meta(description="how long an Idempotency-Key is remembered")] = 86_400.0

@@ -56,6 +56,10 @@ from pilotlight_gateway.metrics.call_metrics import call_gauges
 from pilotlight_gateway.metrics.gateway_metrics import GatewayMetrics
 from pilotlight_gateway.metrics.load_exchange import LoadBook
 from pilotlight_gateway.nodes.node_identities import JoiningTerms
+from pilotlight_gateway.oidc.issuer_keys import IssuerKeys
+from pilotlight_gateway.oidc.issuers import Issuers
+from pilotlight_gateway.oidc.jwks_source import MemoryJwksSource
+from pilotlight_gateway.oidc.token_authenticator import TokenAuthenticator
 from pilotlight_gateway.schemas.schema_validators import Validators
 from pilotlight_gateway.schemas.version_schemas import VersionSchemas
 from pilotlight_gateway.tenancy.api_keys import ApiKey, new_key
@@ -125,6 +129,7 @@ class Parts:
     blobs: BlobStore
     signer: ManifestSigner
     authenticator: CallAuthenticator
+    issuers: Issuers
     ledger: LedgerReader
     logs: LogSource
     jobs: JobService
@@ -209,6 +214,7 @@ class Parts:
                 explainer=self.explainer,
                 followers=self.followers,
                 idempotency=self.idempotency,
+                issuers=self.issuers,
                 jobs=self.jobs,
                 ledger=self.ledger,
                 limiter=self.limits,
@@ -255,13 +261,17 @@ class World:
         self.ledger_reader = LedgerReader(url, self.ledger.book)
         self.signer = Signer(Ed25519PrivateKey.generate())
         known = registry or self.registry
+        self.jwks = MemoryJwksSource()
+        self.issuer_keys = IssuerKeys(self.jwks, known.issuers, clock=self.clock)
+        tokens = TokenAuthenticator(known, self.issuer_keys, clock=self.clock, wall=self.wall)
         desk = JobService(self.jobs, queue=self.job_queue, blobs=self.blobs, wall=self.wall, clock=self.clock)
         self.services = Parts(
             calls=self.calls,
             registry=known,
             blobs=self.blobs,
             signer=self.signer,
-            authenticator=KeyAuthenticator(known, clock=self.clock, wall=self.wall),
+            authenticator=KeyAuthenticator(known, tokens, clock=self.clock, wall=self.wall),
+            issuers=Issuers(source=self.jwks, keys=self.issuer_keys, tokens=tokens),
             ledger=self.ledger_reader,
             audit=self.audit,
             logs=self.logs,

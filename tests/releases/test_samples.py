@@ -79,6 +79,7 @@ def test_what_this_release_writes_is_read_by_the_one_before(tmp_path: Path) -> N
             "CreditsRecord",
             "NodeRecord",
             "JoinTokenRecord",
+            "IssuerRecord",
             "PriceRecord",
             "ScaleRecord",
             "HomeTranches",

@@ -8,6 +8,7 @@
               credit.{tenant}        CreditsRecord    what it has paid ahead
               node.{node}            NodeRecord       its identity, labels and state
               join.{token id}        JoinTokenRecord  by which one node may join
+              issuer.{issuer}        IssuerRecord     whose tokens are taken, and what their claims stand for
     REGISTRY  app.{tenant}.{app}     AppRecord        replaced by compare-and-set: a deploy is atomic for the app
               share.{tenant}.{app}   FunctionShareRecord      other tenants that may call the app's functions
               scale.{tenant}.{app}.{function}  ScaleRecord  people's word about the size of a function
@@ -39,6 +40,7 @@ from pilotlight_core.model.limits import EffectiveLimits, Limits, Tier, load_tie
 from pilotlight_core.model.money.budgets import BudgetsRecord
 from pilotlight_core.model.money.credits import CreditsRecord
 from pilotlight_core.model.price_book import PriceRecord, check_price
+from pilotlight_core.model.records.issuers import ISSUER_KEYS, IssuerRecord
 from pilotlight_core.model.records.nodes import NODE_KEYS, JoinTokenRecord, NodeRecord
 from pilotlight_core.model.scaling.scale_record import ScaleRecord
 from pilotlight_core.model.spec import AppRecord, VersionRecord
@@ -112,6 +114,16 @@ class Registry:
 
     def keys(self, tenant: str | None = None) -> Iterator[KeyRecord]:
         return (key for key in self._records.each("key.", KeyRecord) if tenant in (None, key.tenant))
+
+    # -- issuers of tokens --------------------------------------------------------------------------------------
+
+    def issuers(self) -> Iterator[IssuerRecord]:
+        return self._records.each(ISSUER_KEYS, IssuerRecord)
+
+    async def change_issuer(
+        self, issuer: str, change: Callable[[IssuerRecord | None], IssuerRecord | None]
+    ) -> IssuerRecord | None:
+        return await self._records.change(f"{ISSUER_KEYS}{check_name(issuer, 'issuer')}", change)
 
     # -- nodes --------------------------------------------------------------------------------------------------
 

@@ -43,6 +43,17 @@ CODES: dict[str, Code] = {
         401, "No valid API key", "Send 'Authorization: Bearer pl_live_…' with a key that is valid."
     ),
     "key_expired": Code(401, "The API key has expired", "Make a new key with 'pilotlight key create'."),
+    "token_invalid": Code(401, "The token is not valid", "Log in again with 'pilotlight login', or send an API key."),
+    "token_expired": Code(401, "The token has expired", "Log in again with 'pilotlight login', or refresh the token."),
+    "no_access": Code(
+        403, "The token gives no access", "Ask the platform's operator which groups and tenants have access."
+    ),
+    "issuer_unavailable": Code(
+        503,
+        "The issuer does not answer",
+        "Wait for Retry-After, then send it again; API keys need no issuer.",
+        retry=True,
+    ),
     "forbidden": Code(403, "The key may not do this", "Use a key with the scope that the detail names."),
     "not_found": Code(404, "There is no such thing", "Check the name or the address."),
     "unknown_function": Code(404, "There is no such function", "List what is deployed with 'pilotlight app list'."),
@@ -267,6 +278,8 @@ for _cls in _leaves(PilotlightError):
 CLASSES |= {
     "function_raised": FunctionRaised, "bad_request": BadInput, "too_large": BadInput, "not_acceptable": BadInput,
     "unsupported_media_type": BadInput, "method_not_allowed": BadInput, "key_expired": Unauthenticated,
+    "token_invalid": Unauthenticated, "token_expired": Unauthenticated, "no_access": Forbidden,
+    "issuer_unavailable": Unavailable,
     "unknown_version": UnknownFunction, "call_lost": UnknownCall, "queue_full": TooMuch, "starting": Unavailable,
     "draining": Unavailable, "overloaded": Unavailable, "breaker_open": Unavailable, "idempotency_key_in_use": Conflict,
     "idempotency_key_reused": BadInput, "answer_not_kept": NotFound, "slow_body": DeadlineExceeded,

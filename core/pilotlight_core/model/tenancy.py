@@ -44,6 +44,8 @@ class KeyRecord(msgspec.Struct, frozen=True, kw_only=True):
     """The holder of client certificates that stand for it, which has no secret then."""
     issued_from: float = 0.0
     """When the holder's mapping was last revoked: certificates from before stay worthless when it is mapped again."""
+    break_glass: bool = False
+    """Whether it is for the day on which nobody can log in: each request with it is written down."""
 
 
 class LimitsRecord(msgspec.Struct, frozen=True, kw_only=True):

@@ -30,6 +30,7 @@ from pilotlight_gateway.http.endpoints.billing.quarantine import QUARANTINE
 from pilotlight_gateway.http.endpoints.billing.usage import USAGE
 from pilotlight_gateway.http.endpoints.containers import CONTAINERS
 from pilotlight_gateway.http.endpoints.curves import CURVES
+from pilotlight_gateway.http.endpoints.issuers import ISSUERS
 from pilotlight_gateway.http.endpoints.nodes import NODES
 from pilotlight_gateway.http.endpoints.oversight.audit import AUDIT
 from pilotlight_gateway.http.endpoints.oversight.scaling import SCALING
@@ -231,6 +232,7 @@ OPERATIONS: tuple[Operation[Any], ...] = (
     *SCALING,
     *AUDIT,
     *TENANCY,
+    *ISSUERS,
     *BATCHES,
     *WEBHOOKS,
     *API_DOCUMENT,

@@ -34,6 +34,7 @@ class GatewayMetrics:
         self.first_chunk = Histogram(FIRST_CHUNK_SECONDS)
         self.requests: dict[tuple[str, int], int] = defaultdict(int)
         """By (route, status)."""
+        self.break_glass = 0
 
     def call_ended(self, stages: dict[str, float], total_ms: float, cold_start: dict[str, float] | None) -> None:
         """Count a successful call; times in ms."""
@@ -74,3 +75,7 @@ class GatewayMetrics:
         for (route, status), counted in self.requests.items():
             requests.add_metric((route, str(status)), counted)
         yield requests
+        text = "Requests with a break-glass key, which is for days on which nobody can log in."
+        used = CounterMetricFamily("pilotlight_break_glass_requests", text)
+        used.add_metric((), self.break_glass)
+        yield used

@@ -17,7 +17,7 @@ import msgspec
 
 from pilotlight_core.model.api.call_api import KeyRequest
 from pilotlight_core.model.api.tenancy_api import RotateRequest
-from pilotlight_core.model.errors import Conflict, Forbidden, NotFound
+from pilotlight_core.model.errors import BadInput, Conflict, Forbidden, NotFound
 from pilotlight_core.model.tenancy import KeyRecord
 from pilotlight_gateway.tenancy.client_certificates import certificate_key_id
 from pilotlight_gateway.tenancy.quotas import check_quota
@@ -71,6 +71,7 @@ class NewKey(msgspec.Struct, frozen=True, kw_only=True):
     """The key that this one replaces."""
     replaced_until: float | None = None
     """The unix second at which that one ends."""
+    break_glass: bool = False
 
 
 class KeyInfo(msgspec.Struct, frozen=True, kw_only=True):
@@ -84,6 +85,7 @@ class KeyInfo(msgspec.Struct, frozen=True, kw_only=True):
     revoked: bool
     replaced_by: str = ""
     certificate: str = ""
+    break_glass: bool = False
 
 
 class RevokedKey(msgspec.Struct, frozen=True, kw_only=True):
@@ -125,11 +127,15 @@ async def create_key(
         raise Forbidden("Only a key with the scope operator can map certificates.", scope=OPERATOR)
     if OPERATOR in request.scopes and not by_operator:
         raise Forbidden("Only a key with the scope operator can make another one.", scope=OPERATOR)
+    break_glass = request.break_glass is True
+    if break_glass and (request.scopes != (OPERATOR,) or request.certificate):
+        # Calls are not written down one by one, so it can make none.
+        raise BadInput("break_glass: expected the scope operator alone, and no certificate.", field="break_glass")
     await _make_room(registry, tenant, at)
     expires_at = None if request.expires_in_s is None else at + request.expires_in_s
     if request.certificate:
         return await _map_certificate(registry, tenant, request, at, expires_at)
-    return await _put_new(registry, tenant, request.scopes, request.label, at, expires_at)
+    return await _put_new(registry, tenant, request.scopes, request.label, at, expires_at, break_glass=break_glass)
 
 
 async def rotate_key(
@@ -147,7 +153,8 @@ async def rotate_key(
     if life is None and old.expires_at is not None:
         life = old.expires_at - old.created_at
     await _make_room(registry, tenant, at)
-    made = await _put_new(registry, tenant, old.scopes, old.label, at, None if life is None else at + life)
+    expires_at = None if life is None else at + life
+    made = await _put_new(registry, tenant, old.scopes, old.label, at, expires_at, break_glass=old.break_glass)
     until = at + request.overlap_s if old.expires_at is None else min(old.expires_at, at + request.overlap_s)
 
     def replaced(present: KeyRecord | None) -> KeyRecord:
@@ -219,7 +226,14 @@ def _rotatable(record: KeyRecord, at: float) -> KeyRecord:
 
 
 async def _put_new(
-    registry: TenantRegistry, tenant: str, scopes: tuple[str, ...], label: str, at: float, expires_at: float | None
+    registry: TenantRegistry,
+    tenant: str,
+    scopes: tuple[str, ...],
+    label: str,
+    at: float,
+    expires_at: float | None,
+    *,
+    break_glass: bool,
 ) -> NewKey:
     key = new_key()
     record = KeyRecord(
@@ -230,6 +244,7 @@ async def _put_new(
         created_at=at,
         expires_at=expires_at,
         label=label,
+        break_glass=break_glass,
     )
 
     def only_new(present: KeyRecord | None) -> KeyRecord:
@@ -238,7 +253,7 @@ async def _put_new(
         return record
 
     await registry.change_key(key.id, only_new)
-    return NewKey(id=key.id, key=str(key), scopes=record.scopes, expires_at=expires_at)
+    return NewKey(id=key.id, key=str(key), scopes=record.scopes, expires_at=expires_at, break_glass=break_glass)
 
 
 async def _map_certificate(

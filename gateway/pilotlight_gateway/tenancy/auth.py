@@ -1,4 +1,5 @@
-"""The caller's identity, from an API key or a verified certificate alone: never from a body or an address."""
+"""The caller's identity, from an API key, an issuer's token or a verified certificate alone: never from a body or an
+address."""
 
 from __future__ import annotations
 
@@ -8,20 +9,41 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+import structlog
+
 from pilotlight_core.model.errors import Forbidden, Unauthenticated, Unavailable
+from pilotlight_core.model.records.issuers import ISSUER_KEYS
 from pilotlight_core.model.tenancy import KeyRecord
 from pilotlight_gateway.tenancy.api_keys import OPERATOR, parse_key
 from pilotlight_gateway.tenancy.client_certificates import CertificateHolder, certificate_key_id, holder_of
 from pilotlight_gateway.tenancy.registry_port import TenantRegistry
+
+log = structlog.get_logger(__name__)
 
 TRUSTED_FOR = 1.0
 """Seconds for which a valid key is not checked again, unless the mirror reports a change. While the registry cannot be
 reached, keys are accepted for this much longer than the mirror's own bound."""
 TRUSTED_AT_MOST = 4_096
 LONGEST_AUTHORIZATION = 128
-"""Twice the length with a key: a longer header is no key, and must not be cached."""
+"""Twice the length with a key: a longer header is no key, and is cached only if it is a good token."""
+LONGEST_TRUSTED = 4_096
+"""Bytes of a header that is cached."""
 LOOKUPS_AT_A_TIME = 8
 """Keys that the mirror does not have may be new, so the bus is asked; guesses must not flood it."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TokenOrigin:
+    """Which issuer's token a principal has shown."""
+
+    issuer: str
+    """The name of its record."""
+    url: str
+    subject: str
+    ends_at: float
+    """The unix second from which on nobody takes the token."""
+    changed_at: float
+    """Of the record by which it was read."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -31,6 +53,10 @@ class Principal:
     tenant: str
     key_id: str
     scopes: frozenset[str]
+    origin: TokenOrigin | None = None
+    """None: an API key, or a certificate."""
+    break_glass: bool = False
+    """Whether each of its requests is written down."""
 
     @property
     def operator(self) -> bool:
@@ -75,17 +101,32 @@ class CallAuthenticator(Authenticator, Protocol):
         ...
 
 
+class TokenChecks(Protocol):
+    """Finds whom an issuer's token is about."""
+
+    async def authenticate(self, token: bytes) -> Principal:
+        """Raises as `Authenticator`, and Forbidden: nothing on record gives it access."""
+        ...
+
+    def why_ended(self, principal: Principal) -> Unauthenticated | None:
+        """Why its principal is valid no more."""
+        ...
+
+
 class KeyAuthenticator:
-    """Checks API keys against the registry's mirror. `clock` is monotonic, `wall` unix seconds."""
+    """Checks API keys against the registry's mirror, and has `tokens` checked. `clock` is monotonic, `wall` unix
+    seconds."""
 
     def __init__(
         self,
         registry: TenantRegistry,
+        tokens: TokenChecks | None = None,
         *,
         clock: Callable[[], float] = time.monotonic,
         wall: Callable[[], float] = time.time,
     ) -> None:
         self._registry = registry
+        self._tokens = tokens
         self._clock = clock
         self._wall = wall
         self._trusted: dict[bytes, tuple[float, Principal]] = {}
@@ -95,6 +136,8 @@ class KeyAuthenticator:
 
     def why_ended(self, principal: Principal) -> Unauthenticated | None:
         """Why a principal that was valid is so no more; None: it is, as far as the mirror knows."""
+        if principal.origin is not None and self._tokens is not None:
+            return self._tokens.why_ended(principal)
         key, tenant = self._registry.key_nowait(principal.key_id), self._registry.tenant_nowait(principal.tenant)
         if key is None or key.revoked:
             return Unauthenticated("The API key was revoked.")
@@ -109,25 +152,45 @@ class KeyAuthenticator:
         return found[1] if found is not None and self._clock() < found[0] else None
 
     async def authenticate(self, authorization: bytes) -> Principal:
-        if len(authorization) > LONGEST_AUTHORIZATION:
-            raise Unauthenticated(f"The Authorization header is longer than {LONGEST_AUTHORIZATION} bytes.")
         if (principal := self.known(authorization)) is not None:
             return principal
+        token = self._token_in(authorization)
+        if token is None and len(authorization) > LONGEST_AUTHORIZATION:
+            raise Unauthenticated(
+                f"The Authorization header is longer than {LONGEST_AUTHORIZATION} bytes, and no issuer's token."
+            )
         at = self._clock()
         self._trusted.pop(authorization, None)
         if not self._registry.fresh(at):
             raise Unavailable("The registry cannot be reached, so no key can be checked.", code="starting")
         changes = self._changes
+        if token is not None and self._tokens is not None:
+            principal = await self._tokens.authenticate(token)
+            origin = principal.origin
+            if changes == self._changes and origin is not None and len(authorization) <= LONGEST_TRUSTED:
+                self._trust(authorization, principal, at + min(TRUSTED_FOR, origin.ends_at - self._wall()))
+            return principal
         record = await self._valid_record(authorization)
-        principal = Principal(tenant=record.tenant, key_id=record.id, scopes=frozenset(record.scopes))
-        if changes == self._changes:  # or what was just read may be the past already
+        principal = Principal(
+            tenant=record.tenant, key_id=record.id, scopes=frozenset(record.scopes), break_glass=record.break_glass
+        )
+        if principal.break_glass:
+            log.error("a break-glass key is used", key=record.id, tenant=record.tenant)  # whoever is on call asks why
+        elif changes == self._changes:  # or what was just read may be the past already
             self._trust(authorization, principal, at + self._seconds_of_trust(record))
         return principal
 
     def _changed(self, key: str, _record: Any) -> None:
-        if key.startswith(("key.", "tenant.")):
+        if key.startswith(("key.", "tenant.", ISSUER_KEYS)):
             self._changes += 1
             self._trusted.clear()
+
+    def _token_in(self, authorization: bytes) -> bytes | None:
+        """The issuer's token in a header; None: it is for something else."""
+        if self._tokens is None or len(authorization) <= LONGEST_AUTHORIZATION:
+            return None
+        kind, _, text = authorization.partition(b" ")
+        return text.strip() if kind.lower() == b"bearer" and text.lstrip().startswith(b"ey") else None
 
     async def _valid_record(self, authorization: bytes) -> KeyRecord:
         if (holder := holder_of(authorization)) is not None:

@@ -21,6 +21,7 @@ from pilotlight_core.model.limits import EffectiveLimits, Limits, Tier, load_tie
 from pilotlight_core.model.money.budgets import BudgetsRecord
 from pilotlight_core.model.money.credits import CreditsRecord
 from pilotlight_core.model.price_book import PriceRecord, check_price
+from pilotlight_core.model.records.issuers import IssuerRecord
 from pilotlight_core.model.records.nodes import JoinTokenRecord, NodeRecord
 from pilotlight_core.model.scaling.scale_record import ScaleRecord
 from pilotlight_core.model.spec import AppRecord, VersionRecord
@@ -36,6 +37,7 @@ ChangeBudgets = Callable[[BudgetsRecord | None], BudgetsRecord | None]
 ChangeCredits = Callable[[CreditsRecord | None], CreditsRecord]
 ChangeCurves = Callable[[CurvesRecord | None], CurvesRecord]
 ChangeFunctionShare = Callable[[FunctionShareRecord | None], FunctionShareRecord]
+ChangeIssuer = Callable[[IssuerRecord | None], IssuerRecord | None]
 ChangeNode = Callable[[NodeRecord | None], NodeRecord | None]
 ChangeJoinToken = Callable[[JoinTokenRecord | None], JoinTokenRecord | None]
 ChangeScale = Callable[[ScaleRecord | None], ScaleRecord | None]
@@ -79,6 +81,13 @@ class LimitRegistry(Protocol):
     async def change_credits(self, tenant: str, change: ChangeCredits) -> CreditsRecord: ...
 
 
+class IssuerRegistry(TenantRegistry, Protocol):
+    """Issuers of tokens, and the tenants whom they stand for."""
+
+    def issuers(self) -> Iterator[IssuerRecord]: ...
+    async def change_issuer(self, issuer: str, change: ChangeIssuer) -> IssuerRecord | None: ...
+
+
 class NodeRegistry(Protocol):
     """Nodes, and the tokens by which they join."""
 
@@ -92,7 +101,7 @@ class NodeRegistry(Protocol):
     async def change_join_token(self, token: str, change: ChangeJoinToken) -> JoinTokenRecord | None: ...
 
 
-class RegistryPort(TenantRegistry, LimitRegistry, PriceRegistry, NodeRegistry, Protocol):
+class RegistryPort(IssuerRegistry, LimitRegistry, PriceRegistry, NodeRegistry, Protocol):
     """The whole registry, with apps, versions, curves, shares and scales."""
 
     def app_nowait(self, tenant: str, app: str) -> AppRecord | None: ...
@@ -131,6 +140,7 @@ class MemoryRegistry:
     price_records: dict[str, PriceRecord] = field(default_factory=dict)
     share_records: dict[tuple[str, str], FunctionShareRecord] = field(default_factory=dict)
     scale_records: dict[tuple[str, str, str], ScaleRecord] = field(default_factory=dict)
+    issuer_records: dict[str, IssuerRecord] = field(default_factory=dict)
     node_records: dict[str, NodeRecord] = field(default_factory=dict)
     join_records: dict[str, JoinTokenRecord] = field(default_factory=dict)
     apps: dict[tuple[str, str], AppRecord] = field(default_factory=dict)
@@ -217,6 +227,12 @@ class MemoryRegistry:
 
     async def change_credits(self, tenant: str, change: ChangeCredits) -> CreditsRecord:
         return self._change("credit", self.credit_records, tenant, change)
+
+    def issuers(self) -> Iterator[IssuerRecord]:
+        return iter(list(self.issuer_records.values()))
+
+    async def change_issuer(self, issuer: str, change: ChangeIssuer) -> IssuerRecord | None:
+        return self._change("issuer", self.issuer_records, issuer, change)
 
     def node_nowait(self, node: str) -> NodeRecord | None:
         return self.node_records.get(node)

@@ -65,6 +65,7 @@ BODIES: dict[str, Any] = {
     "createWebhook": {"url": "https://hooks.example.com/"},
     "changeWebhook": {"disabled": True},
     "rotateWebhookSecret": {},
+    "setIssuer": {"url": "https://login.example.com", "audience": "api", "tenant": "acme"},
     "joinNode": {"token": f"pl_join_{8 * '0'}_{40 * '0'}", "node": "n1", "key": Nkey.generate(NkeyKind.USER).public},
 }
 
@@ -90,6 +91,7 @@ class Names:
     budget: str = "month"
     grant: str = "grant_of_acme"
     node: str = "n1"
+    issuer: str = "corp"
 
     def of(self, operation: Operation[Any]) -> dict[str, str]:
         names = dict(vars(self))

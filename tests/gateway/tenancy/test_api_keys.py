@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from pilotlight_core.model.api.call_api import KeyRequest
 from pilotlight_core.model.api.tenancy_api import RotateRequest
-from pilotlight_core.model.errors import Conflict, Forbidden, NotFound, QuotaExceeded
+from pilotlight_core.model.errors import BadInput, Conflict, Forbidden, NotFound, QuotaExceeded
 from pilotlight_core.model.tenancy import TenantRecord
 from pilotlight_gateway.tenancy.api_keys import (
     ALPHABET,
@@ -199,3 +199,23 @@ async def test_ended_keys_are_forgotten_in_the_end() -> None:
 
     assert first.id not in registry.key_records
     assert len(registry.key_records) == DEAD_KEYS_KEPT + 1
+
+
+async def test_a_break_glass_key_is_an_operators() -> None:
+    """Made by operators, for the scope operator alone; its successor is one too."""
+    registry = MemoryRegistry()
+    asked = KeyRequest(scopes=("operator",), break_glass=True)
+    made = await create_key(registry, "ops", asked, at=0.0, by_operator=True)
+    assert made.break_glass
+    with pytest.raises(Forbidden):
+        await create_key(registry, "ops", asked, at=0.0)
+    for wrong in (
+        KeyRequest(scopes=("operator", "invoke"), break_glass=True),
+        KeyRequest(scopes=("admin",), break_glass=True),
+        KeyRequest(scopes=("operator",), certificate="ops", break_glass=True),
+    ):
+        with pytest.raises(BadInput):
+            await create_key(registry, "ops", wrong, at=0.0, by_operator=True)
+    after = await rotate_key(registry, "ops", made.id, RotateRequest(), at=0.0, by_operator=True)
+    assert after.break_glass
+    assert [key.break_glass for key in list_keys(registry, "ops")] == [True, True]

@@ -23,6 +23,10 @@ class AuditEntry(msgspec.Struct, frozen=True, kw_only=True):
     """The tenant whose key asked for it."""
     key: str
     """The key's id."""
+    subject: str = ""
+    """Whom an issuer means by whoever asked; "": it was asked for with a key."""
+    break_glass: bool = False
+    """Whether it was asked for with the key for days on which nobody can log in."""
     address: str = ""
     """From which it was asked for."""
     operation: str

@@ -307,3 +307,5 @@ class KeyRequest(Request, frozen=True, kw_only=True):
     label: Annotated[str, Meta(max_length=100, pattern=LINE_PATTERN)] = ""
     certificate: Annotated[str, Meta(pattern=f"^[A-Za-z0-9][A-Za-z0-9._-]{{0,62}}{END}")] | UnsetType = UNSET
     """The common name of client certificates that stand for the key, which has no secret then. For operators."""
+    break_glass: bool | UnsetType = UNSET
+    """A key for days on which nobody can log in: each request with it is written down. For operators, as are they."""

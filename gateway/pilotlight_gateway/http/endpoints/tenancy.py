@@ -31,7 +31,7 @@ FORCE = Parameter(
 TENANCY = (
     Operation(
         method="POST", path="/v1/keys", name="createKey", about="Make an API key; it is shown only here.", status=201,
-        tells=("scopes", "expires_in_s", "label"),
+        tells=("scopes", "expires_in_s", "label", "break_glass"),
         endpoint=keys.create, scopes=("admin",), request=KeyRequest, answer=NewKey, errors=(*BODY, "conflict"),
         body_required=False,
     ),
@@ -102,7 +102,7 @@ TENANCY = (
     ),
     Operation(
         method="POST", path="/v1/tenants/{tenant}/keys", name="createTenantKey", endpoint=keys.create, status=201,
-        tells=("scopes", "expires_in_s", "label", "certificate"),
+        tells=("scopes", "expires_in_s", "label", "certificate", "break_glass"),
         about="Make an API key of a tenant; it is shown only here.", scopes=("operator",), request=KeyRequest,
         body_required=False,
         answer=NewKey, errors=(*BODY, "not_found", "conflict"),

@@ -104,7 +104,7 @@ class BoundOperation(Generic[G]):
         sessions: Authenticator | None = None,
     ) -> None:
         """`sessions` knows those of browsers; without it there are keys only."""
-        self._audit = audit if operation.is_audited else None
+        self._audit = audit
         self.operation = operation
         self._services = services
         self._authenticator = authenticator
@@ -135,7 +135,7 @@ class BoundOperation(Generic[G]):
         operation = self.operation
         assert operation.endpoint is not None  # noqa: S101 - the edge serves that one
         request, endpoint = Request(scope, receive, exchange), operation.endpoint
-        if self._audit is None:
+        if not (operation.is_audited or exchange.principal.break_glass):
             response = await endpoint(request, self._services)
         else:
             change = partial(endpoint, request, self._services)

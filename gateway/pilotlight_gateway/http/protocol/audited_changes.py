@@ -95,6 +95,8 @@ def _asked(operation: ChangeOperation, scope: Scope, exchange: Exchange, at: flo
         address=client[0] if client else "", operation=operation.name,
         target={name: _shown(str(value)) for name, value in path.items()},
         told={name: _shown(query[name]) for name in asked},
+        subject=principal.origin.subject if principal.origin is not None else "",
+        break_glass=principal.break_glass,
     )  # fmt: skip
 
 

@@ -367,15 +367,15 @@ class OpenRequests:
 
     def end_revoked(self, why_ended: Callable[[Principal], PilotlightError | None]) -> int:
         """End the requests of principals that `why_ended` has an error for, which is their answer; how many."""
-        verdicts: dict[str, PilotlightError | None] = {}
+        verdicts: dict[Principal, PilotlightError | None] = {}
         ended = 0
         for exchange in list(self._open):
             principal = exchange.principal
             if principal is NOBODY or exchange.revoked is not None:
                 continue
-            if principal.key_id not in verdicts:
-                verdicts[principal.key_id] = why_ended(principal)
-            if (error := verdicts[principal.key_id]) is not None:
+            if principal not in verdicts:
+                verdicts[principal] = why_ended(principal)
+            if (error := verdicts[principal]) is not None:
                 exchange.revoke(error)
                 ended += 1
         return ended
@@ -446,6 +446,7 @@ class Edge:
             self._requests.remove(exchange)
             self._release(exchange)
             self._metrics.requests[exchange.route, exchange.status] += 1
+            self._metrics.break_glass += exchange.principal.break_glass
 
     async def _answer_error(self, exchange: Exchange, error: PilotlightError, cause: Exception | None = None) -> None:
         answer = answer_error(exchange, error, cause)

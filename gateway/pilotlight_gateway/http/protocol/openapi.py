@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from pilotlight_core.model.api.issuer_api import ISSUER_NAME_PATTERN
 from pilotlight_core.model.api.webhook_api import DELIVERY_PATTERN
 from pilotlight_core.model.errors import CODES
 from pilotlight_core.model.ids import CONTAINER_PATTERN, FUNCTION_PATTERN, MONTH_PATTERN, NAME_PATTERN, REF_PATTERN
@@ -30,12 +31,16 @@ PLACES: dict[str, OpenApiDocument] = {
     "sha256": {"pattern": "^[0-9a-f]{64}$"},
     "batch": {"pattern": BATCH_PATTERN},
     "container": {"pattern": CONTAINER_PATTERN},
+    "issuer": {"pattern": ISSUER_NAME_PATTERN},
     "month": {"pattern": MONTH_PATTERN},
     "delivery": {"pattern": DELIVERY_PATTERN},
 }
 """Schemas of path parameters."""
 COMMON_ERRORS = ("internal", "starting")
-GUARDED_ERRORS = ("unauthenticated", "key_expired", "forbidden", "rate_limited")
+GUARDED_ERRORS = (
+    "unauthenticated", "key_expired", "token_invalid", "token_expired", "no_access", "issuer_unavailable", "forbidden",
+    "rate_limited",
+)  # fmt: skip
 
 
 def document(operations: Iterable[Operation[Any]]) -> OpenApiDocument:

@@ -21,6 +21,8 @@ LONGEST_DETAIL = 2_000
 KINDS = {401: "authentication_error", 403: "permission_error", 404: "not_found_error", 429: "rate_limit_error"}
 """The `error.type` that OpenAI's clients know; other 4xx are `invalid_request_error`, 5xx `server_error`."""
 
+TOKEN_ERRORS = ("token_invalid", "token_expired")
+
 Headers = list[tuple[bytes, bytes]]
 
 
@@ -92,7 +94,9 @@ def _headers(error: PilotlightError, wait_s: float | None, jittered_s: float | N
         headers.append((b"retry-after", b"%d" % max(math.ceil(wait_s), math.floor(jittered_s))))
         headers.append((b"retry-after-ms", b"%d" % math.ceil(jittered_s * 1000)))
     if error.meaning.status == 401:
-        headers.append((b"www-authenticate", b'Bearer realm="pilotlight"'))
+        # RFC 6750: clients get themselves another token by this.
+        challenge = b', error="invalid_token"' if error.wire_code in TOKEN_ERRORS else b""
+        headers.append((b"www-authenticate", b'Bearer realm="pilotlight"' + challenge))
     if "allow" in error.more:
         headers.append((b"allow", str(error.more["allow"]).encode()))
     return headers

@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from structlog.testing import capture_logs
 
 from pilotlight_core.model.api.audit_api import UNKNOWN
 from pilotlight_core.model.errors import Unavailable
@@ -131,3 +132,29 @@ async def test_secrets_are_not_repeated(world: World) -> None:
     assert "'label': 'ci'" in told
     assert "hidden" not in told
     assert made.json()["key"] not in told
+
+
+async def test_each_request_with_a_break_glass_key_is_written(world: World) -> None:
+    """What only reads, too, or it is not answered. The log and a metric say it, of what was refused as well."""
+    key = world.add_key("ops", "operator", break_glass=True)
+    with capture_logs() as logs:
+        async with world.client(key) as client:
+            for _ in range(2):
+                assert (await client.get("/v1/tenants")).status_code == 200
+            assert (await client.post("/v1/functions/shop.hello/calls", json={})).status_code == 403
+            world.audit.error = Unavailable("The audit log cannot be written now.")
+            assert (await client.get("/v1/tenants")).status_code == 503
+
+    assert [(one.operation, one.status, one.break_glass) for one in world.audit.records] == [
+        ("listTenants", UNKNOWN, True), ("listTenants", 200, True),
+    ] * 2  # fmt: skip
+    assert [one["key"] for one in logs if one["event"] == "a break-glass key is used"] == [key.id] * 4
+    assert "pilotlight_break_glass_requests_total 4.0" in world.services.exposition()
+
+
+async def test_a_break_glass_key_needs_no_issuer(world: World) -> None:
+    """That is what it is for."""
+    world.jwks.silent = "cut"
+    async with world.client(world.add_key("ops", "operator", break_glass=True)) as client:
+        assert (await client.delete("/v1/issuers/corp")).status_code == 404
+        assert (await client.get("/v1/whoami")).json()["break_glass"]

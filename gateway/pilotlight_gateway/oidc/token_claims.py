@@ -1,0 +1,131 @@
+"""What a token says, by the record of its issuer: for whom and until when it is, whose tenant's, and what it may. Pure.
+
+Whatever the record does not name is nothing: a token without a tenant, or without a scope, gives no access.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from pilotlight_core.model.errors import Forbidden, Unauthenticated
+from pilotlight_core.model.ids import NAME
+from pilotlight_core.model.records.issuers import EVERYTHING, IssuerRecord
+from pilotlight_gateway.oidc.token_text import invalid
+
+LONGEST_SUBJECT = 255
+MOST_AUDIENCES = 50
+SPACED = ("scope", "scp")
+"""Claims whose string is a list with spaces between (RFC 8693)."""
+
+
+class TokenSubject(NamedTuple):
+    """Whom a token is about, and what it may."""
+
+    subject: str
+    tenant: str
+    scopes: frozenset[str]
+    ends_at: float
+    """The unix second from which on nobody takes it."""
+
+
+def audiences_of(claims: Mapping[str, Any]) -> tuple[str, ...]:
+    """Whom it is for.
+
+    Raises:
+        Unauthenticated: `token_invalid`: it does not say so, or for too many.
+    """
+    found = claims.get("aud")
+    several = [found] if isinstance(found, str) else found
+    if not isinstance(several, list) or not all(isinstance(one, str) for one in several):
+        raise invalid("does not say whom it is for (aud)")
+    if len(several) > MOST_AUDIENCES:
+        raise invalid(f"is for more than {MOST_AUDIENCES} audiences")
+    return tuple(several)
+
+
+def check_claims(record: IssuerRecord, claims: Mapping[str, Any], at: float) -> TokenSubject:
+    """Whom a verified token of that issuer is about, at the unix second `at`.
+
+    Raises:
+        Unauthenticated: `token_expired`, or `token_invalid`.
+        Forbidden: `no_access`: nothing on record gives it any.
+    """
+    ends_at = _check_times(record, claims, at)
+    if claims.get("iss") != record.url:
+        raise invalid("is of another issuer")
+    audiences = audiences_of(claims)
+    if record.audience not in audiences:
+        raise invalid(f"is not for this platform: its audience is not {record.audience}")
+    if record.takes_id_tokens and (len(audiences) > 1 or "azp" in claims) and claims.get("azp") != record.client_id:
+        raise invalid("was made for another program (azp)")
+    subject = claims.get("sub")
+    if not isinstance(subject, str) or not 0 < len(subject) <= LONGEST_SUBJECT:
+        raise invalid("does not say whom it is about (sub)")
+    scopes = scopes_of(record, claims)
+    if not scopes:
+        raise _no_access(f"none of the groups in {record.groups_claim} has any scope here")
+    return TokenSubject(subject, tenant_of(record, claims), scopes, ends_at)
+
+
+def tenant_of(record: IssuerRecord, claims: Mapping[str, Any]) -> str:
+    """The tenant that a token stands for.
+
+    Raises:
+        Forbidden: `no_access`: none, or several.
+    """
+    if record.tenant:
+        return record.tenant
+    values = values_of(claims, record.tenant_claim)
+    found = {record.tenants[value] for value in values if value in record.tenants and value != EVERYTHING}
+    if not found and (other := record.tenants.get(EVERYTHING)) is not None:
+        found = {value for value in values if NAME.fullmatch(value)} if other == EVERYTHING else {other}
+    if len(found) != 1:
+        what = "stands for several tenants" if found else "stands for no tenant"
+        raise _no_access(f"its claim {record.tenant_claim} {what}")
+    return found.pop()
+
+
+def scopes_of(record: IssuerRecord, claims: Mapping[str, Any]) -> frozenset[str]:
+    """What the groups of a token may; those of `*` are for everybody with a tenant."""
+    groups = (*values_of(claims, record.groups_claim), EVERYTHING)
+    return frozenset(scope for group in groups for scope in record.groups.get(group, ()))
+
+
+def values_of(claims: Mapping[str, Any], path: str) -> tuple[str, ...]:
+    """The strings of a claim, by its name or the dotted path to it; (): it is not there, or of another kind."""
+    found: Any = claims.get(path)
+    if found is None:
+        found = claims
+        for part in path.split("."):
+            found = found.get(part) if isinstance(found, Mapping) else None
+    if isinstance(found, str):
+        return tuple(found.split()) if path in SPACED else (found,)
+    # What a token calls `*` is no name for everybody.
+    several = found if isinstance(found, list) else []
+    return tuple(one for one in several if isinstance(one, str) and one != EVERYTHING)
+
+
+def _check_times(record: IssuerRecord, claims: Mapping[str, Any], at: float) -> float:
+    expires, begins, issued = (_instant(claims, name) for name in ("exp", "nbf", "iat"))
+    if expires is None:
+        raise invalid("does not say until when it is valid (exp)")
+    if at >= expires + record.leeway_s:
+        raise Unauthenticated("The token has expired.", code="token_expired")
+    if (begins is not None and at + record.leeway_s < begins) or (issued is not None and at + record.leeway_s < issued):
+        raise invalid("is not valid yet, by the platform's clock")
+    return expires + record.leeway_s
+
+
+def _instant(claims: Mapping[str, Any], name: str) -> float | None:
+    found = claims.get(name)
+    if found is None:
+        return None
+    if isinstance(found, bool) or not isinstance(found, int | float) or not math.isfinite(found):
+        raise invalid(f"has a time that is none ({name})")
+    return float(found)
+
+
+def _no_access(why: str) -> Forbidden:
+    return Forbidden(f"The token is valid, and gives no access: {why}.", code="no_access")

@@ -1,0 +1,115 @@
+"""What a verified token says, by its issuer's record."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from pilotlight_core.model.errors import Forbidden, PilotlightError
+from pilotlight_core.model.records.issuers import IssuerRecord
+from pilotlight_gateway.oidc.token_claims import TokenSubject, check_claims, values_of
+from tests.gateway.oidc.token_maker import AUDIENCE, RECORD, claims
+from tests.gateway.world import WALL
+
+
+def code(record: IssuerRecord = RECORD, at: float = WALL, **changed: Any) -> str:
+    with pytest.raises(PilotlightError) as caught:
+        check_claims(record, claims(**changed), at)
+    return caught.value.wire_code
+
+
+def test_a_good_one_is_its_tenants() -> None:
+    """With the scopes of all of its groups, until it ends, with the leeway."""
+    found = check_claims(RECORD, claims(groups=["engineers", "admins", "cooks"]), WALL)
+    assert found == TokenSubject("ada", "acme", frozenset({"invoke", "deploy", "operator"}), WALL + 330)
+
+
+@pytest.mark.parametrize("audience", [AUDIENCE, [AUDIENCE], ["other", AUDIENCE]])
+def test_it_is_for_this_platform(audience: Any) -> None:
+    assert check_claims(RECORD, claims(aud=audience), WALL).subject == "ada"
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"aud": None}, {"aud": "other"}, {"aud": []}, {"aud": [1]}, {"aud": {"a": AUDIENCE}}, {"aud": AUDIENCE + "/"},
+        {"aud": [AUDIENCE] * 51}, {"iss": "https://login.example.com/"}, {"iss": None}, {"sub": None}, {"sub": ""},
+        {"sub": 7}, {"sub": "a" * 256}, {"exp": None}, {"exp": "soon"}, {"exp": True}, {"exp": float("inf")},
+        {"nbf": WALL + 31}, {"nbf": "now"}, {"iat": WALL + 31}, {"iat": []},
+    ],
+)  # fmt: skip
+def test_what_it_must_say(changed: dict[str, Any]) -> None:
+    assert code(**changed) == "token_invalid"
+
+
+def test_clocks_may_differ_by_the_leeway() -> None:
+    """And by no more: at the very end it has ended."""
+    assert check_claims(RECORD, claims(nbf=WALL + 30, iat=WALL + 30), WALL)
+    assert check_claims(RECORD, claims(exp=WALL), WALL + 29.9)
+    assert code(exp=WALL, at=WALL + 30) == "token_expired"
+    assert code(replace(RECORD, leeway_s=0.0), exp=WALL, at=WALL) == "token_expired"
+
+
+def test_id_tokens_are_their_clients() -> None:
+    """Where the audience is the client, a token of several audiences has to have been made for it."""
+    ids = replace(RECORD, audience="cli")
+    assert check_claims(ids, claims(aud="cli"), WALL)
+    assert check_claims(ids, claims(aud=["cli", "other"], azp="cli"), WALL)
+    assert code(ids, aud=["cli", "other"]) == "token_invalid"
+    assert code(ids, aud="cli", azp="other") == "token_invalid"
+    assert check_claims(RECORD, claims(azp="another-program"), WALL)
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"org": None}, {"org": "other-corp"}, {"org": 7}, {"org": {"acme-corp": 1}}, {"org": "*"}, {"org": ["*"]},
+        {"groups": None}, {"groups": []}, {"groups": ["cooks"]}, {"groups": "cooks"}, {"groups": {"engineers": 1}},
+        {"groups": ["*"]}, {"groups": [["engineers"]]},
+    ],
+)  # fmt: skip
+def test_what_is_not_on_record_gives_nothing(changed: dict[str, Any]) -> None:
+    """Denied by default, with another answer than what is no good."""
+    assert code(**changed) == "no_access"
+
+
+def test_several_tenants_are_none() -> None:
+    record = replace(RECORD, tenants={"acme-corp": "acme", "zoo-corp": "zoo", "acme-labs": "acme"})
+    assert check_claims(record, claims(org=["acme-corp", "acme-labs"]), WALL).tenant == "acme"
+    assert code(record, org=["acme-corp", "zoo-corp"]) == "no_access"
+
+
+def test_a_claim_may_name_the_tenant_itself() -> None:
+    """If the record says so, and if it is a name."""
+    record = replace(RECORD, tenants={"*": "*", "acme-corp": "acme"})
+    assert check_claims(record, claims(org="zoo"), WALL).tenant == "zoo"
+    assert check_claims(record, claims(org="acme-corp"), WALL).tenant == "acme"
+    assert code(record, org="a.b") == "no_access"
+    everybody = replace(RECORD, tenants={"*": "guests"})
+    assert check_claims(everybody, claims(org="whoever"), WALL).tenant == "guests"
+
+
+def test_a_fixed_tenant_needs_no_claim() -> None:
+    record = replace(RECORD, tenant="acme", tenant_claim="", tenants={})
+    assert check_claims(record, claims(org=None), WALL).tenant == "acme"
+
+
+def test_everybodys_scopes() -> None:
+    """Those of `*` are for each token with a tenant, whatever its groups."""
+    record = replace(RECORD, groups={"*": ("read",), "engineers": ("invoke",)})
+    assert check_claims(record, claims(groups=None), WALL).scopes == {"read"}
+    assert check_claims(record, claims(), WALL).scopes == {"read", "invoke"}
+    with pytest.raises(Forbidden):
+        check_claims(record, claims(org="other"), WALL)
+
+
+def test_claims_are_found_by_name_or_path() -> None:
+    """A name may have dots; a scope's string is a list."""
+    found = {"a": {"b": ["x", 7, "*"]}, "a.c": "y", "scope": "one two", "n": 7}
+    assert values_of(found, "a.b") == ("x",)
+    assert values_of(found, "a.c") == ("y",)
+    assert values_of(found, "scope") == ("one", "two")
+    for path in ("a", "n", "a.b.c", "none", "", "."):
+        assert values_of(found, path) == ()
