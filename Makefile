@@ -8,6 +8,7 @@ MAKEFLAGS += --no-print-directory
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+PROVIDER := tests/identity_provider/node_modules/.package-lock.json
 PYTEST := $(BIN)/python -m pytest
 BY_FILE := --dist loadfile --no-loadscope-reorder
 
@@ -25,7 +26,7 @@ help: ## List these commands
 # -- set up ------------------------------------------------------------------------------------------------------------
 
 .PHONY: setup
-setup: system $(READY) ## Install everything into .venv (a second run is instant)
+setup: system $(READY) $(PROVIDER) ## Install everything into .venv (a second run is instant)
 
 .PHONY: system
 system:
@@ -34,6 +35,10 @@ system:
 $(READY): pyproject.toml constraints.txt infra/setup/python_packages.sh
 	@infra/setup/python_packages.sh $(VENV)
 	@touch $@
+
+# The OpenID provider that tests log in at. Without a network, or on a machine for which there is no node, they are skipped.
+$(PROVIDER): tests/identity_provider/package-lock.json infra/setup/identity_provider.sh | $(READY)
+	@infra/setup/identity_provider.sh $(VENV) || echo "note: tests of logging in will be skipped" >&2
 
 # -- run ---------------------------------------------------------------------------------------------------------------
 
@@ -186,5 +191,5 @@ fmt: $(READY) ## Format the code and fix what can be fixed
 
 .PHONY: clean
 clean: ## Remove the environment, caches and the local platform's state
-	@rm -rf $(VENV) .pilotlight .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis .coverage dist build site .cache docs/reference
+	@rm -rf $(VENV) tests/identity_provider/node_modules .pilotlight .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis .coverage dist build site .cache docs/reference
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -13,8 +13,12 @@ VERSIONS = "The command line and the platform do not understand each other: upgr
 HERE = {
     "bad_input": "Correct what is named and run the command again.",
     "bad_request": VERSIONS,
-    "unauthenticated": "Set PILOTLIGHT_API_KEY to a valid key; 'pilotlight up' writes one for this machine.",
+    "unauthenticated": "Set PILOTLIGHT_API_KEY to a key ('pilotlight up' writes one for this machine), or log in.",
     "key_expired": "Set PILOTLIGHT_API_KEY to a new key: somebody with a valid one makes it, 'pilotlight key create'.",
+    "token_invalid": "Log in again: 'pilotlight login'.",
+    "token_expired": "Log in again: 'pilotlight login'.",
+    "no_access": "Ask whoever operates the platform which groups have access: 'pilotlight issuer list'.",
+    "issuer_unavailable": "Run the command again later; an API key (PILOTLIGHT_API_KEY) needs no issuer.",
     "forbidden": "Use a key that may do this: 'pilotlight key list' shows what each one may.",
     "not_found": "Check the name.",
     "method_not_allowed": VERSIONS,

@@ -11,12 +11,13 @@ from pilotlight.client.resources.autoscaler import AutoscalerClient
 from pilotlight.client.resources.batches import BatchesClient
 from pilotlight.client.resources.billing import BillingClient
 from pilotlight.client.resources.calls import CallsClient
+from pilotlight.client.resources.issuers import IssuersClient
 from pilotlight.client.resources.jobs import JobsClient
 from pilotlight.client.resources.nodes import NodesClient
 from pilotlight.client.resources.platform import PlatformClient
 from pilotlight.client.resources.tenancy import TenancyClient
 from pilotlight.client.resources.webhooks import WebhooksClient
-from pilotlight.client.transport.config import load_config, make_config
+from pilotlight.client.transport.config import ClientConfig, load_config, make_config
 from pilotlight.client.transport.platform_connection import PlatformConnection
 from pilotlight.definitions.call_target import CallTarget
 from pilotlight_core.model.ids import token
@@ -33,14 +34,18 @@ class Client:
     """
 
     def __init__(self, *, url: str, api_key: str, ca_file: str = "") -> None:
-        self.config = make_config(url, api_key, ca_file)
-        self._connection = PlatformConnection(self.config)
+        self._connect(make_config(url, api_key, ca_file))
+
+    def _connect(self, config: ClientConfig) -> None:
+        self.config = config
+        self._connection = PlatformConnection(config)
         self.calls = CallsClient(self._connection)
         self.platform = PlatformClient(self._connection)
         self.billing = BillingClient(self._connection, self.platform)
         self.tenancy = TenancyClient(self.platform)
         self.autoscaler = AutoscalerClient(self.platform)
         self.nodes = NodesClient(self.platform)
+        self.issuers = IssuersClient(self.platform)
         self.webhooks = WebhooksClient(self.platform)
         self.batches = BatchesClient(self._connection, self.platform)
         self.jobs = JobsClient(self._connection, self.calls, self.platform)
@@ -52,13 +57,16 @@ class Client:
 
     @classmethod
     def configured(cls) -> Client:
-        """Return the client of the environment, or of the file that `pilotlight up` writes.
+        """Return the client of the environment, of a login, or of the file that `pilotlight up` writes.
 
         Raises:
             NotConfigured: if there is neither.
         """
-        config = load_config()
-        return cls(url=config.url, api_key=config.api_key, ca_file=config.ca_file)
+        return _ConfiguredClient(load_config())
+
+    def bearer(self) -> str:
+        """Return the API key, or the token of a login, that requests are sent with."""
+        return self.portal.run(self._connection.bearer())
 
     def close(self) -> None:
         """Close the connections, which cancels the live calls on them."""
@@ -73,6 +81,13 @@ class Client:
 
     def __repr__(self) -> str:
         return f"Client(url={self.config.url!r})"
+
+
+class _ConfiguredClient(Client):
+    """A client of a configuration that may have a login in the place of a key."""
+
+    def __init__(self, config: ClientConfig) -> None:
+        self._connect(config)
 
 
 _default: Client | None = None

@@ -143,6 +143,16 @@ KEY = {
     "id": "8c1f0eXYabcd", "label": "the continuous integration of search", "scopes": ["deploy", "invoke", "read"],
     "created_at": NOW, "expires_at": 4e9, "revoked": False, "key": "pl_live_x", "replaced_until": NOW,
 }  # fmt: skip
+ISSUER = {
+    "name": "corp", "url": "https://login.example.com", "audience": "https://gpu.example.com/api", "client_id": "cli",
+    "jwks_url": "https://login.example.com/keys", "tenant": "", "tenants": {"acme-corp": "acme"},
+    "groups": {"engineers": ["invoke", "deploy"], "*": ["read"]}, "keys": 2, "keys_age_s": 61.0,
+    "problem": "https://login.example.com/keys has answered 502",
+}  # fmt: skip
+CALLER = {
+    "tenant": "acme", "key": "oidc-corp-0123456789abcdef", "scopes": ["invoke", "deploy"], "issuer": "corp",
+    "subject": "ada@example.com", "expires_at": NOW + 300,
+}  # fmt: skip
 LIMITS = {
     "tenant": "acme", "tier": "free", "limits": {"concurrency": 3}, "function": "zoo:llm.chat",
     "functions": {"a-tenant-with-a-long-name:paraphrase-search.paraphrase_multilingual": {"requests_per_s": 2.5}},
@@ -242,6 +252,11 @@ ROUTES: dict[tuple[str, str], Any] = {
     ("PUT", "/v1/tiers/trial"): TIER,
     ("DELETE", "/v1/tiers/trial"): None,
     ("GET", "/v1/audit"): CHANGES,
+    ("GET", "/v1/logins"): {"logins": []},
+    ("GET", "/v1/whoami"): CALLER,
+    ("GET", "/v1/issuers"): {"issuers": [ISSUER]},
+    ("PUT", "/v1/issuers/corp"): ISSUER,
+    ("DELETE", "/v1/issuers/corp"): None,
     ("GET", "/v1/keys"): {"keys": [KEY]},
     ("POST", "/v1/keys"): KEY,
     ("POST", "/v1/keys/k/rotate"): KEY,
@@ -316,6 +331,12 @@ WORDS = {
     "key rotate": "key rotate k",
     "key revoke": "key revoke k",
     "key show": "key show",
+    "login": "login",
+    "logout": "logout",
+    "whoami": "whoami",
+    "issuer set": "issuer set corp https://login.example.com --client-id cli --tenant acme --group eng=invoke",
+    "issuer list": "issuer list",
+    "issuer remove": "issuer remove corp",
     "quota show": "quota show acme",
     "quota set": "quota set acme concurrency=3",
     "quota clear": "quota clear acme",
@@ -342,6 +363,7 @@ WORDS = {
 HERE = (
     "up",
     "key show",
+    "logout",
     "node check",
     "node join",
     "ledger verify",
@@ -354,7 +376,7 @@ HERE = (
 """Commands that ask no platform."""
 STREAMS = ("logs", "batch results")
 """Commands whose JSON is a line for each part."""
-FAILS = ("up", "node check", "node join")
+FAILS = ("up", "login", "node check", "node join")
 """Commands whose words are wrong, since doing it would take a machine of its own."""
 
 

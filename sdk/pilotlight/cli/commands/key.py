@@ -37,6 +37,9 @@ def create(
     certificate: Annotated[
         str, typer.Option(help="holder of client certificates that stand for it, in place of a secret: for operators")
     ] = "",
+    break_glass: Annotated[
+        bool, typer.Option("--break-glass", help="for days on which nobody can log in: each request is audited")
+    ] = False,
     tenant: Tenant = None,
     as_json: Json = False,
 ) -> None:
@@ -48,12 +51,14 @@ def create(
     export PILOTLIGHT_API_KEY=$(pilotlight key create --scopes invoke --expires 30d)
     pilotlight key create --tenant acme --scopes admin
     pilotlight key create --tenant acme --certificate reports --scopes read
+    pilotlight key create --tenant ops --scopes operator --break-glass
     """
     request = KeyRequest(
         scopes=tuple(part.strip() for part in scopes.split(",") if part.strip()),
         expires_in_s=None if expires is None else read_span(expires, "--expires"),
         label=label,
         certificate=certificate or UNSET,
+        break_glass=break_glass or UNSET,
     )
     made = ask(client().tenancy.create_key(request, tenant))
     if as_json:
@@ -136,16 +141,16 @@ def revoke(
 
 @app.command()
 def show(as_json: Json = False) -> None:
-    """Print this machine's key, for scripts.
+    """Print this machine's key, or the token of its login, for scripts.
 
     \b
     curl -H "Authorization: Bearer $(pilotlight key show)" …
     """
-    config = client().config
+    found = client()
     if as_json:
-        print_json({"url": config.url, "api_key": config.api_key})
+        print_json({"url": found.config.url, "api_key": found.bearer()})
     else:
-        print_text(config.api_key)
+        print_text(found.bearer())
 
 
 def _row(key: dict[str, Any]) -> tuple[Any, ...]:
@@ -153,7 +158,7 @@ def _row(key: dict[str, Any]) -> tuple[Any, ...]:
     return (
         key.get("id", ""),
         key.get("label") or (f"certificate {holder}" if (holder := key.get("certificate")) else ""),
-        ", ".join(key.get("scopes", ())),
+        ", ".join((*key.get("scopes", ()), *["break-glass"] * bool(key.get("break_glass")))),
         ago(float(key.get("created_at") or 0.0)),
         "revoked" if key.get("revoked") else _until(float(expires)) if expires else "never",
     )

@@ -1,4 +1,4 @@
-"""The platform's address and key, from the environment or the file that `pilotlight up` writes."""
+"""The platform's address and key, from the environment, a login or the file that `pilotlight up` writes."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
+from pilotlight.client.login.saved_login import LOGIN_FILE, load_login
 from pilotlight.definitions.errors import Misuse, NotConfigured
 
 URL = "PILOTLIGHT_URL"
@@ -24,7 +25,12 @@ IN_CONTAINER = "PL_APP"
 class ClientConfig(msgspec.Struct, frozen=True, kw_only=True):
     url: str
     api_key: str
+    """"": there is none, or `login_file` is in its place."""
     ca_file: str = ""
+    login_file: str = ""
+    """Of the login whose token is sent in place of a key."""
+    login: str = ""
+    """Its id."""
 
     @property
     def is_loopback(self) -> bool:
@@ -38,7 +44,7 @@ def home(environ: Mapping[str, str]) -> Path:
 
 
 def load_config(environ: Mapping[str, str] = os.environ) -> ClientConfig:
-    """Return the configured platform and key.
+    """Return the configured platform, and the key for it: the environment's, else a login's, else the file's.
 
     Raises:
         NotConfigured: if there is none, or in a container.
@@ -46,14 +52,35 @@ def load_config(environ: Mapping[str, str] = os.environ) -> ClientConfig:
     """
     check_place(environ)
     file = home(environ) / CLIENT_FILE
-    known = _read(file)
-    url, key = environ.get(URL) or known.get("url"), environ.get(API_KEY) or known.get("api_key")
+    known, login_file = _read(file), home(environ) / LOGIN_FILE
+    login = None if environ.get(API_KEY) else load_login(login_file)
+    url = environ.get(URL) or (login.url if login is not None else known.get("url"))
+    if login is not None and url is not None and url.rstrip("/") == login.url:
+        ca_file = environ.get(CA_FILE) or login.ca_file
+        return ClientConfig(url=login.url, api_key="", ca_file=ca_file, login_file=str(login_file), login=login.id)
+    key = environ.get(API_KEY) or known.get("api_key")
     if not url or not key:
         missing = " and ".join(name for name, value in ((URL, url), (API_KEY, key)) if not value)
         raise NotConfigured(f"{missing} not set, and not in {file}.")
     # The file's authority is that of the file's platform.
     ca_file = environ.get(CA_FILE) or (known.get("ca_file", "") if url == known.get("url") else "")
     return make_config(url, key, ca_file)
+
+
+def configured_platform(url: str = "", environ: Mapping[str, str] = os.environ) -> ClientConfig:
+    """Return the platform at `url`, or the configured one, for who has no key yet.
+
+    Raises:
+        NotConfigured: if there is none.
+        Misuse: if the address is not one, or a file cannot be read.
+    """
+    check_place(environ)
+    known, login = _read(home(environ) / CLIENT_FILE), load_login(home(environ) / LOGIN_FILE)
+    found = url or environ.get(URL) or (login.url if login is not None else known.get("url"))
+    if not found:
+        raise NotConfigured("No platform is named: pilotlight login https://….")
+    ca_files = {known.get("url"): known.get("ca_file", "")} | ({login.url: login.ca_file} if login is not None else {})
+    return make_config(found, "", environ.get(CA_FILE) or ca_files.get(found.rstrip("/"), ""))
 
 
 def check_place(environ: Mapping[str, str] = os.environ) -> None:

@@ -8,6 +8,7 @@ import ssl
 import weakref
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
@@ -16,6 +17,7 @@ import aiohttp
 import httpx
 from httpx_aiohttp import AiohttpTransport
 
+from pilotlight.client.login.login_keeper import LoginKeeper
 from pilotlight.client.transport.config import CA_FILE, ClientConfig, check_place
 from pilotlight.client.transport.problems import error_of
 from pilotlight.definitions.errors import Misuse, PilotlightError, Unreachable
@@ -42,6 +44,7 @@ class PlatformConnection:
 
     def __init__(self, config: ClientConfig) -> None:
         self.config = config
+        self._login = LoginKeeper(Path(config.login_file)) if config.login_file else None
         self._http: httpx.AsyncClient | None = None
 
     @asynccontextmanager
@@ -66,11 +69,12 @@ class PlatformConnection:
             PilotlightError: as the problem document says.
         """
         body = _Body(content)
+        sent = {**(headers or {}), **body.headers}
+        if self._login is not None:
+            sent["Authorization"] = f"Bearer {await self._login.bearer()}"
         with self._platform_errors(body):
             client = self._client()
-            request = client.build_request(
-                method, path, content=body.content, headers={**(headers or {}), **body.headers}, params=params
-            )
+            request = client.build_request(method, path, content=body.content, headers=sent, params=params)
             if timeout is not None:
                 request.extensions["timeout"]["read"] = timeout
             response = await client.send(request, stream=True)
@@ -86,6 +90,10 @@ class PlatformConnection:
         async with self.open(method, path, **how) as response:
             return await response.aread()
 
+    async def bearer(self) -> str:
+        """Return what is sent in the Authorization header; raise as `open`."""
+        return self.config.api_key if self._login is None else await self._login.bearer()
+
     async def aclose(self) -> None:
         """Close all connections, which cancels the live calls on them."""
         http, self._http = self._http, None
@@ -98,7 +106,10 @@ class PlatformConnection:
             config = self.config
             self._http = httpx.AsyncClient(
                 base_url=config.url,
-                headers={"Authorization": f"Bearer {config.api_key}", "User-Agent": f"pilotlight-python/{VERSION}"},
+                headers={
+                    "User-Agent": f"pilotlight-python/{VERSION}",
+                    **({"Authorization": f"Bearer {config.api_key}"} if config.api_key else {}),
+                },
                 timeout=httpx.Timeout(SILENCE_S, connect=CONNECT_S, pool=None),
                 transport=AiohttpTransport(verify=False, client=self._session, proxy=_proxy_of(config)),
             )

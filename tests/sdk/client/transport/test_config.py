@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from pilotlight.client.transport.config import ClientConfig, load_config
+from pilotlight.client.login.saved_login import SavedLogin, save_login
+from pilotlight.client.transport.config import ClientConfig, configured_platform, load_config
 from pilotlight.definitions.errors import BadInput, NotConfigured
 
 
@@ -57,3 +58,37 @@ def test_an_authority_is_of_the_platform_that_it_was_named_for(tmp_path: Path) -
     assert load_config(env).ca_file == "/etc/ca.pem"
     assert load_config(env | {"PILOTLIGHT_CA_FILE": "own.pem"}).ca_file == "own.pem"
     assert load_config(env | {"PILOTLIGHT_URL": "https://gpu.example"}).ca_file == ""
+
+
+LOGIN = SavedLogin(
+    id="l1", url="https://gpu.example", name="corp", issuer="https://login.example.com", client_id="cli",
+    token_endpoint="https://login.example.com/token", token="t", ca_file="/etc/ca.pem",
+)  # fmt: skip
+
+
+def test_a_login_goes_before_the_file_and_behind_the_environment(tmp_path: Path) -> None:
+    """And it is of its platform alone: no other one gets its token."""
+    env = write(tmp_path, '{"url": "http://127.0.0.1:8470", "api_key": "k"}')
+    save_login(tmp_path / "login.json", LOGIN)
+    found = load_config(env)
+    assert (found.url, found.api_key, found.login, found.ca_file) == ("https://gpu.example", "", "l1", "/etc/ca.pem")
+    assert found.login_file == str(tmp_path / "login.json")
+    assert load_config(env | {"PILOTLIGHT_URL": "https://gpu.example/"}) == found
+    assert load_config(env | {"PILOTLIGHT_API_KEY": "own"}).api_key == "own"
+    elsewhere = load_config(env | {"PILOTLIGHT_URL": "https://other.example"})
+    assert (elsewhere.url, elsewhere.api_key, elsewhere.login_file) == ("https://other.example", "k", "")
+
+
+def test_a_platform_is_named_before_there_is_a_key(tmp_path: Path) -> None:
+    """By the words, the environment, a login, or the file; with the authority that is known of it."""
+    env = {"PILOTLIGHT_HOME": str(tmp_path)}
+    with pytest.raises(NotConfigured, match="pilotlight login https"):
+        configured_platform(environ=env)
+    write(tmp_path, '{"url": "https://10.0.0.5:8470", "api_key": "k", "ca_file": "own.pem"}')
+    assert configured_platform(environ=env) == ClientConfig(url="https://10.0.0.5:8470", api_key="", ca_file="own.pem")
+    save_login(tmp_path / "login.json", LOGIN)
+    assert configured_platform(environ=env).url == "https://gpu.example"
+    assert configured_platform("https://10.0.0.5:8470/", env).ca_file == "own.pem"
+    assert configured_platform("https://new.example", env) == ClientConfig(url="https://new.example", api_key="")
+    with pytest.raises(BadInput, match="expected http"):
+        configured_platform("gpu.example", env)

@@ -15,13 +15,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from pilotlight.client import shared_portal
+from pilotlight.client.login.saved_login import remove_login, save_login
 from pilotlight.client.transport import platform_connection
 from pilotlight.client.transport.config import ClientConfig, make_config
 from pilotlight.client.transport.platform_connection import PIECE_BYTES, PlatformConnection
 from pilotlight.definitions.errors import BadInput, Misuse, PilotlightError, UnknownCall, Unreachable
 from tests.builders.certificates import a_server, an_authority
+from tests.sdk.client.login.test_saved_login import LOGIN
 from tests.sdk.scripted import KEY, Answer, ScriptedPlatform, answer, problem
 
 Serve = Callable[[socket.socket], None]
@@ -277,3 +280,28 @@ def test_a_forked_child_leaves_the_parents_connections_alone(platform: ScriptedP
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
     assert (done.returncode, done.stderr) == (0, "")
     assert len(platform.requests) == 3
+
+
+async def test_a_login_is_sent_in_the_place_of_a_key(platform: ScriptedPlatform, tmp_path: Path) -> None:
+    """The one that the file has when the request is made; without one nothing is sent."""
+    platform.will("GET", "/v1/apps", answer({"apps": []}))
+    file = tmp_path / "login.json"
+    save_login(file, replace(LOGIN, url=platform.url, token="t1", expires_at=4e9))
+    connection = PlatformConnection(ClientConfig(url=platform.url, api_key="", login_file=str(file), login="l1"))
+    await connection.fetch("GET", "/v1/apps")
+    assert await connection.bearer() == "t1"
+    await connection.aclose()
+    remove_login(file)
+    again = PlatformConnection(ClientConfig(url=platform.url, api_key="", login_file=str(file), login="l1"))
+    with pytest.raises(PilotlightError, match="logged in"):
+        await again.fetch("GET", "/v1/apps")
+    assert [request.headers["authorization"] for request in platform.requests] == ["Bearer t1"]
+
+
+async def test_without_a_key_none_is_sent(platform: ScriptedPlatform) -> None:
+    """To operations that are open."""
+    platform.will("GET", "/v1/logins", answer({"logins": []}))
+    connection = PlatformConnection(make_config(platform.url, ""))
+    await connection.fetch("GET", "/v1/logins")
+    await connection.aclose()
+    assert "authorization" not in platform.requests[0].headers

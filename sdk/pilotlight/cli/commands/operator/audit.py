@@ -58,12 +58,16 @@ def _row(entry: dict[str, Any]) -> tuple[str, ...]:
     told = ", ".join(f"{name}={_shown(value)}" for name, value in entry.get("told", {}).items())
     return (
         show_instant(float(entry.get("at") or 0.0)),
-        f"{entry.get('by', '')} {entry.get('key', '')}".strip(),
+        " ".join(filter(None, (entry.get("by"), entry.get("subject"), entry.get("key"), _glass(entry)))),
         entry.get("operation", ""),
         " ".join(named),
         told,
         _result(entry),
     )
+
+
+def _glass(entry: dict[str, Any]) -> str:
+    return "BREAK-GLASS" if entry.get("break_glass") else ""
 
 
 def _result(entry: dict[str, Any]) -> str:
