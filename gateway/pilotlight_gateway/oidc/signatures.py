@@ -4,9 +4,14 @@ nothing for it."""
 from __future__ import annotations
 
 import warnings
+from functools import lru_cache
+from typing import Any
 
 from pilotlight_gateway.oidc.jwks import SignatureKey
 from pilotlight_gateway.oidc.token_text import SignedToken
+
+KEYS_AT_HAND = 256
+"""That are not read anew for each token."""
 
 
 def load_verifier() -> None:
@@ -17,7 +22,6 @@ def load_verifier() -> None:
 def is_signed_by(token: SignedToken, key: SignatureKey) -> bool:
     """Whether `key` has signed the token by the algorithm that it names; candidates of other kinds never have."""
     from joserfc.errors import JoseError, SecurityWarning
-    from joserfc.jwk import JWKRegistry
     from joserfc.jws import JWSRegistry, deserialize_compact
 
     registry = JWSRegistry(algorithms=[token.algorithm], strict_check_header=False)
@@ -26,8 +30,15 @@ def is_signed_by(token: SignedToken, key: SignatureKey) -> bool:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", SecurityWarning)  # of a name: EdDSA is the same as Ed25519
         try:
-            made = JWKRegistry.import_key(dict(key.members))
+            made = _imported(tuple(key.members.items()))
             deserialize_compact(token.text, made, algorithms=[token.algorithm], registry=registry)
         except (JoseError, ValueError, TypeError):
             return False
     return True
+
+
+@lru_cache(KEYS_AT_HAND)
+def _imported(members: tuple[tuple[str, str], ...]) -> Any:
+    from joserfc.jwk import JWKRegistry
+
+    return JWKRegistry.import_key(dict(members))

@@ -16,6 +16,7 @@ from pilotlight.client.portal import shared_portal
 from pilotlight_core.model.api.call_api import DeployFunction, DeployRequest
 from pilotlight_core.model.spec import FileEntry
 from pilotlight_gateway.tenancy.api_keys import new_key
+from tests.gateway.oidc.token_maker import TokenMaker
 from tests.system.support.platform import Platform
 from tests.waiting import wait_until
 
@@ -237,6 +238,7 @@ CASES: dict[str, Case] = {
     "no API key": Case(http=without_key),
     "a key that was never made": with_key(lambda _: str(new_key())),
     "an expired key": with_key(expired),
+    "a token of an issuer that is not on record": with_key(lambda _: TokenMaker().token().decode()),
     "a key without the scope": with_key(lambda bench: bench.new_key(scopes=["read"])),
     "an address that is none": Case(http=lambda bench: bench.platform.http.get("/v1/nothing")),
     "an HTTP method that is none": Case(http=lambda bench: bench.platform.http.put(TYPED, json={})),

@@ -15,6 +15,8 @@ from tests.waiting import pauses_between_questions
 
 ELSEWHERE = {
     "make demo": "it installs, and starts a platform of its own",
+    "pilotlight login https://gpu.example.com": "it waits for a person at a provider; test_logins.py has one",
+    "pilotlight login https://gpu.example.com --browser": "the same",
     "make test": "it is what runs this",
     "make up": "it installs, and starts what the platform of the tests is started by",
 }
