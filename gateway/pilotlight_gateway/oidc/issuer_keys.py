@@ -172,9 +172,11 @@ class IssuerKeys:
         record, known = fetching.record, self.known(fetching.record)
         try:
             keys = read_key_set(await self._source.fetch(record.jwks_url))
-        except (IssuerSilent, NoKeySet) as error:
-            problem = f"{record.jwks_url}: {error}" if isinstance(error, NoKeySet) else str(error)
-            if problem != known.problem:
+        except Exception as error:  # whatever an issuer does, the gateway goes on
+            problem = str(error) if isinstance(error, IssuerSilent) else f"{record.jwks_url}: {error}"
+            if not isinstance(error, IssuerSilent | NoKeySet):
+                log.exception("an issuer's keys cannot be fetched", issuer=record.name)
+            elif problem != known.problem:
                 log.warning("an issuer's keys cannot be fetched", issuer=record.name, error=problem)
             known = replace(known, tried_at=self._clock(), problem=problem)
         else:

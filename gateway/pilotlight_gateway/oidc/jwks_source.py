@@ -5,12 +5,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Protocol
-
-import msgspec
+from typing import Protocol
 
 from pilotlight_core.host.http_client import HttpClient, NoHttpClient
 from pilotlight_core.model.records.issuers import url_fault
+from pilotlight_gateway.oidc.token_text import NotStrict, read_document
 
 FETCH_S = 5.0
 MOST_BYTES = 256 * 1024
@@ -104,11 +103,9 @@ async def discover_jwks_url(source: JwksSource, issuer: str) -> str:
     """
     url = issuer.rstrip("/") + WELL_KNOWN
     try:
-        found: Any = msgspec.json.decode(await source.fetch(url))
-    except msgspec.DecodeError:
-        found = None
-    if not isinstance(found, dict):
-        raise IssuerSilent(f"{url} is no JSON object")
+        found = read_document(await source.fetch(url))
+    except NotStrict as error:
+        raise IssuerSilent(f"{url} is no JSON object that can be read in one way only ({error})") from None
     if found.get("issuer") != issuer:
         raise IssuerSilent(f"{url} is of the issuer {found.get('issuer')!r:.200}, not of {issuer!r}")
     jwks_url = found.get("jwks_uri")

@@ -61,7 +61,7 @@ def check_claims(record: IssuerRecord, claims: Mapping[str, Any], at: float) -> 
     if record.takes_id_tokens and (len(audiences) > 1 or "azp" in claims) and claims.get("azp") != record.client_id:
         raise invalid("was made for another program (azp)")
     subject = claims.get("sub")
-    if not isinstance(subject, str) or not 0 < len(subject) <= LONGEST_SUBJECT:
+    if not isinstance(subject, str) or not 0 < len(subject) <= LONGEST_SUBJECT or not subject.isprintable():
         raise invalid("does not say whom it is about (sub)")
     scopes = scopes_of(record, claims)
     if not scopes:

@@ -176,3 +176,17 @@ async def test_keys_are_of_the_record() -> None:
         kept.records = []
         kept.keys.wake()
         await until(lambda: not kept.keys.known(moved).keys)
+
+
+async def test_nothing_that_an_issuer_does_ends_the_gateway() -> None:
+    """Whatever goes wrong with a fetch, it is a problem of that issuer's."""
+    kept = Kept()
+
+    class Broken(MemoryJwksSource):
+        async def fetch(self, url: str) -> bytes:
+            raise ZeroDivisionError("odd")
+
+    keys = IssuerKeys(Broken(), lambda: kept.records, clock=kept.clock)
+    async with keys.running():
+        with pytest.raises(Unavailable, match="odd"):
+            await keys.find(RECORD, "ES256", "key-1")

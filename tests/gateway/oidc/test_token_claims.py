@@ -36,7 +36,8 @@ def test_it_is_for_this_platform(audience: Any) -> None:
     [
         {"aud": None}, {"aud": "other"}, {"aud": []}, {"aud": [1]}, {"aud": {"a": AUDIENCE}}, {"aud": AUDIENCE + "/"},
         {"aud": [AUDIENCE] * 51}, {"iss": "https://login.example.com/"}, {"iss": None}, {"sub": None}, {"sub": ""},
-        {"sub": 7}, {"sub": "a" * 256}, {"exp": None}, {"exp": "soon"}, {"exp": True}, {"exp": float("inf")},
+        {"sub": 7}, {"sub": "a" * 256}, {"sub": "a\nb"},
+        {"sub": "\u202eada"}, {"exp": None}, {"exp": "soon"}, {"exp": True}, {"exp": float("inf")},
         {"nbf": WALL + 31}, {"nbf": "now"}, {"iat": WALL + 31}, {"iat": []},
     ],
 )  # fmt: skip

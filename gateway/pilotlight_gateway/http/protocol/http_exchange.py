@@ -367,15 +367,17 @@ class OpenRequests:
 
     def end_revoked(self, why_ended: Callable[[Principal], PilotlightError | None]) -> int:
         """End the requests of principals that `why_ended` has an error for, which is their answer; how many."""
-        verdicts: dict[Principal, PilotlightError | None] = {}
+        verdicts: dict[str | Principal, PilotlightError | None] = {}
         ended = 0
         for exchange in list(self._open):
             principal = exchange.principal
             if principal is NOBODY or exchange.revoked is not None:
                 continue
-            if principal not in verdicts:
-                verdicts[principal] = why_ended(principal)
-            if (error := verdicts[principal]) is not None:
+            # Of a key there is one principal; of who has tokens one for each.
+            who = principal.key_id if principal.origin is None else principal
+            if who not in verdicts:
+                verdicts[who] = why_ended(principal)
+            if (error := verdicts[who]) is not None:
                 exchange.revoke(error)
                 ended += 1
         return ended

@@ -59,9 +59,9 @@ def authorization_url(endpoints: IssuerEndpoints, info: LoginInfo, request: Code
     if not page or url_fault(page):
         raise LoginFailed(f"{info.url} knows no login by a browser.")
     asked = {
-        "response_type": "code", "client_id": info.client_id, "redirect_uri": request.redirect_uri,
+        **info.parameters, "response_type": "code", "client_id": info.client_id, "redirect_uri": request.redirect_uri,
         "scope": info.scope, "state": request.state, "nonce": request.nonce, "code_challenge": request.challenge,
-        "code_challenge_method": "S256", **info.parameters,
+        "code_challenge_method": "S256",
     }  # fmt: skip
     if "offline_access" in info.scope.split():
         asked.setdefault("prompt", "consent")  # or there is no refresh token (OpenID Connect, section 11)
@@ -101,8 +101,8 @@ async def log_in_by_browser(
         except TimeoutError:
             raise LoginFailed(f"Nobody has agreed within {AGREE_S:g} s.") from None
     form = {
-        "grant_type": "authorization_code", "code": code, "redirect_uri": request.redirect_uri,
-        "client_id": info.client_id, "code_verifier": request.verifier, **info.parameters,
+        **info.parameters, "grant_type": "authorization_code", "code": code, "redirect_uri": request.redirect_uri,
+        "client_id": info.client_id, "code_verifier": request.verifier,
     }  # fmt: skip
     answer = await issuer.post(endpoints.token_endpoint, form)
     if answer.id_token and read_claims(answer.id_token).get("nonce") != request.nonce:

@@ -44,7 +44,7 @@ async def begin_device_flow(issuer: IssuerClient, endpoints: IssuerEndpoints, in
     """
     if not endpoints.device_authorization_endpoint:
         raise LoginFailed(f"{info.url} knows no login by a code: use 'pilotlight login --browser'.")
-    form = {"client_id": info.client_id, "scope": info.scope, **info.parameters}
+    form = {**info.parameters, "client_id": info.client_id, "scope": info.scope}
     answer = await issuer.post(endpoints.device_authorization_endpoint, form)
     if answer.error:
         raise refusal(answer)
@@ -68,7 +68,7 @@ async def poll_device_flow(
     Raises:
         LoginFailed: they have not, or not in time.
     """
-    form = {"grant_type": GRANT, "device_code": code.code, "client_id": info.client_id, **info.parameters}
+    form = {**info.parameters, "grant_type": GRANT, "device_code": code.code, "client_id": info.client_id}
     interval_s, waited_s = code.interval_s, 0.0
     while waited_s < code.expires_in_s:
         await sleep(interval_s)

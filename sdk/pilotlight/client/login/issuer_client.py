@@ -138,7 +138,7 @@ class IssuerClient:
                     raise IssuerUnreachable(f"{url} has answered with more than {MOST_BYTES} bytes.")
         try:
             return response.status_code, msgspec.json.decode(body, type=kind)
-        except msgspec.DecodeError:
+        except (msgspec.DecodeError, RecursionError):
             return response.status_code, None
 
     def _reason(self, error: Exception) -> str:

@@ -81,19 +81,24 @@ class LoginKeeper:
 @asynccontextmanager
 async def _locked(file: Path) -> AsyncIterator[None]:
     """Hold a lock among this user's processes: a refresh token may be good once."""
-    import fcntl
-
     descriptor = os.open(file, os.O_RDWR | os.O_CREAT, 0o600)
     try:
-        async with asyncio.timeout(LOCK_S):
-            while True:
-                try:
-                    fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                    break
-                except BlockingIOError:
+        try:
+            async with asyncio.timeout(LOCK_S):
+                while not _is_taken(descriptor):  # noqa: ASYNC110 - a file's lock rings no bell
                     await asyncio.sleep(LOCK_EVERY_S)
+        except TimeoutError:
+            raise LoginFailed(f"Another process has renewed the login for {LOCK_S:g} s; it holds {file}.") from None
         yield
-    except TimeoutError:
-        raise LoginFailed(f"Another process has renewed the login for {LOCK_S:g} s; it holds {file}.") from None
     finally:
         os.close(descriptor)
+
+
+def _is_taken(descriptor: int) -> bool:
+    import fcntl  # of Unix
+
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
