@@ -25,10 +25,11 @@ class NoHttpClient(Exception):
 class HttpClient:
     """Makes one `httpx.AsyncClient`, of at most `connections`, with `options`.
 
-    It believes the authorities in `ca_file` (PEM), beside those of certifi.
+    It believes the authorities in `ca_file` (PEM), which `ca_setting` names, beside those of certifi.
     """
 
-    def __init__(self, *, connections: int, ca_file: str = "", **options: Any) -> None:
+    def __init__(self, *, connections: int, ca_file: str = "", ca_setting: str = "--ca-file", **options: Any) -> None:
+        self._ca_setting = ca_setting
         self._connections = connections
         self._ca_file = ca_file
         self._options = options
@@ -56,5 +57,5 @@ class HttpClient:
         limits = httpx.Limits(max_connections=self._connections, keepalive_expiry=30.0)
         verify = httpx.create_ssl_context(trust_env=False) if self._ca_file else True
         if not isinstance(verify, bool):
-            add_authorities(verify, self._ca_file, "--ca-file")
+            add_authorities(verify, self._ca_file, self._ca_setting)
         return httpx.AsyncClient(limits=limits, verify=verify, **self._options)

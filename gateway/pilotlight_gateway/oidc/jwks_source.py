@@ -38,7 +38,9 @@ class HttpJwksSource:
 
     def __init__(self, ca_file: str = "", within_s: float = FETCH_S) -> None:
         self._within_s = within_s
-        self._http = HttpClient(connections=CONNECTIONS, ca_file=ca_file, follow_redirects=False)
+        self._http = HttpClient(
+            connections=CONNECTIONS, ca_file=ca_file, ca_setting="--issuer-ca-file", follow_redirects=False
+        )
 
     async def fetch(self, url: str) -> bytes:
         if fault := url_fault(url):

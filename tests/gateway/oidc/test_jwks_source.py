@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import gzip
 import json
+import ssl
 from collections.abc import AsyncIterator
+from pathlib import Path
 
 import pytest
 
@@ -17,6 +19,7 @@ from pilotlight_gateway.oidc.jwks_source import (
     MemoryJwksSource,
     discover_jwks_url,
 )
+from tests.builders.certificates import a_server, an_authority
 
 URL = "https://login.example.com"
 
@@ -101,6 +104,25 @@ async def test_what_fails_is_said(server: RawServer, source: HttpJwksSource) -> 
     server.answers["/odd"] = b"not http\r\n\r\n"
     assert "cannot be asked" in await refused(source, f"{server.url}/odd")
     assert "cannot be asked" in await refused(source, "http://127.0.0.1:1/keys")
+
+
+async def test_an_issuer_is_who_its_certificate_says(tmp_path: Path) -> None:
+    """By a public authority, or by one that the operator has named; a file that is none is said."""
+    raw, authority, files = RawServer(), an_authority(tmp_path), a_server(tmp_path)
+    raw.answer("/keys", b"{}", "content-length: 2")
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    context.load_cert_chain(files.certificate, files.key)
+    server = await asyncio.start_server(raw.serve, "127.0.0.1", 0, ssl=context)
+    async with server:
+        url = f"https://127.0.0.1:{server.sockets[0].getsockname()[1]}/keys"
+        for ca_file, said in ((str(authority), ""), ("", "CERTIFICATE_VERIFY_FAILED"), ("/none", "--issuer-ca-file")):
+            source = HttpJwksSource(ca_file)
+            if said:
+                assert said in await refused(source, url)
+            else:
+                assert await source.fetch(url) == b"{}"
+            await source.aclose()
+    assert raw.asked == ["/keys"]
 
 
 @pytest.mark.parametrize(

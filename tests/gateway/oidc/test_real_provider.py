@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import AsyncIterator
 from contextlib import ExitStack, asynccontextmanager
@@ -99,3 +100,17 @@ async def test_an_opaque_token_is_none(world: World, identity_provider: Identity
     """Without an audience the provider gives tokens that only itself can read."""
     async with platform_of(world, identity_provider):
         assert (await asks(world, identity_provider.robot_token(resource=None))).status_code == 401
+
+
+async def test_of_a_person_the_token_for_the_platform_counts(world: World, identity_provider: IdentityProvider) -> None:
+    """The access token where the audience is the platform's own, the id token where it is the client; never the
+    other one, and never the one that renews them."""
+    tokens = await asyncio.to_thread(identity_provider.person_tokens, "ada:acme-corp:engineers,cooks")
+    async with platform_of(world, identity_provider) as operator:
+        for audience, good, bad in ((API, "access_token", "id_token"), ("pilotlight-cli", "id_token", "access_token")):
+            body = ISSUER | {"url": identity_provider.url, "audience": audience}
+            assert (await operator.put("/v1/issuers/corp", json=body)).status_code == 200
+            ada = (await asks(world, tokens[good])).json()
+            assert (ada["tenant"], ada["scopes"], ada["subject"][:4]) == ("acme", ["invoke", "deploy"], "ada:")
+            for other in (bad, "refresh_token"):
+                assert (await asks(world, tokens[other])).status_code == 401
