@@ -11,7 +11,7 @@ import pytest
 PROGRAM = "import json, sys, {module}; print(json.dumps(list(sys.modules)))"
 HEAVY = {
     "sqlalchemy", "alembic", "cryptography", "jsonschema_rs", "httpx", "httpcore", "pynvml", "rich", "trio", "boto3",
-    "numpy", "torch", "starlette", "uvicorn", "pilotlight_placement",
+    "numpy", "torch", "starlette", "uvicorn", "pilotlight_placement", "joserfc",
 }  # fmt: skip
 """Some megabytes each."""
 

@@ -17,7 +17,7 @@ from pilotlight_core.model.errors import Forbidden, Unauthenticated
 from pilotlight_core.model.records.issuers import ISSUER_KEYS, IssuerRecord
 from pilotlight_gateway.oidc.issuer_keys import IssuerKeys
 from pilotlight_gateway.oidc.signatures import is_signed_by, load_verifier
-from pilotlight_gateway.oidc.token_claims import TokenSubject, audiences_of, check_claims
+from pilotlight_gateway.oidc.token_claims import TokenSubject, audiences_of, check_claims, still_holds, terms_of
 from pilotlight_gateway.oidc.token_text import SignedToken, invalid, read_token
 from pilotlight_gateway.tenancy.auth import Principal, TokenOrigin
 from pilotlight_gateway.tenancy.registry_port import IssuerRegistry
@@ -82,8 +82,8 @@ class TokenAuthenticator:
         origin, tenant = principal.origin, self._registry.tenant_nowait(principal.tenant)
         if origin is None or (record := self._named().get(origin.issuer)) is None or record.url != origin.url:
             return invalid("is of an issuer that was removed")
-        if origin.changed_at != record.changed_at:
-            return invalid("is of an issuer whose record was changed: send the request again")
+        if origin.changed_at != record.changed_at and not still_holds(record, _subject_of(principal), origin.terms):
+            return invalid("gave more than its issuer's record does now: send the request again")
         if self._wall() >= origin.ends_at + GOES_ON_S:
             return Unauthenticated("The token has expired.", code="token_expired")
         if tenant is None or tenant.disabled:
@@ -159,6 +159,15 @@ def principal_of_token(record: IssuerRecord, subject: TokenSubject) -> Principal
         scopes=subject.scopes,
         origin=TokenOrigin(
             issuer=record.name, url=record.url, subject=subject.subject, ends_at=subject.ends_at,
-            changed_at=record.changed_at,
+            changed_at=record.changed_at, terms=terms_of(record), groups=subject.groups,
+            tenant_values=subject.tenant_values,
         ),
     )  # fmt: skip
+
+
+def _subject_of(principal: Principal) -> TokenSubject:
+    assert principal.origin is not None  # noqa: S101 - it had a token
+    origin = principal.origin
+    return TokenSubject(
+        origin.subject, principal.tenant, principal.scopes, origin.ends_at, origin.groups, origin.tenant_values
+    )

@@ -6,7 +6,7 @@ Whatever the record does not name is nothing: a token without a tenant, or witho
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from pilotlight_core.model.errors import Forbidden, Unauthenticated
@@ -28,6 +28,9 @@ class TokenSubject(NamedTuple):
     scopes: frozenset[str]
     ends_at: float
     """The unix second from which on nobody takes it."""
+    groups: tuple[str, ...] = ()
+    tenant_values: tuple[str, ...] = ()
+    """Of the claim that says the tenant, if one does."""
 
 
 def audiences_of(claims: Mapping[str, Any]) -> tuple[str, ...]:
@@ -63,21 +66,22 @@ def check_claims(record: IssuerRecord, claims: Mapping[str, Any], at: float) -> 
     subject = claims.get("sub")
     if not isinstance(subject, str) or not 0 < len(subject) <= LONGEST_SUBJECT or not subject.isprintable():
         raise invalid("does not say whom it is about (sub)")
-    scopes = scopes_of(record, claims)
+    groups = values_of(claims, record.groups_claim)
+    tenant_values = values_of(claims, record.tenant_claim) if record.tenant_claim else ()
+    scopes = scopes_of(record, groups)
     if not scopes:
         raise _no_access(f"none of the groups in {record.groups_claim} has any scope here")
-    return TokenSubject(subject, tenant_of(record, claims), scopes, ends_at)
+    return TokenSubject(subject, tenant_of(record, tenant_values), scopes, ends_at, groups, tenant_values)
 
 
-def tenant_of(record: IssuerRecord, claims: Mapping[str, Any]) -> str:
-    """The tenant that a token stands for.
+def tenant_of(record: IssuerRecord, values: Sequence[str]) -> str:
+    """The tenant that a token with these values of the tenant's claim stands for.
 
     Raises:
         Forbidden: `no_access`: none, or several.
     """
     if record.tenant:
         return record.tenant
-    values = values_of(claims, record.tenant_claim)
     found = {record.tenants[value] for value in values if value in record.tenants and value != EVERYTHING}
     if not found and (other := record.tenants.get(EVERYTHING)) is not None:
         found = {value for value in values if NAME.fullmatch(value)} if other == EVERYTHING else {other}
@@ -87,10 +91,28 @@ def tenant_of(record: IssuerRecord, claims: Mapping[str, Any]) -> str:
     return found.pop()
 
 
-def scopes_of(record: IssuerRecord, claims: Mapping[str, Any]) -> frozenset[str]:
+def scopes_of(record: IssuerRecord, groups: Iterable[str]) -> frozenset[str]:
     """What the groups of a token may; those of `*` are for everybody with a tenant."""
-    groups = (*values_of(claims, record.groups_claim), EVERYTHING)
-    return frozenset(scope for group in groups for scope in record.groups.get(group, ()))
+    return frozenset(scope for group in (*groups, EVERYTHING) for scope in record.groups.get(group, ()))
+
+
+def terms_of(record: IssuerRecord) -> tuple[object, ...]:
+    """By what its tokens are verified and read: what is on record beside whose they are and what they may."""
+    return (
+        record.url, record.jwks_url, record.algorithms, record.audience, record.client_id, record.tenant_claim,
+        record.groups_claim,
+    )  # fmt: skip
+
+
+def still_holds(record: IssuerRecord, subject: TokenSubject, terms: tuple[object, ...]) -> bool:
+    """Whether the changed record lets somebody do all that was let before, under the `terms` of then."""
+    try:
+        tenant = tenant_of(record, subject.tenant_values)
+    except Forbidden:
+        return False
+    return (
+        terms_of(record) == terms and tenant == subject.tenant and subject.scopes <= scopes_of(record, subject.groups)
+    )
 
 
 def values_of(claims: Mapping[str, Any], path: str) -> tuple[str, ...]:

@@ -44,6 +44,11 @@ class TokenOrigin:
     """The unix second from which on nobody takes the token."""
     changed_at: float
     """Of the record by which it was read."""
+    terms: tuple[object, ...] = ()
+    """By which that record had it verified and read."""
+    groups: tuple[str, ...] = ()
+    tenant_values: tuple[str, ...] = ()
+    """What it said of its holder's groups and tenant."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -133,16 +133,18 @@ async def test_only_its_issuers_keys_count(corp: World) -> None:
 
 
 async def test_a_removed_issuer_is_nobody_at_once(corp: World) -> None:
-    """Also what it had begun ends; and so it does when its record is changed."""
+    """Also what it had begun ends; and so it does when its record gives less than it did."""
     token = MAKER.token()
     ada = await asks(corp, token)
     authenticator = corp.services.authenticator
     assert isinstance(authenticator, KeyAuthenticator)
     assert authenticator.why_ended(ada) is None
-    put(corp, replace(RECORD, changed_at=WALL, groups={"engineers": ("invoke",)}))
+    put(corp, replace(RECORD, changed_at=WALL, groups={"engineers": ("invoke", "deploy", "read")}))
+    assert authenticator.why_ended(ada) is None
+    put(corp, replace(RECORD, changed_at=WALL + 1, groups={"engineers": ("invoke",)}))
     ended = authenticator.why_ended(ada)
     assert ended is not None
-    assert "was changed" in ended.detail
+    assert "gave more" in ended.detail
     assert (await asks(corp, token)).scopes == {"invoke"}
     await remove_issuer(corp.registry, "corp")
     assert authenticator.known(b"Bearer " + token) is None

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from pilotlight_core.model.errors import Forbidden, PilotlightError
 from pilotlight_core.model.records.issuers import IssuerRecord
-from pilotlight_gateway.oidc.token_claims import TokenSubject, check_claims, values_of
+from pilotlight_gateway.oidc.token_claims import TokenSubject, check_claims, still_holds, terms_of, values_of
 from tests.gateway.oidc.token_maker import AUDIENCE, RECORD, claims
 from tests.gateway.world import WALL
 
@@ -23,7 +23,9 @@ def code(record: IssuerRecord = RECORD, at: float = WALL, **changed: Any) -> str
 def test_a_good_one_is_its_tenants() -> None:
     """With the scopes of all of its groups, until it ends, with the leeway."""
     found = check_claims(RECORD, claims(groups=["engineers", "admins", "cooks"]), WALL)
-    assert found == TokenSubject("ada", "acme", frozenset({"invoke", "deploy", "operator"}), WALL + 330)
+    groups = ("engineers", "admins", "cooks")
+    scopes = frozenset({"invoke", "deploy", "operator"})
+    assert found == TokenSubject("ada", "acme", scopes, WALL + 330, groups, ("acme-corp",))
 
 
 @pytest.mark.parametrize("audience", [AUDIENCE, [AUDIENCE], ["other", AUDIENCE]])
@@ -114,3 +116,27 @@ def test_claims_are_found_by_name_or_path() -> None:
     assert values_of(found, "scope") == ("one", "two")
     for path in ("a", "n", "a.b.c", "none", "", "."):
         assert values_of(found, path) == ()
+
+
+@pytest.mark.parametrize(
+    ("changed", "holds"),
+    [
+        ({}, True),
+        ({"groups": {"engineers": ("invoke", "deploy", "read"), "cooks": ("read",)}}, True),
+        ({"groups": {"*": ("invoke", "deploy")}}, True),
+        ({"tenants": {"acme-corp": "acme", "zoo-corp": "zoo"}, "leeway_s": 0.0, "changed_at": 9.0}, True),
+        ({"groups": {"engineers": ("invoke",)}}, False),
+        ({"groups": {}}, False),
+        ({"tenants": {"acme-corp": "zoo"}}, False),
+        ({"tenants": {"zoo-corp": "zoo"}}, False),
+        ({"tenant": "zoo", "tenant_claim": "", "tenants": {}}, False),
+        ({"algorithms": ("RS256",)}, False),
+        ({"jwks_url": "https://login.example.com/other"}, False),
+        ({"audience": "other"}, False),
+        ({"groups_claim": "roles"}, False),
+    ],
+)
+def test_what_a_changed_record_ends(changed: dict[str, Any], holds: bool) -> None:
+    """Only what it would not give any more: to add a group cuts nobody's calls."""
+    subject = check_claims(RECORD, claims(), WALL)
+    assert still_holds(replace(RECORD, **changed), subject, terms_of(RECORD)) is holds
