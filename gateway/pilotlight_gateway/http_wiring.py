@@ -10,6 +10,7 @@ from typing import Any
 from starlette.types import ASGIApp
 
 from pilotlight_core.host.blobs import BlobStore
+from pilotlight_core.host.outbound.address_policy import Network
 from pilotlight_core.model.money.budgets import HomeTranches
 from pilotlight_gateway.audit.audit_log import AuditLog
 from pilotlight_gateway.batches.batch_service import BatchService
@@ -78,7 +79,6 @@ from pilotlight_gateway.nodes.node_identities import JoiningTerms
 from pilotlight_gateway.schemas.version_schemas import VersionSchemas
 from pilotlight_gateway.tenancy.auth import CallAuthenticator
 from pilotlight_gateway.tenancy.registry_port import RegistryPort
-from pilotlight_gateway.webhooks.address_policy import Network
 from pilotlight_gateway.webhooks.webhook_port import WebhookStore
 
 BODY_BYTES_HELD = 160 * 10**6

@@ -152,6 +152,7 @@ async def serve(
                 host=host,
                 links=LinkFolder(settings.links),
                 ca_file=settings.ca_file,
+                egress_allow=settings.egress_allow,
             )
             foundations = Foundations(bus, region=settings.region)
             own = partial(own_foundation, blobs, keys)

@@ -61,7 +61,7 @@ from pilotlight_gateway.schemas.version_schemas import VersionSchemas
 from pilotlight_gateway.tenancy.api_keys import ApiKey, new_key
 from pilotlight_gateway.tenancy.auth import CallAuthenticator, KeyAuthenticator
 from pilotlight_gateway.tenancy.registry_port import MemoryRegistry, RegistryPort
-from pilotlight_gateway.webhooks.address_policy import Network
+from pilotlight_core.host.outbound.address_policy import Network
 from pilotlight_gateway.webhooks.webhook_port import MemoryWebhooks, WebhookStore
 from tests.builders.specs import function_spec, id_of, manifest, method, version_record
 

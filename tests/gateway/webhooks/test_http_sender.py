@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from pilotlight_gateway.webhooks.address_policy import read_networks
+from pilotlight_core.host.outbound.address_policy import read_networks
 from pilotlight_gateway.webhooks.delivery_attempts import DeliveryOutcome
 from pilotlight_gateway.webhooks.http_sender import ANSWER_BYTES, Resolve, VettedHttpSender
 from tests.gateway.webhooks.receivers import certificate, receiving, status

@@ -31,7 +31,7 @@ class BlankDied(Exception):
 
 
 class Blank:
-    def __init__(self, sandbox: Sandbox, *, folder: Path, root: Path, tap: LogTap) -> None:
+    def __init__(self, sandbox: Sandbox, *, folder: Path, root: Path, network: Path, tap: LogTap) -> None:
         self.name = sandbox.name
         self.sandbox = sandbox
         self.tap = tap
@@ -41,6 +41,12 @@ class Blank:
         """The folder of its artifacts."""
         self.root = root
         """The path of `code` inside the sandbox."""
+        self.network = folder / "network"
+        """The folder of the socket to the proxy, if there is one."""
+        self.network_inside = network
+        """The path of that inside the sandbox."""
+        self.frames = FRAMES
+        """The version of the frames that its guest speaks, once it is ready."""
         self.on_exit: Callable[[SandboxExit], None] = ignore_exit
         self.exit: SandboxExit | None = None
         self.hello_ms = 0.0
@@ -120,6 +126,7 @@ class Blank:
             self.sandbox.kill()
             return
         self.hello_ms = frame.ms
+        self.frames = frame.frames
         self._ready.set_result(None)
 
 
