@@ -109,7 +109,7 @@ class EgressProxy:
     ) -> None:
         self._pinned = connections
         self._group = group
-        self._bounds = bounds or ProxyBounds()
+        self.bounds = bounds or ProxyBounds()
         self._clock = clock
         self._ways: dict[str, _Way] = {}
         self._of_tenant = Counter[str]()
@@ -121,6 +121,8 @@ class EgressProxy:
         way = _Way(asked, tuple(map(parse_target, asked.targets)), listener)
         self._ways[asked.container] = way
         way.accepting = self._group.create_task(self._accept(way))
+        # Not before the task has let go of it: the loop would take the next descriptor of that number for it.
+        way.accepting.add_done_callback(lambda _: listener.close())
 
     def close(self, container: str) -> CountedBytes | None:
         """End a container's connections; what it has had in all, or None if it is not known."""
@@ -130,7 +132,6 @@ class EgressProxy:
         for task in (way.accepting, *(each.task for each in way.open)):
             if task is not None:
                 task.cancel()
-        way.listener.close()
         return way.count(is_last=True)
 
     def changed_counts(self) -> Iterator[CountedBytes]:
@@ -145,8 +146,8 @@ class EgressProxy:
         """End connections that rest for too long, or are too old."""
         for way in self._ways.values():
             for each in way.open:
-                old = at - each.began_at >= self._bounds.whole_s
-                if each.task is not None and (old or at - each.touched_at >= self._bounds.idle_s):
+                old = at - each.began_at >= self.bounds.whole_s
+                if each.task is not None and (old or at - each.touched_at >= self.bounds.idle_s):
                     each.task.cancel()
 
     @property
@@ -167,7 +168,7 @@ class EgressProxy:
                 log.warning("a connection could not be taken", container=way.asked.container, error=str(error))
                 await asyncio.sleep(ACCEPT_PAUSE_S)
                 continue
-            at, bounds = self._clock(), self._bounds
+            at, bounds = self._clock(), self.bounds
             held = self._of_tenant[way.asked.tenant]
             if len(way.open) >= bounds.of_container or held >= bounds.of_tenant or self.held >= bounds.connections:
                 way.refused += 1
@@ -202,7 +203,7 @@ class EgressProxy:
             log.exception("a connection went wrong; the others go on", container=way.asked.container)
 
     async def _connect(self, way: _Way, connection: _Connection, client: socket.socket) -> None:
-        async with asyncio.timeout(self._bounds.head_s):
+        async with asyncio.timeout(self.bounds.head_s):
             head, more = await _read_head(client)
         request = parse_request(head)
         transport = transport_of(request, way.targets)
@@ -219,7 +220,7 @@ class EgressProxy:
     async def _hello(self, way: _Way, request: ProxyRequest, client: socket.socket, more: bytes) -> bytes:
         """The client's first bytes, with the name of the server that it asked for; b"": they are refused."""
         try:
-            async with asyncio.timeout(self._bounds.head_s):
+            async with asyncio.timeout(self.bounds.head_s):
                 while (found := server_name(more)) is None:
                     more += await _received(client, MOST_HELLO)
             if found != request.host:
@@ -232,7 +233,7 @@ class EgressProxy:
         return more
 
     async def _answer(self, client: socket.socket, data: bytes) -> None:
-        async with asyncio.timeout(self._bounds.answer_s):
+        async with asyncio.timeout(self.bounds.answer_s):
             await asyncio.get_running_loop().sock_sendall(client, data)
 
     async def _relay(

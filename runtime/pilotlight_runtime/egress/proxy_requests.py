@@ -83,15 +83,15 @@ def _in_clear(method: bytes, target: bytes, version: bytes, headers: list[tuple[
     url = _URL.fullmatch(target)
     if url is None:
         raise RefusedRequest(400, "this proxy takes CONNECT, and http:// requests without a user in the URL")
-    host, port = _authority(url[1])
+    host, port = _place(url[1])
     named = [value for name, value in headers if name.lower() == b"host"]
-    if len(named) != 1 or _authority(named[0]) not in ((host, port), (host, port or 80)):
+    if len(named) != 1 or _place(named[0]) != (host, port):
         raise RefusedRequest(400, "the Host header is not the host of the URL")
     kept = [(name, value) for name, value in headers if name.lower() not in FOR_PROXIES]
     path = url[2] or b"/"
     lines = [b"%s %s %s" % (method, path if path.startswith(b"/") else b"/" + path, version)]
     lines += [b"%s: %s" % header for header in kept]
-    return ProxyRequest(host, port or 80, b"\r\n".join((*lines, b"Connection: close")) + END, _body_bytes(kept))
+    return ProxyRequest(host, port, b"\r\n".join((*lines, b"Connection: close")) + END, _body_bytes(kept))
 
 
 def _body_bytes(headers: list[tuple[bytes, bytes]]) -> int:
@@ -110,6 +110,12 @@ def _header(line: bytes) -> tuple[bytes, bytes]:
     if found is None:
         raise RefusedRequest(400, "a header cannot be read")
     return found[1], found[2]
+
+
+def _place(text: bytes) -> tuple[str, int]:
+    """Host and port of a request in clear."""
+    host, port = _authority(text)
+    return host, port or 80
 
 
 def _authority(text: bytes) -> tuple[str, int | None]:

@@ -22,6 +22,7 @@ from pilotlight_runtime.containers.files.version_files import StoredFiles
 from pilotlight_runtime.containers.provisioner import Provisioner
 from pilotlight_runtime.devices.cpu_slots import CpuDevices
 from pilotlight_runtime.devices.device_port import DeviceAccess
+from pilotlight_runtime.egress.proxy_supervisor import ProxySupervisor
 from pilotlight_runtime.sandbox.fake_launcher import FakeLauncher
 from tests.builders.nodes import CEILINGS, bind, gpu_slice
 from tests.builders.specs import function_spec, manifest
@@ -54,7 +55,8 @@ class Node:
         stager = Stager(StoredFiles(MemoryBlobs()), TrustedKeys(folder / "keys"), FileCache(folder / "cache"))
         devices = CpusAndOneGpu(1)
         (self.cpu,) = devices.inventory()
-        self.provisioner = Provisioner(stager, BlankPools([self.pool]), devices, most)
+        self.ways_out = ProxySupervisor()
+        self.provisioner = Provisioner(stager, BlankPools([self.pool]), devices, most, self.ways_out)
 
 
 @asynccontextmanager
