@@ -102,6 +102,10 @@ class ProxySupervisor:
         """By function; those beyond COUNTS_KEPT together."""
         return dict(self._functions)
 
+    def targets_of(self, container: str) -> tuple[str, ...]:
+        """What a container is let out to."""
+        return self._ways[container][0].targets if container in self._ways else ()
+
     @property
     def open_ways(self) -> int:
         return len(self._ways)
