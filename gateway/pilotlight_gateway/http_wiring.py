@@ -264,9 +264,12 @@ def _tenants(parts: HttpParts, shared: _Shared) -> tuple[BoundOperation[Any], ..
         batches=parts.batches, registry=registry, resolver=shared.resolver, gate=shared.gate, budget=budget,
         codec=parts.codec,
     )  # fmt: skip
+    tenancy = TenancyServices(
+        registry=registry, limits=parts.limiter, calls=parts.calls, stopper=parts.stopper, budget=budget
+    )
     return (
         *bound(AUDIT, AuditServices(audit=parts.audit)),
-        *bound(TENANCY, TenancyServices(registry=registry, limits=parts.limiter, budget=budget)),
+        *bound(TENANCY, tenancy),
         *bound(BATCHES, batches),
         *bound(WEBHOOKS, WebhookServices(webhooks=parts.webhooks, networks=parts.networks, budget=budget)),
         *bound(routes.API_DOCUMENT, shared.documents),

@@ -142,6 +142,24 @@ def test_bytes_are_counted_by_function(outside: Outside) -> None:
     assert len(found) == 4
 
 
+def test_what_is_taken_from_the_tenant_is_gone(outside: Outside) -> None:
+    """Its containers end, and later ones are let out to what is left; given back, it is there again."""
+    outside.fetch(HOST)
+    assert outside.allow(f"{INSIDE}:443").status_code == 200
+    refused = f"{HOST}:443 is not in network= of this function"
+    wait_until(lambda: refused in outside.fetch(HOST), "it is gone", 60.0)
+    assert "an address of the name is refused" in outside.fetch(INSIDE)
+    assert outside.allow("*.example.com:443").status_code == 200
+
+    def given_back() -> bool:
+        """Containers keep the network with which they have started, so those that have less are ended."""
+        for container in outside.client.containers("network"):
+            outside.client.http.post(f"/v1/containers/{container['id']}/stop", json={"grace_s": 0})
+        return outside.fetch(HOST) == f"hello from {HOST}"
+
+    wait_until(given_back, "it is there again", 60.0)
+
+
 def test_kill_9_of_the_proxy_and_of_the_agent(outside: Outside) -> None:
     """The proxy is started again, and containers go on; with its agent all of it is gone."""
     node = outside.fleet.network.hosts["node-1"]

@@ -9,11 +9,11 @@ from __future__ import annotations
 import asyncio
 import socket
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
 from ipaddress import IPv4Address
 
 from pilotlight_core.host.outbound.address_policy import Address, Network, vetted
+from pilotlight_core.host.outbound.name_resolver import Resolve
 from pilotlight_core.model.errors import BadInput
 from pilotlight_runtime.egress.proxy_requests import RefusedRequest
 
@@ -24,24 +24,6 @@ ADDRESSES = 3
 KEPT_S = 30.0
 """An answer of a name server."""
 MOST_KEPT = 1024
-
-Resolve = Callable[[str, str, int], Awaitable[Sequence[str]]]
-"""(tenant, host, port) to addresses; raises OSError."""
-
-
-@dataclass(kw_only=True)
-class ScriptedNames:
-    """The fake of a name server for tests: each name has answers, which are given in turn; the last one stays."""
-
-    answers: dict[str, list[Sequence[str]]]
-    asked: list[tuple[str, str]] = field(default_factory=list)
-
-    async def addresses(self, tenant: str, host: str, port: int) -> Sequence[str]:  # noqa: ARG002 - the port's
-        self.asked.append((tenant, host))
-        known = self.answers.get(host)
-        if not known:
-            raise OSError("no such name")
-        return known.pop(0) if len(known) > 1 else known[0]
 
 
 class PinnedConnections:

@@ -184,6 +184,11 @@ class ProxySupervisor:
         self._counted[counted.container] = function, now
         if counted.is_last:
             del self._counted[counted.container]
+            log.info(
+                "a container's way out has ended", container=counted.container, function=function,
+                sent_bytes=now.sent_bytes, received_bytes=now.received_bytes, connections=now.connections,
+                refused=now.refused,
+            )  # fmt: skip
 
     def _end(self) -> None:
         if self.process is not None:

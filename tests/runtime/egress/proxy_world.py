@@ -10,8 +10,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from pilotlight_core.host.outbound.address_policy import read_networks
+from pilotlight_core.host.outbound.name_resolver import ScriptedNames
 from pilotlight_runtime.egress.egress_proxy import EgressProxy, ProxyBounds
-from pilotlight_runtime.egress.pinned_connections import PinnedConnections, ScriptedNames
+from pilotlight_runtime.egress.pinned_connections import PinnedConnections
 from pilotlight_runtime.egress.proxy_messages import OpenWay
 from pilotlight_runtime.egress.proxy_supervisor import SOCKET, listening_socket
 from tests.builders.certificates import a_server, an_authority

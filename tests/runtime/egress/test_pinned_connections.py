@@ -12,11 +12,11 @@ from ipaddress import ip_address
 import pytest
 
 from pilotlight_core.host.outbound.address_policy import read_networks
+from pilotlight_core.host.outbound.name_resolver import ScriptedNames
 from pilotlight_runtime.egress.pinned_connections import (
     KEPT_S,
     MOST_KEPT,
     PinnedConnections,
-    ScriptedNames,
     is_own_address,
 )
 from pilotlight_runtime.egress.proxy_requests import RefusedRequest

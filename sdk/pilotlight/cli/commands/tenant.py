@@ -78,7 +78,7 @@ def change(
 ) -> None:
     """Change a tenant's tier, weight or network, everywhere within a second.
 
-    Containers that run keep the network with which they started.
+    What is taken from its network ends the containers that had asked for it, with the grace of a stop.
 
     \b
     pilotlight tenant set acme --tier enterprise
