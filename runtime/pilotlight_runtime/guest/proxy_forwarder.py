@@ -50,14 +50,17 @@ async def _serve(folder: str, ready: Future[int]) -> None:
 
     at = os.open(folder, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
     path = f"/proc/self/fd/{at}/{SOCKET}"  # outside of sandboxes, paths may be longer than a socket's may
-    server = await asyncio.start_server(partial(_forward, path), "127.0.0.1", 0, limit=CHUNK)
+    held: set[object] = set()
+    server = await asyncio.start_server(partial(_forward, path, held), "127.0.0.1", 0, limit=CHUNK)
     ready.set_result(server.sockets[0].getsockname()[1])
     await server.serve_forever()
 
 
-async def _forward(path: str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+async def _forward(path: str, held: set[object], reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
     import asyncio
 
+    task = asyncio.current_task()
+    held.add(task)  # asyncio holds it weakly: while it waits for both sides the collector of garbage would take it
     try:
         with suppress(OSError):
             from_proxy, to_proxy = await asyncio.open_unix_connection(path, limit=CHUNK)
@@ -67,6 +70,7 @@ async def _forward(path: str, reader: asyncio.StreamReader, writer: asyncio.Stre
                 to_proxy.close()
     finally:
         writer.close()
+        held.discard(task)
 
 
 async def _carry(source: asyncio.StreamReader, sink: asyncio.StreamWriter) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 import subprocess
 import sys
@@ -11,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from pilotlight_runtime.guest.proxy_forwarder import NO_PROXY, VARIABLES, proxy_variables
-from tests.runtime.egress.proxy_world import HOST, OTHER, proxy_world
+from tests.runtime.egress.proxy_world import HOST, OTHER, PUBLIC, proxy_world
 
 CLIENTS = {
     "urllib": "import urllib.request; found = urllib.request.urlopen(url).read().decode()",
@@ -87,6 +88,32 @@ async def test_bytes_go_both_ways_and_end(tmp_path: Path, anyio_backend: str) ->
         world.proxy.close("c1")
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         assert await reader.read() == b""
+        writer.close()
+
+
+async def test_the_collector_of_garbage_ends_no_connection(tmp_path: Path, anyio_backend: str) -> None:
+    """Nobody but the forwarder holds a connection whose client has said all, and waits for the answer."""
+    asked, collected = asyncio.Event(), asyncio.Event()
+
+    async def answer_late(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read()
+        asked.set()
+        await collected.wait()
+        writer.write(b"hello")
+        writer.close()
+
+    async with proxy_world(tmp_path) as world:
+        listening = await asyncio.start_server(answer_late, PUBLIC, 0)
+        world.listening.append(listening)
+        place = f"{HOST}:{listening.sockets[0].getsockname()[1]}"
+        found = await asyncio.to_thread(proxy_variables, str(world.way("c1", f"tcp://{place}")), {})
+        reader, writer = await asyncio.open_connection("127.0.0.1", int(found["HTTPS_PROXY"].rpartition(":")[2]))
+        writer.write(f"CONNECT {place} HTTP/1.1\r\n\r\n".encode())
+        writer.write_eof()
+        await asked.wait()
+        gc.collect()
+        collected.set()
+        assert (await reader.read()).endswith(b"hello")
         writer.close()
 
 
