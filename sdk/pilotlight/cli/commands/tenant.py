@@ -76,9 +76,10 @@ def change(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Change a tenant's tier, weight or network, everywhere within a second.
+    """Change a tenant's tier, weight or network.
 
-    What is taken from its network ends the containers that had asked for it, with the grace of a stop.
+    It holds everywhere within a second. What is taken from its network ends the containers that had asked for it, with
+    the grace of a stop.
 
     \b
     pilotlight tenant set acme --tier enterprise
