@@ -19,7 +19,7 @@ from pilotlight_core.model.messages.call_messages import MISCONFIGURED, RemoteEr
 from pilotlight_core.model.messages.node_messages import Bind, SliceReport
 from pilotlight_core.model.spec import Manifest
 from pilotlight_runtime.calls.call_errors import truncated_error
-from pilotlight_runtime.containers.blanks.blank import Blank, BlankDied, other_frames
+from pilotlight_runtime.containers.blanks.blank import Blank, BlankDied, network_unknown
 from pilotlight_runtime.containers.files.bundle import CannotVerify
 from pilotlight_runtime.containers.files.disk_room import NoDiskRoom
 from pilotlight_runtime.containers.host_budget import broken_promise
@@ -143,8 +143,8 @@ class ContainerStart:
             StartFailed: it could not, or the sandbox ended.
         """
         network = self._provisioner.open_network(self._bind, manifest, blank)
-        if network and blank.frames < guest.KNOWS_NETWORK:
-            text = f"could not be started: {other_frames(blank.frames)} (network= needs it)"
+        if network and (why := network_unknown(blank.frames)):
+            text = f"could not be started: {why}"
             raise StartFailed(text, RemoteError(MISCONFIGURED, text))
         try:
             env = dict(self._provisioner.env(self._part))

@@ -50,8 +50,8 @@ ACCEPT_PAUSE_S = 0.1
 class ProxyBounds:
     """What may be held at a time, and for how long."""
 
-    connections: int = 512
-    of_tenant: int = 256
+    connections: int = 1024
+    of_tenant: int = 128
     of_container: int = 64
     head_s: float = 10.0
     """For the request, and again for the first message of TLS."""

@@ -13,7 +13,7 @@ from typing import Any
 
 import structlog
 
-from pilotlight_runtime.guest.frames import FRAMES, Hello
+from pilotlight_runtime.guest.frames import FRAMES, KNOWS_NETWORK, Hello
 from pilotlight_runtime.guest.guest_connection import GuestConnection
 from pilotlight_runtime.logs.log_tap import LogTap
 from pilotlight_runtime.sandbox.sandbox_port import Sandbox, SandboxExit
@@ -137,6 +137,11 @@ def other_frames(frames: tuple[int, int]) -> str:
         f"its guest speaks version {theirs} of the frames, this agent {ours}: install the agent's release of "
         "pilotlight in the base environment"
     )
+
+
+def network_unknown(frames: tuple[int, int]) -> str:
+    """Why a guest with these frames cannot be let out, though the function names a network; "": it can be."""
+    return "" if frames >= KNOWS_NETWORK else f"{other_frames(frames)}: network= needs it"
 
 
 def ignore_exit(_exit: SandboxExit) -> None:
