@@ -53,6 +53,9 @@ class ProxyBounds:
     connections: int = 1024
     of_tenant: int = 128
     of_container: int = 64
+    per_second: float = 50.0
+    """New ones of a container, `of_container` of which may come at once; further ones wait to be taken. A new one costs
+    the proxy as much as half a megabyte."""
     head_s: float = 10.0
     """For the request, and again for the first message of TLS."""
     answer_s: float = 5.0
@@ -160,8 +163,10 @@ class EgressProxy:
         assert self.held >= sum(len(way.open) for way in self._ways.values())  # noqa: S101 - it is what it is for
 
     async def _accept(self, way: _Way) -> None:
-        loop = asyncio.get_running_loop()
+        loop, next_at = asyncio.get_running_loop(), 0.0
         while True:
+            next_at = accepts_next_at(next_at, self._clock(), self.bounds)
+            await asyncio.sleep(max(0.0, next_at - self._clock()))
             try:
                 client, _ = await loop.sock_accept(way.listener)
             except OSError as error:
@@ -225,9 +230,8 @@ class EgressProxy:
                     more += await _received(client, MOST_HELLO)
             if found != request.host:
                 raise NoServerName("it names another server than it is connected to (SNI)")
-        except NoServerName as why:
+        except NoServerName:
             way.refused += 1
-            log.info("a tunnel is refused", container=way.asked.container, reason=str(why))
             await self._answer(client, UNRECOGNIZED_NAME)
             return b""
         return more
@@ -263,11 +267,19 @@ class EgressProxy:
             # A request in clear ends with its body: its server must not take the end of the client's bytes for more.
             await _carry(client, server, sent, rest, ends=request.is_tunnel)
 
-        async with asyncio.TaskGroup() as both:
-            sending = both.create_task(upstream())
-            await _carry(server, client, received, None, ends=True)
-            if not request.is_tunnel:
-                sending.cancel()  # the server has answered, and reads no more
+        try:
+            async with asyncio.TaskGroup() as both:
+                sending = both.create_task(upstream())
+                await _carry(server, client, received, None, ends=True)
+                if not request.is_tunnel:
+                    sending.cancel()  # the server has answered, and reads no more
+        except* OSError:
+            pass  # a side has gone, and with it the connection
+
+
+def accepts_next_at(due_at: float, at: float, bounds: ProxyBounds) -> float:
+    """When a container's next connection is taken at the earliest, from when this one was due."""
+    return max(due_at, at - bounds.of_container / bounds.per_second) + 1.0 / bounds.per_second
 
 
 async def _carry(

@@ -8,8 +8,9 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
+from structlog.testing import capture_logs
 
-from pilotlight_runtime.egress.egress_proxy import ProxyBounds
+from pilotlight_runtime.egress.egress_proxy import ProxyBounds, accepts_next_at
 from pilotlight_runtime.egress.proxy_messages import CountedBytes
 from pilotlight_runtime.egress.proxy_requests import MOST_HEAD
 from tests.runtime.egress.proxy_world import HOST, OTHER, PUBLIC, ProxyWorld, Server, proxy_world
@@ -176,6 +177,38 @@ async def test_connections_are_bounded(tmp_path: Path, anyio_backend: str) -> No
         await until(lambda: world.proxy.held == 0)
         assert b" 400 " in await world.answer(ways[0], b"\r\n\r\n")
         world.proxy.check_integrity()
+
+
+def test_new_connections_have_a_pace() -> None:
+    """After a pause as many as are held come at once, then so many a second; others are not held up by them."""
+    bounds, at, taken = ProxyBounds(of_container=8, per_second=4.0), 1000.0, 0
+    due_at = accepts_next_at(0.0, at, bounds)
+    while due_at <= at:
+        taken, due_at = taken + 1, accepts_next_at(due_at, at, bounds)
+    assert taken == 8
+    for _ in range(50):
+        due_at = accepts_next_at(due_at, due_at, bounds)
+    assert due_at == at + 51 / 4.0
+
+
+async def test_a_side_that_goes_is_no_mistake(world: ProxyWorld) -> None:
+    """Whoever goes first, and however: nothing is logged, since a guest could do it all day."""
+
+    async def reset(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read(1)
+        writer.transport.abort()
+
+    listening = await asyncio.start_server(reset, PUBLIC, 0)
+    world.listening.append(listening)
+    port = listening.sockets[0].getsockname()[1]
+    folder = world.way("c1", f"tcp://{HOST}:{port}")
+    with capture_logs() as logs:
+        for _ in range(3):
+            assert await world.answer(folder, f"CONNECT {HOST}:{port} HTTP/1.1\r\n\r\nx".encode())
+            _, writer = await world.raw(folder, f"CONNECT {HOST}:{port} HTTP/1.1\r\n\r\n".encode())
+            writer.transport.abort()
+        await until(lambda: world.proxy.held == 0)
+    assert logs == []
 
 
 async def test_who_says_nothing_holds_no_place(tmp_path: Path, anyio_backend: str) -> None:
