@@ -106,6 +106,7 @@ class PassPreparation:
             limits_of=known.limits_of, weight_of=known.weight_of, floors=known.floors(), decided=decided,
             stop_grace_s=self.stop_grace_s, bounds=known.bounds(active.bounded(known.said)),
             renewed=active.take_renewed(), settled=active.settled, unfunded=self.unfunded,
+            network_of=known.network_of,
         )  # fmt: skip
 
     def find_faults(self, at: float, wall: float) -> dict[str, Exception]:

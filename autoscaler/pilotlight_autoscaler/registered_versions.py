@@ -146,6 +146,11 @@ class RegisteredVersions:
         """What a tenant may have."""
         return self._registry.limits(tenant, "").tenant
 
+    def network_of(self, tenant: str) -> tuple[str, ...]:
+        """What a tenant's functions may be given of what they ask for by `network=`."""
+        record = self._registry.tenant_nowait(tenant)
+        return () if record is None else record.network
+
     def weight_of(self, tenant: str) -> float:
         """A tenant's share among those that wait."""
         if tenant not in self._weights:

@@ -10,6 +10,7 @@ from typing import Any
 from starlette.types import ASGIApp
 
 from pilotlight_core.host.blobs import BlobStore
+from pilotlight_core.host.outbound.address_policy import Network
 from pilotlight_core.model.money.budgets import HomeTranches
 from pilotlight_gateway.audit.audit_log import AuditLog
 from pilotlight_gateway.batches.batch_service import BatchService
@@ -80,7 +81,6 @@ from pilotlight_gateway.oidc.issuers import Issuers
 from pilotlight_gateway.schemas.version_schemas import VersionSchemas
 from pilotlight_gateway.tenancy.auth import CallAuthenticator
 from pilotlight_gateway.tenancy.registry_port import RegistryPort
-from pilotlight_gateway.webhooks.address_policy import Network
 from pilotlight_gateway.webhooks.webhook_port import WebhookStore
 
 BODY_BYTES_HELD = 160 * 10**6
@@ -268,9 +268,12 @@ def _tenants(parts: HttpParts, shared: _Shared) -> tuple[BoundOperation[Any], ..
         codec=parts.codec,
     )  # fmt: skip
     issuers = IssuerServices(registry=registry, issuers=parts.issuers, budget=budget, clock=shared.clock)
+    tenancy = TenancyServices(
+        registry=registry, limits=parts.limiter, calls=parts.calls, stopper=parts.stopper, budget=budget
+    )
     return (
         *bound(AUDIT, AuditServices(audit=parts.audit)),
-        *bound(TENANCY, TenancyServices(registry=registry, limits=parts.limiter, budget=budget)),
+        *bound(TENANCY, tenancy),
         *bound(ISSUERS, issuers),
         *bound(BATCHES, batches),
         *bound(WEBHOOKS, WebhookServices(webhooks=parts.webhooks, networks=parts.networks, budget=budget)),

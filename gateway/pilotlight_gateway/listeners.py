@@ -14,6 +14,7 @@ from starlette.types import ASGIApp
 
 from pilotlight_core.host.certificates.server_context import ServerContext, TlsFiles
 from pilotlight_core.host.open_files import allow_open_files
+from pilotlight_core.host.outbound.address_policy import read_networks
 from pilotlight_gateway.calls.large_bodies import LargeBodies
 from pilotlight_gateway.http.listening_socket import listen, url_of
 from pilotlight_gateway.http.quiet_server import QuietServer
@@ -21,7 +22,6 @@ from pilotlight_gateway.http.server import make_server
 from pilotlight_gateway.http.tls_listener import HandshakeBounds, TlsListener
 from pilotlight_gateway.limits.connections import ConnectionBook, ConnectionBounds
 from pilotlight_gateway.settings import ServeSettings
-from pilotlight_gateway.webhooks.address_policy import read_networks
 
 BODY_CONNECTIONS = ConnectionBounds(of_all=4096, of_address=512, exempt=read_networks("127.0.0.0/8, ::1"))
 """To the listener for large bodies: an agent has 8."""

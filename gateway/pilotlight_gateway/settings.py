@@ -8,9 +8,9 @@ from typing import Annotated
 from msgspec import Meta
 
 from pilotlight_core.host.config import Port, Settings
+from pilotlight_core.host.outbound.address_policy import Network, read_networks
 from pilotlight_gateway.internal_address import check_internal
 from pilotlight_gateway.limits.connections import ConnectionBounds
-from pilotlight_gateway.webhooks.address_policy import Network, read_networks
 
 Seconds = Annotated[float, Meta(ge=0, le=3600)]
 Lifetime = Annotated[float, Meta(ge=60, le=31 * 86_400)]

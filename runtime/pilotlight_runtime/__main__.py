@@ -23,6 +23,7 @@ from pilotlight_core.host.foundations import Foundation, Foundations, WrongFound
 from pilotlight_core.host.gc_tuning import freeze
 from pilotlight_core.host.key_set_records import KeySets
 from pilotlight_core.host.metrics import CannotListen, measured_process
+from pilotlight_core.host.outbound.address_policy import read_networks
 from pilotlight_core.host.signing import NoKey, Verifier
 from pilotlight_core.links import LinkFolder
 from pilotlight_core.model.errors import BadInput
@@ -86,8 +87,9 @@ def check_given(settings: config.AgentSettings) -> None:
     """Who names a file of keys has one; that of a gateway with the same folders may come later.
 
     Raises:
-        WrongFoundation.
+        WrongFoundation. BadInput: the networks of --egress-allow are none.
     """
+    read_networks(settings.egress_allow, "egress_allow")
     try:
         if settings.trusted_keys:
             Verifier.load_all(settings.trusted)
@@ -152,6 +154,7 @@ async def serve(
                 host=host,
                 links=LinkFolder(settings.links),
                 ca_file=settings.ca_file,
+                egress_allow=settings.egress_allow,
             )
             foundations = Foundations(bus, region=settings.region)
             own = partial(own_foundation, blobs, keys)

@@ -57,6 +57,8 @@ def gpu_function(target: Any = None, /, **options: Any) -> Any:
         artifacts: Weights, tokenizers and other large files, apart from the code: a list of Artifact(kind, name, path).
         schedule: When it runs by itself, without arguments: Cron("0 6 * * *", tz="Europe/Berlin") or Period(minutes=5).
             Of a class a method has it: @method(schedule=…). Default: never.
+        network: What it may connect to, if an operator allows it to its tenant: a list of "api.example.com:443", where
+            TLS is spoken with that host. See docs/guide/network.md. Default: nothing.
         secrets: Not supported yet.
         isolation: "shared" with other functions of yours, "mig" or "exclusive". Default "shared".
         idempotent: Whether a started call may run again, if its container dies or its batch raises. Default False.

@@ -19,6 +19,7 @@ from starlette.types import ASGIApp
 
 from pilotlight_core.host.blobs import BlobStore, MemoryBlobs
 from pilotlight_core.host.metrics import ProcessMetrics
+from pilotlight_core.host.outbound.address_policy import Network
 from pilotlight_core.host.registry import KeyRecord, TenantRecord
 from pilotlight_core.host.signing import Signer
 from pilotlight_core.model.money.budgets import HomeTranches
@@ -65,7 +66,6 @@ from pilotlight_gateway.schemas.version_schemas import VersionSchemas
 from pilotlight_gateway.tenancy.api_keys import ApiKey, new_key
 from pilotlight_gateway.tenancy.auth import CallAuthenticator, KeyAuthenticator
 from pilotlight_gateway.tenancy.registry_port import MemoryRegistry, RegistryPort
-from pilotlight_gateway.webhooks.address_policy import Network
 from pilotlight_gateway.webhooks.webhook_port import MemoryWebhooks, WebhookStore
 from tests.builders.specs import function_spec, id_of, manifest, method, version_record
 

@@ -40,15 +40,25 @@ class TestHost:
     namespace: int
     """The process that keeps it."""
     running: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
+    names: dict[str, str] = field(default_factory=dict)
+    """Addresses by name, which processes find that are started from now on; this machine's others do not."""
 
     def start(self, name: str, command: Sequence[str], env: Mapping[str, str]) -> None:
         """Run a process here; its log is in the host's folder. Its environment is `env`, and what finds programs."""
         whole = {key: os.environ[key] for key in ("PATH", "HOME") if key in os.environ} | dict(env)
         with (self.folder / f"{name}.log").open("ab") as log:
             self.running[name] = subprocess.Popen(
-                [*inside(self.namespace), *DIES_WITH_US, *command],
+                [*inside(self.namespace), *DIES_WITH_US, *self._with_names(), *command],
                 stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=self.folder, env=whole,
             )  # fmt: skip
+
+    def _with_names(self) -> tuple[str, ...]:
+        if not self.names:
+            return ()
+        file = self.folder / "hosts"
+        file.write_text("".join(f"{address} {name}\n" for name, address in self.names.items()))
+        mounted = 'mount --bind "$0" /etc/hosts && exec "$@"'
+        return ("unshare", "--mount", "--", "sh", "-c", mounted, str(file))
 
     def log(self, name: str) -> str:
         return (self.folder / f"{name}.log").read_text(errors="replace")

@@ -242,13 +242,13 @@ class Harness:
         )
 
     async def bind(
-        self, version: Version, slice_id: str = "cpu-0", state: ContainerState = ContainerState.READY
+        self, version: Version, slice_id: str = "cpu-0", state: ContainerState = ContainerState.READY, **more: Any
     ) -> str:
         """Bind a version and wait until the container is in a state; returns its id.
 
         A slice is taken until its sandbox has ended, a moment after the container is gone; then it is tried again.
         """
-        bind = self.bind_of(version, slice_id)
+        bind = self.bind_of(version, slice_id, **more)
         self._versions[bind.container] = version.id
         async with asyncio.timeout(WITHIN):
             while (reply := await self.command(bind)).reason == "slice_taken":

@@ -156,6 +156,13 @@ async def test_a_base_environment_that_cannot_run_guests_ends_the_agent(server_u
     assert "cannot run guests: ModuleNotFoundError" in said
 
 
+async def test_networks_that_are_none_end_the_agent(server_url: str, tmp_path: Path) -> None:
+    """Before a container is let out by a proxy that could not start."""
+    words = ("--nats-url", server_url, "--state-dir", str(tmp_path), "--sandbox", "process")
+    said = await refused(tmp_path, *words, "--egress-allow", "10.0.0.0/8,home")
+    assert "'home' is no address or network" in said
+
+
 async def test_an_agent_without_its_platforms_key_or_blobs_is_refused(server_url: str, tmp_path: Path) -> None:
     """It ends with what it lacks and where to get it, and offers nothing."""
     region, state = f"r{token(8)}", tmp_path / "state"

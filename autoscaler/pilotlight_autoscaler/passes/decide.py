@@ -154,8 +154,9 @@ class Pass:
         """Convert a plan to commands, and record its decisions."""
         state, given = self._state, self._state.given
         context = CommandContext(
-            epoch=given.epoch, new_id=given.new_id, drain=state.drain_command, limits_of=given.limits_of
-        )
+            epoch=given.epoch, new_id=given.new_id, drain=state.drain_command, limits_of=given.limits_of,
+            network_of=given.network_of,
+        )  # fmt: skip
         steps = AgentSteps(context=context)
         outcomes = dict(made.outcomes)
         starts = [(planned.group, planned.command) for planned in made.commands]

@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 
 from pilotlight_autoscaler.passes.settled_versions import SettledVersions
+from pilotlight_autoscaler.plans.plan_commands import NetworkOf, no_network
 from pilotlight_autoscaler.policy.tenant_rooms import LimitsOf, unlimited
 from pilotlight_core.model.messages.node_messages import STOP_GRACE_S
 from pilotlight_core.model.scaling.scale_bounds import ScaleBounds
@@ -51,6 +52,7 @@ class PassInput:
     """The versions of which nothing should run, and why."""
     limits_of: LimitsOf = unlimited
     """By tenant."""
+    network_of: NetworkOf = no_network
     weight_of: Callable[[str], float] = lambda _: 1.0
     """By tenant: its share where several wait."""
     bounds: Mapping[str, ScaleBounds] = field(default_factory=dict)

@@ -10,9 +10,18 @@ from pilotlight_autoscaler.policy.tenant_rooms import LimitsOf, unlimited
 from pilotlight_core.model.messages.device_commands import Cut, SwitchMig
 from pilotlight_core.model.messages.node_messages import Bind, Drain, Stop
 from pilotlight_core.model.messages.usage_facts import Purpose
-from pilotlight_core.model.spec import VersionRecord
+from pilotlight_core.model.networks.network_targets import given_targets
+from pilotlight_core.model.spec import VersionRecord, network_of
 from pilotlight_placement.fleet.reports import name_of
 from pilotlight_placement.plan.commands import PlanCommand, PlannedCommand, PlannedStart
+
+NetworkOf = Callable[[str], tuple[str, ...]]
+"""By tenant: what its functions may be given of what they ask for by `network=`."""
+
+
+def no_network(_: str) -> tuple[str, ...]:
+    """Nothing for anybody: a `NetworkOf`."""
+    return ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,6 +33,7 @@ class CommandContext:
     drain: Callable[[str, VersionRecord, str], Drain]
     """A container's drain, from its id, its version, and the reason."""
     limits_of: LimitsOf = unlimited
+    network_of: NetworkOf = no_network
 
 
 @dataclass(kw_only=True)
@@ -50,6 +60,7 @@ class AgentSteps:
             host=start.held.host,
             log_bytes_per_hour=self.context.limits_of(record.tenant).log_bytes_per_hour,
             purpose=purpose,
+            network=given_targets(network_of(record.spec), self.context.network_of(record.tenant)),
         )
         why = f", in place of {start.replaces}" if start.replaces else ""
         self._add(planned, bind, f"{record.ref}: {container} on {planned.node}/{slice_}{why}")

@@ -162,6 +162,13 @@ class AgentSettings(Settings, frozen=True, kw_only=True):
     most_pids: Annotated[
         int, msgspec.Meta(ge=LEAST_PIDS, le=MOST_PIDS, description="pids= that a function may ask for")
     ] = 4096
+    egress_allow: Annotated[
+        str,
+        msgspec.Meta(
+            description="networks that functions with network= may be let out to although they are not public, such as "
+            "10.1.2.3 or 10.8.0.0/16, comma-separated; empty: none"
+        ),
+    ] = ""
     cache_bytes: Annotated[
         int, msgspec.Meta(ge=0, description="bytes of versions' files kept beside those that containers here have")
     ] = CACHE_BYTES

@@ -15,6 +15,7 @@ from msgspec import UNSET, UnsetType
 from pilotlight_core.model.calendar.warm_windows import Warm, windows_fault
 from pilotlight_core.model.errors import BadInput
 from pilotlight_core.model.ids import check_name, tags_fault
+from pilotlight_core.model.networks.network_targets import targets_fault
 from pilotlight_core.model.placing import Placing, check_placing
 from pilotlight_core.model.units import GpuAsk, is_gpu, memory_text, most_units_fault
 
@@ -174,6 +175,8 @@ class FunctionSpec(msgspec.Struct, frozen=True, kw_only=True):
     """Seconds without calls after which the last container ends; unset: `scaledown_window`, as of any."""
     max_units: dict[str, int] | UnsetType = UNSET
     """By `CallUnit`: what one call is billed for at most of what it counts; of units that are not named, nothing."""
+    network: tuple[str, ...] | UnsetType = UNSET
+    """What it may connect to, as `network_targets` reads it; unset: nothing."""
 
     def method(self, name: str | None) -> MethodSpec:
         """The method called `name`; None or "": the only one.
@@ -418,19 +421,23 @@ def check_spec(spec: FunctionSpec) -> None:
     )
     for ok, field, expected in rules:
         if not ok:
-            given = _shown(field, getattr(spec, field))
+            value = getattr(spec, field)
+            given = memory_text(value) if field in AMOUNTS else repr(value)
             raise BadInput(f"{spec.name}: {field}={given} is out of range: expected {expected}.", field=field)
     if (named := limit_of(spec.shm) + limit_of(spec.scratch)) > spec.memory:
         raise BadInput(
             f"{spec.name}: shm= and scratch= are together {memory_text(named)}, more than memory={memory}: both "
             "live in memory and count into it. Raise memory=.", field="memory",
         )  # fmt: skip
-    if why := tags_fault(tags_of(spec)):
-        raise BadInput(f"{spec.name}: tags: {why}.", field="tags")
-    if why := most_units_fault(max_units_of(spec)):
-        raise BadInput(f"{spec.name}: max_units: {why}.", field="max_units")
-    if spec.warm is not UNSET and (why := windows_fault(spec.warm, spec.max_containers)):
-        raise BadInput(f"{spec.name}: warm: {why}.", field="warm")
+    faults = {
+        "tags": tags_fault(tags_of(spec)),
+        "max_units": most_units_fault(max_units_of(spec)),
+        "network": targets_fault(network_of(spec)),
+        "warm": "" if spec.warm is UNSET else windows_fault(spec.warm, spec.max_containers),
+    }
+    for field, why in faults.items():
+        if why:
+            raise BadInput(f"{spec.name}: {field}: {why}.", field=field)
     for level in ("ttft_ms", "itl_ms"):
         if getattr(spec.slo, level) is not None:
             raise BadInput(
@@ -462,12 +469,12 @@ def max_units_of(spec: FunctionSpec) -> dict[str, int]:
     return {} if spec.max_units is UNSET else spec.max_units
 
 
+def network_of(spec: FunctionSpec) -> tuple[str, ...]:
+    return () if spec.network is UNSET else spec.network
+
+
 def schedules_of(spec: FunctionSpec) -> tuple[Schedule, ...]:
     return () if spec.schedules is UNSET else spec.schedules
-
-
-def _shown(field: str, value: Any) -> str:
-    return memory_text(value) if field in AMOUNTS else repr(value)
 
 
 def _is_level(level: float | None) -> bool:

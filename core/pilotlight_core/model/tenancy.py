@@ -23,6 +23,8 @@ class TenantRecord(msgspec.Struct, frozen=True, kw_only=True):
     """The epoch of the home of its limits at its creation, before which nothing was counted for it; 0: unknown."""
     moved: bool = False
     """Whether its tier was ever changed."""
+    network: tuple[str, ...] = ()
+    """What its functions may be given of what they ask for by `network=`, as `network_targets` reads it."""
 
 
 class KeyRecord(msgspec.Struct, frozen=True, kw_only=True):

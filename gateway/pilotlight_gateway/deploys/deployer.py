@@ -42,6 +42,7 @@ from pilotlight_gateway.deploys.deploy_plan import (
 )
 from pilotlight_gateway.deploys.deploy_quota import check_deploy_quota, check_record_bytes
 from pilotlight_gateway.deploys.ended_runs import delete_ended_runs
+from pilotlight_gateway.deploys.network_policy import check_network
 from pilotlight_gateway.deploys.present_files import files_in_service, staying_files
 from pilotlight_gateway.deploys.schedule_bounds import check_schedule_bounds
 from pilotlight_gateway.fleet.curve_trials import pinned
@@ -85,6 +86,7 @@ class Deployer:
             request = without_floors(request)
         specs = [function.spec for function in request.functions]
         check_holdings(self.registry, principal.tenant, app, specs, time.time())
+        check_network(self.registry, principal.tenant, specs)
         if request.ends_in_s is None:  # a run has no ticks
             check_schedule_bounds(self.registry, principal.tenant, app, specs)
         manifests = manifests_of(principal.tenant, app, request)

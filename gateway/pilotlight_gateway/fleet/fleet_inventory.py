@@ -21,6 +21,7 @@ from pilotlight_core.model.suggestions import as_sentence
 from pilotlight_core.model.versions.manifest_codec import (
     ARTIFACTS,
     MAX_UNITS,
+    NETWORK,
     SANDBOX_LIMITS,
     USAGE_TAGS,
     WARM_WINDOWS,
@@ -193,6 +194,7 @@ LET_GO: dict[str, dict[str, Any]] = {
     "tags": {},
     "warm": {},
     "max_units": {},
+    "network": {},
     "isolation": {"isolation": Isolation.SHARED},
     "slo": {"slo_ms": None},
 }
@@ -205,6 +207,7 @@ FEATURE_OF = {
     "tags": USAGE_TAGS,
     "warm": WARM_WINDOWS,
     "max_units": MAX_UNITS,
+    "network": NETWORK,
 }
 """The feature of its agent that an option needs, which is let go with it."""
 

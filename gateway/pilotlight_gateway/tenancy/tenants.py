@@ -5,8 +5,9 @@ from __future__ import annotations
 import msgspec
 
 from pilotlight_core.model.api.tenancy_api import TenantChange, TenantInfo, TenantRequest
-from pilotlight_core.model.errors import Conflict, NotFound
+from pilotlight_core.model.errors import BadInput, Conflict, NotFound
 from pilotlight_core.model.ids import NAME
+from pilotlight_core.model.networks.network_targets import MOST_ALLOWED, targets_fault
 from pilotlight_core.model.tenancy import TenantRecord
 from pilotlight_gateway.tenancy.auth import Principal
 from pilotlight_gateway.tenancy.guarantees import check_guarantees
@@ -65,13 +66,15 @@ async def change_tenant(registry: RegistryPort, principal: Principal, name: str,
 
     Raises:
         NotFound: there is no such tenant or tier.
-        BadInput: the tier's guarantee is more than what is left of the fleet.
+        BadInput: the tier's guarantee is more than what is left of the fleet, or `network` names no target.
         Conflict: an operator would disable the tenant of its own key.
     """
     given = {key: value for key, value in msgspec.structs.asdict(change).items() if value is not None}
     _check_tier(registry, change.tier)
     if not NAME.fullmatch(name):
         raise no_tenant(name)
+    if change.network is not None and (why := targets_fault(change.network, MOST_ALLOWED)):
+        raise BadInput(f"network: {why}.", field="network")
     if change.disabled and name == principal.tenant:
         raise Conflict("This would disable the key that asks for it: use an operator's key of another tenant.")
     if change.tier is not None and registry.tenant_nowait(name) is not None:

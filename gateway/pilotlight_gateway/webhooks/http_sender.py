@@ -16,12 +16,12 @@ from types import TracebackType
 from typing import Any, Final, Protocol
 from urllib.parse import urlsplit
 
+from pilotlight_core.host.outbound.address_policy import Network, literal, vetted
+from pilotlight_core.host.outbound.name_resolver import DnsResolver, Resolve
 from pilotlight_core.lean_libraries import without
 from pilotlight_core.model.api.webhook_api import DeliveryAttempt
 from pilotlight_core.model.errors import BadInput
-from pilotlight_gateway.webhooks.address_policy import Network, literal, vetted
 from pilotlight_gateway.webhooks.delivery_attempts import DeliveryOutcome
-from pilotlight_gateway.webhooks.name_resolver import DnsResolver
 
 with without("trio"):
     import httpcore
@@ -34,9 +34,6 @@ ADDRESSES = 3
 ANSWER_BYTES = 64 * 1024
 ERROR_CHARACTERS = 200
 PORTS: Final[Mapping[str, int]] = {"https": 443, "http": 80}
-
-Resolve = Callable[[str, str, int], Awaitable[Sequence[str]]]
-"""(tenant, host, port) to addresses."""
 
 
 class HttpSender(Protocol):

@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 from msgspec import structs
 
+from pilotlight_core.host.outbound.address_policy import Network
 from pilotlight_core.model.api.webhook_api import (
     DELIVERY_PATTERN,
     ID_PATTERN,
@@ -29,7 +30,6 @@ from pilotlight_core.model.api.webhook_api import (
 )
 from pilotlight_core.model.errors import Conflict, NotFound
 from pilotlight_core.model.ids import token
-from pilotlight_gateway.webhooks.address_policy import Network
 from pilotlight_gateway.webhooks.delivery_attempts import resent
 from pilotlight_gateway.webhooks.webhook_events import ping_event
 from pilotlight_gateway.webhooks.webhook_port import WebhookStore

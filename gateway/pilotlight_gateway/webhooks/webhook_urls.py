@@ -6,9 +6,9 @@ import re
 from collections.abc import Sequence
 from urllib.parse import urlsplit
 
+from pilotlight_core.host.outbound.address_policy import Network, literal, why_refused
 from pilotlight_core.model.api.webhook_api import URL_PATTERN
 from pilotlight_core.model.errors import BadInput
-from pilotlight_gateway.webhooks.address_policy import Network, literal, why_refused
 
 URL = re.compile(URL_PATTERN)
 ALLOW = " Operators allow plain http and addresses of their own network: --webhook-allow NETWORK."

@@ -309,6 +309,7 @@ class Container:
         self._ending.set()
         self.reason = self.reason or self._kill_reason or "a mistake of the platform"
         self._calls.slots.drain(self.id)
+        self._provisioner.close_network(self.id)
         if self._start.blank is not None:
             await self._start.blank.destroy()
         if self.runner is not None:  # if even the kernel could not end it, its callers must not wait

@@ -19,7 +19,7 @@ from pilotlight_core.model.messages.call_messages import MISCONFIGURED, RemoteEr
 from pilotlight_core.model.messages.node_messages import Bind, SliceReport
 from pilotlight_core.model.spec import Manifest
 from pilotlight_runtime.calls.call_errors import truncated_error
-from pilotlight_runtime.containers.blanks.blank import Blank, BlankDied
+from pilotlight_runtime.containers.blanks.blank import Blank, BlankDied, network_unknown
 from pilotlight_runtime.containers.files.bundle import CannotVerify
 from pilotlight_runtime.containers.files.disk_room import NoDiskRoom
 from pilotlight_runtime.containers.host_budget import broken_promise
@@ -142,9 +142,13 @@ class ContainerStart:
         Raises:
             StartFailed: it could not, or the sandbox ended.
         """
+        network = self._provisioner.open_network(self._bind, manifest, blank)
+        if network and (why := network_unknown(blank.frames)):
+            text = f"could not be started: {why}"
+            raise StartFailed(text, RemoteError(MISCONFIGURED, text))
         try:
             env = dict(self._provisioner.env(self._part))
-            connection.send(guest.Load(spec=manifest.spec, root=str(blank.root), env=env))
+            connection.send(guest.Load(spec=manifest.spec, root=str(blank.root), env=env, network=network))
         except GuestGone:
             pass  # the sandbox's exit follows
         await self._loaded

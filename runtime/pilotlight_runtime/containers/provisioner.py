@@ -6,18 +6,28 @@ from collections.abc import Mapping
 
 from pilotlight_core.model.messages.call_messages import RemoteError
 from pilotlight_core.model.messages.node_messages import Bind, SandboxCeilings, SliceKind, SliceReport
-from pilotlight_core.model.spec import Manifest
+from pilotlight_core.model.spec import Manifest, network_of
 from pilotlight_runtime.containers.blanks.blank import Blank
 from pilotlight_runtime.containers.blanks.blank_pools import BlankPools
 from pilotlight_runtime.containers.blanks.resource_limits import blank_limits, limits_of, over_ceiling
 from pilotlight_runtime.containers.files.staging import Stager
 from pilotlight_runtime.devices.device_port import Devices
+from pilotlight_runtime.egress.proxy_messages import OpenWay
+from pilotlight_runtime.egress.proxy_supervisor import ProxySupervisor
 from pilotlight_runtime.sandbox.sandbox_spec import ResourceLimits
 
 
 class Provisioner:
-    def __init__(self, stager: Stager, pools: BlankPools, devices: Devices, ceilings: SandboxCeilings) -> None:
+    def __init__(
+        self,
+        stager: Stager,
+        pools: BlankPools,
+        devices: Devices,
+        ceilings: SandboxCeilings,
+        ways_out: ProxySupervisor,
+    ) -> None:
         self._stager = stager
+        self._ways_out = ways_out
         self._pools = pools
         self._devices = devices
         self._ceilings = ceilings
@@ -57,6 +67,25 @@ class Provisioner:
         Raises: CannotVerify, NoDiskRoom, BlobMissing, BlobsDown
         """
         await self._stager.stage(bind, manifest, blank.code, blank.models)
+
+    def open_network(self, bind: Bind, manifest: Manifest, blank: Blank) -> str:
+        """Give a container the way out that its manifest names and its tenant may have; the folder of its socket
+        inside, or "" if it is given none.
+
+        Raises:
+            OSError: there is no room for it.
+        """
+        targets = tuple(target for target in network_of(manifest.spec) if target in bind.network)
+        if not targets:
+            return ""
+        function = f"{manifest.tenant}:{manifest.app}.{manifest.function}"
+        way = OpenWay(container=bind.container, tenant=manifest.tenant, function=function, targets=targets)
+        self._ways_out.open(way, blank.network)
+        return str(blank.network_inside)
+
+    def close_network(self, container: str) -> None:
+        """End a container's way out, if it has one."""
+        self._ways_out.close(container)
 
     def env(self, part: SliceReport) -> Mapping[str, str]:
         return self._devices.access(part.id).env

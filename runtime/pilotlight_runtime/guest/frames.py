@@ -28,9 +28,10 @@ import msgspec
 from pilotlight_core.model.messages.call_messages import Outcome, RemoteError
 from pilotlight_core.model.spec import FunctionSpec
 
-FRAMES = (1, 0)
+FRAMES = (1, 1)
 """The version of these frames. The first number changes with what older ends cannot read, the second with what they
 ignore."""
+KNOWS_NETWORK = (1, 1)
 MAX_FRAME = 64 * 2**20
 """Bytes. A 10 MB input in a batch of several fits; a larger answer is `bad_output`."""
 MAX_VALUE = 32 * 2**20
@@ -68,6 +69,8 @@ class Load(GuestFrame, frozen=True, kw_only=True):
     root: str = "/app"
     """Folder of the tenant's files: first on the module path."""
     env: dict[str, str] = {}
+    network: str = ""
+    """Folder with the socket of the proxy; "": there is no way out. Guests of 1.0 do not know it."""
 
 
 class Invoke(GuestFrame, frozen=True, kw_only=True):

@@ -19,6 +19,7 @@ from pilotlight_core.model.spec import FunctionSpec
 from pilotlight_runtime.guest.agent_channel import Channel
 from pilotlight_runtime.guest.frames import Load, Loaded, LoadError, LoadStep
 from pilotlight_runtime.guest.guest_target import GuestTarget, target_of, unwrap
+from pilotlight_runtime.guest.proxy_forwarder import proxy_variables
 from pilotlight_runtime.guest.remote_errors import remote_error
 
 THREADS = "OMP_NUM_THREADS"
@@ -34,6 +35,8 @@ def prepare(load: Load) -> None:
     """Set the process's environment, threads and module path by the spec."""
     os.environ.update(load.spec.env)
     os.environ.update(load.env)
+    if load.network:
+        os.environ.update(proxy_variables(load.network, load.spec.env))
     if THREADS not in load.spec.env and THREADS not in load.env:
         set_threads(math.ceil(load.spec.most_cpu_millis / 1000))
     sys.path.insert(0, load.root)

@@ -100,6 +100,7 @@ class Agent:
             self._resend(),
             self._watch_bus(),
             parts.pools.run(parts.containers),
+            parts.ways_out.run(),
             parts.logs.run(),
             parts.metering.run(),
             parts.reporter.run(),

@@ -10,6 +10,7 @@ from prometheus_client.core import Metric
 from pilotlight_core.host.metrics.metric_families import (
     BoundedLabel,
     counter,
+    counter_by,
     gauge,
     gauge_by,
     histogram,
@@ -19,6 +20,13 @@ from pilotlight_runtime.node.agent_parts import AgentParts
 
 MOST_BASES = 20
 """Base environments with a label of their own."""
+EGRESS = {
+    "sent_bytes": "Bytes that containers have sent through the proxy, by function.",
+    "received_bytes": "Bytes that containers have received through the proxy, by function.",
+    "connections": "Connections that the proxy has made for containers, by function.",
+    "refused": "Connections that the proxy has refused to containers, by function.",
+}
+"""Fields of EgressCounts."""
 STATES = tuple(state for state in ContainerState if state is not ContainerState.GONE)
 
 
@@ -43,7 +51,14 @@ class AgentMetrics:
         starts = containers.starts
         yield histogram("pilotlight_agent_start_seconds", "How long containers took to become ready.", starts.ready)
         yield counter("pilotlight_agent_failed_starts", "Containers that did not become ready.", starts.failed)
+        yield from self._egress()
         text = "Usage on this node's disk that the bus has not stored yet."
         yield gauge("pilotlight_agent_usage_unacknowledged_bytes", text, metering.unacknowledged_bytes)
         text = "Records of usage that the disk has not taken yet."
         yield gauge("pilotlight_agent_usage_unwritten_records", text, metering.unwritten)
+
+    def _egress(self) -> Iterator[Metric]:
+        counts = self._parts.ways_out.counts
+        for name, text in EGRESS.items():
+            values = {function: getattr(counted, name) for function, counted in counts.items()}
+            yield counter_by(f"pilotlight_agent_egress_{name}", text, "function", values)

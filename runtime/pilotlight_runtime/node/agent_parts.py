@@ -36,6 +36,7 @@ from pilotlight_runtime.containers.files.version_files import VersionFiles
 from pilotlight_runtime.containers.host_budget import HostBudget
 from pilotlight_runtime.containers.provisioner import Provisioner
 from pilotlight_runtime.devices.device_port import Devices
+from pilotlight_runtime.egress.proxy_supervisor import ProxySupervisor
 from pilotlight_runtime.logs.log_shipper import LogShipper
 from pilotlight_runtime.metering.container_meter import ContainerMeter, WorkKey, WorkLog
 from pilotlight_runtime.metering.ended_shares import EndedShares, shares_in
@@ -71,6 +72,8 @@ class AgentDependencies:
     """Where gateways of this machine find its socket; None: they all use the bus."""
     ca_file: str = ""
     """Of authorities that gateways' certificates may be of, beside certifi's."""
+    egress_allow: str = ""
+    """Networks that functions may be let out to although they are not public."""
     stop_grace_s: float = STOP_GRACE_S
     """How long started calls may go on that nobody wants any more."""
 
@@ -83,6 +86,7 @@ class AgentParts:
     work: WorkLog
     logs: LogShipper
     pools: BlankPools
+    ways_out: ProxySupervisor
     containers: Containers
     reporter: Reporter
 
@@ -174,7 +178,8 @@ def build_parts(needs: AgentDependencies, group: asyncio.TaskGroup, records: Age
     ]
     pools = BlankPools(BlankPool(starter, size=needs.blanks, changed=report_due.set) for starter in starters)
     stager = Stager(needs.files, needs.verifier, FileCache(needs.folders.cache, needs.cache_bytes))
-    provisioner = Provisioner(stager, pools, needs.devices, needs.ceilings)
+    ways_out = ProxySupervisor(needs.egress_allow)
+    provisioner = Provisioner(stager, pools, needs.devices, needs.ceilings, ways_out)
 
     def make_container(bind: Bind, part: SliceReport) -> Container:
         key = WorkKey(container=bind.container, version=bind.version, slice=part.id)
@@ -219,6 +224,7 @@ def build_parts(needs: AgentDependencies, group: asyncio.TaskGroup, records: Age
         work=work,
         logs=logs,
         pools=pools,
+        ways_out=ways_out,
         containers=containers,
         reporter=reporter,
     )

@@ -17,6 +17,8 @@ APP = Path("/app")
 """The folder of tenant code inside."""
 MODELS = Path("/models")
 """The folder of the version's artifacts inside."""
+NETWORK = Path("/run/network")
+"""The folder of the proxy's socket inside."""
 INNER_ID = 65_534
 """Of tenant code inside; the host sees another uid."""
 OWN_PIDS = 2
@@ -98,17 +100,23 @@ class SandboxSpec:
     """The host uid; None: one of the launcher's range."""
     models_dir: Path | None = None
     """Bound read-only at /models, as `code_dir` at /app; None: there is no such folder."""
+    network_dir: Path | None = None
+    """The same at /run/network: the socket of a proxy may be put into it later, the sandbox's only way out."""
 
     def __post_init__(self) -> None:
         if not _NAME.fullmatch(self.name):
             raise ValueError(f"a sandbox's name is 1-64 letters, digits, '_', '.' and '-', not {self.name!r}")
-        if not all(path is None or path.is_absolute() for path in (self.python, self.code_dir, self.models_dir)):
-            raise ValueError("a sandbox needs absolute paths for python, code_dir and models_dir")
+        if not all(path is None or path.is_absolute() for path in self._paths):
+            raise ValueError("a sandbox needs absolute paths for python, code_dir, models_dir and network_dir")
         for name in self.env:
             if not name or "=" in name:
                 raise ValueError(f"no environment variable can be called {name!r}")
         if self.uid is not None and self.uid < 1:
             raise ValueError(f"a sandbox's host uid must not be root's: {self.uid}")
+
+    @property
+    def _paths(self) -> tuple[Path | None, ...]:
+        return self.python, self.code_dir, self.models_dir, self.network_dir
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -165,6 +173,8 @@ def bubblewrap_options(
     options += ["--ro-bind", str(source_of(spec.code_dir)), str(APP), "--chdir", str(APP), "--clearenv"]
     if spec.models_dir is not None:
         options += ["--ro-bind", str(source_of(spec.models_dir)), str(MODELS)]
+    if spec.network_dir is not None:
+        options += ["--ro-bind", str(source_of(spec.network_dir)), str(NETWORK)]
     models = None if spec.models_dir is None else MODELS
     for name, value in environment(spec.env, socket=fds.socket, app=APP, models=models).items():
         options += ["--setenv", name, value]

@@ -16,6 +16,7 @@ from pilotlight.definitions.schedules import Cron, Period
 from pilotlight_core.model.calendar.warm_windows import Warm
 from pilotlight_core.model.errors import BadInput
 from pilotlight_core.model.ids import check_name, tags_fault
+from pilotlight_core.model.networks.network_targets import targets_fault
 from pilotlight_core.model.placing import CONTEXT_BYTES, Measured, Model, Over, Placing, Purchase, Spread
 from pilotlight_core.model.spec import LEAST_MEMORY, LEAST_TMPFS, SLO, Isolation, Priority
 from pilotlight_core.model.units import GpuAsk, most_units_fault, parse_gpu, parse_memory
@@ -62,6 +63,7 @@ class Options(TypedDict, total=False):
     max_units: Mapping[str, int]
     artifacts: Sequence[Artifact]
     schedule: Cron | Period | None
+    network: str | Sequence[str]
     secrets: None
     isolation: Literal["shared", "mig", "exclusive"]
     idempotent: bool
@@ -208,6 +210,13 @@ def _max_units(name: str, value: Any) -> dict[str, int] | UnsetType:
     return {str(unit): count for unit, count in value.items()} or UNSET
 
 
+def _network(name: str, value: Any) -> tuple[str, ...] | UnsetType:
+    targets = (value,) if isinstance(value, str) else value
+    if why := targets_fault(targets):
+        raise OptionError(f"{name}={value!r}: {why}.", field=name)
+    return tuple(targets) or UNSET
+
+
 def _warm(name: str, value: Any) -> tuple[Warm, ...] | UnsetType:
     windows = (value,) if isinstance(value, Warm) else value
     if not isinstance(windows, list | tuple) or not all(isinstance(window, Warm) for window in windows):
@@ -256,6 +265,7 @@ READERS: dict[str, Callable[[str, Any], Any]] = {
     "env": _env,
     "tags": _tags,
     "max_units": _max_units,
+    "network": _network,
     "isolation": _choice(Isolation),
     "idempotent": _truth,
     "slo": _slo,

@@ -9,6 +9,7 @@ from pilotlight_core.model.limits import Limits
 from pilotlight_core.model.messages.node_messages import Bind
 from pilotlight_core.model.messages.usage_facts import Purpose
 from pilotlight_core.model.placing import Placing
+from pilotlight_core.model.versions.manifest_codec import NETWORK
 from tests.autoscaler.builders import decide, demand, record, report
 
 
@@ -35,6 +36,19 @@ def test_an_agent_is_told_what_the_tenant_may_log() -> None:
 
     assert isinstance(sent.command, Bind)
     assert sent.command.log_bytes_per_hour == 5_000
+
+
+def test_an_agent_is_told_what_of_the_network_its_tenant_has() -> None:
+    """Of what the function asks for; as the operator's list is when the container starts."""
+    world = World()
+    world.on_report(report(features=(NETWORK,)), 1.0)
+    world.on_demand(demand(queued=1), 1.0)
+    asking = record(network=("api.example.com:443", "example.org:443"))
+
+    (sent,) = decide(world, asking, only="ver_1", network_of=lambda _tenant: ("*.example.com:443",)).commands
+
+    assert isinstance(sent.command, Bind)
+    assert sent.command.network == ("api.example.com:443",)
 
 
 def test_an_agent_is_told_why_a_container_is_started() -> None:

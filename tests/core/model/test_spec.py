@@ -32,7 +32,8 @@ from tests.builders.specs import function_spec, method
         ("gpu", (GpuAsk("X" * 64),)), ("gpu", (GpuAsk(""),)), ("slo", SLO(p95_ms=0.0)), ("slo", SLO(itl_ms=-1.0)),
         ("slo", SLO(itl_ms=5.0)), ("shm", 2**20 - 1), ("shm", 3 * 2**30), ("scratch", 0), ("scratch", 2**50),
         ("pids", 15), ("pids", 70_000), ("tags", {"team": "a b"}),
-        ("max_units", {"tokens": 1}), ("max_units", {"images": 0}), ("tags", {f"t{n}": "x" for n in range(11)}),
+        ("max_units", {"tokens": 1}), ("max_units", {"images": 0}), ("network", ("10.0.0.1:443",)),
+        ("tags", {f"t{n}": "x" for n in range(11)}),
         ("slo", SLO(ttft_ms=float("nan"))), ("slo", SLO(p95_ms=9.0, ttft_ms=50.0)), ("slo", SLO(p95_ms=float("inf"))),
     ],
 )  # fmt: skip

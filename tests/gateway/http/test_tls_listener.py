@@ -18,11 +18,11 @@ import uvloop
 from starlette.types import Receive, Scope, Send
 
 from pilotlight_core.host.certificates.server_context import ServerContext
+from pilotlight_core.host.outbound.address_policy import read_networks
 from pilotlight_gateway.http.listening_socket import listen
 from pilotlight_gateway.http.quiet_server import QuietServer
 from pilotlight_gateway.http.server import make_server
 from pilotlight_gateway.http.tls_listener import HandshakeBounds, TlsListener
-from pilotlight_gateway.webhooks.address_policy import read_networks
 from tests.builders.certificates import a_server, an_authority, tls_files, trusting
 from tests.waiting import until
 

@@ -6,7 +6,7 @@ import pytest
 
 from pilotlight_core.host.registry import TenantRecord
 from pilotlight_core.model.api.tenancy_api import TenantChange, TenantRequest
-from pilotlight_core.model.errors import Conflict, NotFound
+from pilotlight_core.model.errors import BadInput, Conflict, NotFound
 from pilotlight_gateway.tenancy.auth import Principal
 from pilotlight_gateway.tenancy.registry_port import MemoryRegistry
 from pilotlight_gateway.tenancy.tenants import change_tenant, create_tenant, tenant_info, visible_tenant
@@ -47,6 +47,18 @@ async def test_an_operator_sees_every_tenant(registry: MemoryRegistry) -> None:
     assert (await visible_tenant(registry, OPERATOR, "rival")).name == "rival"
     with pytest.raises(NotFound):
         await visible_tenant(registry, OPERATOR, "nobody")
+
+
+async def test_a_network_is_all_that_is_given(registry: MemoryRegistry) -> None:
+    """It replaces the one before, also by nothing; what names no target is refused."""
+    given = await change_tenant(registry, OPERATOR, "acme", TenantChange(network=("*.example.com:443",)))
+    weighed = await change_tenant(registry, OPERATOR, "acme", TenantChange(weight=2.0))
+    with pytest.raises(BadInput, match=r"network: 'example\.com': expected a host and a port"):
+        await change_tenant(registry, OPERATOR, "acme", TenantChange(network=("example.com",)))
+    none = await change_tenant(registry, OPERATOR, "acme", TenantChange(network=()))
+
+    assert given.network == weighed.network == tenant_info(given).network == ("*.example.com:443",)
+    assert none.network == ()
 
 
 async def test_a_change_gives_what_it_names(registry: MemoryRegistry) -> None:

@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from pilotlight_gateway.webhooks.address_policy import read_networks
+from pilotlight_core.host.outbound.address_policy import read_networks
+from pilotlight_core.host.outbound.name_resolver import Resolve
 from pilotlight_gateway.webhooks.delivery_attempts import DeliveryOutcome
-from pilotlight_gateway.webhooks.http_sender import ANSWER_BYTES, Resolve, VettedHttpSender
+from pilotlight_gateway.webhooks.http_sender import ANSWER_BYTES, VettedHttpSender
 from tests.gateway.webhooks.receivers import certificate, receiving, status
 
 HEADERS = {"webhook-id": "msg_x", "content-type": "application/json"}

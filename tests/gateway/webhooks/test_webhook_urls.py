@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from pilotlight_core.host.outbound.address_policy import read_networks
 from pilotlight_core.model.errors import BadInput
-from pilotlight_gateway.webhooks.address_policy import read_networks
 from pilotlight_gateway.webhooks.webhook_urls import check_url
 
 LOOPBACK = read_networks("127.0.0.1")

@@ -22,6 +22,7 @@ from pilotlight_runtime.containers.files.version_files import StoredFiles
 from pilotlight_runtime.containers.provisioner import Provisioner
 from pilotlight_runtime.devices.cpu_slots import CpuDevices
 from pilotlight_runtime.devices.device_port import DeviceAccess
+from pilotlight_runtime.egress.proxy_supervisor import ProxySupervisor
 from pilotlight_runtime.sandbox.fake_launcher import FakeLauncher
 from tests.builders.nodes import CEILINGS, bind, gpu_slice
 from tests.builders.specs import function_spec, manifest
@@ -54,7 +55,8 @@ class Node:
         stager = Stager(StoredFiles(MemoryBlobs()), TrustedKeys(folder / "keys"), FileCache(folder / "cache"))
         devices = CpusAndOneGpu(1)
         (self.cpu,) = devices.inventory()
-        self.provisioner = Provisioner(stager, BlankPools([self.pool]), devices, most)
+        self.ways_out = ProxySupervisor()
+        self.provisioner = Provisioner(stager, BlankPools([self.pool]), devices, most, self.ways_out)
 
 
 @asynccontextmanager
@@ -100,6 +102,33 @@ async def test_on_a_cpu_slot_a_ready_blank_is_taken_with_the_functions_limits(
         assert blank.sandbox is ahead
         assert ahead.limits.memory_bytes == 256 * MIB
         assert node.provisioner.env(node.cpu) == {}
+
+
+async def test_a_container_is_given_what_its_manifest_names_and_its_tenant_may_have(
+    tmp_path: Path, anyio_backend: str
+) -> None:
+    """Neither more than it asks for, nor more than the operator allows; a way out ends with its container."""
+    named = ("a.example.com:443", "b.example.com:443")
+    version = manifest(function_spec(network=named), base=BASE_NAME)
+    async with node_in(tmp_path) as node:
+        blank = await node.provisioner.blank(version, node.cpu)
+        folder = blank.network
+
+        assert node.provisioner.open_network(bind("c1"), version, blank) == ""
+        assert node.provisioner.open_network(bind("c1", network=("c.example.com:443",)), version, blank) == ""
+        plain = manifest(function_spec(), base=BASE_NAME)
+        assert node.provisioner.open_network(bind("c1", network=named), plain, blank) == ""
+        assert list(folder.iterdir()) == []
+        assert node.ways_out.open_ways == 0
+
+        given = node.provisioner.open_network(bind("c1", network=("b.example.com:443", "*:443")), version, blank)
+        assert given == str(blank.network_inside)
+        assert node.ways_out.targets_of("c1") == ("b.example.com:443",)
+        assert [each.name for each in folder.iterdir()] == ["proxy.sock"]
+
+        node.provisioner.close_network("c1")
+        node.provisioner.close_network("c1")
+        assert node.ways_out.open_ways == 0
 
 
 @pytest.mark.parametrize("limit", [{"shm": MIB}, {"scratch": MIB}])

@@ -31,6 +31,25 @@ async def test_it_tells_of_containers_slices_blanks_and_usage(world: Harness) ->
     assert found["pilotlight_loop_lag_seconds_count"] > 0
 
 
+async def test_what_goes_out_is_counted_by_function(world: Harness) -> None:
+    """From a container that asked for what it may not have."""
+    source = """
+    import socket, os
+    def f():
+        host, _, port = os.environ["HTTPS_PROXY"].rpartition("/")[2].partition(":")
+        with socket.create_connection((host, int(port))) as proxy:
+            proxy.sendall(b"CONNECT b.example.com:443 HTTP/1.1\\r\\n\\r\\n")
+            return proxy.recv(1000).decode()
+    """
+    version = await world.deploy(source, network=("a.example.com:443",))
+    container = await world.bind(version, network=("a.example.com:443",))
+
+    assert "403 b.example.com:443 is not in network=" in await world.run(container).output()
+    name = f'{{function="{version.manifest.tenant}:{version.manifest.app}.{version.manifest.function}"}}'
+    await until(lambda: shown(world).get(f"pilotlight_agent_egress_refused_total{name}") == 1)
+    assert shown(world)[f"pilotlight_agent_egress_sent_bytes_total{name}"] == 0
+
+
 async def test_each_start_counts_once_by_how_it_ended(world: Harness) -> None:
     """With how long it took; a container that did not become ready counts as failed."""
     good, bad = await world.deploy(GREET), await world.deploy(BROKEN)

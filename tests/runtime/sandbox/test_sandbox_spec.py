@@ -124,6 +124,16 @@ def test_models_have_a_folder_of_their_own() -> None:
     assert "PILOTLIGHT_MODELS" not in _options()
 
 
+def test_the_socket_of_a_proxy_has_a_folder_of_its_own() -> None:
+    """Read-only; the sandbox has no other network with it than without."""
+    options = _options(dataclasses.replace(SPEC, network_dir=Path("/state/c-1/network")))
+
+    assert " --ro-bind /state/c-1/network /run/network " in options
+    assert " --unshare-net " in options
+    assert options.index(" /run/network ") < options.index(" --remount-ro / ")
+    assert "/run/network" not in _options()
+
+
 @pytest.mark.parametrize("env", [{"A": "x\0--bind\0/\0/host"}, {"A\0--bind\0/\0/host": "x"}])
 def test_the_environment_cannot_add_options(env: dict[str, str]) -> None:
     """bwrap reads its options separated by NUL."""
@@ -160,5 +170,7 @@ def test_root_and_relative_paths_are_refused() -> None:
         dataclasses.replace(SPEC, code_dir=Path("code"))
     with pytest.raises(ValueError, match="absolute"):
         dataclasses.replace(SPEC, models_dir=Path("models"))
+    with pytest.raises(ValueError, match="absolute"):
+        dataclasses.replace(SPEC, network_dir=Path("network"))
     with pytest.raises(ValueError, match="absolute"):
         Mount(source=Path("/a"), target=Path("b"))

@@ -76,4 +76,4 @@ def test_a_table_has_a_bold_head_on_a_terminal(platform: ScriptedPlatform) -> No
     platform.will("GET", "/v1/tenants", answer({"tenants": [tenant]}))
     shown = on_terminal("tenant", "list")
     assert "\x1b[1m" in shown
-    assert cells(ESCAPE.sub("", shown))[1] == ["acme", "paid", "1.5", "-", "active"]
+    assert cells(ESCAPE.sub("", shown))[1] == ["acme", "paid", "1.5", "-", "active", "none"]

@@ -55,6 +55,13 @@ def spec_with(**options: Any) -> FunctionSpec:
         ({"env": {"MODE": "fast"}}, "env", {"MODE": "fast"}),
         ({"max_units": {"images": 4}}, "max_units", {"images": 4}),
         ({"max_units": {}}, "max_units", UNSET),
+        ({"network": "api.example.com:443"}, "network", ("api.example.com:443",)),
+        (
+            {"network": ["*.example.com:443", "tcp://db.example.com:5432"]},
+            "network",
+            ("*.example.com:443", "tcp://db.example.com:5432"),
+        ),
+        ({"network": []}, "network", UNSET),
         ({"secrets": None}, "env", {}),
         ({"isolation": "mig"}, "isolation", Isolation.MIG),
         ({"idempotent": True}, "idempotent", True),
@@ -130,6 +137,9 @@ def test_defaults_are_those_of_the_spec() -> None:
         ({"warm": [Warm("08:00-18:00", 11)]}, r"containers=11: expected at most max_containers=10"),
         ({"warm": [Warm("08:00-18:00", "two")]}, r"Expected `int`"),  # type: ignore[arg-type]
         ({"env": ["A=1"]}, r"expected a dict of strings"),
+        ({"network": "https://api.example.com"}, r"network='https://api.example.com': .*TLS has no scheme here"),
+        ({"network": ["10.0.0.1:443"]}, r"name the host, not an address of it"),
+        ({"network": 443}, r"network=443: expected a host and a port"),
         ({"max_units": 4}, r"max_units=4: expected a dict of whole numbers"),
         ({"max_units": {"tokens": 4}}, r"max_units={…}: there is no unit 'tokens'"),
         ({"env": {"A": 1}}, r"values that are strings"),

@@ -1,7 +1,8 @@
 """Families of metrics: gauges, counters and histograms, with closed or bounded labels.
 
 Processes count in plain numbers, which are turned into families at a scrape. Labels are closed sets (codes, states,
-stages) or go through a `BoundedLabel`; none names a tenant.
+stages) or go through a `BoundedLabel`; none names a tenant,
+but for what goes out of a node, which is asked for by tenant.
 """
 
 from __future__ import annotations

@@ -10,6 +10,7 @@ from msgspec import Meta
 from pilotlight_core.model.api.call_api import Life, Request
 from pilotlight_core.model.ids import NAME_PATTERN
 from pilotlight_core.model.limits import NO_LIMITS, CapacityShare, Limits, Rank, TenantWeight
+from pilotlight_core.model.networks.network_targets import LONGEST_TARGET, MOST_ALLOWED
 from pilotlight_core.model.spec import Priority
 
 STRANGERS_TIER = "free"
@@ -17,6 +18,7 @@ STRANGERS_TIER = "free"
 DAY_S = 86_400.0
 LONGEST_OVERLAP_S = 90 * DAY_S
 Name = Annotated[str, Meta(pattern=NAME_PATTERN)]
+NetworkText = Annotated[str, Meta(max_length=LONGEST_TARGET)]
 
 
 class TenantRequest(Request, frozen=True, kw_only=True):
@@ -33,6 +35,8 @@ class TenantChange(Request, frozen=True, kw_only=True):
     tier: Name | None = None
     weight: TenantWeight | None = None
     disabled: bool | None = None
+    network: Annotated[tuple[NetworkText, ...], Meta(max_length=MOST_ALLOWED)] | None = None
+    """All that its functions may connect to, if they ask for it by `network=`."""
 
 
 class TenantInfo(msgspec.Struct, frozen=True, kw_only=True):
@@ -43,6 +47,8 @@ class TenantInfo(msgspec.Struct, frozen=True, kw_only=True):
     weight: float
     created_at: float
     disabled: bool
+    network: tuple[str, ...] = ()
+    """What its functions may connect to, if they ask for it by `network=`."""
 
 
 class LimitsInfo(msgspec.Struct, frozen=True, kw_only=True):

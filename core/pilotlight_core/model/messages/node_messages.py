@@ -233,6 +233,8 @@ class Bind(Message, frozen=True, kw_only=True):
     """As its binding has it: millionths of a core that it pays for beside its slice."""
     gib_ppm: Count = 0
     """As its binding has it: millionths of a GiB of host memory that it pays for."""
+    network: tuple[str, ...] = ()
+    """What its tenant allows of what its manifest asks for; the agent gives no more than both name."""
 
 
 class Drain(Message, frozen=True, kw_only=True):

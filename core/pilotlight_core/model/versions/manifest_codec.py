@@ -43,7 +43,11 @@ WARM_WINDOWS = "warm-windows"
 """Read a specification with `warm`, which agents of 0.1 refuse as unknown; controllers go by it."""
 MAX_UNITS = "max-units"
 """Read a specification with `max_units`, which agents of 0.1 refuse as unknown; gateways and the ledger go by it."""
-FEATURES: frozenset[str] = frozenset({ARTIFACTS, SANDBOX_LIMITS, USAGE_TAGS, SCHEDULES, WARM_WINDOWS, MAX_UNITS})
+NETWORK = "network"
+"""Give a container the way out that `network` of its specification names; without it there is none."""
+FEATURES: frozenset[str] = frozenset({
+    ARTIFACTS, SANDBOX_LIMITS, USAGE_TAGS, SCHEDULES, WARM_WINDOWS, MAX_UNITS, NETWORK,
+})  # fmt: skip
 """What this release can do that an earlier one cannot, and what a manifest may need therefore."""
 FIELDS_OF_0_1: dict[type[msgspec.Struct], int] = {
     Manifest: 6, FunctionSpec: 25, MethodSpec: 7, SLO: 3, Batching: 4, FileEntry: 3, GpuAsk: 2,
@@ -71,6 +75,7 @@ def needs_of(spec: FunctionSpec, artifacts: Collection[ArtifactEntry] = ()) -> t
         SCHEDULES: spec.schedules is not UNSET,
         WARM_WINDOWS: spec.warm is not UNSET,
         MAX_UNITS: spec.max_units is not UNSET,
+        NETWORK: spec.network is not UNSET,
     }
     return tuple(sorted(feature for feature, is_used in used.items() if is_used))
 

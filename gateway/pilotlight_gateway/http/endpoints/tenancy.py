@@ -64,8 +64,8 @@ TENANCY = (
     ),
     Operation(
         method="PATCH", path="/v1/tenants/{tenant}", name="changeTenant", tells=("*",), endpoint=tenants.change_tenant,
-        about="Change a tenant's tier or weight, or disable it with all its keys.", scopes=("operator",),
-        request=TenantChange, answer=TenantInfo, errors=(*BODY, "not_found", "conflict"),
+        about="Change a tenant's tier, weight or network, or disable it with all its keys.", scopes=("operator",),
+        request=TenantChange, answer=TenantInfo, errors=(*BODY, "not_found", "conflict", "starting"),
     ),
     Operation(
         method="GET", path="/v1/tenants/{tenant}/limits", name="getLimits", endpoint=tenants.show_limits,

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from starlette.requests import Request
 from starlette.responses import Response
 
+from pilotlight_core.host.outbound.address_policy import Network
 from pilotlight_core.model.api.webhook_api import (
     DeliveryInfo,
     NewWebhook,
@@ -28,7 +29,6 @@ from pilotlight_gateway.http.protocol.api_operations import (
     read_struct,
 )
 from pilotlight_gateway.webhooks import webhook_service
-from pilotlight_gateway.webhooks.address_policy import Network
 from pilotlight_gateway.webhooks.webhook_port import WebhookStore
 
 SHOWN_BY_DEFAULT, SHOWN_AT_MOST = 50, 1_000

@@ -13,7 +13,7 @@ from typing import Any
 
 import structlog
 
-from pilotlight_runtime.guest.frames import FRAMES, Hello
+from pilotlight_runtime.guest.frames import FRAMES, KNOWS_NETWORK, Hello
 from pilotlight_runtime.guest.guest_connection import GuestConnection
 from pilotlight_runtime.logs.log_tap import LogTap
 from pilotlight_runtime.sandbox.sandbox_port import Sandbox, SandboxExit
@@ -31,7 +31,7 @@ class BlankDied(Exception):
 
 
 class Blank:
-    def __init__(self, sandbox: Sandbox, *, folder: Path, root: Path, tap: LogTap) -> None:
+    def __init__(self, sandbox: Sandbox, *, folder: Path, root: Path, network: Path, tap: LogTap) -> None:
         self.name = sandbox.name
         self.sandbox = sandbox
         self.tap = tap
@@ -41,6 +41,12 @@ class Blank:
         """The folder of its artifacts."""
         self.root = root
         """The path of `code` inside the sandbox."""
+        self.network = folder / "network"
+        """The folder of the socket to the proxy, if there is one."""
+        self.network_inside = network
+        """The path of that inside the sandbox."""
+        self.frames = FRAMES
+        """The version of the frames that its guest speaks, once it is ready."""
         self.on_exit: Callable[[SandboxExit], None] = ignore_exit
         self.exit: SandboxExit | None = None
         self.hello_ms = 0.0
@@ -120,6 +126,7 @@ class Blank:
             self.sandbox.kill()
             return
         self.hello_ms = frame.ms
+        self.frames = frame.frames
         self._ready.set_result(None)
 
 
@@ -130,6 +137,11 @@ def other_frames(frames: tuple[int, int]) -> str:
         f"its guest speaks version {theirs} of the frames, this agent {ours}: install the agent's release of "
         "pilotlight in the base environment"
     )
+
+
+def network_unknown(frames: tuple[int, int]) -> str:
+    """Why a guest with these frames cannot be let out, though the function names a network; "": it can be."""
+    return "" if frames >= KNOWS_NETWORK else f"{other_frames(frames)}: network= needs it"
 
 
 def ignore_exit(_exit: SandboxExit) -> None:

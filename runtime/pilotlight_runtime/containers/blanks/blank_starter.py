@@ -16,7 +16,7 @@ from pilotlight_runtime.containers.blanks.resource_limits import keeps_file_syst
 from pilotlight_runtime.devices.device_port import DeviceAccess
 from pilotlight_runtime.logs.log_tap import LogTap
 from pilotlight_runtime.sandbox.sandbox_port import Launcher
-from pilotlight_runtime.sandbox.sandbox_spec import APP, ResourceLimits, SandboxSpec
+from pilotlight_runtime.sandbox.sandbox_spec import APP, NETWORK, ResourceLimits, SandboxSpec
 
 log = structlog.get_logger(__name__)
 
@@ -52,6 +52,7 @@ class BlankStarter:
         folder = self.folder / name
         (folder / "app").mkdir(parents=True)
         (folder / "models").mkdir()
+        (folder / "network").mkdir()
         sandbox = await self.launcher.start(
             SandboxSpec(
                 name=name,
@@ -59,6 +60,7 @@ class BlankStarter:
                 argv=GUEST_ARGV,
                 code_dir=folder / "app",
                 models_dir=folder / "models",
+                network_dir=folder / "network",
                 read_only=(*self.base.read_only, *access.read_only),
                 device_nodes=access.nodes,
                 env={**self.base.env, **access.env} | ({} if ahead else {PREIMPORT: ""}),
@@ -68,8 +70,9 @@ class BlankStarter:
         )
         tap = LogTap(stdout_fd=sandbox.stdout_fd, stderr_fd=sandbox.stderr_fd, container=name, sink=_log_line)
         # Plain processes have the host's file system, not one of their own.
-        root = APP if self.launcher.name == "bubblewrap" else folder / "app"
-        blank = Blank(sandbox, folder=folder, root=root, tap=tap)
+        walled = self.launcher.name == "bubblewrap"
+        root, network = (APP, NETWORK) if walled else (folder / "app", folder / "network")
+        blank = Blank(sandbox, folder=folder, root=root, network=network, tap=tap)
         self.group.create_task(blank.watch())
         return blank
 

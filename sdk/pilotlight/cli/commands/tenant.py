@@ -15,7 +15,8 @@ from pilotlight_core.model.api.tenancy_api import STRANGERS_TIER, TenantChange, 
 app = command_app(no_args_is_help=True)
 Json = Annotated[bool, typer.Option("--json", help="print JSON")]
 Name = Annotated[str, typer.Argument(help="the tenant's name")]
-COLUMNS = ("tenant", "tier", "weight", "created", "state")
+COLUMNS = ("tenant", "tier", "weight", "created", "state", "network")
+NOTHING = "none"
 
 
 @app.callback()
@@ -69,14 +70,25 @@ def change(
     name: Name,
     tier: Annotated[str | None, typer.Option(help="its tier")] = None,
     weight: Annotated[float | None, typer.Option(help="its share among tenants of its tier")] = None,
+    network: Annotated[
+        list[str] | None,
+        typer.Option(help="all its functions may connect to: '*.example.com:443', may be repeated, or 'none'"),
+    ] = None,
     as_json: Json = False,
 ) -> None:
-    """Change a tenant's tier or weight, everywhere within a second.
+    """Change a tenant's tier, weight or network.
+
+    It holds everywhere within a second. What is taken from its network ends the containers that had asked for it, with
+    the grace of a stop.
 
     \b
     pilotlight tenant set acme --tier enterprise
+    pilotlight tenant set acme --network api.example.com:443 --network '*.example.org:443'
+    pilotlight tenant set acme --network none
     """
-    _show(ask(client().tenancy.update_tenant(name, TenantChange(tier=tier, weight=weight))), as_json=as_json)
+    targets = None if network is None else tuple(target for target in network if target != NOTHING)
+    change = TenantChange(tier=tier, weight=weight, network=targets)
+    _show(ask(client().tenancy.update_tenant(name, change)), as_json=as_json)
 
 
 @app.command()
@@ -113,4 +125,9 @@ def _row(tenant: dict[str, Any]) -> tuple[Any, ...]:
         f"{float(tenant.get('weight', 1.0)):g}",
         ago(float(tenant.get("created_at") or 0.0)),
         "disabled" if tenant.get("disabled") else "active",
+        _network(tenant.get("network") or []),
     )
+
+
+def _network(targets: list[str]) -> str:
+    return NOTHING if not targets else targets[0] if len(targets) == 1 else f"{targets[0]}, {len(targets) - 1} more"

@@ -24,6 +24,7 @@ from pilotlight_core.model.versions.manifest_codec import (
     FEATURES,
     FIELDS_OF_0_1,
     MAX_UNITS,
+    NETWORK,
     SANDBOX_LIMITS,
     USAGE_TAGS,
     encode_manifest,
@@ -141,6 +142,15 @@ def test_units_of_a_call_at_most_are_a_feature() -> None:
     assert needs_of(naming.spec) == (MAX_UNITS,)
     assert MAX_UNITS in FEATURES
     assert encode_manifest(naming).count(b'"max_units":{"images":3}') == 1
+
+
+def test_a_network_is_a_feature() -> None:
+    """An agent that knows no way out must not run what needs one."""
+    named = msgspec.structs.replace(FULL, spec=msgspec.structs.replace(FULL.spec, network=("a.example.com:443",)))
+
+    assert needs_of(named.spec) == (NETWORK,)
+    assert NETWORK in FEATURES
+    assert encode_manifest(named).count(b'"network":["a.example.com:443"]') == 1
 
 
 def _sorted(value: Any) -> Any:

@@ -8,8 +8,8 @@ import httpx
 import pytest
 from msgspec import structs
 
+from pilotlight_core.host.outbound.address_policy import read_networks
 from pilotlight_core.model.api.webhook_api import DeliveryAttempt, DeliveryState
-from pilotlight_gateway.webhooks.address_policy import read_networks
 from tests.gateway.world import World
 
 URL = "https://hooks.example.com/pilotlight"

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from pilotlight_runtime.containers.blanks import blank as blank_module
-from pilotlight_runtime.containers.blanks.blank import Blank, BlankDied
+from pilotlight_runtime.containers.blanks.blank import Blank, BlankDied, network_unknown
 from pilotlight_runtime.containers.blanks.resource_limits import BASE
 from pilotlight_runtime.guest.frames import FRAMES, Hello, Leave, Loaded, encode, header
 from pilotlight_runtime.guest.guest_connection import GuestConnection
@@ -98,11 +98,18 @@ async def test_a_guest_with_other_frames_is_refused_by_name(
         return await silent_guest(_, sock)
 
     async with started(tmp_path, of_another_release) as blank:
-        with pytest.raises(BlankDied, match=rf"its guest speaks version {said} of the frames, this agent 1\.0"):
+        with pytest.raises(BlankDied, match=rf"its guest speaks version {said} of the frames, this agent 1\.1"):
             await blank.wait_ready()
 
         assert not blank.is_ready
         assert (await blank.sandbox.wait()).reason == "killed"
+
+
+def test_a_guest_that_knows_no_way_out_is_given_none() -> None:
+    """Its base environment is older than the agent: nobody would tell the function where its proxy is."""
+    assert "its guest speaks version 1.0 of the frames" in network_unknown((1, 0))
+    assert "network= needs it" in network_unknown((1, 0))
+    assert network_unknown(FRAMES) == network_unknown((1, 9)) == ""
 
 
 async def test_a_later_minor_version_is_taken(tmp_path: Path, anyio_backend: str) -> None:

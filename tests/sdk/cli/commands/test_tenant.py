@@ -14,6 +14,9 @@ from tests.sdk.scripted import ScriptedPlatform, answer, problem
 ACME = {"name": "acme", "tier": "paid", "weight": 2.0, "created_at": 0.0, "disabled": False}
 
 
+NO_CHANGE = {"tier": None, "weight": None, "disabled": None, "network": None}
+
+
 @pytest.mark.parametrize(
     ("words", "method", "sent"),
     [
@@ -22,9 +25,15 @@ ACME = {"name": "acme", "tier": "paid", "weight": 2.0, "created_at": 0.0, "disab
             "POST",
             {"name": "acme", "tier": "paid", "weight": 2.0},
         ),
-        (("set", "acme", "--tier", "paid"), "PATCH", {"tier": "paid", "weight": None, "disabled": None}),
-        (("disable", "acme"), "PATCH", {"tier": None, "weight": None, "disabled": True}),
-        (("enable", "acme"), "PATCH", {"tier": None, "weight": None, "disabled": False}),
+        (("set", "acme", "--tier", "paid"), "PATCH", NO_CHANGE | {"tier": "paid"}),
+        (
+            ("set", "acme", "--network", "a.example.com:443", "--network", "*.example.org:443"),
+            "PATCH",
+            NO_CHANGE | {"network": ["a.example.com:443", "*.example.org:443"]},
+        ),
+        (("set", "acme", "--network", "none"), "PATCH", NO_CHANGE | {"network": []}),
+        (("disable", "acme"), "PATCH", NO_CHANGE | {"disabled": True}),
+        (("enable", "acme"), "PATCH", NO_CHANGE | {"disabled": False}),
     ],
 )
 def test_a_tenant_is_made_and_changed(
@@ -34,7 +43,7 @@ def test_a_tenant_is_made_and_changed(
     platform.will("POST", "/v1/tenants", answer(ACME, 201))
     platform.will("PATCH", "/v1/tenants/acme", answer(ACME))
 
-    assert cells(run("tenant", *words))[1] == ["acme", "paid", "2", "-", "active"]
+    assert cells(run("tenant", *words))[1] == ["acme", "paid", "2", "-", "active", "none"]
     assert msgspec.json.decode(run("tenant", *words, "--json")) == ACME
     assert (platform.requests[0].method, platform.requests[0].json) == (method, sent)
 
@@ -47,7 +56,14 @@ def test_a_tenant_is_shown(platform: ScriptedPlatform) -> None:
 
 TENANTS = [
     {"name": "acme", "tier": "paid", "weight": 1.5, "created_at": time.time() - 10_800, "disabled": False},
-    {"name": "zoo", "tier": "free", "weight": 1.0, "created_at": time.time() - 10_800, "disabled": True},
+    {
+        "name": "zoo",
+        "tier": "free",
+        "weight": 1.0,
+        "created_at": time.time() - 10_800,
+        "disabled": True,
+        "network": ["a.example.com:443", "b.example.com:443"],
+    },
 ]
 
 
@@ -55,9 +71,9 @@ def test_tenants_are_listed(platform: ScriptedPlatform) -> None:
     """Each tenant is listed with its tier, weight and state."""
     platform.will("GET", "/v1/tenants", answer({"tenants": TENANTS}))
     assert cells(run("tenant", "list")) == [
-        ["tenant", "tier", "weight", "created", "state"],
-        ["acme", "paid", "1.5", "3h ago", "active"],
-        ["zoo", "free", "1", "3h ago", "disabled"],
+        ["tenant", "tier", "weight", "created", "state", "network"],
+        ["acme", "paid", "1.5", "3h ago", "active", "none"],
+        ["zoo", "free", "1", "3h ago", "disabled", "a.example.com:443, 1 more"],
     ]
     assert msgspec.json.decode(run("tenant", "list", "--json")) == TENANTS
 

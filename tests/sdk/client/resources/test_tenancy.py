@@ -84,7 +84,7 @@ async def test_a_change_of_a_tenant_and_a_tier(platform: ScriptedPlatform, tenan
     platform.will("PUT", "/v1/tiers/gold", answer({"name": "gold"}))
     platform.will("DELETE", "/v1/tiers/gold", problem("not_found", "There is no tier gold."))
     await tenancy.update_tenant("acme", TenantChange(weight=2.0))
-    assert platform.requests[0].json == {"tier": None, "weight": 2.0, "disabled": None}
+    assert platform.requests[0].json == {"tier": None, "weight": 2.0, "disabled": None, "network": None}
     assert await tenancy.set_tier("gold", {"rank": 5}) == {"name": "gold"}
     with pytest.raises(NotFound, match="no tier gold"):
         await tenancy.delete_tier("gold")

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pilotlight_core.host.outbound.address_policy import literal, read_networks, vetted, why_refused
 from pilotlight_core.model.errors import BadInput
-from pilotlight_gateway.webhooks.address_policy import literal, read_networks, vetted, why_refused
 
 NOT_PUBLIC = [
     "0.0.0.1", "0.1.2.3", "10.0.0.1", "100.64.0.1", "100.100.100.200", "127.0.0.1", "127.255.255.254",

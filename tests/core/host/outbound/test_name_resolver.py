@@ -7,7 +7,7 @@ import threading
 from collections.abc import Sequence
 from typing import Any
 
-from pilotlight_gateway.webhooks.name_resolver import THREADS_PER_TENANT, DnsResolver
+from pilotlight_core.host.outbound.name_resolver import THREADS_PER_TENANT, DnsResolver
 
 
 class Resolver:

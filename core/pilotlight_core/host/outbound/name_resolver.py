@@ -9,14 +9,17 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import socket
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field
 from typing import Any
 from weakref import WeakValueDictionary
 
 THREADS = 256
 THREADS_PER_TENANT = 8
 
+Resolve = Callable[[str, str, int], Awaitable[Sequence[str]]]
+"""The port: (tenant, host, port) to addresses; raises OSError."""
 Lookup = Callable[[str, int], Sequence[tuple[Any, ...]]]
 """(host, port) to the result of `socket.getaddrinfo`; blocks."""
 
@@ -30,7 +33,7 @@ class DnsResolver:
 
     def __init__(self, lookup: Lookup = _lookup) -> None:
         self._lookup = lookup
-        self._threads = ThreadPoolExecutor(THREADS, "webhook-names")
+        self._threads = ThreadPoolExecutor(THREADS, "names")
         self._slots: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
 
     async def addresses(self, tenant: str, host: str, port: int) -> Sequence[str]:
@@ -60,3 +63,18 @@ class DnsResolver:
 
     def close(self) -> None:
         self._threads.shutdown(wait=False, cancel_futures=True)
+
+
+@dataclass(kw_only=True)
+class ScriptedNames:
+    """The fake of a name server for tests: each name has answers, which are given in turn; the last one stays."""
+
+    answers: dict[str, list[Sequence[str]]]
+    asked: list[tuple[str, str]] = field(default_factory=list)
+
+    async def addresses(self, tenant: str, host: str, port: int) -> Sequence[str]:  # noqa: ARG002 - the port's
+        self.asked.append((tenant, host))
+        known = self.answers.get(host)
+        if not known:
+            raise OSError("no such name")
+        return known.pop(0) if len(known) > 1 else known[0]

@@ -1,0 +1,12 @@
+"""The way out of sandboxes: a proxy in a process of its own, which the agent starts for containers with `network=`.
+
+  client_hello        the server name that a TLS client asks for
+  proxy_requests      what a client asks a proxy for
+  connection_rules    whether a container may have it
+  pinned_connections  the name resolved, its addresses vetted, and one of them connected to
+  egress_proxy        serves the containers' sockets, within bounds
+  proxy_process       the process around it; proxy_messages: what it and the agent tell each other
+  proxy_supervisor    the agent's side: opens and closes ways, keeps the process alive, counts
+
+A container is known by the socket on which it speaks, never by what it says.
+"""

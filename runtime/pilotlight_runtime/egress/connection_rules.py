@@ -1,0 +1,31 @@
+"""Whether a container may have the connection that it asks for. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pilotlight_core.model.networks.network_targets import NetworkTarget, Transport, name_fault
+from pilotlight_runtime.egress.proxy_requests import ProxyRequest, RefusedRequest
+
+ASK = "is not in network= of this function"
+
+
+def transport_of(request: ProxyRequest, targets: Sequence[NetworkTarget]) -> Transport:
+    """What may be spoken over the connection.
+
+    Raises:
+        RefusedRequest: none is given.
+    """
+    if why := name_fault(request.host):
+        raise RefusedRequest(403, f"this host cannot be connected to: {why}")
+    admitted = {each for each in Transport if any(t.admits(each, request.host, request.port) for t in targets)}
+    wanted = (Transport.TCP, Transport.TLS) if request.is_tunnel else (Transport.HTTP,)
+    for transport in wanted:
+        if transport in admitted:
+            return transport
+    place = f"{request.host}:{request.port}"
+    if request.is_tunnel and Transport.HTTP in admitted:
+        raise RefusedRequest(403, f"{place} may be asked in clear only, not through a tunnel")
+    if admitted:
+        raise RefusedRequest(403, f"{place} may not be asked in clear: use https://")
+    raise RefusedRequest(403, f"{place} {ASK}")

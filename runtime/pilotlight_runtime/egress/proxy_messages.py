@@ -1,0 +1,44 @@
+"""What an agent and its proxy tell each other, each in one packet of a socket between them."""
+
+from __future__ import annotations
+
+import msgspec
+
+MOST_PACKET = 64 * 1024
+"""Bytes; the targets of one container are the largest."""
+
+
+class ProxyMessage(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """The base of all."""
+
+
+class OpenWay(ProxyMessage, frozen=True, kw_only=True):
+    """Serve a container; the socket on which it connects comes with it."""
+
+    container: str
+    tenant: str
+    function: str
+    """`tenant:app.function`."""
+    targets: tuple[str, ...]
+    """As `network_targets` reads them."""
+
+
+class CloseWay(ProxyMessage, frozen=True, kw_only=True):
+    """End a container's connections, and count it a last time."""
+
+    container: str
+
+
+class CountedBytes(ProxyMessage, frozen=True, kw_only=True):
+    """From the proxy: what a container has had so far, each second in which that changed."""
+
+    container: str
+    sent: int
+    received: int
+    connections: int
+    refused: int
+    """Connections that were not made."""
+    is_last: bool = False
+
+
+ToProxy = OpenWay | CloseWay

@@ -1,0 +1,164 @@
+"""The agent's side of the proxy, with the real process."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+
+import pytest
+
+from pilotlight_runtime.egress.proxy_messages import OpenWay
+from pilotlight_runtime.egress.proxy_supervisor import SOCKET, EgressCounts, ProxySupervisor, listening_socket
+from tests.waiting import until
+
+REFUSED = b"CONNECT other.example.com:443 HTTP/1.1\r\n\r\n"
+
+
+def way(container: str, *targets: str) -> OpenWay:
+    return OpenWay(container=container, tenant="acme", function=f"acme:app.{container}", targets=targets)
+
+
+@asynccontextmanager
+async def supervised(*command: str) -> AsyncIterator[ProxySupervisor]:
+    supervisor = ProxySupervisor(command=command or None)
+    running = asyncio.create_task(supervisor.run())
+    try:
+        yield supervisor
+    finally:
+        running.cancel()
+        await asyncio.wait([running])
+        supervisor.close("one")
+        supervisor.close("two")
+
+
+async def asked(folder: Path, data: bytes = REFUSED) -> bytes:
+    """What the proxy answers; it may have to start first."""
+    reader, writer = await asyncio.open_unix_connection(f"{folder}/{SOCKET}")
+    writer.write(data)
+    try:
+        return await reader.read()
+    except ConnectionResetError:
+        return b""
+    finally:
+        writer.close()
+
+
+def folder_of(root: Path, container: str) -> Path:
+    folder = root / container
+    folder.mkdir()
+    return folder
+
+
+def pid_of(supervisor: ProxySupervisor) -> int:
+    assert supervisor.process is not None
+    return supervisor.process.pid
+
+
+async def test_the_first_way_starts_it(tmp_path: Path, anyio_backend: str) -> None:
+    """Before there is none; whoever comes meanwhile waits. What was refused is counted by function."""
+    async with supervised() as supervisor:
+        assert supervisor.process is None
+        folder = folder_of(tmp_path, "one")
+        supervisor.open(way("one", "api.example.com:443"), folder)
+        assert b" 403 other.example.com:443 is not in network=" in await asked(folder)
+        await until(lambda: supervisor.counts == {"acme:app.one": EgressCounts(refused=1)})
+        assert supervisor.open_ways == 1
+
+
+async def test_it_has_no_rights(tmp_path: Path, anyio_backend: str) -> None:
+    """Nobody's, nothing of the agent's environment, and no descriptor but its own."""
+    async with supervised() as supervisor:
+        folder = folder_of(tmp_path, "one")
+        supervisor.open(way("one"), folder)
+        await asked(folder)
+        process = Path(f"/proc/{pid_of(supervisor)}")
+        status = dict(line.split(":\t", 1) for line in (process / "status").read_text().splitlines())
+        assert status["NoNewPrivs"] == "1"
+        if os.geteuid() == 0:
+            assert set(status["Uid"].split()) == {"65534"}
+            assert status["Groups"].strip() == ""
+            assert int(status["CapEff"], 16) == 0
+            names = {entry.split("=")[0] for entry in (process / "environ").read_text().split("\0") if entry}
+            assert names == {"PATH", "LANG"}
+
+
+async def test_one_that_is_killed_is_started_again(tmp_path: Path, anyio_backend: str) -> None:
+    """With all ways; its connections end, and those that come meanwhile wait. What was counted stays."""
+    async with supervised() as supervisor:
+        one, two = folder_of(tmp_path, "one"), folder_of(tmp_path, "two")
+        supervisor.open(way("one"), one)
+        supervisor.open(way("two"), two)
+        assert b" 403 " in await asked(one)
+        await until(lambda: supervisor.counts.get("acme:app.one") == EgressCounts(refused=1))
+        reader, writer = await asyncio.open_unix_connection(f"{one}/{SOCKET}")
+        writer.write(b"CONNECT ")
+        os.kill(pid_of(supervisor), 9)
+
+        with suppress(ConnectionResetError):
+            assert await reader.read() == b""
+        writer.close()
+        assert b" 403 " in await asked(two)
+        assert b" 403 " in await asked(one)
+        await until(lambda: supervisor.counts.get("acme:app.one") == EgressCounts(refused=2))
+        assert supervisor.starts == 2
+
+
+async def test_a_way_that_is_closed(tmp_path: Path, anyio_backend: str) -> None:
+    """Its socket takes nobody; the others' do, and what it had is counted."""
+    async with supervised() as supervisor:
+        one, two = folder_of(tmp_path, "one"), folder_of(tmp_path, "two")
+        supervisor.open(way("one"), one)
+        supervisor.open(way("two"), two)
+        assert b" 403 " in await asked(one)
+        supervisor.close("one")
+        supervisor.close("one")
+        assert b" 403 " in await asked(two)
+        with pytest.raises(ConnectionRefusedError):
+            await asked(one)
+        await until(lambda: supervisor.counts.get("acme:app.one") == EgressCounts(refused=1))
+        assert supervisor.open_ways == 1
+
+
+async def test_it_ends_with_the_agent(tmp_path: Path, anyio_backend: str) -> None:
+    """In order here; that it dies with a killed one is `test_proxy_process.py`."""
+    async with supervised() as supervisor:
+        folder = folder_of(tmp_path, "one")
+        supervisor.open(way("one"), folder)
+        await asked(folder)
+        pid = pid_of(supervisor)
+    with pytest.raises(ProcessLookupError):
+        os.kill(pid, 0)
+
+
+async def test_one_that_says_nonsense_is_ended(tmp_path: Path, anyio_backend: str) -> None:
+    """It reads what tenants send, so the agent believes it little."""
+    nonsense = "import os, sys, time; os.write(int(sys.argv[1]), b'nonsense'); time.sleep(600)"
+    async with supervised(sys.executable, "-c", nonsense) as supervisor:
+        supervisor.open(way("one"), folder_of(tmp_path, "one"))
+        await until(lambda: supervisor.starts >= 2)
+        assert supervisor.counts == {}
+
+
+async def test_one_that_does_not_read_holds_up_nobody(tmp_path: Path, anyio_backend: str) -> None:
+    """What it is told waits, and the agent goes on."""
+    async with supervised(sys.executable, "-c", "import time; time.sleep(600)") as supervisor:
+        folder = folder_of(tmp_path, "one")
+        targets = tuple(f"{'a' * 60}.{'b' * 60}.h{n}.example.com:443" for n in range(64))
+        supervisor.open(way("one", *targets), folder)
+        await until(lambda: supervisor.starts == 1)
+        for _ in range(100):
+            supervisor.open(way("one", *targets), folder)
+        assert supervisor.open_ways == 1
+
+
+def test_a_socket_in_a_deep_folder(tmp_path: Path) -> None:
+    """A path may be longer than a socket's; what a dead agent left there is replaced."""
+    folder = tmp_path / ("d" * 120)
+    folder.mkdir()
+    listening_socket(folder).close()
+    with listening_socket(folder):
+        assert (folder / SOCKET).stat().st_mode & 0o777 == 0o666
