@@ -30,6 +30,7 @@ from pilotlight_core.model.messages.node_messages import Bind, ContainerState, H
 from pilotlight_core.model.spec import FunctionSpec, Manifest
 from pilotlight_runtime.calls.credits import Credits
 from pilotlight_runtime.calls.gateway_links import GatewayLinks
+from pilotlight_runtime.calls.nested_asks import AskingBus, NestedAsks
 from pilotlight_runtime.calls.node_calls import NodeCalls
 from pilotlight_runtime.calls.origin_frames import OriginSender
 from pilotlight_runtime.calls.remote_bodies import BodyTransfers
@@ -198,12 +199,14 @@ def agent_in(folder: Path, group: asyncio.TaskGroup) -> Iterator[Agent]:
     waiting = WaitingCalls(folder / "waiting", "boot")
     origin = Origin(dispatcher=cast("CallDispatcher", None))
     links = GatewayLinks(bus, region="local", node="n1", instance="i1")
+    bodies = BodyTransfers(group)
     calls = NodeCalls(
         links=links,
         slots=slots,
         waiting=waiting,
         origins=cast("OriginSender", origin),
-        bodies=BodyTransfers(group),
+        bodies=bodies,
+        nested=NestedAsks(cast("AskingBus", bus), bodies, group, region="local", node="n1", clock=time.monotonic),
         credits=Credits(
             bus, links, region="local", node="n1", instance="i1", epoch_of=slots.epoch,
             call_soon=asyncio.get_running_loop().call_soon,

@@ -11,6 +11,7 @@ from starlette.types import ASGIApp
 
 from pilotlight_core.host.blobs import BlobStore
 from pilotlight_core.host.outbound.address_policy import Network
+from pilotlight_core.model.errors import Unauthenticated
 from pilotlight_core.model.money.budgets import HomeTranches
 from pilotlight_gateway.audit.audit_log import AuditLog
 from pilotlight_gateway.batches.batch_service import BatchService
@@ -76,10 +77,12 @@ from pilotlight_gateway.limits.limits_port import Limiter
 from pilotlight_gateway.limits.tenant_slots import TenantSlots
 from pilotlight_gateway.metrics.gateway_metrics import GatewayMetrics
 from pilotlight_gateway.metrics.load_exchange import LoadBook
+from pilotlight_gateway.nested.nested_book import NestedBook
+from pilotlight_gateway.nested.nested_calls import NestedCalls
 from pilotlight_gateway.nodes.node_identities import JoiningTerms
 from pilotlight_gateway.oidc.issuers import Issuers
 from pilotlight_gateway.schemas.version_schemas import VersionSchemas
-from pilotlight_gateway.tenancy.auth import CallAuthenticator
+from pilotlight_gateway.tenancy.auth import CallAuthenticator, Principal
 from pilotlight_gateway.tenancy.registry_port import RegistryPort
 from pilotlight_gateway.webhooks.webhook_port import WebhookStore
 
@@ -167,16 +170,7 @@ class _Shared:
 def wire_http(parts: HttpParts) -> ASGIApp:
     """The whole API."""
     shared = _Shared(parts)
-    entry = CallEntry(
-        authenticator=parts.authenticator,
-        gate=shared.gate,
-        resolver=shared.resolver,
-        limits=shared.limits,
-        reader=CallReader(parts.registry, parts.schemas, parts.codec, shared.clock),
-        budget=parts.budget,
-        metrics=parts.metrics,
-    )
-    answers = CallAnswers(parts.codec, shared.book, shared.clock)
+    entry, answers = _call_entry(parts, shared), CallAnswers(parts.codec, shared.book, shared.clock)
     unary = UnaryCalls(parts.calls, answers, parts.codec, parts.budget, parts.metrics)
     operations = (
         *_functions(parts, shared), *_money(parts, shared), *_fleet(parts, shared), *_tenants(parts, shared)
@@ -188,6 +182,34 @@ def wire_http(parts: HttpParts) -> ASGIApp:
     known = CallRoutes(parts.registry, shared.resolver, shared.limits)
     edge.whole = WarmCalls(WarmParts(entry, parts.calls, unary, answers, known, parts.requests, edge, shared.clock))
     return edge
+
+
+def wire_nested(parts: HttpParts, why_ended: Callable[[Principal], Unauthenticated | None]) -> NestedCalls:
+    """What carries out the calls that functions make. `why_ended`: why a principal may no more."""
+    shared = _Shared(parts)
+    answers = CallAnswers(parts.codec, shared.book, shared.clock)
+    return NestedCalls(
+        entry=_call_entry(parts, shared),
+        unary=UnaryCalls(parts.calls, answers, parts.codec, parts.budget, parts.metrics),
+        registry=parts.registry,
+        schemas=parts.schemas,
+        why_ended=why_ended,
+        book=NestedBook(),
+        clock=shared.clock,
+    )
+
+
+def _call_entry(parts: HttpParts, shared: _Shared) -> CallEntry:
+    """What every call passes."""
+    return CallEntry(
+        authenticator=parts.authenticator,
+        gate=shared.gate,
+        resolver=shared.resolver,
+        limits=shared.limits,
+        reader=CallReader(parts.registry, parts.schemas, parts.codec, shared.clock),
+        budget=parts.budget,
+        metrics=parts.metrics,
+    )
 
 
 def _call_endpoint(parts: HttpParts, shared: _Shared, entry: CallEntry, unary: UnaryCalls) -> CallEndpoint:

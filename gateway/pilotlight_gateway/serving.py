@@ -65,7 +65,14 @@ from pilotlight_gateway.http.protocol.drain_gate import DrainGate
 from pilotlight_gateway.http.protocol.http_exchange import OpenRequests
 from pilotlight_gateway.http.protocol.readiness import Readiness
 from pilotlight_gateway.http.quiet_server import QuietServer
-from pilotlight_gateway.http_wiring import BODY_BYTES_HELD, HttpParts, follower_slots, upload_slots, wire_http
+from pilotlight_gateway.http_wiring import (
+    BODY_BYTES_HELD,
+    HttpParts,
+    follower_slots,
+    upload_slots,
+    wire_http,
+    wire_nested,
+)
 from pilotlight_gateway.idempotency.bus_key_records import BusKeyRecords
 from pilotlight_gateway.idempotency.key_record import CallOwner
 from pilotlight_gateway.idempotency.keyed_calls import KEY_BYTES, Idempotency
@@ -86,6 +93,8 @@ from pilotlight_gateway.metrics.key_metrics import key_counts
 from pilotlight_gateway.metrics.limit_metrics import limit_gauges
 from pilotlight_gateway.metrics.load_exchange import LoadBook, LoadExchange, MeasuredGateway
 from pilotlight_gateway.metrics.node_metrics import clock_gauges, node_fault_counts
+from pilotlight_gateway.nested.nested_calls import NestedCalls
+from pilotlight_gateway.nested.nested_exchange import NestedExchange
 from pilotlight_gateway.nodes.node_identities import BusAddress, JoiningTerms, node_identities, without_credentials
 from pilotlight_gateway.nodes.node_issuer import load_issuer
 from pilotlight_gateway.oidc.issuers import Issuers, open_issuers
@@ -369,6 +378,12 @@ def _jobs(
     return jobs
 
 
+def _nested(bus: Bus, calls: GatewayCalls, carried: NestedCalls, bodies: LargeBodies, region: str) -> NestedExchange:
+    """What answers agents whose calls make others."""
+    live, reports, own = calls.drivers.origins, calls.fleet.reports, calls.table.instance
+    return NestedExchange(bus, live, carried, bodies, reports, region=region, gateway=own)
+
+
 def _call_prices(settings: ServeSettings, book: PriceBook, calls: GatewayCalls) -> CallPrices:
     """What calls cost here, which origins tell too."""
     book.region = settings.region
@@ -466,6 +481,7 @@ async def _gateway(
             limiter,
             calls.running(),
             BlobLinkAnswers(bus, BlobLinks(blobs, registry, calls.bindings), region=settings.region).running(),
+            _nested(bus, calls, wire_nested(parts, authenticator.why_ended), bodies, settings.region).running(),
             shards.running(),
             jobs.running(),
         ):

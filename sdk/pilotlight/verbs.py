@@ -18,6 +18,7 @@ from pilotlight.function_call import FunctionCall
 
 if TYPE_CHECKING:
     from pilotlight.client import Client
+    from pilotlight.client.nested_client import NestedClient
     from pilotlight_core.model.api.autoscaler_api import AutoscalerInfo, AutoscalerRequest
 
 P = ParamSpec("P")
@@ -85,6 +86,17 @@ class _PlatformVerb:
 
         return self._own_client or default_client()
 
+    @property
+    def _nested(self) -> NestedClient | None:
+        """What calls from within a function of the platform; None: this code runs outside."""
+        from pilotlight_core.model.messages.running_code import nested_port
+
+        if (port := nested_port()) is None:
+            return None
+        from pilotlight.client.nested_client import NestedClient
+
+        return NestedClient(port, self._target, has_client=self._own_client is not None)
+
 
 class Remote(_PlatformVerb, Generic[P, R]):
     """`.remote()`: run a function on the platform and return its answer."""
@@ -103,6 +115,8 @@ class Remote(_PlatformVerb, Generic[P, R]):
         """
         from pilotlight.client import shared_portal
 
+        if (nested := self._nested) is not None:
+            return nested.call(args, kwargs)
         self._check()
         return shared_portal().run(self._client.calls.call(self._target, args, kwargs))
 
@@ -114,6 +128,8 @@ class Remote(_PlatformVerb, Generic[P, R]):
         """Do the same in an event loop; cancelling the task cancels the call."""
         from pilotlight.client import shared_portal
 
+        if (nested := self._nested) is not None:
+            return await nested.call_async(args, kwargs)
         self._check()
         return await shared_portal().run_async(self._client.calls.call(self._target, args, kwargs))
 
@@ -146,6 +162,8 @@ class RemoteGen(_PlatformVerb, Generic[P]):
         return shared_portal().iterate_async(self._client.calls.stream(self._target, args, kwargs))
 
     def _check(self) -> None:
+        if (nested := self._nested) is not None:
+            raise nested.refusal("remote_gen")
         if self._target.is_generator is False:
             raise OptionError(f"{self._target.label} is no generator: call .remote(…) instead of .remote_gen(…).")
 
@@ -170,6 +188,8 @@ class Spawn(_PlatformVerb, Generic[P, R]):
         return await shared_portal().run_async(self._spawn(args, kwargs))
 
     async def _spawn(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> FunctionCall[R]:
+        if (nested := self._nested) is not None:
+            raise nested.refusal("spawn")
         if self._target.settings.on_stage is not None:
             raise OptionError("on_stage: a spawned call tells no stages; ask for its status().")
         job = await self._client.jobs.spawn(self._target, args, kwargs)
@@ -242,7 +262,8 @@ def _bounds(until: datetime | float | None, **given: float | bool | None) -> Aut
 class StarMap(_PlatformVerb):
     """`.starmap()`: call a function for each tuple of arguments, many at a time.
 
-    Each call is a durable job, which survives its gateway and connection.
+    Each call is a durable job, which survives its gateway and connection. Within a function of the platform they are
+    live calls, which end with the call that makes them.
     """
 
     verb = "starmap"
@@ -296,7 +317,10 @@ class StarMap(_PlatformVerb):
         """Return `map_calls`, bound to the call and its window."""
         from pilotlight.client.concurrent_map import map_calls, window_of
 
-        self._check(durable=durable)
+        nested = self._nested
+        self._check(durable=durable and nested is None)
+        if nested is not None:
+            return partial(map_calls, nested.mapped(kwargs), window=nested.window)
         client, target = self._client, self._target
         live = partial(client.calls.call, target, kwargs=kwargs)
         return partial(

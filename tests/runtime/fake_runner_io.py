@@ -23,6 +23,7 @@ class FakeRunnerIO:
     def __init__(self) -> None:
         self.sent: list[CallFrame] = []
         self.commands: list[guest.GuestFrame] = []
+        self.unwanted: list[str] = []
         self.fetches: list[AcceptedCall] = []
         self.uploads: list[AcceptedCall] = []
         self.kills: list[str] = []
@@ -40,6 +41,9 @@ class FakeRunnerIO:
 
     def send_to_guest(self, frame: guest.GuestFrame) -> None:
         self.commands.append(frame)
+
+    def end_nested(self, call: AcceptedCall) -> None:
+        self.unwanted.append(call.call_id)
 
     def fetch_input(self, call: AcceptedCall, done: InputFetched) -> None:
         self.fetches.append(call)

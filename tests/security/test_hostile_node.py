@@ -12,10 +12,12 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
 import httpx
+import msgspec
 import pytest
 
 from pilotlight_autoscaler.policy.start_backoff import LONGEST_DELAY_S
 from pilotlight_core.model import values
+from pilotlight_core.model.messages.agent_questions import AskNested, LeaveNested, NestedAnswer
 from pilotlight_core.model.messages.call_messages import Ended, Outcome, Refusal, Refused, Run, Spent
 from pilotlight_core.model.messages.logs import LogBatch, LogLine
 from pilotlight_core.model.messages.node_messages import ContainerState, Credit, NodeReport
@@ -166,6 +168,25 @@ def run_name(place: Place, run: Run) -> str:
     """What the call's function was given, and returns."""
     name: str = values.decode(run.input)["name"]
     return name
+
+
+def test_nothing_is_called_in_the_name_of_another_nodes_call(place: Place) -> None:
+    """Whatever is known of that call: it does not run on the node that asks, and the bus keeps its subject from it."""
+    answer, run = place.call()
+    ask = AskNested(
+        parent=run.call_id, grant_number=run.grant_number, container=run.container, number=1, function="crash.again",
+        request=values.encode({"input": {"name": "forged", "seconds": 0.0}}),
+    )  # fmt: skip
+    told = place.hostile.ask(ask, f"pl.local.gw.{run.gateway}.nested.{place.evil}")
+    assert isinstance(told, NestedAnswer)
+    assert msgspec.json.decode(told.problem)["code"] == "unknown_call"
+    leave = LeaveNested(parent=run.call_id, grant_number=run.grant_number, number=1)
+    forged = f"pl.local.gw.{run.gateway}.nested.{place.node}"
+    place.hostile.say(ask, forged)
+    place.hostile.say(leave, forged, f"pl.local.gw.{run.gateway}.nested.{place.evil}")
+
+    assert answer.result(60.0).status_code == 200
+    assert [line for line in place.platform.logs("crash", "again") if "forged" in line["text"]] == []
 
 
 def test_room_that_nobody_bound_draws_no_call(place: Place) -> None:

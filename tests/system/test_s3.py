@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pilotlight_core.model.messages.blob_messages import BlobLink, BlobWanted
+from pilotlight_core.model.messages.agent_questions import BlobLink, BlobWanted
 from pilotlight_core.model.versions.artifacts import PART_BYTES
 from tests.security.hostile_node import hostile_node
 from tests.system.support.platform import platform

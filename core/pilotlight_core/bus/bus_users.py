@@ -6,7 +6,7 @@
     duties       reads and trims usage and logs, sends webhooks, drives batches, deletes versions, stores the jobs
                  of schedules; under leases
     agent-NODE   subjects that name its node, and no others: reports, credits, frames, usage, logs, questions for
-                 blobs; the layouts of its GPUs
+                 blobs, calls that its functions make; the layouts of its GPUs
 
 Permissions are lists of allowed subjects. A new subject, stream or bucket has to be added here, which a test checks.
 `python -m pilotlight_core.bus.bus_users NODE...` prints the block of a server's configuration.
@@ -209,6 +209,7 @@ def agent(node: str) -> BusUser:
             subjects.renew(ANY, node),
             subjects.credit(ANY, node),
             subjects.reply(ANY, ANY, node),
+            subjects.nested(ANY, ANY, node),
             subjects.usage(ANY, node, ANY),
             subjects.logs(ANY, node, ANY, ANY, ANY),
             *_gets(subjects.LAYOUT_BUCKET),

@@ -68,6 +68,11 @@ CODES: dict[str, Code] = {
         408, "The body came too slowly", "Send it over a faster connection, or less of it at a time.", retry=True
     ),
     "conflict": Code(409, "It conflicts with the present state", "Read the present state and decide again."),
+    "nested_refused": Code(
+        409,
+        "A function may not make this call",
+        "The detail names the bound, and what to do instead.",
+    ),
     "removes_functions": Code(
         409, "The deploy would remove functions", "To remove them add --prune; to keep them deploy them too."
     ),
@@ -189,6 +194,12 @@ class RemovesFunctions(PilotlightError):
     """The deploy would take functions out of service, and was not told to; `removes` names them."""
 
     code = "removes_functions"
+
+
+class NestedRefused(PilotlightError):
+    """A function may not make this call: it names the bound."""
+
+    code = "nested_refused"
 
 
 class TooMuch(PilotlightError):

@@ -9,6 +9,7 @@ pl.{region}.node.{node}.renew      agent -> gateway      RenewNode (request, rep
 pl.{region}.credit.{node}.{version}  agent -> home        Credit: free slots and state of one container
 pl.{region}.credits                home -> agents         CreditsWanted
 pl.{region}.gw.{gateway}.reply.{node}  agent -> origin    Refused, Started, Chunk, Ended; Credit of a freed slot
+pl.{region}.gw.{gateway}.nested.{node}  agent -> origin   AskNested (request, reply: NestedAnswer), LeaveNested
 pl.{region}.gw.{gateway}.home      origin -> home         ToHome
 pl.{region}.gw.{gateway}.origin    home -> origin         ToOrigin
 pl.{region}.gw.{gateway}.ask       gateway -> gateway     AskCall (request, reply: CallReply)
@@ -88,6 +89,8 @@ def node_of(subject: str) -> str:
     match subject.split("."):
         case ["pl", _, "credit", node, _] | ["pl", _, "gw", _, "reply", node] | ["pl", _, "beat", node]:
             return node
+        case ["pl", _, "gw", _, "nested", node]:
+            return node
         case ["pl", _, "node", node, "ran" | "blobs" | "renew"]:
             return node
         case ["usage", _, node, _] | ["logs", _, node, _, _, _] if node != NO_NODE:
@@ -130,6 +133,10 @@ def credit(region: str, node: str = "*", version: str = "*") -> str:
 
 def reply(region: str, gateway: str, node: str = "*") -> str:
     return f"pl.{region}.gw.{gateway}.reply.{node}"
+
+
+def nested(region: str, gateway: str, node: str = "*") -> str:
+    return f"pl.{region}.gw.{gateway}.nested.{node}"
 
 
 def to_home(region: str, gateway: str) -> str:

@@ -132,6 +132,10 @@ class Origin:
         self._epoch = max(self._epoch, epoch)
         return [self._enqueue(at, admitted=self._placed)] if self.state is OriginState.QUEUED else []
 
+    def shortage(self, at: float) -> str:
+        """Why its version has no container, as far as the controller has said lately; "": it may have one."""
+        return self._shortage if at - self._short_at <= SHORTAGE_S else ""
+
     def note_shortage(self, reason: str, at: float) -> None:
         """The fleet, or a limit, has no container for its version; said each tick while this lasts."""
         self._shortage, self._short_at = reason, at
@@ -337,8 +341,7 @@ class Origin:
         waited_s = at - self.call.arrived_at
         if self.state is not OriginState.QUEUED:
             return call_failures.deadline_passed(waited_s, f"was {self.state.value}")
-        shortage = self._shortage if at - self._short_at <= SHORTAGE_S else ""
-        return call_failures.deadline_passed(waited_s, "waited for a container", shortage)
+        return call_failures.deadline_passed(waited_s, "waited for a container", self.shortage(at))
 
     def _stage(self, name: str, at: float) -> list[Effect]:
         return [ReportStage(name, (at - self.call.arrived_at) * 1000.0)] if self.call.stream else []

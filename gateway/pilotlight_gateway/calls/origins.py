@@ -152,6 +152,10 @@ class Origins:
             self._perform(live, live.origin.cancel(reason), at)
         return len(alive)
 
+    def find(self, call_id: str) -> InFlightCall | None:
+        """A live call."""
+        return self._book.get(call_id)
+
     def running(self) -> int:
         """The number of calls with a grant."""
         return sum(1 for live in self._book if live.origin.grant is not None)

@@ -8,6 +8,7 @@ from pilotlight_core.model.messages.call_messages import WINDOW, CallDescriptor,
 from pilotlight_core.model.spec import MethodSpec, Priority, VersionRecord
 from pilotlight_gateway.calls.large_bodies import INLINE_BYTES
 from pilotlight_gateway.limits.call_usage import CallUsage
+from pilotlight_gateway.tenancy.auth import Principal
 from pilotlight_gateway.tenancy.scheduling_class import PLAIN, SchedulingClass
 
 
@@ -34,6 +35,7 @@ class PreparedCall:
 
     __slots__ = (
         "arrived_at", "call_id", "client_id", "deadline_at", "function", "gateway_ms", "input", "key", "method",
+        "parent", "principal",
         "priority", "scheduling", "start_hook", "stream", "tags", "tenant", "traceparent", "usage", "version",
     )  # fmt: skip
 
@@ -53,6 +55,8 @@ class PreparedCall:
         scheduling: SchedulingClass = PLAIN,
         traceparent: str = "",
         key: str = "",
+        parent: str = "",
+        principal: Principal | None = None,
         tags: dict[str, str] | None = None,
         gateway_ms: float = 0.0,
         usage: CallUsage | None = None,
@@ -79,6 +83,10 @@ class PreparedCall:
         self.traceparent = traceparent
         self.key = key
         """The id of the API key that asked for it."""
+        self.parent = parent
+        """The id of the call that made this one; "": it came from outside."""
+        self.principal = principal
+        """Who asked for it while its caller waits; None: a job's call, whose key is all that is on record."""
         self.tags = tags or {}
         """For the ledger; nothing sets them yet."""
         self.gateway_ms = gateway_ms
@@ -139,6 +147,7 @@ class PreparedCall:
             tell_start=self.stream,
             traceparent=self.traceparent,
             key=self.key,
+            parent=self.parent,
             tags=self.tags,
             cold_ms=sum(grant.timeline.values()) if grant.start_ms else 0.0,
         )

@@ -15,7 +15,7 @@ from pilotlight_core.bus import Bus, BusError, bus_users
 from pilotlight_core.host.binding_book import Bindings
 from pilotlight_core.host.blobs import BlobMissing, BlobsDown, BlobStore, CachedReads
 from pilotlight_core.model import subjects
-from pilotlight_core.model.messages.blob_messages import BlobLink, BlobWanted
+from pilotlight_core.model.messages.agent_questions import BlobLink, BlobWanted
 from pilotlight_gateway.deploys.present_files import files_of
 from pilotlight_gateway.tenancy.registry_port import RegistryPort
 

@@ -15,7 +15,7 @@ import sqlalchemy as sa
 
 from pilotlight_gateway.ledger.bulk_rows import insert_rows, whole_sum
 from pilotlight_gateway.ledger.ledger_entries import CallRow, LedgerRows
-from pilotlight_gateway.ledger.ledger_tables import call_line, call_receipt, cold_start, receipt_terms
+from pilotlight_gateway.ledger.ledger_tables import call_line, call_receipt, cold_start, nested_call, receipt_terms
 
 CALL_FACTS = ("outcome", "fault", "units", "tags")
 """Of several shares the last that says something holds."""
@@ -44,6 +44,9 @@ def add_receipts(connection: sa.Connection, entries: LedgerRows) -> None:
     if entries.cold_starts:
         starts = [each._asdict() for each in entries.cold_starts]
         connection.execute(dialect_module(dialect).insert(cold_start).on_conflict_do_nothing(), starts)
+    if entries.nested:
+        made = [each._asdict() for each in entries.nested]
+        connection.execute(dialect_module(dialect).insert(nested_call).on_conflict_do_nothing(), made)
     terms = [each._asdict() | {"id": number} for each, number in entries.terms.items()]
     connection.execute(dialect_module(dialect).insert(receipt_terms).on_conflict_do_nothing(), terms)
     if dialect == "sqlite":
@@ -76,6 +79,7 @@ def prune_receipts(connection: sa.Connection, day: str) -> None:
     connection.execute(sa.delete(receipt_terms).where(old))
     connection.execute(sa.delete(call_line).where(call_line.c.day < day))
     connection.execute(sa.delete(cold_start).where(cold_start.c.day < day))
+    connection.execute(sa.delete(nested_call).where(nested_call.c.day < day))
 
 
 @cache

@@ -119,6 +119,15 @@ class ColdStart(NamedTuple):
     """Whether the caller pays for the load of its own code."""
 
 
+class NestedLine(NamedTuple):
+    """A call that another one has made."""
+
+    tenant: str
+    call_id: str
+    parent: str
+    day: str
+
+
 @dataclass(slots=True)
 class _CallGroup:
     """The calls of an interval that have their terms in common."""
@@ -140,6 +149,7 @@ class LedgerRows:
     """Of a call as many as it has shares: the ledger adds them up."""
     reversals: list[Reversal] = field(default_factory=list)
     cold_starts: list[ColdStart] = field(default_factory=list)
+    nested: list[NestedLine] = field(default_factory=list)
     unpriced: int = 0
     """Events whose price id is unknown; they cost what an unknown GPU does."""
 
@@ -254,6 +264,7 @@ def entries_of(
                 _add_charges(entries, event, by_tenant, hours[-1][0], of_days[-1], charges)
             if counts:
                 entries.cold_starts += _cold_starts(event, hours[-1][0][:10])
+                entries.nested += _nested_lines(event, hours[-1][0][:10])
         else:
             _add_whole(entries, event, of_payer, hours, payer)
     return entries
@@ -387,6 +398,12 @@ def _cold_starts(event: UsageEvent, day: str) -> Iterator[ColdStart]:
         if share.cold_us > 0 and share.ended:
             billed = payer_of_start(event) == share.tenant
             yield ColdStart(share.tenant, share.call_id, event.id, day, min(share.cold_us, LONGEST_START_US), billed)
+
+
+def _nested_lines(event: UsageEvent, day: str) -> Iterator[NestedLine]:
+    for share in event.shares:
+        if share.parent and share.ended:
+            yield NestedLine(share.tenant, share.call_id, share.parent, day)
 
 
 def _add_spared(

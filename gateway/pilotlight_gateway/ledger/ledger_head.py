@@ -9,7 +9,7 @@ import sqlite3
 from contextlib import closing
 from urllib.parse import quote
 
-HEAD = "0017"
+HEAD = "0018"
 """The last revision. A constant, since importing alembic takes 0.2 s and is rarely needed."""
 SQLITE = "sqlite:///"
 WAIT_S = 10.0

@@ -236,6 +236,18 @@ cold_start = sa.Table(
 )
 """The starts of containers for which calls waited, in microseconds: few of all calls. `event` is that of its end."""
 
+nested_call = sa.Table(
+    "nested_call",
+    metadata,
+    sa.Column("tenant", sa.String(63), primary_key=True),
+    sa.Column("call_id", sa.String(64), primary_key=True),
+    sa.Column("parent", sa.String(64), nullable=False),
+    sa.Column("day", sa.String(10), nullable=False),
+    sa.Index("nested_call_day", "day"),
+    sa.Index("nested_call_parent", "tenant", "parent"),
+)
+"""The calls that functions made, and which call made each: few of all calls."""
+
 pending_reversal = sa.Table(
     "pending_reversal",
     metadata,

@@ -255,6 +255,7 @@ def _are_shares(shares: Iterable[CallShare]) -> bool:
             and 0 <= share.earlier <= MOST_NS
             and 0 < share.batch_size <= MOST_BATCH
             and CALL.fullmatch(share.call_id)
+            and (not share.parent or CALL.fullmatch(share.parent))
             and (not share.tags or not tags_fault(share.tags))
             and (not share.units or _are_units(share.units))
         ):

@@ -24,6 +24,7 @@ from pilotlight_gateway.ledger.ledger_tables import (
     cold_start,
     correction_line,
     lease_line,
+    nested_call,
     receipt_line,
     receipt_terms,
     usage_day,
@@ -35,6 +36,8 @@ from pilotlight_gateway.ledger.usage_report import EVERY_GROUP, GROUPS, UsageRep
 GIB = 2**30
 MOST_LINES = 1_000
 """Of one receipt: of a call that runs for a month, over many prices."""
+MOST_NESTED = 1_000
+"""Ids of calls that a call has made, in its receipt."""
 TAGS = "tags"
 """In groups: all tags of a version, as the JSON that the ledger has."""
 HOST_COLUMNS = ("core_ppm", "core_rate", "gib_ppm", "gib_rate")
@@ -60,6 +63,10 @@ def call_receipt_of(ledger: Ledger, tenant: str, call_id: str) -> CallReceipt | 
     if not rows:
         return None
     starts = ledger.read(sa.select(cold_start).where(cold_start.c.call_id == call_id, cold_start.c.tenant == tenant))
+    parent, made = nested_call.c.parent, nested_call.c.call_id
+    of_tenant = nested_call.c.tenant == tenant
+    above = ledger.read(sa.select(parent).where(made == call_id, of_tenant))
+    below = ledger.read(sa.select(made).where(parent == call_id, of_tenant).order_by(made).limit(MOST_NESTED))
     of_device = [row for row in rows if row["price"] not in BESIDE_PRICES]
     return CallReceipt(
         id=call_id,
@@ -70,6 +77,8 @@ def call_receipt_of(ledger: Ledger, tenant: str, call_id: str) -> CallReceipt | 
         key=next((row["key_id"] for row in rows if row["key_id"]), ""),
         cold_start_ms=sum(start["us"] for start in starts) / 1000.0,
         cold_start_billed=any(start["billed"] for start in starts),
+        parent=above[0]["parent"] if above else "",
+        nested=tuple(row["call_id"] for row in below),
         currency=ledger.book.currency,
     )
 

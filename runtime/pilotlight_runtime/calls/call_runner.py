@@ -84,6 +84,11 @@ class CallRunner:
     def holds(self, call_id: str) -> bool:
         return call_id in self._held
 
+    def find_running(self, call_id: str) -> AcceptedCall | None:
+        """A call that the guest has, and that is still wanted."""
+        call = self._running.get(call_id)
+        return call if call is not None and call.outcome is None else None
+
     def calls_of(self, gateway: str) -> list[str]:
         return [call_id for call_id, call in self._held.items() if call.run.gateway == gateway]
 
@@ -123,6 +128,7 @@ class CallRunner:
             call.decide(Outcome.CANCELLED, reason=reason)
             call.abandoned_at = at
             self._io.send_to_guest(guest.CancelCall(call_id=call_id))
+            self._io.end_nested(call)
 
     def on_window(self, call_id: str, upto: int, at: float) -> None:
         """The origin has passed on a stream's chunks up to `upto`."""

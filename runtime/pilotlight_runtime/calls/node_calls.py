@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from pilotlight_runtime.calls.credits import Credits
 from pilotlight_runtime.calls.gateway_links import GatewayLinks
+from pilotlight_runtime.calls.nested_asks import NestedAsks
 from pilotlight_runtime.calls.origin_frames import OriginSender
 from pilotlight_runtime.calls.remote_bodies import BodyTransfers
 from pilotlight_runtime.calls.slot_table import SlotTable
@@ -20,3 +21,4 @@ class NodeCalls:
     origins: OriginSender
     bodies: BodyTransfers
     credits: Credits
+    nested: NestedAsks

@@ -17,6 +17,9 @@ class RunnerIO(Protocol):
 
     def send_to_guest(self, frame: guest.GuestFrame) -> None: ...
 
+    def end_nested(self, call: AcceptedCall) -> None:
+        """End the calls that it has made: it is not wanted any more."""
+
     def fetch_input(self, call: AcceptedCall, done: InputFetched) -> None:
         """Fetch a large input, then call `done(call, data, at)`; `data` is None if the fetch failed."""
 

@@ -36,6 +36,7 @@ from pilotlight_runtime.calls.slot_table import AcceptedCall
 from pilotlight_runtime.containers.blanks.blank import Blank
 from pilotlight_runtime.containers.blanks.resource_limits import describe, frame_limit
 from pilotlight_runtime.containers.container_io import ContainerIO
+from pilotlight_runtime.containers.container_nested import ContainerNested
 from pilotlight_runtime.containers.container_start import START_ERRORS, ContainerStart, StartFailed, failure_of
 from pilotlight_runtime.containers.drain_deadline import DrainDeadline
 from pilotlight_runtime.containers.provisioner import Provisioner
@@ -95,6 +96,7 @@ class Container:
         self.timeline = self._start.timeline
         self._connection: GuestConnection | None = None
         self._io: ContainerIO | None = None
+        self._nested: ContainerNested | None = None
         self._born_at = self._idle_since_at = self._clock()
         self._kill_reason = ""
         self._is_forming = False  # a batch, when this was last asked
@@ -206,6 +208,8 @@ class Container:
         if self.runner is not None:
             self.runner.cancel_abandoned(at)
             self.runner.end_abandoned(at)
+        if self._nested is not None:
+            self._nested.tick()
         if self._start.blank is not None:
             self._start.blank.tap.tick(at)
 
@@ -279,7 +283,11 @@ class Container:
             kill=self._kill,
             clock=self._clock,
         )
-        self.runner = CallRunner(manifest.spec, self.id, self._io, stop_grace_s=self._stop_grace_s)
+        self.runner = runner = CallRunner(manifest.spec, self.id, self._io, stop_grace_s=self._stop_grace_s)
+        self._nested = ContainerNested(
+            self._calls.nested, self.id, find_running=runner.find_running, send=self._io.send_to_guest,
+            kill=self._kill_untrusted,
+        )  # fmt: skip
         blank.tap.running = self.runner.only_call
         connection.set_frame_limit(frame_limit(manifest.spec))
         self._calls.slots.open(self.id, self.version, manifest.spec.slots)
@@ -333,6 +341,8 @@ class Container:
             runner.on_chunk(frame, at)
         elif isinstance(frame, guest.BatchResult):
             runner.on_batch_result(frame, at)
+        elif isinstance(frame, guest.NestedCall | guest.NestedLeave) and self._nested is not None:
+            self._nested.on_frame(frame)
         else:
             self._kill_unexpected(frame)
 

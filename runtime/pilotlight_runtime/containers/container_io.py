@@ -50,6 +50,9 @@ class ContainerIO:
         except (GuestSlow, guest.FrameTooLarge) as error:
             self.kill(str(error))
 
+    def end_nested(self, call: AcceptedCall) -> None:
+        self._calls.nested.end(call)
+
     def fetch_input(self, call: AcceptedCall, done: InputFetched) -> None:
         assert call.run.body is not None  # noqa: S101 - the runner asks only then
         self._calls.bodies.fetch(call.run.body, lambda data: done(call, data, self._clock()))
@@ -87,6 +90,7 @@ class ContainerIO:
     def release(self, call: AcceptedCall) -> None:
         if call.note != NO_NOTE:
             self._remove_note(call)
+        self._calls.nested.end(call)
         self._release(call)
 
     def pump_at(self, at: float | None, pump: Callable[[float], None]) -> None:

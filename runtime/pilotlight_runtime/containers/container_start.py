@@ -15,6 +15,7 @@ from typing import Any
 from pilotlight_core.host.blobs import BlobMissing, BlobsDown, NoBlobStore
 from pilotlight_core.host.signing import BadSignature, NoKey
 from pilotlight_core.model.errors import PilotlightError
+from pilotlight_core.model.messages.agent_questions import MOST_AT_ONCE
 from pilotlight_core.model.messages.call_messages import MISCONFIGURED, RemoteError
 from pilotlight_core.model.messages.node_messages import Bind, SliceReport
 from pilotlight_core.model.spec import Manifest
@@ -148,7 +149,10 @@ class ContainerStart:
             raise StartFailed(text, RemoteError(MISCONFIGURED, text))
         try:
             env = dict(self._provisioner.env(self._part))
-            connection.send(guest.Load(spec=manifest.spec, root=str(blank.root), env=env, network=network))
+            load = guest.Load(
+                spec=manifest.spec, root=str(blank.root), env=env, network=network, nested=MOST_AT_ONCE
+            )  # fmt: skip
+            connection.send(load)
         except GuestGone:
             pass  # the sandbox's exit follows
         await self._loaded

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
+import threading
 from collections import deque
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -22,9 +23,11 @@ from pilotlight_runtime.guest.frames import (
     GuestWork,
     Leave,
     Load,
+    NestedResult,
     Result,
     WindowUpdate,
 )
+from pilotlight_runtime.guest.guest_nested import GuestNested
 from pilotlight_runtime.guest.guest_target import GuestTarget
 from pilotlight_runtime.guest.loading import await_hook, load_async, reported, send_loaded
 from pilotlight_runtime.guest.threaded_server import MAX_THREADS
@@ -44,9 +47,11 @@ def serve(load: Load, channel: Channel) -> None:
 
 
 async def _serve(load: Load, channel: Channel) -> None:
-    target = await load_async(load, channel)
+    nested = GuestNested(channel, load)
+    nested.loop_thread = threading.get_ident()
+    target = await load_async(load, channel, nested)
     send_loaded(channel)
-    await AsyncServer(channel, target, load.spec.max_inputs).serve()
+    await AsyncServer(channel, target, nested, load.spec.max_inputs).serve()
     for hook in target.exit:
         with reported():
             await await_hook(hook)
@@ -60,10 +65,12 @@ class AsyncServer:
     the process meanwhile, the group goes first, unless the process is killed by a signal.
     """
 
-    def __init__(self, channel: Channel, target: GuestTarget, max_inputs: int) -> None:
+    def __init__(self, channel: Channel, target: GuestTarget, nested: GuestNested, max_inputs: int) -> None:
         self._channel = channel
         self._target = target
         self._table = CallTable()
+        self._nested = nested
+        nested.only_call = self._table.only_begun
         self._waiting: deque[GuestWork] = deque()
         self._tasks: dict[int, asyncio.Task[None]] = {}
         """What runs, by its number."""
@@ -109,6 +116,8 @@ class AsyncServer:
             unstarted = self._table.apply(frame)
             if unstarted is not None:
                 self._channel.send(unstarted)
+        elif isinstance(frame, NestedResult):
+            self._nested.finish(frame)
         elif isinstance(frame, Leave):
             self._left.set()
 

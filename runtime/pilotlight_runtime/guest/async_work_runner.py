@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any
 
 from pilotlight_core.model.messages.call_messages import chunks_ahead
-from pilotlight_core.model.messages.unit_counts import COUNTING
+from pilotlight_core.model.messages.running_code import COUNTING, IN_BATCH, RUNNING_CALL
 from pilotlight_runtime.guest.call_table import WINDOW_WAIT_S, CallProgress, CallTable
 from pilotlight_runtime.guest.frames import (
     MAX_CHUNK,
@@ -47,6 +47,7 @@ async def run_async_work(
         if progress is None:
             return None
         COUNTING.set(progress)
+        RUNNING_CALL.set(work.call_id)
         frame: Result | BatchResult = with_units(await run_async_call(target, work, progress, send, task), progress)
     else:
         frame = await run_async_batch(target, work, table.dropped(work))
@@ -138,6 +139,7 @@ async def run_async_batch(target: GuestTarget, batch: InvokeBatch, dropped: set[
         return unstarted(batch)
     columns = ColumnBatch(target, batch, dropped)
     COUNTING.set(columns)
+    RUNNING_CALL.set(IN_BATCH)
     began = now()
     try:
         if columns.calls:

@@ -27,7 +27,7 @@ class CallProgress:
         self.wake: Callable[[], object] | None = None
         """Called for a call in an event loop that was cancelled or may go on."""
         self.counted: list[dict[str, int]] | None = None
-        """The units that it counted, in one row; see `unit_counts`."""
+        """The units that it counted, in one row; see `running_code`."""
         self._moved: threading.Condition | None = None
 
     def wait_read(self, seq: int) -> bool:
@@ -111,6 +111,11 @@ class CallTable:
             progress.cancelled = True
         progress.notify()
         return None
+
+    def only_begun(self) -> str:
+        """The id of the only call that runs; "": several do, or none, or a batch."""
+        begun = [call_id for call_id, progress in list(self._calls.items()) if progress.begun]
+        return begun[0] if len(begun) == 1 and not self._batched else ""
 
     @property
     def held(self) -> int:

@@ -11,6 +11,8 @@
       | ---- InvokeBatch ----------> |
       | <---- BatchResult ---------- |     exactly one, a GuestItemResult per item in order
       | ---- CancelCall -----------> |     the call still gets its one Result
+      | <---- NestedCall* ---------- |     a call that runs makes another; NestedLeave takes it back
+      | ---- NestedResult ---------> |     exactly one per NestedCall
       | ---- Leave ----------------> |     exit hooks run, then the process ends
 
 The two ends may come from two installations: that of the agent, and that of a base environment. Frames are positional,
@@ -25,6 +27,7 @@ from typing import Any
 
 import msgspec
 
+from pilotlight_core.model.bounded import Count, ShortText
 from pilotlight_core.model.messages.call_messages import Outcome, RemoteError
 from pilotlight_core.model.spec import FunctionSpec
 
@@ -71,6 +74,8 @@ class Load(GuestFrame, frozen=True, kw_only=True):
     env: dict[str, str] = {}
     network: str = ""
     """Folder with the socket of the proxy; "": there is no way out. Guests of 1.0 do not know it."""
+    nested: int = 0
+    """The most calls that one of its calls may wait for at a time; 0: this agent knows none."""
 
 
 class Invoke(GuestFrame, frozen=True, kw_only=True):
@@ -104,6 +109,14 @@ class WindowUpdate(GuestFrame, frozen=True, kw_only=True):
 
     call_id: str
     upto: int
+
+
+class NestedResult(GuestFrame, frozen=True, kw_only=True):
+    """The one answer to a NestedCall: the body of its answer as over HTTP in msgpack, or its problem in JSON."""
+
+    number: int
+    body: bytes = b""
+    problem: bytes = b""
 
 
 class Leave(GuestFrame, frozen=True, kw_only=True):
@@ -187,9 +200,27 @@ class BatchResult(GuestFrame, frozen=True, kw_only=True):
     """False: all its items were cancelled before the tenant's code got them."""
 
 
+class NestedCall(GuestFrame, frozen=True, kw_only=True):
+    """The call `call_id`, which runs here, calls a function; `request` is as its body over HTTP, in msgpack."""
+
+    call_id: str
+    number: Count
+    """Of all that this guest makes."""
+    function: ShortText
+    of_app: bool = False
+    """Whether the function belongs to this guest's own app, however that is called on the platform."""
+    request: bytes = b""
+
+
+class NestedLeave(GuestFrame, frozen=True, kw_only=True):
+    """The answer of a NestedCall is not wanted any more; it still comes."""
+
+    number: Count
+
+
 GuestWork = Invoke | InvokeBatch
-FromAgent = Load | Invoke | InvokeBatch | CancelCall | WindowUpdate | Leave
-FromGuest = Hello | LoadStep | Loaded | LoadError | ChunkOut | Result | BatchResult
+FromAgent = Load | Invoke | InvokeBatch | CancelCall | WindowUpdate | NestedResult | Leave
+FromGuest = Hello | LoadStep | Loaded | LoadError | ChunkOut | Result | BatchResult | NestedCall | NestedLeave
 
 _encoder = msgspec.msgpack.Encoder()
 _pack = HEADER.pack

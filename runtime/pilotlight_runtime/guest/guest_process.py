@@ -16,6 +16,7 @@ from typing import Any
 from pilotlight_runtime.guest import exits
 from pilotlight_runtime.guest.agent_channel import Channel
 from pilotlight_runtime.guest.frames import FRAMES, Hello, Leave, Load, MalformedFrame
+from pilotlight_runtime.guest.guest_nested import GuestNested
 from pilotlight_runtime.guest.loading import NotLoaded, call_hook, load_blocking, reported, send_loaded
 from pilotlight_runtime.guest.serial_server import SerialServer
 from pilotlight_runtime.guest.threaded_server import ThreadedServer
@@ -87,13 +88,13 @@ def load_and_serve(load: Load, channel: Channel) -> None:
 
 def serve(load: Load, channel: Channel) -> None:
     """`load_and_serve` for a function without asynchronous methods."""
-    wait = HookRunner()
-    target = load_blocking(load, channel, wait)
+    wait, nested = HookRunner(), GuestNested(channel, load)
+    target = load_blocking(load, channel, nested, wait)
     send_loaded(channel)
     if load.spec.max_inputs == 1:
-        SerialServer(channel, target).serve()
+        SerialServer(channel, target, nested).serve()
     else:
-        ThreadedServer(channel, target, load.spec.max_inputs).serve()
+        ThreadedServer(channel, target, nested, load.spec.max_inputs).serve()
     for hook in target.exit:
         with reported():
             call_hook(hook, wait)

@@ -18,6 +18,7 @@ from typing import Any
 from pilotlight_core.model.spec import FunctionSpec
 from pilotlight_runtime.guest.agent_channel import Channel
 from pilotlight_runtime.guest.frames import Load, Loaded, LoadError, LoadStep
+from pilotlight_runtime.guest.guest_nested import GuestNested
 from pilotlight_runtime.guest.guest_target import GuestTarget, target_of, unwrap
 from pilotlight_runtime.guest.proxy_forwarder import proxy_variables
 from pilotlight_runtime.guest.remote_errors import remote_error
@@ -63,25 +64,35 @@ def step(channel: Channel, name: str) -> Iterator[None]:
     channel.send(LoadStep(name=name, ms=(time.perf_counter() - began) * 1000))
 
 
-def import_function(spec: FunctionSpec) -> Any:
-    """The tenant's function or class, by the names in the spec.
+def open_function(spec: FunctionSpec, nested: GuestNested) -> Any:
+    """The tenant's function or class, whose code can call others from now on. Raises as `import_function`."""
+    nested.open("")
+    decorated, thing = import_function(spec)
+    ref = getattr(decorated, "ref", None)
+    nested.own_app = str(getattr(ref, "app", ""))
+    return thing
+
+
+def import_function(spec: FunctionSpec) -> tuple[Any, Any]:
+    """What the module has by the names in the spec, and the tenant's function or class in it.
 
     Raises:
         ImportError, AttributeError, TypeError, and whatever the module raises.
     """
     module = importlib.import_module(spec.module)
-    thing = unwrap(reduce(getattr, spec.qualname.split("."), module))
+    decorated = reduce(getattr, spec.qualname.split("."), module)
+    thing = unwrap(decorated)
     if spec.is_class is not isinstance(thing, type):
         expected = "class" if spec.is_class else "function"
         raise TypeError(f"{spec.module}.{spec.qualname} is a {type(thing).__name__}: it was deployed as a {expected}")
-    return thing
+    return decorated, thing
 
 
-def load_blocking(load: Load, channel: Channel, wait: RunHook) -> GuestTarget:
+def load_blocking(load: Load, channel: Channel, nested: GuestNested, wait: RunHook) -> GuestTarget:
     """Load with plain hooks; `wait` runs the asynchronous ones to their end. Raises NotLoaded."""
     with step(channel, "import"):
         prepare(load)
-        thing = import_function(load.spec)
+        thing = open_function(load.spec, nested)
     with step(channel, "enter"):
         target = target_of(load.spec, thing)
         for hook in target.enter:
@@ -92,11 +103,11 @@ def load_blocking(load: Load, channel: Channel, wait: RunHook) -> GuestTarget:
     return target
 
 
-async def load_async(load: Load, channel: Channel) -> GuestTarget:
+async def load_async(load: Load, channel: Channel, nested: GuestNested) -> GuestTarget:
     """Load within the event loop of the calls, so that what hooks open belongs to it. Raises NotLoaded."""
     with step(channel, "import"):
         prepare(load)
-        thing = import_function(load.spec)
+        thing = open_function(load.spec, nested)
     with step(channel, "enter"):
         target = target_of(load.spec, thing)
         for hook in target.enter:

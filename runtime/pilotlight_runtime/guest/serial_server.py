@@ -1,19 +1,22 @@
 """Serving synchronous functions, one call at a time, on the main thread.
 
 So signals, thread-local state and the device's context are as in a script, and a call costs no change of threads. The
-socket is read between calls, between the chunks of a stream, and before an answer.
+socket is read between calls, between the chunks of a stream, and before an answer. Once the function has called another
+one, for whose answer its thread may wait, a thread of its own reads.
 """
 
 from __future__ import annotations
 
 import contextvars
+import threading
 import time
 from collections import deque
 
 from pilotlight_runtime.guest import exits
 from pilotlight_runtime.guest.agent_channel import Channel
 from pilotlight_runtime.guest.call_table import WINDOW_WAIT_S, CallProgress, CallTable
-from pilotlight_runtime.guest.frames import CancelCall, GuestFrame, GuestWork, Leave, WindowUpdate
+from pilotlight_runtime.guest.frames import CancelCall, GuestFrame, GuestWork, Leave, NestedResult, WindowUpdate
+from pilotlight_runtime.guest.guest_nested import GuestNested
 from pilotlight_runtime.guest.guest_target import GuestTarget
 from pilotlight_runtime.guest.work_runner import run_work
 
@@ -21,31 +24,71 @@ from pilotlight_runtime.guest.work_runner import run_work
 class SerialServer:
     """Serves a target until Leave."""
 
-    def __init__(self, channel: Channel, target: GuestTarget) -> None:
+    def __init__(self, channel: Channel, target: GuestTarget, nested: GuestNested) -> None:
         self._channel = channel
         self._target = target
         self._table = CallTable()
         self._queue: deque[GuestWork] = deque()
         self._left = False
+        self._nested = nested
+        nested.only_call = self._table.only_begun
+        nested.need_reader = self._start_reader
+        self._reading = threading.Lock()
+        """Held by the one thread that reads the socket."""
+        self._arrived = threading.Condition()
+        self._has_reader = False
 
     def serve(self) -> None:
         with exits.with_agent():
             while self._queue or not self._left:
+                self._receive()
+                if self._queue:
+                    self._run(self._queue.popleft())
+
+    def _receive(self) -> None:
+        """Take what has arrived, and wait if there is nothing to do."""
+        if not self._has_reader and self._reading.acquire(blocking=False):
+            try:
                 frames = self._channel.receive_nowait() if self._queue else self._channel.receive()
                 for frame in frames:
                     self._take(frame)
-                if self._queue:
-                    self._run(self._queue.popleft())
+            finally:
+                self._reading.release()
+            return
+        with self._arrived:
+            self._arrived.wait_for(lambda: self._queue or self._left)
+
+    def _start_reader(self) -> None:
+        with self._arrived:
+            if self._has_reader:
+                return
+            self._has_reader = True
+        threading.Thread(target=self._read_on, name="pilotlight", daemon=True).start()
+
+    def _read_on(self) -> None:
+        with exits.with_agent():
+            while True:
+                with self._reading:
+                    frames = self._channel.receive()
+                with self._arrived:
+                    for frame in frames:
+                        self._take(frame)
+                    self._arrived.notify_all()
 
     def send(self, frame: GuestFrame) -> None:
         self._channel.send(frame)
 
     def read_cancels(self) -> None:
+        if self._has_reader or not self._reading.acquire(blocking=False):
+            return
         with exits.with_agent():
             for frame in self._channel.receive_nowait():
                 self._take(frame)
+        self._reading.release()
 
     def wait_read(self, progress: CallProgress, seq: int) -> bool:
+        if self._has_reader:
+            return progress.wait_read(seq)
         until = time.monotonic() + WINDOW_WAIT_S
         while seq > progress.read_seq and not progress.cancelled:
             if not self._channel.wait_readable(until - time.monotonic()):
@@ -61,6 +104,8 @@ class SerialServer:
             unstarted = self._table.apply(frame)
             if unstarted is not None:
                 self._channel.send(unstarted)
+        elif isinstance(frame, NestedResult):
+            self._nested.finish(frame)
         elif isinstance(frame, Leave):
             self._left = True
 

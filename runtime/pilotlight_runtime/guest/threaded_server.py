@@ -9,7 +9,8 @@ from queue import SimpleQueue
 from pilotlight_runtime.guest import exits
 from pilotlight_runtime.guest.agent_channel import Channel
 from pilotlight_runtime.guest.call_table import CallProgress, CallTable
-from pilotlight_runtime.guest.frames import CancelCall, GuestFrame, GuestWork, Leave, WindowUpdate
+from pilotlight_runtime.guest.frames import CancelCall, GuestFrame, GuestWork, Leave, NestedResult, WindowUpdate
+from pilotlight_runtime.guest.guest_nested import GuestNested
 from pilotlight_runtime.guest.guest_target import GuestTarget
 from pilotlight_runtime.guest.work_runner import run_work
 
@@ -20,10 +21,12 @@ MAX_THREADS = 128
 class ThreadedServer:
     """Serves a target until Leave."""
 
-    def __init__(self, channel: Channel, target: GuestTarget, max_inputs: int) -> None:
+    def __init__(self, channel: Channel, target: GuestTarget, nested: GuestNested, max_inputs: int) -> None:
         self._channel = channel
         self._target = target
         self._table = CallTable()
+        self._nested = nested
+        nested.only_call = self._table.only_begun
         self._queue: SimpleQueue[GuestWork] = SimpleQueue()
         self._most = min(max_inputs, MAX_THREADS)
         self._threads = 0
@@ -53,6 +56,8 @@ class ThreadedServer:
             unstarted = self._table.apply(frame)
             if unstarted is not None:
                 self._channel.send(unstarted)
+        elif isinstance(frame, NestedResult):
+            self._nested.finish(frame)
         elif isinstance(frame, Leave):
             self._left = True
 

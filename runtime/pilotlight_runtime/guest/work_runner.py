@@ -12,7 +12,7 @@ import msgspec
 
 from pilotlight_core.model import values
 from pilotlight_core.model.messages.call_messages import Outcome, chunks_ahead
-from pilotlight_core.model.messages.unit_counts import COUNTING
+from pilotlight_core.model.messages.running_code import COUNTING, IN_BATCH, RUNNING_CALL
 from pilotlight_runtime.guest.call_table import CallProgress, CallTable
 from pilotlight_runtime.guest.frames import (
     MAX_CHUNK,
@@ -134,7 +134,7 @@ class ColumnBatch:
         self._named = self.method.parameters.columns(rows)
         self.items = len(self.calls)
         self.counted: list[dict[str, int]] | None = None
-        """The units that it counted, of each of its calls; see `unit_counts`."""
+        """The units that it counted, of each of its calls; see `running_code`."""
 
     def ready(self) -> partial[Any]:
         first, named = self.method.parameters.place(self._named)
@@ -214,6 +214,7 @@ def run_work(
         if progress is None:
             return None
         COUNTING.set(progress)
+        RUNNING_CALL.set(work.call_id)
         frame: Result | BatchResult = with_units(run_call(target, work, progress, channel), progress)
     else:
         frame = run_batch(target, work, table.dropped(work), channel)
@@ -277,6 +278,7 @@ def run_batch(target: GuestTarget, batch: InvokeBatch, dropped: set[str], channe
         return unstarted(batch)
     columns = ColumnBatch(target, batch, dropped)
     COUNTING.set(columns)
+    RUNNING_CALL.set(IN_BATCH)
     began = now()
     try:
         if columns.calls:

@@ -119,8 +119,9 @@ class ContainerMeter:
     def call_started(self, run: Run) -> None:
         cold_us = round(run.cold_ms * 1000.0) if run.cold_ms else 0
         self._meter.call_started(
-            run.call_id, run.tenant, self._clock(), key=run.key, tags=run.tags, cold_us=cold_us, shadow=run.shadow
-        )
+            run.call_id, run.tenant, self._clock(), key=run.key, tags=run.tags, cold_us=cold_us, shadow=run.shadow,
+            parent=run.parent,
+        )  # fmt: skip
 
     def end_batch(self, calls: Iterable[tuple[str, int]]) -> None:
         """End a batch that raised as a whole; its calls, each with the size, run again and are billed for that alone.
@@ -137,7 +138,7 @@ class ContainerMeter:
         """A call of a batch that was split runs again; what it waited for is told of its first start."""
         self._rerun.add(run.call_id)
         self._meter.call_started(
-            run.call_id, run.tenant, self._clock(), key=run.key, tags=run.tags, shadow=run.shadow
+            run.call_id, run.tenant, self._clock(), key=run.key, tags=run.tags, shadow=run.shadow, parent=run.parent
         )  # fmt: skip
 
     def call_ended(

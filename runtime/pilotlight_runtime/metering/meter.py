@@ -45,14 +45,19 @@ NOTHING: dict[str, Any] = {}
 
 
 class _Running:
-    __slots__ = ("billed", "billed_at_last", "billed_on_disk", "cold_us", "key", "shadow", "since", "tags", "tenant")
+    __slots__ = (
+        "billed", "billed_at_last", "billed_on_disk", "cold_us", "key", "parent", "shadow", "since", "tags", "tenant",
+    )  # fmt: skip
 
-    def __init__(self, tenant: str, key: str, tags: dict[str, str], cold_us: int, since: int, *, shadow: bool) -> None:
+    def __init__(
+        self, tenant: str, key: str, tags: dict[str, str], cold_us: int, since: int, parent: str, *, shadow: bool
+    ) -> None:
         self.tenant = tenant
         self.key = key
         self.tags = tags
         self.cold_us = cold_us
         self.shadow = shadow
+        self.parent = parent
         self.since = since
         """Virtual time up to which its share has gone into events."""
         self.billed = 0
@@ -150,6 +155,7 @@ class SliceMeter:
         tags: dict[str, str] = NOTHING,
         cold_us: int = 0,
         shadow: bool = False,
+        parent: str = "",
     ) -> None:
         """The container works on a call of `tenant` from `at_ns` on; `key` and what follows are for the ledger.
 
@@ -160,7 +166,7 @@ class SliceMeter:
             raise MeterMisuse(f"{call_id} cannot start on a slice that is {self.state.value}")
         self._advance(at_ns)
         self._used = True
-        self._running[call_id] = _Running(tenant, key, tags, cold_us, self._virtual, shadow=shadow)
+        self._running[call_id] = _Running(tenant, key, tags, cold_us, self._virtual, parent, shadow=shadow)
 
     def call_ended(
         self,
@@ -191,7 +197,7 @@ class SliceMeter:
         is_platforms = fault is Fault.PLATFORM
         share = CallShare(
             call_id, running.tenant, ns, outcome, batch_size, running.key, running.tags, fault, units,
-            running.billed, running.cold_us, running.shadow,
+            running.billed, running.cold_us, running.shadow, running.parent,
         )  # fmt: skip
         self._ended.append(share)
         if len(self._ended) >= MAX_SHARES:

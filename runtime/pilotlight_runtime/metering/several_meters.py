@@ -50,9 +50,12 @@ class SeveralMeters:
         tags: dict[str, str] = NOTHING,
         cold_us: int = 0,
         shadow: bool = False,
+        parent: str = "",
     ) -> None:
         for meter in self._meters:
-            meter.call_started(call_id, tenant, at_ns, key=key, tags=tags, cold_us=cold_us, shadow=shadow)
+            meter.call_started(
+                call_id, tenant, at_ns, key=key, tags=tags, cold_us=cold_us, shadow=shadow, parent=parent
+            )  # fmt: skip
 
     def call_ended(
         self,

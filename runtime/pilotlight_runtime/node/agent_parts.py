@@ -18,6 +18,7 @@ from pilotlight_core.model.messages.node_messages import STOP_GRACE_S, Bind, Hos
 from pilotlight_core.model.placing import Purchase
 from pilotlight_runtime.calls.credits import Credits
 from pilotlight_runtime.calls.gateway_links import GatewayLinks
+from pilotlight_runtime.calls.nested_asks import NestedAsks
 from pilotlight_runtime.calls.node_calls import NodeCalls
 from pilotlight_runtime.calls.origin_frames import OriginSender
 from pilotlight_runtime.calls.remote_bodies import BodyTransfers
@@ -234,6 +235,7 @@ def _calls(needs: AgentDependencies, group: asyncio.TaskGroup, waiting: WaitingC
     me = needs.identity
     slots = SlotTable(instance=me.instance)
     links = GatewayLinks(needs.bus, region=me.region, node=me.node, instance=me.instance)
+    bodies = BodyTransfers(group, ca_file=needs.ca_file)
     return NodeCalls(
         slots=slots,
         waiting=waiting,
@@ -241,7 +243,8 @@ def _calls(needs: AgentDependencies, group: asyncio.TaskGroup, waiting: WaitingC
         origins=OriginSender(
             needs.bus, links, f"_PL.{me.node}.{me.instance}", region=me.region, node=me.node, clock=time.monotonic
         ),
-        bodies=BodyTransfers(group, ca_file=needs.ca_file),
+        bodies=bodies,
+        nested=NestedAsks(needs.bus, bodies, group, region=me.region, node=me.node, clock=time.monotonic),
         credits=Credits(
             needs.bus,
             links,

@@ -20,7 +20,14 @@ from pilotlight.client.resources.webhooks import WebhooksClient
 from pilotlight.client.transport.config import ClientConfig, load_config, make_config
 from pilotlight.client.transport.platform_connection import PlatformConnection
 from pilotlight.definitions.call_target import CallTarget
+from pilotlight_core.model.errors import NestedRefused
 from pilotlight_core.model.ids import token
+from pilotlight_core.model.messages.running_code import nested_port
+
+NO_CLIENT = (
+    "client: a function has no key of the platform and no network. It can call functions: .remote(), .remote.aio() and "
+    ".map(). All else is done from outside."
+)
 
 
 class Client:
@@ -61,7 +68,9 @@ class Client:
 
         Raises:
             NotConfigured: if there is neither.
+            NestedRefused: within a function of the platform.
         """
+        _refuse_within_functions()
         return _ConfiguredClient(load_config())
 
     def bearer(self) -> str:
@@ -97,6 +106,7 @@ _lock = threading.Lock()
 def default_client() -> Client:
     """Return the configured client: a new one after a fork or a change of the configuration."""
     global _default
+    _refuse_within_functions()
     with _lock:
         if _default is not None and _default.portal.is_alive:
             if _default.config == load_config():
@@ -104,6 +114,11 @@ def default_client() -> Client:
             _default.close()
         _default = Client.configured()
         return _default
+
+
+def _refuse_within_functions() -> None:
+    if nested_port() is not None:
+        raise NestedRefused(NO_CLIENT)
 
 
 def call_id() -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pilotlight.definitions.errors import Misuse
-from pilotlight_core.model.messages.unit_counts import COUNTING, add_units
+from pilotlight_core.model.messages.running_code import COUNTING, add_units
 
 
 def count_units(**counts: int | Sequence[int]) -> None:

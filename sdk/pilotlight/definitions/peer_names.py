@@ -31,7 +31,7 @@ MODULE_NAMES = {
     "wsgi_app": f"{ENDPOINT}; whole web applications come later",
     "web_server": f"{ENDPOINT}; whole web applications come later", "asgi": ENDPOINT, "realtime": ENDPOINT,
     "task_queue": QUEUE, "Output": "a function returns its answer; files come later",
-    "depends": "a function cannot call another one through the platform yet: plain Python calls run in its container",
+    "depends": "a function calls another one by .remote(), and runs plain Python calls in its own container",
     "Runner": FUNCTION, "local_entrypoint": MAIN, "run": MAIN, "serve": "'pilotlight deploy' does it",
     "deploy": "it is a command: 'pilotlight deploy FILE'",
     "init": SETTING, "get": "the FunctionCall of .spawn() has .get()",

@@ -12,7 +12,6 @@ from msgspec import UNSET
 from pilotlight.definitions.artifact_options import artifacts_of
 from pilotlight.definitions.decorated import markers_of
 from pilotlight.definitions.errors import OptionError
-from pilotlight.definitions.nested_calls import find_remote_call
 from pilotlight.definitions.options import function_name, spec_fields
 from pilotlight.definitions.schedules import schedule_of
 from pilotlight.definitions.signature import Callee, method_spec
@@ -41,12 +40,6 @@ def _build(target: Any, options: Mapping[str, Any]) -> tuple[FunctionSpec, tuple
     fields = spec_fields(options)
     artifacts_of(options)  # refused here, with the function's place
     callees = _methods(target) if is_class else (_function(target),)
-    for callee in callees:
-        if nested := find_remote_call(callee.function):
-            raise OptionError(
-                f"{callee.label} calls {nested}(): a function cannot call another through the platform yet; "
-                "call it as a plain function, or call both from outside."
-            )
     schedules = _schedules(target, options, callees)
     spec = FunctionSpec(
         name=function_name(options, target.__name__),

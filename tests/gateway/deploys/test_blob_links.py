@@ -16,7 +16,7 @@ from pilotlight_core.host.blobs import MemoryBlobs
 from pilotlight_core.host.signing import Signer
 from pilotlight_core.model import subjects
 from pilotlight_core.model.ids import token
-from pilotlight_core.model.messages.blob_messages import BlobLink, BlobWanted
+from pilotlight_core.model.messages.agent_questions import BlobLink, BlobWanted
 from pilotlight_core.model.spec import ArtifactEntry, ArtifactKind, ArtifactPart, FileEntry
 from pilotlight_gateway.deploys import blob_links
 from pilotlight_gateway.deploys.blob_links import BlobLinkAnswers, BlobLinks

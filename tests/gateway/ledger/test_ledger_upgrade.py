@@ -58,7 +58,7 @@ def upgrade():
 
 
 SINCE = (
-    "bound_container", "call_receipt", "closed_period", "cold_start", "correction_line", "known_device",
+    "bound_container", "call_receipt", "closed_period", "cold_start", "correction_line", "known_device", "nested_call",
     "pending_reversal", "quarantine_count", "quarantined_usage", "receipt_terms", "unread_usage", "version_tags",
 )  # fmt: skip
 """Tables that came with later revisions."""

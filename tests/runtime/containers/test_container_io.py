@@ -9,11 +9,13 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+from pilotlight_core.bus import BusTimeout
 from pilotlight_core.model.messages.call_messages import BodyRef, Outcome, Refusal
 from pilotlight_core.model.messages.message import Message
 from pilotlight_core.model.messages.usage import LeaseState
 from pilotlight_runtime.calls.credits import Credits
 from pilotlight_runtime.calls.gateway_links import GatewayLinks
+from pilotlight_runtime.calls.nested_asks import NestedAsks
 from pilotlight_runtime.calls.node_calls import NodeCalls
 from pilotlight_runtime.calls.origin_frames import OriginSender
 from pilotlight_runtime.calls.remote_bodies import MAX_BODY, BodyTransfers
@@ -52,6 +54,7 @@ class World:
             links=links,
             origins=OriginSender(self, links, "_PL.n.i", region="local", node="n", clock=self.loop.time),
             bodies=self.bodies,
+            nested=NestedAsks(self, self.bodies, group, region="local", node="n", clock=self.loop.time),
             credits=Credits(
                 self,
                 links,
@@ -86,6 +89,12 @@ class World:
 
     def publish_nowait(self, _subject: str, message: Message, *, reply: str = "") -> None:
         self.sent.append(message)
+
+    async def request(self, subject: str, message: Message, timeout: float) -> object:
+        """A gateway that answers nothing."""
+        self.sent.append(message)
+        await asyncio.sleep(timeout)
+        raise BusTimeout(subject)
 
     def accept(self, call_id: str, **more: Any) -> AcceptedCall:
         """A call that the slot table has taken now."""

@@ -12,9 +12,13 @@ from pilotlight_runtime.guest.frames import (
     FrameDecoder,
     FrameTooLarge,
     FromAgent,
+    FromGuest,
+    GuestFrame,
     Invoke,
     Leave,
     MalformedFrame,
+    NestedCall,
+    NestedLeave,
     WindowUpdate,
     encode,
     header,
@@ -74,6 +78,21 @@ def test_nonsense_is_refused(data: bytes) -> None:
     """A length beyond the limit, what is no msgpack, no frame, or a frame that there is not."""
     with pytest.raises(MalformedFrame):
         feed(FrameDecoder(FromAgent), data, 100)
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [
+        NestedCall(call_id="a", number=-1, function="shop.f"),
+        NestedCall(call_id="a", number=2**60, function="shop.f"),
+        NestedCall(call_id="a", number=1, function="f" * 2_000),
+        NestedLeave(number=-1),
+    ],
+)
+def test_what_goes_on_to_a_gateway_is_within_its_bounds(frame: GuestFrame) -> None:
+    """A gateway could not read it, and would be asked again and again."""
+    with pytest.raises(MalformedFrame):
+        feed(FrameDecoder(FromGuest), encode(frame), 4_096)
 
 
 def test_a_frame_beyond_the_limit_is_not_sent() -> None:

@@ -24,12 +24,17 @@ from pilotlight_runtime.guest.agent_channel import Channel
 from pilotlight_runtime.guest.frames import Load
 from pilotlight_runtime.guest.guest_process import HookRunner
 from pilotlight_runtime.guest.loading import NotLoaded, load_async, load_blocking, reported, send_loaded
+from pilotlight_runtime.guest.guest_nested import GuestNested
 
 root, is_async, spec = sys.argv[1], sys.argv[2] == "async", msgspec.json.decode(sys.argv[3], type=FunctionSpec)
 ours, theirs = socket.socketpair()
 channel, load = Channel(ours), Load(spec=spec, root=root, env={"FROM_AGENT": "1", "BOTH": "agent"})
 try:
-    target = asyncio.run(load_async(load, channel)) if is_async else load_blocking(load, channel, HookRunner())
+    nested = GuestNested(channel, load)
+    if is_async:
+        target = asyncio.run(load_async(load, channel, nested))
+    else:
+        target = load_blocking(load, channel, nested, HookRunner())
     send_loaded(channel)
     for hook in target.exit:
         with reported():

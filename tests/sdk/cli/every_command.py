@@ -83,6 +83,9 @@ CURVES = {
                 "software": True}],
     "slices": [{"gpu": "CPU", "slice": "slot", "what": "a CPU slot"}],
 }  # fmt: skip
+RECEIPT = {
+    "id": "call_b", "lines": [], "cost": "0", "gpu_seconds": 0.0, "vram_gib_seconds": 0.0, "parent": "call_a"
+}  # fmt: skip
 PRICE = {
     "price": "h100", "of": "device", "usd_per_hour": "3.9492", "source": "standard",
     "past": [{"from": None, "usd_per_hour": "3.9492"}],
@@ -238,6 +241,7 @@ ROUTES: dict[tuple[str, str], Any] = {
     ("GET", "/v1/tenants/acme/credits"): CREDITS,
     ("POST", "/v1/tenants/acme/credits"): CREDITS,
     ("DELETE", "/v1/tenants/acme/credits/grant_1"): CREDITS,
+    ("GET", "/v1/calls/call_b/receipt"): RECEIPT,
     ("GET", "/v1/prices"): {"prices": [PRICE], "currency": "USD"},
     ("PUT", "/v1/prices/h100"): PRICE,
     ("DELETE", "/v1/prices/h100/changes"): PRICE,
@@ -308,6 +312,7 @@ WORDS = {
     "usage": "usage",
     "billing invoice": "billing invoice",
     "billing rates": "billing rates",
+    "billing receipt": "billing receipt call_b",
     "billing budget list": "billing budget list acme",
     "billing budget set": "billing budget set acme 250",
     "billing budget remove": "billing budget remove acme month",

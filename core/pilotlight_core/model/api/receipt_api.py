@@ -54,4 +54,8 @@ class CallReceipt(msgspec.Struct, frozen=True, kw_only=True):
     cold_start_billed: bool = False
     """Whether its caller pays for the load of the code in them, in the container's own lines; files and a sandbox are
     the operator's, and so is the load of a container that the platform had started by a guess."""
+    parent: str = ""
+    """The id of the call whose function made this one; "": it came from outside."""
+    nested: tuple[str, ...] = ()
+    """The ids of the calls that its function made, which have receipts of their own; the first 1,000."""
     currency: str = "USD"

@@ -71,6 +71,8 @@ class Run(Message, frozen=True, kw_only=True):
     """How long the start of its container took, for which it waited; 0: it waited for none."""
     shadow: bool = False
     """Its answer is dropped, and its tenant pays nothing of it. Nothing sets it yet."""
+    parent: str = ""
+    """The id of the call that made this one, for the ledger; "": it came from outside."""
 
 
 class Cancel(Message, frozen=True, kw_only=True):

@@ -54,6 +54,8 @@ class CallShare(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     """Microseconds that the start of its container took, for which it waited, in the interval in which it ended."""
     shadow: bool = False
     """Its answer is dropped: the platform asked for it, beside the call of `tenant` that another version answers."""
+    parent: str = ""
+    """The id of the call that made it, in the interval in which it ended; "": it came from outside."""
 
 
 class UsageEvent(msgspec.Struct, frozen=True, kw_only=True):

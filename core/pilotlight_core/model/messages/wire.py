@@ -6,8 +6,8 @@ from typing import Any
 
 import msgspec
 
+from pilotlight_core.model.messages.agent_questions import AskNested, BlobLink, BlobWanted, LeaveNested, NestedAnswer
 from pilotlight_core.model.messages.bindings import Bound, Unbound
-from pilotlight_core.model.messages.blob_messages import BlobLink, BlobWanted
 from pilotlight_core.model.messages.call_messages import Cancel, Chunk, Ended, Reconcile, Refused, Run, Started, Window
 from pilotlight_core.model.messages.controller_questions import (
     ContainerStopReply,
@@ -56,6 +56,7 @@ MESSAGE = (
     | Bound | Unbound | BlobWanted | BlobLink
     | ToLimitHome | LimitAnswers | Holdings | HoldingsWanted
     | LinkSwitch | GatewayLoad | Shortages | RenewNode | NodeRenewal
+    | AskNested | NestedAnswer | LeaveNested
 )  # fmt: skip
 _decoder: msgspec.msgpack.Decoder[Any] = msgspec.msgpack.Decoder(MESSAGE)
 _encoder = msgspec.msgpack.Encoder()

@@ -133,7 +133,7 @@ class CallEndpoint:
         """Run the first call of a key; those that are answered as it was cost nothing."""
         if (admission := exchange.admission) is not None and admission.policy.budgets:
             await self._entry.limits.reserve(admission, call)
-        return await self._unary.body(call, answer, exchange)
+        return await self._unary.body(call, answer, exchange.request_id)
 
     async def _run(self, call: PreparedCall, answer: BodyFormat, scope: Scope, receive: Receive) -> None:
         try:

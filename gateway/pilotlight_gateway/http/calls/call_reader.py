@@ -91,6 +91,7 @@ class CallReader:
             stream=head.answer is BodyFormat.EVENTS or method.mode is not Mode.UNARY,
             traceparent=head.traceparent,
             key=request.principal.key_id,
+            principal=request.principal,
             gateway_ms=(self._clock() - arrived_at) * 1000,
             usage=usage_of_call(request),
         )

@@ -81,11 +81,11 @@ class UnaryCalls:
                 self._metrics.call_ended(latency.stages, latency.total_ms, cold_start)
                 await answer_in_pieces(exchange, headers, body)
 
-    async def body(self, call: PreparedCall, answer: BodyFormat, exchange: Exchange) -> bytes:
+    async def body(self, call: PreparedCall, answer: BodyFormat, request_id: str) -> bytes:
         """Run the call to its end, though its caller may hang up. Returns the body of its answer."""
         try:
             result = await self._run(call)
-            body, latency = await self._answers.render(call, result, answer, exchange.request_id)
+            body, latency = await self._answers.render(call, result, answer, request_id)
         except PilotlightError as error:
             raise redact_for_caller(error, call) from None
         self._metrics.call_ended(latency.stages, latency.total_ms, result.cold_start)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import signal
 
+from pilotlight_core.model.messages.agent_questions import MOST_REQUEST
 from pilotlight_core.model.messages.node_messages import SandboxCeilings
 from pilotlight_core.model.spec import UNNAMED_CPU_MILLIS, FunctionSpec, Mode, limit_of
 from pilotlight_runtime.guest.frames import MAX_CHUNK, MAX_FRAME, MAX_VALUE, SMALL_FRAME
@@ -70,7 +71,7 @@ def frame_limit(spec: FunctionSpec) -> int:
     if any(method.batching is not None for method in spec.methods):
         return MAX_FRAME
     streams_only = all(method.mode is Mode.GENERATOR for method in spec.methods)
-    return SMALL_FRAME + (MAX_CHUNK if streams_only else MAX_VALUE)
+    return SMALL_FRAME + (max(MAX_CHUNK, MOST_REQUEST) if streams_only else MAX_VALUE)
 
 
 def memory_text(size: int) -> str:

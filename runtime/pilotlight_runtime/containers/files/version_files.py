@@ -11,7 +11,7 @@ from pilotlight_core.bus import BusError, NoResponders
 from pilotlight_core.host.blobs import BlobMissing, BlobsDown, BlobStore, FolderBlobs, NoBlobStore
 from pilotlight_core.host.http_client import HttpClient, NoHttpClient
 from pilotlight_core.model import subjects
-from pilotlight_core.model.messages.blob_messages import BlobLink, BlobWanted
+from pilotlight_core.model.messages.agent_questions import BlobLink, BlobWanted
 from pilotlight_core.model.messages.message import Message
 from pilotlight_core.model.messages.node_messages import Bind
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
+from urllib.parse import quote
 
 import msgspec
 
@@ -11,6 +12,7 @@ from pilotlight.client.resources.platform import PlatformClient
 from pilotlight.client.transport.platform_connection import PlatformConnection
 from pilotlight.client.transport.retry import QUICK_CONNECT_S, RequestRetries
 from pilotlight_core.model.api.billing_api import FleetCosts, Invoice, InvoiceList, MonthForecast
+from pilotlight_core.model.api.receipt_api import CallReceipt
 
 Json = dict[str, Any]
 EVERYBODY = {"all": "true"}
@@ -61,6 +63,15 @@ class BillingClient:
         days = {name: value for name, value in asked.parameters.items() if name in ("from", "to")}
         params = days | ({"cost": paid} if paid else {})
         return await self._platform.request("GET", "/v1/usage/fleet", params=params, answer_type=FleetCosts)
+
+    async def get_receipt(self, call: str) -> CallReceipt:
+        """Return what a call was billed, and which call made it.
+
+        Raises:
+            NotFound: there is none, or none yet: it follows the call by some seconds.
+        """
+        path = f"/v1/calls/{quote(call, safe='')}/receipt"
+        return await self._platform.request("GET", path, answer_type=CallReceipt)
 
     async def list_invoices(self, tenant: str | None = None) -> InvoiceList:
         """Return the months with usage, the newest first."""

@@ -11,7 +11,7 @@ import pytest
 
 from pilotlight_core.bus import BusTimeout, NoResponders
 from pilotlight_core.host.blobs import BlobMissing, BlobsDown, FolderBlobs, MemoryBlobs, NoBlobStore
-from pilotlight_core.model.messages.blob_messages import BlobLink, BlobWanted
+from pilotlight_core.model.messages.agent_questions import BlobLink, BlobWanted
 from pilotlight_core.model.messages.message import Message
 from pilotlight_runtime.containers.files import version_files
 from pilotlight_runtime.containers.files.version_files import TRIES, LinkedFiles, StoredFiles, VersionFiles

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pilotlight_core.model.messages.unit_counts import add_units
+from pilotlight_core.model.messages.running_code import add_units
 from pilotlight_core.model.messages.usage_facts import MOST_UNITS
 
 

@@ -1,0 +1,85 @@
+"""What agents ask gateways: links to files of versions, and calls that functions make.
+
+A call that runs makes another one: its agent asks its origin, which makes the nested call in its name. The agent says
+which call of which container asks; the origin believes that only of a grant that it sent there itself. Tenant, key,
+deadline and depth are the origin's own knowledge and travel in no message.
+"""
+
+from __future__ import annotations
+
+from pilotlight_core.model.bounded import Bytes, Count, Rising, ShortText
+from pilotlight_core.model.messages.call_messages import BodyRef
+from pilotlight_core.model.messages.message import Message
+
+MOST_AT_ONCE = 64
+"""Nested calls of one call that have not ended."""
+MOST_DEPTH = 4
+"""Calls between a nested call and the one from outside, itself included."""
+MOST_OF_TREE = 256
+"""Nested calls below one call from outside that have not ended."""
+MOST_IN_ALL = 10_000
+"""Nested calls below one call from outside, ended ones too."""
+MOST_REQUEST = 10 * 10**6 + 64 * 1024
+"""Bytes of a nested call's request: 10 MB of payload and its framing, as of calls from outside."""
+INLINE_REQUEST = 256 * 1024
+"""A larger one is left at the origin's internal listener, since messages share one connection."""
+
+
+class BlobWanted(Message, frozen=True, kw_only=True):
+    """A container that is bound on the agent's node needs a blob of its version."""
+
+    container: str
+    sha256: str
+
+
+class BlobLink(Message, frozen=True, kw_only=True):
+    """Where the blob can be read for a few minutes, or why it cannot be."""
+
+    url: str = ""
+    reason: str = ""
+    """"not_bound": no such container is bound there; "not_its": its version does not have this blob; "missing",
+    "down": the store says so; "no_links": the store gives none; "busy": ask later."""
+
+
+class AskNested(Message, frozen=True, kw_only=True):
+    """A call that runs asks for another one. Repeated until an answer arrives."""
+
+    parent: ShortText
+    """The id of the call that asks."""
+    grant_number: Rising = 0
+    container: ShortText
+    number: Count
+    """Of the parent's grant: the same number is the same nested call."""
+    function: ShortText
+    """The ref, as it was written in the function."""
+    of_app: bool = False
+    """Whether the function belongs to the parent's own app, however that is called here."""
+    request: bytes = b""
+    """As the body of a call over HTTP, in msgpack."""
+    request_size: Bytes = 0
+    """Not 0: it is too large for the bus, and `request` is empty."""
+    again: bool = False
+    """It was asked before, and `request` is left out."""
+
+
+class NestedAnswer(Message, frozen=True, kw_only=True):
+    """One of its fields says how the nested call ended, or what the agent is to do first."""
+
+    body: bytes = b""
+    """As that of a call over HTTP, in msgpack."""
+    large: BodyRef | None = None
+    """Where a body too large for the bus can be read once."""
+    problem: bytes = b""
+    """As that of a failed call over HTTP, in JSON."""
+    place: BodyRef | None = None
+    """Where the request is to be left, before it is asked again."""
+    is_unknown: bool = False
+    """It was not asked before: the request is wanted."""
+
+
+class LeaveNested(Message, frozen=True, kw_only=True):
+    """The parent wants no answer any more."""
+
+    parent: ShortText
+    grant_number: Rising = 0
+    number: Count

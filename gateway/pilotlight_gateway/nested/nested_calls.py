@@ -1,0 +1,183 @@
+"""Carries out one nested call, as calls over HTTP are: limits, schema, queue, money and receipt are the same.
+
+It is made in the name of its parent's tenant and with its parent's key, which is checked anew. The names in a function
+are its owner's: what it names must be callable for the owner and for the tenant that pays.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import msgspec
+
+from pilotlight_core.model.errors import BadInput, PilotlightError, Unauthenticated, UnknownFunction
+from pilotlight_core.model.ids import Ref
+from pilotlight_core.model.messages.agent_questions import AskNested
+from pilotlight_core.model.messages.limiting import LimitAskKind
+from pilotlight_core.model.spec import VersionRecord
+from pilotlight_gateway.bodies.byte_budget import ByteBudget
+from pilotlight_gateway.bodies.call_requests import BodyFormat, refuse_job_fields
+from pilotlight_gateway.calls.prepared_call import PreparedCall
+from pilotlight_gateway.calls.redaction import redact_for_caller
+from pilotlight_gateway.deploys.resolver import read_ref
+from pilotlight_gateway.http.calls.call_endpoint import CallEntry
+from pilotlight_gateway.http.calls.call_head import CallHead
+from pilotlight_gateway.http.calls.call_limits import CALL_BODY, function_of
+from pilotlight_gateway.http.calls.unary_calls import UnaryCalls
+from pilotlight_gateway.limits.call_usage import CallUsage
+from pilotlight_gateway.limits.limit_admission import Admission
+from pilotlight_gateway.nested.nested_book import NestedBook, OpenNested
+from pilotlight_gateway.nested.nested_requests import named_request
+from pilotlight_gateway.nested.nested_rules import circle_fault, refused
+from pilotlight_gateway.schemas.version_schemas import VersionSchemas
+from pilotlight_gateway.tenancy.auth import Principal
+from pilotlight_gateway.tenancy.registry_port import TenantRegistry
+
+HEADERS = {b"content-type": BodyFormat.MSGPACK.value, b"accept": BodyFormat.MSGPACK.value}
+NO_KEY = frozenset({"invoke"})
+"""What jobs' calls may that no API key asked for: those of schedules, and of an issuer's token, which has ended."""
+TOKEN_KEY = "oidc-"  # noqa: S105 - the beginning of an id
+"""In the place of a key's id, of whoever has shown an issuer's token."""
+
+
+class NestedRequest:
+    """A nested call as its tenant's limits see it: an `AdmittedRequest`."""
+
+    def __init__(self, principal: Principal, call_id: str, arrived_at: float) -> None:
+        self.principal = principal
+        self.call_id = call_id
+        self.arrived_at = arrived_at
+        self.admission: Admission | None = None
+        self.version = ""
+        self.usage: CallUsage | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class NestedCalls:
+    """Makes and runs nested calls. `clock`: monotonic seconds."""
+
+    entry: CallEntry
+    unary: UnaryCalls
+    registry: TenantRegistry
+    schemas: VersionSchemas
+    why_ended: Callable[[Principal], Unauthenticated | None]
+    book: NestedBook
+    clock: Callable[[], float]
+
+    @property
+    def budget(self) -> ByteBudget:
+        """For the bytes of requests and answers."""
+        return self.entry.budget
+
+    async def run(self, one: OpenNested, asked: AskNested, parent: PreparedCall, request_id: str) -> bytes:
+        """The body of the answer to what `parent` asked.
+
+        Raises:
+            PilotlightError: how it failed.
+        """
+        principal = self.principal_of(parent)
+        principal.require("invoke")
+        version = await self.find_version(asked, parent)
+        if (fault := circle_fault(one.lineage, function_of(version))) is not None:
+            raise fault
+        request = NestedRequest(principal, self.unary.new_id(), self.clock())
+        try:
+            return await self._admitted(one, asked, parent, version, request, request_id)
+        except PilotlightError as error:
+            self.entry.metrics.call_failed(error.wire_code)
+            raise
+        finally:
+            self.entry.limits.release(request)
+
+    def principal_of(self, parent: PreparedCall) -> Principal:
+        """Who asked for the parent, with what its key may now.
+
+        Raises:
+            Unauthenticated: its key was revoked, has expired, or its tenant is disabled.
+        """
+        record, principal = self.registry.key_nowait(parent.key), parent.principal
+        if principal is None:
+            if not parent.key or parent.key.startswith(TOKEN_KEY):
+                return Principal(tenant=parent.tenant, key_id=parent.key, scopes=NO_KEY)
+            principal = Principal(tenant=parent.tenant, key_id=parent.key, scopes=frozenset())
+        if record is not None:
+            principal = replace(principal, scopes=frozenset(record.scopes))
+        if (ended := self.why_ended(principal)) is not None:
+            raise ended
+        return principal
+
+    async def find_version(self, asked: AskNested, parent: PreparedCall) -> VersionRecord:
+        """The version that the parent's function names.
+
+        Raises:
+            UnknownFunction: there is none for the function's owner.
+            NestedRefused: it is not shared with the tenant that called the parent.
+        """
+        owner, ref, resolver = parent.version.tenant, read_ref(asked.function), self.entry.resolver
+        asked_of = ref.tenant or owner
+        if asked.of_app and parent.version.app != ref.app:
+            with contextlib.suppress(UnknownFunction):
+                return await self._shared(parent, await resolver.resolve(owner, str(of_own_app(ref, parent.version))))
+            # A run has but one function: the others are those that are deployed.
+        text = str(msgspec.structs.replace(ref, tenant=asked_of))
+        return await self._shared(parent, await resolver.resolve(owner, text))
+
+    async def _shared(self, parent: PreparedCall, version: VersionRecord) -> VersionRecord:
+        """A version that the parent's owner may call, if the tenant that pays may call it too."""
+        if parent.version.tenant != parent.tenant:
+            try:
+                await self.entry.resolver.resolve(parent.tenant, f"{function_of(version)}@{version.id}")
+            except UnknownFunction:
+                raise refused(
+                    f"sharing: {parent.function} runs for {parent.tenant}, with which {function_of(version)} is not "
+                    "shared. Its owner shares it, or calls it as plain Python."
+                ) from None
+        return version
+
+    async def _admitted(
+        self,
+        one: OpenNested,
+        asked: AskNested,
+        parent: PreparedCall,
+        version: VersionRecord,
+        request: NestedRequest,
+        request_id: str,
+    ) -> bytes:
+        entry, tenant = self.entry, parent.tenant
+        body = await entry.limits.admit(request, version, CALL_BODY, LimitAskKind.CALL)
+        size = len(asked.request)
+        if size > body.size:
+            raise BadInput(f"The request has {size} bytes, {body.size} are the most.", code="too_large")
+        with entry.budget.holding(size, tenant):
+            call = await self._prepare(asked, parent, version, request)
+            if (admission := request.admission) is not None:
+                if admission.policy.most_tokens:
+                    await entry.limits.admit_tokens(request, admission)
+                if admission.policy.budgets:
+                    await entry.limits.reserve(admission, call)
+            self.book.begun(one, call.call_id, version.id)
+            try:
+                return await self.unary.body(call, BodyFormat.MSGPACK, request_id)
+            except PilotlightError as error:
+                raise redact_for_caller(error, call) from None
+
+    async def _prepare(
+        self, asked: AskNested, parent: PreparedCall, version: VersionRecord, request: NestedRequest
+    ) -> PreparedCall:
+        whole = await self.schemas.whole(version)
+        data = named_request(asked.request, whole)
+        head = CallHead(HEADERS, asked.function, b"")
+        said, call = await self.entry.reader.prepare(request, head, version, data)
+        refuse_job_fields(said)
+        call.parent, call.traceparent = parent.call_id, parent.traceparent
+        # The parent runs no longer than its function may, whenever its caller gives up.
+        longest_at = min(parent.deadline_at, self.clock() + parent.version.spec.timeout)
+        call.deadline_at = min(call.deadline_at, longest_at)
+        return call
+
+
+def of_own_app(ref: Ref, version: VersionRecord) -> Ref:
+    """The function of this name in the app of `version`."""
+    return msgspec.structs.replace(ref, tenant=version.tenant, app=version.app)

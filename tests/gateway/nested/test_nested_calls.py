@@ -1,0 +1,139 @@
+"""How one nested call is carried out: for whom, of which function, and until when."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import msgspec
+import pytest
+
+from pilotlight_core.model.errors import Forbidden, NestedRefused, PilotlightError, Unauthenticated, UnknownFunction
+from pilotlight_core.model.messages.agent_questions import AskNested
+from pilotlight_core.model.tenancy import FunctionShareRecord
+from pilotlight_gateway.nested.nested_book import OpenNested, key_of
+from pilotlight_gateway.nested.nested_rules import Lineage
+from tests.builders.calls import prepared_call
+from tests.builders.specs import function_spec, version_record
+from tests.gateway.nested.nested_world import NestedWorld, asked
+from tests.gateway.world import WALL, World, function
+
+
+@pytest.fixture
+def nested(world: World) -> NestedWorld:
+    """A tenant's function `shop.hello`."""
+    world.deploy(function())
+    return NestedWorld(world)
+
+
+def parent(nested: NestedWorld, *, owner: str = "acme", app: str = "shop", **more: Any) -> Any:
+    """A call with the tenant's key, of a function of `owner`."""
+    version = version_record(function_spec("outer", timeout=30.0), tenant=owner, app=app)
+    at = time.monotonic()
+    fields: dict[str, Any] = {
+        "key": nested.world.key.id,
+        "version": version,
+        "arrived_at": at,
+        "deadline_at": at + 60.0,
+    } | more
+    return prepared_call("p", **fields)
+
+
+async def run(nested: NestedWorld, ask: AskNested, caller: Any, *above: str) -> Any:
+    """The output of the nested call."""
+    one = OpenNested(key_of(ask), "n1", Lineage("p", (*above, caller.function)), "r")
+    body = await nested.calls.run(one, ask, caller, "req_1")
+    return msgspec.msgpack.decode(body)["output"]
+
+
+async def test_it_is_an_ordinary_call_of_the_parents_tenant(nested: NestedWorld) -> None:
+    """With its key, and with the parent's id for the receipt."""
+    assert await run(nested, asked(), parent(nested)) == {"name": "Ada"}
+
+    (call,) = nested.world.calls.seen
+    assert (call.tenant, call.key, call.parent) == ("acme", nested.world.key.id, "p")
+
+
+async def test_its_deadline_is_never_later_than_the_parents(nested: NestedWorld) -> None:
+    """Nor than the end of the parent's function; an earlier one may be asked for."""
+    soon, late = parent(nested), parent(nested)
+    soon.deadline_at = time.monotonic() + 5.0
+    ask = asked(request=msgspec.msgpack.encode({"input": {"name": "Ada"}, "deadline_ms": 2_000.0}))
+    await run(nested, asked(), soon)
+    await run(nested, asked(), late)
+    await run(nested, ask, soon)
+    of_parent, of_timeout, own = nested.world.calls.seen
+
+    assert of_parent.deadline_at == soon.deadline_at
+    assert 25.0 < of_timeout.deadline_at - time.monotonic() <= 30.0
+    assert own.deadline_at < soon.deadline_at - 2.0
+
+
+async def test_the_input_passes_the_functions_schema(nested: NestedWorld) -> None:
+    """As from outside."""
+    with pytest.raises(PilotlightError, match="name"):
+        await run(nested, asked(input={"name": 3}), parent(nested))
+    later = msgspec.msgpack.encode({"input": {"name": "Ada"}, "run_at": 5.0})
+    with pytest.raises(PilotlightError, match="run_at"):
+        await run(nested, asked(request=later), parent(nested))
+
+
+async def test_scopes_are_those_of_the_parents_key_now(nested: NestedWorld) -> None:
+    """One that may no more, or never could, calls nothing; without a key, calls alone."""
+    registry, key = nested.world.registry, nested.world.key.id
+    assert nested.calls.principal_of(parent(nested, key="")).scopes == {"invoke"}
+    registry.key_records[key] = msgspec.structs.replace(registry.key_records[key], scopes=("read",))
+    with pytest.raises(Forbidden):
+        await run(nested, asked(), parent(nested))
+    registry.key_records[key] = msgspec.structs.replace(registry.key_records[key], revoked=True)
+    with pytest.raises(Unauthenticated):
+        await run(nested, asked(), parent(nested))
+    registry.key_records[key] = msgspec.structs.replace(
+        registry.key_records[key], revoked=False, scopes=("admin",), expires_at=WALL - 1
+    )
+    with pytest.raises(Unauthenticated, match="expired"):
+        await run(nested, asked(), parent(nested))
+
+
+async def test_a_circle_is_refused_before_it_counts(nested: NestedWorld) -> None:
+    """Nothing is run, and nothing taken of a limit."""
+    with pytest.raises(NestedRefused, match=r"circle: acme:shop\.hello > acme:shop\.outer > acme:shop\.hello"):
+        await run(nested, asked(), parent(nested), "acme:shop.hello")
+    assert nested.world.calls.seen == []
+
+
+async def test_a_function_of_the_own_app_is_found_whatever_the_app_is_called(nested: NestedWorld) -> None:
+    """A run has another name than its source; what it does not have is the deployed one."""
+    nested.world.deploy(function(), app="shop-run-1")
+    caller = parent(nested, app="shop-run-1")
+
+    found = await nested.calls.find_version(asked(of_app=True), caller)
+    assert found.app == "shop-run-1"
+    assert (await nested.calls.find_version(asked(), caller)).app == "shop"
+    del nested.world.registry.apps["acme", "shop-run-1"]
+    assert (await nested.calls.find_version(asked(of_app=True), caller)).app == "shop"
+
+
+async def test_names_are_the_owners_and_must_be_open_to_who_pays(nested: NestedWorld) -> None:
+    """A shared function calls for another tenant what that may call too, and none of its own functions."""
+    nested.world.add_key("guest", "invoke")
+    nested.world.deploy(function(), tenant="guest", app="private")
+    caller = parent(nested, tenant="guest", key="")
+
+    with pytest.raises(NestedRefused, match=r"sharing: acme:shop\.outer runs for guest"):
+        await run(nested, asked(), caller)
+    with pytest.raises(UnknownFunction):
+        await run(nested, asked(function="guest:private.hello"), caller)
+    share = FunctionShareRecord(tenant="acme", app="shop", grants={"guest": ("hello",)})
+    nested.world.registry.share_records["acme", "shop"] = share
+    assert await run(nested, asked(), caller) == {"name": "Ada"}
+    assert nested.world.calls.seen[-1].tenant == "guest"
+
+
+async def test_bytes_are_given_back(nested: NestedWorld) -> None:
+    """Also when it fails."""
+    nested.world.calls.error = PilotlightError("no", code="no_capacity")
+    with pytest.raises(PilotlightError, match="no"):
+        await run(nested, asked(), parent(nested))
+
+    assert nested.world.services.budget.used == 0

@@ -1,0 +1,132 @@
+"""Nested calls that wait for what their own callers hold."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pilotlight_core.model.messages.node_messages import ContainerState
+from pilotlight_gateway.calls.in_flight_call import InFlightCall
+from pilotlight_gateway.nested.nested_book import NestedBook, OpenNested, key_of
+from pilotlight_gateway.nested.nested_waits import CIRCLE_S, SHORTAGE_S, NestedWaits
+from tests.builders.nodes import container, node_report
+from tests.builders.specs import function_spec, version_record
+from tests.gateway.nested.nested_world import asked, live_call
+
+
+class Trees:
+    """Calls that wait for calls. A function's version is named after it."""
+
+    def __init__(self) -> None:
+        self.book = NestedBook()
+        self.live: dict[str, InFlightCall] = {}
+        self.waits = NestedWaits()
+        self.containers: list[Any] = []
+
+    def call(self, name: str, function: str, *, granted: bool, parent: str = "") -> OpenNested | None:
+        """A live call of a function, made by another one or from outside."""
+        version = version_record(function_spec(function), id=f"ver_{function}")
+        self.live[name] = live_call(name, granted=granted, version=version)
+        if not parent:
+            return None
+        one = self.book.enter(key_of(asked(parent=parent)), "n1", self.book.lineage_of(parent).below("x"), "r")
+        self.book.begun(one, name, version.id)
+        return one
+
+    def refused(self, at: float) -> str:
+        """The call that is refused now, and the beginning of the reason."""
+        reports = [node_report(containers=tuple(self.containers))]
+        found = self.waits.refuse_one(self.book, self.live.get, lambda _: reports, at)
+        return f"{found[0].call_id} {found[1].detail.split(':')[0]}" if found is not None else ""
+
+    def hold(self, function: str, slots: int = 1, state: ContainerState = ContainerState.READY) -> None:
+        """A container of a function."""
+        self.containers.append(container(f"c{len(self.containers)}", f"ver_{function}", slots=slots, state=state))
+
+
+def crossed() -> Trees:
+    """a > b and b > a, with one slot each: both nested calls wait for the slot that the other tree holds."""
+    trees = Trees()
+    trees.call("a1", "a", granted=True)
+    trees.call("b1", "b", granted=True)
+    trees.call("b2", "b", granted=False, parent="a1")
+    trees.call("a2", "a", granted=False, parent="b1")
+    trees.hold("a")
+    trees.hold("b")
+    return trees
+
+
+def test_of_trees_that_hold_each_others_slots_the_last_call_is_refused() -> None:
+    """After a while, and one alone: the others can go on then."""
+    trees = crossed()
+
+    assert trees.refused(0.0) == ""
+    assert trees.refused(CIRCLE_S - 0.1) == ""
+    assert trees.refused(CIRCLE_S) == "b2 deadlock"
+
+
+def test_where_anything_moves_nothing_is_refused() -> None:
+    """A free slot, a container that starts, a slot held by a call that waits for nobody, or one of another gateway."""
+    free, starting, busy, elsewhere = crossed(), crossed(), crossed(), crossed()
+    free.hold("a")
+    free.hold("b")
+    starting.hold("a", state=ContainerState.LOADING)
+    starting.hold("b", state=ContainerState.BINDING)
+    busy.containers = []
+    for function in "ab":
+        busy.call(f"{function}9", function, granted=True)
+        busy.hold(function, slots=2)
+    elsewhere.containers = []
+    elsewhere.hold("a", slots=2)
+    elsewhere.hold("b", slots=2)
+
+    for trees in (free, starting, busy, elsewhere):
+        assert [trees.refused(at) for at in (0.0, CIRCLE_S, 10 * CIRCLE_S)] == ["", "", ""]
+
+
+def test_the_wait_begins_anew_once_something_has_moved() -> None:
+    """What was so a while ago counts no more."""
+    trees = crossed()
+    assert trees.refused(0.0) == ""
+    trees.hold("a")
+    trees.hold("b")
+    assert trees.refused(CIRCLE_S - 1.0) == ""
+    trees.containers = trees.containers[:2]
+
+    assert trees.refused(CIRCLE_S) == ""
+    assert trees.refused(2 * CIRCLE_S) == "b2 deadlock"
+
+
+def test_a_call_that_waits_for_a_running_one_is_no_circle() -> None:
+    """Its nested call ends some time, and frees it."""
+    trees = Trees()
+    trees.call("a1", "a", granted=True)
+    trees.call("b1", "b", granted=True, parent="a1")
+    trees.call("c1", "c", granted=True)
+    trees.call("a2", "a", granted=False, parent="c1")
+    trees.hold("a")
+
+    assert [trees.refused(at) for at in (0.0, 10 * CIRCLE_S)] == ["", ""]
+
+
+def test_without_a_place_for_a_container_it_is_refused() -> None:
+    """Its callers may hold the fleet's last one: as long as the controller says that there is none."""
+    trees = Trees()
+    trees.call("a1", "a", granted=True)
+    trees.call("b1", "b", granted=False, parent="a1")
+    trees.hold("a")
+    assert [trees.refused(at) for at in (0.0, 2 * SHORTAGE_S)] == ["", ""]
+
+    for at in (100.0, 100.0 + SHORTAGE_S):
+        trees.live["b1"].origin.note_shortage("no free slot", at)
+        said = trees.refused(at)
+    assert said == "b1 capacity"
+    assert trees.refused(200.0) == ""  # that was long ago
+
+
+def test_with_nothing_queued_nothing_is_remembered() -> None:
+    """And no report is read."""
+    trees = Trees()
+    trees.call("a1", "a", granted=True)
+    trees.call("b1", "b", granted=True, parent="a1")
+
+    assert trees.waits.refuse_one(trees.book, trees.live.get, lambda _: [][1], 0.0) is None
