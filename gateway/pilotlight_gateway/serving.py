@@ -426,13 +426,12 @@ async def _gateway(
     job_calls = JobCalls(
         calls=calls.service, registry=registry, schemas=schemas, codec=codec, budget=budget, clock=time.monotonic
     )
-    permits = JobPermits(limits=limiter, costs=costs, prices=prices)
+    signer, permits = await _join(settings, bus, blobs), JobPermits(limits=limiter, costs=costs, prices=prices)
     jobs = _jobs(settings, bus, calls, blobs, job_calls, permits, RunnerIdentity(name, instance))
     shards = calls.shards({"limits": limiter.driver, "jobs": jobs.dispatcher})
     idempotency = _idempotency(settings, bus, calls.table, CallOwner(name=name, instance=instance))
-    readiness, signer = _readiness(bus, registry, calls.service), await _join(settings, bus, blobs)
-    authenticator, requests = KeyAuthenticator(registry, issuers.tokens), OpenRequests()
-    metrics, loads, connections = GatewayMetrics(), LoadBook(), client_connections(settings)
+    readiness, authenticator = _readiness(bus, registry, calls.service), KeyAuthenticator(registry, issuers.tokens)
+    metrics, loads, connections, requests = GatewayMetrics(), LoadBook(), client_connections(settings), OpenRequests()
     measured = MeasuredGateway(name=name, process=instance, region=settings.region)
     exchange = LoadExchange(bus, loads, measured, budget, lambda: len(readiness.gate), calls.fleet.clocks)
     sources = _metric_sources(calls, idempotency, limiter, jobs, readiness, budget, connections)

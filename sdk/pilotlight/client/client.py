@@ -25,8 +25,8 @@ from pilotlight_core.model.ids import token
 from pilotlight_core.model.messages.running_code import nested_port
 
 NO_CLIENT = (
-    "client: a function has no key of the platform and no network. It can call functions: .remote(), .remote.aio() and "
-    ".map(). All else is done from outside."
+    "client: a function has no key of the platform. It can call functions: .remote(), .remote.aio() and .map(). All "
+    "else is done from outside."
 )
 
 

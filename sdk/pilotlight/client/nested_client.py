@@ -89,7 +89,7 @@ class NestedClient:
     def _check(self) -> None:
         settings = self._target.settings
         if self._has_client:
-            raise NestedRefused("options(client=…): a function has no network. Leave it out.")
+            raise NestedRefused("options(client=…): a function calls those of its own platform. Leave it out.")
         if settings.on_stage is not None:
             raise NestedRefused("options(on_stage=…): calls within functions tell no stages. Leave it out.")
         if settings.idempotency_key is not None:

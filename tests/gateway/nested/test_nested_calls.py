@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from typing import Any
 
 import msgspec
@@ -13,6 +14,7 @@ from pilotlight_core.model.messages.agent_questions import AskNested
 from pilotlight_core.model.tenancy import FunctionShareRecord
 from pilotlight_gateway.nested.nested_book import OpenNested, key_of
 from pilotlight_gateway.nested.nested_rules import Lineage
+from pilotlight_gateway.tenancy.auth import Principal, TokenOrigin
 from tests.builders.calls import prepared_call
 from tests.builders.specs import function_spec, version_record
 from tests.gateway.nested.nested_world import NestedWorld, asked
@@ -93,6 +95,21 @@ async def test_scopes_are_those_of_the_parents_key_now(nested: NestedWorld) -> N
     )
     with pytest.raises(Unauthenticated, match="expired"):
         await run(nested, asked(), parent(nested))
+
+
+async def test_who_has_shown_a_token_is_who_calls(nested: NestedWorld) -> None:
+    """While its caller waits, with what it said; of a job no more is on record than that it was one."""
+    origin = TokenOrigin(issuer="corp", url="https://corp", subject="ada", ends_at=WALL + 60.0, changed_at=WALL)
+    holder = Principal(tenant="acme", key_id="oidc-corp-ada", scopes=frozenset({"invoke"}), origin=origin)
+    ended: list[Principal] = []
+    calls = replace(nested.calls, why_ended=lambda who: Unauthenticated("over") if who in ended else None)
+
+    assert calls.principal_of(parent(nested, key=holder.key_id, principal=holder)) == holder
+    job = calls.principal_of(parent(nested, key=holder.key_id))
+    assert (job.tenant, job.key_id, job.scopes) == ("acme", holder.key_id, frozenset({"invoke"}))
+    ended.append(holder)
+    with pytest.raises(Unauthenticated, match="over"):
+        calls.principal_of(parent(nested, key=holder.key_id, principal=holder))
 
 
 async def test_a_circle_is_refused_before_it_counts(nested: NestedWorld) -> None:
