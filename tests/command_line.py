@@ -5,7 +5,6 @@ Each is a fork of one process per worker (`command_forks`). `tests/sdk/cli` test
 
 from __future__ import annotations
 
-import os
 import socket
 import subprocess
 import sys
@@ -21,14 +20,16 @@ LIMIT_S = 120.0
 
 
 def run_command(
-    words: Sequence[str], *, env: Mapping[str, str], cwd: Path = ROOT, within: float = LIMIT_S
+    words: Sequence[str], *, env: Mapping[str, str], cwd: Path = ROOT, within: float = LIMIT_S, given: str = ""
 ) -> subprocess.CompletedProcess[str]:
     """Run `pilotlight words`, in the root of the code unless told otherwise, and read what it prints.
+
+    `given` is its standard input.
 
     Raises:
         TimeoutError: it has not ended `within` these seconds.
     """
-    return _read(words, env, cwd, within)
+    return _read(words, env, cwd, within, given=given)
 
 
 def run_program(
@@ -57,10 +58,12 @@ def program(folder: Path) -> Path:
 
 
 def _read(
-    words: Sequence[str], env: Mapping[str, str], cwd: Path, within: float, program: str | None = None
+    words: Sequence[str], env: Mapping[str, str], cwd: Path, within: float, program: str | None = None, given: str = ""
 ) -> subprocess.CompletedProcess[str]:
-    with Path(os.devnull).open("rb") as nothing, TemporaryFile() as out, TemporaryFile() as err:
-        files = [file.fileno() for file in (nothing, out, err)]
+    with TemporaryFile() as standard_input, TemporaryFile() as out, TemporaryFile() as err:
+        standard_input.write(given.encode())
+        standard_input.seek(0)
+        files = [file.fileno() for file in (standard_input, out, err)]
         running = start(str(_forks()), words, env, str(cwd), files, program)
         running.settimeout(within)
         code = ended(running)

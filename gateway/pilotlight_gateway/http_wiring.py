@@ -62,6 +62,7 @@ from pilotlight_gateway.http.endpoints.oversight.audit import AUDIT, AuditServic
 from pilotlight_gateway.http.endpoints.oversight.scaling import SCALING, ScalingServices
 from pilotlight_gateway.http.endpoints.placement import PLACEMENT, PlacementServices
 from pilotlight_gateway.http.endpoints.prices import PRICES, PriceServices
+from pilotlight_gateway.http.endpoints.secrets.secrets import SECRETS, SecretServices
 from pilotlight_gateway.http.endpoints.tenancy import TENANCY
 from pilotlight_gateway.http.endpoints.tenancy_services import TenancyServices
 from pilotlight_gateway.http.endpoints.webhooks import WEBHOOKS, WebhookServices
@@ -82,6 +83,7 @@ from pilotlight_gateway.nested.nested_calls import NestedCalls
 from pilotlight_gateway.nodes.node_identities import JoiningTerms
 from pilotlight_gateway.oidc.issuers import Issuers
 from pilotlight_gateway.schemas.version_schemas import VersionSchemas
+from pilotlight_gateway.secrets.tenant_vault import TenantVault
 from pilotlight_gateway.tenancy.auth import CallAuthenticator, Principal
 from pilotlight_gateway.tenancy.registry_port import RegistryPort
 from pilotlight_gateway.webhooks.webhook_port import WebhookStore
@@ -141,6 +143,7 @@ class HttpParts:
     tranches: Callable[[str], Awaitable[HomeTranches | None]]
     all_tranches: Callable[[], Awaitable[list[HomeTranches]]]
     uploads: TenantSlots
+    vault: TenantVault
     webhooks: WebhookStore
 
 
@@ -153,8 +156,9 @@ class _Shared:
         self.resolver, self.curves = Resolver(registry), CurveService(registry)
         self.usage = BlobUsage(parts.blobs, self.clock)
         self.deployer = Deployer(
-            registry=registry, blobs=parts.blobs, usage=self.usage, signer=parts.signer, placements=parts.placements
-        )
+            registry=registry, blobs=parts.blobs, usage=self.usage, signer=parts.signer, secrets=parts.vault.store,
+            placements=parts.placements,
+        )  # fmt: skip
         self.limits = CallLimits(parts.limiter, parts.costs, parts.metrics, parts.prices)
         self.rates = ApiRates(lambda tenant: registry.limits(tenant, "").tenant, self.clock)
         self.documents = DocumentServices(
@@ -293,12 +297,14 @@ def _tenants(parts: HttpParts, shared: _Shared) -> tuple[BoundOperation[Any], ..
     tenancy = TenancyServices(
         registry=registry, limits=parts.limiter, calls=parts.calls, stopper=parts.stopper, budget=budget
     )
+    secrets = SecretServices(vault=parts.vault, registry=registry, budget=budget)
     return (
         *bound(AUDIT, AuditServices(audit=parts.audit)),
         *bound(TENANCY, tenancy),
         *bound(ISSUERS, issuers),
         *bound(BATCHES, batches),
         *bound(WEBHOOKS, WebhookServices(webhooks=parts.webhooks, networks=parts.networks, budget=budget)),
+        *bound(SECRETS, secrets),
         *bound(routes.API_DOCUMENT, shared.documents),
         *bound(routes.HEALTH, HealthServices(readiness=parts.readiness)),
     )

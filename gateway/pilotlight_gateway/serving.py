@@ -52,14 +52,15 @@ from pilotlight_gateway.calls.call_service import CallService
 from pilotlight_gateway.calls.large_bodies import LargeBodies
 from pilotlight_gateway.cluster.identity_guard import NameTaken
 from pilotlight_gateway.cluster.shard_table import ShardTable
+from pilotlight_gateway.cluster.shards import Shards
 from pilotlight_gateway.deploys.blob_links import BlobLinkAnswers, BlobLinks
 from pilotlight_gateway.deploys.ended_runs import watch_ended_runs
 from pilotlight_gateway.deploys.function_logs import BusLogs
 from pilotlight_gateway.deploys.line_owners import BoundLineOwners
-from pilotlight_gateway.fleet.container_stopper import BusStopper
 from pilotlight_gateway.fleet.fleet_inventory import FleetPlacements
 from pilotlight_gateway.fleet.placement_explainer import BusExplainer
 from pilotlight_gateway.gateway_calls import GatewayCalls
+from pilotlight_gateway.gateway_secrets import GatewaySecrets
 from pilotlight_gateway.home.home import QueueLimits
 from pilotlight_gateway.http.protocol.drain_gate import DrainGate
 from pilotlight_gateway.http.protocol.http_exchange import OpenRequests
@@ -404,6 +405,19 @@ def _limits(
     return limiter, TrancheKeeper(bus, budgets, limiter.budgeted, limiter.is_home, prepaid)
 
 
+def _shards(calls: GatewayCalls, limiter: HomeLimiter, jobs: GatewayJobs) -> Shards:
+    return calls.shards({"limits": limiter.driver, "jobs": jobs.dispatcher})
+
+
+@asynccontextmanager
+async def _answering(
+    settings: ServeSettings, bus: Bus, links: BlobLinks, secrets: GatewaySecrets
+) -> AsyncIterator[None]:
+    """Answer what agents ask for their containers, until the block ends."""
+    async with BlobLinkAnswers(bus, links, region=settings.region).running(), secrets.running():
+        yield
+
+
 @asynccontextmanager
 async def _gateway(
     settings: ServeSettings,
@@ -428,7 +442,7 @@ async def _gateway(
     )
     signer, permits = await _join(settings, bus, blobs), JobPermits(limits=limiter, costs=costs, prices=prices)
     jobs = _jobs(settings, bus, calls, blobs, job_calls, permits, RunnerIdentity(name, instance))
-    shards = calls.shards({"limits": limiter.driver, "jobs": jobs.dispatcher})
+    shards, secrets = _shards(calls, limiter, jobs), GatewaySecrets(settings, bus, registry, calls)
     idempotency = _idempotency(settings, bus, calls.table, CallOwner(name=name, instance=instance))
     readiness, authenticator = _readiness(bus, registry, calls.service), KeyAuthenticator(registry, issuers.tokens)
     metrics, loads, connections, requests = GatewayMetrics(), LoadBook(), client_connections(settings), OpenRequests()
@@ -439,21 +453,12 @@ async def _gateway(
         audit=BusAuditLog(bus, region=settings.region),
         authenticator=authenticator,
         batches=_batches(settings, bus, jobs, blobs, schemas, validators),
-        blobs=blobs,
-        budget=budget,
-        calls=calls.service,
-        codec=codec,
-        costs=costs,
+        blobs=blobs, budget=budget, calls=calls.service, codec=codec, costs=costs,
         explainer=BusExplainer(bus, region=settings.region),
-        stopper=BusStopper(bus, region=settings.region),
+        stopper=secrets.stopper,
         terms=_joining_terms(settings),
         followers=follower_slots(),
-        idempotency=idempotency,
-        issuers=issuers,
-        jobs=jobs.service,
-        ledger=ledger,
-        limiter=limiter,
-        loads=loads,
+        idempotency=idempotency, issuers=issuers, jobs=jobs.service, ledger=ledger, limiter=limiter, loads=loads,
         logs=BusLogs(bus=bus, region=settings.region, owners=BoundLineOwners(calls.bindings, ledger), faults=faults),
         metrics=metrics,
         networks=settings.webhook_networks,
@@ -462,14 +467,11 @@ async def _gateway(
         all_tranches=keeper.read_all,
         placements=FleetPlacements(calls.fleet, prices=Prices(book=book)),
         proxies=settings.connection_bounds.exempt,
-        readiness=readiness,
-        registry=registry,
-        requests=requests,
-        schemas=schemas,
-        signer=signer,
+        readiness=readiness, registry=registry, requests=requests, schemas=schemas, signer=signer,
         uploads=upload_slots(),
+        vault=secrets.vault,
         webhooks=BusWebhooks(bus),
-    )
+    )  # fmt: skip
     try:
         # Limits around calls: a gateway that hands its shards over still tells the next homes what runs here.
         async with (
@@ -479,7 +481,7 @@ async def _gateway(
             keeper.running(),
             limiter,
             calls.running(),
-            BlobLinkAnswers(bus, BlobLinks(blobs, registry, calls.bindings), region=settings.region).running(),
+            _answering(settings, bus, BlobLinks(blobs, registry, calls.bindings), secrets),
             _nested(bus, calls, wire_nested(parts, authenticator.why_ended), bodies, settings.region).running(),
             shards.running(),
             jobs.running(),

@@ -111,8 +111,26 @@ class ServeSettings(DutySettings, frozen=True, kw_only=True):
             "platform's; empty: the platform's, if it has one"
         ),
     ] = ""
+    secrets_key: Annotated[
+        str,
+        Meta(
+            description="the key that seals tenants' secrets, one for all gateways: file:///… or "
+            "aws-kms://alias/NAME?region=…; empty: a file below --state-dir/keys"
+        ),
+    ] = ""
+    former_secrets_key: Annotated[
+        str,
+        Meta(
+            description="the key that sealed them before --secrets-key, by which is sealed anew at the start what it "
+            "sealed: file:///… or aws-kms://…; empty: none"
+        ),
+    ] = ""
     adopt: Annotated[
-        str, Meta(description="of manifest_key, blob_store, ledger: those that the platform takes from this gateway")
+        str,
+        Meta(
+            description="of manifest_key, blob_store, ledger, secrets_key: those that the platform takes from this "
+            "gateway"
+        ),
     ] = ""
     node_issuer: Annotated[
         str,

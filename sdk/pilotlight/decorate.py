@@ -59,7 +59,9 @@ def gpu_function(target: Any = None, /, **options: Any) -> Any:
             Of a class a method has it: @method(schedule=…). Default: never.
         network: What it may connect to, if an operator allows it to its tenant: a list of "api.example.com:443", where
             TLS is spoken with that host. See docs/guide/network.md. Default: nothing.
-        secrets: Not supported yet.
+        secrets: Where it finds values of secrets (`pilotlight secret set`), by variable, or file below /run/secrets:
+            {"HF_TOKEN": "hf-token", "/run/secrets/key.pem": "signing-key"}. Of a list of names each is the variable of
+            its name: ["hf-token"] is HF_TOKEN.
         isolation: "shared" with other functions of yours, "mig" or "exclusive". Default "shared".
         idempotent: Whether a started call may run again, if its container dies or its batch raises. Default False.
         slo: Target latency: SLO(p95_ms=) milliseconds.

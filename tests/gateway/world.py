@@ -63,6 +63,9 @@ from pilotlight_gateway.oidc.jwks_source import MemoryJwksSource
 from pilotlight_gateway.oidc.token_authenticator import TokenAuthenticator
 from pilotlight_gateway.schemas.schema_validators import Validators
 from pilotlight_gateway.schemas.version_schemas import VersionSchemas
+from pilotlight_gateway.secrets.platform_keys import MemoryPlatformKey
+from pilotlight_gateway.secrets.secret_store import MemorySecrets
+from pilotlight_gateway.secrets.tenant_vault import TenantVault
 from pilotlight_gateway.tenancy.api_keys import ApiKey, new_key
 from pilotlight_gateway.tenancy.auth import CallAuthenticator, KeyAuthenticator
 from pilotlight_gateway.tenancy.registry_port import MemoryRegistry, RegistryPort
@@ -154,6 +157,7 @@ class Parts:
     tranches: Callable[[str], Awaitable[HomeTranches | None]] = nothing_taken
     all_tranches: Callable[[], Awaitable[list[HomeTranches]]] = nothing_taken_at_all
     uploads: TenantSlots = field(default_factory=upload_slots)
+    vault: TenantVault = field(default_factory=lambda: TenantVault(MemorySecrets(), MemoryPlatformKey()))
     validators: Validators = field(default_factory=Validators)
     workers: BodyWorkers = field(default_factory=BodyWorkers)
     webhook_networks: tuple[Network, ...] = ()
@@ -186,6 +190,7 @@ class Parts:
             blobs=self.blobs,
             usage=BlobUsage(self.blobs),
             signer=self.signer,
+            secrets=self.vault.store,
             placements=self.placements,
         )
 
@@ -238,6 +243,7 @@ class Parts:
             tranches=self.tranches,
             all_tranches=self.all_tranches,
             uploads=self.uploads,
+            vault=self.vault,
             webhooks=self.webhooks,
         )
 

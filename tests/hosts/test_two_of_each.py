@@ -14,6 +14,7 @@ import pytest
 from pilotlight_core.host.signing import PUBLIC, Signer
 from pilotlight_gateway.cluster.node_incarnations import LOST_AFTER_S
 from pilotlight_gateway.operator_key import KEY_SET, OPERATOR_KEY, vouch
+from pilotlight_gateway.secrets.key_files import KEY_FILE
 from tests.hosts.host_fleet import GatewayClient, HostFleet, host_fleet
 from tests.hosts.host_network import TestHost
 from tests.system.support.processes import descendants, is_alive
@@ -24,6 +25,14 @@ pytestmark = [pytest.mark.long, pytest.mark.system, pytest.mark.timeout(240)]
 NODES, STRAY = ("node-1", "node-2"), "stray"
 GATEWAYS = ("gateway-1", "gateway-2")
 CALL_S, CALLERS = 0.5, 4
+SECRET_APP = """
+import os
+from pilotlight import App
+app = App("{app}")
+@app.gpu_function(secrets={{"TOKEN": "hosts-token"}}, scaledown_window=0.0, forecast=False)
+def length() -> int:
+    return len(os.environ["TOKEN"])
+"""
 
 
 class TwoOfEach:
@@ -235,6 +244,26 @@ def test_a_host_that_is_parted_from_the_bus_does_no_harm(world: TwoOfEach, part:
     assert part == NODES[0] or set(calls.answers.values()) == {"ok"}, Counter(calls.answers.values())
     check_promises(world, calls, f"bus-{part}")
     check_nothing_is_left(world, below)
+
+
+def test_a_secret_reaches_nodes_although_one_gateway_lacks_its_key(world: TwoOfEach, tmp_path: Path) -> None:
+    """Agents ask on until the other answers; the one without sets none, until the file is copied to it."""
+    one, other = world.clients
+    value = {"value": "a value that nobody sees"}
+    one.http.put("/v1/secrets/hosts-token", json=value).raise_for_status()
+    refused = other.http.put("/v1/secrets/hosts-token", json=value)
+    assert (refused.status_code, refused.json()["code"]) == (503, "misconfigured"), refused.text
+
+    for number in range(4):  # each load asks anew, and either gateway may hear it
+        (folder := tmp_path / f"held{number}").mkdir()
+        (folder / "app.py").write_text(SECRET_APP.format(app=f"held{number}"))
+        other.deploy(folder / "app.py")
+        assert one.output(f"held{number}.length") == len(value["value"])
+
+    keys = [world.public_key(gateway).parent for gateway in GATEWAYS]
+    shutil.copy(keys[0] / KEY_FILE, keys[1] / KEY_FILE)
+    again = other.http.put("/v1/secrets/hosts-token", json=value)
+    assert again.json()["number"] == 2, again.text
 
 
 def test_a_gateways_key_is_replaced_while_agents_run(world: TwoOfEach) -> None:

@@ -78,6 +78,8 @@ def test_what_this_release_writes_is_read_by_the_one_before(tmp_path: Path) -> N
             "AskNested",
             "NestedAnswer",
             "LeaveNested",
+            "SecretsWanted",
+            "SecretsAnswer",
             "BudgetsRecord",
             "CreditsRecord",
             "NodeRecord",
@@ -89,6 +91,9 @@ def test_what_this_release_writes_is_read_by_the_one_before(tmp_path: Path) -> N
             "BilledBudgets",
             "KeySet",
             "SignedKeySet",
+            "SecretRecord",
+            "DataKeyRecord",
+            "PlatformKeyRecord",
         ],
     }
 

@@ -20,9 +20,11 @@ import uvicorn
 
 from pilotlight_core.bus import Bus, connect
 from pilotlight_core.host.blobs import FolderBlobs
+from pilotlight_core.host.sealed_boxes import seal_box
 from pilotlight_core.host.signing import Signer
 from pilotlight_core.model import subjects, values
 from pilotlight_core.model.ids import token
+from pilotlight_core.model.messages.agent_questions import SecretsAnswer
 from pilotlight_core.model.messages.call_messages import Cancel, Chunk, Ended, Reconcile, Refused, Run, Started, Window
 from pilotlight_core.model.messages.logs import LogBatch, LogLine
 from pilotlight_core.model.messages.node_messages import (
@@ -174,6 +176,16 @@ class Harness:
         self._news = asyncio.Event()
         self._numbers = itertools.count(1)
         self._versions: dict[str, str] = {}
+
+    async def give_secrets(self, answer: SecretsAnswer, **given: str) -> None:
+        """Answer the agent's questions for secrets as a gateway does: with these values, or else as `answer` says."""
+
+        def on_question(_subject: str, message: Any, reply: str) -> None:
+            box = seal_box(message.public_key, msgspec.msgpack.encode(given), message.container) if given else b""
+            self.bus.publish_nowait(reply, msgspec.structs.replace(answer, sealed=box))
+
+        await self.bus.subscribe(subjects.secrets(REGION, self.node), on_question)
+        await self.bus.flush()
 
     async def listen(self) -> None:
         """Hear what the agent says."""

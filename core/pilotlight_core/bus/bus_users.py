@@ -6,7 +6,7 @@
     duties       reads and trims usage and logs, sends webhooks, drives batches, deletes versions, stores the jobs
                  of schedules; under leases
     agent-NODE   subjects that name its node, and no others: reports, credits, frames, usage, logs, questions for
-                 blobs, calls that its functions make; the layouts of its GPUs
+                 blobs and secrets, calls that its functions make; the layouts of its GPUs
 
 Permissions are lists of allowed subjects. A new subject, stream or bucket has to be added here, which a test checks.
 `python -m pilotlight_core.bus.bus_users NODE...` prints the block of a server's configuration.
@@ -65,6 +65,7 @@ def gateway() -> BusUser:
         subjects.TENANCY_BUCKET, subjects.REGISTRY_BUCKET, subjects.LEASE_BUCKET, subjects.SHARD_BUCKET,
         subjects.IDEMPOTENCY_BUCKET, subjects.JOB_BUCKET, subjects.BATCH_BUCKET, subjects.WEBHOOK_BUCKET,
         subjects.DELIVERY_BUCKET, subjects.BINDING_BUCKET, subjects.PLATFORM_BUCKET, subjects.BUDGET_BUCKET,
+        subjects.SECRET_BUCKET,
     )  # fmt: skip
     return _user(
         GATEWAY,
@@ -85,6 +86,7 @@ def gateway() -> BusUser:
             _keys(subjects.WEBHOOK_BUCKET),
             _keys(subjects.DELIVERY_BUCKET),
             _keys(subjects.PLATFORM_BUCKET),
+            _keys(subjects.SECRET_BUCKET),
             key_subject(subjects.BUDGET_BUCKET, "home.*"),
             f"{API}.STREAM.INFO.{bucket_stream(subjects.JOB_BUCKET)}",
             *_works_off(subjects.JOB_STREAM),
@@ -112,6 +114,7 @@ def gateway() -> BusUser:
             subjects.shortages(ANY),
             subjects.blobs(ANY),
             subjects.renew(ANY),
+            subjects.secrets(ANY),
             ADMISSIONS,
             *_among_gateways(),
         ),
@@ -207,6 +210,7 @@ def agent(node: str) -> BusUser:
             subjects.ran(ANY, node),
             subjects.blobs(ANY, node),
             subjects.renew(ANY, node),
+            subjects.secrets(ANY, node),
             subjects.credit(ANY, node),
             subjects.reply(ANY, ANY, node),
             subjects.nested(ANY, ANY, node),

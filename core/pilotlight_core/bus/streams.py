@@ -51,6 +51,7 @@ class StreamLimits(msgspec.Struct, frozen=True, kw_only=True):
     scaling_bytes: int = 128 * 2**20
     scaling_days: int = 30
     budgets_bytes: int = 128 * 2**20
+    secrets_bytes: int = 128 * 2**20
     audit_days: int = 400
     audit_bytes: int = 2**30
     audit_records_per_tenant: int = 10_000
@@ -103,6 +104,7 @@ def stream_configs(limits: StreamLimits) -> tuple[dict[str, Any], ...]:
         _bucket(subjects.SCALING_BUCKET, limits, max_bytes=limits.scaling_bytes)
         | {"max_age": limits.scaling_days * DAY},
         _bucket(subjects.BUDGET_BUCKET, limits, max_bytes=limits.budgets_bytes) | {"allow_msg_ttl": True},
+        _bucket(subjects.SECRET_BUCKET, limits, max_bytes=limits.secrets_bytes) | {"allow_msg_ttl": True},
         _stream(subjects.USAGE_STREAM, ["usage.>"], limits)
         # Agents keep what is refused; what would go for it may not be folded yet.
         | {"discard": "new", "max_age": limits.usage_days * DAY, "max_bytes": limits.usage_bytes},

@@ -49,6 +49,9 @@ MEND = {
     "ledger": ("the ledger", "give all gateways and duties the same --ledger-url"),
 }
 """What each is in words, and how to have the right one."""
+SECRETS_KEY = "secrets_key"
+"""What seals the secrets of tenants. No record of a foundation has it: a platform without secrets has none."""
+ADOPTED = (*MEND, SECRETS_KEY)
 ADOPT = "If the platform's own is lost for good, start one gateway with --adopt {name}."
 
 
@@ -85,8 +88,8 @@ def read_adopted(text: str) -> tuple[str, ...]:
         BadInput: one of them is none.
     """
     names = tuple(filter(None, (part.strip() for part in text.split(","))))
-    if wrong := [name for name in names if name not in MEND]:
-        raise BadInput(f"adopt: expected some of {', '.join(MEND)}, not {wrong[0]!r}.", field="adopt")
+    if wrong := [name for name in names if name not in ADOPTED]:
+        raise BadInput(f"adopt: expected some of {', '.join(ADOPTED)}, not {wrong[0]!r}.", field="adopt")
     return names
 
 

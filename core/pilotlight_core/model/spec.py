@@ -32,16 +32,14 @@ MAX_FUNCTIONS = 200
 MAX_LEVEL_MS = 1e9
 MAX_METHODS = 50
 MAX_ENV_BYTES = 32 * 1024
-LEAST_MEMORY = 64 * 2**20
-MOST_MEMORY = 2**44
+LEAST_MEMORY, MOST_MEMORY = 64 * 2**20, 2**44
 """Bytes of the host."""
 AMOUNTS = ("memory", "shm", "scratch", "vram")
 """Fields that are bytes."""
 LEAST_TMPFS = 2**20
 """Bytes of /dev/shm, or of /tmp."""
-LEAST_PIDS = 16
+LEAST_PIDS, MOST_PIDS = 16, 65_536
 """The guest has some threads of its own."""
-MOST_PIDS = 65_536
 UNNAMED_CPU_MILLIS = 100
 """What a function without `cpu=` is promised, in thousandths of a core: the least that can be asked for."""
 UNNAMED_CPU_MOST_MILLIS = 1000
@@ -177,6 +175,8 @@ class FunctionSpec(msgspec.Struct, frozen=True, kw_only=True):
     """By `CallUnit`: what one call is billed for at most of what it counts; of units that are not named, nothing."""
     network: tuple[str, ...] | UnsetType = UNSET
     """What it may connect to, as `network_targets` reads it; unset: nothing."""
+    secrets: dict[str, str] | UnsetType = UNSET
+    """Variable, or file below /run/secrets, and the name of the secret whose value is there (`secret_uses`)."""
 
     def method(self, name: str | None) -> MethodSpec:
         """The method called `name`; None or "": the only one.

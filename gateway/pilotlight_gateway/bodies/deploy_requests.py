@@ -6,6 +6,7 @@ from pilotlight_core.model.api.call_api import DeployRequest
 from pilotlight_core.model.errors import BadInput
 from pilotlight_core.model.ids import check_name
 from pilotlight_core.model.schedules.schedule_checks import check_schedules
+from pilotlight_core.model.secrets.secret_uses import check_secrets
 from pilotlight_core.model.spec import MAX_FUNCTIONS, check_spec
 from pilotlight_gateway.bodies.artifact_rules import check_artifacts
 from pilotlight_gateway.bodies.bundles import check_files
@@ -51,5 +52,6 @@ def check_deploy(app: str, request: DeployRequest) -> None:
             raise BadInput(f"{spec.name}: module {spec.module!r} is not a module's name.", field="module")
         check_schemas(spec)
         check_schedules(spec)
+        check_secrets(spec)
     check_files(request.files)
     check_artifacts(request)

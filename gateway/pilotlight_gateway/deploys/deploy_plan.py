@@ -31,7 +31,7 @@ def secret_warnings(specs: Iterable[FunctionSpec]) -> tuple[str, ...]:
     found = ((spec.name, secret_names(spec.env)) for spec in specs)
     return tuple(
         f"{name}: env {', '.join(names)} looks like a secret. It is stored in plain text with the version, as long as "
-        "that is kept; lists do not show it. There are no secrets= yet."
+        "that is kept; lists do not show it. Set it with 'pilotlight secret set', and name it in secrets=."
         for name, names in found
         if names
     )

@@ -47,6 +47,8 @@ from pilotlight_gateway.deploys.present_files import files_in_service, staying_f
 from pilotlight_gateway.deploys.schedule_bounds import check_schedule_bounds
 from pilotlight_gateway.fleet.curve_trials import pinned
 from pilotlight_gateway.fleet.fleet_inventory import FleetPlacements
+from pilotlight_gateway.secrets.secret_service import check_secrets_set
+from pilotlight_gateway.secrets.secret_store import SecretStore
 from pilotlight_gateway.tenancy.auth import Principal
 from pilotlight_gateway.tenancy.function_shares import check_still_open
 from pilotlight_gateway.tenancy.name_hints import known_app
@@ -67,13 +69,15 @@ class Deployer:
     blobs: BlobStore
     usage: BlobUsage
     signer: ManifestSigner
+    secrets: SecretStore
     placements: FleetPlacements = field(default_factory=FleetPlacements)
 
     async def deploy(self, principal: Principal, app: str, request: DeployRequest) -> DeployResponse:
         """Deploy a whole app, or return the digests of contents to upload first. `request` is checked (`read_deploy`).
 
         Raises:
-            BadInput: names the wrong field, the limit that is reached, or a function that no node could ever hold.
+            BadInput: names the wrong field, the limit that is reached, a secret that there is not, or a function that
+                no node could ever hold.
             RemovesFunctions: it would, and `prune` is not set.
             QuotaExceeded: names the limit of the tenant.
             Conflict: other deploys keep changing the app.
@@ -89,6 +93,7 @@ class Deployer:
         check_network(self.registry, principal.tenant, specs)
         if request.ends_in_s is None:  # a run has no ticks
             check_schedule_bounds(self.registry, principal.tenant, app, specs)
+        await check_secrets_set(self.secrets, principal.tenant, specs)
         manifests = manifests_of(principal.tenant, app, request)
         needs = {manifest.function: manifest.needs for manifest in manifests}
         warnings = (*await self.placements.check(specs, request.base, needs), *secret_warnings(specs))

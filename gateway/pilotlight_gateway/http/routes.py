@@ -36,6 +36,7 @@ from pilotlight_gateway.http.endpoints.oversight.audit import AUDIT
 from pilotlight_gateway.http.endpoints.oversight.scaling import SCALING
 from pilotlight_gateway.http.endpoints.placement import PLACEMENT
 from pilotlight_gateway.http.endpoints.prices import PRICES
+from pilotlight_gateway.http.endpoints.secrets.secrets import SECRETS
 from pilotlight_gateway.http.endpoints.tenancy import TENANCY
 from pilotlight_gateway.http.endpoints.webhooks import WEBHOOKS
 from pilotlight_gateway.http.protocol.api_operations import BODY, Operation, Parameter, list_of
@@ -235,6 +236,7 @@ OPERATIONS: tuple[Operation[Any], ...] = (
     *ISSUERS,
     *BATCHES,
     *WEBHOOKS,
+    *SECRETS,
     *API_DOCUMENT,
     *HEALTH,
 )

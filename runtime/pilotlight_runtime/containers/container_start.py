@@ -3,6 +3,7 @@
 manifest   fetched, and its signature verified; what this node cannot give is refused
 blank      one that is ready is taken, or a sandbox started
 stage      the verified files are linked into it
+secrets    the present values are asked for, if the version has any
 load       the guest imports, enters, checks, and says so
 """
 
@@ -18,6 +19,8 @@ from pilotlight_core.model.errors import PilotlightError
 from pilotlight_core.model.messages.agent_questions import MOST_AT_ONCE
 from pilotlight_core.model.messages.call_messages import MISCONFIGURED, RemoteError
 from pilotlight_core.model.messages.node_messages import Bind, SliceReport
+from pilotlight_core.model.secrets.secret_masks import SecretMask
+from pilotlight_core.model.secrets.secret_uses import secrets_of
 from pilotlight_core.model.spec import Manifest
 from pilotlight_runtime.calls.call_errors import truncated_error
 from pilotlight_runtime.containers.blanks.blank import Blank, BlankDied, network_unknown
@@ -25,6 +28,7 @@ from pilotlight_runtime.containers.files.bundle import CannotVerify
 from pilotlight_runtime.containers.files.disk_room import NoDiskRoom
 from pilotlight_runtime.containers.host_budget import broken_promise
 from pilotlight_runtime.containers.provisioner import Provisioner
+from pilotlight_runtime.containers.secret_requests import LoadedSecrets, SecretsRefused
 from pilotlight_runtime.guest import frames as guest
 from pilotlight_runtime.guest.guest_connection import GuestConnection, GuestGone
 from pilotlight_runtime.sandbox.sandbox_errors import SandboxError
@@ -76,6 +80,8 @@ class ContainerStart:
         self.timeline: dict[str, float] = {}
         """step -> how long it took, in ms."""
         self.blank: Blank | None = None
+        self.secrets = ""
+        """Names the values that it was loaded with; "": it has none, or has not yet."""
         self._bind = bind
         self._part = part
         self._provisioner = provisioner
@@ -147,15 +153,35 @@ class ContainerStart:
         if network and (why := network_unknown(blank.frames)):
             text = f"could not be started: {why}"
             raise StartFailed(text, RemoteError(MISCONFIGURED, text))
+        secrets = await self._fetch_secrets(manifest, blank)
+        env, root = dict(self._provisioner.env(self._part)), str(blank.root)
         try:
-            env = dict(self._provisioner.env(self._part))
             load = guest.Load(
-                spec=manifest.spec, root=str(blank.root), env=env, network=network, nested=MOST_AT_ONCE
-            )  # fmt: skip
+                spec=manifest.spec, root=root, env=env, network=network, nested=MOST_AT_ONCE, secrets=secrets.places
+            )
             connection.send(load)
+            self.secrets = secrets.revision
         except GuestGone:
             pass  # the sandbox's exit follows
         await self._loaded
+
+    async def _fetch_secrets(self, manifest: Manifest, blank: Blank) -> LoadedSecrets:
+        """The values for this load, which its log hides from now on. Raises StartFailed."""
+        if not secrets_of(manifest.spec):
+            return LoadedSecrets()
+        if blank.frames < guest.KNOWS_SECRETS:
+            reason = f"the base environment {manifest.base} is of a release that knows no secrets"
+            raise StartFailed(f"could not be started: {reason}", RemoteError(MISCONFIGURED, reason))
+        self._step_began_at = self._clock()
+        try:
+            secrets = await self._provisioner.secrets(self._bind, manifest)
+            blank.tap.hide(SecretMask(secrets.places.values()))
+        except (SecretsRefused, ValueError) as error:  # ValueError: more lines than a mask takes
+            is_tenants = not isinstance(error, SecretsRefused) or error.is_tenants
+            reason = f"could not be started: {error}"
+            raise StartFailed(reason, RemoteError(MISCONFIGURED, reason) if is_tenants else None) from None
+        self._end_step("secrets")
+        return secrets
 
     def on_frame(self, frame: Any) -> bool:
         """Take a frame of a guest that loads; False if none such may come now."""

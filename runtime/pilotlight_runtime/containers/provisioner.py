@@ -11,6 +11,7 @@ from pilotlight_runtime.containers.blanks.blank import Blank
 from pilotlight_runtime.containers.blanks.blank_pools import BlankPools
 from pilotlight_runtime.containers.blanks.resource_limits import blank_limits, limits_of, over_ceiling
 from pilotlight_runtime.containers.files.staging import Stager
+from pilotlight_runtime.containers.secret_requests import LoadedSecrets, LoadSecretSource
 from pilotlight_runtime.devices.device_port import Devices
 from pilotlight_runtime.egress.proxy_messages import OpenWay
 from pilotlight_runtime.egress.proxy_supervisor import ProxySupervisor
@@ -25,9 +26,11 @@ class Provisioner:
         devices: Devices,
         ceilings: SandboxCeilings,
         ways_out: ProxySupervisor,
+        secrets: LoadSecretSource,
     ) -> None:
         self._stager = stager
         self._ways_out = ways_out
+        self._secrets = secrets
         self._pools = pools
         self._devices = devices
         self._ceilings = ceilings
@@ -86,6 +89,10 @@ class Provisioner:
     def close_network(self, container: str) -> None:
         """End a container's way out, if it has one."""
         self._ways_out.close(container)
+
+    async def secrets(self, bind: Bind, manifest: Manifest) -> LoadedSecrets:
+        """The present values of the version's secrets. Raises SecretsRefused"""
+        return await self._secrets.fetch(bind, manifest.spec)
 
     def env(self, part: SliceReport) -> Mapping[str, str]:
         return self._devices.access(part.id).env

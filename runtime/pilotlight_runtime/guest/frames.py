@@ -31,10 +31,11 @@ from pilotlight_core.model.bounded import Count, ShortText
 from pilotlight_core.model.messages.call_messages import Outcome, RemoteError
 from pilotlight_core.model.spec import FunctionSpec
 
-FRAMES = (1, 1)
+FRAMES = (1, 3)
 """The version of these frames. The first number changes with what older ends cannot read, the second with what they
 ignore."""
 KNOWS_NETWORK = (1, 1)
+KNOWS_SECRETS = (1, 3)
 MAX_FRAME = 64 * 2**20
 """Bytes. A 10 MB input in a batch of several fits; a larger answer is `bad_output`."""
 MAX_VALUE = 32 * 2**20
@@ -76,6 +77,8 @@ class Load(GuestFrame, frozen=True, kw_only=True):
     """Folder with the socket of the proxy; "": there is no way out. Guests of 1.0 do not know it."""
     nested: int = 0
     """The most calls that one of its calls may wait for at a time; 0: this agent knows none."""
+    secrets: dict[str, str] = {}
+    """Variable, or file below /run/secrets, and the value there."""
 
 
 class Invoke(GuestFrame, frozen=True, kw_only=True):

@@ -22,6 +22,7 @@ from pilotlight_runtime.guest.guest_nested import GuestNested
 from pilotlight_runtime.guest.guest_target import GuestTarget, target_of, unwrap
 from pilotlight_runtime.guest.proxy_forwarder import proxy_variables
 from pilotlight_runtime.guest.remote_errors import remote_error
+from pilotlight_runtime.guest.secret_places import place_secrets
 
 THREADS = "OMP_NUM_THREADS"
 Hook = Callable[[], Any]
@@ -33,11 +34,12 @@ class NotLoaded(Exception):
 
 
 def prepare(load: Load) -> None:
-    """Set the process's environment, threads and module path by the spec."""
+    """Set the process's environment, secrets, threads and module path by the spec."""
     os.environ.update(load.spec.env)
     os.environ.update(load.env)
     if load.network:
         os.environ.update(proxy_variables(load.network, load.spec.env))
+    place_secrets(load.secrets)
     if THREADS not in load.spec.env and THREADS not in load.env:
         set_threads(math.ceil(load.spec.most_cpu_millis / 1000))
     sys.path.insert(0, load.root)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import traceback
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from types import TracebackType
 
@@ -14,6 +15,19 @@ MAX_FRAMES = 64
 """Of one traceback; the innermost are kept."""
 OURS = (str(Path(__file__).parent), "<frozen importlib")
 """The platform's frames, left out before the tenant's code."""
+
+
+_hide: Callable[[str], str] = str
+"""Hides the values of secrets. A guest's process has one function, and errors come from everywhere in it."""
+
+
+def hide_in_errors(values: Iterable[str]) -> None:
+    """Hide these values in all errors from now on. They are hidden before a text is shortened, which could cut one."""
+    global _hide
+    # Late: few functions have secrets, and every blank would import it.
+    from pilotlight_core.model.secrets.secret_masks import SecretMask
+
+    _hide = SecretMask(values).hide
 
 
 class BadArguments(ValueError):
@@ -50,14 +64,14 @@ def _message(error: BaseException) -> str:
         text = str(error)
     except BaseException as second:  # noqa: BLE001 - __str__ is the tenant's code too
         text = f"<{type_name(type(error))}.__str__ raised {type_name(type(second))}>"
-    return _sendable(_shorten(text, MAX_MESSAGE))
+    return _sendable(_shorten(_hide(text), MAX_MESSAGE))
 
 
 def _traceback(error: BaseException, most: int, note: str) -> str:
     note = f"{note}\n" if note else ""
     try:
         shown = traceback.TracebackException(type(error), error, _tenant_frames(error.__traceback__), limit=-MAX_FRAMES)
-        return _sendable(_shorten("".join(shown.format()) + note, most))
+        return _sendable(_shorten(_hide("".join(shown.format())) + note, most))
     except BaseException:  # noqa: BLE001 - __cause__, __notes__ and source lines are the tenant's
         return f"{type_name(type(error))}: {_message(error)}\n(its traceback cannot be shown)\n{note}"
 

@@ -8,15 +8,22 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from pilotlight_core.model.secrets.secret_masks import NO_MASK, SecretMask
+
 MAX_LINE = 8 * 1024
 """Bytes of one line; the rest of it is dropped."""
 CUT = " … (line cut at 8 KiB)"
 
 
 class LineSplitter:
-    """Cuts bytes into lines; at most MAX_LINE bytes wait for their line's end."""
+    """Cuts bytes into lines without the values that `mask` hides.
 
-    def __init__(self) -> None:
+    At most MAX_LINE bytes wait for their line's end, and as many more as the longest value has: a value is whole before
+    its line is cut.
+    """
+
+    def __init__(self, mask: SecretMask = NO_MASK) -> None:
+        self.mask = mask
         self._partial = b""
         self._skipping = False
 
@@ -28,10 +35,10 @@ class LineSplitter:
                 return []
             self._skipping = False
         *whole, rest = (self._partial + data).split(b"\n")
-        lines = [_text(line) for line in whole]
+        lines = [self._text(line) for line in whole]
         self._partial = rest
-        if len(rest) > MAX_LINE:
-            lines.append(_text(rest))
+        if len(rest) > MAX_LINE + self.mask.longest:
+            lines.append(self._text(rest))
             self._partial, self._skipping = b"", True
         return lines
 
@@ -41,13 +48,13 @@ class LineSplitter:
         return data.count(b"\n")
 
     def rest(self) -> list[str]:
+        """What was written last, without an end: its writer may have been killed within a value."""
         partial, self._partial = self._partial, b""
-        return [_text(partial)] if partial else []
+        return [self._text(self.mask.hide_cut(partial))] if partial else []
 
-
-def _text(line: bytes) -> str:
-    cut = len(line) > MAX_LINE
-    return line[:MAX_LINE].decode(errors="replace").rstrip("\r") + (CUT if cut else "")
+    def _text(self, line: bytes) -> str:
+        cut = len(line) > MAX_LINE
+        return self.mask.hide_bytes(line, MAX_LINE).decode(errors="replace").rstrip("\r") + (CUT if cut else "")
 
 
 @dataclass(frozen=True, kw_only=True)

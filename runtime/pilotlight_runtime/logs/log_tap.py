@@ -11,6 +11,7 @@ from enum import Enum, auto
 
 from pilotlight_core.model.messages.call_messages import RemoteError
 from pilotlight_core.model.messages.logs import LogLine
+from pilotlight_core.model.secrets.secret_masks import NO_MASK, SecretMask
 from pilotlight_runtime.logs.log_lines import DEFAULT_CAP, LineSplitter, LogRateLimit, LogRateLimiter
 
 READ_BYTES = 64 * 1024
@@ -48,6 +49,7 @@ class LogTap:
         self.running: Callable[[], str] = str
         """Returns the id of the one call that the container works on; "" for none or several."""
         self.sink = sink
+        self._mask = NO_MASK
         self._cap = LogRateLimiter(cap)
         self._loop = asyncio.get_running_loop()
         self._open: dict[int, _Pipe] = {}
@@ -55,18 +57,24 @@ class LogTap:
             self._open[fd] = _Pipe(fd=fd, stream=stream, splitter=LineSplitter())
             self._loop.add_reader(fd, self._readable, fd)
 
+    def hide(self, mask: SecretMask) -> None:
+        """Hide these values in all lines from now on."""
+        self._mask = mask
+        for pipe in self._open.values():
+            pipe.splitter.mask = mask
+
     def tick(self, at: float) -> None:
         if sentence := self._cap.report(at):
             self.log(sentence)
 
     def log(self, sentence: str) -> None:
-        self.sink(LogLine(time.time(), "platform", sentence, self.container))
+        self.sink(LogLine(time.time(), "platform", self._mask.hide(sentence), self.container))
 
     def log_failure(self, call_id: str, error: RemoteError) -> None:
         """Put a call's error into the container's log; the cap counts its lines."""
         at, now = time.monotonic(), time.time()
         text = error.traceback or f"{error.type}: {error.message}"
-        for one in LineSplitter().feed(text.encode(errors="replace") + b"\n"):
+        for one in LineSplitter(self._mask).feed(text.encode(errors="replace") + b"\n"):
             if one:
                 self._sink_within_cap(LogLine(now, "platform", one, self.container, call_id), at)
 

@@ -36,6 +36,7 @@ from pilotlight_runtime.containers.files.staging import ManifestVerifier, Stager
 from pilotlight_runtime.containers.files.version_files import VersionFiles
 from pilotlight_runtime.containers.host_budget import HostBudget
 from pilotlight_runtime.containers.provisioner import Provisioner
+from pilotlight_runtime.containers.secret_requests import SecretRequests
 from pilotlight_runtime.devices.device_port import Devices
 from pilotlight_runtime.egress.proxy_supervisor import ProxySupervisor
 from pilotlight_runtime.logs.log_shipper import LogShipper
@@ -180,7 +181,8 @@ def build_parts(needs: AgentDependencies, group: asyncio.TaskGroup, records: Age
     pools = BlankPools(BlankPool(starter, size=needs.blanks, changed=report_due.set) for starter in starters)
     stager = Stager(needs.files, needs.verifier, FileCache(needs.folders.cache, needs.cache_bytes))
     ways_out = ProxySupervisor(needs.egress_allow)
-    provisioner = Provisioner(stager, pools, needs.devices, needs.ceilings, ways_out)
+    secrets = SecretRequests(needs.bus, region=me.region, node=me.node)
+    provisioner = Provisioner(stager, pools, needs.devices, needs.ceilings, ways_out, secrets)
 
     def make_container(bind: Bind, part: SliceReport) -> Container:
         key = WorkKey(container=bind.container, version=bind.version, slice=part.id)

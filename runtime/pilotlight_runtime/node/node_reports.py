@@ -13,7 +13,7 @@ from pilotlight_core.model import subjects
 from pilotlight_core.model.messages.node_messages import ContainerState, NodeReport, SandboxCeilings
 from pilotlight_core.model.messages.ran import Ran
 from pilotlight_core.model.messages.report_revisions import ReportRevisions
-from pilotlight_core.model.versions.manifest_codec import FEATURES, SANDBOX_LIMITS
+from pilotlight_core.model.versions.manifest_codec import FEATURES, SANDBOX_LIMITS, SECRET_FILES
 from pilotlight_runtime.calls.gateway_links import Publisher
 from pilotlight_runtime.containers.blanks.blank_pools import BlankPools
 from pilotlight_runtime.containers.containers import Containers
@@ -38,7 +38,8 @@ class NodeIdentity:
 
 def features_of(guarantees: Guarantees) -> frozenset[str]:
     """What an agent with such sandboxes can do, of `FEATURES`."""
-    return FEATURES if guarantees.sandbox_limits else FEATURES - {SANDBOX_LIMITS}
+    lacking = {SANDBOX_LIMITS: not guarantees.sandbox_limits, SECRET_FILES: not guarantees.own_filesystem}
+    return FEATURES - {feature for feature, is_lacking in lacking.items() if is_lacking}
 
 
 class Reporter:

@@ -19,6 +19,9 @@ MODELS = Path("/models")
 """The folder of the version's artifacts inside."""
 NETWORK = Path("/run/network")
 """The folder of the proxy's socket inside."""
+SECRETS = Path("/run/secrets")
+"""The folder of values of secrets inside: in memory, empty until the container loads."""
+SECRETS_BYTES = 2**20
 INNER_ID = 65_534
 """Of tenant code inside; the host sees another uid."""
 OWN_PIDS = 2
@@ -163,7 +166,8 @@ def bubblewrap_options(
     for entry in system:
         options += _system(entry)
     options += [*_proc(spec), "--dev", "/dev"]
-    options += [*_tmpfs("/dev/shm", limits.shm_bytes), *_tmpfs("/tmp", limits.tmp_bytes), "--dir", "/run"]  # noqa: S108
+    options += [*_tmpfs("/dev/shm", limits.shm_bytes), *_tmpfs("/tmp", limits.tmp_bytes)]  # noqa: S108
+    options += ["--dir", "/run", *_tmpfs(str(SECRETS), SECRETS_BYTES, "0700")]
     for fd, (path, _) in zip(fds.files, FILES, strict=True):
         options += ["--perms", "0444", "--file", str(fd), str(path)]
     for mount in sorted(spec.read_only, key=lambda mount: len(mount.target.parts)):
@@ -207,8 +211,8 @@ def _proc(spec: SandboxSpec) -> list[str]:
     return ["--proc", "/proc", *(word for path in shut for word in ("--ro-bind-try", path, path))]
 
 
-def _tmpfs(path: str, size: int) -> tuple[str, ...]:
-    return ("--perms", "1777", "--size", str(size), "--tmpfs", path)
+def _tmpfs(path: str, size: int, perms: str = "1777") -> tuple[str, ...]:
+    return ("--perms", perms, "--size", str(size), "--tmpfs", path)
 
 
 def _system(entry: SystemEntry) -> tuple[str, str, str]:

@@ -6,6 +6,7 @@ All are refused: a dropped option would show only in the bill.
 from __future__ import annotations
 
 OPTION_HINTS = {
+    "secret": 'secrets={"HF_TOKEN": "hf-token"}',
     "cron": 'schedule=Cron("0 6 * * *")',
     "period": "schedule=Period(minutes=5)",
     "keep_warm": "min_containers=",
@@ -106,7 +107,6 @@ CONCURRENT_HINTS = {
 }
 
 NOT_YET = {
-    "secrets": "the encrypted secret store will give them to the function; for what is not secret there is env=",
     "volumes": "shared volumes come later; small files are packed with the app",
     "volume": "shared volumes come later; small files are packed with the app",
     "disks": "shared volumes come later; small files are packed with the app",
@@ -151,7 +151,7 @@ def explain_unknown(name: str, known: frozenset[str], hints: dict[str, str]) -> 
         return f"{name}= is not an option; did you mean {near[0]}=?"
     if near:
         return f"{name}= is not an option; here it is {hints[near[0]]}."
-    return f"{name}= is not an option; the options are {', '.join(sorted(known - NOT_YET.keys()))}."
+    return f"{name}= is not an option; the options are {', '.join(sorted(known))}."
 
 
 def explain_of_app(name: str, of_functions: frozenset[str]) -> str:

@@ -64,7 +64,7 @@ class Options(TypedDict, total=False):
     artifacts: Sequence[Artifact]
     schedule: Cron | Period | None
     network: str | Sequence[str]
-    secrets: None
+    secrets: Mapping[str, str] | Sequence[str] | None
     isolation: Literal["shared", "mig", "exclusive"]
     idempotent: bool
     slo: SLO
@@ -94,7 +94,7 @@ def spec_fields(options: Mapping[str, Any]) -> dict[str, Any]:
         OptionError: naming the option and what it expects.
     """
     for name in options:
-        if name not in KNOWN or (name == "secrets" and options[name] is not None):
+        if name not in KNOWN:
             raise OptionError(explain_unknown(name, KNOWN, OPTION_HINTS), field=name)
     fields = _read(READERS, options)
     if placing := _read(PLACING, options):
@@ -194,6 +194,16 @@ def _env(name: str, value: Any) -> dict[str, str]:
     return dict(value)
 
 
+def _secrets(name: str, value: Any) -> dict[str, str] | UnsetType:
+    if value is None:
+        return UNSET
+    if isinstance(value, list | tuple) and all(isinstance(each, str) for each in value):
+        value = {each.upper().replace("-", "_"): each for each in value}
+    if not isinstance(value, Mapping) or not all(isinstance(each, str) for pair in value.items() for each in pair):
+        raise _expected(name, value, 'a dict such as {"HF_TOKEN": "hf-token"}, or a list of names')
+    return dict(value) or UNSET
+
+
 def _tags(name: str, value: Any) -> dict[str, str]:
     if not isinstance(value, Mapping):
         raise _expected(name, value, 'a dict of strings, such as {"team": "search"}')
@@ -263,6 +273,7 @@ READERS: dict[str, Callable[[str, Any], Any]] = {
     "forecast": _truth_or_unset,
     "warm": _warm,
     "env": _env,
+    "secrets": _secrets,
     "tags": _tags,
     "max_units": _max_units,
     "network": _network,

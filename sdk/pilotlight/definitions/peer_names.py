@@ -13,7 +13,7 @@ SETTING = "PILOTLIGHT_URL and PILOTLIGHT_API_KEY, or Client(url=, api_key=), say
 VOLUME = "there are no volumes yet; small files are packed with the app"
 
 MODULE_NAMES = {
-    "Image": IMAGE, "Secret": "there are no secrets yet; for what is not secret there is env=",
+    "Image": IMAGE, "Secret": "secrets= of @gpu_function names those of 'pilotlight secret set'",
     "Volume": VOLUME, "NetworkFileSystem": VOLUME, "CloudBucketMount": VOLUME, "Mount": VOLUME,
     "Stub": "it is App", "Dict": STATE, "Queue": f"{STATE}; {QUEUE}",
     "schedule": "schedule= of @gpu_function is Cron(\"0 6 * * *\") or Period(minutes=5)",

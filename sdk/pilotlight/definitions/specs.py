@@ -16,6 +16,7 @@ from pilotlight.definitions.options import function_name, spec_fields
 from pilotlight.definitions.schedules import schedule_of
 from pilotlight.definitions.signature import Callee, method_spec
 from pilotlight_core.model.errors import BadInput
+from pilotlight_core.model.secrets.secret_uses import check_secrets
 from pilotlight_core.model.spec import FunctionSpec, Schedule, check_spec
 
 
@@ -54,6 +55,7 @@ def _build(target: Any, options: Mapping[str, Any]) -> tuple[FunctionSpec, tuple
         **fields,
     )
     check_spec(spec)
+    check_secrets(spec)
     if schedules:
         # Late, as the schedules themselves.
         from pilotlight_core.model.schedules.schedule_checks import check_schedules

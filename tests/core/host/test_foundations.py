@@ -57,7 +57,7 @@ def test_names_to_adopt_are_known_ones() -> None:
     """Another is refused by the setting's name."""
     assert read_adopted("ledger, manifest_key") == ("ledger", "manifest_key")
     assert read_adopted("") == ()
-    with pytest.raises(BadInput, match="expected some of manifest_key, blob_store, ledger, not 'keys'"):
+    with pytest.raises(BadInput, match="expected some of manifest_key, blob_store, ledger, secrets_key, not 'keys'"):
         read_adopted("keys")
 
 

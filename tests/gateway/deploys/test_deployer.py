@@ -25,6 +25,7 @@ from pilotlight_core.model.spec import (
 )
 from pilotlight_core.model.tenancy import LimitsRecord
 from pilotlight_gateway.deploys.app_records import app_info
+from pilotlight_gateway.secrets.secret_service import set_secret
 from pilotlight_gateway.tenancy.auth import Principal
 from tests.builders.specs import id_of
 from tests.gateway.world import World, entry, function
@@ -124,6 +125,21 @@ async def test_a_part_counts_as_often_as_it_is_named(world: World) -> None:
     assert (await deployer.deploy(ACME, "shop", with_weights(b"x" * 30_000, b"x" * 30_000))).missing == ()
     with pytest.raises(QuotaExceeded, match="blob_bytes"):
         await deployer.deploy(ACME, "shop", with_weights(*[b"x" * 30_000] * 4))
+
+
+async def test_a_secret_that_there_is_not_refuses_a_deploy_before_anything_is_sent(world: World) -> None:
+    """Once it is set, the deploy is taken; the manifest names it."""
+    uses = function(secrets={"TOKEN": "token"})
+    with pytest.raises(BadInput, match="there is no secret token: run `pilotlight secret set token`"):
+        await world.services.deployer.deploy(ACME, "shop", request(b"one", uses))
+    await set_secret(world.services.vault, "acme", "token", "a value of acme", by="key1", at=0.0)
+    await upload(world, b"one")
+    await world.services.deployer.deploy(ACME, "shop", request(b"one", uses))
+
+    (version,) = world.registry.versions.values()
+    stored = await world.blobs.read("acme", version.manifest_sha256)
+    assert b'"secrets":{"TOKEN":"token"}' in stored
+    assert b"a value of acme" not in stored + msgspec.json.encode(version)
 
 
 async def test_a_deploy_leaves_a_signed_manifest_and_atomic_records(world: World) -> None:

@@ -24,6 +24,7 @@ from pilotlight_core.model.money.credits import CreditGrant, CreditsRecord
 from pilotlight_core.model.tenancy import FunctionShareRecord, LimitsRecord, TenantRecord
 from pilotlight_gateway.http.protocol.api_operations import Operation
 from pilotlight_gateway.http.routes import OPERATIONS
+from pilotlight_gateway.secrets.secret_service import set_secret
 from pilotlight_gateway.webhooks.webhook_events import ping_event
 from tests.builders.jobs import dead_job
 from tests.gateway.batches.makers import batch
@@ -66,6 +67,7 @@ BODIES: dict[str, Any] = {
     "changeWebhook": {"disabled": True},
     "rotateWebhookSecret": {},
     "setIssuer": {"url": "https://login.example.com", "audience": "api", "tenant": "acme"},
+    "setSecret": {"value": "rivals-own-value"},
     "joinNode": {"token": f"pl_join_{8 * '0'}_{40 * '0'}", "node": "n1", "key": Nkey.generate(NkeyKind.USER).public},
 }
 
@@ -92,6 +94,7 @@ class Names:
     grant: str = "grant_of_acme"
     node: str = "n1"
     issuer: str = "corp"
+    name: str = "acmes-token"
 
     def of(self, operation: Operation[Any]) -> dict[str, str]:
         names = dict(vars(self))
@@ -128,6 +131,8 @@ async def acme(world: World) -> Names:
     await world.services.webhooks.change_webhook("acme", webhook.id, lambda _: webhook)
     await world.services.webhooks.change_delivery("acme", webhook.id, delivery.id, lambda _: delivery)
 
+    await set_secret(world.services.vault, "acme", "acmes-token", SECRET, by=world.key.id, at=WALL)
+
     await world.batches.create(batch("acme", id="batch_00000000000000000001", label=SECRET))
 
     async def content() -> Any:
@@ -143,7 +148,7 @@ async def acme(world: World) -> Names:
 NOBODY = Names(
     ref="nobd:shop.hello", app="nada", id="00000000", tenant="nobd", function="nada.hello", sha256=NO_BLOB,
     webhook="wh_00000000000000000000", delivery=f"msg_{32 * '0'}", batch="batch_99999999999999999999",
-    container="ctr_none-none", budget="other", grant="grant_of_none",
+    container="ctr_none-none", budget="other", grant="grant_of_none", name="nobodys-token",
 )  # fmt: skip
 
 
@@ -189,6 +194,7 @@ def everything_of(world: World) -> bytes:
         [record for record in world.webhooks.webhook_records.values() if record.tenant == "acme"],
         [record for record in world.webhooks.delivery_records.values() if record.tenant == "acme"],
         world.jobs.writes,
+        world.services.vault.store.secrets("acme"),
     )
     return msgspec.json.encode(held)
 
@@ -211,6 +217,7 @@ async def test_what_is_anothers_is_as_if_it_were_not_there(
         "createKey",
         "createWebhook",
         "getUsage",
+        "setSecret",
     ):  # random, or about the asker alone: nothing in the address differs
         assert theirs.status_code == absent.status_code
     else:
@@ -245,7 +252,8 @@ async def test_a_share_opens_one_function_to_one_tenant(world: World, acme: Name
             if "{" in operation.path and answer.status_code < 400:
                 opened.append(operation.name)
 
-    own = {"deployApp", "getInvoice", "putBlob"}  # an invoice is that of whoever asks
+    # An invoice is that of whoever asks, and a secret too.
+    own = {"deployApp", "getInvoice", "putBlob", "setSecret", "removeSecret"}
     assert set(opened) == {"callFunction", "describeFunction", *own}
     assert world.calls.seen[0].tenant == "friend"
     assert ("friend", "shop") not in world.registry.apps  # its own deploy wants its own blob first

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from pilotlight_core.model.messages.agent_questions import SecretsAnswer
 from pilotlight_core.model.messages.call_messages import Outcome
 from pilotlight_core.model.messages.node_messages import ContainerState
 from pilotlight_core.model.versions.manifest_codec import FEATURES
@@ -157,3 +158,27 @@ async def test_a_function_runs_in_the_base_environment_of_its_manifest(server_ur
         await world.drain(plain)
         gone = await world.bind(unknown, state=ContainerState.GONE)
         assert world.credits[gone][-1].reason == "this node has no base environment 'sour'; it has default, sweet"
+
+
+async def test_a_secret_is_a_file_of_its_container_alone(server_url: str, tmp_path: Path) -> None:
+    """In a folder in memory, for its reader alone; in no environment that the host sees."""
+    source = """
+    import os, subprocess
+    def f():
+        path = "/run/secrets/key.pem"
+        mounts = [line.split() for line in open("/proc/mounts")]
+        kind = [mount[2] for mount in mounts if mount[1] == "/run/secrets"]
+        return [open(path).read(), oct(os.stat(path).st_mode), oct(os.stat("/run/secrets").st_mode), kind, os.getpid()]
+    """
+    async with harness(server_url, tmp_path, sandbox="bubblewrap", blanks=1) as world:
+        await world.give_secrets(SecretsAnswer(revision="r1"), key="line one\nline two\n")
+        uses = {"/run/secrets/key.pem": "key", "KEY": "key"}
+        container = await world.bind(await world.deploy(source, secrets=uses))
+        other = await world.bind(
+            await world.deploy("import os\ndef f():\n    return os.listdir('/run/secrets')"), "cpu-1"
+        )
+
+        value, mode, folder, kind, _ = await world.run(container).output()
+
+        assert (value, mode, folder, kind) == ("line one\nline two\n", "0o100400", "0o40700", ["tmpfs"])
+        assert await world.run(other).output() == []

@@ -8,6 +8,7 @@ import pytest
 
 from pilotlight_core.host.blobs import BlobsDown, NoBlobStore
 from pilotlight_core.model.errors import BadInput
+from pilotlight_core.model.messages.agent_questions import SecretsAnswer
 from pilotlight_core.model.messages.call_messages import MISCONFIGURED, Outcome, RemoteError
 from pilotlight_core.model.messages.node_messages import ContainerState
 from pilotlight_runtime.containers.container_start import ContainerStart, StartFailed, failure_of
@@ -75,3 +76,62 @@ async def test_a_guest_says_each_of_its_steps_once_and_no_longer_than_they_can_h
     assert start.on_frame(guest.Loaded())
     assert not start.on_frame(guest.Loaded())
     assert not start.on_frame(guest.Result(call_id="a", outcome=Outcome.OK))
+
+
+USES = """
+import os
+print("importing with", os.environ["TOKEN"])
+def f(fail):
+    if fail:
+        raise ValueError("wrong: " + os.environ["TOKEN"])
+    return os.environ["TOKEN"]
+"""
+
+
+async def test_a_container_is_loaded_with_its_secrets_and_says_which(world: Harness) -> None:
+    """Its log and its errors hide them; its timeline has the step."""
+    await world.give_secrets(SecretsAnswer(revision="r1"), token="a value of acme")
+    container = await world.bind(await world.deploy(USES, secrets={"TOKEN": "token"}))
+
+    assert await world.run(container, fail=False).output() == "a value of acme"
+    raised = await world.run(container, fail=True).ended()
+    assert raised.error is not None
+    assert raised.error.message == "wrong: ***"
+    assert "a value" not in raised.error.traceback
+    lines = await world.logs(lambda lines: any("Traceback" in line.text for line in lines))
+    assert "importing with ***" in [line.text for line in lines]
+    assert "a value" not in str(lines)
+    report = await world.report(lambda report: bool(report.containers and report.containers[0].secrets))
+    assert report.containers[0].secrets == "r1"
+    assert "secrets" in report.containers[0].timeline
+
+
+async def test_a_container_without_a_value_does_not_start_and_says_why(world: Harness) -> None:
+    """As what its tenant can mend."""
+    await world.give_secrets(SecretsAnswer(reason="missing", missing=("token",)))
+    version = await world.deploy(USES, secrets={"TOKEN": "token"})
+    gone = await world.bind(version, state=ContainerState.GONE)
+
+    told = world.credits[gone][-1]
+    assert told.reason == "could not be started: there is no secret token: run `pilotlight secret set token`"
+    assert told.error is not None
+    assert told.error.type == MISCONFIGURED
+
+
+async def test_more_lines_than_can_be_hidden_are_refused(world: Harness) -> None:
+    """Before the function has them."""
+    many = {f"key{number}": "\n".join(f"{number}-line-{line:04}" for line in range(60)) for number in range(5)}
+    await world.give_secrets(SecretsAnswer(revision="r1"), **many)
+    version = await world.deploy("def f(): ...", secrets={name.upper(): name for name in many})
+    gone = await world.bind(version, state=ContainerState.GONE)
+
+    assert "300 lines together that are hidden in logs, 256 are the most" in world.credits[gone][-1].reason
+
+
+async def test_a_guest_of_before_gets_no_function_with_secrets(world: Harness, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It would run it without them."""
+    monkeypatch.setattr(guest, "KNOWS_SECRETS", (1, 99))
+    await world.give_secrets(SecretsAnswer(revision="r1"), token="a value of acme")
+    gone = await world.bind(await world.deploy(USES, secrets={"TOKEN": "token"}), state=ContainerState.GONE)
+
+    assert "is of a release that knows no secrets" in world.credits[gone][-1].reason

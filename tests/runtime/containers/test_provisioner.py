@@ -20,6 +20,7 @@ from pilotlight_runtime.containers.files.staging import Stager
 from pilotlight_runtime.containers.files.trusted_keys import TrustedKeys
 from pilotlight_runtime.containers.files.version_files import StoredFiles
 from pilotlight_runtime.containers.provisioner import Provisioner
+from pilotlight_runtime.containers.secret_requests import MemoryLoadSecrets
 from pilotlight_runtime.devices.cpu_slots import CpuDevices
 from pilotlight_runtime.devices.device_port import DeviceAccess
 from pilotlight_runtime.egress.proxy_supervisor import ProxySupervisor
@@ -56,7 +57,8 @@ class Node:
         devices = CpusAndOneGpu(1)
         (self.cpu,) = devices.inventory()
         self.ways_out = ProxySupervisor()
-        self.provisioner = Provisioner(stager, BlankPools([self.pool]), devices, most, self.ways_out)
+        pools = BlankPools([self.pool])
+        self.provisioner = Provisioner(stager, pools, devices, most, self.ways_out, MemoryLoadSecrets())
 
 
 @asynccontextmanager

@@ -5,7 +5,10 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pilotlight_core.model.secrets.secret_masks import SecretMask
 from pilotlight_runtime.logs.log_lines import CUT, MAX_LINE, LineSplitter, LogRateLimit, LogRateLimiter
+
+VALUE = "tok-5f3c9a17"
 
 
 def test_lines_are_whole_however_they_arrive() -> None:
@@ -37,6 +40,29 @@ def test_a_line_without_end_is_cut() -> None:
     assert splitter.feed(b"y" * 100_000) == []
     assert splitter.feed(b"end of it\nnext\n") == ["next"]
     assert splitter.feed(b"z" * (MAX_LINE + 5) + b"\nafter\n") == ["z" * MAX_LINE + CUT, "after"]
+
+
+def test_a_value_is_hidden_in_whatever_pieces_it_comes() -> None:
+    """Also where its line is cut, and where its writer was killed within it."""
+    mask = SecretMask([VALUE])
+    splitter = LineSplitter(mask)
+
+    assert splitter.feed(b"a token: tok-5f3c") == []
+    assert splitter.feed(b"9a17 and on\n") == ["a token: *** and on"]
+    assert splitter.feed(b"x" * (MAX_LINE - 3) + VALUE[:5].encode()) == []
+    assert splitter.feed(VALUE[5:].encode() + b"y" * 20) == ["x" * (MAX_LINE - 3) + "***" + CUT]
+    assert splitter.feed(b"the rest\nlast tok-5f3c") == []
+    assert splitter.rest() == ["last ***"]
+
+
+@given(st.lists(st.sampled_from([b"x" * 4_090, VALUE.encode(), b"y", b"\n"]), max_size=12), st.integers(1, 4_000))
+def test_no_line_has_a_value_or_a_part_of_one(words: list[bytes], step: int) -> None:
+    """However long lines are, and wherever the pieces begin."""
+    splitter, data = LineSplitter(SecretMask([VALUE])), b"".join(words)
+    pieces = [data[begin : begin + step] for begin in range(0, len(data), step)]
+    lines = [line for piece in pieces for line in splitter.feed(piece)] + splitter.rest()
+
+    assert {*"".join(line.removesuffix(CUT) for line in lines)} <= {*"xy*"}
 
 
 def test_what_is_skipped_leaves_no_half_line() -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from pilotlight_core.model.messages.call_messages import RemoteError
 from pilotlight_core.model.messages.logs import LogLine
+from pilotlight_core.model.secrets.secret_masks import SecretMask
 from pilotlight_runtime.logs.log_lines import LogRateLimit
 from pilotlight_runtime.logs.log_tap import LogTap
 
@@ -115,3 +116,20 @@ async def test_what_is_dropped_is_told_once_a_second(pipes: Pipes) -> None:
     assert pipes.lines[0].text == "one"
     assert pipes.lines[-1].stream == "platform"
     assert pipes.lines[-1].text.startswith("2 lines")
+
+
+async def test_values_are_hidden_in_all_that_it_passes_on(pipes: Pipes) -> None:
+    """What was printed, what the platform says of the container, and errors."""
+    tap = pipes.tap()
+    os.write(pipes.stdout_writer, b"before: a value of mine\n")
+    await pipes.came.wait()
+    tap.hide(SecretMask(["a value of mine"]))
+    os.write(pipes.stdout_writer, b"out: a value of mine\n")
+    os.write(pipes.stderr_writer, b"err: a value of mine\n")
+    tap.log("import failed: a value of mine")
+    tap.log_failure("call_1", RemoteError("ValueError", "a value of mine"))
+    tap.close()
+
+    assert sorted(line.text for line in pipes.lines) == [
+        "ValueError: ***", "before: a value of mine", "err: ***", "import failed: ***", "out: ***",
+    ]  # fmt: skip

@@ -86,10 +86,11 @@ def test_who_has_a_device_may_name_its_threads() -> None:
 
 
 def test_writable_places_are_capped() -> None:
-    """/tmp and /dev/shm, and no other place is writable."""
+    """/tmp, /dev/shm and the folder of secrets, which nobody else may read; no other place is writable."""
     assert " --size 4096 --tmpfs /tmp " in _options()
     assert " --size 8192 --tmpfs /dev/shm " in _options()
-    assert _options().count(" --tmpfs ") == 2
+    assert f" --perms 0700 --size {2**20} --tmpfs /run/secrets " in _options()
+    assert _options().count(" --tmpfs ") == 3
     assert " --bind " not in _options()
 
 

@@ -68,6 +68,10 @@ DELIVERY = {
     "id": "msg_imh71kb2qszd0b60ua3n", "event": "job.succeeded", "about": JOB, "state": "failed", "created_at": NOW,
     "next_at": None, "attempts": [{"at": NOW, "ms": 12.0, "status": 0, "error": "connection refused"}],
 }  # fmt: skip
+SECRET = {
+    "name": "hugging-face-token", "number": 12, "created_at": NOW - 7_300, "changed_at": NOW - 60,
+    "changed_by": "k1f9a2bc", "functions": ["embeddings.Embedder", "hello.greet"],
+}  # fmt: skip
 FLEET = {
     "devices": [
         {"node": "n1", "region": "local", "zone": "a", "id": "GPU-1", "type": "T4", "mig": False, "spot": False,
@@ -221,6 +225,9 @@ ROUTES: dict[tuple[str, str], Any] = {
     ("POST", "/v1/webhooks"): HOOK,
     ("PATCH", "/v1/webhooks/w"): HOOK,
     ("DELETE", "/v1/webhooks/w"): None,
+    ("GET", "/v1/secrets"): {"secrets": [SECRET]},
+    ("PUT", "/v1/secrets/s"): SECRET,
+    ("DELETE", "/v1/secrets/s"): None,
     ("POST", "/v1/webhooks/w/rotate"): HOOK,
     ("POST", "/v1/webhooks/w/ping"): DELIVERY,
     ("GET", "/v1/webhooks/w/deliveries"): {"deliveries": [DELIVERY]},
@@ -295,6 +302,9 @@ WORDS = {
     "batch cancel": "batch cancel b",
     "batch resume": "batch resume b",
     "webhook create": "webhook create https://example.com/",
+    "secret set": "secret set s --file value.txt",
+    "secret list": "secret list",
+    "secret rm": "secret rm s",
     "webhook list": "webhook list",
     "webhook update": "webhook update w --label x",
     "webhook enable": "webhook enable w",
@@ -416,4 +426,5 @@ def make_folder(place: Path) -> Path:
     (place / "app.py").write_text(CODE)
     (place / "demand.csv").write_text(DEMAND)
     (place / "inputs.jsonl").write_text('{"input": {"name": "Ada"}}\n')
+    (place / "value.txt").write_text("a value that nobody sees\n")
     return place

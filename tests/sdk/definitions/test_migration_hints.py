@@ -36,7 +36,7 @@ def test_an_option_that_is_not_supported_yet_is_refused_by_name(name: str) -> No
 def test_no_hint_is_an_option() -> None:
     """Such an option would be both refused and taken."""
     assert not KNOWN & OPTION_HINTS.keys()
-    assert KNOWN & NOT_YET.keys() == {"secrets"}
+    assert not KNOWN & NOT_YET.keys()
 
 
 @pytest.mark.parametrize(
@@ -56,11 +56,3 @@ def test_no_hint_is_an_option() -> None:
 def test_an_unknown_option_is_explained(name: str, expected: str) -> None:
     """A misspelt option, one of another platform, one of the app and one like no other differ."""
     assert explain_unknown(name, frozenset({"max_batch_size", "cost"}), BATCHED_HINTS) == expected
-
-
-def test_what_is_not_supported_yet_is_no_option_to_choose() -> None:
-    """It would be refused next."""
-    said = explain_unknown("zzz", KNOWN, OPTION_HINTS)
-
-    assert "secrets" not in said
-    assert "shm, " in said

@@ -1,4 +1,6 @@
-"""What agents ask gateways: links to files of versions, and calls that functions make.
+"""What agents ask gateways: links to files of versions, values of secrets, and calls that functions make.
+
+Nothing of a value is in clear on the bus: the answer is sealed to a key that the agent makes for one load.
 
 A call that runs makes another one: its agent asks its origin, which makes the nested call in its name. The agent says
 which call of which container asks; the origin believes that only of a grant that it sent there itself. Tenant, key,
@@ -6,6 +8,10 @@ deadline and depth are the origin's own knowledge and travel in no message.
 """
 
 from __future__ import annotations
+
+from typing import Annotated
+
+from msgspec import Meta
 
 from pilotlight_core.model.bounded import Bytes, Count, Rising, ShortText
 from pilotlight_core.model.messages.call_messages import BodyRef
@@ -83,3 +89,25 @@ class LeaveNested(Message, frozen=True, kw_only=True):
     parent: ShortText
     grant_number: Rising = 0
     number: Count
+
+
+class SecretsWanted(Message, frozen=True, kw_only=True):
+    """A container that is bound on the agent's node needs the secrets of its version."""
+
+    container: ShortText
+    public_key: Annotated[bytes, Meta(min_length=32, max_length=32)]
+    """X25519, for this answer alone."""
+
+
+class SecretsAnswer(Message, frozen=True, kw_only=True):
+    """The values, or why there are none."""
+
+    sealed: bytes = b""
+    """A `sealed_boxes` box for that key with the container's id as its context: msgpack of name -> value."""
+    revision: str = ""
+    """Names these values, as containers report it: another one, once one of them is set anew."""
+    reason: str = ""
+    """"not_bound": no such container is bound there; "missing": the tenant has none of `missing`; "lost": those of
+    `missing` were sealed under a key that is gone; "other_key": this gateway has another key than its platform;
+    "down": the key or the bus does not answer; "busy": ask later."""
+    missing: tuple[str, ...] = ()

@@ -130,6 +130,8 @@ class ContainerReport(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """What it was promised of its host."""
     guessed: bool | None = None
     """Whether it is there by the platform's guess, and has begun no call since; None: an agent of before."""
+    secrets: ShortText = ""
+    """Names the values of secrets that it was loaded with (`SecretsAnswer.revision`); "": none, or it has not yet."""
 
 
 class EndedContainer(msgspec.Struct, frozen=True, kw_only=True, gc=False):

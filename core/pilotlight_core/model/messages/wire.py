@@ -6,7 +6,15 @@ from typing import Any
 
 import msgspec
 
-from pilotlight_core.model.messages.agent_questions import AskNested, BlobLink, BlobWanted, LeaveNested, NestedAnswer
+from pilotlight_core.model.messages.agent_questions import (
+    AskNested,
+    BlobLink,
+    BlobWanted,
+    LeaveNested,
+    NestedAnswer,
+    SecretsAnswer,
+    SecretsWanted,
+)
 from pilotlight_core.model.messages.bindings import Bound, Unbound
 from pilotlight_core.model.messages.call_messages import Cancel, Chunk, Ended, Reconcile, Refused, Run, Started, Window
 from pilotlight_core.model.messages.controller_questions import (
@@ -57,6 +65,7 @@ MESSAGE = (
     | ToLimitHome | LimitAnswers | Holdings | HoldingsWanted
     | LinkSwitch | GatewayLoad | Shortages | RenewNode | NodeRenewal
     | AskNested | NestedAnswer | LeaveNested
+    | SecretsWanted | SecretsAnswer
 )  # fmt: skip
 _decoder: msgspec.msgpack.Decoder[Any] = msgspec.msgpack.Decoder(MESSAGE)
 _encoder = msgspec.msgpack.Encoder()

@@ -19,6 +19,7 @@ import msgspec
 from msgspec import UNSET
 
 from pilotlight_core.model.placing import Measured, Model, Placing, Spread
+from pilotlight_core.model.secrets.secret_uses import uses_files
 from pilotlight_core.model.spec import (
     SLO,
     ArtifactEntry,
@@ -45,8 +46,12 @@ MAX_UNITS = "max-units"
 """Read a specification with `max_units`, which agents of 0.1 refuse as unknown; gateways and the ledger go by it."""
 NETWORK = "network"
 """Give a container the way out that `network` of its specification names; without it there is none."""
+SECRETS = "secrets"
+"""Ask for the values of `secrets` when a container loads, and hide them in its log."""
+SECRET_FILES = "secret-files"  # noqa: S105 - a feature
+"""Give values as files too, in a folder that is the container's own."""
 FEATURES: frozenset[str] = frozenset({
-    ARTIFACTS, SANDBOX_LIMITS, USAGE_TAGS, SCHEDULES, WARM_WINDOWS, MAX_UNITS, NETWORK,
+    ARTIFACTS, SANDBOX_LIMITS, USAGE_TAGS, SCHEDULES, WARM_WINDOWS, MAX_UNITS, NETWORK, SECRETS, SECRET_FILES,
 })  # fmt: skip
 """What this release can do that an earlier one cannot, and what a manifest may need therefore."""
 FIELDS_OF_0_1: dict[type[msgspec.Struct], int] = {
@@ -76,6 +81,8 @@ def needs_of(spec: FunctionSpec, artifacts: Collection[ArtifactEntry] = ()) -> t
         WARM_WINDOWS: spec.warm is not UNSET,
         MAX_UNITS: spec.max_units is not UNSET,
         NETWORK: spec.network is not UNSET,
+        SECRETS: spec.secrets is not UNSET,
+        SECRET_FILES: uses_files(spec),
     }
     return tuple(sorted(feature for feature, is_used in used.items() if is_used))
 

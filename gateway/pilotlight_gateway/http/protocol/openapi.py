@@ -25,6 +25,7 @@ PLACES: dict[str, OpenApiDocument] = {
     "app": {"pattern": NAME_PATTERN},
     "tenant": {"pattern": NAME_PATTERN},
     "tier": {"pattern": NAME_PATTERN},
+    "name": {"pattern": NAME_PATTERN},
     "grantee": {"pattern": NAME_PATTERN.replace("^", "^([*]|").replace("$", ")$")},
     "ref": {"pattern": REF_PATTERN},
     "function": {"pattern": FUNCTION_PATTERN},

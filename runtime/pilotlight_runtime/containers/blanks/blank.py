@@ -50,6 +50,8 @@ class Blank:
         self.on_exit: Callable[[SandboxExit], None] = ignore_exit
         self.exit: SandboxExit | None = None
         self.hello_ms = 0.0
+        self.frames = (0, 0)
+        """The version of its guest's frames."""
         self.broken = ""
         """Why its guest's connection ended; "" while it is open."""
         self._folder = folder

@@ -26,6 +26,8 @@ from pilotlight_core.model.versions.manifest_codec import (
     MAX_UNITS,
     NETWORK,
     SANDBOX_LIMITS,
+    SECRET_FILES,
+    SECRETS,
     USAGE_TAGS,
     encode_manifest,
     lacking_features,
@@ -166,3 +168,14 @@ def test_every_struct_of_a_manifest_is_known_to_the_table() -> None:
     last: dict[type[msgspec.Struct], str] = {Manifest: "base", FunctionSpec: "placing", MethodSpec: "batching"}
     for cls, name in last.items():
         assert msgspec.structs.fields(cls)[FIELDS_OF_0_1[cls] - 1].name == name
+
+
+def test_secrets_are_a_feature_and_as_files_another() -> None:
+    """Agents of before refuse the field, or have no folder for files; a manifest has names, and no value."""
+    named = msgspec.structs.replace(FULL, spec=msgspec.structs.replace(FULL.spec, secrets={"TOKEN": "hf-token"}))
+    filed = function_spec(secrets={"TOKEN": "hf-token", "/run/secrets/key": "key"})
+
+    assert needs_of(named.spec) == (SECRETS,)
+    assert needs_of(filed) == (SECRET_FILES, SECRETS)
+    assert {SECRETS, SECRET_FILES} <= FEATURES
+    assert encode_manifest(named).count(b'"secrets":{"TOKEN":"hf-token"}') == 1

@@ -1,0 +1,1 @@
+"""What goes in and never comes out: the secrets of a tenant."""

@@ -1,0 +1,110 @@
+"""Secrets in a bucket of the bus, which gateways alone may read and write."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import TypeVar
+
+import msgspec
+
+from pilotlight_core.bus import Bus, NewValue
+from pilotlight_core.model.subjects import SECRET_BUCKET
+from pilotlight_gateway.secrets.secret_records import DataKeyRecord, PlatformKeyRecord, SecretRecord
+from pilotlight_gateway.secrets.secret_store import ChangeSecret
+
+MARKER_SECONDS = 3_600.0
+"""Retention of removal markers: longer than a mirror goes without reading the bucket again."""
+PLATFORM = "platform"
+R = TypeVar("R", bound=msgspec.Struct)
+_encoder = msgspec.msgpack.Encoder()
+_secret = msgspec.msgpack.Decoder(SecretRecord)
+_data_key = msgspec.msgpack.Decoder(DataKeyRecord)
+_platform = msgspec.msgpack.Decoder(PlatformKeyRecord)
+
+
+class BusSecrets:
+    """The `SecretStore` over the bus, while `running` is open."""
+
+    def __init__(self, bus: Bus) -> None:
+        self._kv = bus.kv(SECRET_BUCKET)
+        self._mirror = bus.mirror(SECRET_BUCKET, "secret.")
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """Follow the bucket until the block ends."""
+        async with self._mirror:
+            yield
+
+    def secrets(self, tenant: str) -> list[SecretRecord]:
+        found = [entry.value for key, entry in self._mirror.items() if key.startswith(f"secret.{tenant}.")]
+        return sorted(map(_secret.decode, found), key=lambda record: record.name)
+
+    def secret_nowait(self, tenant: str, name: str) -> SecretRecord | None:
+        entry = self._mirror.get(_key(tenant, name))
+        return None if entry is None else _secret.decode(entry.value)
+
+    def is_fresh(self) -> bool:
+        return self._mirror.fresh(time.monotonic())
+
+    async def secret(self, tenant: str, name: str) -> SecretRecord | None:
+        entry = await self._mirror.fetch(_key(tenant, name))
+        return None if entry is None else _secret.decode(entry.value)
+
+    async def change_secret(self, tenant: str, name: str, change: ChangeSecret) -> SecretRecord | None:
+        wanted: SecretRecord | None = None
+
+        def changed(data: bytes | None) -> NewValue | None:
+            nonlocal wanted
+            present = None if data is None else _secret.decode(data)
+            wanted = change(present)
+            if wanted == present:
+                return None
+            return NewValue(None, MARKER_SECONDS) if wanted is None else NewValue(_encoder.encode(wanted))
+
+        await self._kv.change(_key(tenant, name), changed)
+        await self._mirror.fetch(_key(tenant, name))  # whoever asks here next finds it
+        return wanted
+
+    async def data_key(self, tenant: str) -> DataKeyRecord | None:
+        entry = await self._kv.get(f"key.{tenant}")
+        return None if entry is None else _data_key.decode(entry.value)
+
+    async def data_keys(self) -> list[DataKeyRecord]:
+        return [_data_key.decode(entry.value) for entry in (await self._kv.entries("key.")).values()]
+
+    async def replace_data_key(self, record: DataKeyRecord, former: str) -> DataKeyRecord:
+        kept = record
+
+        def changed(data: bytes | None) -> NewValue | None:
+            nonlocal kept
+            present = None if data is None else _data_key.decode(data)
+            if present is not None and present.id != former:
+                kept = present
+                return None
+            kept = record
+            return NewValue(_encoder.encode(record))
+
+        await self._kv.change(f"key.{record.tenant}", changed)
+        return kept
+
+    async def platform_key(self) -> str:
+        entry = await self._kv.get(PLATFORM)
+        return "" if entry is None else _platform.decode(entry.value).identity
+
+    async def claim_platform_key(self, identity: str, former: str) -> str:
+        kept = identity
+
+        def changed(data: bytes | None) -> NewValue | None:
+            nonlocal kept
+            present = "" if data is None else _platform.decode(data).identity
+            kept = identity if present == former else present
+            return None if kept == present else NewValue(_encoder.encode(PlatformKeyRecord(identity=identity)))
+
+        await self._kv.change(PLATFORM, changed)
+        return kept
+
+
+def _key(tenant: str, name: str) -> str:
+    return f"secret.{tenant}.{name}"

@@ -1,0 +1,166 @@
+"""A secret that is set anew: containers with the former value are replaced, in turn.
+
+The home of a function looks at what its containers report, and asks the controller to end one that has other values
+than are stored now: one of a version at a time, and none while another of it starts or ends. Its calls end first; what
+comes then waits for the next container. Whichever gateway looks comes to the same, so that nothing has to be
+remembered: a gateway may die at any time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from contextlib import asynccontextmanager
+from typing import NamedTuple
+
+import structlog
+
+from pilotlight_core.bus import Bus, BusError
+from pilotlight_core.host.binding_book import Bindings
+from pilotlight_core.model.errors import PilotlightError
+from pilotlight_core.model.messages.controller_questions import StopContainer
+from pilotlight_core.model.messages.node_messages import ContainerReport, ContainerState
+from pilotlight_core.model.secrets.secret_uses import secrets_named
+from pilotlight_core.model.spec import VersionRecord
+from pilotlight_gateway.fleet.container_stopper import ContainerStopper
+from pilotlight_gateway.fleet.fleet_view import FleetView
+from pilotlight_gateway.secrets.secret_records import SecretRecord, revision_of
+from pilotlight_gateway.secrets.secret_store import SecretStore
+from pilotlight_gateway.tenancy.registry_port import RegistryPort
+
+LOOKS_EVERY_S = 1.0
+SEEN_S = 3.0
+"""After a container was asked to end: until then its node has said that it does."""
+REPLACED_S = 30.0
+"""Until then as many are ready again as before, or there will not be: the function needs fewer, or there is no room."""
+END_MARGIN_S = 5.0
+"""Beyond the function's timeout, within which its calls end."""
+REASON = "a secret was set anew"
+
+log = structlog.get_logger(__name__)
+
+
+class LastReplacement(NamedTuple):
+    """When a container of a version was last asked to end, and how many were ready then."""
+
+    at: float
+    ready: int
+
+
+def container_to_replace(
+    containers: Iterable[ContainerReport], revision: str, last: LastReplacement | None, at: float
+) -> str:
+    """Which container of one version is replaced at the instant `at`, as its values are not `revision`; "": none.
+
+    The oldest of those that are ready, unless one of the version is starting or ending, or is not replaced yet.
+    """
+    present = [one for one in containers if one.state is not ContainerState.GONE]
+    if any(one.state is not ContainerState.READY for one in present):
+        return ""
+    if last is not None and at - last.at < (REPLACED_S if len(present) < last.ready else SEEN_S):
+        return ""
+    stale = [one for one in present if one.secrets and one.secrets != revision]
+    return max(stale, key=lambda one: (one.age_s, one.id)).id if stale else ""
+
+
+class SecretRotation:
+    """Looks each second while `running` is open. `is_home`: whether this gateway is `tenant:app.function`'s home."""
+
+    def __init__(
+        self,
+        store: SecretStore,
+        registry: RegistryPort,
+        fleet: FleetView,
+        stopper: ContainerStopper,
+        bindings: Bindings,
+        is_home: Callable[[str], bool],
+    ) -> None:
+        self._store = store
+        self._registry = registry
+        self._fleet = fleet
+        self._stopper = stopper
+        self._bindings = bindings
+        self._is_home = is_home
+        self._last: dict[str, LastReplacement] = {}
+
+    @asynccontextmanager
+    async def running(self, bus: Bus) -> AsyncIterator[None]:
+        """Look until the block ends."""
+        task = bus.spawn(self._run())
+        try:
+            yield
+        finally:
+            await bus.end(task)
+
+    async def replace_stale(self, at: float) -> None:
+        """Ask for the ends that are due at the monotonic second `at`."""
+        self._last = {version: last for version, last in self._last.items() if at - last.at < REPLACED_S}
+        for version_id, containers in self._loaded(at).items():
+            version = self._registry.version(version_id)
+            if version is None or not self._is_home(_function_of(version)):
+                continue
+            stored, last = self._stored(version), self._last.get(version_id)
+            if stored and container_to_replace(containers, revision_of(stored), last, at):
+                await self._replace(version, containers, last, at)
+
+    async def _replace(
+        self, version: VersionRecord, containers: list[ContainerReport], last: LastReplacement | None, at: float
+    ) -> None:
+        """Ask for the end of a container, if the bus says as well that its values are former ones."""
+        secrets = await self._present(version)
+        if secrets and (container := container_to_replace(containers, revision_of(secrets), last, at)):
+            ready = sum(one.state is ContainerState.READY for one in containers)
+            self._last[version.id] = LastReplacement(at, ready)
+            await self._end(container, version)
+
+    def _loaded(self, at: float) -> dict[str, list[ContainerReport]]:
+        """The containers of each version of which one has values."""
+        reports = self._fleet.reports(at)
+        versions = {one.version for report in reports for one in report.containers if one.secrets}
+        found: dict[str, list[ContainerReport]] = {version: [] for version in versions}
+        for report in reports if versions else ():
+            for container in report.containers:
+                bound = self._bindings.live(container.id) if container.version in versions else None
+                if bound is not None and bound.node == report.node:  # no node has others' containers replaced
+                    found[container.version].append(container)
+        return found
+
+    def _stored(self, version: VersionRecord) -> Mapping[str, SecretRecord]:
+        """What is stored of its secrets; nothing, if one is not there: what runs goes on with what it has."""
+        if not self._store.is_fresh():
+            return {}
+        found = {name: self._store.secret_nowait(version.tenant, name) for name in secrets_named(version.spec)}
+        known = {name: record for name, record in found.items() if record is not None}
+        return known if len(known) == len(found) else {}
+
+    async def _present(self, version: VersionRecord) -> Mapping[str, SecretRecord]:
+        """As `_stored`, from the bus: what is known here may be of before a container was loaded."""
+        try:
+            found = {name: await self._store.secret(version.tenant, name) for name in secrets_named(version.spec)}
+        except BusError:
+            return {}
+        known = {name: record for name, record in found.items() if record is not None}
+        return known if len(known) == len(found) else {}
+
+    async def _end(self, container: str, version: VersionRecord) -> None:
+        within_ms = (version.spec.timeout + END_MARGIN_S) * 1000
+        asked = StopContainer(container=container, tenant=version.tenant, within_ms=within_ms, reason=REASON)
+        try:
+            await self._stopper.stop(asked)
+        except PilotlightError as error:
+            log.info("a container with a former secret is still there", container=container, why=error.detail)
+        else:
+            log.info("a container is replaced: a secret was set anew", container=container, version=version.ref)
+
+    async def _run(self) -> None:
+        while True:
+            await asyncio.sleep(LOOKS_EVERY_S)
+            try:
+                await self.replace_stale(time.monotonic())
+            except Exception:
+                log.exception("secrets that were set anew could not be looked after")
+
+
+def _function_of(version: VersionRecord) -> str:
+    return f"{version.tenant}:{version.app}.{version.function}"
