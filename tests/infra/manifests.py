@@ -20,6 +20,7 @@ OVERLAYS = ("cpu", "gpu")
 COMPONENT = "app.kubernetes.io/component"
 STEP = "pilotlight.dev/step"
 PLANE, NODES = "pilotlight", "pilotlight-nodes"
+SECRET = "pl_s3cret"
 DEPENDENT = re.compile(r"\$\(([A-Za-z_][A-Za-z0-9_]*)\)")
 
 Manifest = dict[str, Any]
@@ -106,10 +107,8 @@ def config_maps(objects: Iterable[Manifest], namespace: str) -> dict[str, dict[s
     }
 
 
-def environment(
-    container: Manifest, given: Mapping[str, Mapping[str, str]], secret: str = "pl_s3cret"
-) -> dict[str, str]:
-    """The variables as a container finds them: `secret` in place of each secret, and `given` maps of configuration."""
+def environment(container: Manifest, given: Mapping[str, Mapping[str, str]]) -> dict[str, str]:
+    """The variables as a container finds them: SECRET in place of each secret, and `given` maps of configuration."""
     found: dict[str, str] = {}
     for variable in container.get("env", ()):
         source = variable.get("valueFrom", {})
@@ -118,7 +117,7 @@ def environment(
         elif "configMapKeyRef" in source:
             found[variable["name"]] = given[source["configMapKeyRef"]["name"]][source["configMapKeyRef"]["key"]]
         else:
-            found[variable["name"]] = secret if "secretKeyRef" in source else "pilotlight-0"
+            found[variable["name"]] = SECRET if "secretKeyRef" in source else "pilotlight-0"
     return found
 
 

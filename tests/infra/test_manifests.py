@@ -156,7 +156,7 @@ def test_the_control_plane_needs_nothing_of_its_nodes(objects: Objects, componen
 
 
 def test_agents_have_what_they_need_of_their_node_and_no_more(objects: Objects) -> None:
-    """Privileged is the agent alone, and not what joins; the host's network, processes and other folders are not its."""
+    """Privileged is the agent alone, not what joins; the host's network, processes and other folders are not its."""
     agent = workloads(objects)["agent"]
     paths = {volume["hostPath"]["path"] for volume in agent.pod["volumes"] if "hostPath" in volume}
 
