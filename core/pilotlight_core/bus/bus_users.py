@@ -262,7 +262,7 @@ def authorization(
     blocks = "\n".join(_block(user, f'user: "{user.name}", password: {password(user)}') for user in named)
     if admission is None:
         return f"authorization {{\n  users: [\n{blocks}\n  ]\n}}\n"
-    known = ", ".join(json.dumps(name) for name in (*(user.name for user in named), admission.keeper))
+    known = ", ".join((*(json.dumps(user.name) for user in named), admission.keeper))
     asks = f"  auth_callout {{ issuer: {admission.issuer}, auth_users: [{known}] }}\n"
     keeper = _block(connection_keeper(), f"nkey: {admission.keeper}")
     return (
@@ -315,12 +315,13 @@ def _block(user: BusUser, identity: str) -> str:
 def main() -> None:
     """Print the users of a server's configuration."""
     parser = argparse.ArgumentParser(prog="python -m pilotlight_core.bus.bus_users", description=main.__doc__)
-    parser.add_argument("nodes", nargs="*", default=["local"], help="that have a user of their own")
+    parser.add_argument("nodes", nargs="*", help="that have a user of their own [local; none, where nodes may join]")
     parser.add_argument("--issuer", default="", help="lets other nodes join: A…, as 'node_issuer' prints it")
     parser.add_argument("--keeper", default="", help="beside --issuer: U…")
     given = parser.parse_args()
     admission = AdmissionKeys(issuer=given.issuer, keeper=given.keeper) if given.issuer and given.keeper else None
-    text = authorization(everybody(given.nodes), lambda user: f"${user.variable}", admission)
+    nodes = given.nodes or ([] if admission else ["local"])
+    text = authorization(everybody(nodes), lambda user: f"${user.variable}", admission)
     print(text, end="")  # noqa: T201 - it is what the command is for
 
 

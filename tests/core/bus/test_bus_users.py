@@ -6,6 +6,7 @@ import inspect
 import os
 import re
 import subprocess
+import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -339,3 +340,19 @@ def test_the_infrastructure_grants_the_same(tmp_path: Path) -> None:
     )
     compose = (INFRA / "compose.yaml").read_text()
     assert set(re.findall(r"\$\{(PILOTLIGHT_BUS_\w+)", compose)) == made.keys()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "agents"),
+    [
+        ((), ["agent-local"]),
+        (("n1", "n2"), ["agent-n1", "agent-n2"]),
+        (("--issuer", "AX", "--keeper", "UX"), []),
+        (("n1", "--issuer", "AX", "--keeper", "UX"), ["agent-n1"]),
+    ],
+)
+def test_where_nodes_join_none_has_a_user_unless_it_is_named(arguments: tuple[str, ...], agents: list[str]) -> None:
+    """What the command prints; a user that nobody needs is one whose password can be lost."""
+    command = [sys.executable, "-m", "pilotlight_core.bus.bus_users", *arguments]
+    said = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    assert re.findall(r'user: "(agent-\S+)"', said) == agents

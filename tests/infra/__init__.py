@@ -1,0 +1,1 @@
+"""Tests of what operators apply: the manifests for Kubernetes, held against the product."""
