@@ -45,7 +45,7 @@ class TestHost:
 
     def start(self, name: str, command: Sequence[str], env: Mapping[str, str]) -> None:
         """Run a process here; its log is in the host's folder. Its environment is `env`, and what finds programs."""
-        whole = {key: os.environ[key] for key in ("PATH", "HOME") if key in os.environ} | dict(env)
+        whole = {key: os.environ[key] for key in ("PATH", "PYTHONPATH", "HOME") if key in os.environ} | dict(env)
         with (self.folder / f"{name}.log").open("ab") as log:
             self.running[name] = subprocess.Popen(
                 [*inside(self.namespace), *DIES_WITH_US, *self._with_names(), *command],
@@ -162,11 +162,16 @@ def run(*command: str) -> None:
     assert done.returncode == 0, f"{' '.join(command)}: {done.stderr}"
 
 
+def why_no_namespaces() -> str:
+    """What the kernel says to who wants a network namespace; "": it makes them."""
+    tried = subprocess.run(["unshare", "--net", "true"], check=False, capture_output=True, text=True)
+    return tried.stderr.strip() if tried.returncode else ""
+
+
 def need_namespaces() -> None:
     """Skip the test, with the reason, where the kernel makes no network namespaces."""
-    tried = subprocess.run(["unshare", "--net", "true"], check=False, capture_output=True, text=True)
-    if tried.returncode != 0:
-        pytest.skip(f"this machine makes no network namespaces: {tried.stderr.strip()}")
+    if why := why_no_namespaces():
+        pytest.skip(f"this machine makes no network namespaces: {why}")
 
 
 @contextmanager
