@@ -8,17 +8,26 @@ Needs root, since it makes the namespaces; the kernel takes them away when it en
     bus_tls_cpu_ratio    the same with TLS on bus and listener alone, as behind a proxy that ends that of the API
     same_cpu_ratio       the same of every other turn without, over those around it: 1, but for the machine
 
-Three platforms run side by side and take turns, so that the machine's drift falls on all alike. All have the same 64
-callers (wrk), whose own work, TLS included, is not counted; nor are the store and the handshakes, which come before a
-turn.
+    two_gateways_four_agents_calls_per_s, _errors
+                         small calls through both gateways, half of the callers each, to one container on each agent,
+                         and how many were not answered with their output
+    bodies_mb_s          MB of inputs and outputs together, in calls of 10 MB both ways through one of the gateways to
+                         the four agents
+
+For the ratios three platforms of one gateway and one agent run side by side and take turns, so that the machine's drift
+falls on all alike. All have the same 64 callers (wrk), whose own work, TLS included, is not counted; nor are the store
+and the handshakes, which come before a turn. The other figures are of a platform with TLS on everything, with callers
+on the same machine.
 """
 
 from __future__ import annotations
 
+import asyncio
+import ssl
 import sys
 import tempfile
 import time
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
@@ -27,17 +36,27 @@ from pathlib import Path
 from typing import TypeAlias
 
 import httpx
+import msgspec
 
 from benchmarks import report, wrk
+from benchmarks.http_load import Caller
 from benchmarks.overhead import answers_by_status
+from pilotlight_core.host.signing import Signer
+from pilotlight_gateway.operator_key import KEY_SET, OPERATOR_KEY, vouch
 from tests.builders.certificates import an_authority
 from tests.hosts.host_fleet import GatewayClient, HostFleet, host_fleet
 from tests.hosts.host_network import why_no_namespaces
 from tests.system.support.processes import descendants
+from tests.waiting import wait_until
 
-APP = Path(__file__).parent / "functions" / "app.py"
-REF, BODY = "bench.echo", '{"input": {"text": "hello"}}'
+FUNCTIONS = Path(__file__).parent / "functions"
+ONE, SPREAD = "bench.echo", "hosts.echo"
+BODY = '{"input": {"text": "hello"}}'
 CALLERS = 64
+LARGE = 10_000_000 - 1_000
+"""With what is around it, as large as a body may be."""
+LARGE_CALLERS = 8
+GATEWAYS, NODES = ("gateway-1", "gateway-2"), ("node-1", "node-2", "node-3", "node-4")
 SETTLED_S, SPARE_S = 1.0, 2.0
 """Before a turn, with its handshakes, and after it."""
 METRICS_PORT = 9100
@@ -55,6 +74,9 @@ class HostTurn:
     cpu: Mapping[str, float]
     """Seconds by part."""
     calls: int
+    """Those that were answered with their output."""
+    errors: int = 0
+    seconds: float = 1.0
 
     @property
     def us_per_call(self) -> float:
@@ -94,7 +116,7 @@ def main() -> None:
     if why := why_no_namespaces():
         sys.exit(f"benchmarks.hosts needs root, to make network namespaces; this machine makes none: {why}")
     rounds, seconds = (1, 2.0) if options.quick else (8, 4.0)
-    report.finish("hosts", _tls(rounds, seconds))
+    report.finish("hosts", _tls(rounds, seconds) | _many(rounds, seconds))
 
 
 def _tls(rounds: int, seconds: float) -> dict[str, float]:
@@ -103,7 +125,10 @@ def _tls(rounds: int, seconds: float) -> dict[str, float]:
         kinds = {kind: _one_of_each(stack, kind) for kind in ("plain", "bus", "tls")}
         turns: dict[str, list[HostTurn]] = {kind: [] for kind in kinds}
         for kind in (*list(kinds) * rounds, "plain"):
-            turns[kind].append(_turn(kinds[kind], seconds))
+            turn = _turn(kinds[kind], ONE, seconds)
+            if turn.errors:
+                sys.exit(f"{turn.errors} calls were not answered with their output")
+            turns[kind].append(turn)
     costs = {kind: us_per_call(found) for kind, found in turns.items()}
     rows = [(part, *(costs[kind].get(part, 0.0) for kind in kinds)) for part in costs["plain"]]
     rows.append(("all", *(sum(costs[kind].values()) for kind in kinds)))
@@ -119,6 +144,28 @@ def _tls(rounds: int, seconds: float) -> dict[str, float]:
     return figures
 
 
+def _many(rounds: int, seconds: float) -> dict[str, float]:
+    """What two gateways and four agents do, all with TLS: small calls through both, large bodies through one."""
+    with ExitStack() as stack:
+        running = _two_and_four(stack)
+        small = [_turn(running, SPREAD, seconds) for _ in range(rounds)]
+        large = [asyncio.run(_large_turn(running, 2.0 * seconds)) for _ in range(rounds)]
+    cost, per_mb = us_per_call(small), us_per_call(large)
+    rows = [(part, used, per_mb.get(part, 0.0) / 1000.0) for part, used in cost.items()]
+    rows.append(("all", sum(cost.values()), sum(per_mb.values()) / 1000.0))
+    report.table(
+        "Two gateways, four agents: CPU of a small call, and of one with 10 MB both ways", ("process", "µs", "ms"), rows
+    )
+    return {
+        "two_gateways_four_agents_calls_per_s": report.median([turn.calls / turn.seconds for turn in small]),
+        "two_gateways_four_agents_errors": sum(turn.errors for turn in small),
+        "two_gateways_four_agents_cpu_us_per_call": sum(cost.values()),
+        "bodies_mb_s": report.median([mb_per_s(turn) for turn in large]),
+        "bodies_errors": sum(turn.errors for turn in large),
+        "bodies_cpu_ms_per_call": sum(per_mb.values()) / 1000.0,
+    }
+
+
 def _one_of_each(stack: ExitStack, kind: str) -> MeasuredHosts:
     """A platform with one gateway and one agent, whose function has answered a call."""
     folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
@@ -130,9 +177,40 @@ def _one_of_each(stack: ExitStack, kind: str) -> MeasuredHosts:
     hosts.mkdir()
     fleet = stack.enter_context(host_fleet(hosts, "node-1", authority=authority, api_tls=kind == "tls"))
     client = fleet.start_one_of_each("node-1", *_measured(fleet, "gateway"))
-    client.deploy(APP)
-    client.output(REF, text="hello")
+    client.deploy(FUNCTIONS / "app.py")
+    client.output(ONE, text="hello")
     return MeasuredHosts(fleet=fleet, clients=[client])
+
+
+def _two_and_four(stack: ExitStack) -> MeasuredHosts:
+    """A platform with TLS whose gateways the operator vouches for, and a container of one function on each node."""
+    folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+    authority, operator, hosts = folder / "authority", folder / "operator", folder / "hosts"
+    an_authority(authority)
+    hosts.mkdir()
+    fleet = stack.enter_context(host_fleet(hosts, *NODES, authority=authority))
+    fleet.start_database()
+    shown = {name: _measured(fleet, name) for name in GATEWAYS}
+    keys = [fleet.network.hosts[name].folder / "state" / "keys" for name in GATEWAYS]
+    for each in keys:
+        Signer.load_or_create(each)
+    vouch(operator, keys, time.time())
+    clients = [fleet.start_gateway(name, "--key-set", str(operator / KEY_SET), *shown[name]) for name in GATEWAYS]
+    fleet.start_duties(fleet.network.hosts[GATEWAYS[0]])
+    fleet.start_controller()
+    trusted = ("--trusted-keys", str(operator / f"{OPERATOR_KEY}.pub"))
+    for node in NODES:
+        fleet.start_agent(node, *trusted, "--cpu-slots", "1", "--blanks", "0")
+    clients[0].deploy(FUNCTIONS / "hosts.py")
+
+    def spread() -> bool:
+        ready = [each for each in clients[0].containers("hosts") if each["state"] == "ready"]
+        return {each["node"] for each in ready} == set(NODES)
+
+    wait_until(spread, "each node has a container", 90.0)
+    for client in clients:
+        client.output(SPREAD, text="hello")
+    return MeasuredHosts(fleet=fleet, clients=clients)
 
 
 def _measured(fleet: HostFleet, gateway: str) -> tuple[str, ...]:
@@ -140,22 +218,54 @@ def _measured(fleet: HostFleet, gateway: str) -> tuple[str, ...]:
     return ("--metrics-host", fleet.network.add(gateway).address, "--metrics-port", str(METRICS_PORT))
 
 
-def _turn(running: MeasuredHosts, seconds: float) -> HostTurn:
-    (client,) = running.clients
-    headers = {"Content-Type": "application/json", "Authorization": f"Bearer {client.key}"}
-    url, whole = f"{client.url}/v1/functions/{REF}/calls", SETTLED_S + seconds + SPARE_S
-    with ThreadPoolExecutor(1) as pool:
-        load = pool.submit(wrk.post, url, BODY, headers, connections=CALLERS, seconds=whole)
+def _turn(running: MeasuredHosts, ref: str, seconds: float) -> HostTurn:
+    """Small calls through all gateways, with equal shares of the callers."""
+    clients, whole = running.clients, SETTLED_S + seconds + SPARE_S
+
+    def send(client: GatewayClient) -> wrk.Load:
+        headers = {"Content-Type": "application/json", "Authorization": f"Bearer {client.key}"}
+        url = f"{client.url}/v1/functions/{ref}/calls"
+        return wrk.post(url, BODY, headers, connections=CALLERS // len(clients), seconds=whole)
+
+    with ThreadPoolExecutor(len(clients)) as pool:
+        loads = [pool.submit(send, client) for client in clients]
         time.sleep(SETTLED_S)
-        calls, before = answers_by_status(running.exposition()), running.processes()
+        calls, before, began = answers_by_status(running.exposition()), running.processes(), time.monotonic()
         time.sleep(seconds)
         calls, after = answers_by_status(running.exposition()) - calls, running.processes()
-        if load.done():
+        took = time.monotonic() - began
+        if any(load.done() for load in loads):
             sys.exit("the load ended before its turn: the machine is too busy to measure on")
-        errors = load.result().errors
-    if errors or set(calls) != {"200"}:
-        sys.exit(f"calls were answered so: {dict(calls)}, and {errors} not at all or with errors")
-    return HostTurn(cpu=used_between(before, after), calls=calls["200"])
+        errors = sum(load.result().errors for load in loads)
+    return HostTurn(cpu=used_between(before, after), calls=calls["200"], errors=errors, seconds=took)
+
+
+async def _large_turn(running: MeasuredHosts, seconds: float) -> HostTurn:
+    """Calls of 10 MB both ways through the first gateway; those that have begun end."""
+    client, trusted = running.clients[0], running.fleet.trusted
+    assert isinstance(trusted, ssl.SSLContext)
+    caller = Caller(client.url, SPREAD, client.key, trusted=trusted)
+    data = msgspec.json.encode({"input": {"text": "x" * LARGE}})
+    before, began = running.processes(), time.monotonic()
+    counts = Counter[bool]()
+
+    async def call() -> None:
+        while time.monotonic() < began + seconds:
+            answer = await caller.post(data)
+            counts[answer.status == 200 and len(answer.body) > LARGE] += 1
+
+    async with asyncio.TaskGroup() as group:
+        for _ in range(LARGE_CALLERS):
+            group.create_task(call())
+    took = time.monotonic() - began
+    caller.close()
+    cpu = used_between(before, running.processes())
+    return HostTurn(cpu=cpu, calls=counts[True], errors=counts[False], seconds=took)
+
+
+def mb_per_s(turn: HostTurn) -> float:
+    """Inputs and outputs together, of calls of 10 MB both ways."""
+    return 2.0 * LARGE * turn.calls / turn.seconds / 1e6
 
 
 def used_between(before: Processes, after: Processes) -> dict[str, float]:
