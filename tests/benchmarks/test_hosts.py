@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from benchmarks.hosts import HostTurn, ratios, us_per_call, used_between
+from benchmarks.hosts import LARGE, HostTurn, mb_per_s, ratios, us_per_call, used_between
 
 
 def turn(us_per_call: float, calls: int = 1000) -> HostTurn:
@@ -31,3 +31,8 @@ def test_a_part_costs_a_call_what_it_used_in_all_turns() -> None:
     found = us_per_call([one, other])
     assert found == {"gateway": pytest.approx(200.0), "nats": pytest.approx(20.0)}
     assert list(found) == ["gateway", "nats"]
+
+
+def test_bodies_count_both_ways() -> None:
+    """Three calls in two seconds are three inputs and three outputs."""
+    assert mb_per_s(HostTurn(cpu={}, calls=3, seconds=2.0)) == pytest.approx(3 * LARGE / 1e6)

@@ -151,6 +151,12 @@ class HostNetwork:
         run(*inside(self._switch), *command)
 
 
+def _free_number() -> int:
+    """Of a network in which this machine has no address: several may be there at a time."""
+    addresses = subprocess.run(["ip", "-4", "-o", "address"], check=True, capture_output=True, text=True).stdout
+    return secrets.choice([n for n in range(1, 256) if NETWORKS.format(n).replace(".0/", ".1/") not in addresses])
+
+
 def inside(namespace: int) -> tuple[str, ...]:
     """What runs the command behind it there."""
     return ("nsenter", f"--net=/proc/{namespace}/ns/net", "--")
@@ -178,7 +184,7 @@ def need_namespaces() -> None:
 def host_network(folder: Path) -> Iterator[HostNetwork]:
     """A network for one test, which is skipped where there can be none."""
     need_namespaces()
-    network = HostNetwork(folder, secrets.randbelow(255) + 1)
+    network = HostNetwork(folder, _free_number())
     try:
         yield network
     finally:
