@@ -171,7 +171,7 @@ def run(*command: str) -> None:
 def why_no_namespaces() -> str:
     """What the kernel says to who wants a network namespace; "": it makes them."""
     tried = subprocess.run(["unshare", "--net", "true"], check=False, capture_output=True, text=True)
-    return tried.stderr.strip() if tried.returncode else ""
+    return (tried.stderr.strip() or "unshare has failed") if tried.returncode else ""
 
 
 def need_namespaces() -> None:
