@@ -7,6 +7,7 @@ connection. It knows only what our own gateway answers: Content-Length, no chunk
 from __future__ import annotations
 
 import asyncio
+import ssl
 import time
 from collections import deque
 from dataclasses import dataclass
@@ -86,9 +87,10 @@ def _header(head: bytes, name: bytes) -> bytes:
 class Caller:
     """Calls one function at one gateway with one key, on as many connections as it takes."""
 
-    def __init__(self, url: str, ref: str, key: str, *headers: str) -> None:
-        """`headers` go with every request: "Prefer: respond-async"."""
+    def __init__(self, url: str, ref: str, key: str, *headers: str, trusted: ssl.SSLContext | None = None) -> None:
+        """`headers` go with every request: "Prefer: respond-async"; `trusted` verifies a gateway with TLS."""
         split = urlsplit(url)
+        self._trusted = trusted
         self._host, self._port = split.hostname or "127.0.0.1", split.port or 80
         named = (f"Host: {split.netloc}", f"Authorization: Bearer {key}", "Content-Type: application/json", *headers)
         lines = (f"POST /v1/functions/{ref}/calls HTTP/1.1", *named, "Content-Length: ")
@@ -97,7 +99,10 @@ class Caller:
 
     async def call(self, **body: Any) -> Answer:
         """One call: `input=…`, and whatever else the envelope takes."""
-        data = msgspec.json.encode(body)
+        return await self.post(msgspec.json.encode(body))
+
+    async def post(self, data: bytes) -> Answer:
+        """One call whose envelope is encoded already."""
         connection = await self._connection()
         sent = time.monotonic()
         status, answer, wait = await connection.ask(self._head + str(len(data)).encode() + b"\r\n\r\n" + data)
@@ -118,5 +123,5 @@ class Caller:
             if connection.transport is not None:
                 return connection
         loop = asyncio.get_running_loop()
-        _, connection = await loop.create_connection(_Connection, self._host, self._port)
+        _, connection = await loop.create_connection(_Connection, self._host, self._port, ssl=self._trusted)
         return connection

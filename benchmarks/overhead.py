@@ -109,18 +109,18 @@ def _turn(running: Platform, *, has_budget: bool) -> dict[str, float]:
     ref = FUNCTIONS["whole"]
     wait_until(lambda: running.call(ref, text="hello").status_code == 200, "the ledger is heard, and calls are let in")
     time.sleep(SETTLED_S)
-    calls, before = _answers_by_status(running), _cpu(running)
+    calls, before = answers_by_status("".join(running.metrics())), _cpu(running)
     time.sleep(TURN_S)
-    calls, after = _answers_by_status(running) - calls, _cpu(running)
+    calls, after = answers_by_status("".join(running.metrics())) - calls, _cpu(running)
     if set(calls) != {"200"}:
         sys.exit(f"in a turn with{'' if has_budget else 'out'} a budget calls were answered so: {calls}")
     return {part: 1e6 * (used - before.get(part, 0.0)) / calls["200"] for part, used in after.items()}
 
 
-def _answers_by_status(running: Platform) -> Counter[str]:
-    """How many calls the gateway has answered how."""
+def answers_by_status(exposition: str) -> Counter[str]:
+    """How many calls gateways have answered how, by what Prometheus reads of them."""
     found = Counter[str]()
-    for line in "".join(running.metrics()).splitlines():
+    for line in exposition.splitlines():
         if line.startswith(ANSWERED):
             found[line.split('"')[-2]] += int(float(line.rsplit(" ", 1)[1]))
     return found

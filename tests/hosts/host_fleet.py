@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import ssl
 import subprocess
 import sys
@@ -28,6 +29,7 @@ from pilotlight_core.host.certificates.authority import (
     CertificateFiles,
     issue_certificate,
 )
+from pilotlight_core.host.signing import PUBLIC
 from pilotlight_supervisor.embedded_bus import CONFIG, bus_token, find_nats_server
 from tests.command_line import run_command
 from tests.fixtures.postgres import USER, Postgres
@@ -108,9 +110,11 @@ class HostFleet:
         strays: tuple[str, ...],
         ending: ExitStack,
         authority: Path | None,
+        api_tls: bool,
     ) -> None:
         self.network = network
         self.authority = authority
+        self._api_tls = api_tls and authority is not None
         self._ending = ending
         self._nodes, self._strays = nodes, strays
         self.bus, self.store = network.add("bus"), network.add("store")
@@ -189,7 +193,8 @@ class HostFleet:
         if files is None:
             return ("--internal-plain",)
         pair = {"cert": files.certificate, "key": files.key}
-        return tuple(f"--{which}-{part}={path}" for which in ("tls", "internal-tls") for part, path in pair.items())
+        listeners = ("tls", "internal-tls") if self._api_tls else ("internal-tls",)
+        return tuple(f"--{which}-{part}={path}" for which in listeners for part, path in pair.items())
 
     def start_duties(self, host: TestHost) -> None:
         """Beside a gateway: they share its ledger in SQLite."""
@@ -211,6 +216,16 @@ class HostFleet:
         self._start(host, "agent", "pilotlight_runtime", bus_users.agent(node).name, *words, *agents, *flags)
         self._until(host, "agent", lambda: "the agent is up" in host.log("agent"))
         return host
+
+    def start_one_of_each(self, node: str, *flags: str) -> GatewayClient:
+        """A gateway (with these flags) and the duties, a controller, and an agent that got the gateway's public key."""
+        client = self.start_gateway("gateway", *flags)
+        self.start_duties(self.network.hosts["gateway"])
+        self.start_controller()
+        folder = self.network.add(node).folder
+        shutil.copy(self.network.hosts["gateway"].folder / "state" / "keys" / PUBLIC, folder)
+        self.start_agent(node, "--trusted-keys", str(folder / PUBLIC))
+        return client
 
     def join(self, node: str, client: GatewayClient, **labels: str) -> Path:
         """A host joins as a node, as docs/hosts.md has it; the file with its credentials."""
@@ -253,7 +268,7 @@ class HostFleet:
         return ssl.create_default_context(cafile=self.ca_file) if self.ca_file else True
 
     def _url_of(self, host: TestHost) -> str:
-        return f"{'https' if self.authority else 'http'}://{host.address}:{API_PORT}"
+        return f"{'https' if self._api_tls else 'http'}://{host.address}:{API_PORT}"
 
     def _is_ready(self, host: TestHost) -> bool:
         try:
@@ -281,6 +296,7 @@ def host_fleet(
     *nodes: str,
     strays: tuple[str, ...] = (),
     authority: Path | None = None,
+    api_tls: bool = True,
     admission: AdmissionKeys | None = None,
 ) -> Iterator[HostFleet]:
     """A network with a bus and a store, each on a host of its own; all else is started by the test.
@@ -289,10 +305,11 @@ def host_fleet(
         nodes: agents that share this machine.
         strays: others that the bus knows.
         authority: folder of one, whose certificates the bus and gateways have; None: they all speak plain.
+        api_tls: with an authority, whether the API has a certificate; False: as behind a proxy that ends TLS.
         admission: lets nodes join that it does not know.
     """
     with host_network(folder) as network, ExitStack() as ending:
-        fleet = HostFleet(network, nodes, strays, ending, authority)
+        fleet = HostFleet(network, nodes, strays, ending, authority, api_tls)
         fleet.start_bus(admission)
         fleet.start_store()
         yield fleet

@@ -45,7 +45,7 @@ class TestHost:
 
     def start(self, name: str, command: Sequence[str], env: Mapping[str, str]) -> None:
         """Run a process here; its log is in the host's folder. Its environment is `env`, and what finds programs."""
-        whole = {key: os.environ[key] for key in ("PATH", "HOME") if key in os.environ} | dict(env)
+        whole = {key: os.environ[key] for key in ("PATH", "PYTHONPATH", "HOME") if key in os.environ} | dict(env)
         with (self.folder / f"{name}.log").open("ab") as log:
             self.running[name] = subprocess.Popen(
                 [*inside(self.namespace), *DIES_WITH_US, *self._with_names(), *command],
@@ -151,6 +151,12 @@ class HostNetwork:
         run(*inside(self._switch), *command)
 
 
+def _free_number() -> int:
+    """Of a network in which this machine has no address: several may be there at a time."""
+    addresses = subprocess.run(["ip", "-4", "-o", "address"], check=True, capture_output=True, text=True).stdout
+    return secrets.choice([n for n in range(1, 256) if NETWORKS.format(n).replace(".0/", ".1/") not in addresses])
+
+
 def inside(namespace: int) -> tuple[str, ...]:
     """What runs the command behind it there."""
     return ("nsenter", f"--net=/proc/{namespace}/ns/net", "--")
@@ -162,18 +168,23 @@ def run(*command: str) -> None:
     assert done.returncode == 0, f"{' '.join(command)}: {done.stderr}"
 
 
+def why_no_namespaces() -> str:
+    """What the kernel says to who wants a network namespace; "": it makes them."""
+    tried = subprocess.run(["unshare", "--net", "true"], check=False, capture_output=True, text=True)
+    return (tried.stderr.strip() or "unshare has failed") if tried.returncode else ""
+
+
 def need_namespaces() -> None:
     """Skip the test, with the reason, where the kernel makes no network namespaces."""
-    tried = subprocess.run(["unshare", "--net", "true"], check=False, capture_output=True, text=True)
-    if tried.returncode != 0:
-        pytest.skip(f"this machine makes no network namespaces: {tried.stderr.strip()}")
+    if why := why_no_namespaces():
+        pytest.skip(f"this machine makes no network namespaces: {why}")
 
 
 @contextmanager
 def host_network(folder: Path) -> Iterator[HostNetwork]:
     """A network for one test, which is skipped where there can be none."""
     need_namespaces()
-    network = HostNetwork(folder, secrets.randbelow(255) + 1)
+    network = HostNetwork(folder, _free_number())
     try:
         yield network
     finally:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator
 
 import pytest
 
-from pilotlight_core.host.signing import PUBLIC
 from tests.hosts.host_fleet import GatewayClient, host_fleet
 from tests.system.support.sample_apps import APPS
 
@@ -20,12 +18,7 @@ LARGE = 10_000_000 - 1_000
 def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GatewayClient]:
     """Of a platform over five hosts; the agent got the public key of the gateway."""
     with host_fleet(tmp_path_factory.mktemp("hosts"), "node-1") as fleet:
-        client = fleet.start_gateway("gateway")
-        fleet.start_duties(fleet.network.hosts["gateway"])
-        fleet.start_controller()
-        node = fleet.network.add("node-1").folder
-        shutil.copy(fleet.network.hosts["gateway"].folder / "state" / "keys" / PUBLIC, node)
-        fleet.start_agent("node-1", "--trusted-keys", str(node / PUBLIC))
+        client = fleet.start_one_of_each("node-1")
         client.deploy(APPS / "calls" / "app.py")
         yield client
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import socket
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -12,7 +11,6 @@ import httpx
 import pytest
 
 from pilotlight_core.bus import BusDown, bus_users, connect
-from pilotlight_core.host.signing import PUBLIC
 from tests.builders.certificates import an_authority
 from tests.command_line import run_command
 from tests.hosts.host_fleet import API_PORT, BODY_PORT, BUS_PORT, GatewayClient, HostFleet, host_fleet
@@ -35,12 +33,7 @@ def secure(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecureFleet]:
     authority = tmp_path_factory.mktemp("authority")
     an_authority(authority)
     with host_fleet(tmp_path_factory.mktemp("hosts"), "node-1", authority=authority) as fleet:
-        client = fleet.start_gateway("gateway")
-        fleet.start_duties(fleet.network.hosts["gateway"])
-        fleet.start_controller()
-        node = fleet.network.add("node-1").folder
-        shutil.copy(fleet.network.hosts["gateway"].folder / "state" / "keys" / PUBLIC, node)
-        fleet.start_agent("node-1", "--trusted-keys", str(node / PUBLIC))
+        client = fleet.start_one_of_each("node-1")
         client.deploy(APPS / "calls" / "app.py")
         yield SecureFleet(fleet=fleet, client=client)
 
