@@ -19,10 +19,11 @@ LOCK_EVERY_S = 0.1
 
 
 class LoginKeeper:
-    """The login in `file`. `wall` is unix seconds."""
+    """The login in `file`, as long as it is one at the platform `url`. `wall` is unix seconds."""
 
-    def __init__(self, file: Path, wall: Callable[[], float] = time.time) -> None:
+    def __init__(self, file: Path, url: str, wall: Callable[[], float] = time.time) -> None:
         self._file = file
+        self._url = url
         self._wall = wall
         self._known: SavedLogin | None = None
         self._renewing = asyncio.Lock()
@@ -72,6 +73,8 @@ class LoginKeeper:
         login = load_login(self._file)
         if login is None:
             raise LoginFailed("Nobody is logged in any more.")
+        if login.url != self._url:  # the file was written anew while this process ran
+            raise LoginFailed(f"You are logged in at {login.url} now, and no more at {self._url}.")
         return login
 
     def _is_good(self, login: SavedLogin, early_s: float) -> bool:
