@@ -120,6 +120,21 @@ async def test_strangers_cost_nothing(corp: World) -> None:
     assert corp.jwks.asked == []
 
 
+async def test_strangers_are_not_read(corp: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nor is anybody, if no issuer is on record: what is costly comes behind what is cheap."""
+    stranger, ada = MAKER.token(iss="https://evil.example.com"), MAKER.token()
+
+    def reads(*_: Any, **__: Any) -> None:
+        raise AssertionError("it is read")
+
+    monkeypatch.setattr("json.loads", reads)
+    assert await refused(corp, stranger) == "token_invalid"
+    with pytest.raises(AssertionError):
+        await asks(corp, ada)
+    await remove_issuer(corp.registry, "corp")
+    assert await refused(corp, ada) == "token_invalid"
+
+
 async def test_only_its_issuers_keys_count(corp: World) -> None:
     """Neither another key under the same name, nor one that it brings along, nor one that is not shown."""
     evil = TokenMaker()

@@ -10,7 +10,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pilotlight_core.model.errors import Unauthenticated
-from pilotlight_gateway.oidc.token_text import LONGEST_TOKEN, NotStrict, may_be_token, read_document, read_token
+from pilotlight_gateway.oidc.token_text import (
+    LONGEST_TOKEN,
+    MOST_PARTS,
+    NotStrict,
+    may_be_token,
+    read_document,
+    read_issuer,
+    read_token,
+)
 from tests.gateway.oidc.token_maker import claims, encoded
 
 HEADER = b'{"alg":"ES256","kid":"key-1","typ":"at+jwt"}'
@@ -57,6 +65,26 @@ def test_what_is_too_large_is_none() -> None:
     assert "longer than" in refused(text(payload=b"{" + b" " * LONGEST_TOKEN + b"}"))
     assert "three parts" in refused(text(header=b'{"alg":"ES256"' + b" " * 4_000 + b"}"))
     assert "three parts" in refused(text(signature=b"A" * 3_000))
+
+
+@pytest.mark.parametrize("part", [b"{}", b"1e-300", b"[]"])
+def test_what_has_too_many_parts_is_none(part: bytes) -> None:
+    """It is not even read: what takes milliseconds would be sent by the thousand. As many as groups may be are taken."""
+    many = b",".join([part] * MOST_PARTS)
+    assert "parts" in refused(text(payload=b'{"a":[' + many + b"]}"))
+    assert "parts" in refused(text(header=b'{"a":[' + b",".join([b"1"] * MOST_PARTS) + b"]}"))
+    some = ",".join(f'"g{number:07}"' for number in range(MOST_PARTS - 1)).encode()
+    assert len(read_token(text(payload=b'{"a":[' + some + b"]}")).claims["a"]) == MOST_PARTS - 1
+
+
+def test_its_issuer_is_seen_first() -> None:
+    """Without the rest being read; what names none is none."""
+    assert read_issuer(text()) == claims()["iss"]
+    assert read_issuer(text(payload=b'{"a":[' + b",".join([b"{}"] * 3_000) + b'],"iss":"i"}')) == "i"
+    deep = b'{"a":' + b"[" * 5_000 + b"]" * 5_000 + b',"iss":"i"}'
+    for payload in (b"{}", b"[]", b'{"iss":7}', b'{"iss":["i"]}', b'{"iss":"\xff"}', b"", b"\xff", deep):
+        with pytest.raises(Unauthenticated, match="iss|three parts"):
+            read_issuer(text(payload=payload))
 
 
 def test_no_spare_bits() -> None:
