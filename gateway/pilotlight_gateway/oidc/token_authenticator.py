@@ -17,7 +17,14 @@ from pilotlight_core.model.errors import Forbidden, Unauthenticated
 from pilotlight_core.model.records.issuers import ISSUER_KEYS, IssuerRecord
 from pilotlight_gateway.oidc.issuer_keys import IssuerKeys
 from pilotlight_gateway.oidc.signatures import is_signed_by, load_verifier
-from pilotlight_gateway.oidc.token_claims import TokenSubject, audiences_of, check_claims, still_holds, terms_of
+from pilotlight_gateway.oidc.token_claims import (
+    TokenSubject,
+    audiences_of,
+    check_addressee,
+    check_claims,
+    still_holds,
+    terms_of,
+)
 from pilotlight_gateway.oidc.token_text import invalid, read_issuer, read_token
 from pilotlight_gateway.tenancy.auth import Principal, TokenOrigin
 from pilotlight_gateway.tenancy.registry_port import IssuerRegistry
@@ -104,7 +111,7 @@ class TokenAuthenticator:
             raise invalid(
                 f"is signed by the algorithm {token.algorithm!r:.40}, which its issuer's record does not allow"
             )
-        check_claims(record, token.claims, self._wall())  # before anything is fetched: most that is refused is old
+        check_addressee(record, token.claims, self._wall())  # before anything is fetched: most that is refused is old
         keys = await self._keys.find(record, token.algorithm, token.key_name)
         if not keys:
             raise invalid("is signed with a key that its issuer does not show")

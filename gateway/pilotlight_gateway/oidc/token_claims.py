@@ -48,6 +48,23 @@ def audiences_of(claims: Mapping[str, Any]) -> tuple[str, ...]:
     return tuple(several)
 
 
+def check_addressee(record: IssuerRecord, claims: Mapping[str, Any], at: float) -> float:
+    """Until which unix second the token is good, if it is for this platform, of that issuer, and good at all at `at`.
+
+    All that may be said of a token whose signature is not verified: what else is on record is not for anybody to find
+    out, nor is its audience.
+
+    Raises:
+        Unauthenticated: `token_expired`, or `token_invalid`.
+    """
+    ends_at = _check_times(record, claims, at)
+    if claims.get("iss") != record.url:
+        raise invalid("is of another issuer")
+    if record.audience not in audiences_of(claims):
+        raise invalid("is not for this platform, by its audience (aud)")
+    return ends_at
+
+
 def check_claims(record: IssuerRecord, claims: Mapping[str, Any], at: float) -> TokenSubject:
     """Whom a verified token of that issuer is about, at the unix second `at`.
 
@@ -55,12 +72,7 @@ def check_claims(record: IssuerRecord, claims: Mapping[str, Any], at: float) -> 
         Unauthenticated: `token_expired`, or `token_invalid`.
         Forbidden: `no_access`: nothing on record gives it any.
     """
-    ends_at = _check_times(record, claims, at)
-    if claims.get("iss") != record.url:
-        raise invalid("is of another issuer")
-    audiences = audiences_of(claims)
-    if record.audience not in audiences:
-        raise invalid(f"is not for this platform: its audience is not {record.audience}")
+    ends_at, audiences = check_addressee(record, claims, at), audiences_of(claims)
     if record.takes_id_tokens and (len(audiences) > 1 or "azp" in claims) and claims.get("azp") != record.client_id:
         raise invalid("was made for another program (azp)")
     subject = claims.get("sub")
@@ -83,10 +95,10 @@ def tenant_of(record: IssuerRecord, values: Sequence[str]) -> str:
     if record.tenant:
         return record.tenant
     found = {record.tenants[value] for value in values if value in record.tenants and value != EVERYTHING}
-    if not found and (other := record.tenants.get(EVERYTHING)) is not None:
-        found = {value for value in values if NAME.fullmatch(value)} if other == EVERYTHING else {other}
-    if len(found) != 1:
-        what = "stands for several tenants" if found else "stands for no tenant"
+    if not found and values and (other := record.tenants.get(EVERYTHING)) is not None:
+        found = set(values) if other == EVERYTHING or len(set(values)) > 1 else {other}
+    if len(found) != 1 or not NAME.fullmatch(next(iter(found))):
+        what = "stands for several tenants" if len(found) > 1 else "stands for no tenant"
         raise _no_access(f"its claim {record.tenant_claim} {what}")
     return found.pop()
 
@@ -123,7 +135,7 @@ def values_of(claims: Mapping[str, Any], path: str) -> tuple[str, ...]:
         for part in path.split("."):
             found = found.get(part) if isinstance(found, Mapping) else None
     if isinstance(found, str):
-        return tuple(found.split()) if path in SPACED else (found,)
+        found = found.split() if path in SPACED else [found]
     # What a token calls `*` is no name for everybody.
     several = found if isinstance(found, list) else []
     return tuple(one for one in several if isinstance(one, str) and one != EVERYTHING)

@@ -7,9 +7,16 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from pilotlight_core.model.errors import Forbidden, PilotlightError
+from pilotlight_core.model.errors import Forbidden, PilotlightError, Unauthenticated
 from pilotlight_core.model.records.issuers import IssuerRecord
-from pilotlight_gateway.oidc.token_claims import TokenSubject, check_claims, still_holds, terms_of, values_of
+from pilotlight_gateway.oidc.token_claims import (
+    TokenSubject,
+    check_addressee,
+    check_claims,
+    still_holds,
+    terms_of,
+    values_of,
+)
 from tests.gateway.oidc.token_maker import AUDIENCE, RECORD, claims
 from tests.gateway.world import WALL
 
@@ -92,6 +99,23 @@ def test_a_claim_may_name_the_tenant_itself() -> None:
     assert code(record, org="a.b") == "no_access"
     everybody = replace(RECORD, tenants={"*": "guests"})
     assert check_claims(everybody, claims(org="whoever"), WALL).tenant == "guests"
+    assert check_claims(everybody, claims(org=["whoever"]), WALL).tenant == "guests"
+
+
+@pytest.mark.parametrize("other", ["*", "guests"])
+@pytest.mark.parametrize("org", [None, 5, {}, {"p": 1}, [], [5], "*", ["*"], ["p", "q"], ["p", "a.b"], True])
+def test_whichever_value_is_still_one(other: str, org: Any) -> None:
+    """A token without the claim, with one of another kind, or with several values has no tenant."""
+    assert code(replace(RECORD, tenants={"*": other}), org=org) == "no_access"
+
+
+def test_little_is_said_of_what_is_not_verified() -> None:
+    """By when and for whom it is, and no word of what is on record; the rest is looked at behind the signature."""
+    assert check_addressee(RECORD, claims(org="other", groups=[], sub=None), WALL) == WALL + 330
+    for changed in ({"aud": "other"}, {"iss": "other"}, {"exp": WALL - 31}):
+        with pytest.raises(Unauthenticated) as caught:
+            check_addressee(RECORD, claims(**changed), WALL)
+        assert AUDIENCE not in str(caught.value.detail)
 
 
 def test_a_fixed_tenant_needs_no_claim() -> None:
