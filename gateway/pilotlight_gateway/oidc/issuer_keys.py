@@ -4,8 +4,8 @@
       ▲                     │
       └──── fetched ◀───────┘  beside the requests, as long as anybody sends its tokens
 
-A request waits for a fetch only if there are no keys to go by, or if it names one that is not there: then at most once
-in UNKNOWN_KEY_S, however many ask. What is fetched, and where, is the record's; a token only ever chooses among keys.
+A request waits for a fetch only if there are no keys to go by, if it names one that is not there, or if nobody has
+looked for long what the issuer shows: then at most once in UNKNOWN_KEY_S, however many ask. What is fetched, and where, is the record's; a token only ever chooses among keys.
 """
 
 from __future__ import annotations
@@ -58,6 +58,10 @@ class KnownKeys:
         """Whether they may be fetched, also if that has just failed or brought nothing new."""
         return at - self.tried_at >= (UNKNOWN_KEY_S if unknown_key else RETRY_S)
 
+    def is_forgotten(self, at: float) -> bool:
+        """Whether nobody has looked lately: the issuer may have withdrawn them, and would say so."""
+        return at - self.fetched_at >= 2 * FRESH_FOR_S and self.may_try(at, unknown_key=True)
+
     def is_due(self, at: float) -> bool:
         """Whether they should be fetched, though nobody waits for it."""
         return at - self.asked_at < IN_USE_S and at - self.fetched_at >= FRESH_FOR_S and self.may_try(at)
@@ -103,6 +107,10 @@ class IssuerKeys:
         """
         at = self._clock()
         known = self._known[record.name] = replace(self.known(record), asked_at=at)
+        if known.holds(at, record.stale_ok_s) and known.is_forgotten(at):
+            with contextlib.suppress(Unavailable):  # a silent issuer's count on
+                await self._fetched(record)
+            known, at = self.known(record), self._clock()
         if known.holds(at, record.stale_ok_s):
             found = candidates(known.keys, algorithm, name)
             if found or not (record.name in self._fetching or known.may_try(at, unknown_key=True)):

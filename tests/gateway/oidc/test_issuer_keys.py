@@ -18,7 +18,7 @@ from pilotlight_gateway.oidc.issuer_keys import (
     IssuerKeys,
     KnownKeys,
 )
-from pilotlight_gateway.oidc.jwks_source import MemoryJwksSource
+from pilotlight_gateway.oidc.jwks_source import IssuerSilent, MemoryJwksSource
 from tests.gateway.oidc.token_maker import JWKS_URL, RECORD, TokenMaker
 from tests.gateway.world import Clock
 from tests.waiting import until
@@ -91,6 +91,40 @@ async def test_a_silent_issuer_is_gone_by_for_a_while() -> None:
             await kept.find()
         kept.clock.at += RETRY_S
         assert await kept.find() == 1
+
+
+async def test_withdrawn_keys_count_no_more() -> None:
+    """Also after hours in which nobody has sent a token: the issuer is asked before its old keys are gone by."""
+    kept = Kept()
+    async with kept.keys.running():
+        await kept.find()
+        kept.source.documents[JWKS_URL] = NEXT.jwks()
+        kept.clock.at += IN_USE_S
+        assert await asyncio.gather(*(kept.find() for _ in range(20))) == [0] * 20
+        assert (await kept.find("key-2"), kept.fetched) == (1, 2)
+
+
+async def test_a_crowd_goes_by_the_old_keys_of_a_silent_issuer() -> None:
+    """Nobody is refused because too many wait for what need not be had, and once it is silent nobody waits."""
+    kept, go_on = Kept(), asyncio.Event()
+    async with kept.keys.running():
+        await kept.find()
+
+        async def hang(url: str) -> bytes:
+            await go_on.wait()
+            raise IssuerSilent("gone")
+
+        kept.source.fetch = hang  # type: ignore[method-assign]
+        kept.clock.at += IN_USE_S
+        waiting = [asyncio.ensure_future(kept.find()) for _ in range(WAITING_AT_MOST)]
+        await asyncio.sleep(0)
+        assert await kept.find() == 1
+        go_on.set()
+        assert await asyncio.gather(*waiting) == [1] * WAITING_AT_MOST
+        go_on.clear()
+        kept.clock.at += RETRY_S
+        assert await kept.find() == 1
+        go_on.set()
 
 
 async def test_strange_names_fetch_little() -> None:
