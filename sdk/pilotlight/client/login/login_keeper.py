@@ -46,7 +46,7 @@ class LoginKeeper:
         login = self._read()
         if self._is_good(login, EARLY_S):
             return login
-        async with _locked(self._file.with_suffix(".lock")):
+        async with locked_login(self._file):
             login = self._read()  # another process may have renewed it meanwhile
             return login if self._is_good(login, EARLY_S) else await self._renewed(login)
 
@@ -66,6 +66,9 @@ class LoginKeeper:
         if answer.error == "invalid_grant":
             raise LoginFailed("The login has ended: its issuer does not renew it.")
         fresh = renewed(login, answer, self._wall())
+        present = self._read()  # who has logged out, or in anew, meanwhile has the last word
+        if present.id != login.id:
+            return present
         save_login(self._file, fresh)
         return fresh
 
@@ -82,8 +85,14 @@ class LoginKeeper:
 
 
 @asynccontextmanager
-async def _locked(file: Path) -> AsyncIterator[None]:
-    """Hold a lock among this user's processes: a refresh token may be good once."""
+async def locked_login(login_file: Path) -> AsyncIterator[None]:
+    """Hold a lock among this user's processes: a refresh token may be good once, and who logs out is not logged in again.
+
+    Raises:
+        LoginFailed: another process holds it for too long.
+    """
+    file = login_file.with_suffix(".lock")
+    file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     descriptor = os.open(file, os.O_RDWR | os.O_CREAT, 0o600)
     try:
         try:

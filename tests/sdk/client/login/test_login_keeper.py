@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import fcntl
+import threading
 import time
+from dataclasses import replace as replace_answer
 from pathlib import Path
 from urllib.parse import parse_qs
 
@@ -20,6 +22,7 @@ from pilotlight_core.model.api.issuer_api import LoginInfo
 from tests.fixtures.identity_provider import IdentityProvider
 from tests.sdk.client.login.test_saved_login import LOGIN
 from tests.sdk.scripted import Answer, ScriptedPlatform, answer
+from tests.waiting import until
 
 
 @pytest.fixture
@@ -69,6 +72,30 @@ async def test_what_another_process_has_renewed_is_taken(file: Path, platform: S
         save_login(file, replace(login, token="of another", expires_at=2_000.0))
     assert await waiting == "of another"
     assert platform.requests == []
+
+
+@pytest.mark.parametrize("anew", [True, False])
+async def test_who_logs_out_or_in_has_the_last_word(file: Path, platform: ScriptedPlatform, anew: bool) -> None:
+    """A renewal that is under way brings back nobody, and writes over no other login."""
+    login = kept(file, platform)
+    other = replace(login, id="l2", token="of another", expires_at=2_000.0)
+
+    go_on = threading.Event()
+    fresh = answer({"access_token": "fresh", "refresh_token": "r2", "expires_in": 300})
+    platform.will("POST", "/token", replace_answer(fresh, wait_for=go_on))
+    asking = asyncio.ensure_future(LoginKeeper(file, LOGIN.url, lambda: 1_000.0).bearer())
+    await until(lambda: bool(platform.requests))
+    if anew:
+        save_login(file, other)
+    else:
+        remove_login(file)
+    go_on.set()
+    if anew:
+        assert await asking == "of another"
+    else:
+        with pytest.raises(LoginFailed, match="logged in"):
+            await asking
+    assert load_login(file) == (other if anew else None)
 
 
 async def test_another_platforms_login_is_not_sent(file: Path, platform: ScriptedPlatform) -> None:
