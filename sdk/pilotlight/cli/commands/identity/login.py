@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import time
 import webbrowser
@@ -112,7 +113,7 @@ def _show_code(code: DeviceCode) -> None:
         note(f"(or {code.whole_url}, which has the code {code.user_code} in it: compare).")
 
 
-def _open_page(page: str) -> None:
+async def _open_page(page: str) -> None:
     note(f"Log in on the page that opens, or open it yourself:\n{page}")
     with suppress(webbrowser.Error):
-        webbrowser.open(page)
+        await asyncio.to_thread(webbrowser.open, page)  # one in the terminal is open until its user leaves it
