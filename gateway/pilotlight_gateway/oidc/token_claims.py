@@ -16,6 +16,9 @@ from pilotlight_gateway.oidc.token_text import invalid
 
 LONGEST_SUBJECT = 255
 MOST_AUDIENCES = 50
+LONGEST_VALUE = 256
+"""Characters of a value that may be on record."""
+MOST_TENANT_VALUES = 32
 SPACED = ("scope", "scp")
 """Claims whose string is a list with spaces between (RFC 8693)."""
 
@@ -29,6 +32,7 @@ class TokenSubject(NamedTuple):
     ends_at: float
     """The unix second from which on nobody takes it."""
     groups: tuple[str, ...] = ()
+    """Those on record: of others nothing is kept."""
     tenant_values: tuple[str, ...] = ()
     """Of the claim that says the tenant, if one does."""
 
@@ -78,8 +82,11 @@ def check_claims(record: IssuerRecord, claims: Mapping[str, Any], at: float) -> 
     subject = claims.get("sub")
     if not isinstance(subject, str) or not 0 < len(subject) <= LONGEST_SUBJECT or not subject.isprintable():
         raise invalid("does not say whom it is about (sub)")
-    groups = values_of(claims, record.groups_claim)
+    said = frozenset(values_of(claims, record.groups_claim))
+    groups = tuple(group for group in record.groups if group in said)
     tenant_values = values_of(claims, record.tenant_claim) if record.tenant_claim else ()
+    if len(tenant_values) > MOST_TENANT_VALUES:
+        raise _no_access(f"its claim {record.tenant_claim} has more than {MOST_TENANT_VALUES} values")
     scopes = scopes_of(record, groups)
     if not scopes:
         raise _no_access(f"none of the groups in {record.groups_claim} has any scope here")
@@ -138,7 +145,7 @@ def values_of(claims: Mapping[str, Any], path: str) -> tuple[str, ...]:
         found = found.split() if path in SPACED else [found]
     # What a token calls `*` is no name for everybody.
     several = found if isinstance(found, list) else []
-    return tuple(one for one in several if isinstance(one, str) and one != EVERYTHING)
+    return tuple(one for one in several if isinstance(one, str) and one != EVERYTHING and len(one) <= LONGEST_VALUE)
 
 
 def _check_times(record: IssuerRecord, claims: Mapping[str, Any], at: float) -> float:
