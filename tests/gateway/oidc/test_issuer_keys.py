@@ -212,6 +212,31 @@ async def test_keys_are_of_the_record() -> None:
         await until(lambda: not kept.keys.known(moved).keys)
 
 
+async def test_a_record_that_moves_while_it_is_fetched() -> None:
+    """Its tokens wait for the new address's keys, and what the old one answers at last is of nobody."""
+    kept, go_on = Kept(), asyncio.Event()
+    moved = replace(RECORD, jwks_url="https://login.example.com/other")
+
+    class Slow(MemoryJwksSource):
+        async def fetch(self, url: str) -> bytes:
+            if url == JWKS_URL:
+                await go_on.wait()
+            return await super().fetch(url)
+
+    keys = IssuerKeys(
+        Slow(documents={JWKS_URL: MAKER.jwks(), moved.jwks_url: NEXT.jwks()}), lambda: kept.records, clock=kept.clock
+    )
+    async with keys.running():
+        before = asyncio.ensure_future(keys.find(RECORD, "ES256", "key-1"))
+        await asyncio.sleep(0)
+        kept.records = [moved]
+        assert len(await keys.find(moved, "ES256", "key-2")) == 1
+        go_on.set()
+        with pytest.raises(Unavailable):
+            await before
+        assert [key.name for key in keys.known(moved).keys] == ["key-2"]
+
+
 async def test_nothing_that_an_issuer_does_ends_the_gateway() -> None:
     """Whatever goes wrong with a fetch, it is a problem of that issuer's."""
     kept = Kept()
