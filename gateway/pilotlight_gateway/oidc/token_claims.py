@@ -79,6 +79,8 @@ def check_claims(record: IssuerRecord, claims: Mapping[str, Any], at: float) -> 
     ends_at, audiences = check_addressee(record, claims, at), audiences_of(claims)
     if record.takes_id_tokens and (len(audiences) > 1 or "azp" in claims) and claims.get("azp") != record.client_id:
         raise invalid("was made for another program (azp)")
+    if "cnf" in claims:  # whoever holds it has to prove more (RFC 7800): DPoP, or a certificate
+        raise invalid("is bound to a key (cnf), and so is no bearer's")
     subject = claims.get("sub")
     if not isinstance(subject, str) or not 0 < len(subject) <= LONGEST_SUBJECT or not subject.isprintable():
         raise invalid("does not say whom it is about (sub)")

@@ -47,11 +47,6 @@ def invalid(why: str) -> Unauthenticated:
     return Unauthenticated(f"The token {why}.", code="token_invalid")
 
 
-def may_be_token(text: bytes) -> bool:
-    """Whether a credential is meant for a token."""
-    return text.count(b".") in (2, 4) and text.startswith(b"ey")
-
-
 class _Issued(msgspec.Struct, frozen=True):
     iss: str
 
@@ -63,6 +58,7 @@ def read_issuer(text: bytes) -> str:
         Unauthenticated: `token_invalid`, with what is wrong.
     """
     payload = _decoded(_compact(text)[2], "payload")
+    _check_parts(payload, "payload")
     try:
         return msgspec.json.decode(payload, type=_Issued).iss
     except (ValueError, RecursionError):
@@ -121,12 +117,16 @@ def _compact(text: bytes) -> re.Match[bytes]:
 
 def _document(part: bytes, name: str) -> dict[str, Any]:
     data = _decoded(part, name)
-    if data.count(b",") + data.count(b"{") + data.count(b"[") > MOST_PARTS:
-        raise invalid(f"has a {name} of more than {MOST_PARTS} parts")
+    _check_parts(data, name)
     try:
         return read_document(data)
     except NotStrict as error:
         raise invalid(f"has a {name} that is no JSON object, or one that can be read in two ways ({error})") from None
+
+
+def _check_parts(data: bytes, name: str) -> None:
+    if data.count(b",") + data.count(b"{") + data.count(b"[") > MOST_PARTS:
+        raise invalid(f"has a {name} of more than {MOST_PARTS} parts")
 
 
 def _decoded(part: bytes, name: str) -> bytes:

@@ -47,7 +47,7 @@ def test_it_is_for_this_platform(audience: Any) -> None:
         {"aud": [AUDIENCE] * 51}, {"iss": "https://login.example.com/"}, {"iss": None}, {"sub": None}, {"sub": ""},
         {"sub": 7}, {"sub": "a" * 256}, {"sub": "a\nb"},
         {"sub": "\u202eada"}, {"exp": None}, {"exp": "soon"}, {"exp": True}, {"exp": float("inf")},
-        {"nbf": WALL + 31}, {"nbf": "now"}, {"iat": WALL + 31}, {"iat": []},
+        {"cnf": {"jkt": "x"}}, {"cnf": {"x5t#S256": "x"}}, {"cnf": 0}, {"nbf": WALL + 31}, {"nbf": "now"}, {"iat": WALL + 31}, {"iat": []},
     ],
 )  # fmt: skip
 def test_what_it_must_say(changed: dict[str, Any]) -> None:

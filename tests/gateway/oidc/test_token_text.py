@@ -14,7 +14,6 @@ from pilotlight_gateway.oidc.token_text import (
     LONGEST_TOKEN,
     MOST_PARTS,
     NotStrict,
-    may_be_token,
     read_document,
     read_issuer,
     read_token,
@@ -80,10 +79,12 @@ def test_what_has_too_many_parts_is_none(part: bytes) -> None:
 def test_its_issuer_is_seen_first() -> None:
     """Without the rest being read; what names none is none."""
     assert read_issuer(text()) == claims()["iss"]
-    assert read_issuer(text(payload=b'{"a":[' + b",".join([b"{}"] * 3_000) + b'],"iss":"i"}')) == "i"
+    assert read_issuer(text(payload=b'{"a":[1,2],"a":1,"iss":"i","iss":"j"}')) == "j"
+    with pytest.raises(Unauthenticated, match="parts"):
+        read_issuer(text(payload=b'{"a":[' + b",".join([b"{}"] * 3_000) + b'],"iss":"i"}'))
     deep = b'{"a":' + b"[" * 5_000 + b"]" * 5_000 + b',"iss":"i"}'
     for payload in (b"{}", b"[]", b'{"iss":7}', b'{"iss":["i"]}', b'{"iss":"\xff"}', b"", b"\xff", deep):
-        with pytest.raises(Unauthenticated, match="iss|three parts"):
+        with pytest.raises(Unauthenticated, match="iss|parts"):
             read_issuer(text(payload=payload))
 
 
@@ -149,8 +150,3 @@ def test_any_bytes_are_read_or_refused(data: bytes) -> None:
     for token in (data, text(payload=data), text(header=data)):
         with pytest.raises(Unauthenticated):
             read_token(token)
-
-
-def test_what_is_meant_for_a_token() -> None:
-    assert may_be_token(text())
-    assert not may_be_token(b"pl_live_00000000_000")
