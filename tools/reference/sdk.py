@@ -22,8 +22,8 @@ GROUPS: dict[str, tuple[str, ...]] = {
     "Values of options": ("SLO", "Artifact", "Cron", "Period", "Warm", "Spread", "Model", "Measured"),
     "Calls": ("Function", "Cls", "Obj", "FunctionCall", "Client", "call_id", "cancel"),
     "Errors": (
-        "PilotlightError", "BadInput", "Misuse", "OptionError", "Unauthenticated", "Forbidden", "NestedRefused", "NotFound",
-        "UnknownFunction", "UnknownCall", "Conflict", "TooMuch", "Unavailable", "DeadlineExceeded", "Cancelled",
+        "PilotlightError", "BadInput", "Misuse", "OptionError", "Unauthenticated", "Forbidden", "NestedRefused",
+        "NotFound", "UnknownFunction", "UnknownCall", "Conflict", "TooMuch", "Unavailable", "DeadlineExceeded", "Cancelled",
         "CallFailed", "FunctionRaised", "ExecutionTimeout", "LoadFailed", "BadOutput", "ContainerDied",
     ),
 }  # fmt: skip

@@ -5,7 +5,8 @@
       └──── fetched ◀───────┘  beside the requests, as long as anybody sends its tokens
 
 A request waits for a fetch only if there are no keys to go by, if it names one that is not there, or if nobody has
-looked for long what the issuer shows: then at most once in UNKNOWN_KEY_S, however many ask. What is fetched, and where, is the record's; a token only ever chooses among keys.
+looked for long what the issuer shows: then at most once in UNKNOWN_KEY_S, however many ask. What is fetched, and where,
+is the record's; a token only ever chooses among keys.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Finds whom an issuer's token is about: first what costs nothing, then keys, then the signature, then what it says.
 
-A token of an issuer that is not on record costs the look at its issuer: it is not read, and nothing is fetched for it. One that was found good is not
-verified again for REMEMBERED_S, unless its issuer's record or its tenant changes; it never outlives its end.
+A token of an issuer that is not on record costs the look at its issuer: it is not read, and nothing is fetched for it.
+One that was found good is not verified again for REMEMBERED_S, unless its issuer's record or its tenant changes; it
+never outlives its end.
 """
 
 from __future__ import annotations

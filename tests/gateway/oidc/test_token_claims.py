@@ -47,7 +47,8 @@ def test_it_is_for_this_platform(audience: Any) -> None:
         {"aud": [AUDIENCE] * 51}, {"iss": "https://login.example.com/"}, {"iss": None}, {"sub": None}, {"sub": ""},
         {"sub": 7}, {"sub": "a" * 256}, {"sub": "a\nb"},
         {"sub": "\u202eada"}, {"exp": None}, {"exp": "soon"}, {"exp": True}, {"exp": float("inf")},
-        {"cnf": {"jkt": "x"}}, {"cnf": {"x5t#S256": "x"}}, {"cnf": 0}, {"nbf": WALL + 31}, {"nbf": "now"}, {"iat": WALL + 31}, {"iat": []},
+        {"cnf": {"jkt": "x"}}, {"cnf": {"x5t#S256": "x"}}, {"cnf": 0},
+        {"nbf": WALL + 31}, {"nbf": "now"}, {"iat": WALL + 31}, {"iat": []},
     ],
 )  # fmt: skip
 def test_what_it_must_say(changed: dict[str, Any]) -> None:
@@ -76,8 +77,8 @@ def test_id_tokens_are_their_clients() -> None:
     "changed",
     [
         {"org": None}, {"org": "other-corp"}, {"org": 7}, {"org": {"acme-corp": 1}}, {"org": "*"}, {"org": ["*"]},
-        {"org": "x" * 257}, {"groups": None}, {"groups": []}, {"groups": ["cooks"]}, {"groups": "cooks"}, {"groups": {"engineers": 1}},
-        {"groups": ["*"]}, {"groups": [["engineers"]]},
+        {"org": "x" * 257}, {"groups": None}, {"groups": []}, {"groups": ["cooks"]}, {"groups": "cooks"},
+        {"groups": {"engineers": 1}}, {"groups": ["*"]}, {"groups": [["engineers"]]},
     ],
 )  # fmt: skip
 def test_what_is_not_on_record_gives_nothing(changed: dict[str, Any]) -> None:

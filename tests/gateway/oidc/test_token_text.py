@@ -68,7 +68,7 @@ def test_what_is_too_large_is_none() -> None:
 
 @pytest.mark.parametrize("part", [b"{}", b"1e-300", b"[]"])
 def test_what_has_too_many_parts_is_none(part: bytes) -> None:
-    """It is not even read: what takes milliseconds would be sent by the thousand. As many as groups may be are taken."""
+    """It is not even read: what takes milliseconds would be sent by the thousand. As many groups are taken."""
     many = b",".join([part] * MOST_PARTS)
     assert "parts" in refused(text(payload=b'{"a":[' + many + b"]}"))
     assert "parts" in refused(text(header=b'{"a":[' + b",".join([b"1"] * MOST_PARTS) + b"]}"))
@@ -84,7 +84,7 @@ def test_its_issuer_is_seen_first() -> None:
         read_issuer(text(payload=b'{"a":[' + b",".join([b"{}"] * 3_000) + b'],"iss":"i"}'))
     deep = b'{"a":' + b"[" * 5_000 + b"]" * 5_000 + b',"iss":"i"}'
     for payload in (b"{}", b"[]", b'{"iss":7}', b'{"iss":["i"]}', b'{"iss":"\xff"}', b"", b"\xff", deep):
-        with pytest.raises(Unauthenticated, match="iss|parts"):
+        with pytest.raises(Unauthenticated, match=r"iss|parts"):
             read_issuer(text(payload=payload))
 
 

@@ -86,7 +86,7 @@ class LoginKeeper:
 
 @asynccontextmanager
 async def locked_login(login_file: Path) -> AsyncIterator[None]:
-    """Hold a lock among this user's processes: a refresh token may be good once, and who logs out is not logged in again.
+    """Hold a lock among this user's processes: a refresh token may be good once, and who logs out stays out.
 
     Raises:
         LoginFailed: another process holds it for too long.

@@ -11,7 +11,7 @@ import pytest
 from msgspec.structs import replace
 
 from pilotlight.client.login.login_keeper import LoginKeeper
-from pilotlight.client.login.saved_login import save_login
+from pilotlight.client.login.saved_login import load_login, save_login
 from tests.sdk.cli.shell import invoke, run
 from tests.sdk.client.login.test_saved_login import LOGIN
 from tests.sdk.scripted import Answer, ScriptedPlatform, answer
@@ -61,4 +61,4 @@ async def test_it_waits_for_a_renewal(platform: ScriptedPlatform, file: Path) ->
     go_on.set()
     assert (await asking, await logging_out) == ("fresh", "Logged out.\n")
     assert b"token=r2" in platform.requests[-1].body
-    assert not file.exists()
+    assert load_login(file) is None
