@@ -8,7 +8,7 @@ MAKEFLAGS += --no-print-directory
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
-PROVIDER := tests/identity_provider/node_modules/.package-lock.json
+PROVIDER := $(VENV)/.provider
 PYTEST := $(BIN)/python -m pytest
 BY_FILE := --dist loadfile --no-loadscope-reorder
 
@@ -26,7 +26,7 @@ help: ## List these commands
 # -- set up ------------------------------------------------------------------------------------------------------------
 
 .PHONY: setup
-setup: system $(READY) $(PROVIDER) ## Install everything into .venv (a second run is instant)
+setup: system $(READY) ## Install everything into .venv (a second run is instant)
 
 .PHONY: system
 system:
@@ -37,8 +37,10 @@ $(READY): pyproject.toml constraints.txt infra/setup/python_packages.sh
 	@touch $@
 
 # The OpenID provider that tests log in at. Without a network, or on a machine for which there is no node, they are skipped.
+# It is tried once: a registry that cannot be reached is in the way of no second run.
 $(PROVIDER): tests/identity_provider/package-lock.json infra/setup/identity_provider.sh | $(READY)
-	@infra/setup/identity_provider.sh $(VENV) || echo "note: tests of logging in will be skipped" >&2
+	@infra/setup/identity_provider.sh $(VENV) || echo "note: tests of logging in will be skipped; rm $@ to try again" >&2
+	@touch $@
 
 # -- run ---------------------------------------------------------------------------------------------------------------
 
@@ -69,21 +71,21 @@ compiled: setup ## Build what the wheel ships into build/compiled (a second run 
 
 # Tests wait for other processes half of the time: two cores have room for four workers.
 .PHONY: test
-test: setup ## Run every test that takes no minutes of its own (ARGS="tests/sdk -x" passes options on)
+test: setup $(PROVIDER) ## Run every test that takes no minutes of its own (ARGS="tests/sdk -x" passes options on)
 	@$(PYTEST) --numprocesses 4 $(BY_FILE) $(ARGS)
 
 .PHONY: test-seeds
-test-seeds: setup ## Run the property tests on examples of their own (SEED=123 repeats a run)
+test-seeds: setup $(PROVIDER) ## Run the property tests on examples of their own (SEED=123 repeats a run)
 	@echo "seed $(SEED): make test-seeds SEED=$(SEED) repeats this run"
 	@$(PYTEST) -m "hypothesis and not long" --hypothesis-profile=seeded --hypothesis-seed=$(SEED) --numprocesses 2 $(BY_FILE) $(ARGS)
 
 .PHONY: test-crash
-test-crash: setup ## Kill processes at seeded instants (SEED=123 repeats a run)
+test-crash: setup $(PROVIDER) ## Kill processes at seeded instants (SEED=123 repeats a run)
 	@echo "seed $(SEED): make test-crash SEED=$(SEED) repeats this run"
 	@$(PYTEST) tests/system -m "crash and not long" --numprocesses 4 $(BY_FILE) $(ARGS)
 
 .PHONY: test-both
-test-both: setup ## Run what `make test` and, but for variants, `make test-crash` run, each in the pauses of the other
+test-both: setup $(PROVIDER) ## Run what `make test` and, but for variants, `make test-crash` run, each in the pauses of the other
 	@echo "seed $(SEED): make test-crash SEED=$(SEED) repeats this run"
 	@$(PYTEST) -m "not gpu and not long and not variant" --numprocesses 5 $(BY_FILE) $(ARGS)
 
@@ -92,14 +94,14 @@ test-hosts: setup ## Run the platform over network namespaces of this machine as
 	@$(PYTEST) tests/hosts -m "not gpu" $(ARGS)
 
 .PHONY: test-long
-test-long: setup ## Run the tests that take minutes (SEED=123 repeats a run)
+test-long: setup $(PROVIDER) ## Run the tests that take minutes (SEED=123 repeats a run)
 	@echo "seed $(SEED): make test-long SEED=$(SEED) repeats this run"
 	@$(PYTEST) -m long $(ARGS)
 
 # Not `setup`'s plain files, which pytest's own path names, but those of build/compiled.
 COMPILED := $(CURDIR)/build/compiled
 .PHONY: test-compiled
-test-compiled: compiled ## Run the tests of compiled rooms, the simulation and the crash tests on compiled modules
+test-compiled: compiled $(PROVIDER) ## Run the tests of compiled rooms, the simulation and the crash tests on compiled modules
 	@PYTHONPATH=$(COMPILED) $(PYTEST) -o pythonpath="$(COMPILED) ." -m "not gpu and not long and not variant and not crash" \
 		--numprocesses 4 $(BY_FILE) tests/autoscaler tests/placement tests/gateway tests/runtime tests/core/bus tests/core/links tests/simulation $(ARGS)
 	@PYTHONPATH=$(COMPILED) $(PYTEST) -o pythonpath="$(COMPILED) ." -m "crash and not long" \

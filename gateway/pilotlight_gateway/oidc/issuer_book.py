@@ -22,7 +22,7 @@ async def set_issuer(
 
     Raises:
         BadInput: naming what is wrong.
-        Conflict: there are too many.
+        Conflict: there are too many, or another one has its tokens.
         Unavailable: `issuer_unavailable`: it does not say where its keys are.
     """
     check_issuer_name(name)
@@ -38,9 +38,11 @@ async def set_issuer(
         except IssuerSilent as error:
             raise Unavailable(f"{error}. Name the address of its keys, jwks_url.", code="issuer_unavailable") from None
     record = IssuerRecord(**{"name": name} | asked | {"changed_at": at})
-    known = [one.name for one in registry.issuers()]
-    if name not in known and len(known) >= ISSUERS_AT_MOST:
+    others = [one for one in registry.issuers() if one.name != name]
+    if len(others) >= ISSUERS_AT_MOST:
         raise Conflict(f"There are {ISSUERS_AT_MOST} issuers already.")
+    if same := [one.name for one in others if (one.url, one.audience) == (record.url, record.audience)]:
+        raise Conflict(f"{same[0]} is the record of {record.url} for this audience already.")
     await registry.change_issuer(name, lambda _: record)
     return record
 

@@ -4,8 +4,9 @@
       ▲                     │
       └──── fetched ◀───────┘  beside the requests, as long as anybody sends its tokens
 
-A request waits for a fetch only if there are no keys to go by, or if it names one that is not there: then at most once
-in UNKNOWN_KEY_S, however many ask. What is fetched, and where, is the record's; a token only ever chooses among keys.
+A request waits for a fetch only if there are no keys to go by, if it names one that is not there, or if nobody has
+looked for long what the issuer shows: then at most once in UNKNOWN_KEY_S, however many ask. What is fetched, and where,
+is the record's; a token only ever chooses among keys.
 """
 
 from __future__ import annotations
@@ -58,6 +59,10 @@ class KnownKeys:
         """Whether they may be fetched, also if that has just failed or brought nothing new."""
         return at - self.tried_at >= (UNKNOWN_KEY_S if unknown_key else RETRY_S)
 
+    def is_forgotten(self, at: float) -> bool:
+        """Whether nobody has looked lately: the issuer may have withdrawn them, and would say so."""
+        return at - self.fetched_at >= 2 * FRESH_FOR_S and self.may_try(at, unknown_key=True)
+
     def is_due(self, at: float) -> bool:
         """Whether they should be fetched, though nobody waits for it."""
         return at - self.asked_at < IN_USE_S and at - self.fetched_at >= FRESH_FOR_S and self.may_try(at)
@@ -87,7 +92,7 @@ class IssuerKeys:
         self._records = records
         self._clock = clock
         self._known: dict[str, KnownKeys] = {}
-        self._fetching: dict[str, _Fetching] = {}
+        self._fetching: dict[tuple[str, str], _Fetching] = {}
         self._wanted = asyncio.Event()
 
     def known(self, record: IssuerRecord) -> KnownKeys:
@@ -103,11 +108,15 @@ class IssuerKeys:
         """
         at = self._clock()
         known = self._known[record.name] = replace(self.known(record), asked_at=at)
+        if known.holds(at, record.stale_ok_s) and known.is_forgotten(at):
+            with contextlib.suppress(Unavailable):  # a silent issuer's count on
+                await self._fetched(record)
+            known, at = self.known(record), self._clock()
         if known.holds(at, record.stale_ok_s):
             found = candidates(known.keys, algorithm, name)
-            if found or not (record.name in self._fetching or known.may_try(at, unknown_key=True)):
+            if found or not (_place_of(record) in self._fetching or known.may_try(at, unknown_key=True)):
                 return found
-        elif not (record.name in self._fetching or known.may_try(at)):
+        elif not (_place_of(record) in self._fetching or known.may_try(at)):
             raise unavailable(record, known)
         await self._fetched(record)
         known = self.known(record)
@@ -150,13 +159,13 @@ class IssuerKeys:
         at, records = self._clock(), {record.name: record for record in self._records()}
         for name in [name for name in self._known if name not in records]:
             del self._known[name]
-        for name, record in records.items():
-            if name not in self._fetching and self.known(record).is_due(at):
-                self._fetching[name] = _Fetching(record)
+        for record in records.values():
+            if _place_of(record) not in self._fetching and self.known(record).is_due(at):
+                self._fetching[_place_of(record)] = _Fetching(record)
 
     async def _fetched(self, record: IssuerRecord) -> None:
         """Wait for a fetch, which others may have asked for."""
-        fetching = self._fetching.setdefault(record.name, _Fetching(record))
+        fetching = self._fetching.setdefault(_place_of(record), _Fetching(record))
         if fetching.waiting >= WAITING_AT_MOST:
             raise unavailable(record, self.known(record))
         self._wanted.set()
@@ -185,9 +194,14 @@ class IssuerKeys:
                 log.info("an issuer's keys were fetched", issuer=record.name, keys=len(keys))
             known = replace(known, keys=keys, fetched_at=at, tried_at=at, problem="")
         finally:
-            self._fetching.pop(record.name, None)
+            self._fetching.pop(_place_of(record), None)
             fetching.done.set()
-        self._known[record.name] = replace(known, asked_at=max(known.asked_at, self.known(record).asked_at))
+        if any(_place_of(one) == _place_of(record) for one in self._records()):  # or it has moved meanwhile
+            self._known[record.name] = replace(known, asked_at=max(known.asked_at, self.known(record).asked_at))
+
+
+def _place_of(record: IssuerRecord) -> tuple[str, str]:
+    return record.name, record.jwks_url
 
 
 def unavailable(record: IssuerRecord, known: KnownKeys) -> Unavailable:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from pilotlight_core.host.http_client import HttpClient, NoHttpClient
-from pilotlight_core.model.records.issuers import url_fault
+from pilotlight_core.model.records.issuers import named_url_fault, url_fault
 from pilotlight_gateway.oidc.token_text import NotStrict, read_document
 
 FETCH_S = 5.0
@@ -111,6 +111,6 @@ async def discover_jwks_url(source: JwksSource, issuer: str) -> str:
     if found.get("issuer") != issuer:
         raise IssuerSilent(f"{url} is of the issuer {found.get('issuer')!r:.200}, not of {issuer!r}")
     jwks_url = found.get("jwks_uri")
-    if not isinstance(jwks_url, str) or (fault := url_fault(jwks_url)):
+    if not isinstance(jwks_url, str) or (fault := named_url_fault(jwks_url, issuer)):
         raise IssuerSilent(f"{url} says of its keys (jwks_uri): {fault if isinstance(jwks_url, str) else 'nothing'}")
     return jwks_url

@@ -1,7 +1,8 @@
 """Finds whom an issuer's token is about: first what costs nothing, then keys, then the signature, then what it says.
 
-A token of an issuer that is not on record costs its reading: nothing is fetched for it. One that was found good is not
-verified again for REMEMBERED_S, unless its issuer's record or its tenant changes; it never outlives its end.
+A token of an issuer that is not on record costs the look at its issuer: it is not read, and nothing is fetched for it.
+One that was found good is not verified again for REMEMBERED_S, unless its issuer's record or its tenant changes; it
+never outlives its end.
 """
 
 from __future__ import annotations
@@ -17,8 +18,15 @@ from pilotlight_core.model.errors import Forbidden, Unauthenticated
 from pilotlight_core.model.records.issuers import ISSUER_KEYS, IssuerRecord
 from pilotlight_gateway.oidc.issuer_keys import IssuerKeys
 from pilotlight_gateway.oidc.signatures import is_signed_by, load_verifier
-from pilotlight_gateway.oidc.token_claims import TokenSubject, audiences_of, check_claims, still_holds, terms_of
-from pilotlight_gateway.oidc.token_text import SignedToken, invalid, read_token
+from pilotlight_gateway.oidc.token_claims import (
+    TokenSubject,
+    audiences_of,
+    check_addressee,
+    check_claims,
+    still_holds,
+    terms_of,
+)
+from pilotlight_gateway.oidc.token_text import invalid, read_issuer, read_token
 from pilotlight_gateway.tenancy.auth import Principal, TokenOrigin
 from pilotlight_gateway.tenancy.registry_port import IssuerRegistry
 
@@ -69,7 +77,7 @@ class TokenAuthenticator:
         digest, at = hashlib.sha256(token).digest(), self._clock()
         known = self._remembered.get(digest)
         if known is None or at >= known.expires_at or not self._is_current(known.record):
-            record, subject = await self._verified(read_token(token))
+            record, subject = await self._verified(token)
             known = _Remembered(record, subject, at + REMEMBERED_S)
             self._remember(digest, known)
         if self._wall() >= known.subject.ends_at:
@@ -90,13 +98,21 @@ class TokenAuthenticator:
             return Unauthenticated("The token's tenant is disabled.")
         return None
 
-    async def _verified(self, token: SignedToken) -> tuple[IssuerRecord, TokenSubject]:
-        record = self._record_of(token)
+    async def _verified(self, text: bytes) -> tuple[IssuerRecord, TokenSubject]:
+        if not self._named():
+            raise invalid("is of an issuer that is not on record: none is")
+        url = read_issuer(text)
+        records = (self._by_url or {}).get(url, [])
+        if not records:
+            raise invalid(f"is of an issuer that is not on record: {url!r:.200}")
+        token = read_token(text)
+        audiences = audiences_of(token.claims)
+        record = next((one for one in records if one.audience in audiences), records[0])
         if token.algorithm not in record.algorithms:
             raise invalid(
                 f"is signed by the algorithm {token.algorithm!r:.40}, which its issuer's record does not allow"
             )
-        check_claims(record, token.claims, self._wall())  # before anything is fetched: most that is refused is old
+        check_addressee(record, token.claims, self._wall())  # before anything is fetched: most that is refused is old
         keys = await self._keys.find(record, token.algorithm, token.key_name)
         if not keys:
             raise invalid("is signed with a key that its issuer does not show")
@@ -108,15 +124,6 @@ class TokenAuthenticator:
         if not self._is_current(record):  # it was changed while its keys were fetched
             raise invalid("is of an issuer whose record was changed: send the request again")
         return record, check_claims(record, token.claims, self._wall())
-
-    def _record_of(self, token: SignedToken) -> IssuerRecord:
-        url = token.claims.get("iss")
-        self._named()
-        found = (self._by_url or {}).get(url, []) if isinstance(url, str) else []
-        if not found:
-            raise invalid(f"is of an issuer that is not on record: {url!r:.200}")
-        audiences = audiences_of(token.claims)
-        return next((record for record in found if record.audience in audiences), found[0])
 
     def _is_current(self, record: IssuerRecord) -> bool:
         return self._named().get(record.name) == record

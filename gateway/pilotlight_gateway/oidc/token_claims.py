@@ -16,6 +16,9 @@ from pilotlight_gateway.oidc.token_text import invalid
 
 LONGEST_SUBJECT = 255
 MOST_AUDIENCES = 50
+LONGEST_VALUE = 256
+"""Characters of a value that may be on record."""
+MOST_TENANT_VALUES = 32
 SPACED = ("scope", "scp")
 """Claims whose string is a list with spaces between (RFC 8693)."""
 
@@ -29,6 +32,7 @@ class TokenSubject(NamedTuple):
     ends_at: float
     """The unix second from which on nobody takes it."""
     groups: tuple[str, ...] = ()
+    """Those on record: of others nothing is kept."""
     tenant_values: tuple[str, ...] = ()
     """Of the claim that says the tenant, if one does."""
 
@@ -48,6 +52,23 @@ def audiences_of(claims: Mapping[str, Any]) -> tuple[str, ...]:
     return tuple(several)
 
 
+def check_addressee(record: IssuerRecord, claims: Mapping[str, Any], at: float) -> float:
+    """Until which unix second the token is good, if it is for this platform, of that issuer, and good at all at `at`.
+
+    All that may be said of a token whose signature is not verified: what else is on record is not for anybody to find
+    out, nor is its audience.
+
+    Raises:
+        Unauthenticated: `token_expired`, or `token_invalid`.
+    """
+    ends_at = _check_times(record, claims, at)
+    if claims.get("iss") != record.url:
+        raise invalid("is of another issuer")
+    if record.audience not in audiences_of(claims):
+        raise invalid("is not for this platform, by its audience (aud)")
+    return ends_at
+
+
 def check_claims(record: IssuerRecord, claims: Mapping[str, Any], at: float) -> TokenSubject:
     """Whom a verified token of that issuer is about, at the unix second `at`.
 
@@ -55,19 +76,19 @@ def check_claims(record: IssuerRecord, claims: Mapping[str, Any], at: float) -> 
         Unauthenticated: `token_expired`, or `token_invalid`.
         Forbidden: `no_access`: nothing on record gives it any.
     """
-    ends_at = _check_times(record, claims, at)
-    if claims.get("iss") != record.url:
-        raise invalid("is of another issuer")
-    audiences = audiences_of(claims)
-    if record.audience not in audiences:
-        raise invalid(f"is not for this platform: its audience is not {record.audience}")
+    ends_at, audiences = check_addressee(record, claims, at), audiences_of(claims)
     if record.takes_id_tokens and (len(audiences) > 1 or "azp" in claims) and claims.get("azp") != record.client_id:
         raise invalid("was made for another program (azp)")
+    if "cnf" in claims:  # whoever holds it has to prove more (RFC 7800): DPoP, or a certificate
+        raise invalid("is bound to a key (cnf), and so is no bearer's")
     subject = claims.get("sub")
     if not isinstance(subject, str) or not 0 < len(subject) <= LONGEST_SUBJECT or not subject.isprintable():
         raise invalid("does not say whom it is about (sub)")
-    groups = values_of(claims, record.groups_claim)
+    said = frozenset(values_of(claims, record.groups_claim))
+    groups = tuple(group for group in record.groups if group in said)
     tenant_values = values_of(claims, record.tenant_claim) if record.tenant_claim else ()
+    if len(tenant_values) > MOST_TENANT_VALUES:
+        raise _no_access(f"its claim {record.tenant_claim} has more than {MOST_TENANT_VALUES} values")
     scopes = scopes_of(record, groups)
     if not scopes:
         raise _no_access(f"none of the groups in {record.groups_claim} has any scope here")
@@ -83,10 +104,10 @@ def tenant_of(record: IssuerRecord, values: Sequence[str]) -> str:
     if record.tenant:
         return record.tenant
     found = {record.tenants[value] for value in values if value in record.tenants and value != EVERYTHING}
-    if not found and (other := record.tenants.get(EVERYTHING)) is not None:
-        found = {value for value in values if NAME.fullmatch(value)} if other == EVERYTHING else {other}
-    if len(found) != 1:
-        what = "stands for several tenants" if found else "stands for no tenant"
+    if not found and values and (other := record.tenants.get(EVERYTHING)) is not None:
+        found = set(values) if other == EVERYTHING or len(set(values)) > 1 else {other}
+    if len(found) != 1 or not NAME.fullmatch(next(iter(found))):
+        what = "stands for several tenants" if len(found) > 1 else "stands for no tenant"
         raise _no_access(f"its claim {record.tenant_claim} {what}")
     return found.pop()
 
@@ -123,10 +144,10 @@ def values_of(claims: Mapping[str, Any], path: str) -> tuple[str, ...]:
         for part in path.split("."):
             found = found.get(part) if isinstance(found, Mapping) else None
     if isinstance(found, str):
-        return tuple(found.split()) if path in SPACED else (found,)
+        found = found.split() if path in SPACED else [found]
     # What a token calls `*` is no name for everybody.
     several = found if isinstance(found, list) else []
-    return tuple(one for one in several if isinstance(one, str) and one != EVERYTHING)
+    return tuple(one for one in several if isinstance(one, str) and one != EVERYTHING and len(one) <= LONGEST_VALUE)
 
 
 def _check_times(record: IssuerRecord, claims: Mapping[str, Any], at: float) -> float:

@@ -80,10 +80,19 @@ async def test_who_does_not_say_where_its_keys_are_is_not_on_record(registry: Me
 
 async def test_issuers_are_bounded(registry: MemoryRegistry) -> None:
     for number in range(ISSUERS_AT_MOST):
-        await set_issuer(registry, MemoryJwksSource(), f"corp-{number}", REQUEST, WALL)
+        await set_issuer(registry, MemoryJwksSource(), f"corp-{number}", replace(REQUEST, audience=f"a{number}"), WALL)
     with pytest.raises(Conflict):
         await set_issuer(registry, MemoryJwksSource(), "corp", REQUEST, WALL)
     await set_issuer(registry, MemoryJwksSource(), "corp-0", REQUEST, WALL)
+
+
+async def test_a_tokens_record_is_one(registry: MemoryRegistry) -> None:
+    """Of two records for one issuer and audience, the second one would change nothing."""
+    await set_issuer(registry, MemoryJwksSource(), "corp", REQUEST, WALL)
+    with pytest.raises(Conflict, match="corp is the record"):
+        await set_issuer(registry, MemoryJwksSource(), "other", REQUEST, WALL)
+    await set_issuer(registry, MemoryJwksSource(), "other", replace(REQUEST, audience="other"), WALL)
+    await set_issuer(registry, MemoryJwksSource(), "corp", REQUEST, WALL + 1)
 
 
 async def test_one_is_removed_once(registry: MemoryRegistry) -> None:

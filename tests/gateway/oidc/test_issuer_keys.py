@@ -18,7 +18,7 @@ from pilotlight_gateway.oidc.issuer_keys import (
     IssuerKeys,
     KnownKeys,
 )
-from pilotlight_gateway.oidc.jwks_source import MemoryJwksSource
+from pilotlight_gateway.oidc.jwks_source import IssuerSilent, MemoryJwksSource
 from tests.gateway.oidc.token_maker import JWKS_URL, RECORD, TokenMaker
 from tests.gateway.world import Clock
 from tests.waiting import until
@@ -91,6 +91,40 @@ async def test_a_silent_issuer_is_gone_by_for_a_while() -> None:
             await kept.find()
         kept.clock.at += RETRY_S
         assert await kept.find() == 1
+
+
+async def test_withdrawn_keys_count_no_more() -> None:
+    """Also after hours in which nobody has sent a token: the issuer is asked before its old keys are gone by."""
+    kept = Kept()
+    async with kept.keys.running():
+        await kept.find()
+        kept.source.documents[JWKS_URL] = NEXT.jwks()
+        kept.clock.at += IN_USE_S
+        assert await asyncio.gather(*(kept.find() for _ in range(20))) == [0] * 20
+        assert (await kept.find("key-2"), kept.fetched) == (1, 2)
+
+
+async def test_a_crowd_goes_by_the_old_keys_of_a_silent_issuer() -> None:
+    """Nobody is refused because too many wait for what need not be had, and once it is silent nobody waits."""
+    kept, go_on = Kept(), asyncio.Event()
+    async with kept.keys.running():
+        await kept.find()
+
+        async def hang(url: str) -> bytes:
+            await go_on.wait()
+            raise IssuerSilent("gone")
+
+        kept.source.fetch = hang  # type: ignore[method-assign]
+        kept.clock.at += IN_USE_S
+        waiting = [asyncio.ensure_future(kept.find()) for _ in range(WAITING_AT_MOST)]
+        await asyncio.sleep(0)
+        assert await kept.find() == 1
+        go_on.set()
+        assert await asyncio.gather(*waiting) == [1] * WAITING_AT_MOST
+        go_on.clear()
+        kept.clock.at += RETRY_S
+        assert await kept.find() == 1
+        go_on.set()
 
 
 async def test_strange_names_fetch_little() -> None:
@@ -176,6 +210,31 @@ async def test_keys_are_of_the_record() -> None:
         kept.records = []
         kept.keys.wake()
         await until(lambda: not kept.keys.known(moved).keys)
+
+
+async def test_a_record_that_moves_while_it_is_fetched() -> None:
+    """Its tokens wait for the new address's keys, and what the old one answers at last is of nobody."""
+    kept, go_on = Kept(), asyncio.Event()
+    moved = replace(RECORD, jwks_url="https://login.example.com/other")
+
+    class Slow(MemoryJwksSource):
+        async def fetch(self, url: str) -> bytes:
+            if url == JWKS_URL:
+                await go_on.wait()
+            return await super().fetch(url)
+
+    keys = IssuerKeys(
+        Slow(documents={JWKS_URL: MAKER.jwks(), moved.jwks_url: NEXT.jwks()}), lambda: kept.records, clock=kept.clock
+    )
+    async with keys.running():
+        before = asyncio.ensure_future(keys.find(RECORD, "ES256", "key-1"))
+        await asyncio.sleep(0)
+        kept.records = [moved]
+        assert len(await keys.find(moved, "ES256", "key-2")) == 1
+        go_on.set()
+        with pytest.raises(Unavailable):
+            await before
+        assert [key.name for key in keys.known(moved).keys] == ["key-2"]
 
 
 async def test_nothing_that_an_issuer_does_ends_the_gateway() -> None:

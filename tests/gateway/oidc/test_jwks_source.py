@@ -149,6 +149,7 @@ async def test_an_issuer_says_where_its_keys_are() -> None:
         b"{", b"[]", b"{}", b'{"issuer":"https://other.example.com","jwks_uri":"https://login.example.com/keys"}',
         b'{"issuer":"https://login.example.com"}', b'{"issuer":"https://login.example.com","jwks_uri":7}',
         b'{"issuer":"https://login.example.com","jwks_uri":"http://169.254.169.254/"}',
+        b'{"issuer":"https://login.example.com","jwks_uri":"http://127.0.0.1:8222/varz"}',
         b'{"issuer":"https://login.example.com/","jwks_uri":"https://login.example.com/keys"}',
     ],
 )  # fmt: skip

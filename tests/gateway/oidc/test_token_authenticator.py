@@ -116,8 +116,31 @@ async def test_strangers_cost_nothing(corp: World) -> None:
     ):
         assert await refused(corp, token) == "token_invalid"
     assert await refused(corp, MAKER.token(exp=WALL - 31)) == "token_expired"
-    assert await refused(corp, MAKER.token(groups=["cooks"])) == "no_access"
     assert corp.jwks.asked == []
+
+
+async def test_a_forged_one_finds_nothing_out(corp: World) -> None:
+    """What groups and tenants are on record is told to nobody but who has a token of the issuer's."""
+    evil = TokenMaker()
+    for changed in ({}, {"groups": ["cooks"]}, {"org": "other"}, {"sub": None}):
+        with pytest.raises(Unauthenticated, match="not signed by its issuer"):
+            await asks(corp, evil.token(**changed))
+    assert await refused(corp, MAKER.token(groups=["cooks"])) == "no_access"
+
+
+async def test_strangers_are_not_read(corp: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nor is anybody, if no issuer is on record: what is costly comes behind what is cheap."""
+    stranger, ada = MAKER.token(iss="https://evil.example.com"), MAKER.token()
+
+    def reads(*_: Any, **__: Any) -> None:
+        raise AssertionError("it is read")
+
+    monkeypatch.setattr("json.loads", reads)
+    assert await refused(corp, stranger) == "token_invalid"
+    with pytest.raises(AssertionError):
+        await asks(corp, ada)
+    await remove_issuer(corp.registry, "corp")
+    assert await refused(corp, ada) == "token_invalid"
 
 
 async def test_only_its_issuers_keys_count(corp: World) -> None:

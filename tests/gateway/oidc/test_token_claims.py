@@ -7,9 +7,16 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from pilotlight_core.model.errors import Forbidden, PilotlightError
+from pilotlight_core.model.errors import Forbidden, PilotlightError, Unauthenticated
 from pilotlight_core.model.records.issuers import IssuerRecord
-from pilotlight_gateway.oidc.token_claims import TokenSubject, check_claims, still_holds, terms_of, values_of
+from pilotlight_gateway.oidc.token_claims import (
+    TokenSubject,
+    check_addressee,
+    check_claims,
+    still_holds,
+    terms_of,
+    values_of,
+)
 from tests.gateway.oidc.token_maker import AUDIENCE, RECORD, claims
 from tests.gateway.world import WALL
 
@@ -23,7 +30,7 @@ def code(record: IssuerRecord = RECORD, at: float = WALL, **changed: Any) -> str
 def test_a_good_one_is_its_tenants() -> None:
     """With the scopes of all of its groups, until it ends, with the leeway."""
     found = check_claims(RECORD, claims(groups=["engineers", "admins", "cooks"]), WALL)
-    groups = ("engineers", "admins", "cooks")
+    groups = ("engineers", "admins")
     scopes = frozenset({"invoke", "deploy", "operator"})
     assert found == TokenSubject("ada", "acme", scopes, WALL + 330, groups, ("acme-corp",))
 
@@ -40,6 +47,7 @@ def test_it_is_for_this_platform(audience: Any) -> None:
         {"aud": [AUDIENCE] * 51}, {"iss": "https://login.example.com/"}, {"iss": None}, {"sub": None}, {"sub": ""},
         {"sub": 7}, {"sub": "a" * 256}, {"sub": "a\nb"},
         {"sub": "\u202eada"}, {"exp": None}, {"exp": "soon"}, {"exp": True}, {"exp": float("inf")},
+        {"cnf": {"jkt": "x"}}, {"cnf": {"x5t#S256": "x"}}, {"cnf": 0},
         {"nbf": WALL + 31}, {"nbf": "now"}, {"iat": WALL + 31}, {"iat": []},
     ],
 )  # fmt: skip
@@ -69,13 +77,23 @@ def test_id_tokens_are_their_clients() -> None:
     "changed",
     [
         {"org": None}, {"org": "other-corp"}, {"org": 7}, {"org": {"acme-corp": 1}}, {"org": "*"}, {"org": ["*"]},
-        {"groups": None}, {"groups": []}, {"groups": ["cooks"]}, {"groups": "cooks"}, {"groups": {"engineers": 1}},
-        {"groups": ["*"]}, {"groups": [["engineers"]]},
+        {"org": "x" * 257}, {"groups": None}, {"groups": []}, {"groups": ["cooks"]}, {"groups": "cooks"},
+        {"groups": {"engineers": 1}}, {"groups": ["*"]}, {"groups": [["engineers"]]},
     ],
 )  # fmt: skip
 def test_what_is_not_on_record_gives_nothing(changed: dict[str, Any]) -> None:
     """Denied by default, with another answer than what is no good."""
     assert code(**changed) == "no_access"
+
+
+def test_little_is_kept_of_what_a_token_says() -> None:
+    """Thousands are remembered: of groups those on record, as the record spells them, and few values of the tenant."""
+    many = [f"group-{number:04}" for number in range(500)]
+    found = check_claims(RECORD, claims(groups=[*many, "engineers"]), WALL)
+    assert found.groups == ("engineers",)
+    assert found.groups[0] is next(iter(RECORD.groups))
+    assert check_claims(RECORD, claims(org=[*many[:31], "acme-corp", "x" * 257]), WALL).tenant == "acme"
+    assert code(org=[*many[:32], "acme-corp"]) == "no_access"
 
 
 def test_several_tenants_are_none() -> None:
@@ -92,6 +110,23 @@ def test_a_claim_may_name_the_tenant_itself() -> None:
     assert code(record, org="a.b") == "no_access"
     everybody = replace(RECORD, tenants={"*": "guests"})
     assert check_claims(everybody, claims(org="whoever"), WALL).tenant == "guests"
+    assert check_claims(everybody, claims(org=["whoever"]), WALL).tenant == "guests"
+
+
+@pytest.mark.parametrize("other", ["*", "guests"])
+@pytest.mark.parametrize("org", [None, 5, {}, {"p": 1}, [], [5], "*", ["*"], ["p", "q"], ["p", "a.b"], True])
+def test_whichever_value_is_still_one(other: str, org: Any) -> None:
+    """A token without the claim, with one of another kind, or with several values has no tenant."""
+    assert code(replace(RECORD, tenants={"*": other}), org=org) == "no_access"
+
+
+def test_little_is_said_of_what_is_not_verified() -> None:
+    """By when and for whom it is, and no word of what is on record; the rest is looked at behind the signature."""
+    assert check_addressee(RECORD, claims(org="other", groups=[], sub=None), WALL) == WALL + 330
+    for changed in ({"aud": "other"}, {"iss": "other"}, {"exp": WALL - 31}):
+        with pytest.raises(Unauthenticated) as caught:
+            check_addressee(RECORD, claims(**changed), WALL)
+        assert AUDIENCE not in str(caught.value.detail)
 
 
 def test_a_fixed_tenant_needs_no_claim() -> None:

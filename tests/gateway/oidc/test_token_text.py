@@ -10,7 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pilotlight_core.model.errors import Unauthenticated
-from pilotlight_gateway.oidc.token_text import LONGEST_TOKEN, NotStrict, may_be_token, read_document, read_token
+from pilotlight_gateway.oidc.token_text import (
+    LONGEST_TOKEN,
+    MOST_PARTS,
+    NotStrict,
+    read_document,
+    read_issuer,
+    read_token,
+)
 from tests.gateway.oidc.token_maker import claims, encoded
 
 HEADER = b'{"alg":"ES256","kid":"key-1","typ":"at+jwt"}'
@@ -57,6 +64,28 @@ def test_what_is_too_large_is_none() -> None:
     assert "longer than" in refused(text(payload=b"{" + b" " * LONGEST_TOKEN + b"}"))
     assert "three parts" in refused(text(header=b'{"alg":"ES256"' + b" " * 4_000 + b"}"))
     assert "three parts" in refused(text(signature=b"A" * 3_000))
+
+
+@pytest.mark.parametrize("part", [b"{}", b"1e-300", b"[]"])
+def test_what_has_too_many_parts_is_none(part: bytes) -> None:
+    """It is not even read: what takes milliseconds would be sent by the thousand. As many groups are taken."""
+    many = b",".join([part] * MOST_PARTS)
+    assert "parts" in refused(text(payload=b'{"a":[' + many + b"]}"))
+    assert "parts" in refused(text(header=b'{"a":[' + b",".join([b"1"] * MOST_PARTS) + b"]}"))
+    some = ",".join(f'"g{number:07}"' for number in range(MOST_PARTS - 1)).encode()
+    assert len(read_token(text(payload=b'{"a":[' + some + b"]}")).claims["a"]) == MOST_PARTS - 1
+
+
+def test_its_issuer_is_seen_first() -> None:
+    """Without the rest being read; what names none is none."""
+    assert read_issuer(text()) == claims()["iss"]
+    assert read_issuer(text(payload=b'{"a":[1,2],"a":1,"iss":"i","iss":"j"}')) == "j"
+    with pytest.raises(Unauthenticated, match="parts"):
+        read_issuer(text(payload=b'{"a":[' + b",".join([b"{}"] * 3_000) + b'],"iss":"i"}'))
+    deep = b'{"a":' + b"[" * 5_000 + b"]" * 5_000 + b',"iss":"i"}'
+    for payload in (b"{}", b"[]", b'{"iss":7}', b'{"iss":["i"]}', b'{"iss":"\xff"}', b"", b"\xff", deep):
+        with pytest.raises(Unauthenticated, match=r"iss|parts"):
+            read_issuer(text(payload=payload))
 
 
 def test_no_spare_bits() -> None:
@@ -121,8 +150,3 @@ def test_any_bytes_are_read_or_refused(data: bytes) -> None:
     for token in (data, text(payload=data), text(header=data)):
         with pytest.raises(Unauthenticated):
             read_token(token)
-
-
-def test_what_is_meant_for_a_token() -> None:
-    assert may_be_token(text())
-    assert not may_be_token(b"pl_live_00000000_000")

@@ -70,6 +70,17 @@ def url_fault(url: str) -> str:
     return "it is neither https:// nor on loopback"
 
 
+def named_url_fault(url: str, issuer: str) -> str:
+    """Why the platform asks nothing at this address that the issuer's own document names; "": it may.
+
+    One on another machine names nothing on this one.
+    """
+    if fault := url_fault(url):
+        return fault
+    here = urlsplit(url).hostname in LOOPBACK and urlsplit(issuer).hostname not in LOOPBACK
+    return "it is on loopback, and its issuer is not" if here else ""
+
+
 def issuer_fault(record: IssuerRecord) -> str:
     """Why the record cannot hold, beginning with the field; "": it can."""
     for field, url in (("url", record.url), ("jwks_url", record.jwks_url)):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import ExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from functools import cache, partial
 from typing import Any, Generic, TypeVar
@@ -14,7 +14,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from pilotlight_core.model.errors import BadInput
+from pilotlight_core.model.errors import BadInput, PilotlightError
 from pilotlight_gateway.audit.audit_log import AuditLog
 from pilotlight_gateway.bodies.byte_budget import ByteBudget
 from pilotlight_gateway.bodies.call_requests import BodyFormat, format_of_body
@@ -118,12 +118,20 @@ class BoundOperation(Generic[G]):
             await self._answer(scope, receive, exchange)
             return
         exchange.note_principal(await self._caller(scope))
-        exchange.principal.require(*operation.scopes)
-        tenant = exchange.principal.tenant
-        if operation.rated:
-            self._rates.take_request(tenant)
-        with self._rates.holding(tenant):
+        with ExitStack() as held:
+            try:
+                self._admit(exchange.principal, held)
+            except PilotlightError as error:
+                if exchange.principal.break_glass:  # what it is refused is written down too
+                    await make_audited(self._audit, operation, scope, exchange, partial(_refuse, error))
+                raise
             await self._answer(scope, receive, exchange)
+
+    def _admit(self, principal: Principal, held: ExitStack) -> None:
+        principal.require(*self.operation.scopes)
+        if self.operation.rated:
+            self._rates.take_request(principal.tenant)
+        held.enter_context(self._rates.holding(principal.tenant))
 
     async def _caller(self, scope: Scope) -> Principal:
         key = authorization(scope)
@@ -142,6 +150,10 @@ class BoundOperation(Generic[G]):
             response = await make_audited(self._audit, operation, scope, exchange, change)
         if response is not None:
             await response(scope, receive, exchange)
+
+
+async def _refuse(error: PilotlightError) -> Response | None:
+    raise error
 
 
 @cache

@@ -10,7 +10,7 @@ import hashlib
 import hmac
 import secrets
 from base64 import urlsafe_b64encode
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from urllib.parse import parse_qs, urlencode, urlsplit
 
@@ -85,16 +85,17 @@ def read_code(query: str, request: CodeRequest, issuer: str) -> str | None:
 
 
 async def log_in_by_browser(
-    issuer: IssuerClient, endpoints: IssuerEndpoints, info: LoginInfo, open_page: Callable[[str], None]
+    issuer: IssuerClient, endpoints: IssuerEndpoints, info: LoginInfo, open_page: Callable[[str], Awaitable[None]]
 ) -> IssuerAnswer:
-    """Return the tokens, once the person has agreed on the page that `open_page` is given.
+    """Return the tokens, once the person has agreed on the page that `open_page` is given, which may take its time.
 
     Raises:
         LoginFailed: they have not, or not in time.
     """
     arrived: asyncio.Future[str] = asyncio.get_running_loop().create_future()
     async with _listener(arrived, info) as request:
-        open_page(authorization_url(endpoints, info, request))
+        opening = asyncio.ensure_future(open_page(authorization_url(endpoints, info, request)))
+        opening.add_done_callback(lambda opened: _tell_failure(opened, arrived))
         try:
             async with asyncio.timeout(AGREE_S):
                 code = await arrived
@@ -108,6 +109,11 @@ async def log_in_by_browser(
     if answer.id_token and read_claims(answer.id_token).get("nonce") != request.nonce:
         raise LoginFailed("The issuer has answered with a token of another login.")
     return answer
+
+
+def _tell_failure(opened: asyncio.Future[None], arrived: asyncio.Future[str]) -> None:
+    if not opened.cancelled() and (error := opened.exception()) is not None and not arrived.done():
+        arrived.set_exception(error)
 
 
 @asynccontextmanager

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Awaitable, Callable
 
 import msgspec
@@ -61,18 +62,22 @@ async def begin_device_flow(issuer: IssuerClient, endpoints: IssuerEndpoints, in
 
 
 async def poll_device_flow(
-    issuer: IssuerClient, endpoints: IssuerEndpoints, info: LoginInfo, code: DeviceCode, sleep: Sleep
+    issuer: IssuerClient,
+    endpoints: IssuerEndpoints,
+    info: LoginInfo,
+    code: DeviceCode,
+    sleep: Sleep,
+    clock: Callable[[], float] = time.monotonic,
 ) -> IssuerAnswer:
-    """Return the tokens, once the person has agreed.
+    """Return the tokens, once the person has agreed. `clock` is monotonic.
 
     Raises:
         LoginFailed: they have not, or not in time.
     """
     form = {**info.parameters, "grant_type": GRANT, "device_code": code.code, "client_id": info.client_id}
-    interval_s, waited_s = code.interval_s, 0.0
-    while waited_s < code.expires_in_s:
-        await sleep(interval_s)
-        waited_s += interval_s
+    interval_s, ends_at = code.interval_s, clock() + code.expires_in_s
+    while (left_s := ends_at - clock()) > 0:
+        await sleep(min(interval_s, left_s))
         try:
             answer = await issuer.post(endpoints.token_endpoint, form)
         except IssuerUnreachable:

@@ -55,8 +55,13 @@ def _token_in(answer: IssuerAnswer, *, id_tokens: bool) -> tuple[str, float]:
     sent = answer.id_token if id_tokens else answer.access_token
     if not sent:
         raise LoginFailed("The issuer has given no " + ("id token." if id_tokens else "access token."))
-    claims = read_claims(sent)
+    return sent, _life_s(read_claims(sent), answer.expires_in)
+
+
+def _life_s(claims: dict[str, Any], expires_in: float | None) -> float:
+    """Return for how many seconds a token is sent: the least that is said of it, whatever the clocks say."""
     ends, begins = claims.get("exp"), claims.get("iat")
+    said = [] if expires_in is None else [expires_in]
     if isinstance(ends, int | float) and isinstance(begins, int | float):
-        return sent, max(0.0, ends - begins)  # of this very token, whatever the issuer's clock is
-    return sent, LIFE_S if answer.expires_in is None else answer.expires_in
+        said.append(ends - begins)
+    return max(0.0, min(said, default=LIFE_S))

@@ -14,7 +14,7 @@ import msgspec
 from pilotlight.definitions.errors import Unauthenticated, Unreachable
 from pilotlight_core.authorities import add_authorities, certificate_problem
 from pilotlight_core.model.errors import Code
-from pilotlight_core.model.records.issuers import url_fault
+from pilotlight_core.model.records.issuers import named_url_fault, url_fault
 
 WELL_KNOWN = "/.well-known/openid-configuration"
 ANSWER_S = 15.0
@@ -97,6 +97,8 @@ class IssuerClient:
             raise IssuerUnreachable(f"{url} has answered {status}, with no document of an issuer.")
         if found.issuer != issuer:
             raise IssuerUnreachable(f"{url} is the document of {found.issuer!r:.200}, not of {issuer!r}.")
+        if fault := endpoints_fault(found):
+            raise IssuerUnreachable(f"{url} says of its {fault}.")
         return found
 
     async def post(self, url: str, form: Mapping[str, str]) -> IssuerAnswer:
@@ -148,6 +150,14 @@ class IssuerClient:
                 return problem
             cause = cause.__cause__ or cause.__context__
         return str(error) or type(error).__name__
+
+
+def endpoints_fault(found: IssuerEndpoints) -> str:
+    """Return why an issuer's document is not gone by, beginning with the field; "": it is."""
+    for field, named in msgspec.structs.asdict(found).items():
+        if named and (fault := named_url_fault(named, found.issuer)):
+            return f"{field}: {fault}"
+    return ""
 
 
 def refusal(answer: IssuerAnswer) -> LoginFailed:

@@ -19,10 +19,11 @@ LOCK_EVERY_S = 0.1
 
 
 class LoginKeeper:
-    """The login in `file`. `wall` is unix seconds."""
+    """The login in `file`, as long as it is one at the platform `url`. `wall` is unix seconds."""
 
-    def __init__(self, file: Path, wall: Callable[[], float] = time.time) -> None:
+    def __init__(self, file: Path, url: str, wall: Callable[[], float] = time.time) -> None:
         self._file = file
+        self._url = url
         self._wall = wall
         self._known: SavedLogin | None = None
         self._renewing = asyncio.Lock()
@@ -45,7 +46,7 @@ class LoginKeeper:
         login = self._read()
         if self._is_good(login, EARLY_S):
             return login
-        async with _locked(self._file.with_suffix(".lock")):
+        async with locked_login(self._file):
             login = self._read()  # another process may have renewed it meanwhile
             return login if self._is_good(login, EARLY_S) else await self._renewed(login)
 
@@ -65,6 +66,9 @@ class LoginKeeper:
         if answer.error == "invalid_grant":
             raise LoginFailed("The login has ended: its issuer does not renew it.")
         fresh = renewed(login, answer, self._wall())
+        present = self._read()  # who has logged out, or in anew, meanwhile has the last word
+        if present.id != login.id:
+            return present
         save_login(self._file, fresh)
         return fresh
 
@@ -72,6 +76,8 @@ class LoginKeeper:
         login = load_login(self._file)
         if login is None:
             raise LoginFailed("Nobody is logged in any more.")
+        if login.url != self._url:  # the file was written anew while this process ran
+            raise LoginFailed(f"You are logged in at {login.url} now, and no more at {self._url}.")
         return login
 
     def _is_good(self, login: SavedLogin, early_s: float) -> bool:
@@ -79,8 +85,14 @@ class LoginKeeper:
 
 
 @asynccontextmanager
-async def _locked(file: Path) -> AsyncIterator[None]:
-    """Hold a lock among this user's processes: a refresh token may be good once."""
+async def locked_login(login_file: Path) -> AsyncIterator[None]:
+    """Hold a lock among this user's processes: a refresh token may be good once, and who logs out stays out.
+
+    Raises:
+        LoginFailed: another process holds it for too long.
+    """
+    file = login_file.with_suffix(".lock")
+    file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     descriptor = os.open(file, os.O_RDWR | os.O_CREAT, 0o600)
     try:
         try:

@@ -68,7 +68,9 @@ def save_login(file: Path, login: SavedLogin) -> None:
 
 
 def remove_login(file: Path) -> bool:
-    """Remove a login; return whether there was one."""
+    """Remove a login, and what a process that was killed has left of one; return whether there was one."""
+    for left in file.parent.glob(f".{file.name}.*"):
+        left.unlink(missing_ok=True)
     try:
         file.unlink()
     except FileNotFoundError:

@@ -44,7 +44,7 @@ class PlatformConnection:
 
     def __init__(self, config: ClientConfig) -> None:
         self.config = config
-        self._login = LoginKeeper(Path(config.login_file)) if config.login_file else None
+        self._login = LoginKeeper(Path(config.login_file), config.url) if config.login_file else None
         self._http: httpx.AsyncClient | None = None
 
     @asynccontextmanager

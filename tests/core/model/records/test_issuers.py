@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from pilotlight_core.model.records.issuers import IssuerRecord, issuer_fault, url_fault
+from pilotlight_core.model.records.issuers import IssuerRecord, issuer_fault, named_url_fault, url_fault
 
 RECORD = IssuerRecord(
     name="corp", url="https://login.example.com", audience="api", jwks_url="https://keys.example.com/", tenant="acme"
@@ -32,6 +32,14 @@ def test_what_is_not_asked(url: str) -> None:
     assert url_fault(url)
     assert issuer_fault(replace(RECORD, url=url)).startswith("url: ")
     assert issuer_fault(replace(RECORD, jwks_url=url)).startswith("jwks_url: ")
+
+
+def test_what_a_far_issuer_names_is_not_here() -> None:
+    """Only one on loopback names what is on loopback."""
+    assert named_url_fault("https://keys.example.com/", RECORD.url) == ""
+    assert named_url_fault("http://127.0.0.1:9/keys", "http://localhost:9") == ""
+    for url in ("http://127.0.0.1:9/", "https://localhost/", "http://[::1]/", "http://keys.example.com/"):
+        assert named_url_fault(url, RECORD.url)
 
 
 def test_a_record_that_can_hold() -> None:

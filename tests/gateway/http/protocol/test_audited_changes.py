@@ -152,6 +152,20 @@ async def test_each_request_with_a_break_glass_key_is_written(world: World) -> N
     assert "pilotlight_break_glass_requests_total 4.0" in world.services.exposition()
 
 
+async def test_what_a_break_glass_key_is_refused_is_written(world: World) -> None:
+    """It may have been stolen: what it tries is told. Nobody is told so much of other keys."""
+    async with world.client(world.add_key("ops", "operator", break_glass=True)) as client:
+        assert (await client.get("/v1/apps")).status_code == 403
+        world.audit.error = Unavailable("The audit log cannot be written now.")
+        assert (await client.get("/v1/apps")).status_code == 503
+        world.audit.error = None
+    async with world.client(world.add_key("ops", "operator")) as client:
+        assert (await client.get("/v1/apps")).status_code == 403
+    assert [(one.operation, one.status, one.code) for one in world.audit.records] == [
+        ("listApps", UNKNOWN, ""), ("listApps", 403, "forbidden"),
+    ]  # fmt: skip
+
+
 async def test_a_break_glass_key_needs_no_issuer(world: World) -> None:
     """That is what it is for."""
     world.jwks.silent = "cut"

@@ -26,7 +26,7 @@ class Browser:
         self._provider, self._agrees = identity_provider, agrees
         self.visits: list[asyncio.Task[httpx.Response]] = []
 
-    def __call__(self, page: str) -> None:
+    async def __call__(self, page: str) -> None:
         visit = asyncio.to_thread(self._provider.visit, page, "ada:acme-corp:engineers", agrees=self._agrees)
         self.visits.append(asyncio.ensure_future(visit))
 
@@ -99,9 +99,11 @@ async def test_strange_requests_to_the_listener_change_nothing(
             visited.append((await client.get("/callback", params=good)).status_code)
 
     tasks = []
-    found = await log_in_by_browser(
-        issuer, scripted, info, lambda page: tasks.append(asyncio.ensure_future(visit(page)))
-    )
+
+    async def open_page(page: str) -> None:
+        tasks.append(asyncio.ensure_future(visit(page)))
+
+    found = await log_in_by_browser(issuer, scripted, info, open_page)
     await tasks[0]
     assert found == IssuerAnswer(access_token="t", expires_in=60)
     assert visited == [404] * 6 + [200]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 
 import pytest
+from msgspec.structs import replace
 
 from pilotlight.client.login.device_flow import (
     INTERVAL_S,
@@ -31,6 +32,9 @@ class Sleeps:
 
     async def __call__(self, seconds: float) -> None:
         self.slept.append(seconds)
+
+    def clock(self) -> float:
+        return sum(self.slept)
 
 
 async def test_a_person_agrees_at_a_real_provider(
@@ -85,9 +89,21 @@ async def test_a_code_ends(
 ) -> None:
     """By the issuer's word, or by time."""
     platform.will("POST", "/token", answer({"error": "authorization_pending"}, 400))
+    slept = Sleeps()
     with pytest.raises(LoginFailed, match="expired"):
-        await poll_device_flow(issuer, scripted, info, CODE, Sleeps())
+        await poll_device_flow(issuer, scripted, info, CODE, slept, slept.clock)
     assert len(platform.requests) == 12
+
+
+async def test_nobody_sleeps_longer_than_the_code_lives(
+    platform: ScriptedPlatform, scripted: IssuerEndpoints, issuer: IssuerClient, info: LoginInfo
+) -> None:
+    """Whatever the issuer has said of how often it wants to be asked."""
+    platform.will("POST", "/token", answer({"error": "authorization_pending"}, 400))
+    slept = Sleeps()
+    with pytest.raises(LoginFailed, match="expired"):
+        await poll_device_flow(issuer, scripted, info, replace(CODE, interval_s=1e9), slept, slept.clock)
+    assert slept.slept == [60.0]
 
 
 @pytest.mark.parametrize("error", ["expired_token", "access_denied", "invalid_grant", "server_error"])

@@ -27,9 +27,12 @@ def made(answer: IssuerAnswer, *, id_tokens: bool = False) -> SavedLogin:
 
 
 def test_the_access_token_is_sent() -> None:
-    """For as long as it says itself, else as the answer says, by this machine's clock."""
+    """For as long as both it and the answer say, by this machine's clock: an issuer may hand out one that is older."""
     found = made(IssuerAnswer(access_token=token_of(exp=60, iat=0), id_token="i", refresh_token="r", expires_in=9.0))
-    assert (found.token, found.refresh_token, found.expires_at) == (token_of(exp=60, iat=0), "r", 1_060.0)
+    assert (found.token, found.refresh_token, found.expires_at) == (token_of(exp=60, iat=0), "r", 1_009.0)
+    assert made(IssuerAnswer(access_token=token_of(exp=60, iat=0), expires_in=90.0)).expires_at == 1_060.0
+    assert made(IssuerAnswer(access_token=token_of(exp=60, iat=0))).expires_at == 1_060.0
+    assert made(IssuerAnswer(access_token=token_of(exp=0, iat=60))).expires_at == 1_000.0
     assert (found.url, found.ca_file, found.revocation_endpoint) == ("https://gpu", "ca.pem", f"{INFO.url}/end")
     assert made(IssuerAnswer(access_token="opaque", expires_in=9.0)).expires_at == 1_009.0
     assert made(IssuerAnswer(access_token="opaque")).expires_at == 1_000.0 + LIFE_S

@@ -3,8 +3,15 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
-from pilotlight.client.login.issuer_client import WELL_KNOWN, IssuerClient, IssuerUnreachable
+from pilotlight.client.login.issuer_client import (
+    WELL_KNOWN,
+    IssuerClient,
+    IssuerEndpoints,
+    IssuerUnreachable,
+    endpoints_fault,
+)
 from tests.fixtures.identity_provider import IdentityProvider
 from tests.sdk.scripted import Answer, ScriptedPlatform, answer
 
@@ -39,6 +46,17 @@ async def test_nothing_is_sent_in_clear(issuer: IssuerClient, url: str) -> None:
         await issuer.find_endpoints(url)
     with pytest.raises(IssuerUnreachable, match="is not asked"):
         await issuer.post(f"{url}/token", {})
+
+
+def test_a_far_issuer_names_nothing_on_this_machine() -> None:
+    """Nor an address in clear, in whichever field."""
+    good = IssuerEndpoints(issuer="https://login.example.com", token_endpoint="https://api.example.com/token")
+    assert endpoints_fault(good) == ""
+    for url in ("http://127.0.0.1:6379/", "http://localhost/", "http://login.example.com/", "javascript:alert(1)"):
+        for field in ("token_endpoint", "authorization_endpoint", "revocation_endpoint"):
+            assert endpoints_fault(replace(good, **{field: url})).startswith(field)
+    near = IssuerEndpoints(issuer="http://127.0.0.1:9", token_endpoint="http://127.0.0.1:9/token")
+    assert endpoints_fault(near) == ""
 
 
 async def test_answers_of_endpoints(platform: ScriptedPlatform, issuer: IssuerClient) -> None:

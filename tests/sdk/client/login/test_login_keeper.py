@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import fcntl
+import threading
 import time
+from dataclasses import replace as replace_answer
 from pathlib import Path
 from urllib.parse import parse_qs
 
@@ -20,6 +22,7 @@ from pilotlight_core.model.api.issuer_api import LoginInfo
 from tests.fixtures.identity_provider import IdentityProvider
 from tests.sdk.client.login.test_saved_login import LOGIN
 from tests.sdk.scripted import Answer, ScriptedPlatform, answer
+from tests.waiting import until
 
 
 @pytest.fixture
@@ -36,7 +39,7 @@ def kept(file: Path, platform: ScriptedPlatform, **changed: object) -> SavedLogi
 async def test_a_good_token_is_sent_as_it_is(file: Path, platform: ScriptedPlatform) -> None:
     """Nobody is asked anything; the file is read once."""
     kept(file, platform)
-    keeper = LoginKeeper(file, lambda: 1_000.0 - EARLY_S - 1)
+    keeper = LoginKeeper(file, LOGIN.url, lambda: 1_000.0 - EARLY_S - 1)
     assert await keeper.bearer() == "secret-token"
     remove_login(file)
     assert await keeper.bearer() == "secret-token"
@@ -48,7 +51,7 @@ async def test_it_is_renewed_shortly_before_its_end(file: Path, platform: Script
     kept(file, platform)
     fresh = {"access_token": "fresh", "refresh_token": "r2", "expires_in": 300}
     platform.will("POST", "/token", answer(fresh))
-    keeper = LoginKeeper(file, lambda: 1_000.0 - EARLY_S)
+    keeper = LoginKeeper(file, LOGIN.url, lambda: 1_000.0 - EARLY_S)
     assert set(await asyncio.gather(*(keeper.bearer() for _ in range(20)))) == {"fresh"}
     assert len(platform.requests) == 1
     sent = parse_qs(platform.requests[0].body.decode())
@@ -61,7 +64,7 @@ async def test_it_is_renewed_shortly_before_its_end(file: Path, platform: Script
 async def test_what_another_process_has_renewed_is_taken(file: Path, platform: ScriptedPlatform) -> None:
     """Also while this one waits for the lock."""
     login = kept(file, platform)
-    keeper = LoginKeeper(file, lambda: 1_000.0)
+    keeper = LoginKeeper(file, LOGIN.url, lambda: 1_000.0)
     with file.with_suffix(".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         waiting = asyncio.ensure_future(keeper.bearer())
@@ -71,13 +74,48 @@ async def test_what_another_process_has_renewed_is_taken(file: Path, platform: S
     assert platform.requests == []
 
 
+@pytest.mark.parametrize("anew", [True, False])
+async def test_who_logs_out_or_in_has_the_last_word(file: Path, platform: ScriptedPlatform, anew: bool) -> None:
+    """A renewal that is under way brings back nobody, and writes over no other login."""
+    login = kept(file, platform)
+    other = replace(login, id="l2", token="of another", expires_at=2_000.0)
+
+    go_on = threading.Event()
+    fresh = answer({"access_token": "fresh", "refresh_token": "r2", "expires_in": 300})
+    platform.will("POST", "/token", replace_answer(fresh, wait_for=go_on))
+    asking = asyncio.ensure_future(LoginKeeper(file, LOGIN.url, lambda: 1_000.0).bearer())
+    await until(lambda: bool(platform.requests))
+    if anew:
+        save_login(file, other)
+    else:
+        remove_login(file)
+    go_on.set()
+    if anew:
+        assert await asking == "of another"
+    else:
+        with pytest.raises(LoginFailed, match="logged in"):
+            await asking
+    assert load_login(file) == (other if anew else None)
+
+
+async def test_another_platforms_login_is_not_sent(file: Path, platform: ScriptedPlatform) -> None:
+    """Whoever logs in elsewhere meanwhile is nobody here any more; neither token is renewed for it."""
+    kept(file, platform)
+    keeper = LoginKeeper(file, LOGIN.url, lambda: 1_000.0)
+    for ends in (1_000.0, 2_000.0):
+        kept(file, platform, url="https://other.example.com", token="of the other", expires_at=ends)
+        with pytest.raises(LoginFailed, match=r"logged in at https://other\.example\.com now"):
+            await keeper.bearer()
+    assert platform.requests == []
+
+
 async def test_a_silent_issuer_ends_no_good_token(file: Path, platform: ScriptedPlatform) -> None:
     """Until it is over."""
     kept(file, platform)
     platform.will("POST", "/token", Answer(status=502))
-    assert await LoginKeeper(file, lambda: 999.0).bearer() == "secret-token"
+    assert await LoginKeeper(file, LOGIN.url, lambda: 999.0).bearer() == "secret-token"
     with pytest.raises(IssuerUnreachable, match="502"):
-        await LoginKeeper(file, lambda: 1_000.0).bearer()
+        await LoginKeeper(file, LOGIN.url, lambda: 1_000.0).bearer()
 
 
 async def test_a_login_ends(file: Path, platform: ScriptedPlatform) -> None:
@@ -85,14 +123,14 @@ async def test_a_login_ends(file: Path, platform: ScriptedPlatform) -> None:
     kept(file, platform)
     platform.will("POST", "/token", answer({"error": "invalid_grant"}, 400))
     with pytest.raises(LoginFailed, match="does not renew it"):
-        await LoginKeeper(file, lambda: 1_000.0).bearer()
+        await LoginKeeper(file, LOGIN.url, lambda: 1_000.0).bearer()
     kept(file, platform, refresh_token="")
-    assert await LoginKeeper(file, lambda: 999.0).bearer() == "secret-token"
+    assert await LoginKeeper(file, LOGIN.url, lambda: 999.0).bearer() == "secret-token"
     with pytest.raises(LoginFailed, match="expired"):
-        await LoginKeeper(file, lambda: 1_000.0).bearer()
+        await LoginKeeper(file, LOGIN.url, lambda: 1_000.0).bearer()
     remove_login(file)
     with pytest.raises(LoginFailed, match="logged in"):
-        await LoginKeeper(file, lambda: 1_000.0).bearer()
+        await LoginKeeper(file, LOGIN.url, lambda: 1_000.0).bearer()
 
 
 async def test_a_real_provider_renews(
@@ -106,9 +144,9 @@ async def test_a_real_provider_renews(
         await asyncio.to_thread(identity_provider.visit, code.whole_url, "ada:acme-corp:engineers")
 
     answer_ = await poll_device_flow(issuer, endpoints, info, code, agree)
-    login = login_of(answer_, info, endpoints, url="https://gpu", ca_file="", at=time.time())
+    login = login_of(answer_, info, endpoints, url=LOGIN.url, ca_file="", at=time.time())
     tokens = {login.token}
     for _ in range(3):
         save_login(file, replace(load_login(file) or login, expires_at=0.0))
-        tokens.add(await LoginKeeper(file).bearer())
+        tokens.add(await LoginKeeper(file, LOGIN.url).bearer())
     assert len(tokens) == 4

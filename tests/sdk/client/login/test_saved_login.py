@@ -40,6 +40,16 @@ def test_none_and_a_broken_one(tmp_path: Path) -> None:
     assert remove_login(file)
 
 
+def test_nothing_is_left_of_a_removed_one(tmp_path: Path) -> None:
+    """Neither what a process has left that was killed while it wrote."""
+    file = tmp_path / "login.json"
+    save_login(file, LOGIN)
+    (tmp_path / ".login.json.0123abcd").write_text("secret")
+    (tmp_path / "client.json").write_text("{}")
+    assert remove_login(file)
+    assert [each.name for each in tmp_path.iterdir()] == ["client.json"]
+
+
 def test_what_cannot_be_written_leaves_nothing(tmp_path: Path) -> None:
     """Nor takes away what was there."""
     file = tmp_path / "login.json"

@@ -298,6 +298,18 @@ async def test_a_login_is_sent_in_the_place_of_a_key(platform: ScriptedPlatform,
     assert [request.headers["authorization"] for request in platform.requests] == ["Bearer t1"]
 
 
+async def test_a_login_elsewhere_is_not_sent_here(platform: ScriptedPlatform, tmp_path: Path) -> None:
+    """Two platforms, one file: a client that was made for the first one sends it nothing of the second one."""
+    file = tmp_path / "login.json"
+    save_login(file, replace(LOGIN, url=platform.url, token="of-this-one", expires_at=0.0))
+    connection = PlatformConnection(ClientConfig(url=platform.url, api_key="", login_file=str(file), login="l1"))
+    save_login(file, replace(LOGIN, id="l2", url="https://other.example.com", token="of-the-other", expires_at=4e9))
+    with pytest.raises(PilotlightError, match="logged in at"):
+        await connection.fetch("GET", "/v1/apps")
+    await connection.aclose()
+    assert platform.requests == []
+
+
 async def test_without_a_key_none_is_sent(platform: ScriptedPlatform) -> None:
     """To operations that are open."""
     platform.will("GET", "/v1/logins", answer({"logins": []}))

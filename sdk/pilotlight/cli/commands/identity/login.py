@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import time
 import webbrowser
 from contextlib import suppress
+from pathlib import Path
 from typing import Annotated
 
 import anyio
@@ -18,6 +20,7 @@ from pilotlight.client.login.browser_flow import log_in_by_browser
 from pilotlight.client.login.device_flow import DeviceCode, begin_device_flow, poll_device_flow
 from pilotlight.client.login.issued_tokens import login_of
 from pilotlight.client.login.issuer_client import IssuerClient, LoginFailed
+from pilotlight.client.login.login_keeper import locked_login
 from pilotlight.client.login.saved_login import LOGIN_FILE, SavedLogin, save_login
 from pilotlight.client.resources.issuers import IssuersClient
 from pilotlight.client.resources.platform import PlatformClient
@@ -46,7 +49,7 @@ def login(
     platform = configured_platform(url)
     saved = ask(_log_in(platform, issuer, browser=browser))
     caller = ask(_describe_caller(platform, saved))  # before it is saved: one that gives no access is in the way
-    save_login(home(os.environ) / LOGIN_FILE, saved)
+    ask(_save(home(os.environ) / LOGIN_FILE, saved))
     if os.environ.get(API_KEY):
         note(f"{API_KEY} is set, and goes before the login: unset it.")
     if as_json:
@@ -70,6 +73,11 @@ async def _log_in(platform: ClientConfig, name: str, *, browser: bool) -> SavedL
             _show_code(code)
             answer = await poll_device_flow(asked, endpoints, info, code, anyio.sleep)
     return login_of(answer, info, endpoints, url=platform.url, ca_file=platform.ca_file, at=time.time())
+
+
+async def _save(file: Path, login: SavedLogin) -> None:
+    async with locked_login(file):  # a renewal of the login before this one would be written over it
+        save_login(file, login)
 
 
 async def _describe_caller(platform: ClientConfig, login: SavedLogin) -> CallerInfo:
@@ -105,7 +113,7 @@ def _show_code(code: DeviceCode) -> None:
         note(f"(or {code.whole_url}, which has the code {code.user_code} in it: compare).")
 
 
-def _open_page(page: str) -> None:
+async def _open_page(page: str) -> None:
     note(f"Log in on the page that opens, or open it yourself:\n{page}")
     with suppress(webbrowser.Error):
-        webbrowser.open(page)
+        await asyncio.to_thread(webbrowser.open, page)  # one in the terminal is open until its user leaves it

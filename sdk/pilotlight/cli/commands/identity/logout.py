@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from contextlib import AsyncExitStack, suppress
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -10,7 +12,8 @@ import typer
 from pilotlight.cli.command_app import command_app
 from pilotlight.cli.output import note, print_json, print_text
 from pilotlight.cli.session import ask
-from pilotlight.client.login.issuer_client import IssuerClient, IssuerUnreachable
+from pilotlight.client.login.issuer_client import IssuerClient, IssuerUnreachable, LoginFailed
+from pilotlight.client.login.login_keeper import locked_login
 from pilotlight.client.login.saved_login import LOGIN_FILE, SavedLogin, load_login, remove_login
 from pilotlight.client.transport.config import home
 from pilotlight.definitions.errors import Misuse
@@ -26,12 +29,7 @@ def logout(as_json: Annotated[bool, typer.Option("--json", help="print JSON")] =
     pilotlight logout
     """
     file = home(os.environ) / LOGIN_FILE
-    try:
-        login = load_login(file)
-    except Misuse as error:
-        note(error.detail)
-        login = None
-    was_there = remove_login(file)
+    login, was_there = ask(_forget(file))
     ended = login is not None and ask(_revoke(login))
     if as_json:
         print_json({"logged_out": was_there, "ended": ended})
@@ -39,6 +37,19 @@ def logout(as_json: Annotated[bool, typer.Option("--json", help="print JSON")] =
     print_text("Logged out." if was_there else "Nobody was logged in.")
     if was_there and not ended:
         note("Its issuer was not told: what it has given for this login ends by itself.")
+
+
+async def _forget(file: Path) -> tuple[SavedLogin | None, bool]:
+    """Remove the login; return what could be read of it, and whether there was one. No renewal writes it anew."""
+    async with AsyncExitStack() as stack:
+        with suppress(LoginFailed):  # what hangs is not waited for: it finds the login gone
+            await stack.enter_async_context(locked_login(file))
+        try:
+            login = load_login(file)
+        except Misuse as error:
+            note(error.detail)
+            login = None
+        return login, remove_login(file)
 
 
 async def _revoke(login: SavedLogin) -> bool:

@@ -6,7 +6,9 @@ import json
 import stat
 import webbrowser
 from pathlib import Path
+from urllib.parse import parse_qs, urlsplit
 
+import httpx
 import msgspec
 import pytest
 
@@ -89,6 +91,23 @@ def test_a_browser_is_opened(platform: ScriptedPlatform, home: Path, monkeypatch
     assert done.exit_code == 1
     assert opened[0].startswith(f"{platform.url}/auth?response_type=code")
     assert opened[0] in done.stderr
+
+
+def test_a_browser_in_the_terminal_holds_nothing_up(
+    platform: ScriptedPlatform, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is open until its user leaves it, and meanwhile what comes back is listened for."""
+    said: list[str] = []
+
+    def open_page(url: str) -> bool:
+        asked = {name: values[0] for name, values in parse_qs(urlsplit(url).query).items()}
+        back = httpx.get(asked["redirect_uri"], params={"code": "c", "state": asked["state"]})
+        said.append(back.text)
+        return True
+
+    monkeypatch.setattr(webbrowser, "open", open_page)
+    assert run("login", "--browser").startswith("ada of acme")
+    assert "You are logged in" in said[0]
 
 
 def test_a_choice_is_asked_for() -> None:

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
+import threading
+from dataclasses import replace as replace_answer
 from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
 
-from pilotlight.client.login.saved_login import save_login
+from pilotlight.client.login.login_keeper import LoginKeeper
+from pilotlight.client.login.saved_login import load_login, save_login
 from tests.sdk.cli.shell import invoke, run
 from tests.sdk.client.login.test_saved_login import LOGIN
-from tests.sdk.scripted import Answer, ScriptedPlatform
+from tests.sdk.scripted import Answer, ScriptedPlatform, answer
+from tests.waiting import until
 
 
 @pytest.fixture
@@ -40,3 +45,20 @@ def test_it_is_forgotten_in_any_case(platform: ScriptedPlatform, file: Path, con
     assert (done.exit_code, done.stdout) == (0, "Logged out.\n")
     assert "ends by itself" in done.stderr
     assert not file.exists()
+
+
+async def test_it_waits_for_a_renewal(platform: ScriptedPlatform, file: Path) -> None:
+    """Or the renewal would bring the login back; what the issuer is told to end is what it has given last."""
+    go_on = threading.Event()
+    login = replace(LOGIN, token_endpoint=f"{platform.url}/token", revocation_endpoint=f"{platform.url}/revoke")
+    save_login(file, login)
+    fresh = answer({"access_token": "fresh", "refresh_token": "r2", "expires_in": 300})
+    platform.will("POST", "/token", replace_answer(fresh, wait_for=go_on))
+    platform.will("POST", "/revoke", Answer(status=200))
+    asking = asyncio.ensure_future(LoginKeeper(file, LOGIN.url).bearer())
+    await until(lambda: bool(platform.requests))
+    logging_out = asyncio.ensure_future(asyncio.to_thread(run, "logout"))
+    go_on.set()
+    assert (await asking, await logging_out) == ("fresh", "Logged out.\n")
+    assert b"token=r2" in platform.requests[-1].body
+    assert load_login(file) is None
