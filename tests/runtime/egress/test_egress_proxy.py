@@ -10,10 +10,12 @@ from pathlib import Path
 import pytest
 from structlog.testing import capture_logs
 
-from pilotlight_runtime.egress.egress_proxy import ProxyBounds, accepts_next_at
+from pilotlight_runtime.egress.egress_proxy import UNRECOGNIZED_NAME, ProxyBounds, accepts_next_at
 from pilotlight_runtime.egress.proxy_messages import CountedBytes
 from pilotlight_runtime.egress.proxy_requests import MOST_HEAD
+from pilotlight_runtime.egress.server_hello import ASKS_AGAIN
 from tests.runtime.egress.proxy_world import HOST, OTHER, PUBLIC, ProxyWorld, Server, proxy_world
+from tests.runtime.egress.test_client_hello import hello_of
 from tests.waiting import until
 
 
@@ -82,6 +84,42 @@ async def test_tls_must_ask_for_the_host_of_the_tunnel(world: ProxyWorld) -> Non
     assert len(server.got) == 1
 
 
+async def test_a_second_hello_names_the_host_too(world: ProxyWorld) -> None:
+    """A server that asks for one goes by its name; what is sent ahead of the question waits for it."""
+    server = await world.server(HOST, curve="secp384r1")
+    folder = world.way("c1", f"{HOST}:{server.port}")
+    assert (await world.get(folder, HOST, server.port)).endswith(b"hello")
+
+    tunnel, change = f"CONNECT {HOST}:{server.port} HTTP/1.1\r\n\r\n".encode(), b"\x14\3\3\0\1\1"
+    for second in (hello_of(OTHER), change + hello_of(OTHER), change + b"GET / HTTP/1.1\r\n\r\n"):
+        answer = await world.answer(folder, tunnel + hello_of(HOST) + second)
+        assert ASKS_AGAIN in answer
+        assert answer.endswith(UNRECOGNIZED_NAME)
+    await until(lambda: world.proxy.held == 0)
+    assert counted(world)["c1"].refused == 3
+    assert len(server.got) == 1
+
+
+async def test_a_server_that_speaks_no_tls(world: ProxyWorld) -> None:
+    """Gets the first message alone: what the client would say behind it is not TLS either."""
+    got = bytearray()
+
+    async def plain(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        got.extend(await reader.read(2**16))
+        writer.write(b"220 speak\r\n")
+        got.extend(await reader.read())
+        writer.close()
+
+    listening = await asyncio.start_server(plain, PUBLIC, 0)
+    world.listening.append(listening)
+    port = listening.sockets[0].getsockname()[1]
+    folder, hello = world.way("c1", f"{HOST}:{port}"), hello_of(HOST)
+    answer = await world.answer(folder, f"CONNECT {HOST}:{port} HTTP/1.1\r\n\r\n".encode() + hello + b"QUIT\r\n")
+    assert answer.endswith(UNRECOGNIZED_NAME)
+    await until(lambda: world.proxy.held == 0)
+    assert bytes(got) == hello
+
+
 @pytest.mark.parametrize(
     "data",
     [
@@ -99,7 +137,7 @@ async def test_where_tls_is_named_nothing_else_is_spoken(world: ProxyWorld, data
     answer = await world.answer(folder, f"CONNECT {HOST}:{server.port} HTTP/1.1\r\n\r\n".encode() + data)
 
     assert answer.startswith(b"HTTP/1.1 200 ")
-    assert answer.endswith(bytes((21, 3, 3, 0, 2, 2, 112)))
+    assert answer.endswith(UNRECOGNIZED_NAME)
     await until(lambda: world.proxy.held == 0)
     assert server.got == []
 
@@ -143,6 +181,7 @@ async def test_a_request_in_clear(world: ProxyWorld) -> None:
         (b"CONNECT localhost:4222 HTTP/1.1\r\n\r\n", b"403"),
         (b"GET http://169.254.169.254/latest/meta-data HTTP/1.1\r\nHost: 169.254.169.254\r\n\r\n", b"403"),
         (b"A" * MOST_HEAD, b"431"),
+        (b"GET http://a.b/ HTTP/1.1\r\nHost: a.b\r\nA:" + b" " * 8000 + b"\x01\r\n\r\n", b"400"),
         ((b"CONNECT x:1 HTTP/1.1\r\n" + b"X: y\r\n" * 2000)[:MOST_HEAD], b"431"),
     ],
 )
