@@ -12,6 +12,8 @@ from pilotlight_gateway.tenancy.registry_port import RegistryPort
 
 MOST_NAMED = 5
 """Targets that a refusal names."""
+MOST_IN_COMMAND = 10
+MANY = "--network …, once for each that it has now and for each of these"
 
 
 def check_network(registry: RegistryPort, tenant: str, specs: Iterable[FunctionSpec]) -> None:
@@ -27,7 +29,9 @@ def check_network(registry: RegistryPort, tenant: str, specs: Iterable[FunctionS
         given = given_targets(asked, allowed)
         refused = [text for text in asked if text not in given]
         if refused:
-            flags = " ".join(f"--network '{text}'" for text in (*allowed, *refused)[: 2 * MOST_NAMED])
+            whole = (*allowed, *refused)
+            # The command replaces all: a list that is cut would take away what it does not name.
+            flags = " ".join(f"--network '{text}'" for text in whole) if len(whole) <= MOST_IN_COMMAND else MANY
             raise BadInput(
                 f"{spec.name}: network= asks for {_list(refused)}, which {tenant} may not connect to; it may connect "
                 f"to {_list(allowed) or 'nothing'}. Leave it out, or have an operator allow it: "

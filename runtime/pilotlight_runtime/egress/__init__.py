@@ -5,6 +5,7 @@
   proxy_requests      what a client asks a proxy for
   connection_rules    whether a container may have it
   pinned_connections  the name resolved, its addresses vetted, and one of them connected to
+  own_addresses       whether one is this host's own
   egress_proxy        serves the containers' sockets, within bounds
   proxy_process       the process around it; proxy_messages: what it and the agent tell each other
   proxy_supervisor    the agent's side: opens and closes ways, keeps the process alive

@@ -57,6 +57,8 @@ class ProxyBounds:
     per_second: float = 50.0
     """New ones of a container, `of_container` of which may come at once; further ones wait to be taken. A new one costs
     the proxy as much as half a megabyte."""
+    tenant_per_second: float = 100.0
+    """The same of all containers of a tenant, with `of_tenant`."""
     head_s: float = 10.0
     """For the request, and again for the first message of TLS."""
     answer_s: float = 5.0
@@ -117,6 +119,8 @@ class EgressProxy:
         self._clock = clock
         self._ways: dict[str, _Way] = {}
         self._of_tenant = Counter[str]()
+        self._due_at: dict[str, float] = {}
+        """By tenant with a way: when its next connection is due."""
 
     def open(self, asked: OpenWay, listener: socket.socket) -> None:
         """Serve a container's socket from now on; it is closed with the way."""
@@ -136,6 +140,8 @@ class EgressProxy:
         for task in (way.accepting, *(each.task for each in way.open)):
             if task is not None:
                 task.cancel()
+        if all(each.asked.tenant != way.asked.tenant for each in self._ways.values()):
+            self._due_at.pop(way.asked.tenant, None)
         return way.count(is_last=True)
 
     def changed_counts(self) -> Iterator[CountedBytes]:
@@ -165,17 +171,20 @@ class EgressProxy:
 
     async def _accept(self, way: _Way) -> None:
         loop, next_at = asyncio.get_running_loop(), 0.0
+        tenant, bounds = way.asked.tenant, self.bounds
         while True:
-            next_at = accepts_next_at(next_at, self._clock(), self.bounds)
-            await asyncio.sleep(max(0.0, next_at - self._clock()))
+            at = self._clock()
+            next_at = accepts_next_at(next_at, at, bounds.of_container, bounds.per_second)
+            tenants_at = accepts_next_at(self._due_at.get(tenant, 0.0), at, bounds.of_tenant, bounds.tenant_per_second)
+            self._due_at[tenant] = tenants_at
+            await asyncio.sleep(max(0.0, max(next_at, tenants_at) - at))
             try:
                 client, _ = await loop.sock_accept(way.listener)
             except OSError as error:
                 log.warning("a connection could not be taken", container=way.asked.container, error=str(error))
                 await asyncio.sleep(ACCEPT_PAUSE_S)
                 continue
-            at, bounds = self._clock(), self.bounds
-            held = self._of_tenant[way.asked.tenant]
+            at, held = self._clock(), self._of_tenant[tenant]
             if len(way.open) >= bounds.of_container or held >= bounds.of_tenant or self.held >= bounds.connections:
                 way.refused += 1
                 with client, contextlib.suppress(OSError):
@@ -183,7 +192,7 @@ class EgressProxy:
                 continue
             connection = _Connection(at, at)
             way.open.add(connection)
-            self._of_tenant[way.asked.tenant] += 1
+            self._of_tenant[tenant] += 1
             connection.task = self._group.create_task(self._serve(way, connection, client))
             connection.task.add_done_callback(partial(self._ended, way, connection, client))
 
@@ -299,9 +308,9 @@ class EgressProxy:
             pass  # a side has gone, and with it the connection
 
 
-def accepts_next_at(due_at: float, at: float, bounds: ProxyBounds) -> float:
-    """When a container's next connection is taken at the earliest, from when this one was due."""
-    return max(due_at, at - bounds.of_container / bounds.per_second) + 1.0 / bounds.per_second
+def accepts_next_at(due_at: float, at: float, burst: int, per_second: float) -> float:
+    """When the next connection is taken at the earliest, from when this one was due; a burst comes at once."""
+    return max(due_at, at - burst / per_second) + 1.0 / per_second
 
 
 async def _carry(

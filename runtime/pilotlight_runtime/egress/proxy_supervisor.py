@@ -1,7 +1,7 @@
 """The agent's side of the proxy: ways out are opened and closed here, and its process is kept alive.
 
 The process is started with the first way. The agent keeps each container's listening socket: when the process dies, its
-connections end, and those that come wait for the next one. So it is when it says nothing for a while: it is killed then.
+connections end, and those that come wait for the next one. One that says nothing for a while is killed.
 """
 
 from __future__ import annotations

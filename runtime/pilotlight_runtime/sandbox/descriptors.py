@@ -10,7 +10,6 @@ from dataclasses import dataclass
 
 from pilotlight_runtime.sandbox.sandbox_spec import FILES, Inherited
 
-
 SO_PASSRIGHTS = 83
 """Of Linux 6.16 and later."""
 

@@ -11,6 +11,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from pilotlight_runtime.egress.egress_proxy import UNRECOGNIZED_NAME, ProxyBounds, accepts_next_at
+from pilotlight_runtime.egress.pinned_connections import NOT_PUBLIC
 from pilotlight_runtime.egress.proxy_messages import CountedBytes
 from pilotlight_runtime.egress.proxy_requests import MOST_HEAD
 from pilotlight_runtime.egress.server_hello import ASKS_AGAIN
@@ -200,7 +201,7 @@ async def test_a_name_of_a_private_address(world: ProxyWorld) -> None:
     world.names.answers[HOST] = [["10.0.0.1"]]
     folder = world.way("c1", f"{HOST}:443")
     answer = await world.answer(folder, f"CONNECT {HOST}:443 HTTP/1.1\r\n\r\n".encode())
-    assert answer.startswith(f"HTTP/1.1 403 {HOST} may not be connected to: an address of the name is ".encode())
+    assert answer.startswith(f"HTTP/1.1 403 {HOST} {NOT_PUBLIC}\r\n".encode())
 
 
 async def test_connections_are_bounded(tmp_path: Path, anyio_backend: str) -> None:
@@ -218,16 +219,34 @@ async def test_connections_are_bounded(tmp_path: Path, anyio_backend: str) -> No
         world.proxy.check_integrity()
 
 
-def test_new_connections_have_a_pace() -> None:
-    """After a pause as many as are held come at once, then so many a second; others are not held up by them."""
-    bounds, at, taken = ProxyBounds(of_container=8, per_second=4.0), 1000.0, 0
-    due_at = accepts_next_at(0.0, at, bounds)
+def test_the_pace_of_connections() -> None:
+    """After a pause a burst of them comes at once, then so many a second."""
+    at, taken = 1000.0, 0
+    due_at = accepts_next_at(0.0, at, 8, 4.0)
     while due_at <= at:
-        taken, due_at = taken + 1, accepts_next_at(due_at, at, bounds)
+        taken, due_at = taken + 1, accepts_next_at(due_at, at, 8, 4.0)
     assert taken == 8
     for _ in range(50):
-        due_at = accepts_next_at(due_at, due_at, bounds)
+        due_at = accepts_next_at(due_at, due_at, 8, 4.0)
     assert due_at == at + 51 / 4.0
+
+
+@pytest.mark.parametrize(
+    "bounds",
+    [ProxyBounds(of_container=3, per_second=0.001), ProxyBounds(of_tenant=3, tenant_per_second=0.001)],
+)
+async def test_new_connections_have_a_pace(tmp_path: Path, anyio_backend: str, bounds: ProxyBounds) -> None:
+    """Of a container, and of a tenant: those beyond it are not taken, and others are not held up by them."""
+    async with proxy_world(tmp_path, bounds) as world:
+        one, other = world.way("c1", f"{HOST}:443"), world.way("c2", f"{HOST}:443", tenant="other")
+        for _ in range(3):
+            assert b" 400 " in await world.answer(one, b"\r\n\r\n")
+        _, writer = await world.raw(one, b"\r\n\r\n")
+        for _ in range(3):
+            assert b" 400 " in await world.answer(other, b"\r\n\r\n")
+        await until(lambda: world.proxy.held == 0)
+        assert {name: each.refused for name, each in counted(world).items()} == {"c1": 3, "c2": 3}
+        writer.close()
 
 
 async def test_a_side_that_goes_is_no_mistake(world: ProxyWorld) -> None:

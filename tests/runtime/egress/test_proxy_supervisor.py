@@ -87,7 +87,7 @@ def agents_descriptors(process: Path) -> list[str]:
 async def test_it_has_no_rights(tmp_path: Path, anyio_backend: str) -> None:
     """Nobody's, nothing of the agent's environment, and no descriptor but its own."""
     with socket.socket() as agents:
-        agents.set_inheritable(True)  # noqa: FBT003 - its only argument
+        agents.set_inheritable(True)
         await check_rights(tmp_path)
 
 
