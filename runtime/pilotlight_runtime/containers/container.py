@@ -144,6 +144,7 @@ class Container:
             memory_bytes=self._start.blank.sandbox.memory_peak_bytes() if self._start.blank else 0,
             host=self._bind.host,
             guessed=self._meter.is_guess,
+            network=self._provisioner.network_mark(self.id, manifest) if manifest else 0,
         )
 
     # -- commands, and the clock --------------------------------------------------------------------------------

@@ -130,6 +130,8 @@ class ContainerReport(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """What it was promised of its host."""
     guessed: bool | None = None
     """Whether it is there by the platform's guess, and has begun no call since; None: an agent of before."""
+    network: Annotated[int, Meta(ge=0)] = 0
+    """What it is let out to of `network=` of its version, as `mark_given` counts it."""
 
 
 class EndedContainer(msgspec.Struct, frozen=True, kw_only=True, gc=False):
