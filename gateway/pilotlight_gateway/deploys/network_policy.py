@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
 from pilotlight_core.model.errors import BadInput
 from pilotlight_core.model.networks.network_targets import given_targets
 from pilotlight_core.model.spec import FunctionSpec, network_of
-from pilotlight_core.model.tenancy import TenantRecord
 from pilotlight_gateway.tenancy.registry_port import RegistryPort
 
 MOST_NAMED = 5
@@ -38,17 +37,6 @@ def check_network(registry: RegistryPort, tenant: str, specs: Iterable[FunctionS
                 f"pilotlight tenant set {tenant} {flags}",
                 field="network",
             )
-
-
-def containers_beyond(registry: RegistryPort, tenant: TenantRecord, versions: Mapping[str, str]) -> list[str]:
-    """The containers, of these with their versions, whose functions ask for more than their tenant may reach."""
-    found = []
-    for container, version in versions.items():
-        record = registry.version(version)
-        asked = () if record is None else network_of(record.spec)
-        if given_targets(asked, tenant.network) != asked:
-            found.append(container)
-    return found
 
 
 def _list(texts: Iterable[str]) -> str:

@@ -42,6 +42,8 @@ PAUSES_S = (0.1, 0.5, 2.0, 10.0)
 """Between starts, when the process dies at once again."""
 STEADY_S = 60.0
 """One that has lived so long was no failed start."""
+NO_SEARCH = {"LOCALDOMAIN": "."}
+"""For the C library: names are whole, and no domain of the host's is put behind one that nobody knows."""
 START_BEATS = 60
 """Until a process has said something for the first time."""
 BEATS_MISSED = 5
@@ -154,7 +156,8 @@ class ProxySupervisor:
         if self._allow:
             words += ["--allow", self._allow]
         # Nothing of the agent's environment, which has its password for the bus.
-        self.process = subprocess.Popen(words, stdin=subprocess.DEVNULL, pass_fds=(control,), cwd="/", env=ENV)
+        env = {**ENV, **NO_SEARCH}
+        self.process = subprocess.Popen(words, stdin=subprocess.DEVNULL, pass_fds=(control,), cwd="/", env=env)
         self.starts += 1
 
     def _on_packet(self, ended: asyncio.Event) -> None:

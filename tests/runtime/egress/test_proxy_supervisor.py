@@ -105,7 +105,7 @@ async def check_rights(tmp_path: Path) -> None:
             assert status["Groups"].strip() == ""
             assert int(status["CapEff"], 16) == 0
             names = {entry.split("=")[0] for entry in (process / "environ").read_text().split("\0") if entry}
-            assert names == {"PATH", "LANG"}
+            assert names == {"PATH", "LANG", "LOCALDOMAIN"}
 
 
 async def test_one_that_is_killed_is_started_again(tmp_path: Path, anyio_backend: str) -> None:
