@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import pytest
 from structlog.testing import capture_logs
@@ -103,7 +103,8 @@ async def test_addresses_that_are_not_public_are_refused(address: str, anyio_bac
 
 async def test_names_that_cannot_be_resolved(anyio_backend: str) -> None:
     """Or have no address, or one that is none."""
-    for answers in ({}, {HOST: [[]]}, {HOST: [["nonsense"]]}):
+    tried: list[dict[str, list[Sequence[str]]]] = [{}, {HOST: [[]]}, {HOST: [["nonsense"]]}]
+    for answers in tried:
         assert await refused(connections(ScriptedNames(answers=answers))) == NOT_PUBLIC_ANSWER
 
 
