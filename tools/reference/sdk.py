@@ -22,9 +22,9 @@ GROUPS: dict[str, tuple[str, ...]] = {
     "Values of options": ("SLO", "Artifact", "Cron", "Period", "Warm", "Spread", "Model", "Measured"),
     "Calls": ("Function", "Cls", "Obj", "FunctionCall", "Client", "call_id", "cancel"),
     "Errors": (
-        "PilotlightError", "BadInput", "Misuse", "OptionError", "Unauthenticated", "Forbidden", "NestedRefused", "NotFound",
-        "UnknownFunction", "UnknownCall", "Conflict", "TooMuch", "Unavailable", "DeadlineExceeded", "Cancelled",
-        "CallFailed", "FunctionRaised", "ExecutionTimeout", "LoadFailed", "BadOutput", "ContainerDied",
+        "PilotlightError", "BadInput", "Misuse", "OptionError", "Unauthenticated", "Forbidden", "NestedRefused",
+        "NotFound", "UnknownFunction", "UnknownCall", "Conflict", "TooMuch", "Unavailable", "DeadlineExceeded",
+        "Cancelled", "CallFailed", "FunctionRaised", "ExecutionTimeout", "LoadFailed", "BadOutput", "ContainerDied",
     ),
 }  # fmt: skip
 """Every public name, in the order of the page."""
