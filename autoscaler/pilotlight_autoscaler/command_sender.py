@@ -21,6 +21,7 @@ from pilotlight_core.host.binding_book import BindingBook
 from pilotlight_core.host.registry import Registry
 from pilotlight_core.model import subjects
 from pilotlight_core.model.messages.node_messages import Bind, CommandReply, ContainerCommand, Drain, Keep
+from pilotlight_core.model.networks.network_targets import given_targets
 
 COMMAND_TIMEOUT_S = 2.0
 """Agents answer a command at once, before they execute it."""
@@ -104,7 +105,9 @@ class CommandSender:
                 self._world.on_refused(sent.command, answer.reason, time.monotonic())
 
     async def _bound(self, node: str, bind: Bind) -> Bind | None:
-        """Write what others may believe of the container, and tell its node what it pays for.
+        """Write what others may believe of the container; the command, with what it pays for.
+
+        It may have waited for minutes behind others: what its tenant may no longer connect to is not in it.
 
         None if its slice is gone, or this leader's time is over.
 
@@ -123,7 +126,9 @@ class CommandSender:
             await self._bindings.bind(binding)
             if not self._lease.valid(time.monotonic()):
                 return None
-        return msgspec.structs.replace(bind, core_ppm=binding.core_ppm, gib_ppm=binding.gib_ppm)
+        tenant = self._registry.tenant_nowait(bind.tenant)
+        network = given_targets(bind.network, () if tenant is None else tenant.network)
+        return msgspec.structs.replace(bind, core_ppm=binding.core_ppm, gib_ppm=binding.gib_ppm, network=network)
 
 
 def subject_of_command(command: AgentCommand | Keep) -> str:

@@ -294,13 +294,10 @@ def _tenants(parts: HttpParts, shared: _Shared) -> tuple[BoundOperation[Any], ..
         codec=parts.codec,
     )  # fmt: skip
     issuers = IssuerServices(registry=registry, issuers=parts.issuers, budget=budget, clock=shared.clock)
-    tenancy = TenancyServices(
-        registry=registry, limits=parts.limiter, calls=parts.calls, stopper=parts.stopper, budget=budget
-    )
     secrets = SecretServices(vault=parts.vault, registry=registry, budget=budget)
     return (
         *bound(AUDIT, AuditServices(audit=parts.audit)),
-        *bound(TENANCY, tenancy),
+        *bound(TENANCY, TenancyServices(registry=registry, limits=parts.limiter, budget=budget)),
         *bound(ISSUERS, issuers),
         *bound(BATCHES, batches),
         *bound(WEBHOOKS, WebhookServices(webhooks=parts.webhooks, networks=parts.networks, budget=budget)),

@@ -19,8 +19,10 @@ from pilotlight_core.host.registry import Registry
 from pilotlight_core.model import subjects
 from pilotlight_core.model.ids import token
 from pilotlight_core.model.messages.node_messages import Bind, CommandReply, Drain
+from pilotlight_core.model.tenancy import TenantRecord
 from tests.autoscaler.builders import record, report
 from tests.builders.nodes import bind, container
+from tests.waiting import until
 
 
 class Site:
@@ -30,10 +32,15 @@ class Site:
         self.world, self.counted = World(), list[object]()
         self.heard: list[Bind | Drain] = []
         self.replies: list[CommandReply] = []
-        self.bus = bus
+        self.bus, self.registry = bus, registry
         self.sender = CommandSender(
             bus, registry, lease, self.world, bindings, region=region, count=self.counted.append
         )
+
+    def allowed(self, tenant: str) -> tuple[str, ...]:
+        """What the sender knows of it."""
+        known = self.registry.tenant_nowait(tenant)
+        return () if known is None else known.network
 
     def on_command(self, _: str, message: Bind | Drain, to: str) -> None:
         self.heard.append(message)
@@ -105,3 +112,22 @@ async def test_a_bind_of_a_version_that_nobody_knows_is_not_sent(site: Site) -> 
     """It counts as refused."""
     await site.send(msgspec.structs.replace(bind("c3", "ver_gone"), slice="cpu-0"))
     assert (site.heard, dict(site.world.pending)) == ([], {})
+
+
+async def test_what_was_taken_meanwhile_is_not_in_a_bind(site: Site) -> None:
+    """A plan's command may wait for minutes, and one that was lost is sent again."""
+    async with Registry(site.bus) as registry:
+        version = record(f"ver_{token()}")
+        await registry.put_version(version)
+        tenant = f"t-{token()}".lower()
+        asked = bind("c4", version.id, slice="cpu-0", tenant=tenant, network=("a.example.com:443", "b.example.com:443"))
+        for allowed in (("*.example.com:443",), ("b.example.com:443",), ()):
+            await registry.put_tenant(TenantRecord(name=tenant, created_at=1.0, network=allowed))
+            await until(lambda: site.allowed(tenant) == allowed)  # noqa: B023 - it is waited for here
+            site.replies = [CommandReply(ok=True)]
+            await site.send(asked)
+    assert [each.network for each in site.heard if isinstance(each, Bind)] == [
+        ("a.example.com:443", "b.example.com:443"),
+        ("b.example.com:443",),
+        (),
+    ]

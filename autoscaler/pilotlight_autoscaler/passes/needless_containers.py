@@ -6,22 +6,30 @@ Also those that only the platform wants.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import partial
 
 from pilotlight_autoscaler.passes.decision import AddressedCommand
 from pilotlight_autoscaler.passes.pass_state import PassState
 from pilotlight_autoscaler.policy.desired import purpose_of_kept
 from pilotlight_autoscaler.policy.guessed_containers import taken_otherwise
-from pilotlight_core.model.messages.node_messages import Drain, Keep, Shortage
+from pilotlight_core.model.messages.node_messages import ContainerReport, Drain, Keep, Shortage
 from pilotlight_core.model.messages.usage_facts import Purpose
+from pilotlight_core.model.networks.network_targets import is_beyond
+from pilotlight_core.model.spec import network_of
+
+TAKEN = "its tenant may no longer connect to all that it was let out to"
 
 
 def end_shut_down(state: PassState) -> None:
-    """End the containers of versions that are shut down, and their waiting calls."""
+    """End the containers of versions that are shut down, and their waiting calls.
+
+    And those that are let out to what has been taken from their tenants since they started.
+    """
     nodes, shut_down, grace_s = state.world.nodes, state.given.shut_down, state.given.stop_grace_s
-    of_these = (found for version in shut_down for found in state.world.index.of(version))
+    let_out = [name for name, record in state.versions.items() if name not in shut_down and network_of(record.spec)]
+    of_these = (found for version in (*shut_down, *let_out) for found in state.world.index.of(version))
     there = ((each.node, each.report) for each in of_these if not nodes[each.node].draining)
-    for node, container in state.world.shutdowns.due(shut_down, there, state.at):
-        why = shut_down[container.version]
+    for node, container, why in state.world.shutdowns.due(partial(_why_at_an_end, state), there, state.at):
         within_ms = grace_s * 1000.0
         command = Drain(epoch=state.given.epoch, container=container.id, within_ms=within_ms, reason=why)
         state.leaving.add(container.id)
@@ -33,6 +41,16 @@ def end_shut_down(state: PassState) -> None:
             state.decision.shortages.append(
                 Shortage(version=version, epoch=state.given.epoch, reason=why, never=True, shut_down=True)
             )
+
+
+def _why_at_an_end(state: PassState, container: ContainerReport) -> str:
+    if why := state.given.shut_down.get(container.version):
+        return why
+    record = state.versions.get(container.version)
+    if record is None or not container.network:
+        return ""
+    is_taken = is_beyond(container.network, network_of(record.spec), state.given.network_of(record.tenant))
+    return TAKEN if is_taken else ""
 
 
 def has_guesses(state: PassState, version: str) -> bool:

@@ -1,12 +1,13 @@
 """Versions that are shut down, and the ends of their containers. Pure: time is an argument (seconds).
 
 A superseded version ends its calls in its own time. One whose app was stopped or whose tenant was disabled has a grace,
-after which its containers are killed, whatever they do; containers that still start are ended at once.
+after which its containers are killed, whatever they do; containers that still start are ended at once. So are those
+that are let out to what their tenant may no longer connect to.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from pilotlight_core.model.messages.node_messages import ContainerReport, ContainerState
@@ -32,21 +33,21 @@ def why_shut_down(app: AppRecord | None, tenant: TenantRecord | None, wall: floa
 
 @dataclass(kw_only=True)
 class VersionShutdowns:
-    """The containers of versions that are shut down, and when each was last told to end."""
+    """The containers that are to end, whatever they do, and when each was last told to."""
 
     _told: dict[str, float] = field(default_factory=dict)
 
     def due(
-        self, shut_down: Mapping[str, str], containers: Iterator[tuple[str, ContainerReport]], at: float
-    ) -> list[tuple[str, ContainerReport]]:
-        """Node and report of each container to tell now; it counts as told at `at`."""
+        self, ends: Callable[[ContainerReport], str], containers: Iterable[tuple[str, ContainerReport]], at: float
+    ) -> list[tuple[str, ContainerReport, str]]:
+        """Node, report and the reason of each container to tell now; it counts as told at `at`. `ends`: why, or ""."""
         self._told = {name: told for name, told in self._told.items() if at - told <= REMEMBERED_S}
         due = [
-            (node, container)
+            (node, container, why)
             for node, container in containers
-            if container.version in shut_down
-            and container.state is not ContainerState.GONE
+            if container.state is not ContainerState.GONE
             and at - self._told.get(container.id, at - AGAIN_S) >= AGAIN_S
+            and (why := ends(container))
         ]
-        self._told |= {container.id: at for _, container in due}
+        self._told |= {container.id: at for _, container, _ in due}
         return due

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
 from pilotlight_core.model.errors import BadInput
 from pilotlight_core.model.networks.network_targets import given_targets
 from pilotlight_core.model.spec import FunctionSpec, network_of
-from pilotlight_core.model.tenancy import TenantRecord
 from pilotlight_gateway.tenancy.registry_port import RegistryPort
 
 MOST_NAMED = 5
 """Targets that a refusal names."""
+MOST_IN_COMMAND = 10
+MANY = "--network …, once for each that it has now and for each of these"
 
 
 def check_network(registry: RegistryPort, tenant: str, specs: Iterable[FunctionSpec]) -> None:
@@ -27,24 +28,15 @@ def check_network(registry: RegistryPort, tenant: str, specs: Iterable[FunctionS
         given = given_targets(asked, allowed)
         refused = [text for text in asked if text not in given]
         if refused:
-            flags = " ".join(f"--network '{text}'" for text in (*allowed, *refused)[: 2 * MOST_NAMED])
+            whole = (*allowed, *refused)
+            # The command replaces all: a list that is cut would take away what it does not name.
+            flags = " ".join(f"--network '{text}'" for text in whole) if len(whole) <= MOST_IN_COMMAND else MANY
             raise BadInput(
                 f"{spec.name}: network= asks for {_list(refused)}, which {tenant} may not connect to; it may connect "
                 f"to {_list(allowed) or 'nothing'}. Leave it out, or have an operator allow it: "
                 f"pilotlight tenant set {tenant} {flags}",
                 field="network",
             )
-
-
-def containers_beyond(registry: RegistryPort, tenant: TenantRecord, versions: Mapping[str, str]) -> list[str]:
-    """The containers, of these with their versions, whose functions ask for more than their tenant may reach."""
-    found = []
-    for container, version in versions.items():
-        record = registry.version(version)
-        asked = () if record is None else network_of(record.spec)
-        if given_targets(asked, tenant.network) != asked:
-            found.append(container)
-    return found
 
 
 def _list(texts: Iterable[str]) -> str:

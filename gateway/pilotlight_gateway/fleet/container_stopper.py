@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -14,16 +12,10 @@ from pilotlight_core.model.messages.controller_questions import ContainerStopRep
 
 ANSWER_S = 5.0
 """Longer than the controller waits for the node."""
-REPORTED_S = 2.5
-"""The controller's mirror is at most a second behind, and nodes report each second."""
 
 
 class ContainerStopper(Protocol):
     """Ends containers."""
-
-    async def wait_reported(self) -> None:
-        """Return once nodes have reported what the controller had begun by what it knows now."""
-        ...
 
     async def stop(self, asked: StopContainer) -> ContainerStopReply | None:
         """What its node does; None: there is no such container of that tenant.
@@ -40,9 +32,6 @@ class BusStopper:
     def __init__(self, bus: Bus, *, region: str) -> None:
         self._bus = bus
         self._region = region
-
-    async def wait_reported(self) -> None:
-        await asyncio.sleep(REPORTED_S)
 
     async def stop(self, asked: StopContainer) -> ContainerStopReply | None:
         try:
@@ -66,11 +55,6 @@ class MemoryStopper:
     leads: bool = True
     """Whether a controller does."""
     asked: list[StopContainer] = field(default_factory=list)
-    appears: Callable[[], None] = lambda: None
-    """What nodes report meanwhile, when that is waited for."""
-
-    async def wait_reported(self) -> None:
-        self.appears()
 
     async def stop(self, asked: StopContainer) -> ContainerStopReply | None:
         self.asked.append(asked)

@@ -145,6 +145,7 @@ class Container:
             host=self._bind.host,
             guessed=self._meter.is_guess,
             secrets=self._start.secrets,
+            network=self._provisioner.network_mark(self.id, manifest) if manifest else 0,
         )
 
     # -- commands, and the clock --------------------------------------------------------------------------------

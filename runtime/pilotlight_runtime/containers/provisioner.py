@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from pilotlight_core.model.messages.call_messages import RemoteError
 from pilotlight_core.model.messages.node_messages import Bind, SandboxCeilings, SliceKind, SliceReport
+from pilotlight_core.model.networks.network_targets import mark_given
 from pilotlight_core.model.spec import Manifest, network_of
 from pilotlight_runtime.containers.blanks.blank import Blank
 from pilotlight_runtime.containers.blanks.blank_pools import BlankPools
@@ -85,6 +86,11 @@ class Provisioner:
         way = OpenWay(container=bind.container, tenant=manifest.tenant, function=function, targets=targets)
         self._ways_out.open(way, blank.network)
         return str(blank.network_inside)
+
+    def network_mark(self, container: str, manifest: Manifest) -> int:
+        """What a container is let out to of what its manifest names; 0: nothing."""
+        targets = self._ways_out.targets_of(container)
+        return mark_given(network_of(manifest.spec), targets) if targets else 0
 
     def close_network(self, container: str) -> None:
         """End a container's way out, if it has one."""

@@ -8,10 +8,14 @@ from __future__ import annotations
 
 MOST_HELLO = 16 * 1024
 """Bytes. With keys of post-quantum groups hellos are some 2 KiB."""
-HANDSHAKE, CLIENT_HELLO = 22, 1
+MOST_RECORDS = 16
+LEAST_FRAGMENT = 64
+"""Bytes in a record of several, but for the last: nobody cuts a message smaller who does not want to hide it."""
+CHANGE_CIPHER, HANDSHAKE, CLIENT_HELLO = 20, 22, 1
 MOST_RECORD = 2**14
 SERVER_NAME, ENCRYPTED_HELLO = 0, 0xFE0D
 HOST_NAME = 0
+_LARGE = f"its first TLS message is larger than {MOST_HELLO} bytes"
 
 
 class NoServerName(Exception):
@@ -47,47 +51,78 @@ class _Bytes:
         return self.take(self.number(size))
 
 
-def server_name(data: bytes) -> str | None:
-    """The name in a client's first bytes, in small letters; None: there must be more of them.
+class HelloReader:
+    """Takes a client's first bytes as they come. Each record is looked at once, when all of it is there.
 
-    Raises:
-        NoServerName: why there is none.
+    `may_change_cipher`: one record that says so may come before, as clients send it before a second hello.
     """
-    hello = _hello(data)
-    if hello is None:
-        if len(data) >= MOST_HELLO:
-            raise NoServerName(f"its first TLS message is larger than {MOST_HELLO} bytes")
+
+    def __init__(self, *, may_change_cipher: bool = False) -> None:
+        self._may_change_cipher = may_change_cipher
+        self.data = bytearray()
+        """All that has come."""
+        self._at = 0
+        self._records = 0
+        self._message = bytearray()
+
+    def add(self, data: bytes) -> str | None:
+        """The name, in small letters, once the message is whole; None: there must be more bytes.
+
+        Raises:
+            NoServerName: why there is none.
+        """
+        self.data += data
+        while record := self._next_record():
+            self._message += record
+            if self._message[0] != CLIENT_HELLO:
+                raise NoServerName("its first TLS message is no ClientHello")
+            needed = 4 + int.from_bytes(self._message[1:4])
+            if needed > MOST_HELLO:
+                raise NoServerName(_LARGE)
+            if len(self._message) > needed:
+                raise NoServerName("its first TLS message goes on behind its end")
+            if len(self._message) == needed:
+                return _name_in(bytes(self._message[4:needed]))
+            if len(record) < LEAST_FRAGMENT:
+                raise NoServerName("its first TLS message is in too small pieces")
+        if len(self.data) >= MOST_HELLO:
+            raise NoServerName(_LARGE)
         return None
+
+    def take(self) -> tuple[bytes, bytes]:
+        """The bytes of the records that were read, and those behind them."""
+        return bytes(self.data[: self._at]), bytes(self.data[self._at :])
+
+    def _next_record(self) -> bytes:
+        """The content of one of the handshake; b"": it is not whole yet."""
+        while True:
+            head = self.data[self._at : self._at + 5]
+            changes = self._may_change_cipher and head[:1] == bytes((CHANGE_CIPHER,))
+            if (head and not changes and head[0] != HANDSHAKE) or (len(head) > 1 and head[1] != 3):
+                raise NoServerName("it does not speak TLS")
+            if len(head) < 5:
+                return b""
+            size = int.from_bytes(head[3:])
+            if not 0 < size <= (1 if changes else MOST_RECORD):
+                raise NoServerName("its first TLS record has no possible size")
+            end = self._at + 5 + size
+            if len(self.data) < end:
+                return b""
+            content = bytes(self.data[self._at + 5 : end])
+            self._at = end
+            self._records += 1
+            if self._records > MOST_RECORDS:
+                raise NoServerName("its first TLS message is in too many pieces")
+            if not changes:
+                return content
+            self._may_change_cipher = False
+
+
+def _name_in(hello: bytes) -> str:
     try:
         return _name(_extensions(hello))
     except _Short:
         raise NoServerName("its first TLS message cannot be read") from None
-
-
-def _hello(data: bytes) -> bytes | None:
-    """The message's body, of one record or several; None: there must be more bytes."""
-    records, message = _Bytes(data), b""
-    try:
-        while True:
-            if records.number(1) != HANDSHAKE:
-                raise NoServerName("it does not speak TLS")
-            if records.number(1) != 3:
-                raise NoServerName("it does not speak TLS")
-            records.take(1)
-            size = records.number(2)
-            if not 0 < size <= MOST_RECORD:
-                raise NoServerName("its first TLS record has no possible size")
-            message += records.take(size)
-            if message[0] != CLIENT_HELLO:
-                raise NoServerName("its first TLS message is no ClientHello")
-            if len(message) >= 4:
-                needed = int.from_bytes(message[1:4])
-                if needed > MOST_HELLO:
-                    raise NoServerName(f"its first TLS message is larger than {MOST_HELLO} bytes")
-                if len(message) >= 4 + needed:
-                    return message[4 : 4 + needed]
-    except _Short:
-        return None
 
 
 def _extensions(hello: bytes) -> dict[int, bytes]:

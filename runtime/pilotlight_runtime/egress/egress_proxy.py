@@ -4,7 +4,7 @@ accept      within the bounds of the container, its tenant and all
 head        CONNECT or a request in clear, within HEAD_S and MOST_HEAD
 rules       is it in the container's targets
 connect     the name resolved, vetted, pinned
-hello       of TLS: the server name must be the host that was asked for
+hello       of TLS: the server name must be the host that was asked for, also in a second one if the server wants it
 relay       64 KiB at a time in each direction, so that whoever does not read holds up his own connection alone
 """
 
@@ -21,7 +21,7 @@ from functools import partial
 import structlog
 
 from pilotlight_core.model.networks.network_targets import NetworkTarget, Transport, parse_target
-from pilotlight_runtime.egress.client_hello import MOST_HELLO, NoServerName, server_name
+from pilotlight_runtime.egress.client_hello import MOST_HELLO, HelloReader, NoServerName
 from pilotlight_runtime.egress.connection_rules import transport_of
 from pilotlight_runtime.egress.pinned_connections import PinnedConnections
 from pilotlight_runtime.egress.proxy_messages import CountedBytes, OpenWay
@@ -33,6 +33,7 @@ from pilotlight_runtime.egress.proxy_requests import (
     parse_request,
     refusal,
 )
+from pilotlight_runtime.egress.server_hello import AnswerReader
 
 log = structlog.get_logger(__name__)
 
@@ -56,6 +57,8 @@ class ProxyBounds:
     per_second: float = 50.0
     """New ones of a container, `of_container` of which may come at once; further ones wait to be taken. A new one costs
     the proxy as much as half a megabyte."""
+    tenant_per_second: float = 100.0
+    """The same of all containers of a tenant, with `of_tenant`."""
     head_s: float = 10.0
     """For the request, and again for the first message of TLS."""
     answer_s: float = 5.0
@@ -116,6 +119,8 @@ class EgressProxy:
         self._clock = clock
         self._ways: dict[str, _Way] = {}
         self._of_tenant = Counter[str]()
+        self._due_at: dict[str, float] = {}
+        """By tenant with a way: when its next connection is due."""
 
     def open(self, asked: OpenWay, listener: socket.socket) -> None:
         """Serve a container's socket from now on; it is closed with the way."""
@@ -135,6 +140,8 @@ class EgressProxy:
         for task in (way.accepting, *(each.task for each in way.open)):
             if task is not None:
                 task.cancel()
+        if all(each.asked.tenant != way.asked.tenant for each in self._ways.values()):
+            self._due_at.pop(way.asked.tenant, None)
         return way.count(is_last=True)
 
     def changed_counts(self) -> Iterator[CountedBytes]:
@@ -164,17 +171,20 @@ class EgressProxy:
 
     async def _accept(self, way: _Way) -> None:
         loop, next_at = asyncio.get_running_loop(), 0.0
+        tenant, bounds = way.asked.tenant, self.bounds
         while True:
-            next_at = accepts_next_at(next_at, self._clock(), self.bounds)
-            await asyncio.sleep(max(0.0, next_at - self._clock()))
+            at = self._clock()
+            next_at = accepts_next_at(next_at, at, bounds.of_container, bounds.per_second)
+            tenants_at = accepts_next_at(self._due_at.get(tenant, 0.0), at, bounds.of_tenant, bounds.tenant_per_second)
+            self._due_at[tenant] = tenants_at
+            await asyncio.sleep(max(0.0, max(next_at, tenants_at) - at))
             try:
                 client, _ = await loop.sock_accept(way.listener)
             except OSError as error:
                 log.warning("a connection could not be taken", container=way.asked.container, error=str(error))
                 await asyncio.sleep(ACCEPT_PAUSE_S)
                 continue
-            at, bounds = self._clock(), self.bounds
-            held = self._of_tenant[way.asked.tenant]
+            at, held = self._clock(), self._of_tenant[tenant]
             if len(way.open) >= bounds.of_container or held >= bounds.of_tenant or self.held >= bounds.connections:
                 way.refused += 1
                 with client, contextlib.suppress(OSError):
@@ -182,7 +192,7 @@ class EgressProxy:
                 continue
             connection = _Connection(at, at)
             way.open.add(connection)
-            self._of_tenant[way.asked.tenant] += 1
+            self._of_tenant[tenant] += 1
             connection.task = self._group.create_task(self._serve(way, connection, client))
             connection.task.add_done_callback(partial(self._ended, way, connection, client))
 
@@ -215,26 +225,47 @@ class EgressProxy:
         with await self._pinned.open(way.asked.tenant, request.host, request.port) as server:
             if request.is_tunnel:
                 await self._answer(client, ESTABLISHED)
-                if transport is Transport.TLS and not (more := await self._hello(way, request, client, more)):
-                    return
+                if transport is Transport.TLS:
+                    if (opened := await self._open_tls(way, request.host, client, server, more)) is None:
+                        return
+                    more = opened
             else:
                 more = request.forwarded + more[: request.body_bytes]
             way.connections += 1
             await self._relay(way, connection, client, server, request, more)
 
-    async def _hello(self, way: _Way, request: ProxyRequest, client: socket.socket, more: bytes) -> bytes:
-        """The client's first bytes, with the name of the server that it asked for; b"": they are refused."""
+    async def _open_tls(
+        self, way: _Way, host: str, client: socket.socket, server: socket.socket, more: bytes
+    ) -> bytes | None:
+        """Let a client begin TLS with its host; what of its bytes is still to be sent, or None: it is refused.
+
+        What comes behind the first message is held until the server has answered: it may ask for another (after which
+        servers go by the name in that one).
+        """
+        loop = asyncio.get_running_loop()
         try:
             async with asyncio.timeout(self.bounds.head_s):
-                while (found := server_name(more)) is None:
-                    more += await _received(client, MOST_HELLO)
-            if found != request.host:
-                raise NoServerName("it names another server than it is connected to (SNI)")
+                hello, held = await _named_hello(HelloReader(), host, client, more)
+                await loop.sock_sendall(server, hello)
+                way.sent += len(hello)
+            async with asyncio.timeout(self.bounds.head_s):
+                answer = AnswerReader()
+                while (asks_again := answer.add(data := await _received(server, CHUNK))) is None:
+                    await self._pass_back(way, client, data)
+                await self._pass_back(way, client, data)
+            if not asks_again:
+                return held
+            async with asyncio.timeout(self.bounds.head_s):
+                hello, held = await _named_hello(HelloReader(may_change_cipher=True), host, client, held)
+            return hello + held
         except NoServerName:
             way.refused += 1
             await self._answer(client, UNRECOGNIZED_NAME)
-            return b""
-        return more
+            return None
+
+    async def _pass_back(self, way: _Way, client: socket.socket, data: bytes) -> None:
+        await self._answer(client, data)
+        way.received += len(data)
 
     async def _answer(self, client: socket.socket, data: bytes) -> None:
         async with asyncio.timeout(self.bounds.answer_s):
@@ -277,9 +308,9 @@ class EgressProxy:
             pass  # a side has gone, and with it the connection
 
 
-def accepts_next_at(due_at: float, at: float, bounds: ProxyBounds) -> float:
-    """When a container's next connection is taken at the earliest, from when this one was due."""
-    return max(due_at, at - bounds.of_container / bounds.per_second) + 1.0 / bounds.per_second
+def accepts_next_at(due_at: float, at: float, burst: int, per_second: float) -> float:
+    """When the next connection is taken at the earliest, from when this one was due; a burst comes at once."""
+    return max(due_at, at - burst / per_second) + 1.0 / per_second
 
 
 async def _carry(
@@ -302,13 +333,22 @@ async def _carry(
 
 async def _read_head(client: socket.socket) -> tuple[bytes, bytes]:
     """The head of a request, and what came behind it. Raises RefusedRequest, OSError."""
-    data = b""
-    while END not in data:
+    data, seen = bytearray(), 0
+    while (end := data.find(END, seen)) < 0:
         if len(data) >= MOST_HEAD:
             raise RefusedRequest(431, f"the request is larger than {MOST_HEAD} bytes without its body")
+        seen = max(0, len(data) - len(END) + 1)
         data += await _received(client, MOST_HEAD - len(data))
-    head, _, more = data.partition(END)
-    return head + END, more
+    return bytes(data[: end + len(END)]), bytes(data[end + len(END) :])
+
+
+async def _named_hello(reader: HelloReader, host: str, client: socket.socket, more: bytes) -> tuple[bytes, bytes]:
+    """The client's first message of TLS, with this name in it, and what came behind. Raises NoServerName, OSError."""
+    while (found := reader.add(more)) is None:
+        more = await _received(client, MOST_HELLO)
+    if found != host:
+        raise NoServerName("it names another server than it is connected to (SNI)")
+    return reader.take()
 
 
 async def _received(client: socket.socket, most: int) -> bytes:

@@ -2,6 +2,9 @@
 
 A name that answers otherwise the next time (DNS rebinding) gains nothing: nobody resolves it between the check and the
 connection. What is kept of answers is vetted anew for each connection.
+
+The tenant is told one thing alone of a name without a public address, whether nobody knows it or it leads inside: else
+it could find out what stands there. The reason is in the agent's log.
 """
 
 from __future__ import annotations
@@ -12,9 +15,12 @@ from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from ipaddress import IPv4Address
 
+import structlog
+
 from pilotlight_core.host.outbound.address_policy import Address, Network, vetted
 from pilotlight_core.host.outbound.name_resolver import Resolve
 from pilotlight_core.model.errors import BadInput
+from pilotlight_runtime.egress.own_addresses import is_own_address
 from pilotlight_runtime.egress.proxy_requests import RefusedRequest
 
 RESOLVE_S = 5.0
@@ -24,6 +30,13 @@ ADDRESSES = 3
 KEPT_S = 30.0
 """An answer of a name server."""
 MOST_KEPT = 1024
+MOST_ADDRESSES = 32
+"""Of a name; each costs something to vet, and is kept."""
+LOGGED_S = 10.0
+"""A tenant's refused names are in the log once in so long."""
+TENANTS_LOGGED = 1024
+NOT_PUBLIC = "may not be connected to: it has no address, or not only public ones"
+log = structlog.get_logger(__name__)
 
 
 class PinnedConnections:
@@ -36,6 +49,8 @@ class PinnedConnections:
         self._allowed = allowed
         self._clock = clock
         self._kept_s = kept_s
+        self._logged_from = OrderedDict[str, float]()
+        """By tenant, from when on a refused name is logged again."""
         self._kept: OrderedDict[tuple[str, str], tuple[float, Sequence[str]]] = OrderedDict()
 
     async def open(self, tenant: str, host: str, port: int) -> socket.socket:
@@ -44,8 +59,8 @@ class PinnedConnections:
         Raises:
             RefusedRequest: the host's address may not be connected to, or cannot be.
         """
-        addresses = self._vetted(host, await self._addresses(tenant, host, port))
-        for address in addresses[:ADDRESSES]:
+        for address in self._vetted(tenant, host, await self._addresses(tenant, host, port))[:ADDRESSES]:
+            self._check_is_not_own(tenant, host, address)
             try:
                 async with asyncio.timeout(CONNECT_S):
                     return await _connected(address, port)
@@ -53,16 +68,32 @@ class PinnedConnections:
                 continue
         raise RefusedRequest(502, f"{host}:{port} does not answer")
 
-    def _vetted(self, host: str, found: Sequence[str]) -> tuple[Address, ...]:
+    def _vetted(self, tenant: str, host: str, found: Sequence[str]) -> tuple[Address, ...]:
         try:
-            addresses = vetted(found, self._allowed)
+            return vetted(found, self._allowed)
         except (BadInput, ValueError) as error:
             why = error.detail if isinstance(error, BadInput) else "an address of the name cannot be read"
-            raise RefusedRequest(403, f"{host} may not be connected to: {why}") from None
-        for address in addresses:
-            if not any(address in network for network in self._allowed) and is_own_address(address):
-                raise RefusedRequest(403, f"{host} may not be connected to: an address of the name is this host's own")
-        return addresses
+            raise self._refused(tenant, host, why) from None
+
+    def _check_is_not_own(self, tenant: str, host: str, address: Address) -> None:
+        if any(address in network for network in self._allowed):
+            return
+        try:
+            why = "an address of the name is this host's own" if is_own_address(address) else ""
+        except OSError as error:
+            why = f"it cannot be told whether an address of the name is this host's own: {error}"
+        if why:
+            raise self._refused(tenant, host, why)
+
+    def _refused(self, tenant: str, host: str, why: str) -> RefusedRequest:
+        now = self._clock()
+        if now >= self._logged_from.get(tenant, now):
+            self._logged_from[tenant] = now + LOGGED_S
+            self._logged_from.move_to_end(tenant)
+            if len(self._logged_from) > TENANTS_LOGGED:
+                self._logged_from.popitem(last=False)
+            log.info("a name may not be connected to", tenant=tenant, host=host, why=why)
+        return RefusedRequest(403, f"{host} {NOT_PUBLIC}")
 
     async def _addresses(self, tenant: str, host: str, port: int) -> Sequence[str]:
         key, now = (tenant, host), self._clock()  # a tenant does not see by the time it takes what others resolve
@@ -73,23 +104,14 @@ class PinnedConnections:
             async with asyncio.timeout(RESOLVE_S):
                 found = await self._resolve(tenant, host, port)
         except (OSError, UnicodeError, TimeoutError):
-            raise RefusedRequest(502, f"{host} has no address: its name cannot be resolved") from None
+            raise self._refused(tenant, host, "its name cannot be resolved") from None
+        if len(found) > MOST_ADDRESSES:
+            raise self._refused(tenant, host, f"its name has more than {MOST_ADDRESSES} addresses")
         self._kept[key] = now, found
         self._kept.move_to_end(key)
         if len(self._kept) > MOST_KEPT:
             self._kept.popitem(last=False)
         return found
-
-
-def is_own_address(address: Address) -> bool:
-    """Whether this host itself would be reached: behind its own address may stand what trusts its neighbours."""
-    family = socket.AF_INET if isinstance(address, IPv4Address) else socket.AF_INET6
-    with socket.socket(family, socket.SOCK_DGRAM) as asking:
-        try:
-            asking.connect((str(address), 9))  # which sends nothing; the kernel chooses the way
-        except OSError:
-            return False  # there is no way there
-        return str(asking.getsockname()[0]) == str(address)
 
 
 async def _connected(address: Address, port: int) -> socket.socket:

@@ -41,4 +41,9 @@ class CountedBytes(ProxyMessage, frozen=True, kw_only=True):
     is_last: bool = False
 
 
+class ProxyBeat(ProxyMessage, frozen=True, kw_only=True):
+    """From the proxy, each second: it still comes round to all that it serves."""
+
+
 ToProxy = OpenWay | CloseWay
+FromProxy = CountedBytes | ProxyBeat

@@ -25,13 +25,22 @@ from pilotlight_core.host.outbound.address_policy import Network, read_networks
 from pilotlight_core.host.outbound.name_resolver import DnsResolver
 from pilotlight_runtime.egress.egress_proxy import SWEEP_S, EgressProxy
 from pilotlight_runtime.egress.pinned_connections import PinnedConnections
-from pilotlight_runtime.egress.proxy_messages import MOST_PACKET, CloseWay, CountedBytes, OpenWay, ToProxy
+from pilotlight_runtime.egress.proxy_messages import (
+    MOST_PACKET,
+    CloseWay,
+    FromProxy,
+    OpenWay,
+    ProxyBeat,
+    ToProxy,
+)
 
 log = structlog.get_logger(__name__)
 
 NOBODY = 65_534
 OPEN_FILES = 8192
 """Two for each connection, one for each container; name servers take some."""
+NICER = 5
+"""What is sent through the proxy waits for the agent and its calls where there are too few cores, not they for it."""
 PR_SET_PDEATHSIG, PR_SET_NO_NEW_PRIVS = 1, 38
 _encoder = msgspec.msgpack.Encoder()
 _decoder = msgspec.msgpack.Decoder(ToProxy)
@@ -58,6 +67,7 @@ class ProxyProcess:
                 self._proxy.sweep(loop.time())
                 for counted in self._proxy.changed_counts():
                     self._send(counted)
+                self._send(ProxyBeat())
         finally:
             loop.remove_reader(self._control.fileno())
 
@@ -77,9 +87,9 @@ class ProxyProcess:
         elif message is None:
             self._ended.set()
 
-    def _send(self, counted: CountedBytes) -> None:
+    def _send(self, message: FromProxy) -> None:
         with suppress(OSError):  # the counts are whole each time; an agent that is gone needs none
-            self._control.send(_encoder.encode(counted))
+            self._control.send(_encoder.encode(message))
 
 
 async def serve(control: socket.socket, allowed: tuple[Network, ...]) -> None:
@@ -130,6 +140,7 @@ def main() -> None:
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     control, allowed = socket.socket(fileno=options.control), read_networks(options.allow, "egress_allow")
     "".encode("idna")
+    os.nice(NICER)
     drop_rights(options.agent)
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(serve(control, allowed))

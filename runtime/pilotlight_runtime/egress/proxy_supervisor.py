@@ -1,7 +1,7 @@
 """The agent's side of the proxy: ways out are opened and closed here, and its process is kept alive.
 
 The process is started with the first way. The agent keeps each container's listening socket: when the process dies, its
-connections end, and those that come wait for the next one.
+connections end, and those that come wait for the next one. One that says nothing for a while is killed.
 """
 
 from __future__ import annotations
@@ -14,13 +14,22 @@ import sys
 from collections import deque
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
 import structlog
 
-from pilotlight_runtime.egress.proxy_messages import MOST_PACKET, CloseWay, CountedBytes, OpenWay, ToProxy
+from pilotlight_runtime.egress.egress_proxy import SWEEP_S
+from pilotlight_runtime.egress.function_counts import EgressCounts, FunctionCounts
+from pilotlight_runtime.egress.proxy_messages import (
+    MOST_PACKET,
+    CloseWay,
+    CountedBytes,
+    FromProxy,
+    OpenWay,
+    ToProxy,
+)
+from pilotlight_runtime.sandbox.descriptors import refuse_descriptors
 from pilotlight_runtime.sandbox.exec_chain import ENV
 
 log = structlog.get_logger(__name__)
@@ -33,44 +42,26 @@ PAUSES_S = (0.1, 0.5, 2.0, 10.0)
 """Between starts, when the process dies at once again."""
 STEADY_S = 60.0
 """One that has lived so long was no failed start."""
-COUNTS_KEPT = 256
-"""Functions that are counted apart."""
-OTHERS = "other"
+NO_SEARCH = {"LOCALDOMAIN": "."}
+"""For the C library: names are whole, and no domain of the host's is put behind one that nobody knows."""
+START_BEATS = 60
+"""Until a process has said something for the first time."""
+BEATS_MISSED = 5
+"""Later on; counted, not measured: an agent that was held up itself blames nobody."""
 _encoder = msgspec.msgpack.Encoder()
-_decoder = msgspec.msgpack.Decoder(CountedBytes)
-
-
-@dataclass(frozen=True)
-class EgressCounts:
-    """Of a function, on this node, since the agent began."""
-
-    sent_bytes: int = 0
-    received_bytes: int = 0
-    connections: int = 0
-    refused: int = 0
-
-    def __add__(self, other: EgressCounts) -> EgressCounts:
-        return EgressCounts(
-            self.sent_bytes + other.sent_bytes,
-            self.received_bytes + other.received_bytes,
-            self.connections + other.connections,
-            self.refused + other.refused,
-        )
-
-    def __sub__(self, other: EgressCounts) -> EgressCounts:
-        return self + EgressCounts(-other.sent_bytes, -other.received_bytes, -other.connections, -other.refused)
+_decoder = msgspec.msgpack.Decoder(FromProxy)
 
 
 class ProxySupervisor:
     """Opens and closes the ways out of containers, and runs their proxy. `allow`: networks, though not public."""
 
-    def __init__(self, allow: str = "", *, command: Sequence[str] | None = None) -> None:
+    def __init__(self, allow: str = "", *, command: Sequence[str] | None = None, beat_s: float = SWEEP_S) -> None:
         self._command = command or (sys.executable, "-I", "-m", "pilotlight_runtime.egress")
         self._allow = allow
         self._ways: dict[str, tuple[OpenWay, socket.socket]] = {}
-        self._counted: dict[str, tuple[str, EgressCounts]] = {}
-        """By container: its function, and what this process of the proxy has said of it."""
-        self._functions: dict[str, EgressCounts] = {}
+        self._counts = FunctionCounts()
+        self._beat_s = beat_s
+        self._beats_left = START_BEATS
         self._wanted = asyncio.Event()
         self._control: socket.socket | None = None
         self._outbox: deque[tuple[bytes, int | None]] = deque()
@@ -86,7 +77,7 @@ class ProxySupervisor:
         self.close(way.container)
         listener = listening_socket(folder)
         self._ways[way.container] = way, listener
-        self._counted[way.container] = way.function, EgressCounts()
+        self._counts.open(way.container, way.tenant, way.function)
         self._send(way, listener.fileno())
         self._wanted.set()
 
@@ -96,11 +87,12 @@ class ProxySupervisor:
         if known is not None:
             self._send(CloseWay(container=container))
             known[1].close()
+            self._counts.close(container, asyncio.get_running_loop().time())
 
     @property
     def counts(self) -> dict[str, EgressCounts]:
-        """By function; those beyond COUNTS_KEPT together."""
-        return dict(self._functions)
+        """By function; those for which there is no place together."""
+        return self._counts.counts
 
     def targets_of(self, container: str) -> tuple[str, ...]:
         """What a container is let out to."""
@@ -127,17 +119,18 @@ class ProxySupervisor:
     async def _run_once(self) -> None:
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with ours:
+            refuse_descriptors(ours)
             with theirs:
                 self._start(theirs.fileno())
             ours.setblocking(False)  # noqa: FBT003 - its only argument
             loop, ended = asyncio.get_running_loop(), asyncio.Event()
-            self._control = ours
-            self._counted = {way.container: (way.function, EgressCounts()) for way, _ in self._ways.values()}
+            self._control, self._beats_left = ours, START_BEATS
+            self._counts.restart()
             loop.add_reader(ours.fileno(), self._on_packet, ended)
             try:
                 for way, listener in self._ways.values():
                     self._send(way, listener.fileno())
-                await ended.wait()
+                await self._watch(ended)
             finally:
                 self._control = None
                 loop.remove_reader(ours.fileno())
@@ -145,13 +138,26 @@ class ProxySupervisor:
                 self._drop_outbox()
                 self._end()
 
+    async def _watch(self, ended: asyncio.Event) -> None:
+        """Return once the process has ended, or says nothing any more: what holds it up holds up all its containers."""
+        loop = asyncio.get_running_loop()
+        while not ended.is_set() and self._beats_left > 0:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(self._beat_s):
+                    await ended.wait()
+            self._beats_left -= 1
+            self._counts.forget(loop.time())
+        if not ended.is_set():
+            log.error("the proxy of this node's containers says nothing any more, and is killed")
+
     def _start(self, control: int) -> None:
         """On this thread, since the kernel ends it with the thread that started it."""
         words = [*self._command, str(control), str(os.getpid())]
         if self._allow:
             words += ["--allow", self._allow]
         # Nothing of the agent's environment, which has its password for the bus.
-        self.process = subprocess.Popen(words, stdin=subprocess.DEVNULL, pass_fds=(control,), cwd="/", env=ENV)
+        env = {**ENV, **NO_SEARCH}
+        self.process = subprocess.Popen(words, stdin=subprocess.DEVNULL, pass_fds=(control,), cwd="/", env=env)
         self.starts += 1
 
     def _on_packet(self, ended: asyncio.Event) -> None:
@@ -165,29 +171,23 @@ class ProxySupervisor:
         except OSError:
             data = b""
         try:
-            counted = _decoder.decode(data) if data else None
+            said = _decoder.decode(data) if data else None
         except msgspec.DecodeError:
-            counted = None
-        if counted is None:  # gone, or no longer what the agent started
+            said = None
+        if said is None:  # gone, or no longer what the agent started
             ended.set()
-        else:
-            self._add(counted)
+            return
+        self._beats_left = BEATS_MISSED
+        if isinstance(said, CountedBytes):
+            self._add(said)
 
     def _add(self, counted: CountedBytes) -> None:
-        known = self._counted.get(counted.container)
-        if known is None:
-            return
-        function, before = known
-        now = EgressCounts(counted.sent, counted.received, counted.connections, counted.refused)
-        name = function if function in self._functions or len(self._functions) < COUNTS_KEPT else OTHERS
-        self._functions[name] = self._functions.get(name, EgressCounts()) + (now - before)
-        self._counted[counted.container] = function, now
-        if counted.is_last:
-            del self._counted[counted.container]
+        function = self._counts.add(counted, asyncio.get_running_loop().time())
+        if function and counted.is_last:
             log.info(
                 "a container's way out has ended", container=counted.container, function=function,
-                sent_bytes=now.sent_bytes, received_bytes=now.received_bytes, connections=now.connections,
-                refused=now.refused,
+                sent_bytes=counted.sent, received_bytes=counted.received, connections=counted.connections,
+                refused=counted.refused,
             )  # fmt: skip
 
     def _end(self) -> None:
@@ -242,6 +242,7 @@ def listening_socket(folder: Path) -> socket.socket:
             (folder / SOCKET).chmod(0o666)  # the container's host uid is another
         finally:
             os.close(at)
+        refuse_descriptors(made)
         made.listen(WAITING)
     except BaseException:
         made.close()

@@ -5,10 +5,13 @@ from __future__ import annotations
 import os
 import socket
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 
 from pilotlight_runtime.sandbox.sandbox_spec import FILES, Inherited
+
+SO_PASSRIGHTS = 83
+"""Of Linux 6.16 and later."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,6 +28,7 @@ def descriptors(seccomp: bytes) -> Iterator[tuple[ParentDescriptors, Inherited]]
         socket_ours, socket_theirs = socket.socketpair()
         ours.callback(socket_ours.close)
         theirs.callback(socket_theirs.close)
+        refuse_descriptors(socket_ours)
         status_ours, status_theirs = os.pipe()
         ours.callback(os.close, status_ours)
         theirs.callback(os.close, status_theirs)
@@ -51,3 +55,12 @@ def memory_file(content: bytes) -> Iterator[int]:
         yield fd
     finally:
         os.close(fd)
+
+
+def refuse_descriptors(sock: socket.socket) -> None:
+    """Take no descriptors from the other side, nor on connections to it: to drop one may take long.
+
+    Older kernels cannot refuse them; there the filter of system calls alone keeps closing them short.
+    """
+    with suppress(OSError):
+        sock.setsockopt(socket.SOL_SOCKET, SO_PASSRIGHTS, 0)

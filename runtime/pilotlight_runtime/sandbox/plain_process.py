@@ -12,6 +12,7 @@ import socket
 from contextlib import ExitStack
 from typing import Literal
 
+from pilotlight_runtime.sandbox.descriptors import refuse_descriptors
 from pilotlight_runtime.sandbox.exec_chain import find_program, staged
 from pilotlight_runtime.sandbox.sandbox_errors import SandboxNotStarted
 from pilotlight_runtime.sandbox.sandbox_port import ExitReason, Guarantees, SandboxExit
@@ -60,6 +61,7 @@ class ProcessLauncher:
             except OSError as error:
                 raise SandboxNotStarted(f"sandbox {spec.name} could not be started: {error}") from error
             undo.callback(ours.close)
+            refuse_descriptors(ours)
             with theirs:
                 command = staged([str(spec.python), *spec.argv], limits=spec.limits, end_with_parent=True)
                 env = environment(spec.env, socket=theirs.fileno(), app=spec.code_dir, models=spec.models_dir)

@@ -5,6 +5,9 @@ capabilities and namespaces leave open: new namespaces (used by most kernel expl
 filter), BPF, keyrings, tracing, and socket families that a network namespace does not contain (AF_VSOCK reaches the
 hypervisor).
 
+Nor may a socket be told to linger: whoever drops its last reference waits in close(2), and a guest can make that the
+agent or the proxy, by sending them the descriptor (SCM_RIGHTS) of a connection that nobody reads.
+
 The answers: EPERM; ENOSYS for clone3, whose flags lie behind a pointer that BPF cannot read, so that libc falls back to
 clone; EAFNOSUPPORT for a socket family; death for a foreign architecture or the x32 calls, whose numbers differ.
 """
@@ -89,13 +92,14 @@ class Architecture:
     column: int
     clone: int
     ioctl: int
+    setsockopt: int
     socket: int
     has_x32: bool
 
 
 ARCHITECTURES = {
-    "x86_64": Architecture(audit=0xC000003E, column=0, clone=56, ioctl=16, socket=41, has_x32=True),
-    "aarch64": Architecture(audit=0xC00000B7, column=1, clone=220, ioctl=29, socket=198, has_x32=False),
+    "x86_64": Architecture(audit=0xC000003E, column=0, clone=56, ioctl=16, setsockopt=54, socket=41, has_x32=True),
+    "aarch64": Architecture(audit=0xC00000B7, column=1, clone=220, ioctl=29, setsockopt=208, socket=198, has_x32=False),
 }
 
 CLONE3 = 435
@@ -104,11 +108,12 @@ NAMESPACE_FLAGS = 0x7E02_0000
 """CLONE_NEW{CGROUP,UTS,IPC,USER,PID,NET,NS}. Not CLONE_NEWTIME: in clone(2) that bit belongs to the exit signal."""
 DENIED_IOCTLS = (0x5412, 0x541C)
 """TIOCSTI types into the terminal and TIOCLINUX pastes into it: both act as its user."""
+SOL_SOCKET, SO_LINGER = 1, 13
 SOCKET_FAMILIES = (1, 2, 10, 16)
 """AF_UNIX, AF_INET, AF_INET6, AF_NETLINK."""
 
 # struct seccomp_data: int nr; u32 arch; u64 instruction_pointer; u64 args[6] - low words first on both architectures.
-_NUMBER, _ARCH, _ARG0, _ARG1 = 0, 4, 16, 24
+_NUMBER, _ARCH, _ARG0, _ARG1, _ARG2 = 0, 4, 16, 24, 32
 _LOAD, _IF_EQUAL, _IF_AT_LEAST, _IF_ANY_BIT, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
 _ALLOW, _KILL = 0x7FFF_0000, 0x8000_0000
 
@@ -138,6 +143,11 @@ def _no_ioctls() -> bytes:
     return _op(_LOAD, _ARG1) + tests + _op(_RETURN, _ALLOW) + _fail(errno.EPERM)
 
 
+def _no_linger() -> bytes:
+    level = _op(_LOAD, _ARG1) + _op(_IF_EQUAL, SOL_SOCKET, 0, 2)
+    return level + _op(_LOAD, _ARG2) + _op(_IF_EQUAL, SO_LINGER, 1, 0) + _op(_RETURN, _ALLOW) + _fail(errno.EPERM)
+
+
 def _no_namespaces() -> bytes:
     return _op(_LOAD, _ARG0) + _op(_IF_ANY_BIT, NAMESPACE_FLAGS, 1, 0) + _op(_RETURN, _ALLOW) + _fail(errno.EPERM)
 
@@ -159,6 +169,7 @@ def program(machine: str | None = None) -> bytes:
             _on_call(arch.clone, _no_namespaces()),
             _on_call(arch.socket, _only_families()),
             _on_call(arch.ioctl, _no_ioctls()),
+            _on_call(arch.setsockopt, _no_linger()),
             _op(_RETURN, _ALLOW),
         )
     )

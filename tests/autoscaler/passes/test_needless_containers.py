@@ -7,6 +7,7 @@ import pytest
 
 from pilotlight_autoscaler.observations.world import World
 from pilotlight_autoscaler.passes.decide import Pass
+from pilotlight_autoscaler.passes.needless_containers import TAKEN
 from pilotlight_autoscaler.passes.pass_input import PassInput
 from pilotlight_core.model.messages.node_messages import ContainerState, Drain, Keep
 from pilotlight_core.model.messages.usage_facts import Purpose
@@ -41,6 +42,25 @@ def test_containers_without_a_record_are_ended_too() -> None:
     (sent,) = decide(world, shut_down={"ver_gone": "its version is deleted"}).commands
 
     assert isinstance(sent.command, Drain)
+
+
+def test_what_is_let_out_too_far_ends() -> None:
+    """By what it was given, whatever its version asks for: a pass each second finds what a report says later."""
+    world = World()
+    there = [container(f"c{n}", running=1, network=mark, slice=f"cpu-{n}") for n, mark in enumerate((0, 1, 2, 3, 4))]
+    world.on_report(report(*there), 1.0)
+    version = record(network=("a.example.com:443", "b.example.com:443"), min_containers=5)
+
+    def ended(at: float, *allowed: str) -> list[str]:
+        decision = decide(world, version, at=at, network_of=lambda _: allowed, stop_grace_s=30.0)
+        found = [sent.command for sent in decision.commands if isinstance(sent.command, Drain)]
+        assert {(each.within_ms, each.reason) for each in found} <= {(30_000.0, TAKEN)}
+        return [each.container for each in found]
+
+    assert ended(1.0, "*:443") == ["c4"]  # what no version names was given by nobody
+    assert ended(10.0, "b.example.com:443") == ["c1", "c3", "c4"]
+    assert ended(10.5, "b.example.com:443") == []
+    assert ended(20.0) == ["c1", "c2", "c3", "c4"]
 
 
 def test_what_has_long_been_idle_ends_once() -> None:

@@ -46,7 +46,9 @@ def test_each_container_is_told_until_it_is_gone() -> None:
     shutdowns = VersionShutdowns()
 
     def due(at: float) -> list[str]:
-        return [each.id for _, each in shutdowns.due({"ver_1": "stopped"}, iter([*there, *others]), at)]
+        found = shutdowns.due(lambda each: "stopped" if each.version == "ver_1" else "", [*there, *others], at)
+        assert {why for _, _, why in found} <= {"stopped"}
+        return [each.id for _, each, _ in found]
 
     assert due(0.0) == ["c0", "c1", "c2", "c3"]
     assert due(AGAIN_S - 0.1) == []

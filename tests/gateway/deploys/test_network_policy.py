@@ -7,9 +7,9 @@ from msgspec import UNSET
 
 from pilotlight_core.model.errors import BadInput
 from pilotlight_core.model.tenancy import TenantRecord
-from pilotlight_gateway.deploys.network_policy import check_network, containers_beyond
+from pilotlight_gateway.deploys.network_policy import MOST_IN_COMMAND, check_network
 from pilotlight_gateway.tenancy.registry_port import MemoryRegistry
-from tests.builders.specs import function_spec, version_record
+from tests.builders.specs import function_spec
 
 
 def registry(*allowed: str) -> MemoryRegistry:
@@ -46,18 +46,18 @@ def test_a_long_list_is_cut() -> None:
     assert "h4.example.com:443 and 15 more" in refused(registry(), *(f"h{n}.example.com:443" for n in range(20)))
 
 
+def test_the_command_takes_nothing_away() -> None:
+    """It replaces all that is allowed: it names the whole list, or none of it."""
+    allowed = [f"h{n}.example.com:443" for n in range(MOST_IN_COMMAND - 1)]
+    told = refused(registry(*allowed), "example.org:443")
+    assert all(f"--network '{text}'" in told for text in (*allowed, "example.org:443"))
+    for known in (registry(*allowed, "*.example.net:443"), registry(*(f"h{n}.org:443" for n in range(256)))):
+        told = refused(known, "example.org:443")
+        assert "--network '" not in told
+        assert "once for each that it has now" in told
+
+
 def test_what_is_allowed_passes() -> None:
     """Also functions that ask for nothing."""
     check_network(registry(), "acme", [function_spec(), function_spec(network=UNSET), function_spec(network=())])
     check_network(registry("*.example.com:443"), "acme", [function_spec(network=("api.example.com:443",))])
-
-
-def test_containers_that_ask_for_more_than_is_left() -> None:
-    """Of versions that are known; what asks for nothing, or for what is still allowed, stays."""
-    known = registry("*.example.com:443")
-    for name, asked in (("all", ("a.example.com:443",)), ("more", ("a.example.com:443", "b.org:443")), ("none", ())):
-        known.versions[name] = version_record(function_spec(network=asked or UNSET), id=name)
-    there = {"c1": "all", "c2": "more", "c3": "none", "c4": "unknown"}
-
-    assert containers_beyond(known, known.tenant_records["acme"], there) == ["c2"]
-    assert containers_beyond(known, TenantRecord(name="acme", created_at=1.0), there) == ["c1", "c2"]

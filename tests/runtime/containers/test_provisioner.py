@@ -126,6 +126,7 @@ async def test_a_container_is_given_what_its_manifest_names_and_its_tenant_may_h
         given = node.provisioner.open_network(bind("c1", network=("b.example.com:443", "*:443")), version, blank)
         assert given == str(blank.network_inside)
         assert node.ways_out.targets_of("c1") == ("b.example.com:443",)
+        assert (node.provisioner.network_mark("c1", version), node.provisioner.network_mark("c2", version)) == (2, 0)
         assert [each.name for each in folder.iterdir()] == ["proxy.sock"]
 
         node.provisioner.close_network("c1")

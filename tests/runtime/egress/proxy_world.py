@@ -69,13 +69,15 @@ class ProxyWorld:
         self.proxy.open(asked, listening_socket(folder))
         return folder
 
-    async def server(self, host: str | None = None) -> Server:
-        """At the public address; with TLS if it is one of a host's."""
+    async def server(self, host: str | None = None, *, curve: str = "") -> Server:
+        """At the public address; with TLS if it is one of a host's. With a curve of its own it asks clients again."""
         context = None
         if host is not None:
             files = a_server(self.folder / "authority", host, host=host)
             context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
             context.load_cert_chain(files.certificate, files.key)
+            if curve:
+                context.set_ecdh_curve(curve)
         server = Server(0)
         listening = await asyncio.start_server(server.serve, PUBLIC, 0, ssl=context)
         self.listening.append(listening)

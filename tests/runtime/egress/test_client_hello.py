@@ -8,7 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pilotlight_runtime.egress.client_hello import MOST_HELLO, NoServerName, server_name
+from pilotlight_runtime.egress.client_hello import (
+    LEAST_FRAGMENT,
+    MOST_HELLO,
+    MOST_RECORDS,
+    HelloReader,
+    NoServerName,
+)
 from tests.example_counts import examples
 
 HOST = "api.example.com"
@@ -49,6 +55,10 @@ def records(message: bytes, *, size: int = 2**14) -> bytes:
     return b"".join(b"\x16\3\1" + vector(piece, 2) for piece in pieces)
 
 
+def server_name(data: bytes) -> str | None:
+    return HelloReader().add(data)
+
+
 def why(data: bytes) -> str:
     with pytest.raises(NoServerName) as caught:
         server_name(data)
@@ -68,13 +78,48 @@ def test_it_waits_for_the_rest() -> None:
     assert all(server_name(hello[:size]) is None for size in range(len(hello)))
 
 
-@pytest.mark.parametrize("size", [1, 3, 100])
+def test_what_comes_in_pieces_is_read_once() -> None:
+    """A byte at a time: what is behind the message is told apart, and a message that grows costs nothing anew."""
+    reader, hello = HelloReader(), hello_of(HOST)
+    found = [reader.add(hello[at : at + 1]) for at in range(len(hello))]
+    assert found == [None] * (len(hello) - 1) + [HOST]
+    assert reader.take() == (hello, b"")
+    behind = HelloReader()
+    assert behind.add(hello + b"more") == HOST
+    assert behind.take() == (hello, b"more")
+
+
+@pytest.mark.parametrize("size", [LEAST_FRAGMENT, 100])
 def test_a_message_may_be_in_several_records(size: int) -> None:
     """Which is a way to hide it from those who read the first alone."""
     message = hello_of(HOST)[5:]
     cut = records(message, size=size)
     assert server_name(cut) == HOST
     assert server_name(cut[:-1]) is None
+
+
+def test_a_message_is_not_in_crumbs() -> None:
+    """Neither in tiny records nor in many: to read them costs more than to send them."""
+    message = hello_of(HOST)[5:]
+    for size in (1, 3, LEAST_FRAGMENT - 1):
+        assert "too small pieces" in why(records(message, size=size))
+    large = made(names((0, HOST.encode())), extension(21, bytes(LEAST_FRAGMENT * MOST_RECORDS)))[5:]
+    assert "too many pieces" in why(records(large, size=LEAST_FRAGMENT))
+    assert server_name(records(large, size=2 * LEAST_FRAGMENT)) == HOST
+
+
+def test_a_second_hello() -> None:
+    """Clients change the cipher before it, once; before a first one nobody does."""
+    change, hello = b"\x14\3\3\0\1\1", hello_of(HOST)
+    assert "does not speak TLS" in why(change + hello)
+    again = HelloReader(may_change_cipher=True)
+    assert again.add(change + hello[:10]) is None
+    assert again.add(hello[10:]) == HOST
+    assert again.take() == (change + hello, b"")
+    assert HelloReader(may_change_cipher=True).add(hello) == HOST
+    for bad in (change + change + hello, b"\x14\3\3\0\2\1\1" + hello, b"\x17\3\3\0\1\1" + hello):
+        with pytest.raises(NoServerName):
+            HelloReader(may_change_cipher=True).add(bad)
 
 
 @pytest.mark.parametrize(
@@ -97,6 +142,7 @@ def test_a_message_may_be_in_several_records(size: int) -> None:
         (made(names((0, HOST.encode())), extension(0xFE0D, b"\0secret")), "encrypts the name"),
         (made(names((0, "büro.example".encode()))), "not ASCII"),
         (made(names((0, HOST.encode())), behind=b"more"), "behind its end"),
+        (records(made(names((0, HOST.encode())))[5:] * 2), "behind its end"),
         (records(b"\1" + vector(b"\3\3" + bytes(10), 3)), "cannot be read"),
     ],
 )

@@ -10,10 +10,13 @@ from pathlib import Path
 import pytest
 from structlog.testing import capture_logs
 
-from pilotlight_runtime.egress.egress_proxy import ProxyBounds, accepts_next_at
+from pilotlight_runtime.egress.egress_proxy import UNRECOGNIZED_NAME, ProxyBounds, accepts_next_at
+from pilotlight_runtime.egress.pinned_connections import NOT_PUBLIC
 from pilotlight_runtime.egress.proxy_messages import CountedBytes
 from pilotlight_runtime.egress.proxy_requests import MOST_HEAD
+from pilotlight_runtime.egress.server_hello import ASKS_AGAIN
 from tests.runtime.egress.proxy_world import HOST, OTHER, PUBLIC, ProxyWorld, Server, proxy_world
+from tests.runtime.egress.test_client_hello import hello_of
 from tests.waiting import until
 
 
@@ -82,6 +85,42 @@ async def test_tls_must_ask_for_the_host_of_the_tunnel(world: ProxyWorld) -> Non
     assert len(server.got) == 1
 
 
+async def test_a_second_hello_names_the_host_too(world: ProxyWorld) -> None:
+    """A server that asks for one goes by its name; what is sent ahead of the question waits for it."""
+    server = await world.server(HOST, curve="secp384r1")
+    folder = world.way("c1", f"{HOST}:{server.port}")
+    assert (await world.get(folder, HOST, server.port)).endswith(b"hello")
+
+    tunnel, change = f"CONNECT {HOST}:{server.port} HTTP/1.1\r\n\r\n".encode(), b"\x14\3\3\0\1\1"
+    for second in (hello_of(OTHER), change + hello_of(OTHER), change + b"GET / HTTP/1.1\r\n\r\n"):
+        answer = await world.answer(folder, tunnel + hello_of(HOST) + second)
+        assert ASKS_AGAIN in answer
+        assert answer.endswith(UNRECOGNIZED_NAME)
+    await until(lambda: world.proxy.held == 0)
+    assert counted(world)["c1"].refused == 3
+    assert len(server.got) == 1
+
+
+async def test_a_server_that_speaks_no_tls(world: ProxyWorld) -> None:
+    """Gets the first message alone: what the client would say behind it is not TLS either."""
+    got = bytearray()
+
+    async def plain(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        got.extend(await reader.read(2**16))
+        writer.write(b"220 speak\r\n")
+        got.extend(await reader.read())
+        writer.close()
+
+    listening = await asyncio.start_server(plain, PUBLIC, 0)
+    world.listening.append(listening)
+    port = listening.sockets[0].getsockname()[1]
+    folder, hello = world.way("c1", f"{HOST}:{port}"), hello_of(HOST)
+    answer = await world.answer(folder, f"CONNECT {HOST}:{port} HTTP/1.1\r\n\r\n".encode() + hello + b"QUIT\r\n")
+    assert answer.endswith(UNRECOGNIZED_NAME)
+    await until(lambda: world.proxy.held == 0)
+    assert bytes(got) == hello
+
+
 @pytest.mark.parametrize(
     "data",
     [
@@ -99,7 +138,7 @@ async def test_where_tls_is_named_nothing_else_is_spoken(world: ProxyWorld, data
     answer = await world.answer(folder, f"CONNECT {HOST}:{server.port} HTTP/1.1\r\n\r\n".encode() + data)
 
     assert answer.startswith(b"HTTP/1.1 200 ")
-    assert answer.endswith(bytes((21, 3, 3, 0, 2, 2, 112)))
+    assert answer.endswith(UNRECOGNIZED_NAME)
     await until(lambda: world.proxy.held == 0)
     assert server.got == []
 
@@ -143,6 +182,7 @@ async def test_a_request_in_clear(world: ProxyWorld) -> None:
         (b"CONNECT localhost:4222 HTTP/1.1\r\n\r\n", b"403"),
         (b"GET http://169.254.169.254/latest/meta-data HTTP/1.1\r\nHost: 169.254.169.254\r\n\r\n", b"403"),
         (b"A" * MOST_HEAD, b"431"),
+        (b"GET http://a.b/ HTTP/1.1\r\nHost: a.b\r\nA:" + b" " * 8000 + b"\x01\r\n\r\n", b"400"),
         ((b"CONNECT x:1 HTTP/1.1\r\n" + b"X: y\r\n" * 2000)[:MOST_HEAD], b"431"),
     ],
 )
@@ -161,7 +201,7 @@ async def test_a_name_of_a_private_address(world: ProxyWorld) -> None:
     world.names.answers[HOST] = [["10.0.0.1"]]
     folder = world.way("c1", f"{HOST}:443")
     answer = await world.answer(folder, f"CONNECT {HOST}:443 HTTP/1.1\r\n\r\n".encode())
-    assert answer.startswith(f"HTTP/1.1 403 {HOST} may not be connected to: an address of the name is ".encode())
+    assert answer.startswith(f"HTTP/1.1 403 {HOST} {NOT_PUBLIC}\r\n".encode())
 
 
 async def test_connections_are_bounded(tmp_path: Path, anyio_backend: str) -> None:
@@ -179,16 +219,34 @@ async def test_connections_are_bounded(tmp_path: Path, anyio_backend: str) -> No
         world.proxy.check_integrity()
 
 
-def test_new_connections_have_a_pace() -> None:
-    """After a pause as many as are held come at once, then so many a second; others are not held up by them."""
-    bounds, at, taken = ProxyBounds(of_container=8, per_second=4.0), 1000.0, 0
-    due_at = accepts_next_at(0.0, at, bounds)
+def test_the_pace_of_connections() -> None:
+    """After a pause a burst of them comes at once, then so many a second."""
+    at, taken = 1000.0, 0
+    due_at = accepts_next_at(0.0, at, 8, 4.0)
     while due_at <= at:
-        taken, due_at = taken + 1, accepts_next_at(due_at, at, bounds)
+        taken, due_at = taken + 1, accepts_next_at(due_at, at, 8, 4.0)
     assert taken == 8
     for _ in range(50):
-        due_at = accepts_next_at(due_at, due_at, bounds)
+        due_at = accepts_next_at(due_at, due_at, 8, 4.0)
     assert due_at == at + 51 / 4.0
+
+
+@pytest.mark.parametrize(
+    "bounds",
+    [ProxyBounds(of_container=3, per_second=0.001), ProxyBounds(of_tenant=3, tenant_per_second=0.001)],
+)
+async def test_new_connections_have_a_pace(tmp_path: Path, anyio_backend: str, bounds: ProxyBounds) -> None:
+    """Of a container, and of a tenant: those beyond it are not taken, and others are not held up by them."""
+    async with proxy_world(tmp_path, bounds) as world:
+        one, other = world.way("c1", f"{HOST}:443"), world.way("c2", f"{HOST}:443", tenant="other")
+        for _ in range(3):
+            assert b" 400 " in await world.answer(one, b"\r\n\r\n")
+        _, writer = await world.raw(one, b"\r\n\r\n")
+        for _ in range(3):
+            assert b" 400 " in await world.answer(other, b"\r\n\r\n")
+        await until(lambda: world.proxy.held == 0)
+        assert {name: each.refused for name, each in counted(world).items()} == {"c1": 3, "c2": 3}
+        writer.close()
 
 
 async def test_a_side_that_goes_is_no_mistake(world: ProxyWorld) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from pilotlight_runtime.egress.proxy_messages import CloseWay, CountedBytes, OpenWay
+from pilotlight_runtime.egress.proxy_messages import CloseWay, CountedBytes, FromProxy, OpenWay, ProxyBeat
 from pilotlight_runtime.egress.proxy_process import drop_rights
 from pilotlight_runtime.egress.proxy_supervisor import SOCKET, listening_socket
 from tests.waiting import wait_until
@@ -33,6 +33,14 @@ def started(control: socket.socket, *flags: str) -> subprocess.Popen[bytes]:
     return subprocess.Popen(words, pass_fds=(control.fileno(),), stderr=subprocess.PIPE)
 
 
+def counted_over(control: socket.socket) -> CountedBytes:
+    """The next count, between beats."""
+    while True:
+        said = msgspec.msgpack.decode(control.recv(1000), type=FromProxy)
+        if isinstance(said, CountedBytes):
+            return said
+
+
 def test_it_does_what_it_is_told_until_nobody_tells_it(tmp_path: Path) -> None:
     """Opens, counts, closes; what it cannot read is its agent's mistake, and ends it."""
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -47,12 +55,13 @@ def test_it_does_what_it_is_told_until_nobody_tells_it(tmp_path: Path) -> None:
             client.connect(str(tmp_path / SOCKET))
             client.sendall(b"CONNECT x.example.com:1 HTTP/1.1\r\n\r\n")
             assert client.recv(100).startswith(b"HTTP/1.1 403 ")
-        counted = msgspec.msgpack.decode(ours.recv(1000), type=CountedBytes)
+        counted = counted_over(ours)
         while not counted.refused:
-            counted = msgspec.msgpack.decode(ours.recv(1000), type=CountedBytes)
+            counted = counted_over(ours)
         assert counted == CountedBytes(container="c1", sent=0, received=0, connections=0, refused=1)
         ours.send(msgspec.msgpack.encode(CloseWay(container="c1")))
-        assert msgspec.msgpack.decode(ours.recv(1000), type=CountedBytes).is_last
+        assert counted_over(ours).is_last
+        assert isinstance(msgspec.msgpack.decode(ours.recv(1000), type=FromProxy), ProxyBeat)
     assert process.wait(WITHIN_S) == 0
     assert process.stderr is not None
     process.stderr.close()

@@ -106,6 +106,20 @@ def test_a_chunked_body_in_clear_is_refused() -> None:
     assert refused(*lines, "Transfer-Encoding: chunked")[0] == 411
 
 
+def test_blanks_around_a_value_are_none_of_it() -> None:
+    """Of either kind; those within stay."""
+    asked = parse_request(head("GET http://m.example.com/ HTTP/1.1", "Host: \t m.example.com\t ", "X:  a \t b \t"))
+    assert asked.forwarded == head("GET / HTTP/1.1", "Host: m.example.com", "X: a \t b", "Connection: close")
+
+
+@pytest.mark.parametrize("blank", [" ", "\t", " \t"])
+def test_a_line_of_blanks_costs_no_more_than_others(blank: str) -> None:
+    """As long as a head may be, and bad at its end: an expression that tried all ways would take hours."""
+    line = "A:" + blank * (8000 // len(blank)) + "\x01"
+    status, reason = refused("GET http://m.example.com/ HTTP/1.1", "Host: m.example.com", line)
+    assert (status, reason) == (400, "a header cannot be read")
+
+
 def test_an_answer_says_why_in_its_first_line() -> None:
     """And nothing of it can start a line of its own."""
     text = refusal(RefusedRequest(403, "no\r\nSet-Cookie: x"))

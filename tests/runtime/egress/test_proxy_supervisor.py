@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import os
+import signal
+import socket
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
+import msgspec
 import pytest
 
-from pilotlight_runtime.egress.proxy_messages import OpenWay
-from pilotlight_runtime.egress.proxy_supervisor import SOCKET, EgressCounts, ProxySupervisor, listening_socket
+from pilotlight_runtime.egress.function_counts import EgressCounts
+from pilotlight_runtime.egress.proxy_messages import OpenWay, ProxyBeat
+from pilotlight_runtime.egress.proxy_supervisor import SOCKET, ProxySupervisor, listening_socket
+from pilotlight_runtime.sandbox.descriptors import SO_PASSRIGHTS
 from tests.waiting import until
 
 REFUSED = b"CONNECT other.example.com:443 HTTP/1.1\r\n\r\n"
@@ -23,8 +28,8 @@ def way(container: str, *targets: str) -> OpenWay:
 
 
 @asynccontextmanager
-async def supervised(*command: str) -> AsyncIterator[ProxySupervisor]:
-    supervisor = ProxySupervisor(command=command or None)
+async def supervised(*command: str, beat_s: float = 1.0) -> AsyncIterator[ProxySupervisor]:
+    supervisor = ProxySupervisor(command=command or None, beat_s=beat_s)
     running = asyncio.create_task(supervisor.run())
     try:
         yield supervisor
@@ -69,8 +74,24 @@ async def test_the_first_way_starts_it(tmp_path: Path, anyio_backend: str) -> No
         assert supervisor.open_ways == 1
 
 
+def agents_descriptors(process: Path) -> list[str]:
+    """What a process has open of the files and sockets that this one has, but the ways and what they talk over."""
+    opened = [os.readlink(path) for path in (process / "fd").iterdir()]  # noqa: PTH115 - a socket is no path
+    named = {line.split()[6]: line.split()[-1] for line in Path("/proc/net/unix").read_text().splitlines()[1:]}
+    ways = {f"socket:[{inode}]" for inode, path in named.items() if path.endswith(SOCKET)}
+    own = {os.readlink(path) for path in Path("/proc/self/fd").iterdir() if path.is_symlink()}  # noqa: PTH115
+    standard = {os.readlink(f"/proc/self/fd/{number}") for number in (1, 2)} | {"/dev/null"}  # noqa: PTH115
+    return sorted(each for each in own.intersection(opened) - ways - standard if not each.startswith("anon_inode:"))
+
+
 async def test_it_has_no_rights(tmp_path: Path, anyio_backend: str) -> None:
     """Nobody's, nothing of the agent's environment, and no descriptor but its own."""
+    with socket.socket() as agents:
+        agents.set_inheritable(True)
+        await check_rights(tmp_path)
+
+
+async def check_rights(tmp_path: Path) -> None:
     async with supervised() as supervisor:
         folder = folder_of(tmp_path, "one")
         supervisor.open(way("one"), folder)
@@ -78,12 +99,13 @@ async def test_it_has_no_rights(tmp_path: Path, anyio_backend: str) -> None:
         process = Path(f"/proc/{pid_of(supervisor)}")
         status = dict(line.split(":\t", 1) for line in (process / "status").read_text().splitlines())
         assert status["NoNewPrivs"] == "1"
+        assert agents_descriptors(process) == []
         if os.geteuid() == 0:
             assert set(status["Uid"].split()) == {"65534"}
             assert status["Groups"].strip() == ""
             assert int(status["CapEff"], 16) == 0
             names = {entry.split("=")[0] for entry in (process / "environ").read_text().split("\0") if entry}
-            assert names == {"PATH", "LANG"}
+            assert names == {"PATH", "LANG", "LOCALDOMAIN"}
 
 
 async def test_one_that_is_killed_is_started_again(tmp_path: Path, anyio_backend: str) -> None:
@@ -141,6 +163,42 @@ async def test_one_that_says_nonsense_is_ended(tmp_path: Path, anyio_backend: st
         supervisor.open(way("one"), folder_of(tmp_path, "one"))
         await until(lambda: supervisor.starts >= 2)
         assert supervisor.counts == {}
+
+
+async def test_one_that_hangs_is_killed(tmp_path: Path, anyio_backend: str) -> None:
+    """It said something once, and then no more: whatever holds it up, another one serves."""
+    beat = msgspec.msgpack.encode(ProxyBeat())
+    hangs = f"import os, sys, time; os.write(int(sys.argv[1]), {beat!r}); time.sleep(600)"
+    async with supervised(sys.executable, "-c", hangs, beat_s=0.01) as supervisor:
+        supervisor.open(way("one"), folder_of(tmp_path, "one"))
+        await until(lambda: supervisor.starts >= 2)
+
+
+async def test_one_that_is_stopped_is_killed(tmp_path: Path, anyio_backend: str) -> None:
+    """The real one, which nothing else than its beat tells from one that has nothing to do."""
+    async with supervised() as supervisor:
+        folder = folder_of(tmp_path, "one")
+        supervisor.open(way("one"), folder)
+        assert b" 403 " in await asked(folder)
+        os.kill(pid_of(supervisor), signal.SIGSTOP)
+        assert b" 403 " in await asked(folder)
+        assert supervisor.starts == 2
+
+
+async def test_it_takes_no_descriptors(tmp_path: Path, anyio_backend: str) -> None:
+    """Where the kernel can refuse them: to drop one may take as long as its sender likes."""
+    with listening_socket(tmp_path) as listener:
+        try:
+            assert listener.getsockopt(socket.SOL_SOCKET, SO_PASSRIGHTS) == 0
+        except OSError:
+            pytest.skip("this kernel passes them to everybody (before 6.16)")
+        with socket.socket(socket.AF_UNIX) as client:
+            client.connect(str(tmp_path / SOCKET))
+            with pytest.raises(PermissionError):
+                socket.send_fds(client, [b"x"], [client.fileno()])
+            taken, _ = listener.accept()
+            with taken, pytest.raises(PermissionError):
+                socket.send_fds(client, [b"x"], [client.fileno()])
 
 
 async def test_one_that_does_not_read_holds_up_nobody(tmp_path: Path, anyio_backend: str) -> None:

@@ -210,6 +210,22 @@ tell(told)"""
     assert set(told.values()) == {"EPERM"}
 
 
+async def test_no_socket_lingers(ask: Ask) -> None:
+    """By whatever the C library asks; other options are set as ever."""
+    told = await ask(
+        """import socket
+made, linger = socket.socket(), (1).to_bytes(4, "little") + (9).to_bytes(4, "little")
+def option(level, name, value):
+    try:
+        made.setsockopt(level, name, value)
+    except OSError as error:
+        return errno.errorcode[error.errno]
+    return "set"
+tell([option(1, 13, linger), option(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1), option(6, socket.TCP_NODELAY, 1)])"""
+    )
+    assert told == ["EPERM", "set", "set"]
+
+
 async def test_threads_and_children_still_work(ask: Ask) -> None:
     """The filter answers clone3 with ENOSYS, and libc falls back."""
     assert await ask(

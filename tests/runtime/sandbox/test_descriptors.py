@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import os
+import socket
 from collections.abc import Iterable
 
 import pytest
 
-from pilotlight_runtime.sandbox.descriptors import descriptors, memory_file
+from pilotlight_runtime.sandbox.descriptors import SO_PASSRIGHTS, descriptors, memory_file, refuse_descriptors
 from pilotlight_runtime.sandbox.sandbox_spec import FILES, Inherited
 
 
@@ -72,3 +73,20 @@ def test_a_memory_file_is_read_from_its_beginning_and_closed() -> None:
         assert (os.read(fd, 100), os.read(fd, 100)) == (b"content", b"")
 
     assert open_among((fd,)) == []
+
+
+def test_a_guest_passes_no_descriptors() -> None:
+    """Where the kernel can refuse them; the agent's own may still go to the other side."""
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        refuse_descriptors(ours)
+        try:
+            assert ours.getsockopt(socket.SOL_SOCKET, SO_PASSRIGHTS) == 0
+        except OSError:
+            pytest.skip("this kernel passes them to everybody (before 6.16)")
+        with pytest.raises(PermissionError):
+            socket.send_fds(theirs, [b"x"], [theirs.fileno()])
+        socket.send_fds(ours, [b"x"], [ours.fileno()])
+    with descriptors(b"filter") as (held, _), held.socket:
+        assert held.socket.getsockopt(socket.SOL_SOCKET, SO_PASSRIGHTS) == 0
+        os.close(held.status_fd)

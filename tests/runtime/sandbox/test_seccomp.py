@@ -96,6 +96,17 @@ def test_the_terminal_cannot_be_typed_into(machine: str) -> None:
 
 
 @pytest.mark.parametrize("machine", MACHINES)
+def test_no_socket_lingers(machine: str) -> None:
+    """By the level and the option, of which the kernel reads 32 bits; other options of either are as they were."""
+    setsockopt, high = ARCHITECTURES[machine].setsockopt, 0xFFFF_FFFF_0000_0000
+
+    assert answer(machine, setsockopt, 3, 1, 13) == refused(errno.EPERM)
+    assert answer(machine, setsockopt, 3, high | 1, high | 13) == refused(errno.EPERM)
+    assert {answer(machine, setsockopt, 3, 1, option) for option in range(100) if option != 13} == {ALLOW}
+    assert {answer(machine, setsockopt, 3, level, 13) for level in (0, 6, 17, 41, 13)} == {ALLOW}
+
+
+@pytest.mark.parametrize("machine", MACHINES)
 def test_a_foreign_architecture_is_death(machine: str) -> None:
     """Its numbers mean other calls."""
     assert answer(machine, 1, audit=0x40000003) == KILL  # i386

@@ -132,6 +132,8 @@ class ContainerReport(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """Whether it is there by the platform's guess, and has begun no call since; None: an agent of before."""
     secrets: ShortText = ""
     """Names the values of secrets that it was loaded with (`SecretsAnswer.revision`); "": none, or it has not yet."""
+    network: Annotated[int, Meta(ge=0)] = 0
+    """What it is let out to of `network=` of its version, as `mark_given` counts it."""
 
 
 class EndedContainer(msgspec.Struct, frozen=True, kw_only=True, gc=False):

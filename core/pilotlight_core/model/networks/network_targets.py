@@ -16,6 +16,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import lru_cache
 
 MOST_TARGETS = 64
 """Of a function."""
@@ -23,6 +24,8 @@ MOST_ALLOWED = 256
 """Of a tenant."""
 LONGEST_NAME = 253
 LONGEST_TARGET = 280
+MARKS_KEPT = 4096
+"""Of versions, each of which is asked about again and again."""
 ANY = "*"
 EXPECTED = 'expected a host and a port such as "api.example.com:443"'
 _LABEL = r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?"
@@ -103,8 +106,23 @@ def targets_fault(texts: object, most: int = MOST_TARGETS) -> str:
 
 def given_targets(asked: Iterable[str], allowed: Sequence[str]) -> tuple[str, ...]:
     """Those that are asked for and allowed, in order. All are right."""
-    policy = [parse_target(text) for text in allowed]
-    return tuple(text for text in asked if any(target.covers(parse_target(text)) for target in policy))
+    policy, wanted = [parse_target(text) for text in allowed], [(text, parse_target(text)) for text in asked]
+    return tuple(text for text, target in wanted if any(each.covers(target) for each in policy))
+
+
+def mark_given(asked: Sequence[str], given: Iterable[str]) -> int:
+    """Which of those that are asked for are given, each a bit; a report of all of them would be large."""
+    return sum(1 << asked.index(text) for text in set(given))
+
+
+def is_beyond(mark: int, asked: Sequence[str], allowed: Sequence[str]) -> bool:
+    """Whether more is given than is allowed now."""
+    return mark & ~_mark_allowed(tuple(asked), tuple(allowed)) != 0
+
+
+@lru_cache(MARKS_KEPT)
+def _mark_allowed(asked: tuple[str, ...], allowed: tuple[str, ...]) -> int:
+    return mark_given(asked, given_targets(asked, allowed))
 
 
 def _is_within(host: str, pattern: str) -> bool:

@@ -10,10 +10,6 @@ from starlette.responses import Response
 
 from pilotlight_core.model.api.tenancy_api import TenantChange, TenantRequest, TierRequest
 from pilotlight_core.model.limits import FunctionLimits, Limits
-from pilotlight_core.model.messages.controller_questions import StopContainer
-from pilotlight_core.model.networks.network_targets import given_targets
-from pilotlight_core.model.tenancy import TenantRecord
-from pilotlight_gateway.deploys.network_policy import containers_beyond
 from pilotlight_gateway.http.endpoints.tenancy_services import TenancyServices
 from pilotlight_gateway.http.protocol.api_operations import json_answer, principal_of, read_struct, truth_of
 from pilotlight_gateway.tenancy import tenant_limits, tenants
@@ -44,25 +40,8 @@ async def change_tenant(request: Request, services: TenancyServices) -> Response
     """`PATCH /v1/tenants/{tenant}`."""
     asked = await read_struct(request, services.budget, TenantChange)
     name, principal = request.path_params["tenant"], principal_of(request)
-    before = services.registry.tenant_nowait(name)
     record = await tenants.change_tenant(services.registry, principal, name, asked)
-    if asked.network is not None:
-        await _stop_beyond(services, record)
-        if before is not None and given_targets(before.network, record.network) != before.network:
-            await services.stopper.wait_reported()  # of those that started by what was allowed before
-            await _stop_beyond(services, record)
     return json_answer(tenants.tenant_info(record))
-
-
-async def _stop_beyond(services: TenancyServices, record: TenantRecord) -> None:
-    """End the containers that may have been let out to what their tenant may no longer reach.
-
-    They are found by what their versions ask for, so that a request that is repeated finds them again.
-    """
-    there = {str(each["id"]): str(each["version"]) for each in services.calls.containers(record.name)}
-    for container in containers_beyond(services.registry, record, there):
-        why = "its tenant may no longer connect to all that it asks for"
-        await services.stopper.stop(StopContainer(container=container, tenant=record.name, reason=why))
 
 
 async def show_limits(request: Request, services: TenancyServices) -> Response:

@@ -11,6 +11,8 @@ from pilotlight_core.model.networks.network_targets import (
     NetworkTarget,
     Transport,
     given_targets,
+    is_beyond,
+    mark_given,
     name_fault,
     parse_target,
     targets_fault,
@@ -116,3 +118,18 @@ def test_what_is_given_is_asked_for_and_allowed() -> None:
     assert given_targets(asked, ("*:443", "tcp://db.example.com:5432")) == asked
     assert given_targets(asked, ()) == ()
     assert given_targets(("*.example.com:443",), ("api.example.com:443",)) == ()
+
+
+def test_what_is_given_is_marked() -> None:
+    """By the places of what is asked for; all that is not allowed any more is beyond, and nothing else."""
+    asked = tuple(f"h{n}.example.com:443" for n in range(MOST_TARGETS))
+    assert mark_given(asked, ()) == 0
+    assert mark_given(asked, asked) == 2**MOST_TARGETS - 1
+    mark = mark_given(asked, (asked[0], asked[63]))
+    assert mark == 1 + 2**63
+    assert not is_beyond(mark, asked, ["*.example.com:443"])
+    assert not is_beyond(mark, asked, [asked[0], asked[63]])
+    assert is_beyond(mark, asked, [asked[0]])
+    assert is_beyond(mark, asked, [])
+    assert not is_beyond(0, asked, [])
+    assert is_beyond(2**64, asked, ["*:443"])

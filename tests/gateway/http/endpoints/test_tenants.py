@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from pilotlight_gateway.fleet.container_stopper import MemoryStopper
 from tests.gateway.world import World, function
 
 
@@ -43,27 +42,15 @@ async def test_a_wrong_tenant_names_its_field(world: World, body: dict[str, Any]
     assert "x" not in world.registry.tenant_records
 
 
-async def test_what_is_taken_from_a_network_ends_its_containers(world: World) -> None:
-    """Those that had asked for it. A request that did not reach the controller is repeated, and finds them again."""
-    stopper = world.services.stopper = MemoryStopper(tenants={"ctr_1": "acme", "ctr_2": "acme"}, leads=False)
-    (version,) = world.deploy(function(network=("a.example.com:443",)))
-    world.calls.listed.append({"id": "ctr_1", "tenant": "acme", "version": version.id})
+async def test_what_its_functions_may_connect_to(world: World) -> None:
+    """It is all that is named, and stays when something else is changed."""
     async with world.client(world.operator) as operator:
         wide = await operator.patch("/v1/tenants/acme", json={"network": ["*.example.com:443"]})
         assert (wide.status_code, wide.json()["network"]) == (200, ["*.example.com:443"])
         assert (await operator.patch("/v1/tenants/acme", json={"weight": 2})).json()["network"] == ["*.example.com:443"]
-        assert stopper.asked == []
-
-        assert (await operator.patch("/v1/tenants/acme", json={"network": []})).status_code == 503
-        stopper.leads = True
-        await operator.patch("/v1/tenants/acme", json={"network": ["a.example.com:443"]})
-        assert [each.container for each in stopper.asked] == ["ctr_1"]
-        stopper.appears = lambda: world.calls.listed.append({"id": "ctr_2", "tenant": "acme", "version": version.id})
         assert (await operator.patch("/v1/tenants/acme", json={"network": []})).json()["network"] == []
         wrong = await operator.patch("/v1/tenants/acme", json={"network": ["10.0.0.1:443"]})
         assert (wrong.status_code, wrong.json()["field"]) == (422, "network")
-    assert [each.container for each in stopper.asked] == ["ctr_1", "ctr_1", "ctr_1", "ctr_2"]
-    assert {each.tenant for each in stopper.asked} == {"acme"}
 
 
 async def test_an_operator_does_not_lock_itself_out(world: World) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 from pilotlight import App
 
 app = App("network")
-NAMED = ["api.example.com:443", "inside.example.com:443", "rebound.example.com:443"]
+NAMED = [f"{name}.example.com:443" for name in ("api", "inside", "rebound", "own", "nobody")]
 
 
 def answer(url: str, authority: str) -> str:
