@@ -23,8 +23,8 @@ GROUPS: dict[str, tuple[str, ...]] = {
     "Calls": ("Function", "Cls", "Obj", "FunctionCall", "Client", "call_id", "cancel"),
     "Errors": (
         "PilotlightError", "BadInput", "Misuse", "OptionError", "Unauthenticated", "Forbidden", "NestedRefused",
-        "NotFound", "UnknownFunction", "UnknownCall", "Conflict", "TooMuch", "Unavailable", "DeadlineExceeded", "Cancelled",
-        "CallFailed", "FunctionRaised", "ExecutionTimeout", "LoadFailed", "BadOutput", "ContainerDied",
+        "NotFound", "UnknownFunction", "UnknownCall", "Conflict", "TooMuch", "Unavailable", "DeadlineExceeded",
+        "Cancelled", "CallFailed", "FunctionRaised", "ExecutionTimeout", "LoadFailed", "BadOutput", "ContainerDied",
     ),
 }  # fmt: skip
 """Every public name, in the order of the page."""
