@@ -95,7 +95,7 @@ async def log_in_by_browser(
     arrived: asyncio.Future[str] = asyncio.get_running_loop().create_future()
     async with _listener(arrived, info) as request:
         opening = asyncio.ensure_future(open_page(authorization_url(endpoints, info, request)))
-        opening.add_done_callback(lambda opened: _tell_failure(opened, arrived))
+        opening.add_done_callback(lambda opened: _report_failure(opened, arrived))
         try:
             async with asyncio.timeout(AGREE_S):
                 code = await arrived
@@ -111,7 +111,7 @@ async def log_in_by_browser(
     return answer
 
 
-def _tell_failure(opened: asyncio.Future[None], arrived: asyncio.Future[str]) -> None:
+def _report_failure(opened: asyncio.Future[None], arrived: asyncio.Future[str]) -> None:
     if not opened.cancelled() and (error := opened.exception()) is not None and not arrived.done():
         arrived.set_exception(error)
 
