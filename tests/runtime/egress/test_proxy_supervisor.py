@@ -16,6 +16,7 @@ import pytest
 
 from pilotlight_runtime.egress.function_counts import EgressCounts
 from pilotlight_runtime.egress.proxy_messages import OpenWay, ProxyBeat
+from pilotlight_runtime.egress.proxy_process import NICER
 from pilotlight_runtime.egress.proxy_supervisor import SOCKET, ProxySupervisor, listening_socket
 from pilotlight_runtime.sandbox.descriptors import SO_PASSRIGHTS
 from tests.waiting import until
@@ -100,6 +101,8 @@ async def check_rights(tmp_path: Path) -> None:
         status = dict(line.split(":\t", 1) for line in (process / "status").read_text().splitlines())
         assert status["NoNewPrivs"] == "1"
         assert agents_descriptors(process) == []
+        nice = os.getpriority(os.PRIO_PROCESS, pid_of(supervisor))
+        assert nice == min(19, os.getpriority(os.PRIO_PROCESS, 0) + NICER)
         if os.geteuid() == 0:
             assert set(status["Uid"].split()) == {"65534"}
             assert status["Groups"].strip() == ""
