@@ -20,7 +20,7 @@ from pilotlight_core.model.spec import VersionRecord
 from pilotlight_gateway.bodies.byte_budget import ByteBudget
 from pilotlight_gateway.bodies.call_requests import BodyFormat, refuse_job_fields
 from pilotlight_gateway.calls.prepared_call import PreparedCall
-from pilotlight_gateway.calls.redaction import redact_for_caller
+from pilotlight_gateway.calls.redaction import redact_for_caller, redact_for_function
 from pilotlight_gateway.deploys.resolver import read_ref
 from pilotlight_gateway.http.calls.call_endpoint import CallEntry
 from pilotlight_gateway.http.calls.call_head import CallHead
@@ -77,11 +77,25 @@ class NestedCalls:
         Raises:
             PilotlightError: how it failed.
         """
-        principal = self.principal_of(parent)
-        principal.require("invoke")
-        version = await self.find_version(asked, parent)
-        if (fault := circle_fault(one.lineage, function_of(version))) is not None:
-            raise fault
+        try:
+            principal = self.principal_of(parent)
+            principal.require("invoke")
+            version = await self.find_version(asked, parent)
+            if (fault := circle_fault(one.lineage, function_of(version))) is not None:
+                raise fault
+            return await self._limited(one, asked, parent, version, principal, request_id)
+        except PilotlightError as error:
+            raise redact_for_function(error, parent.version.tenant, parent.tenant) from None
+
+    async def _limited(
+        self,
+        one: OpenNested,
+        asked: AskNested,
+        parent: PreparedCall,
+        version: VersionRecord,
+        principal: Principal,
+        request_id: str,
+    ) -> bytes:
         request = NestedRequest(principal, self.unary.new_id(), self.clock())
         try:
             return await self._admitted(one, asked, parent, version, request, request_id)
@@ -131,8 +145,8 @@ class NestedCalls:
                 await self.entry.resolver.resolve(parent.tenant, f"{function_of(version)}@{version.id}")
             except UnknownFunction:
                 raise refused(
-                    f"sharing: {parent.function} runs for {parent.tenant}, with which {function_of(version)} is not "
-                    "shared. Its owner shares it, or calls it as plain Python."
+                    f"sharing: {parent.function} runs for a tenant with which {function_of(version)} is not shared. "
+                    "Its owner shares it, or calls it as plain Python."
                 ) from None
         return version
 
@@ -161,7 +175,7 @@ class NestedCalls:
             try:
                 return await self.unary.body(call, BodyFormat.MSGPACK, request_id)
             except PilotlightError as error:
-                raise redact_for_caller(error, call) from None
+                raise redact_for_caller(error, call, parent.version.tenant) from None
 
     async def _prepare(
         self, asked: AskNested, parent: PreparedCall, version: VersionRecord, request: NestedRequest
@@ -171,6 +185,8 @@ class NestedCalls:
         head = CallHead(HEADERS, asked.function, b"")
         said, call = await self.entry.reader.prepare(request, head, version, data)
         refuse_job_fields(said)
+        if said.id is not None and parent.version.tenant != parent.tenant:
+            raise BadInput("id: a shared function gives the calls of other tenants no names.", field="id")
         call.parent, call.traceparent = parent.call_id, parent.traceparent
         # The parent runs no longer than its function may, whenever its caller gives up.
         longest_at = min(parent.deadline_at, self.clock() + parent.version.spec.timeout)

@@ -19,6 +19,8 @@ from pilotlight_core.model.messages.agent_questions import (
 )
 from pilotlight_gateway.calls.in_flight_call import InFlightCall
 
+HIDDEN = "a caller's function"
+
 
 class Lineage(msgspec.Struct, frozen=True):
     """Where a call stands: below which call from outside, and whose functions hold slots for it."""
@@ -59,7 +61,7 @@ def bound_fault(lineage: Lineage, at_once: int, tree: TreeCount, asked: AskNeste
     """Which bound one more nested call would break. `lineage`: that of its parent, which has `at_once` already."""
     depth = len(lineage.functions) + 1
     if depth > MOST_DEPTH:
-        path = " > ".join(lineage.functions)
+        path = path_of(lineage.functions)
         return refused(
             f"depth: calls may be nested {MOST_DEPTH} deep, and this one would be number {depth}, below {path}. "
             "Let the outer function make the call itself."
@@ -89,11 +91,17 @@ def circle_fault(lineage: Lineage, function: str) -> PilotlightError | None:
     """Whether `function` is called below a call of itself. `lineage` is that of the nested call."""
     if function not in lineage.functions:
         return None
-    path = " > ".join((*lineage.functions, function))
+    path = f"{path_of(lineage.functions)} > {function}"
     return refused(
         f"circle: {path}. A function cannot be called below a call of itself, which would hold the slot that it waits "
         "for: use a plain Python call, or split the function in two."
     )
+
+
+def path_of(functions: tuple[str, ...]) -> str:
+    """A lineage as the owner of its last function may see it, which may not know who else's functions are above."""
+    owner = functions[-1].partition(":")[0]
+    return " > ".join(name if name.startswith(f"{owner}:") else HIDDEN for name in functions)
 
 
 def refused(detail: str) -> NestedRefused:

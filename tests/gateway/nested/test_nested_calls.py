@@ -9,7 +9,16 @@ from typing import Any
 import msgspec
 import pytest
 
-from pilotlight_core.model.errors import Forbidden, NestedRefused, PilotlightError, Unauthenticated, UnknownFunction
+from pilotlight_core.model.errors import (
+    BadInput,
+    BudgetExhausted,
+    Forbidden,
+    FunctionRaised,
+    NestedRefused,
+    PilotlightError,
+    Unauthenticated,
+    UnknownFunction,
+)
 from pilotlight_core.model.messages.agent_questions import AskNested
 from pilotlight_core.model.tenancy import FunctionShareRecord
 from pilotlight_gateway.nested.nested_book import OpenNested, key_of
@@ -137,7 +146,7 @@ async def test_names_are_the_owners_and_must_be_open_to_who_pays(nested: NestedW
     nested.world.deploy(function(), tenant="guest", app="private")
     caller = parent(nested, tenant="guest", key="")
 
-    with pytest.raises(NestedRefused, match=r"sharing: acme:shop\.outer runs for guest"):
+    with pytest.raises(NestedRefused, match=r"sharing: acme:shop\.outer runs for a tenant"):
         await run(nested, asked(), caller)
     with pytest.raises(UnknownFunction):
         await run(nested, asked(function="guest:private.hello"), caller)
@@ -145,6 +154,39 @@ async def test_names_are_the_owners_and_must_be_open_to_who_pays(nested: NestedW
     nested.world.registry.share_records["acme", "shop"] = share
     assert await run(nested, asked(), caller) == {"name": "Ada"}
     assert nested.world.calls.seen[-1].tenant == "guest"
+
+
+async def test_a_function_sees_no_more_of_another_tenants_function_than_its_owner_would(nested: NestedWorld) -> None:
+    """Though who pays may see all: a traceback goes to the function that asks, not to who pays."""
+    nested.world.add_key("guest", "invoke")
+    nested.world.deploy(function(), tenant="guest", app="private")
+    share = FunctionShareRecord(tenant="guest", app="private", grants={"acme": ("hello",)})
+    nested.world.registry.share_records["guest", "private"] = share
+    nested.world.calls.error = FunctionRaised("ValueError: hush", traceback="File hush.py", type="ValueError")
+
+    with pytest.raises(FunctionRaised) as told:
+        await run(nested, asked(function="guest:private.hello"), parent(nested, tenant="guest", key=""))
+
+    assert "hush" not in f"{told.value} {told.value.more}"
+
+
+async def test_a_shared_function_hears_no_limit_of_who_pays(nested: NestedWorld) -> None:
+    """A code and its title: neither figures nor keys; nor may it name that tenant's calls."""
+    nested.world.add_key("guest", "invoke")
+    share = FunctionShareRecord(tenant="acme", app="shop", grants={"guest": ("hello",)})
+    nested.world.registry.share_records["acme", "shop"] = share
+    nested.world.calls.error = BudgetExhausted("hush: 4711 of 5000", retry_after=5.0, budget="hush")
+    shared = parent(nested, tenant="guest", key="")
+
+    with pytest.raises(BudgetExhausted) as told:
+        await run(nested, asked(), shared)
+    with pytest.raises(BudgetExhausted, match="hush"):
+        await run(nested, asked(), parent(nested))
+    named = msgspec.msgpack.encode({"input": {"name": "Ada"}, "id": "cid_order0017"})
+    with pytest.raises(BadInput, match="no names"):
+        await run(nested, asked(request=named), shared)
+
+    assert (told.value.detail, told.value.more, told.value.retry_after) == ("A budget is used up", {}, None)
 
 
 async def test_bytes_are_given_back(nested: NestedWorld) -> None:

@@ -91,3 +91,15 @@ def test_no_function_is_called_below_itself() -> None:
     circle = circle_fault(lineage, "acme:shop.a")
     assert circle is not None
     assert circle.detail.startswith("circle: acme:shop.a > acme:shop.b > acme:shop.a.")
+
+
+def test_a_path_names_no_function_of_another_tenant_than_its_readers() -> None:
+    """Who shares a function does not learn what its callers' functions are called."""
+    above = ("guest:merger.price", "acme:shop.outer", "guest:merger.other", "acme:shop.inner")
+    circle = circle_fault(Lineage("root", above), "acme:shop.outer")
+    deep = bound_fault(Lineage("root", above), 0, TreeCount(), asked())
+
+    for refusal in (circle, deep):
+        assert refusal is not None
+        assert "merger" not in refusal.detail
+        assert "a caller's function > acme:shop.outer > a caller's function > acme:shop.inner" in refusal.detail
