@@ -76,11 +76,15 @@ class GuestNested:
             self._of_call[call_id] += 1
             number = next(self._numbers)
             self._open[number] = (call_id, begun)
-        self.need_reader()
-        with exits.with_agent():
-            self._channel.send(
-                NestedCall(call_id=call_id, number=number, function=function, of_app=of_app, request=request)
-            )
+        try:
+            self.need_reader()
+            with exits.with_agent():
+                self._channel.send(
+                    NestedCall(call_id=call_id, number=number, function=function, of_app=of_app, request=request)
+                )
+        except BaseException:  # such as no room for a thread: nothing was asked
+            self._remove(number)
+            raise
         return begun
 
     def leave(self, begun: Future[NestedReply]) -> None:
@@ -91,11 +95,14 @@ class GuestNested:
 
     def finish(self, frame: NestedResult) -> None:
         """The agent answers."""
+        if (begun := self._remove(frame.number)) is not None:
+            with suppress(InvalidStateError):  # who waited has left
+                begun.set_result(frame)
+
+    def _remove(self, number: int) -> Future[NestedReply] | None:
         with self._lock:
-            call_id, begun = self._open.pop(frame.number, ("", None))
+            call_id, begun = self._open.pop(number, ("", None))
             self._of_call[call_id] -= 1
             if self._of_call[call_id] <= 0:
                 del self._of_call[call_id]
-        if begun is not None:
-            with suppress(InvalidStateError):  # who waited has left
-                begun.set_result(frame)
+        return begun

@@ -20,6 +20,9 @@ from pilotlight_runtime.guest.guest_nested import GuestNested
 from pilotlight_runtime.guest.guest_target import GuestTarget
 from pilotlight_runtime.guest.work_runner import run_work
 
+READER_LOOK_S = 0.25
+"""Between two looks whether another thread has begun to read what a stream waits for."""
+
 
 class SerialServer:
     """Serves a target until Leave."""
@@ -62,8 +65,8 @@ class SerialServer:
         with self._arrived:
             if self._has_reader:
                 return
+            threading.Thread(target=self._read_on, name="pilotlight", daemon=True).start()
             self._has_reader = True
-        threading.Thread(target=self._read_on, name="pilotlight", daemon=True).start()
 
     def _read_on(self) -> None:
         with exits.with_agent():
@@ -87,13 +90,15 @@ class SerialServer:
         self._reading.release()
 
     def wait_read(self, progress: CallProgress, seq: int) -> bool:
-        if self._has_reader:
-            return progress.wait_read(seq)
         until = time.monotonic() + WINDOW_WAIT_S
         while seq > progress.read_seq and not progress.cancelled:
-            if not self._channel.wait_readable(until - time.monotonic()):
+            if self._has_reader:  # another thread of the function may have it started at any time
+                return progress.wait_read(seq)
+            left_s = until - time.monotonic()
+            if left_s <= 0:
                 return False
-            self.read_cancels()
+            if self._channel.wait_readable(min(left_s, READER_LOOK_S)):
+                self.read_cancels()
         return not progress.cancelled
 
     def _take(self, frame: GuestFrame) -> None:

@@ -3,16 +3,32 @@
 from __future__ import annotations
 
 import os
+import socket
+import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any, cast
 
 import numpy
 import pytest
 
 from pilotlight_core.model import values
 from pilotlight_core.model.messages.call_messages import Outcome
-from pilotlight_runtime.guest.frames import CancelCall, ChunkOut, Result, WindowUpdate
-from tests.runtime.guest.apps import plain
+from pilotlight_runtime.guest.agent_channel import Channel
+from pilotlight_runtime.guest.frames import (
+    CancelCall,
+    ChunkOut,
+    Leave,
+    Load,
+    NestedResult,
+    Result,
+    WindowUpdate,
+    encode,
+)
+from pilotlight_runtime.guest.guest_nested import GuestNested
+from pilotlight_runtime.guest.serial_server import SerialServer
+from tests.runtime.guest.apps import nesting, plain
 from tests.runtime.guest.harness import Guest, spec_of
 
 
@@ -200,3 +216,40 @@ def test_tensors_travel_and_use_the_cores_they_have() -> None:
 
     assert torch.equal(answer, torch.full((2, 2), 2.0))
     assert threads == 3
+
+
+def test_a_stream_that_waits_notes_that_another_thread_reads_now(tmp_path: Path) -> None:
+    """One that makes the function's first call of another: what the stream waits for goes there."""
+    fifo = tmp_path / "fifo"
+    os.mkfifo(fifo)
+    with Guest() as guest:
+        guest.load(spec_of(nesting.beside), nested=1)
+        guest.invoke("a", window=1, path=str(fifo))
+        assert guest.receive().seq == 1
+        time.sleep(0.1)  # it waits for the socket
+        fifo.write_text("go")
+        frame = guest.receive()
+        guest.send(WindowUpdate(call_id="a", upto=1))
+        assert guest.receive().seq == 2  # before a reader counts as gone
+        guest.send(NestedResult(number=frame.number, problem=b'{"code": "cancelled"}'))
+        assert guest.result().last_seq == 2
+
+
+def test_without_room_for_a_thread_nothing_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The call fails with that, each time, and the server reads on as before."""
+    agent, guest = socket.socketpair()
+    with agent, guest:
+        channel, no_target = Channel(guest), cast("Any", None)
+        nested = GuestNested(channel, Load(spec=spec_of(plain.act), root="/", nested=1))
+        server = SerialServer(channel, no_target, nested)
+        nested.only_call = lambda: "a"
+
+        def fail(_: threading.Thread) -> None:
+            raise RuntimeError("can't start new thread")
+
+        monkeypatch.setattr(threading.Thread, "start", fail)
+        for _ in range(2):
+            with pytest.raises(RuntimeError, match="thread"):
+                nested.begin("shop.hello", b"", of_app=False, blocking=True)
+        agent.sendall(encode(Leave()))
+        server.serve()

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
-from pilotlight import App, Function, NestedRefused, batched, concurrent, enter, method
+from pilotlight import App, Function, NestedRefused, PilotlightError, batched, concurrent, enter, method
 
 app = App("nesting")
 
@@ -118,3 +120,19 @@ def many(count: int) -> str:
             port.begin("shop.hello", b"\x80", of_app=False, blocking=False)
 
     return refusal(begin)
+
+
+@app.gpu_function
+def beside(path: str) -> Iterator[int]:
+    """A stream beside which a thread makes the first call, once it is told to."""
+
+    def call() -> None:
+        Path(path).read_text()
+        with contextlib.suppress(PilotlightError):
+            other.remote(1)
+
+    thread = threading.Thread(target=call)
+    thread.start()
+    yield 1
+    yield 2
+    thread.join()
