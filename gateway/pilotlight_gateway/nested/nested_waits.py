@@ -1,8 +1,9 @@
 """Which nested calls wait for what their own callers hold. Pure; instants are monotonic seconds.
 
 A call that waits for a nested one keeps its slot. Where every slot of a function is held so, by calls that wait for
-calls in its own queue, nobody would ever be served: trees of A > B and B > A can meet so, each with one container. The
-nested call that began last is refused then, and the others go on.
+calls which can never be served either, nobody would ever be: trees of A > B and B > A can meet so, each with one
+container. The nested call that began last is refused then, and the others go on. A call in a queue that may move, for
+a container starts or leaves, a slot is free, or one of its slots is held by a call that runs, holds nobody up.
 
 Where the fleet has no place for a container of the function at all, its callers' containers may be what is in the way:
 that is refused too, after a longer while. What other gateways' calls hold is not known here, and counts as moving.
@@ -10,14 +11,14 @@ that is refused too, after a longer while. What other gateways' calls hold is no
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Set
 
 import msgspec
 
 from pilotlight_core.model.errors import NestedRefused
 from pilotlight_core.model.messages.node_messages import ContainerState, NodeReport
 from pilotlight_gateway.calls.in_flight_call import InFlightCall
+from pilotlight_gateway.calls.origin import OriginState
 from pilotlight_gateway.nested.nested_book import NestedBook, NestedKey, OpenNested
 from pilotlight_gateway.nested.nested_rules import refused
 
@@ -25,9 +26,12 @@ CIRCLE_S = 5.0
 """A nested call waits so long for slots that are all held by calls which wait themselves."""
 SHORTAGE_S = 15.0
 """A nested call waits so long while the fleet has no place for a container of its function."""
-STARTING = frozenset({ContainerState.BINDING, ContainerState.LOADING})
+MOVING = frozenset({ContainerState.BINDING, ContainerState.LOADING, ContainerState.WARMING, ContainerState.DRAINING})
+"""A container that starts serves soon; one that leaves makes room."""
 
 FindCall = Callable[[str], InFlightCall | None]
+Holders = frozenset[tuple[str, int]]
+"""Calls that hold slots, and the numbers of their grants."""
 
 
 class VersionRoom(msgspec.Struct):
@@ -35,7 +39,8 @@ class VersionRoom(msgspec.Struct):
 
     slots: int = 0
     """Of those that are ready."""
-    is_starting: bool = False
+    ready: set[str] = msgspec.field(default_factory=set)
+    is_moving: bool = False
 
 
 def rooms_of(versions: Iterable[str], reports: Iterable[NodeReport]) -> dict[str, VersionRoom]:
@@ -47,59 +52,114 @@ def rooms_of(versions: Iterable[str], reports: Iterable[NodeReport]) -> dict[str
                 continue
             if container.state is ContainerState.READY:
                 room.slots += container.slots
-            room.is_starting = room.is_starting or container.state in STARTING
+                room.ready.add(container.id)
+            room.is_moving = room.is_moving or container.state in MOVING
     return rooms
 
 
-def held_by_waiting(book: NestedBook, find: FindCall) -> Counter[str]:
-    """By version: the slots of calls all of whose nested calls wait in queues, or for calls that do."""
-    held = Counter[str]()
+def stuck_versions(
+    candidates: Iterable[str], rooms: dict[str, VersionRoom], book: NestedBook, find: FindCall
+) -> dict[str, Holders]:
+    """Of the versions that calls wait for those that never serve any, with the calls that hold the slots in the way.
+
+    Each is taken to be stuck until one of its slots is found that is not held by a call which waits for stuck ones.
+    """
+    stuck = {version for version in candidates if rooms[version].slots and not rooms[version].is_moving}
+    while stuck:
+        held = _held_by_waiting(stuck, rooms, book, find)
+        left = {version for version in stuck if len(held[version]) >= rooms[version].slots}
+        if left == stuck:
+            return {version: _in_the_way(version, held, book, find) for version in stuck}
+        stuck = left
+    return {}
+
+
+def _held_by_waiting(
+    stuck: Set[str], rooms: dict[str, VersionRoom], book: NestedBook, find: FindCall
+) -> dict[str, set[tuple[str, int]]]:
+    """The calls in ready containers of these versions all of whose nested calls wait for these versions."""
+    held: dict[str, set[tuple[str, int]]] = {version: set() for version in stuck}
     for parent in {one.parent for one in book}:
         live = find(parent)
-        if live is not None and live.origin.grant is not None and _is_waiting(parent, book, find):
-            held[live.call.version.id] += 1
+        grant = live.origin.grant if live is not None else None
+        if live is None or grant is None or (version := live.call.version.id) not in held:
+            continue
+        if grant.container in rooms[version].ready and _is_waiting(parent, stuck, book, find):
+            held[version].add((parent, grant.grant_number))
     return held
 
 
-def _is_waiting(call_id: str, book: NestedBook, find: FindCall) -> bool:
+def _in_the_way(version: str, held: dict[str, set[tuple[str, int]]], book: NestedBook, find: FindCall) -> Holders:
+    """Who holds the slots of a stuck version, and of those that its holders wait for, and so on."""
+    found, seen, todo = set[tuple[str, int]](), {version}, [version]
+    while todo:
+        holders = held[todo.pop()]
+        found |= holders
+        below = {name for call_id, _ in holders for name in _waited_for(call_id, book, find)} - seen
+        seen |= below
+        todo += below
+    return frozenset(found)
+
+
+def _waited_for(call_id: str, book: NestedBook, find: FindCall) -> set[str]:
+    """The versions in whose queues a call's nested ones are, and theirs."""
+    found: set[str] = set()
+    for one in book.of_parent(call_id):
+        found |= {one.version} if is_queued(find(one.call_id)) else _waited_for(one.call_id, book, find)
+    return found
+
+
+def _is_waiting(call_id: str, stuck: Set[str], book: NestedBook, find: FindCall) -> bool:
     nested = book.of_parent(call_id)
-    return bool(nested) and all(_is_stuck(one, book, find) for one in nested)
+    return bool(nested) and all(_is_stuck(one, stuck, book, find) for one in nested)
 
 
-def _is_stuck(one: OpenNested, book: NestedBook, find: FindCall) -> bool:
+def _is_stuck(one: OpenNested, stuck: Set[str], book: NestedBook, find: FindCall) -> bool:
     live = find(one.call_id)
     if live is None:
         return False  # it is on its way into the queue
-    return live.origin.grant is None or _is_waiting(one.call_id, book, find)
+    if live.origin.grant is None:
+        return is_queued(live) and one.version in stuck
+    return _is_waiting(one.call_id, stuck, book, find)
+
+
+def is_queued(live: InFlightCall | None) -> bool:
+    """Whether a call waits for a slot, and not for the end of a backoff."""
+    return live is not None and live.origin.grant is None and live.origin.state is OriginState.QUEUED
+
+
+class Wait(msgspec.Struct, frozen=True):
+    """What a queued call waits for that its callers may hold."""
+
+    kind: str
+    after_s: float
+    """Before it is refused."""
+    holders: Holders = frozenset()
 
 
 class NestedWaits:
     """Remembers since when nested calls wait for what their callers hold."""
 
     def __init__(self) -> None:
-        self._since: dict[NestedKey, tuple[str, float]] = {}
+        self._since: dict[NestedKey, tuple[Wait, float]] = {}
 
     def refuse_one(
         self, book: NestedBook, find: FindCall, reports: Callable[[float], Iterable[NodeReport]], at: float
     ) -> tuple[OpenNested, NestedRefused] | None:
         """The nested call to refuse now, and why. One at a time: without it the others may go on."""
-        queued = [(one, live) for one in book if (live := find(one.call_id)) is not None and live.origin.grant is None]
+        queued = [(one, live) for one in book if (live := find(one.call_id)) is not None and is_queued(live)]
         if not queued:
             self._since.clear()
             return None
         rooms = rooms_of({one.version for one, _ in queued}, reports(at))
-        held = held_by_waiting(book, find)
-        found: dict[NestedKey, tuple[str, float]] = {}
+        found: dict[NestedKey, tuple[Wait, float]] = {}
         due: list[tuple[str, OpenNested, NestedRefused]] = []
-        for one, live in queued:
-            kind, after_s, error = _held_up(live, rooms[one.version], held[one.version], at)
-            if not kind:
-                continue
+        for one, live, wait in _waits_of(queued, rooms, book, find, at):
             before = self._since.get(one.key)
-            since_at = before[1] if before is not None and before[0] == kind else at
-            found[one.key] = kind, since_at
-            if error is not None and at - since_at >= after_s:
-                due.append((one.call_id, one, error))
+            since_at = before[1] if before is not None and before[0] == wait else at
+            found[one.key] = wait, since_at
+            if at - since_at >= wait.after_s:
+                due.append((one.call_id, one, _refusal(wait, live, rooms[one.version], at)))
         self._since = found
         if not due:
             return None
@@ -107,19 +167,40 @@ class NestedWaits:
         return last, error
 
 
-def _held_up(live: InFlightCall, room: VersionRoom, held: int, at: float) -> tuple[str, float, NestedRefused | None]:
-    """What a queued call waits for that its callers may hold ("": nothing), for how long, and its refusal."""
+def _waits_of(
+    queued: list[tuple[OpenNested, InFlightCall]],
+    rooms: dict[str, VersionRoom],
+    book: NestedBook,
+    find: FindCall,
+    at: float,
+) -> list[tuple[OpenNested, InFlightCall, Wait]]:
+    """The queued calls that wait for what their callers may hold.
+
+    A version that lacks a place may get one: calls which wait for it may be stuck, but only after a longer while.
+    """
+    short = {one.version for one, live in queued if live.origin.shortage(at)}
+    firm = stuck_versions(rooms.keys() - short, rooms, book, find)
+    loose = stuck_versions(rooms, rooms, book, find) if short else firm
+    found: list[tuple[OpenNested, InFlightCall, Wait]] = []
+    for one, live in queued:
+        version, room = one.version, rooms[one.version]
+        if version in firm:
+            found.append((one, live, Wait("circle", CIRCLE_S, firm[version])))
+        elif version in loose:
+            found.append((one, live, Wait("full", SHORTAGE_S, loose[version])))
+        elif not room.slots and not room.is_moving and live.origin.shortage(at):
+            found.append((one, live, Wait("shortage", SHORTAGE_S)))
+    return found
+
+
+def _refusal(wait: Wait, live: InFlightCall, room: VersionRoom, at: float) -> NestedRefused:
     function = live.call.function
-    if room.is_starting:
-        return "", 0.0, None
-    if room.slots and held >= room.slots:
-        return "circle", CIRCLE_S, refused(
-            f"deadlock: all {room.slots} slots of {function} are held by calls that wait for calls in its own queue. "
-            "Raise its max_containers or @concurrent(max_inputs=), or let the functions not call each other."
+    if wait.holders:
+        return refused(
+            f"deadlock: all {room.slots} slots of {function} are held by calls that wait for calls which wait for "
+            "them. Raise its max_containers or @concurrent(max_inputs=), or let the functions not call each other."
         )  # fmt: skip
-    if not room.slots and (shortage := live.origin.shortage(at)):
-        return "shortage", SHORTAGE_S, refused(
-            f"capacity: for {SHORTAGE_S:.0f} s there has been no place for a container of {function}, while its "
-            f"callers hold theirs: {shortage}."
-        )  # fmt: skip
-    return "", 0.0, None
+    return refused(
+        f"capacity: for {SHORTAGE_S:.0f} s there has been no place for a container of {function}, while its callers "
+        f"hold theirs: {live.origin.shortage(at)}."
+    )

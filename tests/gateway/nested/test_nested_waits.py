@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
+
 from pilotlight_core.model.messages.node_messages import ContainerState
 from pilotlight_gateway.calls.in_flight_call import InFlightCall
 from pilotlight_gateway.nested.nested_book import NestedBook, OpenNested, key_of
@@ -22,10 +24,14 @@ class Trees:
         self.waits = NestedWaits()
         self.containers: list[Any] = []
 
-    def call(self, name: str, function: str, *, granted: bool, parent: str = "") -> OpenNested | None:
-        """A live call of a function, made by another one or from outside."""
+    def call(
+        self, name: str, function: str, *, granted: bool, parent: str = "", grant: int = 1, number: int = 0
+    ) -> OpenNested | None:
+        """A live call of a function, made by another one or from outside; it runs in its container of that number."""
         version = version_record(function_spec(function), id=f"ver_{function}")
-        self.live[name] = live_call(name, granted=granted, version=version)
+        live = self.live[name] = live_call(name, granted=granted, number=grant, version=version)
+        if live.origin.grant is not None:
+            live.origin.grant = msgspec.structs.replace(live.origin.grant, container=f"{function}-{number}")
         if not parent:
             return None
         one = self.book.enter(key_of(asked(parent=parent)), "n1", self.book.lineage_of(parent).below("x"), "r")
@@ -40,7 +46,8 @@ class Trees:
 
     def hold(self, function: str, slots: int = 1, state: ContainerState = ContainerState.READY) -> None:
         """A container of a function."""
-        self.containers.append(container(f"c{len(self.containers)}", f"ver_{function}", slots=slots, state=state))
+        number = sum(each.version == f"ver_{function}" for each in self.containers)
+        self.containers.append(container(f"{function}-{number}", f"ver_{function}", slots=slots, state=state))
 
 
 def crossed() -> Trees:
@@ -81,6 +88,62 @@ def test_where_anything_moves_nothing_is_refused() -> None:
 
     for trees in (free, starting, busy, elsewhere):
         assert [trees.refused(at) for at in (0.0, CIRCLE_S, 10 * CIRCLE_S)] == ["", "", ""]
+
+
+def chained() -> Trees:
+    """a1 > b1 > c1 and a2 > b2: b1 holds the only slot of b, which b2 waits for, and c1 is queued."""
+    trees = Trees()
+    trees.call("a1", "a", granted=True)
+    trees.call("a2", "a", granted=True)
+    trees.call("b1", "b", granted=True, parent="a1")
+    trees.call("b2", "b", granted=False, parent="a2")
+    trees.call("c1", "c", granted=False, parent="b1")
+    trees.hold("a", slots=8)
+    trees.hold("b")
+    return trees
+
+
+def test_a_call_that_waits_for_a_queue_which_moves_holds_nobody_up() -> None:
+    """A cold start, a function that other calls keep busy, one that leaves, and one without a container as yet."""
+    starting, busy, leaving, none = chained(), chained(), chained(), chained()
+    starting.hold("c", state=ContainerState.WARMING)
+    busy.call("c9", "c", granted=True)
+    busy.hold("c")
+    leaving.hold("c", state=ContainerState.DRAINING)
+
+    for trees in (starting, busy, leaving, none):
+        assert [trees.refused(at) for at in (0.0, CIRCLE_S, 10 * CIRCLE_S)] == ["", "", ""]
+
+
+def test_a_call_in_a_container_that_leaves_holds_no_slot_of_one_that_is_ready() -> None:
+    """There a call from outside runs."""
+    trees = crossed()
+    trees.call("b0", "b", granted=True)
+    trees.call("b1", "b", granted=True, number=1)
+    trees.hold("b", state=ContainerState.DRAINING)
+
+    assert [trees.refused(at) for at in (0.0, 10 * CIRCLE_S)] == ["", ""]
+
+
+def test_a_slot_that_changes_hands_begins_the_wait_anew() -> None:
+    """Then the function has served somebody."""
+    trees = crossed()
+    assert trees.refused(0.0) == ""
+    trees.call("b1", "b", granted=True, grant=2)
+
+    assert trees.refused(CIRCLE_S) == ""
+    assert trees.refused(2 * CIRCLE_S - 0.1) == ""
+
+
+def test_a_full_fleet_may_yet_find_a_place() -> None:
+    """So those that wait for each other there are refused later."""
+    trees, said = crossed(), list[str]()
+    for at in (0.0, CIRCLE_S, SHORTAGE_S - 0.1, SHORTAGE_S):
+        trees.live["b2"].origin.note_shortage("no free slot", at)
+        trees.live["a2"].origin.note_shortage("no free slot", at)
+        said.append(trees.refused(at))
+
+    assert said == ["", "", "", "b2 deadlock"]
 
 
 def test_the_wait_begins_anew_once_something_has_moved() -> None:
