@@ -23,7 +23,7 @@ def key_of(asked: AskNested) -> NestedKey:
 class OpenNested:
     """One nested call that has not ended."""
 
-    __slots__ = ("call_id", "key", "lineage", "node", "place", "refusal", "reply", "task", "version")
+    __slots__ = ("call_id", "is_left", "key", "lineage", "node", "place", "refusal", "reply", "task", "version")
 
     def __init__(self, key: NestedKey, node: str, lineage: Lineage, reply: str) -> None:
         self.key = key
@@ -35,6 +35,8 @@ class OpenNested:
         self.call_id = ""
         """Its own, once it is a call."""
         self.version = ""
+        self.is_left = False
+        """Whether its parent waits for it no more, though it has not ended yet."""
         self.place: BodyRef | None = None
         """Where its request is to be left."""
         self.task: asyncio.Task[Any] | None = None

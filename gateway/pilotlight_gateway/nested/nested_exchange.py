@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
 from typing import Any, Protocol
@@ -19,7 +19,7 @@ import structlog
 
 from pilotlight_core.bus import Bus, BusError, bus_users
 from pilotlight_core.model import subjects
-from pilotlight_core.model.errors import Cancelled, PilotlightError
+from pilotlight_core.model.errors import Cancelled, NotFound, PilotlightError, Unavailable
 from pilotlight_core.model.messages.agent_questions import AskNested, LeaveNested, NestedAnswer
 from pilotlight_core.model.messages.node_messages import NodeReport
 from pilotlight_gateway.calls.in_flight_call import InFlightCall
@@ -37,9 +37,12 @@ SWEEP_S = 0.25
 KEEP_S = 20.0
 """An agent asks again within a few seconds; a server of the bus that stands still loses no answer for so long."""
 KEEP_BYTES = 32 * 2**20
-"""Of all kept answers; the oldest are dropped beyond."""
+"""Of all kept answers; beyond, the oldest of the tenant with the most bytes is kept only as a note that it was sent."""
+MOST_KEPT = 131_072
+"""Kept answers and notes; while there are as many, no nested call begins."""
 ANSWER_BYTES = 512
 """Of an answer besides its body."""
+NOT_KEPT = "The call has run, but its answer was kept no longer when it was asked for again."
 OVER = "The call that made it has ended."
 
 log = structlog.get_logger(__name__)
@@ -90,7 +93,10 @@ class NestedExchange:
         self._clock = clock
         self._book: NestedBook = calls.book
         self._kept: OrderedDict[NestedKey, KeptAnswer] = OrderedDict()
-        self._kept_bytes = 0
+        self._kept_bytes = Counter[str]()
+        """By tenant."""
+        self._whole: dict[str, OrderedDict[NestedKey, None]] = {}
+        """By tenant: which of them are more than a note, the oldest first."""
         self._group: asyncio.TaskGroup | None = None
         self._has_work = asyncio.Event()
 
@@ -144,8 +150,12 @@ class NestedExchange:
     def _enter(self, key: NestedKey, node: str, asked: AskNested, parent: PreparedCall, reply: str) -> None:
         above, book = self._book.lineage_of(asked.parent), self._book
         lineage = above.below(parent.function)
-        at_once, tree = len(book.of_parent(asked.parent)), book.tree(above.root)
-        if (fault := bound_fault(lineage, at_once, tree, asked)) is not None:
+        at_once = sum(not each.is_left for each in book.of_parent(asked.parent))
+        tree = book.tree(above.root)
+        fault = bound_fault(lineage, at_once, tree, asked)
+        if fault is None and len(self._kept) >= MOST_KEPT:
+            fault = Unavailable("Too many nested calls have ended in a short time.", code="overloaded")
+        if fault is not None:
             self._send(reply, problem_answer(fault))
             return
         one = book.enter(key, node, lineage, reply)
@@ -193,6 +203,7 @@ class NestedExchange:
     def _leave(self, node: str, message: LeaveNested) -> None:
         key = (message.parent, message.grant_number, message.number)
         if (one := self._book.get(key)) is not None and one.node == node:
+            one.is_left = True
             self._end(one)
         elif (kept := self._kept.get(key)) is not None and kept.node == node:
             self._drop(key)
@@ -213,9 +224,10 @@ class NestedExchange:
         held = answer.large.size if answer.large is not None else 0
         size = ANSWER_BYTES + len(answer.body) + len(answer.problem)
         self._kept[one.key] = KeptAnswer(one.node, tenant, answer, size, held, self._clock())
-        self._kept_bytes += size
-        while self._kept_bytes > KEEP_BYTES:
-            self._drop(next(iter(self._kept)))
+        self._kept_bytes[tenant] += size
+        self._whole.setdefault(tenant, OrderedDict())[one.key] = None
+        while self._kept_bytes.total() > KEEP_BYTES:
+            self._shrink_one()
         self._send(one.reply, answer)
 
     def _close(self, one: OpenNested) -> None:
@@ -228,8 +240,23 @@ class NestedExchange:
         self._bodies.withdraw(place)
 
     def _drop(self, key: NestedKey) -> None:
-        kept = self._kept.pop(key)
-        self._kept_bytes -= kept.size
+        self._release(key, self._kept.pop(key))
+
+    def _shrink_one(self) -> None:
+        """Keep of an answer no more than that it was sent: without a note its call would be carried out again."""
+        tenant = max(self._kept_bytes, key=self._kept_bytes.__getitem__)
+        key = next(iter(self._whole[tenant]))
+        kept = self._kept[key]
+        self._release(key, kept)
+        note = problem_answer(NotFound(NOT_KEPT, code="answer_not_kept"))
+        self._kept[key] = KeptAnswer(kept.node, tenant, note, 0, 0, kept.sent_at)
+
+    def _release(self, key: NestedKey, kept: KeptAnswer) -> None:
+        if (whole := self._whole.get(kept.tenant)) is not None:
+            whole.pop(key, None)
+            self._kept_bytes[kept.tenant] -= kept.size
+            if not whole:
+                del self._whole[kept.tenant], self._kept_bytes[kept.tenant]
         self._bodies.withdraw(kept.answer.large)
         self._calls.budget.give_back(kept.held, kept.tenant)
 

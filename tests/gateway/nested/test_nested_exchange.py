@@ -11,6 +11,7 @@ from pilotlight_core.model import subjects
 from pilotlight_core.model.messages.agent_questions import MOST_AT_ONCE, LeaveNested
 from pilotlight_gateway.calls.large_bodies import INLINE_BYTES
 from pilotlight_gateway.nested import nested_exchange
+from tests.builders.specs import function_spec, version_record
 from tests.gateway.nested.nested_world import SUBJECT, NestedWorld, asked, live_call, output_of
 from tests.gateway.world import World, function
 from tests.waiting import until
@@ -219,3 +220,34 @@ async def test_what_would_never_be_served_is_refused(nested: NestedWorld) -> Non
 def test_the_subject_names_the_node() -> None:
     """Which the bus lets publish there."""
     assert subjects.node_of(SUBJECT) == "n1"
+
+
+async def test_an_answer_that_is_not_kept_is_not_made_again(nested: NestedWorld) -> None:
+    """Over its bytes a tenant's oldest answers become notes, and no other tenant's."""
+    nested.world.deploy(function(), tenant="other")
+    version = version_record(function_spec("outer"), tenant="other", app="shop")
+    nested.enter(live_call("b", tenant="other", key="", version=version))
+    nested.receive(asked(1, parent="b"))
+    await answered(nested)
+    for number in range(1, nested_exchange.KEEP_BYTES // 250_000 + 2):
+        nested.receive(asked(number, input={"name": "x" * 250_000}))
+        await answered(nested, number + 1)
+    made = len(nested.world.calls.seen)
+    nested.bus.sent.clear()
+    nested.receive(asked(1, request=b"", again=True))
+    nested.receive(asked(1, parent="b", request=b"", again=True))
+    nested.receive(asked(1))
+
+    assert nested.codes() == ["answer_not_kept", "", "answer_not_kept"]
+    assert len(nested.world.calls.seen) == made
+
+
+async def test_what_was_left_counts_no_more(nested: NestedWorld) -> None:
+    """Though it takes a moment to end."""
+    nested.world.calls.hold = asyncio.Event()
+    for number in range(1, MOST_AT_ONCE + 1):
+        nested.receive(asked(number))
+    nested.receive(LeaveNested(parent="a", grant_number=1, number=1), reply="")
+    nested.receive(asked(MOST_AT_ONCE + 1))
+
+    assert "nested_refused" not in nested.codes()
