@@ -18,6 +18,7 @@ import structlog
 
 from pilotlight_core.bus import BusDown, BusError, BusTimeout, NoResponders
 from pilotlight_core.model import subjects
+from pilotlight_core.model.errors import CLASSES, CallFailed, PilotlightError
 from pilotlight_core.model.messages.agent_questions import (
     INLINE_REQUEST,
     MOST_AT_ONCE,
@@ -39,6 +40,9 @@ GONE_S = 5.0
 """A gateway that has not listened for so long is gone."""
 GRACE_S = 2.0
 """Beyond the parent's deadline, for the gateway's own error."""
+REFUSAL_S = 0.5
+"""A nested call that did not reach a function is answered so much later, so that a guest which makes nothing else asks
+no faster than the calls that it may have open allow."""
 HELD_BYTES = 64 * 2**20
 """Of the requests of one container's nested calls; more are refused."""
 MOST_OF_CONTAINER = 1_024
@@ -69,13 +73,16 @@ class _Silence(Enum):
 
 
 class _Nested:
-    __slots__ = ("frame", "parent", "reply", "task")
+    __slots__ = ("frame", "is_over", "is_uploading", "parent", "reply", "task")
 
     def __init__(self, parent: AcceptedCall, frame: guest.NestedCall, reply: AnswerGuest) -> None:
         self.parent = parent
         self.frame = frame
         self.reply = reply
         self.task: asyncio.Task[None] | None = None
+        self.is_uploading = False
+        """Whether a transfer holds the request, which goes on when nobody waits for the answer any more."""
+        self.is_over = False
 
 
 class NestedAsks:
@@ -103,6 +110,8 @@ class NestedAsks:
         """Bytes of requests, by container."""
         self._counts = Counter[str]()
         """Nested calls, by container."""
+        self.refused_here = 0
+        """Nested calls that were answered at once, and asked of nobody."""
 
     def __len__(self) -> int:
         return sum(map(len, self._open.values()))
@@ -119,9 +128,11 @@ class NestedAsks:
             return "it gave two nested calls one number"
         container, size = parent.run.container, len(frame.request)
         if self._held[container] + size > HELD_BYTES:
+            self.refused_here += 1
             reply(problem_result(frame.number, "overloaded", f"Requests of {HELD_BYTES} bytes are under way already."))
             return ""
         if self._counts[container] >= MOST_OF_CONTAINER:
+            self.refused_here += 1
             why = f"fan-out: the calls of one container may wait for {MOST_OF_CONTAINER} others at a time."
             reply(problem_result(frame.number, "nested_refused", why))
             return ""
@@ -151,6 +162,8 @@ class NestedAsks:
     async def _carry_out(self, one: _Nested) -> None:
         try:
             result = await self._answer(one)
+            if is_refusal(result):
+                await asyncio.sleep(REFUSAL_S)
         except Exception:
             log.exception("a nested call could not be asked for", parent=one.parent.call_id)
             result = problem_result(one.frame.number, "internal", "The agent could not ask for it.")
@@ -165,14 +178,24 @@ class NestedAsks:
         if not siblings:
             self._open.pop(one.parent, None)
         container = one.parent.run.container
-        self._held[container] -= len(one.frame.request)
         self._counts[container] -= 1
         if not self._counts[container]:
-            del self._counts[container], self._held[container]
+            del self._counts[container]
+        one.is_over = True
+        self._give_back(one)
         if result is None:
             self._leave(one)
             result = problem_result(one.frame.number, "cancelled", "The call was left.")
         one.reply(result)
+
+    def _give_back(self, one: _Nested) -> None:
+        """Give the bytes of a request back, once it is over and no transfer holds them."""
+        if one.is_uploading or not one.is_over:
+            return
+        container = one.parent.run.container
+        self._held[container] -= len(one.frame.request)
+        if not self._held[container]:
+            del self._held[container]
 
     async def _answer(self, one: _Nested) -> guest.NestedResult:
         number, run, frame = one.frame.number, one.parent.run, one.frame
@@ -202,7 +225,7 @@ class NestedAsks:
             if answer.is_unknown:
                 asked = whole
             elif answer.place is not None:
-                if not await self._upload(answer.place, frame.request):
+                if not await self._upload(answer.place, one):
                     return problem_result(number, "overloaded", "Its gateway did not take the request.")
                 asked = whole
             elif answer.large is not None:
@@ -222,9 +245,16 @@ class NestedAsks:
         except BusDown:
             return _Silence.AWAY
 
-    async def _upload(self, place: BodyRef, data: bytes) -> bool:
+    async def _upload(self, place: BodyRef, one: _Nested) -> bool:
         done = _Outcome[bool]()
-        self._bodies.upload(place, data, done.set)
+
+        def finish(taken: bool) -> None:
+            one.is_uploading = False
+            self._give_back(one)
+            done.set(taken)
+
+        one.is_uploading = True
+        self._bodies.upload(place, one.frame.request, finish)
         return await done.future
 
     async def _fetched(self, one: _Nested, ref: BodyRef) -> guest.NestedResult:
@@ -252,6 +282,14 @@ class _Outcome(Generic[T]):
     def set(self, value: T) -> None:
         if not self.future.done():
             self.future.set_result(value)
+
+
+def is_refusal(result: guest.NestedResult) -> bool:
+    """Whether a nested call failed before it came to a function."""
+    if not result.problem:
+        return False
+    said = msgspec.json.decode(result.problem)
+    return not issubclass(CLASSES.get(said.get("code", ""), PilotlightError), CallFailed)
 
 
 def problem_result(number: int, code: str, detail: str) -> guest.NestedResult:

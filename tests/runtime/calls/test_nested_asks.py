@@ -39,6 +39,8 @@ class Gateway:
         self.asked: list[tuple[str, AskNested]] = []
         self.left: list[LeaveNested] = []
         self.taken = True
+        self.is_slow = False
+        self.transfers: list[Callable[[bool], None]] = []
         self.bodies: list[bytes] = []
         self.at = 0.0
 
@@ -61,7 +63,9 @@ class Gateway:
     def upload(self, ref: BodyRef, data: bytes, done: Callable[[bool], None]) -> None:
         del ref
         self.bodies.append(data)
-        done(self.taken)
+        self.transfers.append(done)
+        if not self.is_slow:
+            done(self.taken)
 
     def fetch(self, ref: BodyRef, done: Callable[[bytes | None], None]) -> None:
         done(b"large" if ref.size else None)
@@ -97,6 +101,7 @@ async def asks(anyio_backend: str, monkeypatch: pytest.MonkeyPatch) -> AsyncIter
     """What asks, without pauses."""
     del anyio_backend
     monkeypatch.setattr(nested_asks, "PAUSE_S", 0.0)
+    monkeypatch.setattr(nested_asks, "REFUSAL_S", 0.0)
     async with asyncio.TaskGroup() as group:
         asks = Asks(Gateway(), group)
         yield asks
@@ -223,3 +228,34 @@ async def test_a_container_has_so_many_in_all(asks: Asks, monkeypatch: pytest.Mo
 
     assert [asks.begin(number) for number in range(3)] == ["", "", ""]
     assert [msgspec.json.decode(result.problem)["code"] for result in asks.results] == ["nested_refused"]
+
+
+async def test_what_a_transfer_holds_is_given_back_when_it_ends(asks: Asks) -> None:
+    """Not when the guest leaves: else it could have any number of requests under way."""
+    asks.gateway.is_slow, asks.gateway.script = True, [NestedAnswer(place=PLACE)]
+    large = b"x" * 10_000_000
+    asks.begin(1, large)
+    await until(lambda: bool(asks.gateway.bodies))
+    asks.asks.leave(asks.parent, 1)
+    await until(lambda: bool(asks.results))
+    for number in range(2, 2 + nested_asks.HELD_BYTES // len(large)):
+        asks.begin(number, large)
+    assert [msgspec.json.decode(each.problem)["code"] for each in asks.results] == ["cancelled", "overloaded"]
+
+    asks.gateway.transfers[0](asks.gateway.taken)
+    asks.begin(9, large)
+    assert len(asks.results) == 2
+
+
+async def test_a_refusal_takes_a_while(asks: Asks, monkeypatch: pytest.MonkeyPatch) -> None:
+    """So the calls that may be open bound how fast a guest asks for what is refused; what a function raises is none."""
+    monkeypatch.setattr(nested_asks, "REFUSAL_S", 3600.0)
+    problem = b'{"code": "%s", "detail": ""}'
+    assert (await asks.result(NestedAnswer(problem=problem % b"function_raised")))[1] == "function_raised"
+    asks.gateway.script.append(NestedAnswer(problem=problem % b"nested_refused"))
+    asks.begin(2)
+    await until(lambda: not asks.gateway.script)
+    for _ in range(10):
+        await asyncio.sleep(0)
+
+    assert (asks.results, len(asks.asks)) == ([], 1)

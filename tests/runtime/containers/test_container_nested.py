@@ -6,7 +6,9 @@ import asyncio
 from typing import Any, cast
 
 import msgspec
+import pytest
 
+from pilotlight_runtime.calls import nested_asks
 from pilotlight_runtime.calls.nested_asks import NestedAsks
 from pilotlight_runtime.calls.remote_bodies import BodyTransfers
 from pilotlight_runtime.calls.slot_table import AcceptedCall
@@ -91,4 +93,16 @@ async def test_the_rate_of_frames_is_bounded() -> None:
             box.nested.tick()
         for number in range(MOST_A_SECOND + 1):
             box.ask(number, "b")
+        assert len(box.kills) == 1
+
+
+async def test_what_the_node_itself_refuses_counts_as_needless(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is answered at once, so nothing else would bound its rate."""
+    monkeypatch.setattr(nested_asks, "MOST_OF_CONTAINER", 0)
+    async with asyncio.TaskGroup() as group:
+        box = Box(group)
+        for number in range(MOST_A_SECOND):
+            box.ask(number)
+        assert (set(box.codes()), box.kills) == ({"nested_refused"}, [])
+        box.ask(0)
         assert len(box.kills) == 1
