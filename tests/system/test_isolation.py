@@ -133,13 +133,9 @@ def holders_of(platform: Platform, *secrets: str) -> dict[str, int]:
     }
 
 
-@pytest.mark.parametrize("how", ["configured", "client"])
-def test_a_function_that_calls_another_fails_at_once_with_what_to_do(platform: Platform, how: str) -> None:
+def test_a_function_speaks_to_no_other_platform(platform: Platform) -> None:
     """It has no network: it is told so, rather than left to wait for a connection."""
-    answer = platform.call("inside.calls_another", how=how)
+    answer = platform.call("inside.calls_another")
 
     assert answer.json()["code"] == "function_raised"
-    assert answer.json()["detail"].startswith(
-        "pilotlight.definitions.errors.NotConfigured: A function cannot call another through the platform yet"
-    )
-    assert "Call it as a plain function" in answer.json()["detail"]
+    assert "NestedRefused: options(client=…): a function calls those of its own platform." in answer.json()["detail"]

@@ -29,9 +29,9 @@ def looks() -> dict[str, Any]:
 
 
 @app.gpu_function(scaledown_window=2.0, forecast=False)
-def calls_another(how: str) -> Any:
-    """Call a function through the platform, in a way that no byte code tells."""
-    client = Client(url="http://127.0.0.1:1", api_key="k") if how == "client" else None
+def calls_another() -> Any:
+    """Call a function of another platform, in a way that no byte code tells."""
+    client = Client(url="http://127.0.0.1:1", api_key="k")
     return getattr(Function.from_name("inside", "looks").options(client=client), "rem" + "ote")()
 
 
