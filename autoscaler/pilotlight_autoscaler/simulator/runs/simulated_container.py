@@ -43,6 +43,8 @@ class SimulatedContainer:
     memory_bytes = 0
     reason = ""
     guessed: bool | None = None
+    network: int = 0
+    secrets: str = ""
 
     def __init__(self, name: str, number: int, began_at: float, load_s: float) -> None:
         self.id = name
