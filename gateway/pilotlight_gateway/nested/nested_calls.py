@@ -31,6 +31,7 @@ from pilotlight_gateway.limits.limit_admission import Admission
 from pilotlight_gateway.nested.nested_book import NestedBook, OpenNested
 from pilotlight_gateway.nested.nested_requests import named_request
 from pilotlight_gateway.nested.nested_rules import circle_fault, refused
+from pilotlight_gateway.oidc.token_authenticator import HOLDER
 from pilotlight_gateway.schemas.version_schemas import VersionSchemas
 from pilotlight_gateway.tenancy.auth import Principal
 from pilotlight_gateway.tenancy.registry_port import TenantRegistry
@@ -38,8 +39,6 @@ from pilotlight_gateway.tenancy.registry_port import TenantRegistry
 HEADERS = {b"content-type": BodyFormat.MSGPACK.value, b"accept": BodyFormat.MSGPACK.value}
 NO_KEY = frozenset({"invoke"})
 """What jobs' calls may that no API key asked for: those of schedules, and of an issuer's token, which has ended."""
-TOKEN_KEY = "oidc-"  # noqa: S105 - the beginning of an id
-"""In the place of a key's id, of whoever has shown an issuer's token."""
 
 
 class NestedRequest:
@@ -113,7 +112,7 @@ class NestedCalls:
         """
         record, principal = self.registry.key_nowait(parent.key), parent.principal
         if principal is None:
-            if not parent.key or parent.key.startswith(TOKEN_KEY):
+            if not parent.key or parent.key.startswith(HOLDER):
                 return Principal(tenant=parent.tenant, key_id=parent.key, scopes=NO_KEY)
             principal = Principal(tenant=parent.tenant, key_id=parent.key, scopes=frozenset())
         if record is not None:

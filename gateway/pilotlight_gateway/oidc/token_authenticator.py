@@ -34,6 +34,8 @@ REMEMBERED_S = 300.0
 REMEMBERED_AT_MOST = 4_096
 GOES_ON_S = 3_600.0
 """How long after a token's end a request goes on that was begun before: a call may take longer than tokens live."""
+HOLDER = "oidc-"
+"""How the id of whoever has a token begins, which stands where that of an API key does."""
 DIGITS = 16
 """Hexadecimal ones of who somebody is at its issuer, in the place of a key's id."""
 
@@ -162,7 +164,7 @@ def principal_of_token(record: IssuerRecord, subject: TokenSubject) -> Principal
     who = hashlib.sha256(f"{record.url}\n{subject.subject}".encode()).hexdigest()[:DIGITS]
     return Principal(
         tenant=subject.tenant,
-        key_id=f"oidc-{record.name}-{who}",
+        key_id=f"{HOLDER}{record.name}-{who}",
         scopes=subject.scopes,
         origin=TokenOrigin(
             issuer=record.name, url=record.url, subject=subject.subject, ends_at=subject.ends_at,

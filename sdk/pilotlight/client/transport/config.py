@@ -84,11 +84,11 @@ def configured_platform(url: str = "", environ: Mapping[str, str] = os.environ) 
 
 
 def check_place(environ: Mapping[str, str] = os.environ) -> None:
-    """Raise NotConfigured in a container, where no platform can be reached."""
+    """Raise NotConfigured in a container, which has no key of a platform."""
     if IN_CONTAINER in environ:
         raise NotConfigured(
-            "A function cannot call another through the platform yet: containers have no network. Call it as a plain "
-            "function, which runs here, or call both from outside."
+            "A container has no key of a platform, and no way to one. Functions call others by .remote(), .remote.aio()"
+            " and .map(); all else is done from outside."
         )
 
 

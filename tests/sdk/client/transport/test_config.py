@@ -41,8 +41,8 @@ def test_a_broken_file_or_address_is_refused(tmp_path: Path) -> None:
 
 
 def test_inside_a_container_there_is_no_platform(tmp_path: Path) -> None:
-    """Functions do not call functions yet."""
-    with pytest.raises(NotConfigured, match="cannot call another"):
+    """Functions call others without one: the message says how."""
+    with pytest.raises(NotConfigured, match=r"Functions call others by \.remote"):
         load_config({"PL_APP": "/app", "PILOTLIGHT_URL": "http://x", "PILOTLIGHT_API_KEY": "k"})
 
 
