@@ -181,11 +181,6 @@ focus: setup ## Hold the FOCUS file of docs/reports against the FinOps Foundatio
 	--data-file $(CURDIR)/docs/reports/focus-cedar-2026-11.csv 2>&1) && echo "$$said" | tail -1 && \
 	[[ "$$said" == *"Validation succeeded"* ]]
 
-# Once, and not by each worker of `make test`, which then finds every file compiled.
-.PHONY: collect
-collect: $(READY) # every test can be imported
-	@$(PYTEST) -m "" --collect-only --quiet > /dev/null
-
 .PHONY: fmt
 fmt: $(READY) ## Format the code and fix what can be fixed
 	@$(BIN)/ruff check --fix

@@ -17,8 +17,8 @@ from tests.system.support.platform import Platform, make_tenant
 from tests.waiting import wait_until
 
 pytestmark = pytest.mark.system
-FUNCTIONS = 40
-SLOW_S = 3.0
+FUNCTIONS = 24
+SLOW_S = 2.0
 """A start of the storm holds its slot for so long."""
 PAUSE_S = 1.0
 """Of each caller, since many starts fail at once."""

@@ -54,13 +54,15 @@ def test_an_array_of_thin_sides_is_refused(platform: Platform, size: int, sides:
 @pytest.mark.parametrize(
     ("function", "arguments", "outcomes", "at_once"),
     [
-        ("lists", {"count": 9_900_000}, {500}, AT_ONCE),
+        ("lists", {"count": 9_900_000}, {500}, 1),
+        pytest.param("lists", {"count": 9_900_000}, {500}, AT_ONCE, marks=pytest.mark.long),
         ("lists", {"count": 2_000_000}, {200}, MOST_AT_ONCE),
         ("array", {"shape": [3_000_000]}, {200}, AT_ONCE),
         pytest.param("lists", {"count": 9_900_000}, {500}, MOST_AT_ONCE, marks=pytest.mark.long),
         pytest.param("array", {"shape": [9_900_000]}, {200}, MOST_AT_ONCE, marks=pytest.mark.long),
         pytest.param("array", {"shape": [100_000, 1, 1], "copies": 90}, {500}, MOST_AT_ONCE, marks=pytest.mark.long),
-        ("array", {"shape": [900, 0], "copies": 100_000}, {500}, AT_ONCE),
+        ("array", {"shape": [900, 0], "copies": 20_000}, {500}, AT_ONCE),
+        pytest.param("array", {"shape": [900, 0], "copies": 100_000}, {500}, AT_ONCE, marks=pytest.mark.long),
     ],
 )
 def test_answers_that_become_large_leave_the_gateway_small(
