@@ -32,7 +32,8 @@ LEAST_IN_TIME = 3
 """Of them, those that were refused longest ago, of which nothing is new, however many others are due."""
 IN_TIME_EVERY_S = 1.0
 """Such ones are looked at together, so that there are passes without any: much of what a look costs is the same for all
-of a pass."""
+of a pass. Twice as long after each look that has found nothing."""
+LONGEST_IN_TIME_S = 4.0
 
 
 @dataclass(kw_only=True)
@@ -71,6 +72,7 @@ class RefusalMemory:
     pass in which one of them has started, and one after a pass that refused one."""
     _in_time_at: float = -math.inf
     """When some were last looked at of which nothing was new."""
+    _in_time_every_s: float = IN_TIME_EVERY_S
     _revision: int = -1
     """Of the fleet, as far as its changes are known here."""
 
@@ -96,6 +98,7 @@ class RefusalMemory:
         """Limits have changed: each of them may have a place now."""
         for one in self._refused.values():
             one.is_open = True
+        self._in_time_every_s = IN_TIME_EVERY_S
 
     def note(self, versions: Iterable[str], at: float, *, room: bool, ask: Ask | None = None) -> None:
         """A pass found no place for versions, which ask for this; `room`: it considered moves too."""
@@ -103,6 +106,8 @@ class RefusalMemory:
         needs = (ask.memory, ask.cpu) if ask is not None else (0, 0)
         for version in dict.fromkeys(versions):
             before = self._pop(version)
+            if before is None:
+                self._in_time_every_s = IN_TIME_EVERY_S
             sought_at = at if room else before.room_sought_at if before is not None else None
             self._refused[version] = RememberedRefusal(
                 since=at, room_sought_at=sought_at, again_s=_again_s(before), kind=kind, needs=needs
@@ -134,7 +139,7 @@ class RefusalMemory:
     def is_fresh(self, version: str, at: float) -> bool:
         """Whether it was refused a moment ago, and nothing was freed since that it could use."""
         one = self._refused.get(version)
-        return one is not None and not one.is_open and 0.0 <= at - one.since < IN_TIME_EVERY_S
+        return one is not None and not one.is_open and 0.0 <= at - one.since < self._in_time_every_s
 
     def is_room_due(self, versions: Iterable[str], at: float) -> bool:
         """Whether room by moves is to be looked for again for one of these."""
@@ -151,6 +156,7 @@ class RefusalMemory:
             if one.since >= at:
                 continue
             self._pop(version)
+            self._in_time_every_s = IN_TIME_EVERY_S
             if version in started and one.kind is not None:
                 grown.add(one.kind)
                 for other in self._by_kind.get(one.kind, ()):
@@ -203,11 +209,11 @@ class RefusalMemory:
         opened = [version for version, one in self._refused.items() if one.is_open]
         opened = list(dict.fromkeys((*self._least(opened), *self._some(opened))))
         others: list[str] = []
-        if not 0.0 <= at - self._in_time_at < IN_TIME_EVERY_S:
+        if not 0.0 <= at - self._in_time_at < self._in_time_every_s:
             others = [v for v, one in self._refused.items() if not one.is_open and _is_due(one, at, room=room)]
         in_time = list(islice(tenants_in_turn(self._least(others), tenant_of), LEAST_IN_TIME))
         if in_time:
-            self._in_time_at = at
+            self._in_time_at, self._in_time_every_s = at, min(LONGEST_IN_TIME_S, 2.0 * self._in_time_every_s)
         turns = (*tenants_in_turn(firsts, tenant_of), *islice(tenants_in_turn(opened, tenant_of), REVISED_AT_ONCE))
         kept = max(REVISED_AT_ONCE - len(in_time), REVISED_AT_ONCE - LEAST_IN_TIME)
         return list(islice(dict.fromkeys((*turns[:kept], *in_time, *turns[kept:])), REVISED_AT_ONCE))

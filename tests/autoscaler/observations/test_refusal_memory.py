@@ -160,10 +160,10 @@ def test_what_is_found_of_one_holds_for_those_that_need_as_much() -> None:
 
     memory.note(["ver_2"], AGAIN_S, room=False, ask=asks["ver_2"])
     memory.note_alike("ver_2", AGAIN_S, room=False)
-    assert memory.due(AGAIN_S + 1.0, room=False) == ["ver_1", "ver_gpu"]
+    assert memory.due(AGAIN_S + 2.0, room=False) == ["ver_1", "ver_gpu"]
     assert memory.due(3 * AGAIN_S - 0.1, room=False) == ["ver_1", "ver_gpu"]
     memory.keep({"ver_2", "ver_3"})
-    assert memory.due(3 * AGAIN_S + 1.0, room=False) == ["ver_2"]
+    assert memory.due(3 * AGAIN_S + 4.0, room=False) == ["ver_2"]
 
 
 def test_where_one_has_started_others_of_its_kind_are_due() -> None:
@@ -214,3 +214,25 @@ def test_what_was_refused_a_moment_ago_is_fresh_until_something_is_freed() -> No
     assert not memory.is_fresh("ver_2", 10.0)
     memory.open_all()
     assert not memory.is_fresh("ver_1", 10.1)
+
+
+def test_looks_that_find_nothing_become_rarer_until_something_is_new() -> None:
+    """A version without a place that was not known, or a place for one that was."""
+    memory = RefusalMemory()
+    names = [f"ver_{number:03}" for number in range(60)]
+    memory.note(names, 0.0, room=True)
+
+    def looks(first: float, seconds: float) -> list[float]:
+        found = []
+        for tick in range(int(seconds * 4)):
+            at = first + tick / 4
+            if due := memory.due(at, room=False):
+                memory.note(due, at, room=False)
+                found.append(at - first)
+        return found
+
+    assert looks(100.0, 16.0) == [0.0, 2.0, 6.0, 10.0, 14.0]
+    memory.note(["ver_new"], 116.0, room=True)
+    assert looks(116.0, 4.0) == [0.0, 2.0]
+    memory.settle(["ver_new"], 200.0)
+    assert looks(200.0, 4.0) == [0.0, 2.0]
