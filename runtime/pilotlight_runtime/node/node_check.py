@@ -15,7 +15,7 @@ import sys
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +26,7 @@ from pilotlight_runtime.devices.device_port import DeviceAccess
 from pilotlight_runtime.devices.nvidia.gpu_check import gpu_rows
 from pilotlight_runtime.devices.nvidia.gpu_fitness import fitness
 from pilotlight_runtime.devices.nvidia.nvml_devices import GpuOffer, NvmlDevices
+from pilotlight_runtime.node.guarantee_check import GuaranteeCheck
 from pilotlight_runtime.sandbox.interpreter import interpreter_mounts
 from pilotlight_runtime.sandbox.launchers import launcher
 from pilotlight_runtime.sandbox.sandbox_errors import SandboxError
@@ -63,16 +64,6 @@ PLAIN_DEVICES = {
 NO_DEVICE = DeviceAccess()
 NodeCheckRow = tuple[str, bool, str, str]
 """name, ok, detail, consequence."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class GuaranteeCheck:
-    """One guarantee: whether it holds here, what was seen, and the consequence for the operator if it does not."""
-
-    name: str
-    ok: bool
-    detail: str
-    consequence: str
 
 
 async def check(

@@ -12,7 +12,8 @@ import pytest
 
 from pilotlight_runtime.devices.device_port import DeviceAccess
 from pilotlight_runtime.node import node_check
-from pilotlight_runtime.node.node_check import LIMITS, GuaranteeCheck, check, judge, main, table
+from pilotlight_runtime.node.guarantee_check import GuaranteeCheck
+from pilotlight_runtime.node.node_check import LIMITS, check, judge, main, table
 from pilotlight_runtime.sandbox.exec_chain import ENV
 from pilotlight_runtime.sandbox.launchers import launcher
 from pilotlight_runtime.sandbox.sandbox_spec import Mount

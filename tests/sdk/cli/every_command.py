@@ -359,6 +359,7 @@ WORDS = {
     "quota set-tier": "quota set-tier trial rank=-1",
     "quota drop-tier": "quota drop-tier trial",
     "audit": "audit",
+    "doctor": "doctor --base nonsense",
     "node check": "node check --sandbox nonsense",
     "node token": "node token",
     "node join": "node join http://127.0.0.1:1",
@@ -379,6 +380,7 @@ HERE = (
     "up",
     "key show",
     "logout",
+    "doctor",
     "node check",
     "node join",
     "ledger verify",
@@ -391,7 +393,7 @@ HERE = (
 """Commands that ask no platform."""
 STREAMS = ("logs", "batch results")
 """Commands whose JSON is a line for each part."""
-FAILS = ("up", "login", "node check", "node join")
+FAILS = ("up", "login", "doctor", "node check", "node join")
 """Commands whose words are wrong, since doing it would take a machine of its own."""
 
 

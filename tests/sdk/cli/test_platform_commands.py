@@ -83,7 +83,7 @@ def test_a_command_without_a_platform_is_an_error() -> None:
         command_line("no-such-command")
 
 
-@pytest.mark.parametrize("name", ["up", "node-check", "plan"])
+@pytest.mark.parametrize("name", ["up", "doctor", "node-check", "plan"])
 def test_the_commands_of_the_platform_are_installed(name: str) -> None:
     """The package declares every entry point that the command line uses."""
     assert callable(find_command(name).load())

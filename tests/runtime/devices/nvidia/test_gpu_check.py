@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pynvml
+import pytest
 
 from pilotlight_runtime.devices.fake.fake_nvml import FakeGpu, FakeNvml
 from pilotlight_runtime.devices.nvidia.gpu_check import GpuCheckRow, gpu_rows
@@ -27,6 +28,28 @@ async def test_a_well_equipped_node(devices_of: OpenDevices) -> None:
         ("gpu ecc", True, "on"),
         ("gpu persistence", True, "on"),
     ]
+
+
+@pytest.mark.parametrize(
+    ("driver", "name", "least"),
+    [
+        ("525.60.13", "NVIDIA H100 80GB HBM3", None),
+        ("470.256.02", "NVIDIA A100-SXM4-80GB", 525),
+        ("535.183.06", "NVIDIA H200", 550),
+        ("565.57.01", "NVIDIA GB200", 570),
+        ("575.57.08", "NVIDIA B300 SXM6 AC", 580),
+    ],
+)
+async def test_a_driver_that_is_too_old_fails(
+    devices_of: OpenDevices, driver: str, name: str, least: int | None
+) -> None:
+    """For CUDA 12, or for the GPU that is there."""
+    nvml = FakeNvml([FakeGpu(name=name)])
+    nvml.driver = driver
+    _, ok, detail, _ = (await rows_of(devices_of, nvml))["gpu driver"]
+
+    assert ok is (least is None)
+    assert detail == (driver if least is None else f"{driver}; its GPUs need {least} or newer")
 
 
 async def test_a_node_without_gpus_is_well(devices_of: OpenDevices) -> None:
