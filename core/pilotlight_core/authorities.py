@@ -33,11 +33,12 @@ def add_authorities(context: ssl.SSLContext, ca_file: str, setting: str) -> None
         raise BadInput(f"{setting}: {path} cannot be read: {error.strerror}.") from error
 
 
-def certificate_problem(error: BaseException, ca_file: str) -> str:
+def certificate_problem(error: BaseException, ca_file: str, setting: str = "PILOTLIGHT_CA_FILE") -> str:
     """What is wrong with a server's certificate, as a sentence with what to do; "": that is not the problem.
 
     Args:
         ca_file: of the authorities that are believed; "": those of the system.
+        setting: that names another file of them.
     """
     if not isinstance(error, ssl.SSLCertVerificationError):
         return ""
@@ -46,5 +47,5 @@ def certificate_problem(error: BaseException, ca_file: str) -> str:
         return f"its certificate is of another name ({why.rstrip('.')})"
     if "expired" in why or "not yet valid" in why:
         return f"its {why.rstrip('.')}, by this machine's clock"
-    known = f"those in {ca_file}" if ca_file else "those this machine knows; PILOTLIGHT_CA_FILE names another's file"
+    known = f"those in {ca_file}" if ca_file else f"those this machine knows; {setting} names another's file"
     return f"its certificate is of no authority among {known} ({why.rstrip('.')})"

@@ -84,6 +84,9 @@ class UpSettings(msgspec.Struct, frozen=True, kw_only=True):
     ca_file: Annotated[
         str, msgspec.Meta(description="PEM: the authority of that certificate, which the first client's file names")
     ] = ""
+    issuer_ca_file: Annotated[
+        str, msgspec.Meta(description="PEM: authorities that certificates of issuers of tokens may be of too")
+    ] = ""
     json_ready: Annotated[str, msgspec.Meta(description="file to write when ready: url, api_key_file, pids")] = ""
 
     def __post_init__(self) -> None:
@@ -101,7 +104,10 @@ class UpSettings(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def tls_flags(self) -> tuple[str, ...]:
         """Of each gateway."""
-        given = {"--tls-cert": self.tls_cert, "--tls-key": self.tls_key, "--ca-file": self.ca_file}
+        given = {
+            "--tls-cert": self.tls_cert, "--tls-key": self.tls_key, "--ca-file": self.ca_file,
+            "--issuer-ca-file": self.issuer_ca_file,
+        }  # fmt: skip
         return tuple(f"{flag}={value}" for flag, value in given.items() if value)
 
 

@@ -50,14 +50,15 @@ def test_the_plan_has_the_parts_that_were_asked_for(tmp_path: Path, flags: list[
 
 def test_gateways_have_the_certificate_that_up_was_given(tmp_path: Path) -> None:
     """And its authority, for the first client's file; other processes have nothing of it."""
-    given = ["--tls-cert", "a.pem", "--tls-key", "a.key", "--ca-file", "ca.pem", "--extra-gateways", "1"]
+    given = ["--tls-cert", "a.pem", "--tls-key", "a.key", "--ca-file", "ca.pem", "--issuer-ca-file", "idp.pem"]
+    given += ["--extra-gateways", "1"]
     settings = parse(UpSettings, "", ["--state-dir", str(tmp_path), *given], {})
 
     ports = [GatewayPorts(1, 3, 6), GatewayPorts(4, 5, 7)]
     parts = {part.name: part for part in plan(settings, ports=ports, metrics=METRICS, nats_ports=[2])}
 
-    flags = {"--tls-cert=a.pem", "--tls-key=a.key", "--ca-file=ca.pem"}
-    assert {name for name, part in parts.items() if flags & set(part.command)} == {"gateway", "gateway-2"}
+    flags = {"--tls-cert=a.pem", "--tls-key=a.key", "--ca-file=ca.pem", "--issuer-ca-file=idp.pem"}
+    assert {name for name, part in parts.items() if flags <= set(part.command)} == {"gateway", "gateway-2"}
     assert settings.url_of(8470) == "https://127.0.0.1:8470"
     with pytest.raises(BadSetting, match=r"--tls-cert .*a certificate and its key, or neither"):
         parse(UpSettings, "", ["--tls-cert", "a.pem"], {})

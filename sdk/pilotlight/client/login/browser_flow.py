@@ -1,6 +1,9 @@
 """Logging in by this machine's browser: an authorization code with PKCE, to a listener on loopback (RFC 7636, 8252).
 
 What comes back is the answer to this very login, of this very issuer: the state, the nonce and `iss` (RFC 9207) say so.
+The browser is handed an address of that listener, which sends it on: command lines are read by all users of a machine,
+and whoever has the page's own address could answer the login with an account of theirs. The listener serves programs of
+this user alone, and sends one on once.
 """
 
 from __future__ import annotations
@@ -18,15 +21,16 @@ import msgspec
 
 from pilotlight.client.login.issued_tokens import read_claims
 from pilotlight.client.login.issuer_client import IssuerAnswer, IssuerClient, IssuerEndpoints, LoginFailed, refusal
+from pilotlight.client.login.local_peers import is_own
 from pilotlight_core.model.api.issuer_api import LoginInfo
 from pilotlight_core.model.records.issuers import url_fault
 
 AGREE_S = 300.0
 HEAD_BYTES, HEAD_S = 16_384, 5.0
-PATH = "/callback"
+START, PATH = "/start", "/callback"
 PAGE = (
     "HTTP/1.1 {status}\r\ncontent-type: text/plain; charset=utf-8\r\nconnection: close\r\ncache-control: no-store\r\n"
-    "referrer-policy: no-referrer\r\ncontent-length: {length}\r\n\r\n{text}"
+    "referrer-policy: no-referrer\r\n{more}content-length: {length}\r\n\r\n"
 )
 
 
@@ -85,16 +89,19 @@ def read_code(query: str, request: CodeRequest, issuer: str) -> str | None:
 
 
 async def log_in_by_browser(
-    issuer: IssuerClient, endpoints: IssuerEndpoints, info: LoginInfo, open_page: Callable[[str], Awaitable[None]]
+    issuer: IssuerClient, endpoints: IssuerEndpoints, info: LoginInfo, open_page: Callable[[str, str], Awaitable[None]]
 ) -> IssuerAnswer:
-    """Return the tokens, once the person has agreed on the page that `open_page` is given, which may take its time.
+    """Return the tokens, once the person has agreed on the page that `open_page` opens, which may take its time.
+
+    It is given the address for the browser, and that of the page itself, which is for the person's eyes alone.
 
     Raises:
         LoginFailed: they have not, or not in time.
     """
     arrived: asyncio.Future[str] = asyncio.get_running_loop().create_future()
-    async with _listener(arrived, info) as request:
-        opening = asyncio.ensure_future(open_page(authorization_url(endpoints, info, request)))
+    async with _listener(arrived, endpoints, info) as listener:
+        request = listener.request
+        opening = asyncio.ensure_future(open_page(listener.start, listener.page))
         opening.add_done_callback(lambda opened: _report_failure(opened, arrived))
         try:
             async with asyncio.timeout(AGREE_S):
@@ -116,37 +123,71 @@ def _report_failure(opened: asyncio.Future[None], arrived: asyncio.Future[str]) 
         arrived.set_exception(error)
 
 
+class _Listener:
+    """What it answers the browser with, once it has a port."""
+
+    def __init__(self, arrived: asyncio.Future[str], request: CodeRequest, page: str, issuer: str, port: int) -> None:
+        self._arrived = arrived
+        self.request = request
+        self.page = page
+        """Where the person agrees."""
+        self._issuer = issuer
+        self._port = port
+        self.start = f"http://127.0.0.1:{port}{START}"
+        self._was_opened = False
+
+    def reply(self, head: bytes, port: int) -> bytes:
+        """The answer to a request from that port."""
+        if not is_own(port, self._port):
+            return _page("403 Forbidden", "This is another user's login.")
+        method, target, *_ = head.decode("latin-1").split(" ", 2)
+        parts = urlsplit(target)
+        if method != "GET" or self._arrived.done():
+            return _page("404 Not Found", "There is nothing here.")
+        if parts.path == START and not self._was_opened:
+            self._was_opened = True
+            return _page("302 Found", "Go on at the issuer.", f"location: {self.page}\r\n")
+        if parts.path == PATH:
+            return self._take(parts.query)
+        return _page("404 Not Found", "There is nothing here.")
+
+    def _take(self, query: str) -> bytes:
+        try:
+            code = read_code(query, self.request, self._issuer)
+        except LoginFailed as error:
+            self._arrived.set_exception(error)
+            return _page("200 OK", f"{error.detail} Close this page, and go on at your terminal.")
+        if not code:
+            return _page("404 Not Found", "There is nothing here.")
+        self._arrived.set_result(code)
+        return _page("200 OK", "You are logged in. Close this page, and go on at your terminal.")
+
+
 @asynccontextmanager
-async def _listener(arrived: asyncio.Future[str], info: LoginInfo) -> AsyncIterator[CodeRequest]:
-    """Listen on a port of loopback for the browser; the yielded request is for it."""
-    request: CodeRequest | None = None
+async def _listener(
+    arrived: asyncio.Future[str], endpoints: IssuerEndpoints, info: LoginInfo
+) -> AsyncIterator[_Listener]:
+    """Listen on a port of loopback for the browser."""
+    listener: _Listener | None = None
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with suppress(OSError, TimeoutError, ValueError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
             async with asyncio.timeout(HEAD_S):
                 head = await reader.readuntil(b"\r\n\r\n")
-                writer.write(_reply(head, arrived, request, info.url))
+                if listener is not None:
+                    writer.write(listener.reply(head, writer.get_extra_info("peername")[1]))
                 await writer.drain()
         writer.close()
 
     server = await asyncio.start_server(serve, "127.0.0.1", 0, limit=HEAD_BYTES)
     async with server:
-        request = new_code_request(server.sockets[0].getsockname()[1])
-        yield request
+        port = server.sockets[0].getsockname()[1]
+        request = new_code_request(port)
+        listener = _Listener(arrived, request, authorization_url(endpoints, info, request), info.url, port)
+        yield listener
         server.close()
 
 
-def _reply(head: bytes, arrived: asyncio.Future[str], request: CodeRequest | None, issuer: str) -> bytes:
-    method, target, *_ = head.decode("latin-1").split(" ", 2)
-    parts = urlsplit(target)
-    status, text = "404 Not Found", "There is nothing here."
-    if method == "GET" and parts.path == PATH and request is not None and not arrived.done():
-        try:
-            if code := read_code(parts.query, request, issuer):
-                arrived.set_result(code)
-                status, text = "200 OK", "You are logged in. Close this page, and go on at your terminal."
-        except LoginFailed as error:
-            arrived.set_exception(error)
-            status, text = "200 OK", f"{error.detail} Close this page, and go on at your terminal."
+def _page(status: str, text: str, more: str = "") -> bytes:
     body = text.encode()
-    return PAGE.format(status=status, length=len(body), text="").encode() + body
+    return PAGE.format(status=status, more=more, length=len(body)).encode() + body

@@ -17,7 +17,14 @@ LIFE_S = 300.0
 
 
 def login_of(
-    answer: IssuerAnswer, info: LoginInfo, endpoints: IssuerEndpoints, *, url: str, ca_file: str, at: float
+    answer: IssuerAnswer,
+    info: LoginInfo,
+    endpoints: IssuerEndpoints,
+    *,
+    url: str,
+    ca_file: str = "",
+    issuer_ca_file: str = "",
+    at: float,
 ) -> SavedLogin:
     """Return the login that an answer of the token endpoint is, at the unix second `at`.
 
@@ -26,7 +33,8 @@ def login_of(
     """
     sent, life = _token_in(answer, id_tokens=info.id_tokens)
     return SavedLogin(
-        id=token(), url=url, ca_file=ca_file, name=info.name, issuer=info.url, client_id=info.client_id,
+        id=token(), url=url, ca_file=ca_file, issuer_ca_file=issuer_ca_file, name=info.name, issuer=info.url,
+        client_id=info.client_id,
         token_endpoint=endpoints.token_endpoint, revocation_endpoint=endpoints.revocation_endpoint, token=sent,
         refresh_token=answer.refresh_token, id_tokens=info.id_tokens, expires_at=at + life,
     )  # fmt: skip

@@ -16,6 +16,7 @@ from pilotlight_core.authorities import add_authorities, certificate_problem
 from pilotlight_core.model.errors import Code
 from pilotlight_core.model.records.issuers import named_url_fault, url_fault
 
+ISSUER_CA_FILE = "PILOTLIGHT_ISSUER_CA_FILE"
 WELL_KNOWN = "/.well-known/openid-configuration"
 ANSWER_S = 15.0
 MOST_BYTES = 256 * 1024
@@ -74,7 +75,7 @@ class IssuerClient:
         self._ca_file = ca_file
         context = httpx.create_ssl_context()
         if ca_file:
-            add_authorities(context, ca_file, "PILOTLIGHT_CA_FILE")
+            add_authorities(context, ca_file, ISSUER_CA_FILE)
         self._http = httpx.AsyncClient(verify=context, follow_redirects=False, timeout=ANSWER_S)
 
     async def __aenter__(self) -> IssuerClient:
@@ -146,7 +147,7 @@ class IssuerClient:
     def _reason(self, error: Exception) -> str:
         cause: BaseException | None = error
         while cause is not None:
-            if problem := certificate_problem(cause, self._ca_file):
+            if problem := certificate_problem(cause, self._ca_file, ISSUER_CA_FILE):
                 return problem
             cause = cause.__cause__ or cause.__context__
         return str(error) or type(error).__name__

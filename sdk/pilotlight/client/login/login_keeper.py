@@ -57,7 +57,7 @@ class LoginKeeper:
             raise LoginFailed("The login has expired, and its issuer gives none that can be renewed.")
         form = {"grant_type": "refresh_token", "refresh_token": login.refresh_token, "client_id": login.client_id}
         try:
-            async with IssuerClient(login.ca_file) as issuer:
+            async with IssuerClient(login.issuer_ca_file) as issuer:
                 answer = await issuer.post(login.token_endpoint, form)
         except IssuerUnreachable:
             if self._is_good(login, 0.0):

@@ -22,6 +22,9 @@ class SavedLogin(msgspec.Struct, frozen=True, kw_only=True):
     url: str
     """Of the platform: no other one is sent the token."""
     ca_file: str = ""
+    """The platform's."""
+    issuer_ca_file: str = ""
+    """The issuer's."""
     name: str
     """Of the issuer, as the platform calls it."""
     issuer: str
@@ -34,6 +37,11 @@ class SavedLogin(msgspec.Struct, frozen=True, kw_only=True):
     id_tokens: bool = False
     expires_at: float = 0.0
     """The unix second, by this machine's clock."""
+
+
+def absolute_file(path: str) -> str:
+    """Return where a file is, from wherever it is read; "": it is none."""
+    return str(Path(path).expanduser().absolute()) if path else ""
 
 
 def load_login(file: Path) -> SavedLogin | None:

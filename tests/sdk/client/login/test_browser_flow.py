@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import shutil
 from urllib.parse import parse_qs, urlencode, urlsplit
 
 import httpx
@@ -17,6 +19,8 @@ from tests.sdk.scripted import ScriptedPlatform, answer
 
 REQUEST = new_code_request(8_000)
 ISSUER = "https://login.example.com"
+PLAIN_PYTHON = shutil.which("python3", path="/usr/bin:/usr/local/bin") or ""
+"""An interpreter that other users may run too."""
 
 
 class Browser:
@@ -26,8 +30,8 @@ class Browser:
         self._provider, self._agrees = identity_provider, agrees
         self.visits: list[asyncio.Task[httpx.Response]] = []
 
-    async def __call__(self, page: str) -> None:
-        visit = asyncio.to_thread(self._provider.visit, page, "ada:acme-corp:engineers", agrees=self._agrees)
+    async def __call__(self, start: str, page: str) -> None:
+        visit = asyncio.to_thread(self._provider.visit, start, "ada:acme-corp:engineers", agrees=self._agrees)
         self.visits.append(asyncio.ensure_future(visit))
 
 
@@ -79,16 +83,22 @@ async def test_a_code_without_its_secret_is_worth_nothing(
 async def test_strange_requests_to_the_listener_change_nothing(
     platform: ScriptedPlatform, scripted: IssuerEndpoints, issuer: IssuerClient, info: LoginInfo
 ) -> None:
-    """Neither a page that guesses, nor another method or path, nor bytes; the right answer comes through."""
+    """Neither a page that guesses, nor another method or path, nor bytes; the right answer comes through.
+
+    The browser is sent on to the page once, and nobody after it.
+    """
     platform.will("POST", "/token", answer({"access_token": "t", "expires_in": 60}))
     visited = []
 
-    async def visit(page: str) -> None:
+    async def visit(start: str, page: str) -> None:
         asked = {name: values[0] for name, values in parse_qs(urlsplit(page).query).items()}
         port = urlsplit(asked["redirect_uri"]).port
         good = {"code": "c", "state": asked["state"]}
         base = f"http://127.0.0.1:{port}"
         async with httpx.AsyncClient(base_url=base) as client:
+            first, second = await client.get(start), await client.get(start)
+            assert (first.status_code, first.headers["location"], second.status_code) == (302, page, 404)
+            assert asked["state"] not in start
             strange = ("/callback", "/callback?code=x&state=guess", "/", "/callback?code=x")
             visited.extend([(await client.get(path)).status_code for path in strange])
             visited.append((await client.post("/callback", params=good)).status_code)
@@ -100,8 +110,8 @@ async def test_strange_requests_to_the_listener_change_nothing(
 
     tasks = []
 
-    async def open_page(page: str) -> None:
-        tasks.append(asyncio.ensure_future(visit(page)))
+    async def open_page(start: str, page: str) -> None:
+        tasks.append(asyncio.ensure_future(visit(start, page)))
 
     found = await log_in_by_browser(issuer, scripted, info, open_page)
     await tasks[0]
@@ -110,6 +120,38 @@ async def test_strange_requests_to_the_listener_change_nothing(
     sent = parse_qs(platform.asked("/token")[0].body.decode())
     assert (sent["code"], sent["resource"]) == (["c"], [API])
     assert len(sent["code_verifier"][0]) >= 43
+
+
+async def test_another_users_programs_are_not_served(
+    platform: ScriptedPlatform, scripted: IssuerEndpoints, issuer: IssuerClient, info: LoginInfo
+) -> None:
+    """Neither sent to the page, nor believed with an answer, though they have read all of it."""
+    if os.geteuid() or not PLAIN_PYTHON:
+        pytest.skip("only root can be somebody else, with an interpreter that all may run")
+    platform.will("POST", "/token", answer({"access_token": "t", "expires_in": 60}))
+    said: list[str] = []
+
+    async def as_nobody(url: str) -> None:
+        script = "import sys, urllib.request as u\ntry: u.urlopen(sys.argv[1])\nexcept u.HTTPError as e: print(e.code)"
+        process = await asyncio.create_subprocess_exec(
+            "setpriv", "--reuid", "65534", "--clear-groups", "/usr/bin/env", "-i", PLAIN_PYTHON, "-c", script, url,
+            stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
+        )  # fmt: skip
+        out, wrong = await process.communicate()
+        assert out, wrong.decode()
+        said.append(out.decode().strip())
+
+    async def open_page(start: str, page: str) -> None:
+        asked = {name: values[0] for name, values in parse_qs(urlsplit(page).query).items()}
+        back = f"{asked['redirect_uri']}?{urlencode({'code': 'theirs', 'state': asked['state']})}"
+        await as_nobody(start)
+        await as_nobody(back)
+        async with httpx.AsyncClient() as client:
+            await client.get(back.replace("theirs", "mine"))
+
+    await log_in_by_browser(issuer, scripted, info, open_page)
+    assert said == ["403", "403"]
+    assert parse_qs(platform.asked("/token")[0].body.decode())["code"] == ["mine"]
 
 
 def test_each_login_has_secrets_of_its_own() -> None:

@@ -19,9 +19,9 @@ from pilotlight.cli.session import ask
 from pilotlight.client.login.browser_flow import log_in_by_browser
 from pilotlight.client.login.device_flow import DeviceCode, begin_device_flow, poll_device_flow
 from pilotlight.client.login.issued_tokens import login_of
-from pilotlight.client.login.issuer_client import IssuerClient, LoginFailed
+from pilotlight.client.login.issuer_client import ISSUER_CA_FILE, IssuerClient, LoginFailed
 from pilotlight.client.login.login_keeper import locked_login
-from pilotlight.client.login.saved_login import LOGIN_FILE, SavedLogin, save_login
+from pilotlight.client.login.saved_login import LOGIN_FILE, SavedLogin, absolute_file, save_login
 from pilotlight.client.resources.issuers import IssuersClient
 from pilotlight.client.resources.platform import PlatformClient
 from pilotlight.client.transport.config import API_KEY, ClientConfig, configured_platform, home, make_config
@@ -36,6 +36,12 @@ def login(
     url: Annotated[str, typer.Argument(help="the platform's address; default: the configured one")] = "",
     issuer: Annotated[str, typer.Option(help="at which issuer, if the platform knows several")] = "",
     browser: Annotated[bool, typer.Option("--browser", help="in this machine's browser, without a code")] = False,
+    issuer_ca_file: Annotated[
+        str,
+        typer.Option(
+            envvar=ISSUER_CA_FILE, help="PEM: authorities of the issuer's certificate beside those that Python knows"
+        ),
+    ] = "",
     as_json: Annotated[bool, typer.Option("--json", help="print JSON")] = False,
 ) -> None:
     """Log in, so that no API key is needed.
@@ -47,7 +53,7 @@ def login(
     pilotlight login --browser
     """
     platform = configured_platform(url)
-    saved = ask(_log_in(platform, issuer, browser=browser))
+    saved = ask(_log_in(platform, issuer, absolute_file(issuer_ca_file), browser=browser))
     caller = ask(_describe_caller(platform, saved))  # before it is saved: one that gives no access is in the way
     ask(_save(home(os.environ) / LOGIN_FILE, saved))
     if os.environ.get(API_KEY):
@@ -58,13 +64,13 @@ def login(
         print_text(f"{caller.subject or caller.key} of {caller.tenant} may {', '.join(caller.scopes)} at {saved.url}.")
 
 
-async def _log_in(platform: ClientConfig, name: str, *, browser: bool) -> SavedLogin:
+async def _log_in(platform: ClientConfig, name: str, issuer_ca_file: str, *, browser: bool) -> SavedLogin:
     connection = PlatformConnection(platform)
     try:
         info = choose_login(await IssuersClient(PlatformClient(connection)).list_logins(), name, platform.url)
     finally:
         await connection.aclose()
-    async with IssuerClient(platform.ca_file) as asked:
+    async with IssuerClient(issuer_ca_file) as asked:
         endpoints = await asked.find_endpoints(info.url)
         if browser:
             answer = await log_in_by_browser(asked, endpoints, info, _open_page)
@@ -72,7 +78,10 @@ async def _log_in(platform: ClientConfig, name: str, *, browser: bool) -> SavedL
             code = await begin_device_flow(asked, endpoints, info)
             _show_code(code)
             answer = await poll_device_flow(asked, endpoints, info, code, anyio.sleep)
-    return login_of(answer, info, endpoints, url=platform.url, ca_file=platform.ca_file, at=time.time())
+    return login_of(
+        answer, info, endpoints, url=platform.url, ca_file=platform.ca_file, issuer_ca_file=issuer_ca_file,
+        at=time.time(),
+    )  # fmt: skip
 
 
 async def _save(file: Path, login: SavedLogin) -> None:
@@ -113,7 +122,7 @@ def _show_code(code: DeviceCode) -> None:
         note(f"(or {code.whole_url}, which has the code {code.user_code} in it: compare).")
 
 
-async def _open_page(page: str) -> None:
+async def _open_page(start: str, page: str) -> None:
     note(f"Log in on the page that opens, or open it yourself:\n{page}")
     with suppress(webbrowser.Error):
-        await asyncio.to_thread(webbrowser.open, page)  # one in the terminal is open until its user leaves it
+        await asyncio.to_thread(webbrowser.open, start)  # one in the terminal is open until its user leaves it

@@ -58,7 +58,7 @@ async def _revoke(login: SavedLogin) -> bool:
         return False
     form = {"token": login.refresh_token, "token_type_hint": "refresh_token", "client_id": login.client_id}
     try:
-        async with IssuerClient(login.ca_file) as issuer:
+        async with IssuerClient(login.issuer_ca_file) as issuer:
             await issuer.send(login.revocation_endpoint, form)
     except IssuerUnreachable:
         return False

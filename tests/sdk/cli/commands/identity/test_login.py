@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import stat
 import webbrowser
 from pathlib import Path
@@ -15,6 +16,7 @@ import pytest
 from pilotlight.cli.commands.identity.login import choose_login
 from pilotlight.client.login.issuer_client import WELL_KNOWN, LoginFailed
 from pilotlight_core.model.api.issuer_api import LoginInfo
+from tests.builders.certificates import an_authority
 from tests.sdk.cli.shell import invoke, run
 from tests.sdk.scripted import ScriptedPlatform, answer, problem
 
@@ -79,7 +81,7 @@ def test_a_key_in_the_environment_goes_before(
 
 
 def test_a_browser_is_opened(platform: ScriptedPlatform, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """On the issuer's page; the address is shown too, where there is none."""
+    """By an address that every user of the machine may read; the page's own is shown, where there is no browser."""
     opened: list[str] = []
 
     def open_page(url: str) -> bool:
@@ -89,8 +91,8 @@ def test_a_browser_is_opened(platform: ScriptedPlatform, home: Path, monkeypatch
     monkeypatch.setattr(webbrowser, "open", open_page)
     done = invoke("login", "--browser")
     assert done.exit_code == 1
-    assert opened[0].startswith(f"{platform.url}/auth?response_type=code")
-    assert opened[0] in done.stderr
+    assert re.fullmatch(r"http://127\.0\.0\.1:\d+/start", opened[0])
+    assert f"{platform.url}/auth?response_type=code" in done.stderr
 
 
 def test_a_browser_in_the_terminal_holds_nothing_up(
@@ -100,7 +102,8 @@ def test_a_browser_in_the_terminal_holds_nothing_up(
     said: list[str] = []
 
     def open_page(url: str) -> bool:
-        asked = {name: values[0] for name, values in parse_qs(urlsplit(url).query).items()}
+        page = httpx.get(url).headers["location"]
+        asked = {name: values[0] for name, values in parse_qs(urlsplit(page).query).items()}
         back = httpx.get(asked["redirect_uri"], params={"code": "c", "state": asked["state"]})
         said.append(back.text)
         return True
@@ -108,6 +111,25 @@ def test_a_browser_in_the_terminal_holds_nothing_up(
     monkeypatch.setattr(webbrowser, "open", open_page)
     assert run("login", "--browser").startswith("ada of acme")
     assert "You are logged in" in said[0]
+
+
+def test_the_issuers_authorities_are_its_own(
+    platform: ScriptedPlatform, home: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """The platform's are not believed for the issuer; what is named for the issuer is kept with the login, as theirs."""
+    authority = an_authority(tmp_path / "ca")
+    monkeypatch.setenv("PILOTLIGHT_CA_FILE", str(authority))
+    run("login")
+    plain = json.loads((home / "login.json").read_text())
+    monkeypatch.delenv("PILOTLIGHT_CA_FILE")
+    monkeypatch.chdir(tmp_path)
+    run("login", "--issuer-ca-file", "ca/ca.pem")
+    named = json.loads((home / "login.json").read_text())
+
+    assert (plain["ca_file"], plain["issuer_ca_file"]) == (str(authority), "")
+    assert (named["ca_file"], named["issuer_ca_file"]) == (str(authority), str(authority))
+    monkeypatch.setenv("PILOTLIGHT_ISSUER_CA_FILE", str(tmp_path / "none.pem"))
+    assert "PILOTLIGHT_ISSUER_CA_FILE" in invoke("login").stderr
 
 
 def test_a_choice_is_asked_for() -> None:
