@@ -213,6 +213,7 @@ def _call_entry(parts: HttpParts, shared: _Shared) -> CallEntry:
         reader=CallReader(parts.registry, parts.schemas, parts.codec, shared.clock),
         budget=parts.budget,
         metrics=parts.metrics,
+        audit=parts.audit,
     )
 
 

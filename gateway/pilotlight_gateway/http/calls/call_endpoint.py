@@ -6,13 +6,17 @@ Warm calls do without it (`warm_call`). The steps are the same, and so is the co
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import NamedTuple
 
+from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from pilotlight_core.model.errors import PilotlightError
 from pilotlight_core.model.messages.limiting import LimitAskKind
+from pilotlight_gateway.audit.audit_log import AuditLog
 from pilotlight_gateway.bodies.byte_budget import ByteBudget
 from pilotlight_gateway.bodies.call_requests import BodyFormat, refuse_job_fields
 from pilotlight_gateway.calls.prepared_call import PreparedCall
@@ -26,6 +30,7 @@ from pilotlight_gateway.http.calls.keyed_call_answers import KeyedCallAnswers
 from pilotlight_gateway.http.calls.stream_money import STEP_S, StreamSteps
 from pilotlight_gateway.http.calls.unary_calls import UnaryCalls
 from pilotlight_gateway.http.endpoints.jobs import JobServices, accept_job
+from pilotlight_gateway.http.protocol.audited_changes import NamedParameter, make_audited
 from pilotlight_gateway.http.protocol.drain_gate import DrainGate
 from pilotlight_gateway.http.protocol.http_exchange import Exchange, authorization, exchange_of
 from pilotlight_gateway.http.protocol.request_bodies import read_body
@@ -39,6 +44,14 @@ SUFFIX = "/calls"
 ASYNC = re.compile(rb"(?:^|[,;])\s*respond-async\s*(?:$|[,;=])", re.IGNORECASE)
 LONGEST_PREFER = 1_024
 """Bytes of a Prefer header that are read."""
+
+
+class CallOperation(NamedTuple):
+    """What the audit log says of a call that a break-glass key has tried."""
+
+    name: str = "callFunction"
+    tells: tuple[str, ...] = ()
+    parameters: Sequence[NamedParameter] = ()
 
 
 def wants_async(prefer: bytes) -> bool:
@@ -57,6 +70,7 @@ class CallEntry:
     reader: CallReader
     budget: ByteBudget
     metrics: GatewayMetrics
+    audit: AuditLog
 
 
 class CallEndpoint:
@@ -95,6 +109,8 @@ class CallEndpoint:
         headers, key = dict(scope["headers"]), authorization(scope)
         principal = await entry.authenticator.authenticate(key)
         exchange.note_principal(principal)
+        if principal.break_glass:
+            await self._refuse_audited(scope, exchange)
         principal.require("invoke")
         head = CallHead(headers, scope["path"][len(PREFIX) : -len(SUFFIX)], key)
         answer = head.answer
@@ -128,6 +144,16 @@ class CallEndpoint:
                 raise
             finally:
                 entry.budget.give_back(size, principal.tenant)
+
+    async def _refuse_audited(self, scope: Scope, exchange: Exchange) -> None:
+        """Write down that a key that calls nothing has tried to."""
+
+        async def refuse() -> Response | None:
+            exchange.principal.require("invoke")
+            return None
+
+        named = {**scope, "path_params": {"ref": scope["path"][len(PREFIX) : -len(SUFFIX)]}}
+        await make_audited(self._entry.audit, CallOperation(), named, exchange, refuse)
 
     async def _work(self, call: PreparedCall, answer: BodyFormat, exchange: Exchange) -> bytes:
         """Run the first call of a key; those that are answered as it was cost nothing."""

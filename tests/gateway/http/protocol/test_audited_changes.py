@@ -146,8 +146,9 @@ async def test_each_request_with_a_break_glass_key_is_written(world: World) -> N
             assert (await client.get("/v1/tenants")).status_code == 503
 
     assert [(one.operation, one.status, one.break_glass) for one in world.audit.records] == [
-        ("listTenants", UNKNOWN, True), ("listTenants", 200, True),
-    ] * 2  # fmt: skip
+        *[("listTenants", UNKNOWN, True), ("listTenants", 200, True)] * 2,
+        ("callFunction", UNKNOWN, True), ("callFunction", 403, True),
+    ]  # fmt: skip
     assert [one["key"] for one in logs if one["event"] == "a break-glass key is used"] == [key.id] * 4
     assert "pilotlight_break_glass_requests_total 4.0" in world.services.exposition()
 
@@ -164,6 +165,20 @@ async def test_what_a_break_glass_key_is_refused_is_written(world: World) -> Non
     assert [(one.operation, one.status, one.code) for one in world.audit.records] == [
         ("listApps", UNKNOWN, ""), ("listApps", 403, "forbidden"),
     ]  # fmt: skip
+
+
+async def test_a_call_that_a_break_glass_key_tries_is_written(world: World) -> None:
+    """It calls nothing, and says what it would have called; without the log not even that is answered."""
+    async with world.client(world.add_key("ops", "operator", break_glass=True)) as client:
+        assert (await client.post("/v1/functions/shop.hello/calls", json={})).status_code == 403
+        world.audit.error = Unavailable("The audit log cannot be written now.")
+        assert (await client.post("/v1/functions/shop.hello/calls", json={})).status_code == 503
+        world.audit.error = None
+    async with world.client(world.add_key("ops", "operator")) as client:
+        assert (await client.post("/v1/functions/shop.hello/calls", json={})).status_code == 403
+    assert [(one.operation, one.target, one.code) for one in world.audit.records] == [
+        ("callFunction", {"ref": "shop.hello"}, code) for code in ("", "forbidden")
+    ]
 
 
 async def test_a_break_glass_key_needs_no_issuer(world: World) -> None:

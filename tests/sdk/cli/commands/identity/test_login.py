@@ -116,7 +116,7 @@ def test_a_browser_in_the_terminal_holds_nothing_up(
 def test_the_issuers_authorities_are_its_own(
     platform: ScriptedPlatform, home: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """The platform's are not believed for the issuer; what is named for the issuer is kept with the login, as theirs."""
+    """The platform's are not believed for the issuer; what is named for the issuer is kept with the login."""
     authority = an_authority(tmp_path / "ca")
     monkeypatch.setenv("PILOTLIGHT_CA_FILE", str(authority))
     run("login")
