@@ -8,6 +8,7 @@ from pilotlight_core.model.messages.call_messages import BodyRef, CallDescriptor
 from pilotlight_core.model.messages.node_messages import ContainerState, Credit
 from pilotlight_core.model.spec import Priority
 from pilotlight_gateway.calls.prepared_call import PreparedCall
+from pilotlight_runtime.calls.answer_room import AnswerRoom
 from tests.builders.specs import function_spec, method, version_record
 
 BODY = BodyRef(url="http://origin/bodies/x", token="x", size=10)
@@ -56,3 +57,18 @@ def run(call: str = "a", grant: int = 1, **more: Any) -> Run:
         "home": "gw1", "start_within_ms": 10_000.0, "timeout_ms": 10_000.0, "input": b"\x80",
     }  # fmt: skip
     return Run(call_id=call, grant_number=grant, **fields | more)
+
+
+class ReadsAll:
+    """The connection of a container that reads what it is sent at once."""
+
+    unsent_bytes = 0
+    is_writable = True
+
+    async def wait_writable(self) -> None:
+        """It is."""
+
+
+def a_room() -> AnswerRoom:
+    """For the answers of such a container."""
+    return AnswerRoom(ReadsAll())

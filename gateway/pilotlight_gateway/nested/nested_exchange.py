@@ -128,11 +128,12 @@ class NestedExchange:
 
     def _take(self, node: str, asked: AskNested, reply: str) -> None:
         key = key_of(asked)
+        live = self._live.find(asked.parent)
         if (kept := self._kept.get(key)) is not None:
             if kept.node == node:
+                self._keep_on(key, kept, asked, live)
                 self._send(reply, kept.answer)
             return
-        live = self._live.find(asked.parent)
         if (fault := claim_fault(live, node, asked)) is not None or live is None:
             self._send(reply, problem_answer(fault))
             return
@@ -234,6 +235,15 @@ class NestedExchange:
         """Its task is over; one that was cancelled before its first step has told nobody."""
         if self._book.get(one.key) is one:
             self._finish(one, "", problem_answer(one.refusal or Cancelled(OVER)))
+
+    def _keep_on(self, key: NestedKey, kept: KeptAnswer, asked: AskNested, live: InFlightCall | None) -> None:
+        """Keep what is asked for again while its caller runs, whose container may have no room for it as yet."""
+        if not is_running(live, kept.node, asked.grant_number):
+            return
+        kept.sent_at = self._clock()
+        self._kept.move_to_end(key)
+        if (whole := self._whole.get(kept.tenant)) is not None and key in whole:
+            whole.move_to_end(key)
 
     def _withdraw_place(self, one: OpenNested) -> None:
         place, one.place = one.place, None

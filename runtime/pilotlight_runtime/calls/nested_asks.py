@@ -28,6 +28,7 @@ from pilotlight_core.model.messages.agent_questions import (
 )
 from pilotlight_core.model.messages.call_messages import BodyRef
 from pilotlight_core.model.messages.message import Message
+from pilotlight_runtime.calls.answer_room import AnswerRoom
 from pilotlight_runtime.calls.remote_bodies import BodyTransfers
 from pilotlight_runtime.calls.slot_table import AcceptedCall
 from pilotlight_runtime.guest import frames as guest
@@ -73,12 +74,15 @@ class _Silence(Enum):
 
 
 class _Nested:
-    __slots__ = ("frame", "is_over", "is_uploading", "parent", "reply", "task")
+    __slots__ = ("frame", "held_room", "is_over", "is_uploading", "parent", "reply", "room", "task")
 
-    def __init__(self, parent: AcceptedCall, frame: guest.NestedCall, reply: AnswerGuest) -> None:
+    def __init__(self, parent: AcceptedCall, frame: guest.NestedCall, reply: AnswerGuest, room: AnswerRoom) -> None:
         self.parent = parent
         self.frame = frame
         self.reply = reply
+        self.room = room
+        self.held_room = 0
+        """Bytes of its answer that have room in its container."""
         self.task: asyncio.Task[None] | None = None
         self.is_uploading = False
         """Whether a transfer holds the request, which goes on when nobody waits for the answer any more."""
@@ -116,8 +120,8 @@ class NestedAsks:
     def __len__(self) -> int:
         return sum(map(len, self._open.values()))
 
-    def begin(self, parent: AcceptedCall, frame: guest.NestedCall, reply: AnswerGuest) -> str:
-        """Ask for a nested call of a call that runs; `reply` gets its one answer.
+    def begin(self, parent: AcceptedCall, frame: guest.NestedCall, reply: AnswerGuest, room: AnswerRoom) -> str:
+        """Ask for a nested call of a call that runs; `reply` gets its one answer, once its container has `room`.
 
         Returns the rule that the guest breaks; "": none.
         """
@@ -138,7 +142,7 @@ class NestedAsks:
             return ""
         self._counts[container] += 1
         self._held[container] += size
-        one = self._open.setdefault(parent, {})[frame.number] = _Nested(parent, frame, reply)
+        one = self._open.setdefault(parent, {})[frame.number] = _Nested(parent, frame, reply, room)
         one.task = self._group.create_task(self._carry_out(one))
         one.task.add_done_callback(lambda _: self._close(one))
         return ""
@@ -161,13 +165,25 @@ class NestedAsks:
 
     async def _carry_out(self, one: _Nested) -> None:
         try:
+            result = await self._answered(one)
+            self._close(one, result)
+        finally:
+            one.room.give_back(one.held_room)
+
+    async def _answered(self, one: _Nested) -> guest.NestedResult:
+        """The answer, which has room."""
+        try:
+            await one.room.take(0)  # who does not read what it has asked for asks for nothing more
             result = await self._answer(one)
             if is_refusal(result):
                 await asyncio.sleep(REFUSAL_S)
+            if not one.held_room:
+                await one.room.take(len(result.body))
+                one.held_room = len(result.body)
         except Exception:
             log.exception("a nested call could not be asked for", parent=one.parent.call_id)
             result = problem_result(one.frame.number, "internal", "The agent could not ask for it.")
-        self._close(one, result)
+        return result
 
     def _close(self, one: _Nested, result: guest.NestedResult | None = None) -> None:
         """Answer the guest, once; without a result the nested call was left."""
@@ -222,17 +238,28 @@ class NestedAsks:
             nobody_since_at = None
             if not isinstance(answer, NestedAnswer):
                 return problem_result(number, "internal", "The gateway's answer cannot be read.")
-            if answer.is_unknown:
-                asked = whole
-            elif answer.place is not None:
-                if not await self._upload(answer.place, one):
-                    return problem_result(number, "overloaded", "Its gateway did not take the request.")
-                asked = whole
-            elif answer.large is not None:
-                return await self._fetched(one, answer.large)
-            else:
-                return guest.NestedResult(number=number, body=answer.body, problem=answer.problem)
+            then = await self._go_on(one, whole, answer)
+            if isinstance(then, guest.NestedResult):
+                return then
+            asked = then
         return problem_result(number, "deadline_exceeded", "The deadline of its caller has passed.")
+
+    async def _go_on(self, one: _Nested, whole: AskNested, answer: NestedAnswer) -> guest.NestedResult | AskNested:
+        """The result that an answer is, or what to ask next. `whole`: what was asked first."""
+        number = one.frame.number
+        if answer.is_unknown:
+            return whole
+        if answer.place is not None:
+            if not await self._upload(answer.place, one):
+                return problem_result(number, "overloaded", "Its gateway did not take the request.")
+            return whole
+        if answer.large is None:
+            return guest.NestedResult(number=number, body=answer.body, problem=answer.problem)
+        if not await one.room.take_within(answer.large.size, REPEAT_S):
+            # Its gateway keeps it for as long as it is asked for.
+            return msgspec.structs.replace(whole, request=b"", again=True)
+        one.held_room = answer.large.size
+        return await self._fetched(one, answer.large)
 
     async def _request(self, gateway: str, asked: AskNested, within_s: float) -> object:
         """The gateway's answer, or why there is none."""

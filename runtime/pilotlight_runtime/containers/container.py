@@ -30,6 +30,7 @@ from pilotlight_core.model.messages.node_messages import (
 from pilotlight_core.model.messages.usage import LeaseState
 from pilotlight_core.model.messages.usage_facts import Fault, Purpose
 from pilotlight_core.model.spec import Manifest
+from pilotlight_runtime.calls.answer_room import AnswerRoom
 from pilotlight_runtime.calls.call_runner import CallRunner
 from pilotlight_runtime.calls.node_calls import NodeCalls
 from pilotlight_runtime.calls.slot_table import AcceptedCall
@@ -288,7 +289,7 @@ class Container:
         self.runner = runner = CallRunner(manifest.spec, self.id, self._io, stop_grace_s=self._stop_grace_s)
         self._nested = ContainerNested(
             self._calls.nested, self.id, find_running=runner.find_running, send=self._io.send_to_guest,
-            kill=self._kill_untrusted,
+            room=AnswerRoom(connection), kill=self._kill_untrusted,
         )  # fmt: skip
         blank.tap.running = self.runner.only_call
         connection.set_frame_limit(frame_limit(manifest.spec))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from pilotlight_runtime.calls.answer_room import AnswerRoom
 from pilotlight_runtime.calls.nested_asks import NestedAsks, problem_result
 from pilotlight_runtime.calls.slot_table import AcceptedCall
 from pilotlight_runtime.guest import frames as guest
@@ -24,12 +25,14 @@ class ContainerNested:
         *,
         find_running: Callable[[str], AcceptedCall | None],
         send: Callable[[guest.GuestFrame], None],
+        room: AnswerRoom,
         kill: Callable[[str], None],
     ) -> None:
         self._nested = nested
         self._container = container
         self._find_running = find_running
         self._send = send
+        self._room = room
         self._kill = kill
         self._needless = 0
         """Such frames since the last tick."""
@@ -39,7 +42,7 @@ class ContainerNested:
         call = self._find_running(frame.call_id) if isinstance(frame, guest.NestedCall) else None
         if isinstance(frame, guest.NestedCall) and call is not None:
             refused_before = self._nested.refused_here
-            if fault := self._nested.begin(call, frame, self._send):
+            if fault := self._nested.begin(call, frame, self._send, self._room):
                 self._kill(fault)
             elif self._nested.refused_here > refused_before:
                 self._is_within_rate()

@@ -117,6 +117,16 @@ class GuestConnection(asyncio.BufferedProtocol):
     def _unsent_bytes(self, transport: asyncio.Transport | None) -> int:
         return self._group_bytes + transport.get_write_buffer_size() if transport else 0
 
+    @property
+    def unsent_bytes(self) -> int:
+        """What waits for the guest to read it."""
+        return self._unsent_bytes(self._transport)
+
+    @property
+    def is_writable(self) -> bool:
+        """Whether next to nothing waits; True once the guest is gone."""
+        return self._writable.is_set()
+
     async def wait_writable(self) -> None:
         await self._writable.wait()
 

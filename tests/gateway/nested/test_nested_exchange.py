@@ -188,6 +188,24 @@ async def test_answers_are_kept_within_bounds(nested: NestedWorld) -> None:
     assert nested.answers()[-1].is_unknown
 
 
+async def test_what_is_asked_for_again_is_kept_while_its_caller_runs(nested: NestedWorld) -> None:
+    """Its container may have no room for it as yet; what nobody runs for is kept no longer than before."""
+    loop = asyncio.get_running_loop()
+    nested.receive(asked())
+    await answered(nested)
+    (kept,) = nested.exchange._kept.values()
+    kept.sent_at -= 100.0
+    nested.receive(asked(again=True))
+    nested.exchange.sweep(loop.time() + nested_exchange.KEEP_S - 1.0)
+    nested.receive(asked(again=True))
+    assert [answer.is_unknown for answer in nested.answers()] == [False, False, False]
+
+    nested.live.clear()
+    nested.receive(asked(again=True))
+    nested.exchange.sweep(loop.time() + nested_exchange.KEEP_S + 1.0)
+    assert not nested.exchange._kept
+
+
 async def test_a_mistake_ends_its_own_call_alone(nested: NestedWorld, caplog: pytest.LogCaptureFixture) -> None:
     """Whatever it is."""
     del caplog

@@ -20,11 +20,12 @@ from pilotlight_core.model.messages.agent_questions import (
 from pilotlight_core.model.messages.call_messages import BodyRef
 from pilotlight_core.model.messages.message import Message
 from pilotlight_runtime.calls import nested_asks
+from pilotlight_runtime.calls.answer_room import MOST_UNREAD
 from pilotlight_runtime.calls.nested_asks import NestedAsks
 from pilotlight_runtime.calls.remote_bodies import BodyTransfers
 from pilotlight_runtime.calls.slot_table import AcceptedCall
 from pilotlight_runtime.guest import frames as guest
-from tests.builders.calls import run
+from tests.builders.calls import a_room, run
 from tests.waiting import until
 
 PLACE = BodyRef(url="http://gw/answers/x", token="x", size=10**7)
@@ -78,6 +79,7 @@ class Asks:
         self.gateway = gateway
         self.results: list[guest.NestedResult] = []
         self.parent = AcceptedCall(run(), 0.0, 0.0)
+        self.room = a_room()
         self.asks = NestedAsks(
             gateway, cast("BodyTransfers", gateway), group, region="local", node="n1", clock=lambda: gateway.at
         )
@@ -85,7 +87,7 @@ class Asks:
     def begin(self, number: int = 1, request: bytes = b"r") -> str:
         """The guest asks."""
         frame = guest.NestedCall(call_id="a", number=number, function="shop.hello", request=request)
-        return self.asks.begin(self.parent, frame, self.results.append)
+        return self.asks.begin(self.parent, frame, self.results.append, self.room)
 
     async def result(self, *script: Any, request: bytes = b"r") -> tuple[bytes, str]:
         """The body, or the code of the problem, of a nested call to which the gateway answers so."""
@@ -169,6 +171,40 @@ async def test_bodies_that_cannot_be_moved_are_told(asks: Asks) -> None:
     assert await asks.result(NestedAnswer(place=PLACE), request=b"x" * (INLINE_REQUEST + 1)) == (b"", "overloaded")
     gone = NestedAnswer(large=BodyRef(url="u", token="t", size=0))
     assert await asks.result(gone) == (b"", "call_lost")
+
+
+async def test_an_answer_that_has_no_room_stays_at_its_gateway(asks: Asks, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is asked for again meanwhile, so that it is kept; then it is fetched."""
+    monkeypatch.setattr(nested_asks, "REPEAT_S", 0.001)
+    large = NestedAnswer(large=BodyRef(url="u", token="t", size=5))
+    await asks.room.take(MOST_UNREAD)
+    asks.gateway.script += [large] * 10_000
+    asks.begin()
+    await until(lambda: len(asks.gateway.asked) >= 3)
+    assert (asks.results, [ask.again for _, ask in asks.gateway.asked[:3]]) == ([], [False, True, True])
+
+    asks.room.give_back(MOST_UNREAD)
+    await until(lambda: bool(asks.results))
+    assert (asks.results[0].body, asks.room.held) == (b"large", 0)
+
+
+async def test_a_small_answer_that_has_no_room_waits(asks: Asks) -> None:
+    """With what asked for it; and who has not read what came asks for nothing more."""
+    await asks.room.take(MOST_UNREAD)
+    asks.gateway.script.append(OK)
+    asks.begin(1)
+    await until(lambda: not asks.gateway.script)
+    await asks.room.take(0)
+    asks.room.give_back(-1)
+    asks.begin(2)
+    for _ in range(10):
+        await asyncio.sleep(0)
+    assert (asks.results, len(asks.gateway.asked)) == ([], 1)
+
+    asks.gateway.script.append(OK)
+    asks.room.give_back(MOST_UNREAD + 1)
+    await until(lambda: len(asks.results) == 2)
+    assert asks.room.held == 0
 
 
 @pytest.mark.parametrize("answer", [None, MessageTooLarge("-")])

@@ -14,7 +14,7 @@ from pilotlight_runtime.calls.remote_bodies import BodyTransfers
 from pilotlight_runtime.calls.slot_table import AcceptedCall
 from pilotlight_runtime.containers.container_nested import MOST_A_SECOND, ContainerNested
 from pilotlight_runtime.guest import frames as guest
-from tests.builders.calls import run
+from tests.builders.calls import a_room, run
 from tests.waiting import until
 
 
@@ -40,7 +40,7 @@ class Box:
         )
         self.nested = ContainerNested(
             self.asks, "c1", find_running=lambda name: self.call if name == "a" else None, send=self.sent.append,
-            kill=self.kills.append,
+            room=a_room(), kill=self.kills.append,
         )  # fmt: skip
 
     def ask(self, number: int, call_id: str = "a") -> None:
