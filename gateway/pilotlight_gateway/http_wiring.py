@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 from starlette.types import ASGIApp
@@ -146,6 +146,11 @@ class HttpParts:
     vault: TenantVault
     webhooks: WebhookStore
 
+    @cached_property
+    def rates(self) -> ApiRates:
+        """Of requests other than calls, over HTTP and of functions."""
+        return ApiRates(lambda tenant: self.registry.limits(tenant, "").tenant, self.readiness.clock)
+
 
 class _Shared:
     """What several groups of endpoints have in common."""
@@ -160,7 +165,7 @@ class _Shared:
             placements=parts.placements,
         )  # fmt: skip
         self.limits = CallLimits(parts.limiter, parts.costs, parts.metrics, parts.prices)
-        self.rates = ApiRates(lambda tenant: registry.limits(tenant, "").tenant, self.clock)
+        self.rates = parts.rates
         self.documents = DocumentServices(
             openapi=document_of(), resolver=self.resolver, schemas=parts.schemas, proxies=parts.proxies
         )
@@ -197,6 +202,7 @@ def wire_nested(parts: HttpParts, why_ended: Callable[[Principal], Unauthenticat
         unary=UnaryCalls(parts.calls, answers, parts.codec, parts.budget, parts.metrics),
         registry=parts.registry,
         schemas=parts.schemas,
+        rates=parts.rates,
         why_ended=why_ended,
         book=NestedBook(),
         clock=shared.clock,

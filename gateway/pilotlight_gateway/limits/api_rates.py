@@ -28,17 +28,22 @@ class ApiRates:
         self._limits_of = limits_of
         self._clock = clock
         self._open: Counter[str] = Counter()
-        self._buckets: LRUCache[tuple[str, str], tuple[float, RateBucket]] = LRUCache(REMEMBERED)
+        self._buckets: LRUCache[tuple[str, str, str], tuple[float, RateBucket]] = LRUCache(REMEMBERED)
 
-    def take_request(self, tenant: str) -> None:
+    def take_request(self, tenant: str, asker: str = "") -> None:
         """Count a request.
+
+        Args:
+            asker: the tenant whose function asks in that one's name, if it is another: it is counted by itself, so
+                that neither takes what the other's own requests need.
 
         Raises:
             TooMuch: names the limit, and says when to come again.
         """
         per_second = self._limits_of(tenant).api_requests_per_s
         if per_second is not None:
-            self._take(tenant, API_REQUESTS, per_second, rate(per_second, max(1.0, per_second * REQUEST_BURST_S)))
+            wanted = rate(per_second, max(1.0, per_second * REQUEST_BURST_S))
+            self._take(tenant, API_REQUESTS, per_second, wanted, asker if asker != tenant else "")
 
     def take_deploy(self, tenant: str) -> None:
         """Count a deploy; as `take_request`."""
@@ -69,11 +74,11 @@ class ApiRates:
             if not self._open[tenant]:
                 del self._open[tenant]
 
-    def _take(self, tenant: str, limit: str, allowed: float, wanted: Rate) -> None:
+    def _take(self, tenant: str, limit: str, allowed: float, wanted: Rate, asker: str = "") -> None:
         at = instant(self._clock())
-        known = self._buckets.get((tenant, limit))
+        known = self._buckets.get((tenant, limit, asker))
         if known is None or known[0] != allowed:
-            known = self._buckets[tenant, limit] = (allowed, RateBucket(wanted, at))
+            known = self._buckets[tenant, limit, asker] = (allowed, RateBucket(wanted, at))
         bucket = known[1]
         if wait := bucket.wait(wanted.interval, at):
             raise TooMuch(

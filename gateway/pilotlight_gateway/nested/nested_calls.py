@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 import msgspec
 
-from pilotlight_core.model.errors import BadInput, PilotlightError, Unauthenticated, UnknownFunction
+from pilotlight_core.model.errors import BadInput, PilotlightError, TooMuch, Unauthenticated, UnknownFunction
 from pilotlight_core.model.ids import Ref
 from pilotlight_core.model.messages.agent_questions import AskNested
 from pilotlight_core.model.messages.limiting import LimitAskKind
@@ -26,6 +26,7 @@ from pilotlight_gateway.http.calls.call_endpoint import CallEntry
 from pilotlight_gateway.http.calls.call_head import CallHead
 from pilotlight_gateway.http.calls.call_limits import CALL_BODY, function_of
 from pilotlight_gateway.http.calls.unary_calls import UnaryCalls
+from pilotlight_gateway.limits.api_rates import ApiRates
 from pilotlight_gateway.limits.call_usage import CallUsage
 from pilotlight_gateway.limits.limit_admission import Admission
 from pilotlight_gateway.nested.nested_book import NestedBook, OpenNested
@@ -61,6 +62,7 @@ class NestedCalls:
     unary: UnaryCalls
     registry: TenantRegistry
     schemas: VersionSchemas
+    rates: ApiRates
     why_ended: Callable[[Principal], Unauthenticated | None]
     book: NestedBook
     clock: Callable[[], float]
@@ -77,14 +79,32 @@ class NestedCalls:
             PilotlightError: how it failed.
         """
         try:
+            principal, version = await self._let_in(one, asked, parent)
+            return await self._limited(one, asked, parent, version, principal, request_id)
+        except PilotlightError as error:
+            raise redact_for_function(error, parent.version.tenant, parent.tenant) from None
+
+    async def _let_in(self, one: OpenNested, asked: AskNested, parent: PreparedCall) -> tuple[Principal, VersionRecord]:
+        """In whose name it is made, and of what; what is refused counts all the same."""
+        try:
             principal = self.principal_of(parent)
             principal.require("invoke")
             version = await self.find_version(asked, parent)
             if (fault := circle_fault(one.lineage, function_of(version))) is not None:
                 raise fault
-            return await self._limited(one, asked, parent, version, principal, request_id)
         except PilotlightError as error:
-            raise redact_for_function(error, parent.version.tenant, parent.tenant) from None
+            raise self.counted(error, parent) from None
+        return principal, version
+
+    def counted(self, refusal: PilotlightError, parent: PreparedCall) -> PilotlightError:
+        """A refusal of a nested call that comes before its limits, as a request of its tenant; or that this is one too
+        many.
+        """
+        try:
+            self.rates.take_request(parent.tenant, parent.version.tenant)
+        except TooMuch as error:
+            return error
+        return refusal
 
     async def _limited(
         self,

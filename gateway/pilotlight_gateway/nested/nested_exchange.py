@@ -25,6 +25,7 @@ from pilotlight_core.model.messages.node_messages import NodeReport
 from pilotlight_gateway.calls.in_flight_call import InFlightCall
 from pilotlight_gateway.calls.large_bodies import INLINE_BYTES, LargeBodies
 from pilotlight_gateway.calls.prepared_call import PreparedCall
+from pilotlight_gateway.calls.redaction import redact_for_function
 from pilotlight_gateway.http.protocol.http_exchange import new_request_id
 from pilotlight_gateway.http.protocol.problem_answers import problem_of
 from pilotlight_gateway.nested.nested_book import NestedBook, NestedKey, OpenNested, key_of
@@ -157,7 +158,8 @@ class NestedExchange:
         if fault is None and len(self._kept) >= MOST_KEPT:
             fault = Unavailable("Too many nested calls have ended in a short time.", code="overloaded")
         if fault is not None:
-            self._send(reply, problem_answer(fault))
+            told = redact_for_function(self._calls.counted(fault, parent), parent.version.tenant, parent.tenant)
+            self._send(reply, problem_answer(told))
             return
         one = book.enter(key, node, lineage, reply)
         self._has_work.set()

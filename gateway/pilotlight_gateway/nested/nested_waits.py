@@ -5,18 +5,21 @@ calls which can never be served either, nobody would ever be: trees of A > B and
 container. The nested call that began last is refused then, and the others go on. A call in a queue that may move, for
 a container starts or leaves, a slot is free, or one of its slots is held by a call that runs, holds nobody up.
 
-Where the fleet has no place for a container of the function at all, its callers' containers may be what is in the way:
-that is refused too, after a longer while. What other gateways' calls hold is not known here, and counts as moving.
+Where the fleet has no place for a container of the function at all, it is refused, after a longer while, if all that
+might make one is held so: each container there, of whomever, has calls which run, and each of these waits for calls
+that can never be served. Else it waits as any call does. What other gateways' calls hold is not known here, and
+counts as moving.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Set
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 
 import msgspec
 
 from pilotlight_core.model.errors import NestedRefused
-from pilotlight_core.model.messages.node_messages import ContainerState, NodeReport
+from pilotlight_core.model.messages.node_messages import ContainerState, NodeReport, SliceKind
+from pilotlight_core.model.spec import FunctionSpec
 from pilotlight_gateway.calls.in_flight_call import InFlightCall
 from pilotlight_gateway.calls.origin import OriginState
 from pilotlight_gateway.nested.nested_book import NestedBook, NestedKey, OpenNested
@@ -32,6 +35,8 @@ MOVING = frozenset({ContainerState.BINDING, ContainerState.LOADING, ContainerSta
 FindCall = Callable[[str], InFlightCall | None]
 Holders = frozenset[tuple[str, int]]
 """Calls that hold slots, and the numbers of their grants."""
+Busy = Mapping[str, int]
+"""Containers, and how many calls run in each."""
 
 
 class VersionRoom(msgspec.Struct):
@@ -57,36 +62,76 @@ def rooms_of(versions: Iterable[str], reports: Iterable[NodeReport]) -> dict[str
     return rooms
 
 
+def in_the_way(spec: FunctionSpec, reports: Iterable[NodeReport]) -> Busy:
+    """The containers of which one would have to go for there to be a place; {}: a place may come without a call's end.
+
+    One that starts, leaves or has nothing to do may go by itself. A function that needs a GPU wants no place of
+    processors.
+    """
+    needs_gpu = bool(spec.gpu) and all(choice.type != "CPU" for choice in spec.gpu)
+    found: dict[str, int] = {}
+    for report in reports:
+        plain = {part.id for part in report.slices if part.kind is SliceKind.CPU} if needs_gpu else frozenset[str]()
+        for container in report.containers:
+            if container.slice in plain:
+                continue
+            if container.state is not ContainerState.READY or not container.running:
+                return {}
+            found[container.id] = container.running
+    return found
+
+
 def stuck_versions(
-    candidates: Iterable[str], rooms: dict[str, VersionRoom], book: NestedBook, find: FindCall
+    candidates: Iterable[str],
+    rooms: dict[str, VersionRoom],
+    lacking: Mapping[str, Busy],
+    book: NestedBook,
+    find: FindCall,
 ) -> dict[str, Holders]:
     """Of the versions that calls wait for those that never serve any, with the calls that hold the slots in the way.
 
-    Each is taken to be stuck until one of its slots is found that is not held by a call which waits for stuck ones.
+    Each is taken to be stuck until one of its slots is found, or, if it is `lacking` a place, one of the containers in
+    the way of one, that is not held by calls which wait for stuck ones.
     """
-    stuck = {version for version in candidates if rooms[version].slots and not rooms[version].is_moving}
+    stuck = {
+        version
+        for version in candidates
+        if not rooms[version].is_moving and (rooms[version].slots or lacking.get(version))
+    }
     while stuck:
-        held = _held_by_waiting(stuck, rooms, book, find)
-        left = {version for version in stuck if len(held[version]) >= rooms[version].slots}
+        waiting = _waiting_calls(stuck, book, find)
+        left = {version for version in stuck if _is_held(version, rooms, lacking, waiting)}
         if left == stuck:
+            held = {version: _holders(version, rooms, lacking, waiting) for version in stuck}
             return {version: _in_the_way(version, held, book, find) for version in stuck}
         stuck = left
     return {}
 
 
-def _held_by_waiting(
-    stuck: Set[str], rooms: dict[str, VersionRoom], book: NestedBook, find: FindCall
-) -> dict[str, set[tuple[str, int]]]:
-    """The calls in ready containers of these versions all of whose nested calls wait for these versions."""
-    held: dict[str, set[tuple[str, int]]] = {version: set() for version in stuck}
+def _waiting_calls(stuck: Set[str], book: NestedBook, find: FindCall) -> dict[str, set[tuple[str, int]]]:
+    """By container, the calls all of whose nested calls wait for these versions."""
+    found: dict[str, set[tuple[str, int]]] = {}
     for parent in {one.parent for one in book}:
         live = find(parent)
         grant = live.origin.grant if live is not None else None
-        if live is None or grant is None or (version := live.call.version.id) not in held:
-            continue
-        if grant.container in rooms[version].ready and _is_waiting(parent, stuck, book, find):
-            held[version].add((parent, grant.grant_number))
-    return held
+        if grant is not None and _is_waiting(parent, stuck, book, find):
+            found.setdefault(grant.container, set()).add((parent, grant.grant_number))
+    return found
+
+
+def _is_held(
+    version: str, rooms: dict[str, VersionRoom], lacking: Mapping[str, Busy], waiting: dict[str, set[tuple[str, int]]]
+) -> bool:
+    if rooms[version].slots:
+        return len(_holders(version, rooms, lacking, waiting)) >= rooms[version].slots
+    return all(len(waiting.get(name, ())) >= running for name, running in lacking[version].items())
+
+
+def _holders(
+    version: str, rooms: dict[str, VersionRoom], lacking: Mapping[str, Busy], waiting: dict[str, set[tuple[str, int]]]
+) -> set[tuple[str, int]]:
+    room = rooms[version]
+    return {call for name in (room.ready if room.slots else lacking[version]) for call in waiting.get(name, ())}
 
 
 def _in_the_way(version: str, held: dict[str, set[tuple[str, int]]], book: NestedBook, find: FindCall) -> Holders:
@@ -151,10 +196,11 @@ class NestedWaits:
         if not queued:
             self._since.clear()
             return None
-        rooms = rooms_of({one.version for one, _ in queued}, reports(at))
+        told = tuple(reports(at))
+        rooms = rooms_of({one.version for one, _ in queued}, told)
         found: dict[NestedKey, tuple[Wait, float]] = {}
         due: list[tuple[str, OpenNested, NestedRefused]] = []
-        for one, live, wait in _waits_of(queued, rooms, book, find, at):
+        for one, live, wait in _waits_of(queued, rooms, told, book, find, at):
             before = self._since.get(one.key)
             since_at = before[1] if before is not None and before[0] == wait else at
             found[one.key] = wait, since_at
@@ -170,6 +216,7 @@ class NestedWaits:
 def _waits_of(
     queued: list[tuple[OpenNested, InFlightCall]],
     rooms: dict[str, VersionRoom],
+    reports: Sequence[NodeReport],
     book: NestedBook,
     find: FindCall,
     at: float,
@@ -178,29 +225,29 @@ def _waits_of(
 
     A version that lacks a place may get one: calls which wait for it may be stuck, but only after a longer while.
     """
-    short = {one.version for one, live in queued if live.origin.shortage(at)}
-    firm = stuck_versions(rooms.keys() - short, rooms, book, find)
-    loose = stuck_versions(rooms, rooms, book, find) if short else firm
+    short = {one.version: live.call.version.spec for one, live in queued if live.origin.shortage(at)}
+    lacking = {version: in_the_way(spec, reports) for version, spec in short.items() if not rooms[version].slots}
+    firm = stuck_versions(rooms.keys() - short.keys(), rooms, {}, book, find)
+    loose = stuck_versions(rooms, rooms, lacking, book, find) if short else firm
     found: list[tuple[OpenNested, InFlightCall, Wait]] = []
     for one, live in queued:
-        version, room = one.version, rooms[one.version]
+        version = one.version
         if version in firm:
             found.append((one, live, Wait("circle", CIRCLE_S, firm[version])))
         elif version in loose:
-            found.append((one, live, Wait("full", SHORTAGE_S, loose[version])))
-        elif not room.slots and not room.is_moving and live.origin.shortage(at):
-            found.append((one, live, Wait("shortage", SHORTAGE_S)))
+            kind = "shortage" if version in lacking else "full"
+            found.append((one, live, Wait(kind, SHORTAGE_S, loose[version])))
     return found
 
 
 def _refusal(wait: Wait, live: InFlightCall, room: VersionRoom, at: float) -> NestedRefused:
     function = live.call.function
-    if wait.holders:
+    if wait.kind != "shortage":
         return refused(
             f"deadlock: all {room.slots} slots of {function} are held by calls that wait for calls which wait for "
             "them. Raise its max_containers or @concurrent(max_inputs=), or let the functions not call each other."
         )  # fmt: skip
     return refused(
-        f"capacity: for {SHORTAGE_S:.0f} s there has been no place for a container of {function}, while its callers "
-        f"hold theirs: {live.origin.shortage(at)}."
+        f"capacity: for {SHORTAGE_S:.0f} s there has been no place for a container of {function}, and its callers, "
+        f"with others that wait so, hold all that might make one: {live.origin.shortage(at)}."
     )

@@ -38,6 +38,24 @@ def test_requests_beyond_the_rate_are_refused_until_some_have_returned() -> None
     assert (reached.limit, reached.allowed) == ("api_requests_per_s", 2.0)
 
 
+def test_who_asks_in_anothers_name_takes_nothing_of_its_own_requests() -> None:
+    """Such as a shared function, for each tenant that calls it; one's own function is oneself."""
+    time = Time()
+    rates = ApiRates(lambda _: LIMITS, time)
+    for _ in range(20):
+        rates.take_request("acme", "owner")
+
+    with pytest.raises(TooMuch):
+        rates.take_request("acme", "owner")
+    rates.take_request("acme")
+    rates.take_request("owner")
+    rates.take_request("guest", "owner")
+    for _ in range(19):
+        rates.take_request("acme", "acme")
+    with pytest.raises(TooMuch):
+        rates.take_request("acme")
+
+
 def test_deploys_have_a_rate_of_their_own() -> None:
     """A tenth of an hour's at once."""
     time = Time()

@@ -16,11 +16,13 @@ from pilotlight_core.model.errors import (
     FunctionRaised,
     NestedRefused,
     PilotlightError,
+    TooMuch,
     Unauthenticated,
     UnknownFunction,
 )
+from pilotlight_core.model.limits import Limits
 from pilotlight_core.model.messages.agent_questions import AskNested
-from pilotlight_core.model.tenancy import FunctionShareRecord
+from pilotlight_core.model.tenancy import FunctionShareRecord, LimitsRecord
 from pilotlight_gateway.nested.nested_book import OpenNested, key_of
 from pilotlight_gateway.nested.nested_rules import Lineage
 from pilotlight_gateway.tenancy.auth import Principal, TokenOrigin
@@ -126,6 +128,20 @@ async def test_a_circle_is_refused_before_it_counts(nested: NestedWorld) -> None
     with pytest.raises(NestedRefused, match=r"circle: acme:shop\.hello > acme:shop\.outer > acme:shop\.hello"):
         await run(nested, asked(), parent(nested), "acme:shop.hello")
     assert nested.world.calls.seen == []
+
+
+async def test_refusals_count_as_requests_of_their_tenant(nested: NestedWorld) -> None:
+    """Circles, and functions that are none, as the API counts them; what passes counts under the limits of calls."""
+    record = LimitsRecord(tenant="acme", limits=Limits(api_requests_per_s=0.2))
+    nested.world.registry.limit_records["acme"] = record
+    await run(nested, asked(), parent(nested))
+    with pytest.raises(NestedRefused):
+        await run(nested, asked(), parent(nested), "acme:shop.hello")
+    with pytest.raises(UnknownFunction):
+        await run(nested, asked(2, "shop.none"), parent(nested))
+    with pytest.raises(TooMuch, match="requests to the API a second"):
+        await run(nested, asked(3), parent(nested), "acme:shop.hello")
+    await run(nested, asked(4), parent(nested))
 
 
 async def test_a_function_of_the_own_app_is_found_whatever_the_app_is_called(nested: NestedWorld) -> None:

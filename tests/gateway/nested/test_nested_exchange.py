@@ -8,9 +8,12 @@ from collections.abc import AsyncIterator
 import pytest
 
 from pilotlight_core.model import subjects
+from pilotlight_core.model.limits import Limits
 from pilotlight_core.model.messages.agent_questions import MOST_AT_ONCE, LeaveNested
+from pilotlight_core.model.tenancy import LimitsRecord
 from pilotlight_gateway.calls.large_bodies import INLINE_BYTES
 from pilotlight_gateway.nested import nested_exchange
+from tests.builders.nodes import container, node_report
 from tests.builders.specs import function_spec, version_record
 from tests.gateway.nested.nested_world import SUBJECT, NestedWorld, asked, live_call, output_of
 from tests.gateway.world import World, function
@@ -177,6 +180,17 @@ async def put(nested: NestedWorld, name: str, data: bytes) -> None:
     await nested.bodies({"type": "http", "method": "PUT", "path": f"/answers/{name}"}, receive, send)
 
 
+async def test_what_breaks_a_bound_counts_as_a_request(nested: NestedWorld) -> None:
+    """One that is too many is told so; the next one that breaks none is made."""
+    nested.world.registry.limit_records["acme"] = LimitsRecord(tenant="acme", limits=Limits(api_requests_per_s=0.1))
+    for number in (1, 2):
+        nested.receive(asked(number, request_size=10**9))
+    assert nested.codes() == ["too_large", "rate_limited"]
+    nested.receive(asked(3))
+    await answered(nested, 3)
+    assert nested.codes()[2] == ""
+
+
 async def test_answers_are_kept_within_bounds(nested: NestedWorld) -> None:
     """For a while, and of so many bytes."""
     nested.receive(asked())
@@ -220,7 +234,8 @@ async def test_a_mistake_ends_its_own_call_alone(nested: NestedWorld, caplog: py
 
 
 async def test_what_would_never_be_served_is_refused(nested: NestedWorld) -> None:
-    """The sweep finds it; its caller hears the reason."""
+    """The sweep finds it; its caller hears the reason: the only container there is its caller's own."""
+    nested.reports = [node_report(containers=(container("c1", running=1),))]
     nested.world.calls.hold = asyncio.Event()
     nested.receive(asked())
     await until(lambda: len(nested.world.calls.seen) == 1)

@@ -7,10 +7,11 @@ from typing import Any
 import msgspec
 
 from pilotlight_core.model.messages.node_messages import ContainerState
+from pilotlight_core.model.units import GpuAsk
 from pilotlight_gateway.calls.in_flight_call import InFlightCall
 from pilotlight_gateway.nested.nested_book import NestedBook, OpenNested, key_of
 from pilotlight_gateway.nested.nested_waits import CIRCLE_S, SHORTAGE_S, NestedWaits
-from tests.builders.nodes import container, node_report
+from tests.builders.nodes import container, cpu_slot, gpu_slice, node_report
 from tests.builders.specs import function_spec, version_record
 from tests.gateway.nested.nested_world import asked, live_call
 
@@ -23,6 +24,7 @@ class Trees:
         self.live: dict[str, InFlightCall] = {}
         self.waits = NestedWaits()
         self.containers: list[Any] = []
+        self.slices: tuple[Any, ...] = ()
 
     def call(
         self, name: str, function: str, *, granted: bool, parent: str = "", grant: int = 1, number: int = 0
@@ -40,7 +42,7 @@ class Trees:
 
     def refused(self, at: float) -> str:
         """The call that is refused now, and the beginning of the reason."""
-        reports = [node_report(containers=tuple(self.containers))]
+        reports = [node_report(containers=tuple(self.containers), slices=self.slices)]
         found = self.waits.refuse_one(self.book, self.live.get, lambda _: reports, at)
         return f"{found[0].call_id} {found[1].detail.split(':')[0]}" if found is not None else ""
 
@@ -171,19 +173,69 @@ def test_a_call_that_waits_for_a_running_one_is_no_circle() -> None:
     assert [trees.refused(at) for at in (0.0, 10 * CIRCLE_S)] == ["", ""]
 
 
-def test_without_a_place_for_a_container_it_is_refused() -> None:
-    """Its callers may hold the fleet's last one: as long as the controller says that there is none."""
+def lacking(*containers: Any, **more: Any) -> Trees:
+    """a1 > b1, and the fleet has no place for a container of b; of the containers there a's is one, with one call."""
     trees = Trees()
     trees.call("a1", "a", granted=True)
     trees.call("b1", "b", granted=False, parent="a1")
-    trees.hold("a")
-    assert [trees.refused(at) for at in (0.0, 2 * SHORTAGE_S)] == ["", ""]
+    trees.containers = [container("a-0", "ver_a", running=1, **more), *containers]
+    return trees
 
-    for at in (100.0, 100.0 + SHORTAGE_S):
+
+def refused_for_want_of_a_place(trees: Trees) -> str:
+    """What is refused in the end, while the controller says all along that there is no place."""
+    for at in (100.0, 100.0 + SHORTAGE_S - 0.1, 100.0 + SHORTAGE_S):
         trees.live["b1"].origin.note_shortage("no free slot", at)
         said = trees.refused(at)
-    assert said == "b1 capacity"
+        assert not said or at == 100.0 + SHORTAGE_S
+    return said
+
+
+def test_without_a_place_it_is_refused_where_its_callers_hold_the_last_one() -> None:
+    """As long as the controller says that there is none."""
+    trees = lacking()
+    assert [trees.refused(at) for at in (0.0, 2 * SHORTAGE_S)] == ["", ""]
+    assert refused_for_want_of_a_place(trees) == "b1 capacity"
     assert trees.refused(200.0) == ""  # that was long ago
+
+
+def test_callers_of_two_trees_may_hold_the_last_places_together() -> None:
+    """Both wait for a place, and the last one is refused."""
+    trees = lacking(container("c-0", "ver_c", running=1))
+    trees.call("c1", "c", granted=True)
+    trees.call("b2", "b", granted=False, parent="c1")
+    trees.live["b2"].origin.note_shortage("no free slot", 100.0)
+
+    assert refused_for_want_of_a_place(trees) == "b2 capacity"
+
+
+def test_without_a_place_it_waits_where_others_are_in_the_way() -> None:
+    """A call that runs and waits for nobody, one of another gateway, a container that idles, starts or leaves."""
+    busy = container("c-0", "ver_c", running=1)
+    for other in (
+        busy,
+        container("c-0", "ver_c"),
+        container("c-0", "ver_c", running=1, state=ContainerState.DRAINING),
+        container("c-0", "ver_c", state=ContainerState.LOADING),
+    ):
+        assert refused_for_want_of_a_place(lacking(other)) == ""
+    shared = lacking(slots=2)
+    shared.containers = [container("a-0", "ver_a", slots=2, running=2)]
+    assert refused_for_want_of_a_place(shared) == ""
+    nobody = lacking()
+    nobody.containers = []
+    assert refused_for_want_of_a_place(nobody) == ""
+
+
+def test_a_function_that_needs_a_gpu_wants_no_place_of_processors() -> None:
+    """What idles there is not in its way; for a function without one it might make a place."""
+    trees = lacking(container("c-0", "ver_c", slice="cpu-1"), slice="GPU-1")
+    trees.slices = (gpu_slice(), cpu_slot(1))
+    assert refused_for_want_of_a_place(trees) == ""
+
+    spec = msgspec.structs.replace(trees.live["b1"].call.version.spec, gpu=(GpuAsk(type="H100"),))
+    trees.live["b1"].call.version = msgspec.structs.replace(trees.live["b1"].call.version, spec=spec)
+    assert refused_for_want_of_a_place(trees) == "b1 capacity"
 
 
 def test_with_nothing_queued_nothing_is_remembered() -> None:
