@@ -5,7 +5,8 @@ head        CONNECT or a request in clear, within HEAD_S and MOST_HEAD
 rules       is it in the container's targets
 connect     the name resolved, vetted, pinned
 hello       of TLS: the server name must be the host that was asked for, also in a second one if the server wants it
-relay       64 KiB at a time in each direction, so that whoever does not read holds up his own connection alone
+relay       64 KiB at a time in each direction, so that whoever does not read holds up his own connection alone; who
+            moves much takes turns with other tenants, by bytes
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import asyncio
 import contextlib
 import socket
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -34,6 +35,7 @@ from pilotlight_runtime.egress.proxy_requests import (
     refusal,
 )
 from pilotlight_runtime.egress.server_hello import AnswerReader
+from pilotlight_runtime.egress.tenant_turns import TenantTurns
 
 log = structlog.get_logger(__name__)
 
@@ -63,6 +65,9 @@ class ProxyBounds:
     """For the request, and again for the first message of TLS."""
     answer_s: float = 5.0
     """For the client to take an answer of the proxy's own."""
+    wide: int = 128
+    """Connections whose servers may send as far ahead as the kernel likes, which is megabytes; others, 128 KiB."""
+    wide_of_tenant: int = 16
     idle_s: float = 300.0
     whole_s: float = 3600.0
 
@@ -117,6 +122,7 @@ class EgressProxy:
         self._group = group
         self.bounds = bounds or ProxyBounds()
         self._clock = clock
+        self._turns = TenantTurns(asyncio.get_running_loop().call_soon)
         self._ways: dict[str, _Way] = {}
         self._of_tenant = Counter[str]()
         self._due_at: dict[str, float] = {}
@@ -164,6 +170,10 @@ class EgressProxy:
     def held(self) -> int:
         """Connections."""
         return self._of_tenant.total()
+
+    def is_wide(self, tenant: str) -> bool:
+        """Whether a tenant's connection may be sent megabytes that it has not read yet, as fast ones need."""
+        return self.held <= self.bounds.wide and self._of_tenant[tenant] <= self.bounds.wide_of_tenant
 
     def check_integrity(self) -> None:
         """Raise AssertionError if a connection is counted that is not there."""
@@ -222,7 +232,8 @@ class EgressProxy:
             head, more = await _read_head(client)
         request = parse_request(head)
         transport = transport_of(request, way.targets)
-        with await self._pinned.open(way.asked.tenant, request.host, request.port) as server:
+        is_wide = self.is_wide(way.asked.tenant)
+        with await self._pinned.open(way.asked.tenant, request.host, request.port, is_wide=is_wide) as server:
             if request.is_tunnel:
                 await self._answer(client, ESTABLISHED)
                 if transport is Transport.TLS:
@@ -292,16 +303,18 @@ class EgressProxy:
             way.received += size
             connection.touched_at = self._clock()
 
+        turn = partial(self._turns.take, way.asked.tenant)
+
         async def upstream() -> None:
             await asyncio.get_running_loop().sock_sendall(server, first)
             sent(len(first))
             # A request in clear ends with its body: its server must not take the end of the client's bytes for more.
-            await _carry(client, server, sent, rest, ends=request.is_tunnel)
+            await _carry(client, server, turn, sent, rest, ends=request.is_tunnel)
 
         try:
             async with asyncio.TaskGroup() as both:
                 sending = both.create_task(upstream())
-                await _carry(server, client, received, None, ends=True)
+                await _carry(server, client, turn, received, None, ends=True)
                 if not request.is_tunnel:
                     sending.cancel()  # the server has answered, and reads no more
         except* OSError:
@@ -314,15 +327,22 @@ def accepts_next_at(due_at: float, at: float, burst: int, per_second: float) -> 
 
 
 async def _carry(
-    source: socket.socket, sink: socket.socket, count: Callable[[int], None], rest: int | None, *, ends: bool
+    source: socket.socket,
+    sink: socket.socket,
+    turn: Callable[[int], Awaitable[None]],
+    count: Callable[[int], None],
+    rest: int | None,
+    *,
+    ends: bool,
 ) -> None:
-    """Carry bytes, `rest` at most, until the source ends, and tell the sink so."""
+    """Carry bytes, `rest` at most, each time in `turn`, until the source ends, and tell the sink so."""
     loop, space = asyncio.get_running_loop(), bytearray(CHUNK)
     view = memoryview(space)
     while rest is None or rest > 0:
         size = await loop.sock_recv_into(source, view if rest is None else view[: min(CHUNK, rest)])
         if not size:
             break
+        await turn(size)
         await loop.sock_sendall(sink, view[:size])
         count(size)
         rest = None if rest is None else rest - size

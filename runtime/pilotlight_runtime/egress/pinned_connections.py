@@ -29,6 +29,7 @@ CONNECT_S = 5.0
 ADDRESSES = 3
 KEPT_S = 30.0
 """An answer of a name server."""
+NARROW_BYTES = 128 * 1024
 MOST_KEPT = 1024
 MOST_ADDRESSES = 32
 """Of a name; each costs something to vet, and is kept."""
@@ -53,8 +54,8 @@ class PinnedConnections:
         """By tenant, from when on a refused name is logged again."""
         self._kept: OrderedDict[tuple[str, str], tuple[float, Sequence[str]]] = OrderedDict()
 
-    async def open(self, tenant: str, host: str, port: int) -> socket.socket:
-        """A connected, non-blocking socket.
+    async def open(self, tenant: str, host: str, port: int, *, is_wide: bool = True) -> socket.socket:
+        """A connected, non-blocking socket; one that is not wide is sent `NARROW_BYTES` before they are read.
 
         Raises:
             RefusedRequest: the host's address may not be connected to, or cannot be.
@@ -63,7 +64,7 @@ class PinnedConnections:
             self._check_is_not_own(tenant, host, address)
             try:
                 async with asyncio.timeout(CONNECT_S):
-                    return await _connected(address, port)
+                    return await _connected(address, port, is_wide=is_wide)
             except (OSError, TimeoutError):
                 continue
         raise RefusedRequest(502, f"{host}:{port} does not answer")
@@ -114,11 +115,13 @@ class PinnedConnections:
         return found
 
 
-async def _connected(address: Address, port: int) -> socket.socket:
+async def _connected(address: Address, port: int, *, is_wide: bool) -> socket.socket:
     family = socket.AF_INET if isinstance(address, IPv4Address) else socket.AF_INET6
     made = socket.socket(family, socket.SOCK_STREAM)
     try:
         made.setblocking(False)  # noqa: FBT003 - its only argument
+        if not is_wide:  # before it connects, since that agrees how far ahead may be sent
+            made.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, NARROW_BYTES)
         await asyncio.get_running_loop().sock_connect(made, (str(address), port))
         made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     except BaseException:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import ssl
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -337,3 +338,61 @@ async def test_who_does_not_read_holds_up_himself_alone(world: ProxyWorld) -> No
     writer.transport.abort()
     listening.close()
     await until(lambda: world.proxy.held == 0)
+
+
+async def test_tenants_move_as_much_however_many_connections_each_has(world: ProxyWorld) -> None:
+    """One with six times as many has no more of the proxy's processor."""
+
+    async def flood(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with contextlib.suppress(OSError):
+            while True:
+                writer.write(bytes(2**19))
+                await writer.drain()
+        writer.close()
+
+    async def read_all(reader: asyncio.StreamReader) -> None:
+        while await reader.read(2**17):
+            pass
+
+    listening = await asyncio.start_server(flood, PUBLIC, 0)
+    port, readers, writers = listening.sockets[0].getsockname()[1], [], []
+    for tenant, count in (("acme", 48), ("guest", 8)):
+        folder = world.way(tenant, f"tcp://{HOST}:{port}", tenant=tenant)
+        for _ in range(count):
+            reader, writer = await world.raw(folder, f"CONNECT {HOST}:{port} HTTP/1.1\r\n\r\n".encode())
+            readers.append(asyncio.ensure_future(read_all(reader)))
+            writers.append(writer)
+    await until(lambda: world.proxy.held == 56)
+    counts: dict[str, int] = {}
+
+    def moved() -> dict[str, int]:
+        counts.update({each.container: each.received for each in world.proxy.changed_counts()})
+        return counts
+
+    await until(lambda: moved().get("guest", 0) > 2**24)
+    before = dict(moved())
+    await until(lambda: moved()["guest"] - before["guest"] > 2**26)
+    ratio = (counts["acme"] - before["acme"]) / (counts["guest"] - before["guest"])
+    for reading, writer in zip(readers, writers, strict=True):
+        reading.cancel()
+        writer.transport.abort()
+    listening.close()
+    await until(lambda: world.proxy.held == 0)
+    assert ratio < 3, ratio
+
+
+async def test_the_first_connections_of_a_tenant_are_wide(tmp_path: Path, anyio_backend: str) -> None:
+    """As long as there are not too many of all."""
+    bounds = ProxyBounds(wide=3, wide_of_tenant=2)
+    async with proxy_world(tmp_path, bounds) as world:
+        folders = {tenant: world.way(tenant, tenant=tenant) for tenant in ("acme", "guest")}
+        wide: list[bool] = []
+        writers = []
+        for held, tenant in enumerate(("acme", "acme", "acme", "guest"), 1):
+            writers.append((await world.raw(folders[tenant], b"CONNECT"))[1])
+            await until(lambda held=held: world.proxy.held == held)  # type: ignore[misc]
+            wide.append(world.proxy.is_wide(tenant))
+        assert wide == [True, True, False, False]
+        for writer in writers:
+            writer.close()
+        await until(lambda: world.proxy.held == 0)

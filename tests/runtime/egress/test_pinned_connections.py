@@ -18,6 +18,7 @@ from pilotlight_runtime.egress.pinned_connections import (
     LOGGED_S,
     MOST_ADDRESSES,
     MOST_KEPT,
+    NARROW_BYTES,
     NOT_PUBLIC,
     PinnedConnections,
 )
@@ -167,3 +168,16 @@ async def test_the_reason_is_the_operators_alone(anyio_backend: str) -> None:
         clock.now += LOGGED_S
         await refused(pinned, 443, "no.example")
         assert [each["why"] for each in logs[1:]] == ["its name cannot be resolved"]
+
+
+async def test_a_narrow_connection_is_sent_little_ahead(anyio_backend: str) -> None:
+    """What its server may send before anybody reads is bounded; a wide one grows with what is read."""
+    sent: list[int] = []
+    for is_wide in (False, True):
+        with socket.create_server((PUBLIC, 0)) as listener:
+            pinned = connections(ScriptedNames(answers={HOST: [[PUBLIC]]}))
+            with await pinned.open("acme", HOST, listener.getsockname()[1], is_wide=is_wide) as made:
+                sent.append(made.getsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF))
+
+    assert sent[0] <= 2 * NARROW_BYTES  # the kernel doubles it, for what it needs itself
+    assert sent[0] != sent[1]
