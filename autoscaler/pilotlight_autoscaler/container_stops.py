@@ -1,14 +1,19 @@
-"""Stops of single containers that people ask for."""
+"""Stops of single containers that people ask for, and gateways for secrets that were set anew.
+
+One that is to be replaced first counts as leaving from the first question on, so that another is started in its place;
+it is told to end once one of its version is ready that stays.
+"""
 
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable
 
 from pilotlight_autoscaler.observations.world import World
 from pilotlight_core.bus import Bus, BusDown, BusTimeout, NoResponders
 from pilotlight_core.model import subjects
 from pilotlight_core.model.messages.controller_questions import ContainerStopReply, StopContainer
-from pilotlight_core.model.messages.node_messages import CommandReply, ContainerState, Drain
+from pilotlight_core.model.messages.node_messages import CommandReply, ContainerReport, ContainerState, Drain
 
 ANSWER_S = 2.0
 """Agents answer a command at once, before they execute it."""
@@ -26,13 +31,16 @@ class ContainerStops:
     async def stop(self, asked: StopContainer, epoch: int) -> ContainerStopReply:
         """Tell the container to end, as the leader of `epoch`; what its node said."""
         within_ms = self._grace_ms if asked.within_ms is None else asked.within_ms
-        nodes = [
-            node
-            for node, each in self._world.containers(time.monotonic())
-            if each.id == asked.container
-            and asked.tenant in ("", each.tenant)
-            and each.state is not ContainerState.GONE
+        at = time.monotonic()
+        there = [(node, each) for node, each in self._world.containers(at) if each.state is not ContainerState.GONE]
+        named = [
+            (node, each) for node, each in there if each.id == asked.container and asked.tenant in ("", each.tenant)
         ]
+        if named and asked.replace_first and not self._is_replaced(named[0][1], there):
+            self._world.draining[asked.container] = at
+            self._world.changed.add(named[0][1].version)
+            return ContainerStopReply(reason="replacing")
+        nodes = [node for node, _ in named]
         reason = "gone"
         for node in nodes:  # several, if one of them lies
             command = Drain(epoch=epoch, container=asked.container, within_ms=within_ms, reason=asked.reason)
@@ -41,6 +49,18 @@ class ContainerStops:
                 self._world.draining[asked.container] = time.monotonic()
                 return ContainerStopReply(node=node, within_ms=within_ms)
         return ContainerStopReply(reason=reason)
+
+    def _is_replaced(self, one: ContainerReport, there: Iterable[tuple[str, ContainerReport]]) -> bool:
+        """Whether another of its version is ready, and stays."""
+        draining, nodes = self._world.draining, self._world.nodes
+        return any(
+            each.version == one.version
+            and each.id != one.id
+            and each.id not in draining
+            and each.state is ContainerState.READY
+            and not nodes[node].draining
+            for node, each in there
+        )
 
     async def _send(self, node: str, command: Drain) -> str:
         """Why it was not obeyed; "": it was."""

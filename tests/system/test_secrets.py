@@ -36,7 +36,7 @@ PARTS = (TOKEN, TOKEN[5:], *LINES)
 def secretive(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Platform]:
     """A platform of its own, started as an operator does, whose files are searched."""
     folder = tmp_path_factory.mktemp("secrets")
-    with run_platform(folder, "--cpu-slots", "6", "--blanks", "1", executed=True) as running:
+    with run_platform(folder, "--cpu-slots", "8", "--blanks", "1", executed=True) as running:
         set_secret(running, "tests-token", TOKEN)
         set_secret(running, "tests-key", KEY)
         running.deploy(APP)
@@ -191,9 +191,26 @@ def test_a_new_value_reaches_all_containers_in_turn(secretive: Platform) -> None
     set_secret(secretive, "tests-token", TOKEN)
 
 
-def ready_of(platform: Platform) -> list[dict[str, object]]:
+def test_the_only_container_is_replaced_before_it_ends(secretive: Platform) -> None:
+    """Though the function may have no more than one: it serves until the next one does."""
+    wait_until(lambda: len(ready_of(secretive, "lonely")) == 1, "it is ready", 60.0)
+    (before,) = ready_of(secretive, "lonely")
+    set_secret(secretive, "tests-token", TOKEN[1:])
+    counts: list[int] = []
+
+    def replaced() -> bool:
+        present = ready_of(secretive, "lonely")
+        counts.append(len(present))
+        return bool(present) and before["id"] not in {one["id"] for one in present}
+
+    wait_until(replaced, "it is replaced", 90.0)
+    assert min(counts) >= 1
+    set_secret(secretive, "tests-token", TOKEN)
+
+
+def ready_of(platform: Platform, function: str = "steady") -> list[dict[str, object]]:
     found = platform.containers("secretive")
-    return [one for one in found if one["function"] == "steady" and one["state"] == "ready"]
+    return [one for one in found if one["function"] == function and one["state"] == "ready"]
 
 
 def test_a_secret_in_use_is_not_removed_and_a_missing_one_is_named(secretive: Platform, tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ class ContainerStopper(Protocol):
     """Ends containers."""
 
     async def stop(self, asked: StopContainer) -> ContainerStopReply | None:
-        """What its node does; None: there is no such container of that tenant.
+        """What its node does, or no node and "replacing"; None: there is no such container of that tenant.
 
         Raises:
             Unavailable: no controller leads, or the node does not answer.
@@ -44,7 +44,7 @@ class BusStopper:
             )
         if reply.reason == "silent":
             raise Unavailable(f"The node of {asked.container} does not answer.", code="starting", retry_after=2.0)
-        return reply if reply.node else None
+        return reply if reply.node or reply.reason == "replacing" else None
 
 
 @dataclass(kw_only=True)
@@ -55,6 +55,8 @@ class MemoryStopper:
     leads: bool = True
     """Whether a controller does."""
     asked: list[StopContainer] = field(default_factory=list)
+    replacing: bool = False
+    """Whether who is to be replaced first has no other in its place yet."""
 
     async def stop(self, asked: StopContainer) -> ContainerStopReply | None:
         self.asked.append(asked)
@@ -65,4 +67,6 @@ class MemoryStopper:
         whose = self.tenants.get(asked.container)
         if whose is None or asked.tenant not in ("", whose):
             return None
+        if asked.replace_first and self.replacing:
+            return ContainerStopReply(reason="replacing")
         return ContainerStopReply(node="n1", within_ms=30_000.0 if asked.within_ms is None else asked.within_ms)

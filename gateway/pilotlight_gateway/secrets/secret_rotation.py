@@ -1,9 +1,10 @@
 """A secret that is set anew: containers with the former value are replaced, in turn.
 
 The home of a function looks at what its containers report, and asks the controller to end one that has other values
-than are stored now: one of a version at a time, and none while another of it starts or ends. Its calls end first; what
-comes then waits for the next container. Whichever gateway looks comes to the same, so that nothing has to be
-remembered: a gateway may die at any time.
+than are stored now: one of a version at a time, and none while another of it starts or ends. One that is the only one
+is replaced first: it serves until another is ready, unless it has nothing to do and the function keeps none. Whichever
+gateway looks comes to the same, so that nothing has to be remembered: a gateway may die at any time, and the next one
+waits for a replacement as long again.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from pilotlight_core.model.errors import PilotlightError
 from pilotlight_core.model.messages.controller_questions import StopContainer
 from pilotlight_core.model.messages.node_messages import ContainerReport, ContainerState
 from pilotlight_core.model.secrets.secret_uses import secrets_named
-from pilotlight_core.model.spec import VersionRecord
+from pilotlight_core.model.spec import FunctionSpec, VersionRecord
 from pilotlight_gateway.fleet.container_stopper import ContainerStopper
 from pilotlight_gateway.fleet.fleet_view import FleetView
 from pilotlight_gateway.secrets.secret_records import SecretRecord, revision_of
@@ -34,8 +35,13 @@ SEEN_S = 3.0
 """After a container was asked to end: until then its node has said that it does."""
 REPLACED_S = 30.0
 """Until then as many are ready again as before, or there will not be: the function needs fewer, or there is no room."""
+BEGUN_S = 60.0
+"""By then another one starts, for one that is to be replaced first; or there is no room, and it ends all the same."""
+IDLE_S = 5.0
+"""A container without calls for so long, of a function that keeps none, is not replaced."""
 END_MARGIN_S = 5.0
 """Beyond the function's timeout, within which its calls end."""
+STARTING = frozenset({ContainerState.BINDING, ContainerState.LOADING, ContainerState.WARMING})
 REASON = "a secret was set anew"
 
 log = structlog.get_logger(__name__)
@@ -46,6 +52,34 @@ class LastReplacement(NamedTuple):
 
     at: float
     ready: int
+
+
+class FirstReplacement(NamedTuple):
+    """A container that serves until another is ready."""
+
+    container: str
+    since_at: float
+    """When another was first asked for."""
+
+
+def awaited_replacement(
+    containers: Iterable[ContainerReport], first: FirstReplacement | None, revision: str
+) -> FirstReplacement | None:
+    """The one that is being replaced first, if it is still there with former values."""
+    if first is None:
+        return None
+    return next((first for one in containers if one.id == first.container and is_stale(one, revision)), None)
+
+
+def is_stale(one: ContainerReport, revision: str) -> bool:
+    """Whether a container that is ready has former values."""
+    return one.state is ContainerState.READY and bool(one.secrets) and one.secrets != revision
+
+
+def is_given_up(containers: Iterable[ContainerReport], first: FirstReplacement, at: float) -> bool:
+    """Whether no other one comes: none starts after a while."""
+    starts = any(one.state in STARTING for one in containers)
+    return not starts and at - first.since_at >= BEGUN_S
 
 
 def container_to_replace(
@@ -60,8 +94,13 @@ def container_to_replace(
         return ""
     if last is not None and at - last.at < (REPLACED_S if len(present) < last.ready else SEEN_S):
         return ""
-    stale = [one for one in present if one.secrets and one.secrets != revision]
+    stale = [one for one in present if is_stale(one, revision)]
     return max(stale, key=lambda one: (one.age_s, one.id)).id if stale else ""
+
+
+def keeps_serving(spec: FunctionSpec, containers: Iterable[ContainerReport], container: str) -> bool:
+    """Whether a container is to be replaced before it ends."""
+    return any(one.id == container and (spec.min_containers or one.idle_s < IDLE_S) for one in containers)
 
 
 class SecretRotation:
@@ -83,6 +122,8 @@ class SecretRotation:
         self._bindings = bindings
         self._is_home = is_home
         self._last: dict[str, LastReplacement] = {}
+        self._first: dict[str, FirstReplacement] = {}
+        """By version: the container that serves until another is ready."""
 
     @asynccontextmanager
     async def running(self, bus: Bus) -> AsyncIterator[None]:
@@ -96,23 +137,36 @@ class SecretRotation:
     async def replace_stale(self, at: float) -> None:
         """Ask for the ends that are due at the monotonic second `at`."""
         self._last = {version: last for version, last in self._last.items() if at - last.at < REPLACED_S}
-        for version_id, containers in self._loaded(at).items():
+        loaded = self._loaded(at)
+        for version_id, containers in loaded.items():
             version = self._registry.version(version_id)
             if version is None or not self._is_home(_function_of(version)):
                 continue
-            stored, last = self._stored(version), self._last.get(version_id)
-            if stored and container_to_replace(containers, revision_of(stored), last, at):
-                await self._replace(version, containers, last, at)
+            if (stored := self._stored(version)) and self._due(version_id, containers, revision_of(stored), at):
+                await self._replace(version, containers, at)
+        self._first = {version: first for version, first in self._first.items() if version in loaded}
 
-    async def _replace(
-        self, version: VersionRecord, containers: list[ContainerReport], last: LastReplacement | None, at: float
-    ) -> None:
+    def _due(self, version: str, containers: list[ContainerReport], revision: str, at: float) -> str:
+        """The container that is to be replaced now; "": none."""
+        if (first := awaited_replacement(containers, self._first.get(version), revision)) is not None:
+            return first.container
+        return container_to_replace(containers, revision, self._last.get(version), at)
+
+    async def _replace(self, version: VersionRecord, containers: list[ContainerReport], at: float) -> None:
         """Ask for the end of a container, if the bus says as well that its values are former ones."""
         secrets = await self._present(version)
-        if secrets and (container := container_to_replace(containers, revision_of(secrets), last, at)):
-            ready = sum(one.state is ContainerState.READY for one in containers)
+        if not secrets or not (container := self._due(version.id, containers, revision_of(secrets), at)):
+            return
+        first = self._first.get(version.id)
+        if first is None or first.container != container:
+            first = FirstReplacement(container, at)
+        is_first = keeps_serving(version.spec, containers, container) and not is_given_up(containers, first, at)
+        ready = sum(one.state is ContainerState.READY for one in containers)
+        if await self._end(container, version, replace_first=is_first):
+            self._first[version.id] = first
+        else:
+            self._first.pop(version.id, None)
             self._last[version.id] = LastReplacement(at, ready)
-            await self._end(container, version)
 
     def _loaded(self, at: float) -> dict[str, list[ContainerReport]]:
         """The containers of each version of which one has values."""
@@ -143,15 +197,21 @@ class SecretRotation:
         known = {name: record for name, record in found.items() if record is not None}
         return known if len(known) == len(found) else {}
 
-    async def _end(self, container: str, version: VersionRecord) -> None:
+    async def _end(self, container: str, version: VersionRecord, *, replace_first: bool) -> bool:
+        """Have a container end; whether it serves until another is ready."""
         within_ms = (version.spec.timeout + END_MARGIN_S) * 1000
-        asked = StopContainer(container=container, tenant=version.tenant, within_ms=within_ms, reason=REASON)
+        asked = StopContainer(
+            container=container, tenant=version.tenant, within_ms=within_ms, reason=REASON, replace_first=replace_first
+        )
         try:
-            await self._stopper.stop(asked)
+            answer = await self._stopper.stop(asked)
         except PilotlightError as error:
             log.info("a container with a former secret is still there", container=container, why=error.detail)
-        else:
-            log.info("a container is replaced: a secret was set anew", container=container, version=version.ref)
+            return False
+        if answer is not None and not answer.node:
+            return True
+        log.info("a container is replaced: a secret was set anew", container=container, version=version.ref)
+        return False
 
     async def _run(self) -> None:
         while True:

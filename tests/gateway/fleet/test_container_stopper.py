@@ -34,6 +34,8 @@ async def test_the_controller_that_leads_ends_it(bus: Bus, other: Bus) -> None:
     """The caller hears where, or that there is none."""
     assert await told(bus, other, ENDS) == ENDS
     assert await told(bus, other, ContainerStopReply(reason="gone")) is None
+    replacing = ContainerStopReply(reason="replacing")
+    assert await told(bus, other, replacing) == replacing
 
 
 async def test_a_node_that_is_silent_is_no_node_without_it(bus: Bus, other: Bus) -> None:

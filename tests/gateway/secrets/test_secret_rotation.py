@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+import msgspec
 import pytest
 
 from pilotlight_core.bus import BusTimeout
@@ -14,7 +15,9 @@ from pilotlight_gateway.fleet.container_stopper import MemoryStopper
 from pilotlight_gateway.fleet.fleet_view import FleetView
 from pilotlight_gateway.secrets.secret_records import SecretRecord, revision_of
 from pilotlight_gateway.secrets.secret_rotation import (
+    BEGUN_S,
     END_MARGIN_S,
+    IDLE_S,
     REASON,
     REPLACED_S,
     SEEN_S,
@@ -130,6 +133,53 @@ async def test_all_are_replaced_in_turn() -> None:
     assert await rotating.replaced(8.0) == ["a"]
     rotating.report(20.0, ready("c", rotating.new), ready("d", rotating.new))
     assert await rotating.replaced(20.0) == []
+
+
+async def test_the_only_one_serves_until_another_is_ready() -> None:
+    """It is asked for again and again, so that it counts as leaving; then it ends, and nothing is left of that."""
+    rotating = Rotating()
+    rotating.stopper.replacing = True
+    for at, *others in (
+        (1.0,),
+        (2.0,),
+        (3.0, ready("b", "", state=ContainerState.LOADING)),
+        (200.0, ready("b", "", state=ContainerState.WARMING)),
+    ):
+        rotating.report(at, ready("a"), *others)
+        assert await rotating.replaced(at) == ["a"]
+    assert all(asked.replace_first for asked in rotating.stopper.asked)
+
+    rotating.stopper.replacing = False
+    rotating.report(201.0, ready("a"), ready("b", rotating.new))
+    assert await rotating.replaced(201.0) == ["a"]
+    rotating.report(202.0, ready("a", state=ContainerState.DRAINING), ready("b", rotating.new))
+    assert await rotating.replaced(202.0) == []
+    assert rotating.rotation._first == {}
+
+
+async def test_where_no_other_starts_it_ends_all_the_same() -> None:
+    """After a while: there may be no room for two."""
+    rotating = Rotating()
+    rotating.stopper.replacing = True
+    for at in (1.0, BEGUN_S, 1.0 + BEGUN_S):
+        rotating.report(at, ready("a"))
+        assert await rotating.replaced(at) == ["a"]
+
+    assert [asked.replace_first for asked in rotating.stopper.asked] == [True, True, False]
+    rotating.report(2.0 + BEGUN_S, ready("a"))
+    assert await rotating.replaced(2.0 + BEGUN_S) == []
+
+
+async def test_one_with_nothing_to_do_is_replaced_only_where_one_is_kept() -> None:
+    """Else nobody would start another in its place."""
+    for min_containers, idle_s, first in ((0, IDLE_S, False), (0, IDLE_S - 1.0, True), (1, IDLE_S, True)):
+        rotating = Rotating()
+        version = rotating.registry.versions["ver_1"]
+        spec = msgspec.structs.replace(version.spec, min_containers=min_containers)
+        rotating.registry.versions["ver_1"] = msgspec.structs.replace(version, spec=spec)
+        rotating.report(1.0, ready("a", idle_s=idle_s))
+        assert await rotating.replaced(1.0) == ["a"]
+        assert rotating.stopper.asked[0].replace_first is first
 
 
 async def test_the_home_alone_replaces() -> None:

@@ -39,6 +39,8 @@ class StopContainer(Message, frozen=True, kw_only=True):
     """Whose it has to be; "": anybody's, for operators."""
     within_ms: float | None = None
     reason: str = ""
+    replace_first: bool = False
+    """Not before another container of its version is ready; it is asked for again and again until then."""
 
 
 class ContainerStopReply(Message, frozen=True, kw_only=True):
@@ -47,4 +49,5 @@ class ContainerStopReply(Message, frozen=True, kw_only=True):
     node: str = ""
     within_ms: float = 0.0
     reason: str = ""
-    """"gone": there is no such container of that tenant; "silent": its node did not answer."""
+    """"gone": there is no such container of that tenant; "silent": its node did not answer; "replacing": another one of
+    its version is wanted in its place, and not ready."""

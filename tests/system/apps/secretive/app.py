@@ -63,3 +63,9 @@ def steady(seconds: float) -> Iterator[str]:
     while time.monotonic() < end:
         yield digest_of(os.environ["TOKEN"])
         time.sleep(0.05)
+
+
+@app.gpu_function(secrets={"TOKEN": "tests-token"}, min_containers=1, max_containers=1, timeout=20, forecast=False)
+def lonely() -> str:
+    """Has one container at a time."""
+    return digest_of(os.environ["TOKEN"])
