@@ -321,7 +321,7 @@ class Controller:
             if self.decides:
                 at = time.monotonic()
                 self.world.scaling.sweep(at + self._wall_offset)
-                with contextlib.suppress(Exception):  # a pass, which does the same, says what is wrong with it
+                with self.metrics.sweep():  # a pass does the same, and says with which version it went wrong
                     self.world.take_over(at)  # what nodes have reported is there when calls wait for a place
 
     async def _learn(self) -> None:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Set
+from contextlib import contextmanager
 
+import structlog
 from prometheus_client.core import GaugeMetricFamily, Metric
 
 from pilotlight_autoscaler.observations.world import World
@@ -27,6 +29,9 @@ COMMANDS: dict[type, str] = {
 }  # fmt: skip
 
 
+log = structlog.get_logger(__name__)
+
+
 class ControllerMetrics:
     """Counts passes and commands, and keeps the last pass for a scrape."""
 
@@ -34,6 +39,9 @@ class ControllerMetrics:
         self.passes = {"all": Histogram(), "one": Histogram()}
         """Seconds of passes over all versions, and of those for one version's new calls."""
         self.failed_passes = 0
+        self.failed_sweeps = 0
+        self._sweep_fails = False
+        """Whether the last one has."""
         self._sizes: dict[str, tuple[int, int]] = {}
         """How many containers versions have, and should have."""
         self.short = 0
@@ -44,6 +52,19 @@ class ControllerMetrics:
 
     def pass_ended(self, seconds: float, *, whole: bool) -> None:
         self.passes["all" if whole else "one"].observe(seconds)
+
+    @contextmanager
+    def sweep(self) -> Iterator[None]:
+        """Count a sweep that goes wrong, and log the first in a row: there are twenty a second."""
+        try:
+            yield
+        except Exception:
+            self.failed_sweeps += 1
+            if not self._sweep_fails:
+                log.exception("what nodes have reported could not be taken over")
+            self._sweep_fails = True
+        else:
+            self._sweep_fails = False
 
     def decided(self, sizes: Mapping[str, tuple[int, int]]) -> None:
         """A pass has decided on some versions: how many containers they have, and should have."""
@@ -69,6 +90,8 @@ class ControllerMetrics:
         text = "How long passes took, over all versions or for one."
         yield histogram_by("pilotlight_controller_pass_seconds", text, "versions", self.passes)
         yield counter("pilotlight_controller_failed_passes", "Passes that went wrong.", self.failed_passes)
+        text = "Takings over of what nodes reported, between passes, that went wrong."
+        yield counter("pilotlight_controller_failed_sweeps", text, self.failed_sweeps)
         text = "Commands to agents, repeated ones too."
         yield counter_by("pilotlight_controller_commands", text, "command", self._commands)
         yield from self._demand([told for name in world.demands if (told := world.demand(name, at)) is not None])

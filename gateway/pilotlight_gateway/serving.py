@@ -87,6 +87,7 @@ from pilotlight_gateway.limits.limit_policy import LimitPolicies
 from pilotlight_gateway.limits.limiter import HomeLimiter
 from pilotlight_gateway.listeners import Listener, body_server, client_connections, client_server, open_listeners
 from pilotlight_gateway.metrics.call_metrics import call_gauges
+from pilotlight_gateway.metrics.certificate_metrics import certificates_of
 from pilotlight_gateway.metrics.connection_metrics import connection_counts
 from pilotlight_gateway.metrics.gateway_metrics import GatewayMetrics
 from pilotlight_gateway.metrics.job_metrics import job_gauges
@@ -96,7 +97,7 @@ from pilotlight_gateway.metrics.load_exchange import LoadBook, LoadExchange, Mea
 from pilotlight_gateway.metrics.node_metrics import clock_gauges, node_fault_counts
 from pilotlight_gateway.nested.nested_calls import NestedCalls
 from pilotlight_gateway.nested.nested_exchange import NestedExchange
-from pilotlight_gateway.nodes.node_identities import BusAddress, JoiningTerms, node_identities, without_credentials
+from pilotlight_gateway.nodes.node_identities import BusAddress, joining_terms, node_identities
 from pilotlight_gateway.nodes.node_issuer import load_issuer
 from pilotlight_gateway.oidc.issuers import Issuers, open_issuers
 from pilotlight_gateway.operator_key import load_key_set
@@ -336,11 +337,6 @@ def _metric_sources(
     )
 
 
-def _joining_terms(settings: ServeSettings) -> JoiningTerms:
-    url = settings.node_bus_url or without_credentials(settings.nats_url)
-    return JoiningTerms(bus_url=url if settings.issuer else "", region=settings.region, zone=settings.zone)
-
-
 def _readiness(bus: Bus, registry: Registry, calls: CallService) -> Readiness:
     return Readiness(
         gate=DrainGate(),
@@ -449,6 +445,7 @@ async def _gateway(
     measured = MeasuredGateway(name=name, process=instance, region=settings.region)
     exchange = LoadExchange(bus, loads, measured, budget, lambda: len(readiness.gate), calls.fleet.clocks)
     sources = _metric_sources(calls, idempotency, limiter, jobs, readiness, budget, connections)
+    shown = certificates_of(api=public.tls, bodies=internal.tls)
     parts = HttpParts(
         audit=BusAuditLog(bus, region=settings.region),
         authenticator=authenticator,
@@ -456,7 +453,7 @@ async def _gateway(
         blobs=blobs, budget=budget, calls=calls.service, codec=codec, costs=costs,
         explainer=BusExplainer(bus, region=settings.region),
         stopper=secrets.stopper,
-        terms=_joining_terms(settings),
+        terms=joining_terms(settings, settings.node_bus_url, takes_nodes=settings.issuer is not None),
         followers=follower_slots(),
         idempotency=idempotency, issuers=issuers, jobs=jobs.service, ledger=ledger, limiter=limiter, loads=loads,
         logs=BusLogs(bus=bus, region=settings.region, owners=BoundLineOwners(calls.bindings, ledger), faults=faults),
@@ -475,7 +472,7 @@ async def _gateway(
     try:
         # Limits around calls: a gateway that hands its shards over still tells the next homes what runs here.
         async with (
-            measured_process(settings, bus, metrics.collect, *sources) as watch,
+            measured_process(settings, bus, metrics.collect, shown, *sources) as watch,
             exchange.running(watch, metrics.request_count),
             workers.running(),
             keeper.running(),

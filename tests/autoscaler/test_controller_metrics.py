@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from structlog.testing import capture_logs
+
 from pilotlight_autoscaler.controller_metrics import ControllerMetrics
 from pilotlight_autoscaler.observations.world import World
 from pilotlight_core.host.metrics import ProcessMetrics
@@ -63,6 +65,23 @@ def test_passes_and_commands_are_counted() -> None:
     assert found['pilotlight_controller_commands_total{command="drain"}'] == 1
     assert found['pilotlight_controller_commands_total{command="switch_mig"}'] == 0
     assert not any(name.startswith("pilotlight_controller_versions") for name in found)
+
+
+def test_sweeps_that_go_wrong_are_counted_and_the_first_in_a_row_is_told() -> None:
+    """There are twenty a second: the log is not filled with the same."""
+    metrics = ControllerMetrics()
+
+    def sweep(*, fails: bool) -> None:
+        with metrics.sweep():
+            if fails:
+                raise KeyError("a bug")
+
+    with capture_logs() as logs:
+        for fails in (True, True, False, True):
+            sweep(fails=fails)
+
+    assert shown(metrics, World(), leads=False)["pilotlight_controller_failed_sweeps_total"] == 3
+    assert len(logs) == 2
 
 
 def test_what_homes_tell_is_added_up() -> None:

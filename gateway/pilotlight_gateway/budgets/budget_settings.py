@@ -23,6 +23,7 @@ from pilotlight_core.model.money.budgets import (
     check_budget,
     span_of,
 )
+from pilotlight_gateway.oidc.token_authenticator import is_holder_of
 from pilotlight_gateway.tenancy.registry_port import RegistryPort
 from pilotlight_gateway.tenancy.tenant_limits import check_deployed, full_name
 
@@ -142,9 +143,7 @@ async def _read_budget(registry: RegistryPort, tenant: str, asked: BudgetRequest
             raise BadInput(f"function: {error.detail}", field="function") from None
         await (check_deployed(registry, function) if by_operator else _check_callable(registry, tenant, function))
     if asked.key is not None:
-        key = await registry.key(asked.key) if NAME.fullmatch(asked.key) else None
-        if key is None or key.tenant != tenant:
-            raise BadInput(f"key: {tenant} has no API key with the id {asked.key!r}.", field="key")
+        await _check_key(registry, tenant, asked.key)
     budget = Budget(
         id=budget_id(asked.period, function, asked.key or ""),
         amount=nano_usd(asked.usd),
@@ -158,6 +157,19 @@ async def _read_budget(registry: RegistryPort, tenant: str, asked: BudgetRequest
     )
     check_budget(budget)
     return budget
+
+
+async def _check_key(registry: RegistryPort, tenant: str, name: str) -> None:
+    """Check that a key is the tenant's; a holder's of tokens is not on record, and may be anybody an issuer knows."""
+    if any(is_holder_of(record, name) for record in registry.issuers()):
+        return
+    key = await registry.key(name) if NAME.fullmatch(name) else None
+    if key is None or key.tenant != tenant:
+        raise BadInput(
+            f"key: {tenant} has no API key with the id {name!r}, and no issuer on record has such a holder of tokens "
+            "('pilotlight whoami' says what somebody is called).",
+            field="key",
+        )
 
 
 async def _check_callable(registry: RegistryPort, tenant: str, function: str) -> None:

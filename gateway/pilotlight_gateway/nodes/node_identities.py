@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from pilotlight_core.bus import Bus, BusDown, bus_users, connect
+from pilotlight_core.host.config import Settings
 from pilotlight_core.model.errors import BadInput
 from pilotlight_gateway.nodes.node_admission import NodeAdmission
 from pilotlight_gateway.nodes.node_eviction import NodeEviction
@@ -40,6 +41,12 @@ class JoiningTerms:
     """Where they reach the bus; "": it lets none in."""
     region: str = "local"
     zone: str = "local-a"
+
+
+def joining_terms(settings: Settings, bus_url: str, *, takes_nodes: bool) -> JoiningTerms:
+    """Those of a gateway: `bus_url` is where nodes reach the bus, if that is not as the gateway does."""
+    url = bus_url or without_credentials(settings.nats_url)
+    return JoiningTerms(bus_url=url if takes_nodes else "", region=settings.region, zone=settings.zone)
 
 
 @asynccontextmanager

@@ -12,6 +12,7 @@ import hashlib
 import time
 from collections import defaultdict
 from collections.abc import Callable
+from string import hexdigits
 from typing import Any, NamedTuple
 
 from pilotlight_core.model.errors import Forbidden, Unauthenticated
@@ -157,6 +158,12 @@ class TokenAuthenticator:
         if len(self._remembered) >= REMEMBERED_AT_MOST:
             self._remembered.pop(next(iter(self._remembered)))
         self._remembered[digest] = known
+
+
+def is_holder_of(record: IssuerRecord, name: str) -> bool:
+    """Whether a name is such as the issuer's holders of tokens have in the place of a key's id."""
+    who = name.removeprefix(f"{HOLDER}{record.name}-")
+    return who != name and len(who) == DIGITS and set(who) <= set(hexdigits.lower())
 
 
 def principal_of_token(record: IssuerRecord, subject: TokenSubject) -> Principal:

@@ -97,3 +97,9 @@ class NotConfigured(Unauthenticated):
     @property
     def advice(self) -> str:
         return "Start a platform with 'pilotlight up', or set PILOTLIGHT_URL and PILOTLIGHT_API_KEY."
+
+
+# In tracebacks those of the core are called as users import them.
+for _name in __all__:
+    if globals()[_name].__module__.startswith("pilotlight_core."):
+        globals()[_name].__module__ = "pilotlight"

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import pickle
+import traceback
+
 import pytest
 
 import pilotlight
@@ -55,3 +58,13 @@ def test_every_error_of_the_room_is_exported() -> None:
     tree = {name for name in errors.__all__ if issubclass(getattr(errors, name), PilotlightError)}
     assert tree == set(errors.__all__)
     assert set(errors.__all__) - set(pilotlight.__all__) == {"NotConfigured", "NotEnded", "Unreachable"}
+
+
+def test_tracebacks_call_errors_as_users_import_them() -> None:
+    """And what they are called is where they are found, also by pickle."""
+    for name in errors.__all__:
+        kind = getattr(errors, name)
+        assert kind.__module__.partition(".")[0] == "pilotlight"
+        assert pickle.loads(pickle.dumps(kind)) is kind  # noqa: S301 - of this very process
+    said = "".join(traceback.format_exception_only(pilotlight.NestedRefused("circle: a > a.")))
+    assert said.startswith("pilotlight.NestedRefused: circle: a > a. ")

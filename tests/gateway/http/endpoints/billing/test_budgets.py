@@ -12,7 +12,10 @@ from pilotlight_core.model.money.budgets import BudgetPeriod, HomeTranches, Tran
 from pilotlight_gateway.budgets.budget_home import BudgetHome
 from pilotlight_gateway.limits.limit_policy import LimitPolicies
 from pilotlight_gateway.limits.limits_port import MemoryLimiter
+from pilotlight_gateway.oidc.token_authenticator import principal_of_token
+from pilotlight_gateway.oidc.token_claims import TokenSubject
 from tests.gateway.budgets.stored_tranches import StoredTranches
+from tests.gateway.oidc.token_maker import RECORD
 from tests.gateway.world import World, function
 
 PATH = "/v1/tenants/acme/budgets"
@@ -35,6 +38,21 @@ async def test_a_budget_is_set_listed_and_removed(world: World) -> None:
     assert [one["id"] for one in listed["budgets"]] == ["month", daily["id"]]
     assert (gone.status_code, [one["id"] for one in rest["budgets"]]) == (204, ["month"])
     assert (unknown.status_code, unknown.json()["detail"]) == (404, "acme has no budget 'year'.")
+
+
+async def test_a_budget_may_be_of_who_has_logged_in(world: World) -> None:
+    """By the name that stands for them in the place of a key's id; one that no issuer on record gives is none."""
+    world.registry.issuer_records["corp"] = RECORD
+    holder = principal_of_token(RECORD, TokenSubject(subject="ada", tenant="acme", scopes=frozenset(), ends_at=0.0))
+    async with world.client() as client:
+        made = await client.put(PATH, json={"usd": "1", "key": holder.key_id})
+        strange = [
+            (await client.put(PATH, json={"usd": "1", "key": key})).status_code
+            for key in ("oidc-corp-ada", "oidc-lab-0123456789abcdef", "oidc-corp-0123456789abcdeg", "oidc-corp-")
+        ]
+
+    assert (made.status_code, made.json()["id"]) == (200, f"month:key:{holder.key_id}")
+    assert strange == [422] * 4
 
 
 @pytest.mark.parametrize(
