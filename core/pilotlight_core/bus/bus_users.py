@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterable
 
 import msgspec
 
-from pilotlight_core.bus.streams import DEFAULT_LIMITS, bucket_stream, key_subject, stream_configs
+from pilotlight_core.bus.streams import DEFAULT_LIMITS, KEPT_STREAMS, bucket_stream, key_subject, stream_configs
 from pilotlight_core.model import subjects
 from pilotlight_core.model.ids import check_name
 
@@ -278,7 +278,8 @@ def _user(name: str, inbox: str, *, publish: tuple[str, ...], subscribe: tuple[s
 
 def _makes_streams() -> tuple[str, ...]:
     names = [config["name"] for config in stream_configs(DEFAULT_LIMITS)]
-    return tuple(f"{API}.STREAM.{verb}.{name}" for name in names for verb in ("CREATE", "UPDATE"))
+    made = [(name, ("CREATE",) if name in KEPT_STREAMS else ("CREATE", "UPDATE")) for name in names]
+    return tuple(f"{API}.STREAM.{verb}.{name}" for name, verbs in made for verb in verbs)
 
 
 def _reads(stream: str) -> tuple[str, ...]:

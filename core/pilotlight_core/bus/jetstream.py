@@ -14,10 +14,12 @@ from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
 import msgspec
+import structlog
 
 from pilotlight_core.bus.bus_errors import BusDown, BusTimeout, NoResponders, StoreRefused, WrongRevision
 from pilotlight_core.bus.client import DESCRIPTION, header_block, headers_of
 from pilotlight_core.bus.inbox import Inbox, Reply
+from pilotlight_core.bus.streams import KEPT_STREAMS
 from pilotlight_core.model.ids import token
 
 API = "$JS.API"
@@ -41,6 +43,7 @@ BATCHED = b"NATS/1.0\r\n%bNats-Batch-Id: %b\r\nNats-Batch-Sequence: %d\r\n"
 
 
 T = TypeVar("T")
+log = structlog.get_logger(__name__)
 
 
 class ApiError(msgspec.Struct, frozen=True):
@@ -133,6 +136,12 @@ class JetStream:
             except StoreRefused as error:
                 if error.number != STREAM_EXISTS:
                     raise
+                if config["name"] in KEPT_STREAMS:
+                    log.warning(
+                        "a stream has another configuration than this release's; the operator changes it",
+                        stream=config["name"],
+                    )
+                    return
                 await self.api(f"STREAM.UPDATE.{config['name']}", config, timeout_s)
 
         await self.persist(attempt, timeout)

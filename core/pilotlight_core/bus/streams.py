@@ -17,6 +17,10 @@ MARKER_TTL = 120
 """Seconds for which a deleted or expired key leaves a marker, from which mirrors learn of its end."""
 
 
+KEPT_STREAMS = frozenset({subjects.AUDIT_STREAM})
+"""Made once, and changed by the operator alone: no process may shorten what they keep."""
+
+
 class StreamLimits(msgspec.Struct, frozen=True, kw_only=True):
     """How much each stream may hold.
 

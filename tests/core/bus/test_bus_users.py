@@ -178,6 +178,7 @@ DENIED = [
     (GATEWAY, "publish", "$JS.API.STREAM.PURGE.KV_REGISTRY"),
     (GATEWAY, "publish", "$JS.API.STREAM.DELETE.KV_REGISTRY"),
     (GATEWAY, "publish", "$JS.API.STREAM.CREATE.OTHER"),
+    *((GATEWAY, "publish", f"$JS.API.STREAM.{verb}.AUDIT") for verb in ("UPDATE", "PURGE", "DELETE", "MSG.DELETE")),
     (GATEWAY, "publish", "$JS.API.DIRECT.GET.USAGE"),
     (GATEWAY, "publish", "_CTL.x.1"),
     (GATEWAY, "subscribe", subjects.run(R, "n1", "*")),

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import json
+from typing import Any
 
 import pytest
+from structlog.testing import capture_logs
 
 from pilotlight_core.bus import Bus, BusError, StreamLimits
 from pilotlight_core.bus.streams import DEFAULT_LIMITS, stream_configs
+from pilotlight_core.model import subjects
 from pilotlight_core.model.ids import token
 from pilotlight_core.model.messages.call_messages import Cancel
 
@@ -22,10 +26,34 @@ def test_every_stream_is_bounded() -> None:
 async def test_ensuring_again_changes_nothing_and_new_limits_are_taken_over(bus: Bus) -> None:
     """It can be repeated, and changed limits become the server's."""
     await bus.ensure_streams()
-    changed = stream_configs(StreamLimits(logs_batches_per_function=19_999))[-1]
+    changed = config_of(subjects.LOGS_STREAM, StreamLimits(logs_batches_per_function=19_999))
 
     await bus.jetstream.ensure_stream(changed)
+    assert (await kept(bus, subjects.LOGS_STREAM))["max_msgs_per_subject"] == 19_999
     await bus.ensure_streams()
+    assert (await kept(bus, subjects.LOGS_STREAM))["max_msgs_per_subject"] != 19_999
+
+
+async def test_what_the_audit_log_keeps_is_changed_by_no_process(bus: Bus) -> None:
+    """Whoever takes a gateway over shortens nothing; a release that would keep something else says so."""
+    await bus.ensure_streams()
+    before = await kept(bus, subjects.AUDIT_STREAM)
+    with capture_logs() as logs:
+        await bus.jetstream.ensure_stream(config_of(subjects.AUDIT_STREAM, StreamLimits(audit_days=1)))
+
+    assert await kept(bus, subjects.AUDIT_STREAM) == before
+    assert [(one["log_level"], one["stream"]) for one in logs] == [("warning", "AUDIT")]
+
+
+def config_of(stream: str, limits: StreamLimits) -> dict[str, Any]:
+    return next(config for config in stream_configs(limits) if config["name"] == stream)
+
+
+async def kept(bus: Bus, stream: str) -> dict[str, Any]:
+    """What the server has of its configuration."""
+    reply = await bus.jetstream._inbox.ask(f"$JS.API.STREAM.INFO.{stream}", b"", timeout=5.0)
+    found: dict[str, Any] = json.loads(reply.data)["config"]
+    return found
 
 
 async def test_what_no_stream_takes_is_refused_in_time(bus: Bus) -> None:
