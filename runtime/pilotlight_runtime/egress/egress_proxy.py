@@ -35,7 +35,7 @@ from pilotlight_runtime.egress.proxy_requests import (
     refusal,
 )
 from pilotlight_runtime.egress.server_hello import AnswerReader
-from pilotlight_runtime.egress.tenant_turns import TenantTurns
+from pilotlight_runtime.egress.byte_turns import ByteTurns
 
 log = structlog.get_logger(__name__)
 
@@ -122,7 +122,7 @@ class EgressProxy:
         self._group = group
         self.bounds = bounds or ProxyBounds()
         self._clock = clock
-        self._turns = TenantTurns(asyncio.get_running_loop().call_soon)
+        self._turns = ByteTurns(asyncio.get_running_loop().call_soon)
         self._ways: dict[str, _Way] = {}
         self._of_tenant = Counter[str]()
         self._due_at: dict[str, float] = {}

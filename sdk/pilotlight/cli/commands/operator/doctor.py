@@ -27,7 +27,7 @@ def doctor(
     role: Annotated[DoctorRole, typer.Option("--for", help="what this host is to be")] = DoctorRole.NODE,
     as_json: Annotated[bool, typer.Option("--json", help="print the findings as JSON")] = False,
 ) -> None:
-    """Check whether this machine can be a host of a platform, before it is one.
+    """Check whether this machine can be a node, a gateway or a bus.
 
     Each line is ok, warn or fail; below what is not ok, what was expected and what to do. It needs no platform; with
     addresses it also tries to reach them. It ends with 1 if the host cannot be what it was checked for.

@@ -19,7 +19,7 @@ LEAST_BYTES = 4 * 1024
 """What moving fewer bytes costs, too."""
 
 
-class TenantTurns:
+class ByteTurns:
     """`call_soon` is the loop's."""
 
     def __init__(self, call_soon: Callable[[Callable[[], None]], object], turn_bytes: int = TURN_BYTES) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import pytest
 
-from pilotlight_runtime.egress.tenant_turns import LEAST_BYTES, PART_BYTES, TenantTurns
+from pilotlight_runtime.egress.byte_turns import LEAST_BYTES, PART_BYTES, ByteTurns
 
 
 @pytest.fixture
@@ -21,7 +21,7 @@ class Moves:
 
     def __init__(self, turn_bytes: int = 16 * PART_BYTES) -> None:
         self.due: list[Callable[[], None]] = []
-        self.turns = TenantTurns(self.due.append, turn_bytes)
+        self.turns = ByteTurns(self.due.append, turn_bytes)
         self.moved = Counter[str]()
         self.tasks: list[asyncio.Task[None]] = []
 
