@@ -22,6 +22,7 @@ from functools import partial
 import structlog
 
 from pilotlight_core.model.networks.network_targets import NetworkTarget, Transport, parse_target
+from pilotlight_runtime.egress.byte_turns import ByteTurns
 from pilotlight_runtime.egress.client_hello import MOST_HELLO, HelloReader, NoServerName
 from pilotlight_runtime.egress.connection_rules import transport_of
 from pilotlight_runtime.egress.pinned_connections import PinnedConnections
@@ -35,7 +36,6 @@ from pilotlight_runtime.egress.proxy_requests import (
     refusal,
 )
 from pilotlight_runtime.egress.server_hello import AnswerReader
-from pilotlight_runtime.egress.byte_turns import ByteTurns
 
 log = structlog.get_logger(__name__)
 
