@@ -204,7 +204,7 @@ class HostFleet:
         )
 
     def start_controller(self) -> TestHost:
-        host = self.network.add("controller")
+        host = self.network.hosts.get("controller") or self.network.add("controller")
         self._start(host, "controller", "pilotlight_autoscaler", bus_users.CONTROLLER, "--name", "controller")
         return host
 
