@@ -78,6 +78,9 @@ class ApiReply(msgspec.Struct, frozen=True):
     """Number of subjects, of which a reply has one page."""
     state: dict[str, Any] | None = None
     config: dict[str, Any] | None = None
+    deliver_subject: str = ""
+    """Where the parts of a stream go that is restored."""
+    streams: list[str] | None = None
     cluster: dict[str, Any] | None = None
     """Leader and replicas of a stream; None for a single server."""
 
@@ -124,6 +127,25 @@ class JetStream:
         if answer.error is not None:
             raise StoreRefused(f"{verb}: {answer.error.description}.", number=answer.error.err_code)
         return answer
+
+    async def names(self) -> list[str]:
+        """Of all streams."""
+        found: list[str] = []
+        while True:
+            answer = await self.persist(partial(self.api, "STREAM.NAMES", {"offset": len(found)}), READ_TIMEOUT)
+            found += answer.streams or []
+            if not answer.streams or len(found) >= answer.total:
+                return found
+
+    async def send(self, subject: str, data: bytes, timeout: float) -> None:
+        """Send a part of a stream that is restored; the last one is empty.
+
+        Raises:
+            StoreRefused: with the server's error number. BusTimeout, BusDown, NoResponders.
+        """
+        reply = await self._inbox.ask(subject, data, timeout=timeout)
+        if reply.data and (error := _read(_answer, subject, reply).error) is not None:
+            raise StoreRefused(f"{subject}: {error.description}.", number=error.err_code)
 
     async def ensure_stream(self, config: dict[str, Any], timeout: float = READ_TIMEOUT) -> None:
 
@@ -290,8 +312,8 @@ class JetStream:
         return max((used / most for used, most in shares if most and most > 0), default=0.0)
 
     async def purge(self, stream: str, *, subject: str, below: int) -> int:
-        """Remove the messages on `subject` with a sequence below `below`; their number."""
-        request = {"filter": subject, "seq": below}
+        """Remove the messages on `subject` ("": all) with a sequence below `below`; their number."""
+        request = {"seq": below} | ({"filter": subject} if subject else {})
         answer = await self.persist(partial(self.api, f"STREAM.PURGE.{stream}", request), READ_TIMEOUT)
         return answer.purged
 

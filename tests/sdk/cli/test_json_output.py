@@ -47,7 +47,19 @@ def test_no_command_is_left_out() -> None:
         name
         for name in WORDS
         if name
-        not in ("up", "login", "node check", "node join", "ledger verify", "ca issue", "plan", "record", "simulate")
+        not in (
+            "up",
+            "backup",
+            "restore",
+            "login",
+            "node check",
+            "node join",
+            "ledger verify",
+            "ca issue",
+            "plan",
+            "record",
+            "simulate",
+        )
     ],
 )
 def test_the_output_of_every_command_parses(folder: Path, name: str) -> None:

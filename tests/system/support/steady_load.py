@@ -39,6 +39,8 @@ class SteadyLoad:
     """How many of each kind have succeeded."""
     names: list[str] = field(default_factory=list)
     """Of all that have succeeded, jobs as well once they have ended."""
+    ids: list[str] = field(default_factory=list)
+    """Of calls that were answered."""
     jobs: dict[str, str] = field(default_factory=dict)
     """Accepted ones: id -> name."""
 
@@ -46,7 +48,7 @@ class SteadyLoad:
         self._over = threading.Event()
         self._ready = [True] * len(self.urls)
         self._numbers = itertools.count()
-        self._later = self._submit_for_later()
+        self._later = self.submit_at(time.time() + 3600.0, "later")
         self._threads = ThreadPoolExecutor(6 * len(self.urls))
         self._running: list[Future[None]] = []
 
@@ -137,6 +139,7 @@ class SteadyLoad:
         answer = http.post("/v1/functions/crash.once/calls", json=body)
         assert answer.status_code == 200, f"{answer.status_code} {answer.text}"
         assert answer.json()["output"] == name
+        self.ids.append(answer.json()["id"])
         self.names.append(name)
         return "call"
 
@@ -149,9 +152,9 @@ class SteadyLoad:
         self.names.append(name)
         return "stream"
 
-    def _submit_for_later(self) -> str:
-        """The id of a job that does not run meanwhile."""
-        body = {"input": {"name": "later", "seconds": 0.0}, "run_at": time.time() + 3600.0}
+    def submit_at(self, at: float, name: str) -> str:
+        """The id of a job that does not begin before the unix second `at`."""
+        body = {"input": {"name": name, "seconds": 0.0}, "run_at": at}
         with self._http(0, PATIENCE_S) as http:
             answer = http.post("/v1/functions/crash.again/calls", json=body, headers={"Prefer": "respond-async"})
         assert answer.status_code == 202, answer.text
