@@ -16,7 +16,7 @@ from tests.fixtures.postgres import USER
 from tests.hosts.drill_fleet import GATEWAYS, NODES, DrillFleet, drill_fleet
 from tests.waiting import wait_until
 
-pytestmark = [pytest.mark.long, pytest.mark.system, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.long, pytest.mark.drill, pytest.mark.system, pytest.mark.timeout(240)]
 LATER, LATER_S = 5, 30.0
 BILLED = "SELECT call, sum(ns) FROM receipt_line WHERE function LIKE '%once' GROUP BY call"
 AGAIN = "restored"

@@ -8,7 +8,7 @@ import pytest
 
 from tests.hosts.drill_fleet import GATEWAYS, NODES, NOTICE, DrillFleet, drill_fleet
 
-pytestmark = [pytest.mark.long, pytest.mark.system, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.long, pytest.mark.drill, pytest.mark.system, pytest.mark.timeout(240)]
 
 
 @pytest.fixture

@@ -14,11 +14,11 @@ from tests.system.support.sample_apps import APPS
 from tests.system.support.steady_load import SteadyLoad
 from tests.waiting import wait_until
 
-ORDER = ("duties", "agent", "agent-2", "controller", "gateway", "gateway-2")
+ORDER = ("nats", "nats-2", "nats-3", "duties", "agent", "agent-2", "controller", "gateway", "gateway-2")
 """As docs/upgrading.md has it."""
 NOTICE = {"PILOTLIGHT_NOTICE_SECONDS": "1"}
 NODES = 2
-OPTIONS = ("--extra-gateways", "1", "--extra-agents", "1", "--cpu-slots", "3", "--blanks", "1")
+OPTIONS = ("--nats-servers", "3", "--extra-gateways", "1", "--extra-agents", "1", "--cpu-slots", "3", "--blanks", "1")
 
 
 def all_are_there(running: Platform) -> bool:
@@ -38,7 +38,6 @@ def restart(running: Platform, part: str, load: SteadyLoad) -> None:
     load.wait_for_more()
     wait_until(lambda: running.pids.get(part, before) != before, f"{part} is started")
     wait_until(lambda: all_are_there(running), "all are there again", 60.0)
-    load.wait_for_more()
 
 
 def test_every_part_is_restarted_and_no_request_fails(tmp_path: Path) -> None:
@@ -50,4 +49,5 @@ def test_every_part_is_restarted_and_no_request_fails(tmp_path: Path) -> None:
             load.wait_for_more()
             for part in ORDER:
                 restart(running, part, load)
+            load.wait_for_more()
         load.check()

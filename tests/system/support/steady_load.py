@@ -9,8 +9,9 @@ import json
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -20,7 +21,7 @@ from tests.waiting import wait_until
 
 CHECK_S = 0.25
 """Between two looks at whether a gateway is ready, as a load balancer's."""
-CALL_S, STREAM_S, JOB_S = 0.2, 1.5, 0.1
+CALL_S, STREAM_S, JOB_S = 0.2, 0.8, 0.1
 PIECES = 10
 PATIENCE_S = 60.0
 STREAM = {"Accept": "text/event-stream"}
@@ -47,7 +48,10 @@ class SteadyLoad:
     def __post_init__(self) -> None:
         self._over = threading.Event()
         self._ready = [True] * len(self.urls)
-        self._numbers = itertools.count()
+        self._taken_out: set[int] = set()
+        self._numbers, self._lock = itertools.count(), threading.Lock()
+        self._busy: Counter[int] = Counter()
+        """Requests that are open, by gateway."""
         self._later = self.submit_at(time.time() + 3600.0, "later")
         self._threads = ThreadPoolExecutor(6 * len(self.urls))
         self._running: list[Future[None]] = []
@@ -64,6 +68,16 @@ class SteadyLoad:
         self._threads.shutdown()
         for each in self._running:
             each.result()
+
+    @contextmanager
+    def without(self, number: int) -> Iterator[None]:
+        """Call the others in the block: an operator has taken this gateway out of the load balancer."""
+        self._taken_out.add(number)
+        try:
+            wait_until(lambda: not self._busy[number], "nobody calls it any more", PATIENCE_S)
+            yield
+        finally:
+            self._taken_out.discard(number)
 
     def wait_for_more(self, calls: int = 12) -> None:
         """Until so many more calls and a stream have succeeded, or something has failed."""
@@ -102,6 +116,19 @@ class SteadyLoad:
             lines = [json.loads(line)["text"] for line in http.get("/v1/apps/crash/logs").text.splitlines() if line]
         return Counter(line.removeprefix("ran ") for line in lines if line.startswith("ran "))
 
+    @contextmanager
+    def _called(self, best: int) -> Iterator[int]:
+        """The gateway to call, counted as busy."""
+        with self._lock:
+            order = sorted(range(len(self.urls)), key=lambda number: (number in self._taken_out, number != best))
+            chosen = next((number for number in order if self._ready[number]), order[0])
+            self._busy[chosen] += 1
+        try:
+            yield chosen
+        finally:
+            with self._lock:
+                self._busy[chosen] -= 1
+
     # -- one caller ----------------------------------------------------------------------------------------------
 
     def _check(self, number: int) -> None:
@@ -115,17 +142,16 @@ class SteadyLoad:
     def _repeat(self, best: int, act: Callable[[httpx.Client, str], str]) -> None:
         """Act again and again at the gateway with this number, or at another one while that is not ready."""
         clients = [self._http(number, PATIENCE_S) for number in range(len(self.urls))]
-        order = [best, *(number for number in range(len(clients)) if number != best)]
         try:
             while not self._over.is_set():
-                chosen = next((number for number in order if self._ready[number]), best)
                 name = f"load-{best}-{next(self._numbers)}"
-                try:
-                    self.calls[act(clients[chosen], name)] += 1
-                except (httpx.HTTPError, AssertionError) as error:
-                    at = time.strftime("%H:%M:%S")
-                    self.failures.append(f"{at} {act.__name__} at gateway {chosen + 1}: {error!r}"[:600])
-                    self._over.wait(CHECK_S)
+                with self._called(best) as chosen:
+                    try:
+                        self.calls[act(clients[chosen], name)] += 1
+                    except (httpx.HTTPError, AssertionError) as error:
+                        at = time.strftime("%H:%M:%S")
+                        self.failures.append(f"{at} {act.__name__} at gateway {chosen + 1}: {error!r}"[:600])
+                        self._over.wait(CHECK_S)
         finally:
             for client in clients:
                 client.close()
