@@ -23,7 +23,8 @@ from pilotlight_core.model.ids import token
 API = "$JS.API"
 ANSWER_TIMEOUT = 2.0
 """Seconds for one request; callers repeat it within their own time."""
-READ_TIMEOUT = 2.0
+READ_TIMEOUT = 3.5
+"""Longer than one request: what was lost with its server is asked again of the next one."""
 FIRST_PAUSE_S = 0.02
 LONGEST_PAUSE_S = 0.5
 PAGE_MESSAGES = 256
@@ -35,6 +36,8 @@ WRONG_LAST_SEQUENCE = 10071
 IN_PROCESS = frozenset({10158, 10164})
 """A write with this id, or of this subject, is under way; whether it will be stored is not known yet."""
 STREAM_EXISTS = 10058
+NO_PEERS, NOT_AVAILABLE = 10005, 10008
+"""Servers of a cluster have not found each other yet."""
 NO_MESSAGE = 10037
 NO_SEQUENCE = 10043
 BATCHED = b"NATS/1.0\r\n%bNats-Batch-Id: %b\r\nNats-Batch-Sequence: %d\r\n"
@@ -150,12 +153,18 @@ class JetStream:
     async def ensure_stream(self, config: dict[str, Any], timeout: float = READ_TIMEOUT) -> None:
 
         async def attempt(timeout_s: float) -> None:
+            refused: StoreRefused | None = None
             try:
                 await self.api(f"STREAM.CREATE.{config['name']}", config, timeout_s)
             except StoreRefused as error:
-                if error.number != STREAM_EXISTS:
-                    raise
-                await self.api(f"STREAM.UPDATE.{config['name']}", config, timeout_s)
+                refused = error
+            if refused is None:
+                return
+            if refused.number in (NO_PEERS, NOT_AVAILABLE):
+                raise BusTimeout(refused.detail)
+            if refused.number != STREAM_EXISTS:
+                raise refused
+            await self.api(f"STREAM.UPDATE.{config['name']}", config, timeout_s)
 
         await self.persist(attempt, timeout)
 
