@@ -91,7 +91,11 @@ test-both: setup $(PROVIDER) ## Run what `make test` and, but for variants, `mak
 
 .PHONY: test-hosts
 test-hosts: setup ## Run the platform over network namespaces of this machine as hosts, and part them (needs root)
-	@$(PYTEST) tests/hosts -m "not gpu" $(ARGS)
+	@$(PYTEST) tests/hosts -m "not gpu and not drill" $(ARGS)
+
+.PHONY: test-drills
+test-drills: setup ## Restart, upgrade and restore platforms under load, over hosts and beside earlier releases (needs root)
+	@$(PYTEST) tests/hosts -m drill $(ARGS)
 
 .PHONY: test-long
 test-long: setup $(PROVIDER) ## Run the tests that take minutes (SEED=123 repeats a run)

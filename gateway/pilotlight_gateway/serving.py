@@ -7,7 +7,6 @@ import signal
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 
 import structlog
 
@@ -50,7 +49,6 @@ from pilotlight_gateway.budgets.prepaid_budgets import PrepaidBudgets
 from pilotlight_gateway.budgets.tranche_keeper import TrancheKeeper
 from pilotlight_gateway.calls.call_service import CallService
 from pilotlight_gateway.calls.large_bodies import LargeBodies
-from pilotlight_gateway.cluster.identity_guard import NameTaken
 from pilotlight_gateway.cluster.shard_table import ShardTable
 from pilotlight_gateway.cluster.shards import Shards
 from pilotlight_gateway.deploys.blob_links import BlobLinkAnswers, BlobLinks
@@ -65,7 +63,6 @@ from pilotlight_gateway.home.home import QueueLimits
 from pilotlight_gateway.http.protocol.drain_gate import DrainGate
 from pilotlight_gateway.http.protocol.http_exchange import OpenRequests
 from pilotlight_gateway.http.protocol.readiness import Readiness
-from pilotlight_gateway.http.quiet_server import QuietServer
 from pilotlight_gateway.http_wiring import (
     BODY_BYTES_HELD,
     HttpParts,
@@ -103,6 +100,7 @@ from pilotlight_gateway.oidc.issuers import Issuers, open_issuers
 from pilotlight_gateway.operator_key import load_key_set
 from pilotlight_gateway.own_foundation import FoundationAsk, own_foundation
 from pilotlight_gateway.principal_watch import PrincipalWatch
+from pilotlight_gateway.running_gateway import Gateway
 from pilotlight_gateway.schemas.schema_validators import Validators
 from pilotlight_gateway.schemas.version_schemas import VersionSchemas
 from pilotlight_gateway.settings import ServeSettings
@@ -113,38 +111,11 @@ from pilotlight_gateway.tenancy.bootstrap import bootstrap
 from pilotlight_gateway.webhooks.bus_webhooks import BusWebhooks
 from pilotlight_placement.asks.options import Prices
 
-ABORT_SECONDS = 2.0
-"""For aborted calls to answer their callers."""
-
 log = structlog.get_logger(__name__)
 
 
 class BusLost(Exception):
     """The connection to the bus is gone for good: the process must be restarted."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Gateway:
-    """The parts of a running gateway that its shutdown needs."""
-
-    gate: DrainGate
-    registry: Registry
-    watch: PrincipalWatch
-    public: QuietServer
-    internal: QuietServer
-    superseded: asyncio.Future[NameTaken]
-
-    async def shut_down(self, drain_seconds: float) -> None:
-        """End after all calls that can be answered in time. Every step has a bound."""
-        # 1. Take no more calls; /readyz says so.
-        # 2. Let those inside finish.
-        if not await self.gate.drain(drain_seconds):
-            # 3. End the rest; their callers hear `draining`.
-            aborted = await self.gate.abort(ABORT_SECONDS)
-            log.warning("calls were ended by the shutdown", calls=aborted)
-        # 4. Close the listeners and idle connections (the server itself waits 2 s for the last bytes).
-        self.public.stop()
-        self.internal.stop()
 
 
 async def serve(settings: ServeSettings) -> None:
@@ -179,7 +150,7 @@ async def serve(settings: ServeSettings) -> None:
                     settings.client_url(public.url),
                 )
                 await bootstrap(registry, settings.client_file, own_url, copy, authority)
-            await _run(gateway, bus, (public, internal), stop, settings.drain_seconds)
+            await _run(gateway, bus, (public, internal), stop, settings)
             lost, superseded = bus.closed.is_set(), gateway.superseded
     if superseded.done():
         raise superseded.result()
@@ -213,7 +184,7 @@ async def _connected(settings: ServeSettings, name: str) -> AsyncIterator[Bus]:
 
 
 async def _run(
-    gateway: Gateway, bus: Bus, listeners: tuple[Listener, Listener], stop: asyncio.Event, drain_seconds: float
+    gateway: Gateway, bus: Bus, listeners: tuple[Listener, Listener], stop: asyncio.Event, settings: ServeSettings
 ) -> None:
     async with asyncio.TaskGroup() as group:
         watches = [
@@ -229,8 +200,9 @@ async def _run(
         log.info("gateway serves", url=listeners[0].url, compiled=IS_COMPILED)
         await stop.wait()
         log.info("gateway shuts down", inside=len(gateway.gate))
+        await gateway.give_notice(settings.notice_seconds, bus.closed)
         at_once = bus.closed.is_set() or gateway.superseded.done()
-        await gateway.shut_down(0.0 if at_once else drain_seconds)
+        await gateway.shut_down(0.0 if at_once else settings.drain_seconds)
         # 5. Calls, registry and bus are closed by those who opened them.
         for watch in watches:
             watch.cancel()
@@ -485,6 +457,7 @@ async def _gateway(
         ):
             yield Gateway(
                 gate=readiness.gate,
+                jobs=jobs.service,
                 registry=registry,
                 watch=PrincipalWatch(requests, calls.service, authenticator, registry),
                 public=client_server(wire_http(parts), connections, public, settings),

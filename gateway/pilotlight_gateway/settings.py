@@ -166,6 +166,13 @@ class ServeSettings(DutySettings, frozen=True, kw_only=True):
             "X-Forwarded-Proto is believed; commas between"
         ),
     ] = "127.0.0.0/8, ::1"
+    notice_seconds: Annotated[
+        Seconds,
+        Meta(
+            description="how long calls are still taken after SIGTERM, while /readyz says 503 and answers end their "
+            "connections, so that load balancers and clients go elsewhere before any call is refused"
+        ),
+    ] = 0.0
     drain_seconds: Annotated[Seconds, Meta(description="how long calls may finish after SIGTERM")] = 20.0
 
     def __post_init__(self) -> None:

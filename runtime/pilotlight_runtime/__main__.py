@@ -151,6 +151,7 @@ async def serve(
                 blanks=settings.blanks,
                 cache_bytes=settings.cache_bytes,
                 stop_grace_s=settings.stop_grace,
+                drain_s=settings.drain_seconds,
                 host=host,
                 links=LinkFolder(settings.links),
                 ca_file=settings.ca_file,

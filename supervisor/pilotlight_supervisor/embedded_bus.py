@@ -48,6 +48,9 @@ max_pending: 64MB
 ping_interval: "2s"
 ping_max: 3
 write_deadline: "2s"
+# On SIGUSR2 it hands over what it leads, sends its clients to the other servers, and ends.
+lame_duck_grace_period: "1s"
+lame_duck_duration: "30s"
 {authorization}"""
 
 CLUSTER = """\

@@ -119,7 +119,8 @@ class HostFleet:
         self._nodes, self._strays = nodes, strays
         self.bus, self.store = network.add("bus"), network.add("store")
         self._store_url = f"s3://blobs/hosts?endpoint=http://{self.store.address}:{STORE_PORT}"
-        self._ledger: dict[str, str] = {}
+        self.ledger_url = ""
+        """Of a PostgreSQL; "": gateways have files."""
 
     def start_bus(self, admission: AdmissionKeys | None = None) -> None:
         """A nats-server with a user for each role and node, as docs/hosts.md has it; with `admission` others join."""
@@ -158,7 +159,10 @@ class HostFleet:
         server = Postgres(folder, within=inside(host.namespace), address=host.address)
         server.start()
         self._ending.callback(server.stop)
-        self._ledger = {"PILOTLIGHT_LEDGER_URL": f"postgresql://{USER}@{host.address}/postgres"}
+        self.ledger_url = f"postgresql://{USER}@{host.address}/postgres"
+
+    def _ledger(self) -> dict[str, str]:
+        return {"PILOTLIGHT_LEDGER_URL": self.ledger_url} if self.ledger_url else {}
 
     def bus_url(self, user: str) -> str:
         scheme = "tls" if self.authority else "nats"
@@ -184,7 +188,7 @@ class HostFleet:
             "--internal-port", str(BODY_PORT), "--blob-url", self._store_url,
             "--bootstrap-client-file", str(client), *self._secured(host), *flags,
         ]  # fmt: skip
-        self._start(host, "gateway", "pilotlight_gateway", bus_users.GATEWAY, *words, env=STORE_KEYS | self._ledger)
+        self._start(host, "gateway", "pilotlight_gateway", bus_users.GATEWAY, *words, env=STORE_KEYS | self._ledger())
         self._until(host, "gateway", lambda: self._is_ready(host))
         return self.client_of(host)
 
@@ -200,11 +204,11 @@ class HostFleet:
         """Beside a gateway: they share its ledger in SQLite."""
         words = ["--name", "duties", "--blob-url", self._store_url]
         self._start(
-            host, "duties", "pilotlight_gateway.duties", bus_users.DUTIES, *words, env=STORE_KEYS | self._ledger
+            host, "duties", "pilotlight_gateway.duties", bus_users.DUTIES, *words, env=STORE_KEYS | self._ledger()
         )
 
     def start_controller(self) -> TestHost:
-        host = self.network.add("controller")
+        host = self.network.hosts.get("controller") or self.network.add("controller")
         self._start(host, "controller", "pilotlight_autoscaler", bus_users.CONTROLLER, "--name", "controller")
         return host
 

@@ -25,6 +25,8 @@ from tests.waiting import wait_until
 NETWORKS = "198.18.{}.0/24"
 NOBODY = "02:00:00:00:00:01"
 """No host has this MAC: what is sent to it is lost without a word, as in a partition."""
+END_S = 60.0
+"""For a process to end on SIGTERM, with what it finishes before."""
 DIES_WITH_US = ("setpriv", "--pdeathsig", "KILL", "--")
 
 
@@ -68,6 +70,12 @@ class TestHost:
         process = self.running.pop(name)
         process.kill()
         process.wait()
+
+    def end(self, name: str) -> int:
+        """SIGTERM; its exit code."""
+        process = self.running.pop(name)
+        process.terminate()
+        return process.wait(END_S)
 
     def stop(self) -> None:
         """All that runs here, in turn; whoever does not end in time is killed."""

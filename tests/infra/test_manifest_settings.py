@@ -197,10 +197,11 @@ def test_a_key_that_may_not_be_written_is_a_key(objects: Objects, tmp_path: Path
 def test_processes_are_given_the_time_that_they_take_to_end(objects: Objects) -> None:
     """Each has some to spare; the agent's is for its last usage and logs."""
     found, settings = workloads(objects), settings_of(objects, "gateway")
-    (_, pause) = found["gateway"].container["lifecycle"]["preStop"]["exec"]["command"]
+    drain_s = settings_of(objects, "agent").drain_seconds
 
-    assert settings.drain_seconds + float(pause) + 10 <= found["gateway"].ends_within_s
-    assert found["agent"].ends_within_s >= agent.DRAIN_S + 10 * agent.END_S
+    assert settings.notice_seconds >= 5
+    assert settings.notice_seconds + settings.drain_seconds + 10 <= found["gateway"].ends_within_s
+    assert found["agent"].ends_within_s >= drain_s + 10 * agent.END_S
 
 
 def test_an_agent_is_who_its_file_says(objects: Objects) -> None:

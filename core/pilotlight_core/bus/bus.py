@@ -22,7 +22,7 @@ import structlog
 from pilotlight_core.bus.background_tasks import BackgroundTasks
 from pilotlight_core.bus.bus_errors import BusDown, BusError
 from pilotlight_core.bus.bus_tls import bus_context, tls_problem
-from pilotlight_core.bus.client import STATUS, NatsClient, Subscription
+from pilotlight_core.bus.client import STATUS, NatsClient, RawHandler, Subscription
 from pilotlight_core.bus.group_commit import GroupCommit
 from pilotlight_core.bus.inbox import Inbox
 from pilotlight_core.bus.jetstream import JetStream
@@ -180,6 +180,10 @@ class Bus:
 
         number = await self._client.subscribe_raw(subject, receive, queue)
         return Subscription(self._client, number, subject)
+
+    async def subscribe_data(self, subject: str, receive: RawHandler) -> Subscription:
+        """Call `receive` for each message on `subject` as bytes: what servers of the bus write themselves."""
+        return Subscription(self._client, await self._client.subscribe_raw(subject, receive), subject)
 
     async def doorbell(self, subject: str, ring: Callable[[], None]) -> Subscription:
         """Call `ring` for each message on `subject`, without decoding it."""

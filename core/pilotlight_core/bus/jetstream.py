@@ -25,7 +25,8 @@ from pilotlight_core.model.ids import token
 API = "$JS.API"
 ANSWER_TIMEOUT = 2.0
 """Seconds for one request; callers repeat it within their own time."""
-READ_TIMEOUT = 2.0
+READ_TIMEOUT = 3.5
+"""Longer than one request: what was lost with its server is asked again of the next one."""
 FIRST_PAUSE_S = 0.02
 LONGEST_PAUSE_S = 0.5
 PAGE_MESSAGES = 256
@@ -37,6 +38,8 @@ WRONG_LAST_SEQUENCE = 10071
 IN_PROCESS = frozenset({10158, 10164})
 """A write with this id, or of this subject, is under way; whether it will be stored is not known yet."""
 STREAM_EXISTS = 10058
+NO_PEERS, NOT_AVAILABLE = 10005, 10008
+"""Servers of a cluster have not found each other yet."""
 NO_MESSAGE = 10037
 NO_SEQUENCE = 10043
 BATCHED = b"NATS/1.0\r\n%bNats-Batch-Id: %b\r\nNats-Batch-Sequence: %d\r\n"
@@ -81,6 +84,9 @@ class ApiReply(msgspec.Struct, frozen=True):
     """Number of subjects, of which a reply has one page."""
     state: dict[str, Any] | None = None
     config: dict[str, Any] | None = None
+    deliver_subject: str = ""
+    """Where the parts of a stream go that is restored."""
+    streams: list[str] | None = None
     cluster: dict[str, Any] | None = None
     """Leader and replicas of a stream; None for a single server."""
 
@@ -128,21 +134,46 @@ class JetStream:
             raise StoreRefused(f"{verb}: {answer.error.description}.", number=answer.error.err_code)
         return answer
 
+    async def names(self) -> list[str]:
+        """Of all streams."""
+        found: list[str] = []
+        while True:
+            answer = await self.persist(partial(self.api, "STREAM.NAMES", {"offset": len(found)}), READ_TIMEOUT)
+            found += answer.streams or []
+            if not answer.streams or len(found) >= answer.total:
+                return found
+
+    async def send(self, subject: str, data: bytes, timeout: float) -> None:
+        """Send a part of a stream that is restored; the last one is empty.
+
+        Raises:
+            StoreRefused: with the server's error number. BusTimeout, BusDown, NoResponders.
+        """
+        reply = await self._inbox.ask(subject, data, timeout=timeout)
+        if reply.data and (error := _read(_answer, subject, reply).error) is not None:
+            raise StoreRefused(f"{subject}: {error.description}.", number=error.err_code)
+
     async def ensure_stream(self, config: dict[str, Any], timeout: float = READ_TIMEOUT) -> None:
 
         async def attempt(timeout_s: float) -> None:
+            refused: StoreRefused | None = None
             try:
                 await self.api(f"STREAM.CREATE.{config['name']}", config, timeout_s)
             except StoreRefused as error:
-                if error.number != STREAM_EXISTS:
-                    raise
-                if config["name"] in KEPT_STREAMS:
-                    log.warning(
-                        "a stream has another configuration than this release's; the operator changes it",
-                        stream=config["name"],
-                    )
-                    return
-                await self.api(f"STREAM.UPDATE.{config['name']}", config, timeout_s)
+                refused = error
+            if refused is None:
+                return
+            if refused.number in (NO_PEERS, NOT_AVAILABLE):
+                raise BusTimeout(refused.detail)
+            if refused.number != STREAM_EXISTS:
+                raise refused
+            if config["name"] in KEPT_STREAMS:
+                log.warning(
+                    "a stream has another configuration than this release's; the operator changes it",
+                    stream=config["name"],
+                )
+                return
+            await self.api(f"STREAM.UPDATE.{config['name']}", config, timeout_s)
 
         await self.persist(attempt, timeout)
 
@@ -299,8 +330,8 @@ class JetStream:
         return max((used / most for used, most in shares if most and most > 0), default=0.0)
 
     async def purge(self, stream: str, *, subject: str, below: int) -> int:
-        """Remove the messages on `subject` with a sequence below `below`; their number."""
-        request = {"filter": subject, "seq": below}
+        """Remove the messages on `subject` ("": all) with a sequence below `below`; their number."""
+        request = {"seq": below} | ({"filter": subject} if subject else {})
         answer = await self.persist(partial(self.api, f"STREAM.PURGE.{stream}", request), READ_TIMEOUT)
         return answer.purged
 

@@ -33,9 +33,9 @@ class NewValue(NamedTuple):
 class Kv:
     """One bucket. Reads go to the leader, so they see every confirmed write.
 
-    All verbs raise BusDown, BusTimeout or NoResponders when the bucket cannot be reached: reads after 2 s, writes after
-    5 s; the write may or may not be stored. A write behind an unsettled write of the same key is no conflict: it is
-    repeated within its time.
+    All verbs raise BusDown, BusTimeout or NoResponders when the bucket cannot be reached: reads after 3.5 s, writes
+    after 5 s; the write may or may not be stored. A write behind an unsettled write of the same key is no conflict: it
+    is repeated within its time.
     """
 
     def __init__(self, jetstream: JetStream, bucket: str) -> None:

@@ -29,6 +29,7 @@ PREFIX = "PILOTLIGHT_"
 NAME_PATTERN = f"^(?:{NAME.pattern}){END}"
 MOST_MIB = MOST_MEMORY >> 20
 CACHE_BYTES = 20 * 10**9
+AGENT_DRAIN_S = 4.0
 SANDBOXES = ("bubblewrap", "process")
 TRUTHS = {"1": True, "true": True, "yes": True, "on": True, "0": False, "false": False, "no": False, "off": False}
 
@@ -192,6 +193,9 @@ class AgentSettings(Settings, frozen=True, kw_only=True):
         bool, msgspec.Meta(description="cut GPUs into MIG instances, and switch their MIG mode, as calls need it")
     ] = True
     stop_grace: StopGrace = STOP_GRACE_S
+    drain_seconds: Annotated[
+        float, msgspec.Meta(ge=0, le=3600, description="how long running calls may finish after SIGTERM")
+    ] = AGENT_DRAIN_S
     mps_pipes: Annotated[
         str, msgspec.Meta(description="folder of the MPS control daemon's pipes: bounds shares; empty: none")
     ] = ""

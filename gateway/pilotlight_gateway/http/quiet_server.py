@@ -7,6 +7,7 @@ import contextlib
 from collections.abc import Iterator
 from functools import partial
 from socket import socket
+from typing import Protocol, runtime_checkable
 
 from uvicorn import Config, Server
 
@@ -16,12 +17,29 @@ SECOND_S, TICKS_A_SECOND = 1.0, 10
 """Of uvicorn's ticks, every tenth has work: it makes the header of the next second's answers."""
 
 
+class EndingAnswers(Protocol):
+    """How the answers of all connections begin."""
+
+    are_last: bool
+    """Whether each ends its connection."""
+
+
+@runtime_checkable
+class EndingConnection(Protocol):
+    """A connection that can end in order."""
+
+    def end_after_answer(self) -> None:
+        """End with the answer to the present request, if there is one."""
+        ...
+
+
 class QuietServer(Server):
     """A server that leaves signals to its process, and waits for its end."""
 
-    def __init__(self, config: Config, tls: TlsListener | None = None) -> None:
+    def __init__(self, config: Config, tls: TlsListener | None = None, heads: EndingAnswers | None = None) -> None:
         super().__init__(config)
         self.tls = tls
+        self._heads = heads
         self._stopped = asyncio.Event()
 
     @contextlib.contextmanager
@@ -35,6 +53,14 @@ class QuietServer(Server):
         ours = {"config": self.config, "server_state": self.server_state, "app_state": {}, "_loop": None}
         self.tls.start(sockets, partial(self.config.http_protocol_class, **ours))
         self.servers, self.started = [self.tls], True  # type: ignore[list-item] # it is closed as one of asyncio's is
+
+    def end_connections(self) -> None:
+        """Go on, but end each connection with its next answer, so that its client opens the next one elsewhere."""
+        if self._heads is not None:
+            self._heads.are_last = True
+        for connection in list(self.server_state.connections):
+            if isinstance(connection, EndingConnection):
+                connection.end_after_answer()
 
     def stop(self) -> None:
         """Finish present answers and end."""

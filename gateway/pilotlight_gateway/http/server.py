@@ -275,6 +275,8 @@ class BoundedProtocol(HttpToolsProtocol):
             self.scope[ADMISSION], self._admission = self._admission, None  # type: ignore[literal-required]
         super().on_headers_complete()
         self._expecting = self.expect_100_continue
+        if self.answer_heads.are_last:
+            self.end_after_answer()
         if len(self.pipeline) > PIPELINED:
             raise ValueError("too many pipelined requests")
         if isinstance(self.cycle, RequestResponseCycle):
@@ -307,6 +309,7 @@ class BoundedProtocol(HttpToolsProtocol):
             return False
         cycle, self._under_way = self._whole_cycle, None
         cycle.response_complete = True
+        cycle.keep_alive = cycle.keep_alive and not self.answer_heads.are_last
         defaults = self.server_state.default_headers
         self.transport.write(self.answer_heads.whole(defaults, status, lines, body, keep_alive=cycle.keep_alive))
         if not cycle.keep_alive:
@@ -336,7 +339,7 @@ class BoundedProtocol(HttpToolsProtocol):
             default_headers=self.server_state.default_headers,
             message_event=asyncio.Event(),
             expect_100_continue=False,
-            keep_alive=was.keep_alive,
+            keep_alive=was.keep_alive and not self.answer_heads.are_last,
             on_response=self.on_response_complete,
         )
         cycle.more_body = False
@@ -345,6 +348,11 @@ class BoundedProtocol(HttpToolsProtocol):
         if present is was:  # else a later request has come meanwhile, and waits
             self.cycle = cycle
         return cycle.send  # type: ignore[return-value]
+
+    def end_after_answer(self) -> None:
+        """End with the answer to the present request, if there is one."""
+        if self.cycle is not None and not self.cycle.response_complete:
+            self.cycle.keep_alive = False
 
     def keep_admission(self, admission: Admission | None) -> None:
         self._admission = admission
@@ -457,14 +465,13 @@ def make_server(
 ) -> QuietServer:
     """A server for `app`, https with `tls`, whose connections `book` counts; run it with `serve(sockets=[...])`."""
     whole = KnownHeads(app.whole) if isinstance(app, Edge) and app.whole is not None else None
+    heads = AnswerHeads(STATUS_LINE)
     settings: dict[str, Any] = {
-        "http": partial(
-            protocol, book if book is not None else ConnectionBook(ConnectionBounds()), AnswerHeads(STATUS_LINE), whole
-        ),
+        "http": partial(protocol, book if book is not None else ConnectionBook(ConnectionBounds()), heads, whole),
         "loop": "none", "ws": "none", "lifespan": "off", "log_config": None, "access_log": False,
         "server_header": False,
         "proxy_headers": False,  # nobody's word counts for where a request is from
         "timeout_keep_alive": KEEP_ALIVE_SECONDS,
         "timeout_graceful_shutdown": graceful_seconds,
     }  # fmt: skip
-    return QuietServer(Config(app, **settings), tls)
+    return QuietServer(Config(app, **settings), tls, heads)

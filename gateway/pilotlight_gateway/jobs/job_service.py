@@ -85,6 +85,7 @@ class JobService:
         self._clock = clock
         self._waiters: Counter[str] = Counter()
         """Waiting requests by tenant."""
+        self._ends_waits = asyncio.Event()
 
     # -- submitting ----------------------------------------------------------------------------------------------
 
@@ -193,7 +194,7 @@ class JobService:
         return found.job if found is not None else None
 
     async def wait(self, job: JobRecord, seconds: float) -> JobRecord:
-        """The job once it has ended, or after `seconds`, or sooner where too many requests wait."""
+        """The job once it has ended, or after `seconds`, or sooner: too many requests wait, or none may any more."""
         end = self._clock() + seconds
         if job.state.terminal or seconds <= 0:
             return job
@@ -211,10 +212,20 @@ class JobService:
         async with self.store.watch(job.tenant, job.id) as bell:
             while True:
                 found = await self.store.read(job.tenant, job.id)
-                left = end - self._clock()
+                left = 0.0 if self._ends_waits.is_set() else end - self._clock()
                 if found is None or found.job.state.terminal or left <= 0:
                     return found.job if found is not None else job
-                await bell.wait(min(left, POLL_S))
+                ring = asyncio.ensure_future(bell.wait(min(left, POLL_S)))
+                ends = asyncio.ensure_future(self._ends_waits.wait())
+                try:
+                    await asyncio.wait((ring, ends), return_when=asyncio.FIRST_COMPLETED)
+                finally:
+                    ring.cancel()
+                    ends.cancel()
+
+    def end_waits(self) -> None:
+        """Answer who waits with the job as it is, now and from now on: the process will end."""
+        self._ends_waits.set()
 
     async def locate(self, job: JobRecord) -> JobPlace:
         """See `JobQueue`."""

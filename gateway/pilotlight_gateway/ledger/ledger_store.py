@@ -131,6 +131,12 @@ class Ledger:
             self._remember(connection, stream, done)
         return done
 
+    def reset_position(self, stream: str, seq: int) -> None:
+        """Fold `stream` from behind `seq` on, if more of it is folded: its numbers are given anew from there."""
+        with self._engine.begin() as connection:
+            behind = sa.update(folded).where(folded.c.stream == stream, folded.c.seq > seq)
+            connection.execute(behind.values(seq=seq))
+
     def fold_unread(self, stream: str, messages: Sequence[UnreadMessage]) -> FoldReport:
         """Fold messages that can be read by now, whose place in the stream is long past, in one transaction."""
         with self._engine.begin() as connection:

@@ -38,8 +38,6 @@ SWEEP_S = 0.02
 IDLE_SWEEP_S = 0.1
 """Between two looks at the limits of calls, while there are none."""
 BEAT_S = 1.0
-DRAIN_S = 4.0
-"""For running calls when the agent stops."""
 END_S = 1.5
 """For each later step of the end: exit hooks, the last usage, the last log lines."""
 
@@ -69,6 +67,7 @@ class Agent:
         self._identity = needs.identity
         self._bus = needs.bus
         self._devices = needs.devices
+        self._drain_s = needs.drain_s
         self._parts = parts
         self._layouts = layouts
         self._group = group
@@ -251,7 +250,7 @@ class Agent:
         log.info("the agent ends")
         parts = self._parts
         # 1. Nothing new: binds are refused, containers drain, and those left over are ended.
-        await parts.containers.drain_all(drain_s=DRAIN_S, end_s=END_S)
+        await parts.containers.drain_all(drain_s=self._drain_s, end_s=END_S)
         # 2. The loops, and the blanks, which no container needs any more.
         for task in running:
             task.cancel()

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import structlog
 
 from pilotlight_core.bus import Bus
-from pilotlight_core.host.config import CACHE_BYTES
+from pilotlight_core.host.config import AGENT_DRAIN_S, CACHE_BYTES
 from pilotlight_core.links import LinkFolder
 from pilotlight_core.model.messages.node_messages import STOP_GRACE_S, Bind, HostShare, SandboxCeilings, SliceReport
 from pilotlight_core.model.placing import Purchase
@@ -78,6 +78,8 @@ class AgentDependencies:
     """Networks that functions may be let out to although they are not public."""
     stop_grace_s: float = STOP_GRACE_S
     """How long started calls may go on that nobody wants any more."""
+    drain_s: float = AGENT_DRAIN_S
+    """For running calls when the agent stops."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -77,6 +77,32 @@ async def test_an_answer_that_is_none_is_asked_for_again(strange: bytes) -> None
     assert await JetStream(cast("Inbox", answers)).last_sequence("KV_jobs") == 9
 
 
+async def test_streams_are_made_once_servers_have_found_each_other() -> None:
+    """A cluster that forms has no place for copies yet; what else is refused is said at once."""
+
+    def refusal(number: int) -> Reply:
+        return Reply(b'{"error": {"code": 400, "err_code": %d, "description": "no"}}' % number, {})
+
+    answers = Answers(refusal(10005), refusal(10008), refusal(10058), Reply(b"{}", {}))
+    await JetStream(cast("Inbox", answers)).ensure_stream({"name": "USAGE"})
+    assert answers.left == []
+
+    with pytest.raises(StoreRefused):
+        await JetStream(cast("Inbox", Answers(refusal(10052)))).ensure_stream({"name": "USAGE"})
+
+
+async def test_names_and_parts_of_streams(bus: Bus) -> None:
+    """All streams are named; a part for none that is restored is heard by nobody."""
+    assert STREAM in await bus.jetstream.names()
+    with pytest.raises(NoResponders):
+        await bus.jetstream.send("$JS.SNAPSHOT.RESTORE.NOWHERE.x", b"x", 1.0)
+    answers = Answers(Reply(b"", {}), Reply(b'{"error": {"code": 500, "err_code": 10062, "description": "no"}}', {}))
+    stream = JetStream(cast("Inbox", answers))
+    await stream.send("part", b"x", 1.0)
+    with pytest.raises(StoreRefused):
+        await stream.send("part", b"", 1.0)
+
+
 async def test_what_fails_for_a_moment_is_tried_again(bus: Bus) -> None:
     """Until it succeeds, or its time is over."""
     attempts: list[float] = []

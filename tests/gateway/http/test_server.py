@@ -92,6 +92,37 @@ async def read_answer(reader: asyncio.StreamReader) -> None:
     assert head.startswith(b"HTTP/1.1 200")
 
 
+@pytest.mark.parametrize("pieces", [1, 2], ids=["whole", "in pieces"])
+async def test_answers_end_their_connections_once_the_end_is_announced(world: World, pieces: int) -> None:
+    """Also that of a request that was under way; requests on connections that rested meanwhile are answered too."""
+    world.deploy(function())
+    whole, book = whole_call(world), ConnectionBook(ConnectionBounds())
+    async with (
+        asyncio.timeout(30),
+        world.services.workers.running(),
+        serving_app(world.app, book, BoundedProtocol) as (address, running),
+    ):
+        busy, resting = [await asyncio.open_connection(*address) for _ in range(2)]
+        for reader, writer in (busy, resting):
+            writer.write(whole)
+            await read_answer(reader)
+        world.calls.hold, seen = asyncio.Event(), len(world.calls.seen)
+        busy[1].write(whole)
+        await until(lambda: len(world.calls.seen) > seen)
+
+        running.end_connections()
+
+        world.calls.hold.set()
+        for part in (whole[:-3], whole[-3:]) if pieces == 2 else (whole,):
+            resting[1].write(part)
+            await resting[1].drain()
+        for reader, writer in (busy, resting):
+            answer = await reader.read()  # to the end of the connection
+            assert answer.startswith(b"HTTP/1.1 200")
+            assert answer.lower().count(b"\r\nconnection: close\r\n") == 1
+            writer.close()
+
+
 async def test_a_connection_is_closed_when_it_has_rested_and_not_while_it_works(world: World) -> None:
     """Its timer is not set anew for each request: one that finds work under way leaves it alone."""
     world.deploy(function())

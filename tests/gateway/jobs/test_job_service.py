@@ -74,6 +74,21 @@ async def test_only_so_many_requests_of_a_tenant_listen_for_jobs() -> None:
     assert not store.bells
 
 
+async def test_who_waits_for_a_job_is_answered_when_the_process_ends() -> None:
+    """With the job as it is, at once, and so is who comes later."""
+    store = MemoryJobs()
+    desk = JobService(store)
+    mine = job()
+    await store.create(mine)
+    wait = asyncio.ensure_future(desk.wait(mine, 60.0))
+    await until(lambda: store.bells)
+
+    desk.end_waits()
+
+    assert [(await each).state for each in (wait, desk.wait(mine, 60.0))] == [JobState.QUEUED] * 2
+    assert not store.bells
+
+
 async def test_driving_a_job_again_takes_room_again() -> None:
     """It is kept for longer; where there is none, or it is not dead, nothing is taken and it stays as it is."""
     store = MemoryJobs()

@@ -275,6 +275,8 @@ ROUTES: dict[tuple[str, str], Any] = {
 }
 WORDS = {
     "up": "up --sandbox nonsense",
+    "backup": "backup copy --state-dir nowhere",
+    "restore": "restore copy",
     "deploy": "deploy app.py",
     "run": "run app.py::greet name=Ada",
     "call": "call hello.greet name=Ada",
@@ -378,6 +380,8 @@ WORDS = {
 """Of each command, words that suit it."""
 HERE = (
     "up",
+    "backup",
+    "restore",
     "key show",
     "logout",
     "doctor",
@@ -393,7 +397,7 @@ HERE = (
 """Commands that ask no platform."""
 STREAMS = ("logs", "batch results")
 """Commands whose JSON is a line for each part."""
-FAILS = ("up", "login", "doctor", "node check", "node join")
+FAILS = ("up", "backup", "restore", "login", "doctor", "node check", "node join")
 """Commands whose words are wrong, since doing it would take a machine of its own."""
 
 

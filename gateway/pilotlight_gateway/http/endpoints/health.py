@@ -28,5 +28,5 @@ async def readyz(_request: Request, services: HealthServices) -> Response:
     """`GET /readyz`: the gateway takes calls."""
     reason = services.readiness.why_not()
     if reason:
-        raise Unavailable(f"Not ready: {reason}.", code="draining" if services.readiness.gate.draining else "starting")
+        raise Unavailable(f"Not ready: {reason}.", code="draining" if services.readiness.gate.leaving else "starting")
     return json_answer({"status": "ready"})

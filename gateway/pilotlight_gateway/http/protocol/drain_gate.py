@@ -26,6 +26,8 @@ class DrainGate:
     """
 
     def __init__(self) -> None:
+        self.leaving = False
+        """Whether the process will end: who asks is told that it is not ready, and calls are still taken."""
         self.draining = False
         self._aborting = False
         self._inside: set[Inside] = set()
@@ -65,7 +67,7 @@ class DrainGate:
 
     async def drain(self, seconds: float) -> bool:
         """Admit no call and wait until all have left, at most `seconds`; whether they have."""
-        self.draining = True
+        self.leaving = self.draining = True
         if not self._inside:
             return True
         with contextlib.suppress(TimeoutError):

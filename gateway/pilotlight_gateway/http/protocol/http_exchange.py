@@ -270,6 +270,8 @@ class AnswerHeads:
         self._status_lines = status_lines
         self._defaults: Headers | None = None
         self._begins: dict[int, bytes] = {}
+        self.are_last = False
+        """Whether each answer ends its connection: the process will end."""
 
     def whole(self, defaults: Headers, status: int, lines: bytes, body: bytes, *, keep_alive: bool) -> bytes:
         """A whole answer; `defaults` are replaced by others each second, and not changed."""

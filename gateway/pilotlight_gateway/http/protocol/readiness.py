@@ -24,7 +24,7 @@ class Readiness:
     def why_not(self) -> str:
         """The first condition that does not hold; "": all hold."""
         checks = (
-            (not self.gate.draining, "shutting down"),
+            (not self.gate.leaving, "shutting down"),
             (self.bus_connected(), "the bus is not connected"),
             (self.registry.fresh(self.clock()), "the registry is not up to date"),
         )

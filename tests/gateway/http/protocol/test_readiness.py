@@ -14,9 +14,9 @@ def test_the_first_thing_that_is_missing_is_named() -> None:
     readiness = Readiness(
         gate=gate, bus_connected=lambda: connected[0], registry=registry, calls=calls, clock=lambda: 0.0
     )
-    registry.stale, calls.not_ready, gate.draining = True, "no home lease", True
+    registry.stale, calls.not_ready, gate.leaving = True, "no home lease", True
     reasons = [readiness.why_not()]
-    gate.draining = False
+    gate.leaving = False
     reasons.append(readiness.why_not())
     connected[0] = True
     reasons.append(readiness.why_not())

@@ -1,0 +1,67 @@
+"""The processes of an earlier release are replaced by those of this one, in the order of docs/upgrading.md and back,
+under load: no call fails but for what runs in a container that is killed."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.hosts.release_fleet import GATEWAYS, NODES, ReleaseFleet, release_fleet, source_of
+from tests.releases.old_tree import old_python
+from tests.releases.stored_release import RELEASES
+from tests.system.support.steady_load import SteadyLoad
+from tests.waiting import wait_until
+
+pytestmark = [pytest.mark.long, pytest.mark.drill, pytest.mark.system, pytest.mark.timeout(300)]
+BEFORE = Path(__file__).parents[1] / "releases" / "before.txt"
+"""A commit whose processes run beside those of the present one."""
+
+
+def commit_before() -> str:
+    return BEFORE.read_text().split()[0]
+
+
+@pytest.fixture(params=[*RELEASES, "commit"], ids=lambda given: given if isinstance(given, str) else given.folder.name)
+def former(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    """The interpreter of an earlier release."""
+    tree = tmp_path / "tree"
+    if isinstance(request.param, str):
+        source_of(commit_before(), tree)
+    else:
+        request.param.unpack("source", tree)
+    python = old_python(tree, tmp_path / "venv")
+    imported = [str(python), "-c", "import pilotlight_gateway; print(pilotlight_gateway.__file__)"]
+    found = subprocess.run(imported, check=True, capture_output=True, text=True, cwd=tmp_path, env={})
+    assert found.stdout.startswith(str(tree)), found.stdout
+    return python
+
+
+def replace(fleet: ReleaseFleet, load: SteadyLoad, name: str, python: Path | str) -> None:
+    """Replace one process; gateways are taken out of the load balancer before."""
+    number = GATEWAYS.index(name) if name in GATEWAYS else -1
+    with load.without(number):
+        fleet.end(name)
+        load.wait_for_more()
+        fleet.start(name, python)
+    load.wait_for_more()
+
+
+def test_each_process_is_replaced_and_no_call_fails(former: Path, tmp_path: Path) -> None:
+    """All the way to this release, and all the way back."""
+    (tmp_path / "fleet").mkdir()
+    with release_fleet(tmp_path / "fleet") as fleet:
+        fleet.start_all(former)
+        fleet.deploy()
+        before = fleet.copy_ledger()
+        with fleet.load() as load:
+            load.wait_for_more()
+            for name in ("duties", *NODES, "controller", *GATEWAYS):
+                replace(fleet, load, name, sys.executable)
+            fleet.ledger_url = before
+            for name in (*GATEWAYS, "controller", *NODES, "duties"):
+                replace(fleet, load, name, former)
+        load.check()
+        wait_until(lambda: {*load.ids} <= fleet.billed_calls(before), "the copy of the ledger has all calls", 60.0)
