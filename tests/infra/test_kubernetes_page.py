@@ -123,12 +123,11 @@ def test_certificates_are_of_the_names_by_which_others_reach_them() -> None:
     """Of the bus by its routes and clients, of gateways by agents."""
     objects = overlay("gpu")
     hosts = {
-        name: set(re.findall(r"--host (\S+)", rest))
+        name: set(re.findall(r"--host '?([^\s']+)", rest))
         for name, rest in re.findall(r"pilotlight ca issue (\w+) ((?:.*\\\n)*.*)", block("files.sh"))
     }
     told = {host for each in workloads(objects).values() for host in re.findall(r"([\w.-]+\.svc):", str(each.pod))}
-    replicas = workloads(objects)["gateway"].manifest["spec"]["replicas"]
-    gateways = {f"pilotlight-gateway-{number}.pilotlight-gateways.{PLANE}.svc" for number in range(replicas)}
+    gateways = {f"*.{workloads(objects)['gateway'].manifest['spec']['serviceName']}.{PLANE}.svc"}
 
     assert hosts["bus"] == {host for host in told if host.startswith("pilotlight-bus-")}
     assert hosts["gateway"] == {"pilotlight.example.com", f"pilotlight-gateway.{PLANE}.svc", *gateways}
