@@ -165,9 +165,9 @@ words: $(READY) # names are those of docs/design/words.md, and none means two th
 	@$(BIN)/python -m tools.words
 
 .PHONY: infra
-infra: $(READY) # the images, the compose file and the bus's configuration
+infra: $(READY) # the images, the compose files and the bus's configuration
 	@$(BIN)/hadolint infra/Dockerfile
-	@$(BIN)/check-jsonschema --quiet --builtin-schema vendor.compose-spec infra/compose.yaml
+	@$(BIN)/check-jsonschema --quiet --builtin-schema vendor.compose-spec infra/compose.yaml infra/compose.two-hosts.yaml
 	@passwords=$$(mktemp) && infra/setup/bus_passwords.sh $$passwords && set -a && . $$passwords && rm $$passwords && \
 	said=$$($(BIN)/nats-server -t -c infra/nats.conf 2>&1) || { echo "$$said" >&2; exit 1; }
 
