@@ -1,8 +1,4 @@
-"""Compose files without Docker: a service is a process of its host, with the file system that its container would have.
-
-The root of a process is this machine's, with what is written to it thrown away, and volumes where the file puts them.
-What containers are denied is not denied here: capabilities, users, a root that can be written.
-"""
+"""Compose files without Docker: a service is a process of its host, with the file system of its container."""
 
 from __future__ import annotations
 
@@ -10,7 +6,6 @@ import os
 import re
 import shlex
 import subprocess
-import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -18,44 +13,14 @@ from typing import Any
 import yaml
 
 from tests.hosts.host_network import DIES_WITH_US, TestHost, inside
+from tests.infra.container_roots import PATH, SERVER, Confinement, confined
 from tests.infra.manifests import ROOT
 from tests.waiting import wait_until
 
 VARIABLE = re.compile(r"\$\{(\w+)(?:(:?[-?])([^}]*))?\}")
 START_S = 90.0
-PATH = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
-"""As images have it: what they start is found."""
 IMAGES = {"nats:2.15-alpine": ("nats-server",), "pilotlight/agent": ("python", "-m", "pilotlight_runtime")}
 """What images start without `entrypoint`: the bus's own, and infra/Dockerfile's."""
-NEW_ROOT = """
-set -e
-own=$1 mounts=$2
-shift 2
-mkdir -p "$own"
-mount -t tmpfs tmpfs "$own"
-mkdir "$own/upper" "$own/work" "$own/root"
-mount -t overlay overlay -o "lowerdir=/,upperdir=$own/upper,workdir=$own/work" "$own/root"
-for top in $(findmnt --noheadings --raw --output TARGET); do
-    [ "$(dirname "$top")" != / ] || [ "$top" = / ] || mount --rbind "$top" "$own/root$top"
-done
-while read -r from to; do
-    if [ -d "$from" ]; then mkdir -p "$own/root$to"; else mkdir -p "$(dirname "$own/root$to")"; touch "$own/root$to"; fi
-    mount --rbind "$from" "$own/root$to"
-done < "$mounts"
-cd "$own/root"
-pivot_root . .
-umount --lazy .
-cd /
-exec "$@"
-"""
-
-
-def why_no_roots(folder: Path) -> str:
-    """What the kernel says to who wants a root of its own; "": it makes them."""
-    (folder / "none").touch()
-    command = ["unshare", "--mount", "sh", "-c", NEW_ROOT, "sh", str(folder / "root"), str(folder / "none"), "true"]
-    done = subprocess.run(command, check=False, capture_output=True, text=True)
-    return (done.stderr.strip() or "it has failed") if done.returncode else ""
 
 
 class ComposeHost:
@@ -136,6 +101,8 @@ class ComposeHost:
             if source in self._whole["volumes"]:
                 place = self.host.folder / "volumes" / source
                 place.mkdir(parents=True, exist_ok=True)
+                if self._whole["services"][service]["image"] == "pilotlight/server":
+                    os.chown(place, SERVER, SERVER)  # as its image has the folder
             elif source.startswith("."):
                 place = (self.file.parent / source).resolve()
             else:
@@ -149,12 +116,22 @@ class ComposeHost:
         raise AssertionError(f"{service} has no volume for {path}")
 
     def _root(self, service: str) -> tuple[str, ...]:
-        mounts = self.host.folder / f"{service}.mounts"
+        each, folder = self._whole["services"][service], self.host.folder / service
         self._names.write_text("".join(f"{address} {name}\n" for name, address in self.host.names.items()))
         rows = [*self._mounts(service), (self._names, Path("/etc/hosts"))]
-        mounts.write_text("".join(f"{source} {target}\n" for source, target in rows))
-        own = self.host.folder / f"{service}.root"
-        return ("unshare", "--mount", "--", "sh", "-c", NEW_ROOT, "sh", str(own), str(mounts))
+        for path in each.get("tmpfs", ()):
+            (place := folder / path.strip("/")).mkdir(parents=True, exist_ok=True)
+            place.chmod(0o1777)
+            rows.append((place, Path(path)))
+        return confined(
+            folder,
+            rows,
+            Confinement(
+                user=SERVER if each["image"] == "pilotlight/server" else 0,
+                read_only=each.get("read_only", False),
+                no_capabilities=each.get("cap_drop") == ["ALL"],
+            ),
+        )
 
 
 def interpolated(value: Any, variables: Mapping[str, str]) -> Any:

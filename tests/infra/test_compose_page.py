@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import ssl
 import subprocess
 import sys
@@ -17,7 +18,9 @@ import pytest
 from tests.command_line import run_command
 from tests.hosts.host_fleet import STORE_KEYS, STORE_PORT, GatewayClient, HostFleet
 from tests.hosts.host_network import HostNetwork, host_network
-from tests.infra.compose_hosts import ComposeHost, compose_file, read_variables, why_no_roots
+from tests.infra.compose_hosts import ComposeHost, compose_file, read_variables
+from tests.infra.container_roots import why_no_roots
+from tests.infra.manifests import ROOT
 from tests.infra.pages import block, run_script
 from tests.system.support.sample_apps import APPS
 from tests.waiting import wait_until
@@ -125,6 +128,8 @@ def prepare(folder: Path, address: str, bucket: str) -> None:
         script = script.replace(told, here)
     folder.mkdir()
     run_script(folder, script)
+    (owned,) = re.findall(r"`(chown -R 10001 /etc/pilotlight; chmod [^`]+)`", (ROOT / "docs" / PAGE).read_text())
+    subprocess.run(["sh", "-ec", owned.replace("/etc/pilotlight", str(folder / "gw-1"))], check=True)
     assert "BUS" not in (folder / "node-1" / ".env").read_text()
 
 
