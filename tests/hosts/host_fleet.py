@@ -150,15 +150,17 @@ class HostFleet:
 
         wait_until(made, "the store has a bucket", START_S)
 
-    def start_database(self) -> None:
-        """A PostgreSQL for the ledger, which gateways and duties on several hosts share."""
+    def start_database(self) -> str:
+        """A PostgreSQL for the ledger, which gateways and duties on several hosts share; its URL."""
         host = self.network.add("database")
         # Its user must be able to walk there.
         folder = Path(self._ending.enter_context(tempfile.TemporaryDirectory(prefix="plpg", dir="/tmp")))
         server = Postgres(folder, within=inside(host.namespace), address=host.address)
         server.start()
         self._ending.callback(server.stop)
-        self._ledger = {"PILOTLIGHT_LEDGER_URL": f"postgresql://{USER}@{host.address}/postgres"}
+        url = f"postgresql://{USER}@{host.address}/postgres"
+        self._ledger = {"PILOTLIGHT_LEDGER_URL": url}
+        return url
 
     def bus_url(self, user: str) -> str:
         scheme = "tls" if self.authority else "nats"
