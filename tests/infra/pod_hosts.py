@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import os
+import shutil
 import subprocess
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
@@ -82,6 +83,10 @@ class PodHosts:
     def place(self, pod: str, volume: str) -> Path:
         """Where what is in a volume of a pod is on this machine."""
         return self._folder / pod / volume
+
+    def empty(self, pod: str, volume: str) -> None:
+        """What goes with a pod has gone."""
+        shutil.rmtree(self.place(pod, volume))
 
     def _command(self, pod: str, container: Manifest) -> list[str]:
         _, workload = self._pods[pod]

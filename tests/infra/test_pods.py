@@ -96,5 +96,12 @@ def test_the_pods_of_the_manifests_serve_calls(tmp_path: Path) -> None:
         assert client.output("calls.echo", value=large) == large
         env = {**os.environ, "PILOTLIGHT_URL": client.url, "PILOTLIGHT_API_KEY": client.key}
         env["PILOTLIGHT_CA_FILE"] = client.ca_file
+        keys = len(client.http.get("/v1/keys").json()["keys"])
+        stopped = network.hosts[others["gateway"]]
+        stopped.stop()
+        pods.empty(stopped.name, "state")
+        pods.start(stopped.name)
+        pods.until_ready(stopped.name)
+        assert len(client.http.get("/v1/keys").json()["keys"]) == keys
         done = run_command(["secret", "set", "token"], env=env, given="kept in the bus\n")
         assert done.returncode == 0, done.stderr
