@@ -99,9 +99,7 @@ class ServeSettings(DutySettings, frozen=True, kw_only=True):
     bootstrap_client_file: Annotated[str, Meta(description="write the first admin key here")] = ""
     bootstrap_once: Annotated[
         bool,
-        Meta(
-            description="make it only while the platform has no key: for a gateway whose --state-dir goes with it"
-        ),
+        Meta(description="make it only while the platform has no key: for a gateway whose --state-dir goes with it"),
     ] = False
     tiers_file: Annotated[str, Meta(description="tiers (TOML) over the standard ones")] = ""
     idempotency_seconds: Annotated[Lifetime, Meta(description="how long an Idempotency-Key is remembered")] = 86_400.0
