@@ -36,28 +36,28 @@ KINDS = (
 Block = dict[str, Any]
 
 
-def configuration() -> list[dict[str, Any]]:
-    """All files of infra/terraform, as their parser reads them."""
-    return [hcl2.loads(path.read_text()) for path in sorted(TERRAFORM.glob("*.tf"))]
+def configuration(folder: Path = TERRAFORM) -> list[dict[str, Any]]:
+    """All files of a configuration, as their parser reads them."""
+    return [hcl2.loads(path.read_text()) for path in sorted(folder.glob("*.tf"))]
 
 
-def declared(kind: str) -> Iterator[tuple[str, str, Block]]:
+def declared(kind: str, folder: Path = TERRAFORM) -> Iterator[tuple[str, str, Block]]:
     """Type, name and body of each `resource` or `data`."""
-    for file in configuration():
+    for file in configuration(folder):
         for each in file.get(kind, ()):
             for type_name, inside in each.items():
                 for name, body in inside.items():
                     yield type_name.strip('"'), name.strip('"'), body
 
 
-def read_schema(wheel: Path) -> dict[str, Any]:
-    """Of the types that are used."""
+def read_schema(wheel: Path, folder: Path = TERRAFORM) -> dict[str, Any]:
+    """Of the types that a configuration uses."""
     with ZipFile(wheel) as archive:
         (about,) = [name for name in archive.namelist() if name.endswith("/METADATA")]
         found = re.search(r"hashicorp/aws provider version ([\d.]+)", archive.read(about).decode())
         made: dict[str, Any] = {"provider": found[1] if found else "", "resource": {}, "data": {}}
         for kind, prefix in (("resource", ""), ("data", "data_aws_")):
-            for type_name in sorted({each for each, _, _ in declared(kind)}):
+            for type_name in sorted({each for each, _, _ in declared(kind, folder)}):
                 module = prefix + type_name.removeprefix("aws_")
                 source = archive.read(f"cdktf_cdktf_provider_aws/{module}/__init__.py").decode()
                 made[kind][type_name] = _type_schema(ast.parse(source))

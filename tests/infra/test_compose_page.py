@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import ssl
 import subprocess
 import sys
@@ -31,6 +32,8 @@ pytestmark = pytest.mark.system
 
 @pytest.fixture
 def network(tmp_path: Path) -> Iterator[HostNetwork]:
+    if shutil.which("wget") is None:
+        pytest.skip("there is no wget, by which the bus of these files is found healthy")
     if why := why_no_roots(tmp_path):
         pytest.skip(f"this machine makes no file systems for processes: {why}")
     with host_network(tmp_path) as network:
