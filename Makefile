@@ -169,11 +169,21 @@ words: $(READY) # names are those of docs/design/words.md, and none means two th
 	@$(BIN)/python -m tools.words
 
 .PHONY: infra
-infra: $(READY) # the images, the compose file and the bus's configuration
+infra: $(READY) # the images, the compose files and the bus's configuration
 	@$(BIN)/hadolint infra/Dockerfile
-	@$(BIN)/check-jsonschema --quiet --builtin-schema vendor.compose-spec infra/compose.yaml
+	@$(BIN)/check-jsonschema --quiet --builtin-schema vendor.compose-spec infra/compose.yaml infra/compose.two-hosts.yaml
 	@passwords=$$(mktemp) && infra/setup/bus_passwords.sh $$passwords && set -a && . $$passwords && rm $$passwords && \
 	said=$$($(BIN)/nats-server -t -c infra/nats.conf 2>&1) || { echo "$$said" >&2; exit 1; }
+
+.PHONY: chart
+chart: $(READY) ## Write the Helm chart anew from infra/kustomize
+	@$(BIN)/python -m tools.chart
+
+# What Terraform's provider for AWS takes, when infra/terraform comes to use another type: the wheel has 60 MB.
+.PHONY: aws-schema
+aws-schema: $(READY)
+	@folder=$$(mktemp -d) && $(BIN)/pip download -qq --disable-pip-version-check --no-deps --dest $$folder cdktf-cdktf-provider-aws==21.22.1 && \
+	$(BIN)/python -m tools.aws_schema $$folder/*.whl && rm -r $$folder
 
 # It pins what this tree does not: an environment of its own, and its rules are read beside its code.
 FOCUS := build/focus

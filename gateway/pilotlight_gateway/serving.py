@@ -149,7 +149,7 @@ async def serve(settings: ServeSettings) -> None:
                     settings.authority if public.tls is not None else "",
                     settings.client_url(public.url),
                 )
-                await bootstrap(registry, settings.client_file, own_url, copy, authority)
+                await bootstrap(registry, settings.client_file, own_url, copy, authority, once=settings.bootstrap_once)
             await _run(gateway, bus, (public, internal), stop, settings)
             lost, superseded = bus.closed.is_set(), gateway.superseded
     if superseded.done():

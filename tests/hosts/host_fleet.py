@@ -151,8 +151,8 @@ class HostFleet:
 
         wait_until(made, "the store has a bucket", START_S)
 
-    def start_database(self) -> None:
-        """A PostgreSQL for the ledger, which gateways and duties on several hosts share."""
+    def start_database(self) -> str:
+        """A PostgreSQL for the ledger, which gateways and duties on several hosts share; its URL."""
         host = self.network.add("database")
         # Its user must be able to walk there.
         folder = Path(self._ending.enter_context(tempfile.TemporaryDirectory(prefix="plpg", dir="/tmp")))
@@ -160,6 +160,7 @@ class HostFleet:
         server.start()
         self._ending.callback(server.stop)
         self.ledger_url = f"postgresql://{USER}@{host.address}/postgres"
+        return self.ledger_url
 
     def _ledger(self) -> dict[str, str]:
         return {"PILOTLIGHT_LEDGER_URL": self.ledger_url} if self.ledger_url else {}

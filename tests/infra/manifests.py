@@ -21,6 +21,7 @@ COMPONENT = "app.kubernetes.io/component"
 STEP = "pilotlight.dev/step"
 PLANE, NODES = "pilotlight", "pilotlight-nodes"
 SECRET = "pl_s3cret"
+LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 DEPENDENT = re.compile(r"\$\(([A-Za-z_][A-Za-z0-9_]*)\)")
 
 Manifest = dict[str, Any]
@@ -64,7 +65,7 @@ def rendered(folder: Path) -> tuple[Manifest, ...]:
     """The objects that kubectl would send to a cluster."""
     done = subprocess.run([KUBECTL, "kustomize", folder], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    return tuple(yaml.safe_load_all(done.stdout))
+    return tuple(yaml.load_all(done.stdout, LOADER))
 
 
 def overlay(name: str) -> tuple[Manifest, ...]:

@@ -9,6 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import msgspec
 import pytest
@@ -17,6 +18,8 @@ from pilotlight_core.bus import bus_users
 from pilotlight_core.host import config, signing
 from pilotlight_core.host.metrics.metrics_listener import answer
 from pilotlight_gateway.http.routes import OPERATIONS
+from pilotlight_gateway.secrets.key_files import KEY_FILE, FilePlatformKey
+from pilotlight_gateway.secrets.key_opening import open_platform_key
 from pilotlight_gateway.settings import DutyProcessSettings, ServeSettings
 from pilotlight_runtime.node import agent
 from tests.builders.certificates import an_authority
@@ -129,7 +132,7 @@ def test_every_file_that_is_named_is_mounted(objects: Objects, component: str) -
     workload = workloads(objects)[component]
     given = config_maps(objects, workload.namespace)
     told = [*arguments(workload.container, given), *environment(workload.container, given).values()]
-    paths = {Path(found[1]) for text in told if (found := re.fullmatch(r"(?:--[a-z-]+=)?(/\S+)", text))}
+    paths = {Path(found[1]) for text in told if (found := re.fullmatch(r"(?:--[a-z-]+=|file://)?(/\S+)", text))}
     mounts = {Path(mount["mountPath"]): mount for mount in workload.container["volumeMounts"]}
 
     assert paths
@@ -179,6 +182,19 @@ def test_the_key_of_manifests_is_where_a_gateway_looks_for_it(objects: Objects) 
 
     assert volumes[mounts[str(settings.keys_dir)]]["secret"]["secretName"] == "pilotlight-manifest-key"
     assert settings.keys_dir.name == "keys"
+
+
+def test_gateways_have_one_key_of_secrets(objects: Objects, tmp_path: Path) -> None:
+    """It is in a folder of its own, since that of other keys may not be written to; with KMS it need not be there."""
+    gateway, settings = workloads(objects)["gateway"], settings_of(objects, "gateway")
+    path = Path(urlsplit(settings.secrets_key).path)
+    mounts = {mount["mountPath"]: mount for mount in gateway.container["volumeMounts"]}
+    (volume,) = [each for each in gateway.pod["volumes"] if each["name"] == mounts[str(path.parent)]["name"]]
+
+    assert volume["secret"] == {"secretName": "pilotlight-secrets-key", "optional": True, "defaultMode": 0o440}
+    assert path.name == KEY_FILE
+    assert mounts[str(path.parent)]["readOnly"]
+    assert isinstance(open_platform_key(settings.secrets_key, tmp_path), FilePlatformKey)
 
 
 def test_a_key_that_may_not_be_written_is_a_key(objects: Objects, tmp_path: Path) -> None:

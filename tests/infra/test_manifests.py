@@ -121,6 +121,7 @@ def test_no_process_has_the_key_of_another(objects: Objects) -> None:
         "pilotlight-gateway-tls": files,
         "pilotlight-manifest-key": files,
         "pilotlight-node-issuer": files,
+        "pilotlight-secrets-key": files,
     }
     assert named["duties"] == both | {"pilotlight-bus": {"PILOTLIGHT_BUS_DUTIES"}}
     assert named["controller"] == {"pilotlight-bus": {"PILOTLIGHT_BUS_CONTROLLER"}}

@@ -28,16 +28,20 @@ class ClientFile(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Of an https:// address, if its authority is not a public one."""
 
 
-async def bootstrap(registry: RegistryPort, path: Path, url: str, copy: Path, ca_file: str = "") -> bool:
+async def bootstrap(
+    registry: RegistryPort, path: Path, url: str, copy: Path, ca_file: str = "", *, once: bool = False
+) -> bool:
     """Ensure that the client file at `path` has a valid key of the tenant `default`, with all scopes.
 
     Returns whether a key was created; a valid one is kept. `copy` belongs to this platform alone, while another one may
-    write to `path`.
+    write to `path`. With `once` no key is created, and no file written, where the platform has had a key.
     """
     first = TenantRecord(name=TENANT, created_at=time.time(), tier=TIER)
     await registry.change_tenant(TENANT, lambda present: present or first)
     found = [present for file in (path, copy) if (present := read_client_file(file)) is not None]
     good = [present.api_key for present in found if await _is_good(registry, present.api_key)]
+    if once and not good and any(registry.keys()):
+        return False
     if not good:
         asked = KeyRequest(scopes=SCOPES, label="bootstrap")
         made = await create_key(registry, TENANT, asked, time.time(), by_operator=True)

@@ -78,3 +78,18 @@ async def test_two_platforms_that_share_a_client_file_keep_their_keys(tmp_path: 
 
     assert not await bootstrap(one, path, URL, tmp_path / "one" / "client.json")
     assert read_client_file(path) == before
+
+
+async def test_a_gateway_that_keeps_nothing_makes_no_second_key(tmp_path: Path) -> None:
+    """One that is told so, and starts in an empty folder: whoever has the first key has it, also when it is revoked."""
+    registry = MemoryRegistry()
+    first, later = (tmp_path / name / "client.json" for name in ("first", "later"))
+    assert await bootstrap(registry, first, URL, first, once=True)
+    assert not await bootstrap(registry, first, URL, first, once=True)
+    (record,) = registry.key_records.values()
+    registry.key_records[record.id] = msgspec.structs.replace(record, revoked=True)
+
+    assert not await bootstrap(registry, later, URL, later, once=True)
+
+    assert not later.exists()
+    assert len(registry.key_records) == 1

@@ -1,0 +1,77 @@
+"""The compose files agree with each other, and give each process no more than it needs."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.infra.compose_hosts import VARIABLE, compose_file, interpolated
+from tests.infra.manifests import ROOT
+
+FILES = ("compose.yaml", "compose.two-hosts.yaml")
+NEEDS = ("cap_add", "security_opt", "cgroup", "stop_grace_period")
+
+
+def services(name: str) -> dict[str, Any]:
+    found: dict[str, Any] = yaml.safe_load(compose_file(name).read_text())["services"]
+    return found
+
+
+@pytest.mark.parametrize("agent", ["agent-cpu", "agent-gpu"])
+def test_agents_need_the_same_of_either_host(agent: str) -> None:
+    one, two = (services(name)[agent] for name in FILES)
+    assert {need: one[need] for need in NEEDS} == {need: two[need] for need in NEEDS}
+    assert one.get("deploy") == two.get("deploy")
+    assert "/sys/fs/cgroup:/sys/fs/cgroup:rw" in two["volumes"]
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_the_control_plane_is_denied_what_it_does_not_need(name: str) -> None:
+    for service in ("gateway", "controller", "duties"):
+        each = services(name)[service]
+        assert (each["read_only"], each["cap_drop"], each["security_opt"]) == (
+            True,
+            ["ALL"],
+            ["no-new-privileges:true"],
+        )
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_each_process_has_the_password_of_its_user_alone(name: str) -> None:
+    """Of the bus's, in the address; the bus has all, and who joins none."""
+    for service, each in services(name).items():
+        named = {
+            found for found in re.findall(r"PILOTLIGHT_BUS_\w+", str(each)) if not found.endswith(("_CERT", "_KEY"))
+        }
+        if service == "nats":
+            configuration = "nats.conf" if name == "compose.yaml" else "kustomize/base/bus/users.conf"
+            text = (ROOT / "infra" / configuration).read_text()
+            assert named == set(re.findall(r"PILOTLIGHT_BUS_\w+", text))
+        elif service.startswith("agent") or service == "join":
+            assert named == ({"PILOTLIGHT_BUS_AGENT_LOCAL"} if name == "compose.yaml" else set())
+        else:
+            assert named == {f"PILOTLIGHT_BUS_{service.upper()}"}
+
+
+def test_a_node_needs_no_variable_that_it_does_not_have() -> None:
+    """Compose reads the whole file on each host: what is a password may be unset on a node, and nothing else."""
+    page = (ROOT / "docs" / "compose.md").read_text().partition("cat > node-1/.env")[2].partition("END\n```")[0]
+    node = dict(re.findall(r"^(\w+)=(.+)$", page, re.MULTILINE))
+    text = compose_file("compose.two-hosts.yaml").read_text()
+    unset = {name for name, _, _ in VARIABLE.findall(text)} - node.keys()
+
+    assert interpolated(yaml.safe_load(text), node)["name"] == "pilotlight"
+    assert all(name.startswith(("PILOTLIGHT_BUS_", "NODE_", "AWS_")) for name in unset)
+
+
+def test_the_bus_of_two_hosts_is_as_that_of_one() -> None:
+    """But for who reaches it, TLS, and nodes that join: line by line."""
+    one, two = (
+        {line.strip() for line in path.read_text().partition("authorization")[0].splitlines() if line[:1] != "#"}
+        for path in (ROOT / "infra" / "nats.conf", ROOT / "infra" / "nats-two-hosts.conf")
+    )
+    assert one - two == {'listen: "127.0.0.1:4222"'}
+    assert two - one == {'listen: "0.0.0.0:4222"', "include ./nats-tls.conf", "include ./users.conf"}
