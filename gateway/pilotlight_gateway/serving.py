@@ -13,7 +13,7 @@ import structlog
 
 from pilotlight_core.bus import Bus, StoreRefused, StreamLimits, bus_users, connect
 from pilotlight_core.bus.lease_cleanup import instance_of
-from pilotlight_core.host.blobs import BlobStore, open_blobs
+from pilotlight_core.host.blobs import BlobStore
 from pilotlight_core.host.blobs.store_names import name_of_store
 from pilotlight_core.host.compiled import IS_COMPILED
 from pilotlight_core.host.foundations import (
@@ -53,7 +53,7 @@ from pilotlight_gateway.calls.large_bodies import LargeBodies
 from pilotlight_gateway.cluster.identity_guard import NameTaken
 from pilotlight_gateway.cluster.shard_table import ShardTable
 from pilotlight_gateway.cluster.shards import Shards
-from pilotlight_gateway.deploys.blob_links import BlobLinkAnswers, BlobLinks
+from pilotlight_gateway.deploys.blob_links import BlobLinks, blob_link_answers
 from pilotlight_gateway.deploys.ended_runs import watch_ended_runs
 from pilotlight_gateway.deploys.function_logs import BusLogs
 from pilotlight_gateway.deploys.line_owners import BoundLineOwners
@@ -414,7 +414,7 @@ async def _answering(
     settings: ServeSettings, bus: Bus, links: BlobLinks, secrets: GatewaySecrets
 ) -> AsyncIterator[None]:
     """Answer what agents ask for their containers, until the block ends."""
-    async with BlobLinkAnswers(bus, links, region=settings.region).running(), secrets.running():
+    async with blob_link_answers(bus, links, region=settings.region).running(), secrets.running():
         yield
 
 
@@ -435,14 +435,15 @@ async def _gateway(
     ledger, calls.fleet.record_of = LedgerReader(settings.database_url, book), registry.node_nowait
     limiter, keeper = _limits(settings, bus, calls, registry, instance, ledger)
     prices, faults = _call_prices(settings, book, calls), calls.drivers.guard.faults
-    blobs, validators, costs, workers = open_blobs(settings.blobs), Validators(), Estimates(), BodyWorkers()
+    secrets = GatewaySecrets(settings, bus, registry, calls)
+    blobs, validators, costs, workers = secrets.sealing.blobs, Validators(), Estimates(), BodyWorkers()
     codec, schemas = BodyCodec(validators, workers, budget), VersionSchemas(blobs)
     job_calls = JobCalls(
         calls=calls.service, registry=registry, schemas=schemas, codec=codec, budget=budget, clock=time.monotonic
     )
     signer, permits = await _join(settings, bus, blobs), JobPermits(limits=limiter, costs=costs, prices=prices)
     jobs = _jobs(settings, bus, calls, blobs, job_calls, permits, RunnerIdentity(name, instance))
-    shards, secrets = _shards(calls, limiter, jobs), GatewaySecrets(settings, bus, registry, calls)
+    shards = _shards(calls, limiter, jobs)
     idempotency = _idempotency(settings, bus, calls.table, CallOwner(name=name, instance=instance))
     readiness, authenticator = _readiness(bus, registry, calls.service), KeyAuthenticator(registry, issuers.tokens)
     metrics, loads, connections, requests = GatewayMetrics(), LoadBook(), client_connections(settings), OpenRequests()

@@ -71,6 +71,7 @@ from pilotlight_gateway.tenancy.auth import CallAuthenticator, KeyAuthenticator
 from pilotlight_gateway.tenancy.registry_port import MemoryRegistry, RegistryPort
 from pilotlight_gateway.webhooks.webhook_port import MemoryWebhooks, WebhookStore
 from tests.builders.specs import function_spec, id_of, manifest, method, version_record
+from tests.gateway.secrets.vaults import vault_over
 
 WALL = 1_790_000_000.0
 HELLO = method(
@@ -157,7 +158,7 @@ class Parts:
     tranches: Callable[[str], Awaitable[HomeTranches | None]] = nothing_taken
     all_tranches: Callable[[], Awaitable[list[HomeTranches]]] = nothing_taken_at_all
     uploads: TenantSlots = field(default_factory=upload_slots)
-    vault: TenantVault = field(default_factory=lambda: TenantVault(MemorySecrets(), MemoryPlatformKey()))
+    vault: TenantVault = field(default_factory=lambda: vault_over(MemorySecrets(), MemoryPlatformKey()))
     validators: Validators = field(default_factory=Validators)
     workers: BodyWorkers = field(default_factory=BodyWorkers)
     webhook_networks: tuple[Network, ...] = ()

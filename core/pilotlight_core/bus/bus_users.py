@@ -65,7 +65,7 @@ def gateway() -> BusUser:
         subjects.TENANCY_BUCKET, subjects.REGISTRY_BUCKET, subjects.LEASE_BUCKET, subjects.SHARD_BUCKET,
         subjects.IDEMPOTENCY_BUCKET, subjects.JOB_BUCKET, subjects.BATCH_BUCKET, subjects.WEBHOOK_BUCKET,
         subjects.DELIVERY_BUCKET, subjects.BINDING_BUCKET, subjects.PLATFORM_BUCKET, subjects.BUDGET_BUCKET,
-        subjects.SECRET_BUCKET,
+        subjects.SECRET_BUCKET, subjects.BLOB_KEY_BUCKET,
     )  # fmt: skip
     return _user(
         GATEWAY,
@@ -87,6 +87,9 @@ def gateway() -> BusUser:
             _keys(subjects.DELIVERY_BUCKET),
             _keys(subjects.PLATFORM_BUCKET),
             _keys(subjects.SECRET_BUCKET),
+            _keys(subjects.BLOB_KEY_BUCKET),
+            _erases(subjects.SECRET_BUCKET),
+            _erases(subjects.BLOB_KEY_BUCKET),
             key_subject(subjects.BUDGET_BUCKET, "home.*"),
             f"{API}.STREAM.INFO.{bucket_stream(subjects.JOB_BUCKET)}",
             *_works_off(subjects.JOB_STREAM),
@@ -182,6 +185,8 @@ def duties() -> BusUser:
             *_gets(subjects.REGISTRY_BUCKET),
             *_gets(subjects.PLATFORM_BUCKET),
             *_gets(subjects.BUDGET_BUCKET),
+            *_gets(subjects.BLOB_KEY_BUCKET),
+            _keys(subjects.BLOB_KEY_BUCKET),
             key_subject(subjects.BUDGET_BUCKET, "ledger.*"),
             key_subject(subjects.REGISTRY_BUCKET, "version.*"),
             key_subject(subjects.REGISTRY_BUCKET, "curves.*"),
@@ -291,6 +296,10 @@ def _works_off(stream: str) -> tuple[str, ...]:
 
 def _gets(bucket: str) -> tuple[str, ...]:
     return (f"{API}.DIRECT.GET.{bucket_stream(bucket)}", f"{API}.STREAM.MSG.GET.{bucket_stream(bucket)}")
+
+
+def _erases(bucket: str) -> str:
+    return f"{API}.STREAM.MSG.DELETE.{bucket_stream(bucket)}"
 
 
 def _keys(bucket: str) -> str:

@@ -254,7 +254,14 @@ class JetStream:
         return StreamPage(records=records, pending=int(end.headers.get("Nats-Num-Pending", 0)))
 
     async def delete(self, stream: str, seq: int) -> None:
-        request = {"seq": seq, "no_erase": True}
+        await self._remove(stream, seq, erase=False)
+
+    async def overwrite(self, stream: str, seq: int) -> None:
+        """Remove a message, and overwrite it in the server's files."""
+        await self._remove(stream, seq, erase=True)
+
+    async def _remove(self, stream: str, seq: int, *, erase: bool) -> None:
+        request = {"seq": seq, "no_erase": not erase}
         try:
             await self.persist(partial(self.api, f"STREAM.MSG.DELETE.{stream}", request), READ_TIMEOUT)
         except StoreRefused as error:

@@ -114,6 +114,16 @@ class Kv:
         expected = {} if revision is None else {EXPECTED: str(revision)}
         await self._write(key, b"", {"KV-Operation": "DEL"} | expected | _ttl(ttl))
 
+    async def erase(self, key: str) -> bool:
+        """Overwrite the record of a key in the files of the bus, and leave no marker, so that no mirror hears of it.
+
+        False: there is none. Only for buckets that let messages be deleted.
+        """
+        if (record := await self.read(key)) is None:
+            return False
+        await self._jetstream.overwrite(self._stream, record.seq)
+        return not record.gone
+
     async def keys(self, prefix: str = "") -> list[str]:
         """The keys that start with `prefix` ("" or whole tokens, such as "app.default."), in the order written."""
         return list(await self.entries(prefix))

@@ -82,6 +82,8 @@ SCALING_BUCKET = "SCALING"
 """KV, for a month: {region}.{tenant}.{app}.{function}, what a controller remembers of a function's past"""
 SECRET_BUCKET = "SECRETS"  # noqa: S105 - a name
 """KV: secret.{tenant}.{name}, key.{tenant}, what they are sealed by; platform, what those are sealed by"""
+BLOB_KEY_BUCKET = "BLOB_KEYS"
+"""KV: key.{tenant}, what its blobs are sealed by; platform, what those are sealed by"""
 NO_NODE = "-"
 """In the place of a node's name, where another process publishes; no node's name begins so."""
 

@@ -36,15 +36,27 @@ class BlobWanted(Message, frozen=True, kw_only=True):
 
     container: str
     sha256: str
+    public_key: Annotated[bytes, Meta(max_length=32)] = b""
+    """X25519, for the key of a sealed blob, for this answer alone; "" of agents of before there were such blobs."""
 
 
 class BlobLink(Message, frozen=True, kw_only=True):
     """Where the blob can be read for a few minutes, or why it cannot be."""
 
     url: str = ""
+    """"" for a sealed blob: the store gives no links, and has it under `name`."""
     reason: str = ""
     """"not_bound": no such container is bound there; "not_its": its version does not have this blob; "missing",
-    "down": the store says so; "no_links": the store gives none; "busy": ask later."""
+    "down": the store says so; "no_links": the store gives none; "sealed": the agent sent no key; "busy": ask later."""
+    name: str = ""
+    """Under which a sealed blob is stored."""
+    sealed_key: bytes = b""
+    """A `sealed_boxes` box for that key (`blob_key_context`): what opens this blob and no other."""
+
+
+def blob_key_context(container: str, sha256: str) -> str:
+    """What a blob's key is given for."""
+    return f"blob {sha256} for {container}"
 
 
 class AskNested(Message, frozen=True, kw_only=True):
