@@ -131,7 +131,7 @@ def test_nodes_without_access_open_what_they_run(tmp_path: Path, s3_endpoint: st
 
     client = boto3.client(
         "s3", endpoint_url=s3_endpoint, region_name="us-east-1", aws_access_key_id="testing",
-        aws_secret_access_key="testing",  # noqa: S106 - of moto
+        aws_secret_access_key="testing",
     )  # fmt: skip
     keys = [one["Key"] for one in client.list_objects_v2(Bucket="blobs", Prefix=f"{tmp_path.name}/")["Contents"]]
     stored = {key.rpartition("/")[2]: client.get_object(Bucket="blobs", Key=key)["Body"].read() for key in keys}

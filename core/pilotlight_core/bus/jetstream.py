@@ -256,7 +256,7 @@ class JetStream:
     async def delete(self, stream: str, seq: int) -> None:
         await self._remove(stream, seq, erase=False)
 
-    async def overwrite(self, stream: str, seq: int) -> None:
+    async def delete_overwritten(self, stream: str, seq: int) -> None:
         """Remove a message, and overwrite it in the server's files."""
         await self._remove(stream, seq, erase=True)
 

@@ -121,7 +121,7 @@ class Kv:
         """
         if (record := await self.read(key)) is None:
             return False
-        await self._jetstream.overwrite(self._stream, record.seq)
+        await self._jetstream.delete_overwritten(self._stream, record.seq)
         return not record.gone
 
     async def keys(self, prefix: str = "") -> list[str]:

@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Callable
 from typing import TypeVar
 
-from pilotlight_core.host.aws_clients import open_aws
+from pilotlight_core.host.outbound.aws_clients import open_aws
 from pilotlight_gateway.secrets.platform_keys import NoPlatformKey, PlatformKeyDown
 
 T = TypeVar("T")

@@ -14,7 +14,6 @@ from contextlib import aclosing
 from functools import partial
 from typing import IO, Any, TypeVar
 
-from pilotlight_core.host.aws_clients import open_aws
 from pilotlight_core.host.blobs.blob_port import (
     CHUNK,
     STORE_ID,
@@ -29,6 +28,7 @@ from pilotlight_core.host.blobs.blob_port import (
     check_stored,
     pieces,
 )
+from pilotlight_core.host.outbound.aws_clients import open_aws
 from pilotlight_core.model.ids import check_name, token
 
 T = TypeVar("T")

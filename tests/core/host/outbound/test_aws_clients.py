@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from pilotlight_core.host.aws_clients import open_aws
+from pilotlight_core.host.outbound.aws_clients import open_aws
 from pilotlight_supervisor.free_ports import free_port
 
 
