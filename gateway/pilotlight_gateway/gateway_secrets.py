@@ -59,7 +59,9 @@ class GatewaySecrets:
         pair = open_key_pair(settings.secrets_key, settings.former_secrets_key, settings.keys_dir)
         self.store = BusSecrets(bus)
         self.vault = TenantVault(self.store, DataKeys(self.store, *pair, what=WHAT, then=THEN))
-        self.sealing = PlatformBlobs(settings.blobs, bus, pair, seals=settings.encrypt_blobs)
+        self.sealing = PlatformBlobs(
+            settings.blobs, bus, pair, seals=settings.encrypt_blobs, is_erased=registry.is_erased
+        )
         self.stopper = BusStopper(bus, region=settings.region)
         self._bus = bus
         self._has_former = pair.former is not None

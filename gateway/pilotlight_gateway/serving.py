@@ -60,6 +60,7 @@ from pilotlight_gateway.deploys.line_owners import BoundLineOwners
 from pilotlight_gateway.fleet.fleet_inventory import FleetPlacements
 from pilotlight_gateway.fleet.placement_explainer import BusExplainer
 from pilotlight_gateway.gateway_calls import GatewayCalls
+from pilotlight_gateway.gateway_erasure import tenant_eraser
 from pilotlight_gateway.gateway_secrets import GatewaySecrets
 from pilotlight_gateway.home.home import QueueLimits
 from pilotlight_gateway.http.protocol.drain_gate import DrainGate
@@ -455,6 +456,7 @@ async def _gateway(
         authenticator=authenticator,
         batches=_batches(settings, bus, jobs, blobs, schemas, validators),
         blobs=blobs, budget=budget, calls=calls.service, codec=codec, costs=costs,
+        eraser=tenant_eraser(bus, registry, calls.bindings, secrets),
         explainer=BusExplainer(bus, region=settings.region),
         stopper=secrets.stopper,
         terms=_joining_terms(settings),

@@ -73,7 +73,7 @@ def gateway() -> BusUser:
         publish=(
             *_makes_streams(),
             *(subject for bucket in buckets for subject in _gets(bucket)),
-            *_reads(subjects.LOGS_STREAM),
+            f"{API}.DIRECT.GET.{subjects.LOGS_STREAM}",
             *_reads(subjects.AUDIT_STREAM),
             subjects.audit(ANY, ANY),
             _keys(subjects.TENANCY_BUCKET),
@@ -90,8 +90,9 @@ def gateway() -> BusUser:
             _keys(subjects.BLOB_KEY_BUCKET),
             _erases(subjects.SECRET_BUCKET),
             _erases(subjects.BLOB_KEY_BUCKET),
+            # To erase a tenant, whose records nobody follows in memory.
+            *(subject for stream in _purged() for subject in _purges(stream)),
             key_subject(subjects.BUDGET_BUCKET, "home.*"),
-            f"{API}.STREAM.INFO.{bucket_stream(subjects.JOB_BUCKET)}",
             *_works_off(subjects.JOB_STREAM),
             "jobs.>",
             subjects.run(ANY, ANY, ANY),
@@ -296,6 +297,15 @@ def _works_off(stream: str) -> tuple[str, ...]:
 
 def _gets(bucket: str) -> tuple[str, ...]:
     return (f"{API}.DIRECT.GET.{bucket_stream(bucket)}", f"{API}.STREAM.MSG.GET.{bucket_stream(bucket)}")
+
+
+def _purged() -> tuple[str, ...]:
+    buckets = (subjects.JOB_BUCKET, subjects.DELIVERY_BUCKET, subjects.SCALING_BUCKET)
+    return (*map(bucket_stream, buckets), subjects.LOGS_STREAM)
+
+
+def _purges(stream: str) -> tuple[str, ...]:
+    return (f"{API}.STREAM.INFO.{stream}", f"{API}.STREAM.PURGE.{stream}")
 
 
 def _erases(bucket: str) -> str:

@@ -297,8 +297,8 @@ class JetStream:
         return max((used / most for used, most in shares if most and most > 0), default=0.0)
 
     async def purge(self, stream: str, *, subject: str, below: int) -> int:
-        """Remove the messages on `subject` with a sequence below `below`; their number."""
-        request = {"filter": subject, "seq": below}
+        """Remove the messages on `subject` with a sequence below `below` (0: all); their number."""
+        request = {"filter": subject, "seq": below} if below else {"filter": subject}
         answer = await self.persist(partial(self.api, f"STREAM.PURGE.{stream}", request), READ_TIMEOUT)
         return answer.purged
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from functools import partial
 from typing import NamedTuple
 
@@ -131,17 +131,34 @@ class Kv:
     async def entries(self, prefix: str = "") -> dict[str, KvEntry]:
         """The entries whose keys start with `prefix`, in the order written."""
         found: dict[str, KvEntry] = {}
+        async for key, record in self._records(f"{prefix}>"):
+            found.pop(key, None)
+            if not record.gone:
+                found[key] = KvEntry(record.data, record.seq)
+        return found
+
+    async def each(self, pattern: str) -> AsyncIterator[tuple[str, KvEntry]]:
+        """The entries whose keys match `pattern` (wildcards allowed), in the order written, of which a page is in
+        memory; one that is written meanwhile may come again."""
+        async for key, record in self._records(pattern):
+            if not record.gone:
+                yield key, KvEntry(record.data, record.seq)
+
+    async def each_key(self, pattern: str) -> AsyncIterator[str]:
+        """The keys that match `pattern`, as `each`."""
+        async for key, _ in self.each(pattern):
+            yield key
+
+    async def _records(self, pattern: str) -> AsyncIterator[tuple[str, StreamMessage]]:
         start = len(key_subject(self._bucket, ""))
         seq = 1
         while True:
-            page = await self._jetstream.persist(partial(self._page, f"{prefix}>", seq), READ_TIMEOUT)
+            page = await self._jetstream.persist(partial(self._page, pattern, seq), READ_TIMEOUT)
             for record in page.records:
                 seq = record.seq + 1
-                found.pop(record.subject[start:], None)
-                if not record.gone:
-                    found[record.subject[start:]] = KvEntry(record.data, record.seq)
+                yield record.subject[start:], record
             if not page.records:
-                return found
+                return
 
     async def _page(self, pattern: str, seq: int, timeout_s: float) -> StreamPage:
         subject = key_subject(self._bucket, pattern)

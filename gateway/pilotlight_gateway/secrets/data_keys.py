@@ -72,6 +72,12 @@ class DataKeys:
         record = await self._resealed(record, identity)
         return await self._opened(record, identity) if record.platform_key == identity else None
 
+    async def erase(self, tenant: str) -> bool:
+        """Destroy a tenant's key, and with it all that it seals; False: there is none."""
+        erased = await self._store.erase_data_key(tenant)
+        self.forget(tenant)
+        return erased
+
     def forget(self, tenant: str) -> None:
         """Have a tenant's key in memory no longer."""
         for key in [key for key in self._held if key[0] == tenant]:

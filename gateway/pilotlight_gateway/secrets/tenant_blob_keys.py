@@ -22,7 +22,15 @@ from pilotlight_gateway.secrets.platform_keys import NoPlatformKey, PlatformKeyD
 WHAT = "blobs"
 THEN = ": what is sealed is lost with it, and files that are uploaded again are there again"
 
+IsErased = Callable[[str], bool]
+"""Whether a tenant was erased, as far as this process knows."""
+
 log = structlog.get_logger(__name__)
+
+
+def nobody_is(_tenant: str) -> bool:
+    """Of a process that does not follow tenants: destroyed keys are in its memory for some minutes more."""
+    return False
 
 
 class TenantBlobKeys:
@@ -34,22 +42,35 @@ class TenantBlobKeys:
         keys: DataKeys,
         wall: Callable[[], float] = time.time,
         clock: Callable[[], float] = time.monotonic,
+        *,
+        is_erased: IsErased = nobody_is,
     ) -> None:
         self.store = store
         self.keys = keys
+        self._is_erased = is_erased
         self._wall = wall
         self._known: TTLCache[str, BlobKey] = TTLCache(KEYS_HELD, HELD_S, clock)
 
     async def find(self, tenant: str) -> BlobKey | None:
+        if self._is_erased(tenant):
+            return None
         known: BlobKey | None = self._known.get(tenant)
         return known if known is not None else await self._key(tenant, make=False)
 
     async def make(self, tenant: str) -> BlobKey:
+        if self._is_erased(tenant):
+            raise BlobsDown(f"The tenant {tenant} was erased: nothing is stored for it.")
         known: BlobKey | None = self._known.get(tenant)
         if known is None:
             known = await self._key(tenant, make=True)
         assert known is not None  # noqa: S101 - one is made
         return known
+
+    async def erase(self, tenant: str) -> bool:
+        """Destroy a tenant's key, and with it all that it seals; False: there is none."""
+        erased = await self.keys.erase(tenant)
+        self.forget(tenant)
+        return erased
 
     def forget(self, tenant: str) -> None:
         """Have a tenant's key in memory no longer."""
@@ -81,9 +102,11 @@ class TenantBlobKeys:
 class PlatformBlobs:
     """The blobs of a gateway or of duties, and what seals them."""
 
-    def __init__(self, url: str, bus: Bus, pair: PlatformKeyPair, *, seals: bool) -> None:
+    def __init__(
+        self, url: str, bus: Bus, pair: PlatformKeyPair, *, seals: bool, is_erased: IsErased = nobody_is
+    ) -> None:
         store = BusDataKeys(bus, BLOB_KEY_BUCKET)
-        self.keys = TenantBlobKeys(store, DataKeys(store, *pair, what=WHAT, then=THEN))
+        self.keys = TenantBlobKeys(store, DataKeys(store, *pair, what=WHAT, then=THEN), is_erased=is_erased)
         self.seals = seals
         self.blobs = SealedBlobs(open_blobs(url), self.keys, seals=seals)
 

@@ -30,9 +30,7 @@ async def test_the_refusal_says_what_is_sealed_and_what_follows() -> None:
     await keys_over(store, MemoryPlatformKey()).make("acme", AT)
     other = keys_over(store, MemoryPlatformKey(name="memory:2"))
 
-    with pytest.raises(
-        OtherPlatformKey, match=r"things of this .* memory:2: .* --adopt secrets_key, and more"
-    ):
+    with pytest.raises(OtherPlatformKey, match=r"things of this .* memory:2: .* --adopt secrets_key, and more"):
         await other.open(store.keys["acme"])
     assert await other.claim(adopt=True) == "memory:2"
     assert await other.open(store.keys["acme"]) is None

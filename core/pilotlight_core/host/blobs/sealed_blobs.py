@@ -179,6 +179,15 @@ class SealedBlobs:
             return HandedBlob(await self._stored.link(tenant, name, seconds), name, key.of(sha256))
         return HandedBlob(await self._stored.link(tenant, sha256, seconds))
 
+    async def measure(self, tenant: str) -> ErasedBlobs:
+        """How much is stored of a tenant, readable or not."""
+        count = size = 0
+        stored: Any = self._stored.listed(tenant)
+        async with aclosing(stored):
+            async for one in stored:
+                count, size = count + 1, size + one.size
+        return ErasedBlobs(count, size)
+
     async def erase(self, tenant: str) -> ErasedBlobs:
         """Delete all that is stored of a tenant, readable or not."""
         return await self._stored.erase(tenant)
