@@ -60,7 +60,7 @@ from pilotlight_gateway.deploys.line_owners import BoundLineOwners
 from pilotlight_gateway.fleet.fleet_inventory import FleetPlacements
 from pilotlight_gateway.fleet.placement_explainer import BusExplainer
 from pilotlight_gateway.gateway_calls import GatewayCalls
-from pilotlight_gateway.gateway_erasure import tenant_eraser
+from pilotlight_gateway.gateway_erasure import GatewayErasure
 from pilotlight_gateway.gateway_secrets import GatewaySecrets
 from pilotlight_gateway.home.home import QueueLimits
 from pilotlight_gateway.http.protocol.drain_gate import DrainGate
@@ -411,15 +411,6 @@ def _shards(calls: GatewayCalls, limiter: HomeLimiter, jobs: GatewayJobs) -> Sha
 
 
 @asynccontextmanager
-async def _answering(
-    settings: ServeSettings, bus: Bus, links: BlobLinks, secrets: GatewaySecrets
-) -> AsyncIterator[None]:
-    """Answer what agents ask for their containers, until the block ends."""
-    async with blob_link_answers(bus, links, region=settings.region).running(), secrets.running():
-        yield
-
-
-@asynccontextmanager
 async def _gateway(
     settings: ServeSettings,
     book: PriceBook,
@@ -437,6 +428,7 @@ async def _gateway(
     limiter, keeper = _limits(settings, bus, calls, registry, instance, ledger)
     prices, faults = _call_prices(settings, book, calls), calls.drivers.guard.faults
     secrets = GatewaySecrets(settings, bus, registry, calls)
+    erasure = GatewayErasure(bus, registry, calls.bindings, secrets, region=settings.region)
     blobs, validators, costs, workers = secrets.sealing.blobs, Validators(), Estimates(), BodyWorkers()
     codec, schemas = BodyCodec(validators, workers, budget), VersionSchemas(blobs)
     job_calls = JobCalls(
@@ -456,7 +448,7 @@ async def _gateway(
         authenticator=authenticator,
         batches=_batches(settings, bus, jobs, blobs, schemas, validators),
         blobs=blobs, budget=budget, calls=calls.service, codec=codec, costs=costs,
-        eraser=tenant_eraser(bus, registry, calls.bindings, secrets),
+        eraser=erasure.eraser,
         explainer=BusExplainer(bus, region=settings.region),
         stopper=secrets.stopper,
         terms=_joining_terms(settings),
@@ -484,7 +476,9 @@ async def _gateway(
             keeper.running(),
             limiter,
             calls.running(),
-            _answering(settings, bus, BlobLinks(blobs, registry, calls.bindings), secrets),
+            blob_link_answers(bus, BlobLinks(blobs, registry, calls.bindings), region=settings.region).running(),
+            secrets.running(),
+            erasure.running(),
             _nested(bus, calls, wire_nested(parts, authenticator.why_ended), bodies, settings.region).running(),
             shards.running(),
             jobs.running(),

@@ -121,7 +121,7 @@ class TenantEraser:
             left = len(self._containers(tenant))
             is_over = not left and not +found and tenant not in self._running
             state = ErasureState.ERASED if is_over else ErasureState.ERASING
-            why = "" if is_over else "something of it is still there"
+            why = "" if is_over else f"still there: {', '.join(sorted(+found)) or 'containers'}"
             return _info(record, Counter(record.gone), state, blob_bytes=blobs.size, containers=left, why=why)
         left = len(self._containers(tenant))
         return _info(record, +found, ErasureState.PLANNED, blob_bytes=blobs.size, containers=left)
@@ -140,6 +140,13 @@ class TenantEraser:
             return running.result()
         why = "it goes on: ask again how far it is"
         return _info(record, Counter(record.gone), ErasureState.ERASING, why=why)
+
+    async def aclose(self) -> None:
+        """Break off what goes on."""
+        running = list(self._running.values())
+        for task in running:
+            task.cancel()
+        await asyncio.gather(*running, return_exceptions=True)
 
     async def _begun(self, tenant: str, confirmation: str) -> TenantRecord:
         def begun(present: TenantRecord | None) -> TenantRecord:

@@ -76,10 +76,10 @@ class _Segments:
         self._sha256 = sha256
         self._number = 0
 
-    def seal(self, segment: bytes, *, is_last: bool) -> bytes:
+    def seal(self, segment: bytes | bytearray | memoryview, *, is_last: bool) -> bytes:
         return self._aead.encrypt(self._nonce(is_last), segment, self._context)
 
-    def open(self, segment: bytes, *, is_last: bool) -> bytes:
+    def open(self, segment: bytes | bytearray | memoryview, *, is_last: bool) -> bytes:
         from cryptography.exceptions import InvalidTag
 
         try:
@@ -96,19 +96,19 @@ class _Segments:
 async def sealed(key: bytes, tenant: str, sha256: str, content: BlobContent) -> AsyncIterator[bytes]:
     """What is stored of a content, by the blob's key, in pieces of about 1 MiB."""
     head = MAGIC + os.urandom(SALT)
-    segments, waiting, out = _Segments(key, tenant, sha256, head), bytearray(), bytearray(head)
+    segments, waiting, out = _Segments(key, tenant, sha256, head), bytearray(), [head]
     async for piece in pieces(content):
         waiting += piece
-        start = 0
-        while len(waiting) - start > SEGMENT:  # one byte at least stays for the last
-            out += segments.seal(bytes(waiting[start : start + SEGMENT]), is_last=False)
-            start += SEGMENT
-            if len(out) >= AT_ONCE * WHOLE:
-                yield bytes(out)
-                out.clear()
-        del waiting[:start]
-    out += segments.seal(bytes(waiting), is_last=True)
-    yield bytes(out)
+        whole = max(0, len(waiting) - 1) // SEGMENT  # one byte at least stays for the last
+        with memoryview(waiting) as view:
+            for start in range(0, whole * SEGMENT, SEGMENT):
+                out.append(segments.seal(view[start : start + SEGMENT], is_last=False))
+                if len(out) >= AT_ONCE:
+                    yield b"".join(out)
+                    out.clear()
+        del waiting[: whole * SEGMENT]
+    out.append(segments.seal(waiting, is_last=True))
+    yield b"".join(out)
 
 
 async def opened(key: bytes, tenant: str, sha256: str, stored: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
@@ -127,14 +127,14 @@ async def opened(key: bytes, tenant: str, sha256: str, stored: AsyncIterator[byt
             segments = _begun(key, tenant, sha256, bytes(waiting[:HEAD]))
             del waiting[:HEAD]
         while len(waiting) > WHOLE:
-            ready = min((len(waiting) - 1) // WHOLE, AT_ONCE)
-            yield b"".join(
-                segments.open(bytes(waiting[at : at + WHOLE]), is_last=False) for at in range(0, ready * WHOLE, WHOLE)
-            )
-            del waiting[: ready * WHOLE]
+            ready = min((len(waiting) - 1) // WHOLE, AT_ONCE) * WHOLE
+            with memoryview(waiting) as view:
+                found = [segments.open(view[at : at + WHOLE], is_last=False) for at in range(0, ready, WHOLE)]
+            del waiting[:ready]
+            yield b"".join(found)
     if segments is None:
         raise changed(sha256)
-    if last := segments.open(bytes(waiting), is_last=True):
+    if last := segments.open(waiting, is_last=True):
         yield last
 
 

@@ -17,6 +17,8 @@ from pilotlight_core.model.bounded import Bytes, Count, Rising, ShortText
 from pilotlight_core.model.messages.call_messages import BodyRef
 from pilotlight_core.model.messages.message import Message
 
+MOST_ASKED = 256
+"""Tenants that one question asks about."""
 MOST_AT_ONCE = 64
 """Nested calls of one call that have not ended."""
 MOST_DEPTH = 4
@@ -57,6 +59,18 @@ class BlobLink(Message, frozen=True, kw_only=True):
 def blob_key_context(container: str, sha256: str) -> str:
     """What a blob's key is given for."""
     return f"blob {sha256} for {container}"
+
+
+class ErasedWanted(Message, frozen=True, kw_only=True):
+    """Which of these tenants, whose files a node keeps, were erased?"""
+
+    tenants: Annotated[tuple[ShortText, ...], Meta(max_length=MOST_ASKED)]
+
+
+class ErasedTenants(Message, frozen=True, kw_only=True):
+    """Those that were."""
+
+    tenants: tuple[str, ...] = ()
 
 
 class AskNested(Message, frozen=True, kw_only=True):

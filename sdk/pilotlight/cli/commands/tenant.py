@@ -134,12 +134,12 @@ def erase(
     if as_json:
         print_json(msgspec.to_builtins(told))
     else:
-        _tell(told)
+        _report(told)
     if told.state is ErasureState.ERASING:
         raise typer.Exit(1)
 
 
-def _tell(told: ErasureInfo) -> None:
+def _report(told: ErasureInfo) -> None:
     rows = [(kind, f"{count:,}") for kind, count in told.found.items()]
     rows += [("bytes of blobs", f"{told.blob_bytes:,}")] if told.blob_bytes else []
     rows += [("containers", f"{told.containers:,}")] if told.containers else []
