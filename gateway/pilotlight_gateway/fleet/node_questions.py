@@ -76,6 +76,9 @@ class NodeQuestions(Generic[Question]):
     async def _answer(self, node: str, question: Question, reply: str) -> None:
         try:
             self._send(reply, await self._answer_of(node, question))
+        except (BusError, ValueError) as error:  # ValueError: its key is none
+            kind = type(error).__name__
+            log.warning("a node's question could not be answered", asked=self._queue, node=node, error=kind)
         except Exception as error:  # noqa: BLE001 - not with its text or its variables, which may hold a key or a value
             kind, where = type(error).__name__, traceback.extract_tb(error.__traceback__)[-1]
             at = f"{where.filename}:{where.lineno}"
