@@ -26,7 +26,7 @@ class DutySettings(Settings, frozen=True, kw_only=True):
         bool,
         Meta(
             description="seal what is put into the blob store from now on, by a key of its tenant under "
-            "--secrets-key; what is there in clear stays readable"
+            "--secrets-key; what is there in clear stays readable, and duties seal it"
         ),
     ] = False
     secrets_key: Annotated[

@@ -116,6 +116,11 @@ def test_a_running_platform_switches_it_on_and_off(tmp_path: Path) -> None:
         assert running.output("sealed.told", text="still") == "still was answered"
         assert job(running, CANARY + "x" * 100_000).endswith(" was answered")
         running.deploy(write(tmp_path / "app", "linked"))
+        store = running.state / "blobs"
+        wait_until(lambda: all(map(SEALED_NAME.fullmatch, in_folder(store))), "what lay in clear is sealed", 60.0)
+        check_sealed(in_folder(store))
+        running.kill("agent")
+        wait_until(lambda: running.call("sealed.told", text="sealed").status_code == 200, "its node reads it", 60.0)
     with run_platform(tmp_path, *OPTIONS) as running:
         assert running.output("linked.told")["model"] == MODEL
         assert running.output("sealed.told", text="off") == "off was answered"

@@ -28,6 +28,7 @@ from pilotlight_core.model.price_book import load_prices
 from pilotlight_gateway.batches.bus_batches import BusBatches
 from pilotlight_gateway.duties.batch_driver import BatchDependencies
 from pilotlight_gateway.duties.batch_duty import BatchDuty
+from pilotlight_gateway.duties.blob_sealer import BlobSealer
 from pilotlight_gateway.duties.budget_duty import BudgetDuty
 from pilotlight_gateway.duties.duty_metrics import DutyGauges
 from pilotlight_gateway.duties.job_sweeper import JobSweeper
@@ -113,7 +114,9 @@ async def serve(settings: DutyProcessSettings) -> int:
                 budgets = BudgetDuty(bus, ledger, holder=name)
                 duties = (fold, LogTrimmer(bus, holder=name), webhooks, jobs, batches, schedules, budgets)
                 gauges = DutyGauges(jobs=jobs, webhooks=webhooks, batches=batches, fold=fold, schedules=schedules)
-                running = [group.create_task(run_forever(type(duty).__name__, duty.run)) for duty in duties]
+                sealers = (BlobSealer(bus, blobs, holder=name),) if sealing.seals else ()
+                every = (*duties, *sealers)
+                running = [group.create_task(run_forever(type(duty).__name__, duty.run)) for duty in every]
                 if not known:
                     running.append(group.create_task(foundations.check_until_known(own)))
                 lost = group.create_task(bus.closed.wait())

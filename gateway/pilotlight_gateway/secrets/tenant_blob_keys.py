@@ -111,7 +111,9 @@ class PlatformBlobs:
         self.blobs = SealedBlobs(open_blobs(url), self.keys, seals=seals)
 
     async def check(self) -> None:
-        """See, at the start, that what seals blobs can be used, if some are sealed or are to be.
+        """See, at the start, whether what seals blobs can be used: who is to seal does not start without.
+
+        Who only has to open some says so, and serves all that needs none of them.
 
         Raises:
             WrongFoundation, BusError.
@@ -121,5 +123,6 @@ class PlatformBlobs:
         try:
             await self.keys.keys.claim()
         except (NoPlatformKey, PlatformKeyDown) as error:
-            what = "--encrypt-blobs needs the platform's key" if self.seals else "Blobs of this platform are sealed"
-            raise WrongFoundation(f"{what}: {error}.") from None
+            if self.seals:
+                raise WrongFoundation(f"--encrypt-blobs needs the platform's key: {error}.") from None
+            log.error("blobs of this platform are sealed, and cannot be opened here", why=str(error))

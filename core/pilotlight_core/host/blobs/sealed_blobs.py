@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
 from pilotlight_core.host.blobs.blob_port import (
+    SHA256,
     BlobBackend,
     BlobContent,
     BlobInfo,
@@ -84,15 +85,18 @@ class SealedBlobs:
         key = await (self._keys.make(tenant) if self._seals else self._keys.find(tenant))
         if key is None:
             return await self._stored.put(tenant, sha256, content)
-        name = key.name(sha256)
         if not self._seals:
+            name = key.name(sha256)
             if (present := await self._stored.stored(tenant, [name])) and await self._stored.renew(tenant, name):
                 return content_size(present[name].size)
             return await self._stored.put(tenant, sha256, content)
-        within: Any = sealed(key.of(sha256), tenant, sha256, _checked(sha256, content))
+        return await self._put(key, sha256, content)
+
+    async def _put(self, key: BlobKey, sha256: str, content: BlobContent) -> int:
+        within: Any = sealed(key.of(sha256), key.tenant, sha256, _checked(sha256, content))
         async with aclosing(within):
-            size = await self._stored.put(tenant, name, within)
-        await self._stored.delete(tenant, sha256)  # what was there in clear
+            size = await self._stored.put(key.tenant, key.name(sha256), within)
+        await self._stored.delete(key.tenant, sha256)  # what was there in clear
         return content_size(size)
 
     async def get(self, tenant: str, sha256: str) -> AsyncIterator[bytes]:
@@ -178,6 +182,27 @@ class SealedBlobs:
         if key is not None and await self._stored.stored(tenant, [name := key.name(sha256)]):
             return HandedBlob(await self._stored.link(tenant, name, seconds), name, key.of(sha256))
         return HandedBlob(await self._stored.link(tenant, sha256, seconds))
+
+    async def in_clear(self) -> AsyncIterator[BlobInfo]:
+        """All blobs that lie in clear."""
+        stored: Any = self._stored.listed()
+        async with aclosing(stored):
+            async for one in stored:
+                if SHA256.fullmatch(one.sha256):
+                    yield one
+
+    async def seal_stored(self, tenant: str, sha256: str) -> bool:
+        """Seal a blob that lies in clear; False: it does not any more.
+
+        Raises:
+            BadBlob: it is damaged. BlobsDown.
+        """
+        key = await self._keys.make(tenant)
+        try:
+            await self._put(key, sha256, self._stored.get(tenant, sha256))
+        except BlobMissing:
+            return False
+        return True
 
     async def measure(self, tenant: str) -> ErasedBlobs:
         """How much is stored of a tenant, readable or not."""

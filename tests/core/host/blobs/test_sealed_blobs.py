@@ -82,6 +82,24 @@ async def test_a_running_platform_can_switch_it_on_and_off() -> None:
     assert len(sealing.names) == 2
 
 
+async def test_what_lies_in_clear_is_sealed_in_its_place() -> None:
+    """And is the same to everybody; what was damaged stays, and what is gone is no fault."""
+    sealing = Sealing()
+    await sealing.off.put("acme", SHA, CONTENT)
+    await sealing.off.put("rival", OTHER, b"other")
+    await sealing.on.put("rival", SHA, CONTENT)
+    assert {(one.tenant, one.sha256) async for one in sealing.on.in_clear()} == {("acme", SHA), ("rival", OTHER)}
+
+    assert await sealing.on.seal_stored("acme", SHA)
+    assert not await sealing.on.seal_stored("acme", SHA)
+    assert await sealing.on.read("acme", SHA) == CONTENT
+    sealing.backend.kept["rival", OTHER] = b"damaged"
+    with pytest.raises(BadBlob):
+        await sealing.on.seal_stored("rival", OTHER)
+    assert [one.sha256 async for one in sealing.on.in_clear()] == [OTHER]
+    assert len(sealing.names) == 3
+
+
 async def test_wrong_content_leaves_nothing() -> None:
     """Its digest is checked before it has a name."""
     sealing = Sealing()
