@@ -233,6 +233,7 @@ class Parts:
                 self.stopper,
                 lambda: self.bound,
                 ended_within_s=0.0,
+                settled_s=0.0,
             ),
             explainer=self.explainer,
             followers=self.followers,

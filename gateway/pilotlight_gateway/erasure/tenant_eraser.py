@@ -7,7 +7,7 @@
 The second step, in this order, each part of which finds what is there and can be repeated:
 
     1. the tenant's record says that it is erased, from which there is no way back
-    2. its containers are ended
+    2. its containers are ended, and a moment passes in which all gateways hear of it and nodes send the last log lines
     3. its data keys are destroyed: secrets and sealed blobs are unreadable from here on, wherever there are copies
     4. its records on the bus are deleted, API keys first
     5. its blobs are deleted
@@ -46,6 +46,9 @@ ENDS_WITHIN_S = 2.0
 ENDED_WITHIN_S = 20.0
 """Until then its containers are gone, or a node does not answer."""
 LOOK_S = 0.25
+SETTLED_S = 2.0
+"""Within this other gateways have refused its keys and ended its calls (`PrincipalWatch`, each second), so that nothing
+is written behind what deletes."""
 ANSWERED_WITHIN_S = 40.0
 """An answer says how far it is then; the erasure goes on."""
 SEALED, BLOBS = "data keys", "blobs"
@@ -89,6 +92,7 @@ class TenantEraser:
         bound: Callable[[], Iterable[Binding]],
         *,
         ended_within_s: float = ENDED_WITHIN_S,
+        settled_s: float = SETTLED_S,
     ) -> None:
         self._registry = registry
         self._traces = traces
@@ -97,6 +101,7 @@ class TenantEraser:
         self._stopper = stopper
         self._bound = bound
         self._ended_within_s = ended_within_s
+        self._settled_s = settled_s
         self._running: dict[str, asyncio.Task[ErasureInfo]] = {}
 
     async def plan(self, principal: Principal, tenant: str) -> ErasureInfo:
@@ -167,6 +172,7 @@ class TenantEraser:
         left = await self._end_containers(tenant)
         if left:
             why = f"{left} of its containers have not ended: a node does not answer"
+        await asyncio.sleep(self._settled_s)
         for keys in self._keys:
             found[SEALED] += await keys.erase(tenant)
         found += await self._traces.erase(tenant)

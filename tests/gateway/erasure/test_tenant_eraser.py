@@ -67,7 +67,7 @@ class Erasing:
         """Of a gateway that has just started."""
         return TenantEraser(
             self.registry, self.traces, self.blobs, (self.keys,), self.stopper, lambda: self.bound,
-            **{"ended_within_s": 0.3, **given},
+            **{"ended_within_s": 0.3, "settled_s": 0.0, **given},
         )  # fmt: skip
 
     async def erase(self) -> ErasureInfo:
