@@ -35,6 +35,8 @@ WRONG_LAST_SEQUENCE = 10071
 IN_PROCESS = frozenset({10158, 10164})
 """A write with this id, or of this subject, is under way; whether it will be stored is not known yet."""
 STREAM_EXISTS = 10058
+DENIED_FOR_EVER = "can not cancel deny message deletes"
+"""The server lets no stream be changed so; there is no number for it alone."""
 NO_MESSAGE = 10037
 NO_SEQUENCE = 10043
 BATCHED = b"NATS/1.0\r\n%bNats-Batch-Id: %b\r\nNats-Batch-Sequence: %d\r\n"
@@ -133,9 +135,19 @@ class JetStream:
             except StoreRefused as error:
                 if error.number != STREAM_EXISTS:
                     raise
-                await self.api(f"STREAM.UPDATE.{config['name']}", config, timeout_s)
+                await self._update_stream(config, timeout_s)
 
         await self.persist(attempt, timeout)
+
+    async def _update_stream(self, config: dict[str, Any], timeout_s: float) -> None:
+        verb = f"STREAM.UPDATE.{config['name']}"
+        try:
+            await self.api(verb, config, timeout_s)
+        except StoreRefused as error:
+            if DENIED_FOR_EVER not in error.detail:
+                raise
+            # It was made before its messages were to be deleted. All else of the configuration counts.
+            await self.api(verb, config | {"deny_delete": True}, timeout_s)
 
     async def persist(self, attempt: Callable[[float], Awaitable[T]], timeout: float) -> T:
         """The result of `attempt`, which gets its timeout in seconds and is repeated while the bus is unavailable.

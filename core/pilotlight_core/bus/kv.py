@@ -6,10 +6,14 @@ from collections.abc import AsyncIterator, Callable
 from functools import partial
 from typing import NamedTuple
 
-from pilotlight_core.bus.bus_errors import KeyConflict, KeyExists, WrongRevision
+import structlog
+
+from pilotlight_core.bus.bus_errors import KeyConflict, KeyExists, StoreRefused, WrongRevision
 from pilotlight_core.bus.conflict_retry import TRIES, retry_conflicts
 from pilotlight_core.bus.jetstream import READ_TIMEOUT, JetStream, StreamMessage, StreamPage
 from pilotlight_core.bus.streams import bucket_stream, key_subject
+
+log = structlog.get_logger(__name__)
 
 EXPECTED = "Nats-Expected-Last-Subject-Sequence"
 TTL = "Nats-TTL"
@@ -117,12 +121,17 @@ class Kv:
     async def erase(self, key: str) -> bool:
         """Overwrite the record of a key in the files of the bus, and leave no marker, so that no mirror hears of it.
 
-        False: there is none. Only for buckets that let messages be deleted.
+        False: there is none. A bucket that was made to let no message be deleted has a marker in its place, and the
+        bytes until it is compacted.
         """
-        if (record := await self.read(key)) is None:
+        if (record := await self.read(key)) is None or record.gone:
             return False
-        await self._jetstream.delete_overwritten(self._stream, record.seq)
-        return not record.gone
+        try:
+            await self._jetstream.delete_overwritten(self._stream, record.seq)
+        except StoreRefused as error:
+            log.warning("a record is deleted, and not overwritten", bucket=self._bucket, why=error.detail)
+            await self.delete(key)
+        return True
 
     async def keys(self, prefix: str = "") -> list[str]:
         """The keys that start with `prefix` ("" or whole tokens, such as "app.default."), in the order written."""

@@ -7,6 +7,7 @@ import asyncio
 import pytest
 
 from pilotlight_core.bus import Bus, KeyExists, KvEntry, WrongRevision
+from pilotlight_core.bus.streams import DEFAULT_LIMITS, stream_configs
 from pilotlight_core.model.ids import token
 from pilotlight_core.model.subjects import BLOB_KEY_BUCKET, LEASE_BUCKET, REGISTRY_BUCKET
 
@@ -110,3 +111,21 @@ async def test_an_erased_key_leaves_nothing(bus: Bus) -> None:
     assert await kv.erase(key)
     assert not await kv.erase(key)
     assert await kv.read(key) is None
+
+
+async def test_where_no_message_may_be_deleted_an_erased_key_is_deleted(bus: Bus) -> None:
+    """A bucket that was made so stays so: the server lets nobody change that, and its configuration counts else."""
+    name = f"T{token()}"
+    config = next(one for one in stream_configs(DEFAULT_LIMITS) if one["name"] == "KV_BLOB_KEYS")
+    own = config | {"name": f"KV_{name}", "subjects": [f"$KV.{name}.>"], "max_bytes": 2**20}
+    await bus.jetstream.ensure_stream(own | {"deny_delete": True})
+    await bus.jetstream.ensure_stream(own | {"max_bytes": 2**21})
+    info = await bus.jetstream.api(f"STREAM.INFO.KV_{name}", {})
+    kv = bus.kv(name)
+    await kv.put("key.acme", b"1")
+
+    assert info.config is not None
+    assert (info.config["max_bytes"], info.config["deny_delete"]) == (2**21, True)
+    assert await kv.erase("key.acme")
+    assert not await kv.erase("key.acme")
+    assert await kv.get("key.acme") is None
