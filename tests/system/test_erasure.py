@@ -6,6 +6,7 @@ import json
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -158,6 +159,9 @@ def test_a_tenant_is_erased_while_another_works(erasing: Platform, folder: Path)
     assert [kind for kind in kinds if not told["found"].get(kind)] == [], told
     assert refused == 401
     assert calls_of(erasing, "acme") >= billed
+    month = f"{datetime.now(UTC):%Y-%m}"
+    invoice = erasing.http.get(f"/v1/billing/invoices/{month}", params={"tenant": "acme"})
+    assert (invoice.status_code, bool(invoice.json()["lines"])) == (200, True), invoice.text
     again = erasing.cli("tenant", "create", "acme", check=False)
     assert "was erased: the ledger has its lines" in again.stderr
     audited = erasing.http.get("/v1/audit", params={"tenant": "acme"}).json()["entries"]
