@@ -138,7 +138,7 @@ class Controller:
         self._budgets = SpentBudgets(bus, registry, self._registered.wake)
         self._stops = ContainerStops(bus, world, region=region, stop_grace_s=stop_grace_s)
         self._stopping = 0
-        self._memories = MemoryStore(bus, region=region)
+        self._memories = MemoryStore(bus, region=region, is_erased=registry.is_erased)
         self._curves = CurveStore(registry)
         self._bindings = BindingBook(bus, region=region)
         self._ended = EndedBindings()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import msgspec
 import structlog
@@ -21,9 +21,13 @@ log = structlog.get_logger()
 
 
 class MemoryStore:
-    """Of one region. Nothing that cannot be read or written now stops a controller: it learns anew."""
+    """Of one region. Nothing that cannot be read or written now stops a controller: it learns anew.
 
-    def __init__(self, bus: Bus, *, region: str) -> None:
+    Of tenants who were erased, as `is_erased` says, nothing is stored any more.
+    """
+
+    def __init__(self, bus: Bus, *, region: str, is_erased: Callable[[str], bool]) -> None:
+        self._is_erased = is_erased
         self._bus = bus
         self._kv = bus.kv(SCALING_BUCKET)
         self._prefix = f"{region}."
@@ -47,7 +51,7 @@ class MemoryStore:
 
     async def write(self, records: Mapping[str, bytes]) -> set[str]:
         """Store what is remembered of functions, by name; those that could not be stored now."""
-        names = list(records)
+        names = [name for name in records if not self._is_erased(name.partition(":")[0])]
         done = await asyncio.gather(*(self._write(name, records[name]) for name in names))
         return {name for name, stored in zip(names, done, strict=True) if not stored}
 

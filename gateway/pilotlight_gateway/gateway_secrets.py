@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from pathlib import Path
 from typing import Protocol
 
 import structlog
@@ -17,11 +16,13 @@ from pilotlight_core.model.subjects import shard_of
 from pilotlight_gateway.fleet.container_stopper import BusStopper
 from pilotlight_gateway.fleet.fleet_view import FleetView
 from pilotlight_gateway.secrets.bus_secrets import BusSecrets
-from pilotlight_gateway.secrets.key_opening import open_platform_key
-from pilotlight_gateway.secrets.platform_keys import NoPlatformKey, PlatformKey, PlatformKeyDown
-from pilotlight_gateway.secrets.secret_answers import ContainerSecrets, SecretAnswers
+from pilotlight_gateway.secrets.data_keys import DataKeys
+from pilotlight_gateway.secrets.key_opening import open_key_pair
+from pilotlight_gateway.secrets.platform_keys import NoPlatformKey, PlatformKeyDown
+from pilotlight_gateway.secrets.secret_answers import ContainerSecrets, secret_answers
 from pilotlight_gateway.secrets.secret_rotation import SecretRotation
-from pilotlight_gateway.secrets.tenant_vault import TenantVault
+from pilotlight_gateway.secrets.tenant_blob_keys import PlatformBlobs
+from pilotlight_gateway.secrets.tenant_vault import THEN, WHAT, TenantVault
 from pilotlight_gateway.settings import ServeSettings
 from pilotlight_gateway.tenancy.registry_port import RegistryPort
 
@@ -55,18 +56,17 @@ class GatewaySecrets:
         Raises:
             WrongFoundation: --secrets-key, or the former one, names none.
         """
-        former = settings.former_secrets_key
+        pair = open_key_pair(settings.secrets_key, settings.former_secrets_key, settings.keys_dir)
         self.store = BusSecrets(bus)
-        self.vault = TenantVault(
-            self.store,
-            _key("--secrets-key", settings.secrets_key, settings.keys_dir),
-            _key("--former-secrets-key", former, settings.keys_dir) if former else None,
+        self.vault = TenantVault(self.store, DataKeys(self.store, *pair, what=WHAT, then=THEN))
+        self.sealing = PlatformBlobs(
+            settings.blobs, bus, pair, seals=settings.encrypt_blobs, is_erased=registry.is_erased
         )
         self.stopper = BusStopper(bus, region=settings.region)
         self._bus = bus
-        self._has_former = bool(former)
+        self._has_former = pair.former is not None
         self._adopts = SECRETS_KEY in read_adopted(settings.adopt)
-        self._answers = SecretAnswers(
+        self._answers = secret_answers(
             bus, ContainerSecrets(self.vault, registry, calls.bindings), region=settings.region
         )
 
@@ -80,23 +80,18 @@ class GatewaySecrets:
         """Answer agents and replace containers until the block ends.
 
         Raises:
-            WrongFoundation: the key that the platform is to have from now on, or had before, cannot be used.
+            WrongFoundation: the key that the platform is to have from now on, or had before, cannot be used, or the
+                one that seals its blobs.
         """
         try:
-            if self._adopts:
-                await self.vault.claim(adopt=True)
-            if self._has_former:
-                count = await self.vault.reseal_all()
-                log.info("data keys of tenants were sealed by the new key", count=count)
+            for keys in (self.vault.keys, self.sealing.keys.keys):
+                if self._adopts:
+                    await keys.claim(adopt=True)
+                if self._has_former:
+                    count = await keys.reseal_all()
+                    log.info("data keys of tenants were sealed by the new key", count=count)
         except (NoPlatformKey, PlatformKeyDown) as error:
             raise WrongFoundation(f"The key of secrets cannot take over from another: {error}.") from None
+        await self.sealing.check()
         async with self.store.running(), self._answers.running(), self._rotation.running(self._bus):
             yield
-
-
-def _key(flag: str, url: str, folder: Path) -> PlatformKey:
-    """Raises WrongFoundation."""
-    try:
-        return open_platform_key(url, folder)
-    except ValueError as error:
-        raise WrongFoundation(f"{flag}: {error}") from None

@@ -25,6 +25,7 @@ from pilotlight_gateway.deploys.blob_usage import BlobUsage
 from pilotlight_gateway.deploys.deployer import Deployer, ManifestSigner
 from pilotlight_gateway.deploys.function_logs import LogSource
 from pilotlight_gateway.deploys.resolver import Resolver
+from pilotlight_gateway.erasure.tenant_eraser import TenantEraser
 from pilotlight_gateway.fleet.container_stopper import ContainerStopper
 from pilotlight_gateway.fleet.curve_trials import CurveService
 from pilotlight_gateway.fleet.fleet_inventory import FleetPlacements
@@ -59,6 +60,7 @@ from pilotlight_gateway.http.endpoints.jobs import JobServices
 from pilotlight_gateway.http.endpoints.logs import LogServices
 from pilotlight_gateway.http.endpoints.nodes import NODES, NodeServices
 from pilotlight_gateway.http.endpoints.oversight.audit import AUDIT, AuditServices
+from pilotlight_gateway.http.endpoints.oversight.erasure import ERASURE, ErasureServices
 from pilotlight_gateway.http.endpoints.oversight.scaling import SCALING, ScalingServices
 from pilotlight_gateway.http.endpoints.placement import PLACEMENT, PlacementServices
 from pilotlight_gateway.http.endpoints.prices import PRICES, PriceServices
@@ -119,6 +121,7 @@ class HttpParts:
     calls: CallPort
     codec: BodyCodec
     costs: Estimates
+    eraser: TenantEraser
     explainer: Explainer
     followers: TenantSlots
     idempotency: Idempotency
@@ -305,6 +308,7 @@ def _tenants(parts: HttpParts, shared: _Shared) -> tuple[BoundOperation[Any], ..
     return (
         *bound(AUDIT, AuditServices(audit=parts.audit)),
         *bound(TENANCY, TenancyServices(registry=registry, limits=parts.limiter, budget=budget)),
+        *bound(ERASURE, ErasureServices(eraser=parts.eraser, budget=budget)),
         *bound(ISSUERS, issuers),
         *bound(BATCHES, batches),
         *bound(WEBHOOKS, WebhookServices(webhooks=parts.webhooks, networks=parts.networks, budget=budget)),

@@ -12,7 +12,7 @@ import structlog
 
 from pilotlight_core.bus import Bus, StoreRefused, StreamLimits, bus_users, connect
 from pilotlight_core.bus.lease_cleanup import instance_of
-from pilotlight_core.host.blobs import BlobStore, open_blobs
+from pilotlight_core.host.blobs import BlobStore
 from pilotlight_core.host.blobs.store_names import name_of_store
 from pilotlight_core.host.compiled import IS_COMPILED
 from pilotlight_core.host.foundations import (
@@ -51,13 +51,14 @@ from pilotlight_gateway.calls.call_service import CallService
 from pilotlight_gateway.calls.large_bodies import LargeBodies
 from pilotlight_gateway.cluster.shard_table import ShardTable
 from pilotlight_gateway.cluster.shards import Shards
-from pilotlight_gateway.deploys.blob_links import BlobLinkAnswers, BlobLinks
+from pilotlight_gateway.deploys.blob_links import BlobLinks, blob_link_answers
 from pilotlight_gateway.deploys.ended_runs import watch_ended_runs
 from pilotlight_gateway.deploys.function_logs import BusLogs
 from pilotlight_gateway.deploys.line_owners import BoundLineOwners
 from pilotlight_gateway.fleet.fleet_inventory import FleetPlacements
 from pilotlight_gateway.fleet.placement_explainer import BusExplainer
 from pilotlight_gateway.gateway_calls import GatewayCalls
+from pilotlight_gateway.gateway_erasure import GatewayErasure
 from pilotlight_gateway.gateway_secrets import GatewaySecrets
 from pilotlight_gateway.home.home import QueueLimits
 from pilotlight_gateway.http.protocol.drain_gate import DrainGate
@@ -378,15 +379,6 @@ def _shards(calls: GatewayCalls, limiter: HomeLimiter, jobs: GatewayJobs) -> Sha
 
 
 @asynccontextmanager
-async def _answering(
-    settings: ServeSettings, bus: Bus, links: BlobLinks, secrets: GatewaySecrets
-) -> AsyncIterator[None]:
-    """Answer what agents ask for their containers, until the block ends."""
-    async with BlobLinkAnswers(bus, links, region=settings.region).running(), secrets.running():
-        yield
-
-
-@asynccontextmanager
 async def _gateway(
     settings: ServeSettings,
     book: PriceBook,
@@ -403,14 +395,16 @@ async def _gateway(
     ledger, calls.fleet.record_of = LedgerReader(settings.database_url, book), registry.node_nowait
     limiter, keeper = _limits(settings, bus, calls, registry, instance, ledger)
     prices, faults = _call_prices(settings, book, calls), calls.drivers.guard.faults
-    blobs, validators, costs, workers = open_blobs(settings.blobs), Validators(), Estimates(), BodyWorkers()
+    secrets = GatewaySecrets(settings, bus, registry, calls)
+    erasure = GatewayErasure(bus, registry, calls.bindings, secrets, region=settings.region)
+    blobs, validators, costs, workers = secrets.sealing.blobs, Validators(), Estimates(), BodyWorkers()
     codec, schemas = BodyCodec(validators, workers, budget), VersionSchemas(blobs)
     job_calls = JobCalls(
         calls=calls.service, registry=registry, schemas=schemas, codec=codec, budget=budget, clock=time.monotonic
     )
     signer, permits = await _join(settings, bus, blobs), JobPermits(limits=limiter, costs=costs, prices=prices)
     jobs = _jobs(settings, bus, calls, blobs, job_calls, permits, RunnerIdentity(name, instance))
-    shards, secrets = _shards(calls, limiter, jobs), GatewaySecrets(settings, bus, registry, calls)
+    shards = _shards(calls, limiter, jobs)
     idempotency = _idempotency(settings, bus, calls.table, CallOwner(name=name, instance=instance))
     readiness, authenticator = _readiness(bus, registry, calls.service), KeyAuthenticator(registry, issuers.tokens)
     metrics, loads, connections, requests = GatewayMetrics(), LoadBook(), client_connections(settings), OpenRequests()
@@ -423,6 +417,7 @@ async def _gateway(
         authenticator=authenticator,
         batches=_batches(settings, bus, jobs, blobs, schemas, validators),
         blobs=blobs, budget=budget, calls=calls.service, codec=codec, costs=costs,
+        eraser=erasure.eraser,
         explainer=BusExplainer(bus, region=settings.region),
         stopper=secrets.stopper,
         terms=joining_terms(settings, settings.node_bus_url, takes_nodes=settings.issuer is not None),
@@ -450,7 +445,9 @@ async def _gateway(
             keeper.running(),
             limiter,
             calls.running(),
-            _answering(settings, bus, BlobLinks(blobs, registry, calls.bindings), secrets),
+            blob_link_answers(bus, BlobLinks(blobs, registry, calls.bindings), region=settings.region).running(),
+            secrets.running(),
+            erasure.running(),
             _nested(bus, calls, wire_nested(parts, authenticator.why_ended), bodies, settings.region).running(),
             shards.running(),
             jobs.running(),

@@ -22,6 +22,27 @@ class DutySettings(Settings, frozen=True, kw_only=True):
     price_file: Annotated[str, Meta(description="prices (TOML) over those of the standard price book")] = ""
     ledger_url: Annotated[str, Meta(description="postgresql://…; empty: SQLite below --state-dir")] = ""
     blob_url: Annotated[str, Meta(description="file:///… or s3://bucket/prefix; empty: below --state-dir")] = ""
+    encrypt_blobs: Annotated[
+        bool,
+        Meta(
+            description="seal what is put into the blob store from now on, by a key of its tenant under "
+            "--secrets-key; what is there in clear stays readable, and duties seal it"
+        ),
+    ] = False
+    secrets_key: Annotated[
+        str,
+        Meta(
+            description="the key above those that seal tenants' secrets and blobs, one for all gateways and duties: "
+            "file:///… or aws-kms://alias/NAME?region=…; empty: a file below --state-dir/keys"
+        ),
+    ] = ""
+    former_secrets_key: Annotated[
+        str,
+        Meta(
+            description="the key that sealed them before --secrets-key, by which is sealed anew at the start what it "
+            "sealed: file:///… or aws-kms://…; empty: none"
+        ),
+    ] = ""
 
     webhook_allow: Annotated[
         str, Meta(description="addresses and networks that webhooks may reach though not public; commas between")
@@ -113,20 +134,6 @@ class ServeSettings(DutySettings, frozen=True, kw_only=True):
         Meta(
             description="file of the gateways' public keys that the operator has signed, if it is later than the "
             "platform's; empty: the platform's, if it has one"
-        ),
-    ] = ""
-    secrets_key: Annotated[
-        str,
-        Meta(
-            description="the key that seals tenants' secrets, one for all gateways: file:///… or "
-            "aws-kms://alias/NAME?region=…; empty: a file below --state-dir/keys"
-        ),
-    ] = ""
-    former_secrets_key: Annotated[
-        str,
-        Meta(
-            description="the key that sealed them before --secrets-key, by which is sealed anew at the start what it "
-            "sealed: file:///… or aws-kms://…; empty: none"
         ),
     ] = ""
     adopt: Annotated[

@@ -16,7 +16,7 @@ import uvloop
 
 from pilotlight_core.bus import Bus, BusError, bus_users, connect
 from pilotlight_core.host import config, telemetry
-from pilotlight_core.host.blobs import BlobStore, NoBlobStore, open_blobs
+from pilotlight_core.host.blobs import BlobBackend, BlobStore, NoBlobStore, open_blobs
 from pilotlight_core.host.blobs.store_names import name_of_store
 from pilotlight_core.host.compiled import IS_COMPILED
 from pilotlight_core.host.foundations import Foundation, Foundations, WrongFoundation
@@ -31,7 +31,7 @@ from pilotlight_core.model.ids import token
 from pilotlight_core.model.messages.node_messages import SandboxCeilings
 from pilotlight_runtime.containers.blanks.base_environment import BaseEnvironment, other_environments, own_environment
 from pilotlight_runtime.containers.files.trusted_keys import TrustedKeys
-from pilotlight_runtime.containers.files.version_files import LinkedFiles, StoredFiles
+from pilotlight_runtime.containers.files.version_files import BlobQuestions, LinkedFiles, StoredFiles, VersionFiles
 from pilotlight_runtime.devices.cpu_slots import CpuDevices, usable_cores
 from pilotlight_runtime.devices.several_devices import SeveralDevices
 from pilotlight_runtime.node.agent import open_agent
@@ -51,11 +51,16 @@ EXPECTED = (NodeTaken, BadInput, SandboxError, BusError, WrongFoundation, NoBlob
 """Errors that end it with a line in the log."""
 
 
-def open_store(settings: config.AgentSettings) -> BlobStore | None:
+def open_store(settings: config.AgentSettings) -> BlobBackend | None:
     """The store of blobs; None: it is S3, of which a node is given what its containers need, and has no access."""
     if settings.blob_url.startswith("s3:"):
         return None
     return open_blobs(settings.blob_url or settings.default_blob_url)
+
+
+def files_of(blobs: BlobBackend | None, gateways: BlobQuestions) -> VersionFiles:
+    """Where the files of versions come from."""
+    return LinkedFiles(gateways) if blobs is None else StoredFiles(blobs, gateways)
 
 
 def open_bases(settings: config.AgentSettings, *, walled: bool) -> tuple[BaseEnvironment, ...]:
@@ -133,9 +138,7 @@ async def serve(
                 timeout=CONNECT_S,
                 key=credentials.key() if credentials is not None else None,
             ) as bus,
-            aclosing(
-                StoredFiles(blobs) if blobs else LinkedFiles(bus, region=settings.region, node=settings.node)
-            ) as files,
+            aclosing(files_of(blobs, BlobQuestions(bus, region=settings.region, node=settings.node))) as files,
         ):
             keys = TrustedKeys(settings.trusted, KeySets(bus, region=settings.region), folders.newest_keys)
             needs = AgentDependencies(

@@ -68,6 +68,9 @@ class UpSettings(msgspec.Struct, frozen=True, kw_only=True):
         str, msgspec.Meta(description="GPUs of each agent that exist in software only, such as 2xH100:mig,1xT4")
     ] = ""
     blob_url: Annotated[str, msgspec.Meta(description="file:///… or s3://bucket/prefix; empty: below --state-dir")] = ""
+    encrypt_blobs: Annotated[
+        bool, msgspec.Meta(description="seal what is put into the blob store from now on, by a key of its tenant")
+    ] = False
     ledger_url: Annotated[
         str,
         msgspec.Meta(description="postgresql://… of the ledger, which must be there; empty: SQLite below --state-dir"),
@@ -163,7 +166,7 @@ def plan(
             name="duties", rank=1, stop_within_s=5.0, env={**env(bus_users.DUTIES), **ledger},
             command=_python(
                 "pilotlight_gateway.duties", *common, "--name", "duties", "--metrics-port", str(metrics["duties"]),
-                "--blob-url", blob_url, *_webhooks(settings),
+                "--blob-url", blob_url, *_sealing(settings), *_webhooks(settings),
             ),
         ),
         *(
@@ -202,12 +205,17 @@ def _gateway(
     flags = (
         "--name", name, "--host", settings.host, "--port", str(ports.public),
         "--internal-port", str(ports.internal), "--metrics-port", str(ports.metrics),
-        "--blob-url", blob_url, "--replicas", str(settings.nats_servers), *_webhooks(settings), *settings.tls_flags,
+        "--blob-url", blob_url, *_sealing(settings), "--replicas", str(settings.nats_servers), *_webhooks(settings),
+        *settings.tls_flags,
     )  # fmt: skip
     first = ("--bootstrap-client-file", settings.client_file) if number == 1 else ()
     command = _python("pilotlight_gateway", *common, *flags, *first)
     clean_up = partial(end_gateway_lease, env["PILOTLIGHT_NATS_URL"], name)
     return ManagedProcess(name=name, rank=3, stop_within_s=30.0, env=env, command=command, clean_up=clean_up)
+
+
+def _sealing(settings: UpSettings) -> tuple[str, ...]:
+    return ("--encrypt-blobs",) if settings.encrypt_blobs else ()
 
 
 def _webhooks(settings: UpSettings) -> tuple[str, ...]:

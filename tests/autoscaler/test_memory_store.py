@@ -22,11 +22,15 @@ def remembered(needed: int) -> FunctionMemory:
     return memory
 
 
+def store_of(bus: Bus, region: str, *erased: str) -> MemoryStore:
+    return MemoryStore(bus, region=region, is_erased=lambda tenant: tenant in erased)
+
+
 async def test_what_is_written_is_read_by_the_next_one(server_url: str) -> None:
     """By region; what is stored anew takes the place of the old."""
     region = f"r{token(6)}"
     async with connect(server_url, name="memories") as bus:
-        store = MemoryStore(bus, region=region)
+        store = store_of(bus, region)
         for needed in (2, 5):
             records = {"acme:shop.a": remembered(needed).record(), "zoo:shop.b": remembered(1).record()}
             assert await store.write(records) == set()
@@ -35,7 +39,7 @@ async def test_what_is_written_is_read_by_the_next_one(server_url: str) -> None:
         assert found.keys() == {"acme:shop.a", "zoo:shop.b"}
         assert found["acme:shop.a"].method == remembered(5).method != NOTHING
         assert found["acme:shop.a"].ahead() == remembered(5).ahead() > remembered(2).ahead()
-        assert await MemoryStore(bus, region=f"{region}x").read(0.0) == {}
+        assert await store_of(bus, f"{region}x").read(0.0) == {}
 
 
 async def test_what_cannot_be_read_is_passed_over(server_url: str) -> None:
@@ -43,16 +47,16 @@ async def test_what_cannot_be_read_is_passed_over(server_url: str) -> None:
     region = f"r{token(6)}"
     async with connect(server_url, name="memories") as bus:
         await bus.kv(SCALING_BUCKET).put(f"{region}.acme.shop.a", b"\x93")
-        await MemoryStore(bus, region=region).write({"acme:shop.b": remembered(1).record()})
+        await store_of(bus, region).write({"acme:shop.b": remembered(1).record()})
 
-        assert (await MemoryStore(bus, region=region).read(0.0)).keys() == {"acme:shop.b"}
+        assert (await store_of(bus, region).read(0.0)).keys() == {"acme:shop.b"}
 
 
 async def test_what_cannot_all_be_read_is_not_taken_for_all(server_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The rest would be learnt anew, and written over what is stored."""
     monkeypatch.setattr(memory_store, "READ_S", 0.1)
     async with connect(server_url, name="memories") as bus:
-        store = MemoryStore(bus, region=f"r{token(6)}")
+        store = store_of(bus, f"r{token(6)}")
     with pytest.raises((BusError, TimeoutError)):
         await store.read(0.0)
 
@@ -60,6 +64,15 @@ async def test_what_cannot_all_be_read_is_not_taken_for_all(server_url: str, mon
 async def test_what_cannot_be_stored_now_is_said(server_url: str) -> None:
     """So that it is tried again."""
     async with connect(server_url, name="memories") as bus:
-        store = MemoryStore(bus, region=f"r{token(6)}")
+        store = store_of(bus, f"r{token(6)}")
     assert isinstance(bus, Bus)
     assert await store.write({"acme:shop.a": remembered(1).record()}) == {"acme:shop.a"}
+
+
+async def test_nothing_is_stored_of_an_erased_tenant(server_url: str) -> None:
+    """And it is not tried again."""
+    async with connect(server_url, name="memories") as bus:
+        store = store_of(bus, f"r{token(6)}", "gone")
+        record = remembered(1).record()
+        assert await store.write({"gone:shop.a": record, "acme:shop.a": record}) == set()
+        assert (await store.read(0.0)).keys() == {"acme:shop.a"}

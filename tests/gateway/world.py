@@ -17,11 +17,12 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from prometheus_client.core import Metric
 from starlette.types import ASGIApp
 
-from pilotlight_core.host.blobs import BlobStore, MemoryBlobs
+from pilotlight_core.host.blobs import BlobBackend, MemoryBlobKeys, MemoryBlobs, SealedBlobs
 from pilotlight_core.host.metrics import ProcessMetrics
 from pilotlight_core.host.outbound.address_policy import Network
 from pilotlight_core.host.registry import KeyRecord, TenantRecord
 from pilotlight_core.host.signing import Signer
+from pilotlight_core.model.messages.bindings import Binding
 from pilotlight_core.model.money.budgets import HomeTranches
 from pilotlight_core.model.price_book import load_prices
 from pilotlight_core.model.spec import AppRecord, FileEntry, FunctionSpec, MethodSpec, Mode, VersionRecord
@@ -38,6 +39,8 @@ from pilotlight_gateway.deploys.blob_usage import BlobUsage
 from pilotlight_gateway.deploys.deployer import Deployer, ManifestSigner
 from pilotlight_gateway.deploys.function_logs import LogSource, MemoryLogs
 from pilotlight_gateway.deploys.resolver import Resolver
+from pilotlight_gateway.erasure.tenant_eraser import TenantEraser
+from pilotlight_gateway.erasure.tenant_traces import MemoryTraces
 from pilotlight_gateway.fleet.container_stopper import ContainerStopper, MemoryStopper
 from pilotlight_gateway.fleet.fleet_inventory import FleetPlacements
 from pilotlight_gateway.fleet.placement_explainer import Explainer, MemoryExplainer
@@ -71,6 +74,7 @@ from pilotlight_gateway.tenancy.auth import CallAuthenticator, KeyAuthenticator
 from pilotlight_gateway.tenancy.registry_port import MemoryRegistry, RegistryPort
 from pilotlight_gateway.webhooks.webhook_port import MemoryWebhooks, WebhookStore
 from tests.builders.specs import function_spec, id_of, manifest, method, version_record
+from tests.gateway.secrets.vaults import vault_over
 
 WALL = 1_790_000_000.0
 HELLO = method(
@@ -129,7 +133,7 @@ class Parts:
 
     calls: CallPort
     registry: RegistryPort
-    blobs: BlobStore
+    blobs: BlobBackend
     signer: ManifestSigner
     authenticator: CallAuthenticator
     issuers: Issuers
@@ -142,6 +146,8 @@ class Parts:
     bus_connected: Callable[[], bool] = lambda: True
     costs: Estimates = field(default_factory=Estimates)
     audit: AuditLog = field(default_factory=MemoryAuditLog)
+    traces: MemoryTraces = field(default_factory=MemoryTraces)
+    bound: list[Binding] = field(default_factory=list)
     explainer: Explainer = field(default_factory=MemoryExplainer)
     followers: TenantSlots = field(default_factory=follower_slots)
     gate: DrainGate = field(default_factory=DrainGate)
@@ -157,7 +163,7 @@ class Parts:
     tranches: Callable[[str], Awaitable[HomeTranches | None]] = nothing_taken
     all_tranches: Callable[[], Awaitable[list[HomeTranches]]] = nothing_taken_at_all
     uploads: TenantSlots = field(default_factory=upload_slots)
-    vault: TenantVault = field(default_factory=lambda: TenantVault(MemorySecrets(), MemoryPlatformKey()))
+    vault: TenantVault = field(default_factory=lambda: vault_over(MemorySecrets(), MemoryPlatformKey()))
     validators: Validators = field(default_factory=Validators)
     workers: BodyWorkers = field(default_factory=BodyWorkers)
     webhook_networks: tuple[Network, ...] = ()
@@ -219,6 +225,16 @@ class Parts:
             calls=self.calls,
             codec=BodyCodec(self.validators, self.workers, self.budget),
             costs=self.costs,
+            eraser=TenantEraser(
+                self.registry,
+                self.traces,
+                SealedBlobs(self.blobs, MemoryBlobKeys(), seals=False),
+                (self.vault.keys,),
+                self.stopper,
+                lambda: self.bound,
+                ended_within_s=0.0,
+                settled_s=0.0,
+            ),
             explainer=self.explainer,
             followers=self.followers,
             idempotency=self.idempotency,

@@ -80,6 +80,8 @@ def test_what_this_release_writes_is_read_by_the_one_before(tmp_path: Path) -> N
             "LeaveNested",
             "SecretsWanted",
             "SecretsAnswer",
+            "ErasedWanted",
+            "ErasedTenants",
             "BudgetsRecord",
             "CreditsRecord",
             "NodeRecord",

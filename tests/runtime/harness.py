@@ -44,7 +44,6 @@ from pilotlight_gateway.bodies.byte_budget import ByteBudget
 from pilotlight_gateway.calls.large_bodies import LargeBodies
 from pilotlight_runtime.containers.blanks.base_environment import BaseEnvironment, own_environment
 from pilotlight_runtime.containers.files.trusted_keys import TrustedKeys
-from pilotlight_runtime.containers.files.version_files import StoredFiles
 from pilotlight_runtime.devices.cpu_slots import CpuDevices
 from pilotlight_runtime.devices.device_port import Devices
 from pilotlight_runtime.devices.several_devices import SeveralDevices
@@ -55,6 +54,7 @@ from pilotlight_runtime.node.node_reports import NodeIdentity
 from pilotlight_runtime.sandbox.launchers import launcher
 from tests.builders.nodes import CEILINGS
 from tests.builders.specs import function_spec, id_of, manifest, method
+from tests.runtime.local_files import stored_files
 
 REGION = "local"
 TENANT = "acme"
@@ -437,7 +437,7 @@ async def agent(
         needs = AgentDependencies(
             identity=NodeIdentity(node=world.node, instance=token(), region=REGION, zone="local-a", sandbox=sandbox),
             bus=bus,
-            files=StoredFiles(world.blobs),
+            files=stored_files(world.blobs),
             verifier=TrustedKeys(world.folder / "keys"),
             launcher=started,
             devices=SeveralDevices(world.devices, gpus) if gpus else world.devices,

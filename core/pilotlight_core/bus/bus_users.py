@@ -65,7 +65,7 @@ def gateway() -> BusUser:
         subjects.TENANCY_BUCKET, subjects.REGISTRY_BUCKET, subjects.LEASE_BUCKET, subjects.SHARD_BUCKET,
         subjects.IDEMPOTENCY_BUCKET, subjects.JOB_BUCKET, subjects.BATCH_BUCKET, subjects.WEBHOOK_BUCKET,
         subjects.DELIVERY_BUCKET, subjects.BINDING_BUCKET, subjects.PLATFORM_BUCKET, subjects.BUDGET_BUCKET,
-        subjects.SECRET_BUCKET,
+        subjects.SECRET_BUCKET, subjects.BLOB_KEY_BUCKET,
     )  # fmt: skip
     return _user(
         GATEWAY,
@@ -73,7 +73,7 @@ def gateway() -> BusUser:
         publish=(
             *_makes_streams(),
             *(subject for bucket in buckets for subject in _gets(bucket)),
-            *_reads(subjects.LOGS_STREAM),
+            f"{API}.DIRECT.GET.{subjects.LOGS_STREAM}",
             *_reads(subjects.AUDIT_STREAM),
             subjects.audit(ANY, ANY),
             _keys(subjects.TENANCY_BUCKET),
@@ -87,8 +87,12 @@ def gateway() -> BusUser:
             _keys(subjects.DELIVERY_BUCKET),
             _keys(subjects.PLATFORM_BUCKET),
             _keys(subjects.SECRET_BUCKET),
+            _keys(subjects.BLOB_KEY_BUCKET),
+            _erases(subjects.SECRET_BUCKET),
+            _erases(subjects.BLOB_KEY_BUCKET),
+            # To erase a tenant, whose records nobody follows in memory.
+            *(subject for stream in _purged() for subject in _purges(stream)),
             key_subject(subjects.BUDGET_BUCKET, "home.*"),
-            f"{API}.STREAM.INFO.{bucket_stream(subjects.JOB_BUCKET)}",
             *_works_off(subjects.JOB_STREAM),
             "jobs.>",
             subjects.run(ANY, ANY, ANY),
@@ -115,6 +119,7 @@ def gateway() -> BusUser:
             subjects.blobs(ANY),
             subjects.renew(ANY),
             subjects.secrets(ANY),
+            subjects.erased(ANY),
             ADMISSIONS,
             *_among_gateways(),
         ),
@@ -182,6 +187,8 @@ def duties() -> BusUser:
             *_gets(subjects.REGISTRY_BUCKET),
             *_gets(subjects.PLATFORM_BUCKET),
             *_gets(subjects.BUDGET_BUCKET),
+            *_gets(subjects.BLOB_KEY_BUCKET),
+            _keys(subjects.BLOB_KEY_BUCKET),
             key_subject(subjects.BUDGET_BUCKET, "ledger.*"),
             key_subject(subjects.REGISTRY_BUCKET, "version.*"),
             key_subject(subjects.REGISTRY_BUCKET, "curves.*"),
@@ -211,6 +218,7 @@ def agent(node: str) -> BusUser:
             subjects.blobs(ANY, node),
             subjects.renew(ANY, node),
             subjects.secrets(ANY, node),
+            subjects.erased(ANY, node),
             subjects.credit(ANY, node),
             subjects.reply(ANY, ANY, node),
             subjects.nested(ANY, ANY, node),
@@ -292,6 +300,19 @@ def _works_off(stream: str) -> tuple[str, ...]:
 
 def _gets(bucket: str) -> tuple[str, ...]:
     return (f"{API}.DIRECT.GET.{bucket_stream(bucket)}", f"{API}.STREAM.MSG.GET.{bucket_stream(bucket)}")
+
+
+def _purged() -> tuple[str, ...]:
+    buckets = (subjects.JOB_BUCKET, subjects.DELIVERY_BUCKET, subjects.SCALING_BUCKET)
+    return (*map(bucket_stream, buckets), subjects.LOGS_STREAM)
+
+
+def _purges(stream: str) -> tuple[str, ...]:
+    return (f"{API}.STREAM.INFO.{stream}", f"{API}.STREAM.PURGE.{stream}")
+
+
+def _erases(bucket: str) -> str:
+    return f"{API}.STREAM.MSG.DELETE.{bucket_stream(bucket)}"
 
 
 def _keys(bucket: str) -> str:

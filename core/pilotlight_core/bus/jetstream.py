@@ -40,6 +40,8 @@ IN_PROCESS = frozenset({10158, 10164})
 STREAM_EXISTS = 10058
 NO_PEERS, NOT_AVAILABLE = 10005, 10008
 """Servers of a cluster have not found each other yet."""
+DENIED_FOR_EVER = "can not cancel deny message deletes"
+"""The server lets no stream be changed so; there is no number for it alone."""
 NO_MESSAGE = 10037
 NO_SEQUENCE = 10043
 BATCHED = b"NATS/1.0\r\n%bNats-Batch-Id: %b\r\nNats-Batch-Sequence: %d\r\n"
@@ -173,9 +175,23 @@ class JetStream:
                     stream=config["name"],
                 )
                 return
-            await self.api(f"STREAM.UPDATE.{config['name']}", config, timeout_s)
+            await self._update_stream(config, timeout_s)
 
         await self.persist(attempt, timeout)
+
+    async def _update_stream(self, config: dict[str, Any], timeout_s: float) -> None:
+        verb = f"STREAM.UPDATE.{config['name']}"
+        refused: StoreRefused | None = None
+        try:
+            await self.api(verb, config, timeout_s)
+        except StoreRefused as error:
+            refused = error
+        if refused is None:
+            return
+        if DENIED_FOR_EVER not in refused.detail:
+            raise refused
+        # It was made before its messages were to be deleted. All else of the configuration counts.
+        await self.api(verb, config | {"deny_delete": True}, timeout_s)
 
     async def persist(self, attempt: Callable[[float], Awaitable[T]], timeout: float) -> T:
         """The result of `attempt`, which gets its timeout in seconds and is repeated while the bus is unavailable.
@@ -294,7 +310,14 @@ class JetStream:
         return StreamPage(records=records, pending=int(end.headers.get("Nats-Num-Pending", 0)))
 
     async def delete(self, stream: str, seq: int) -> None:
-        request = {"seq": seq, "no_erase": True}
+        await self._remove(stream, seq, erase=False)
+
+    async def delete_overwritten(self, stream: str, seq: int) -> None:
+        """Remove a message, and overwrite it in the server's files."""
+        await self._remove(stream, seq, erase=True)
+
+    async def _remove(self, stream: str, seq: int, *, erase: bool) -> None:
+        request = {"seq": seq, "no_erase": not erase}
         try:
             await self.persist(partial(self.api, f"STREAM.MSG.DELETE.{stream}", request), READ_TIMEOUT)
         except StoreRefused as error:
@@ -330,8 +353,8 @@ class JetStream:
         return max((used / most for used, most in shares if most and most > 0), default=0.0)
 
     async def purge(self, stream: str, *, subject: str, below: int) -> int:
-        """Remove the messages on `subject` ("": all) with a sequence below `below`; their number."""
-        request = {"seq": below} | ({"filter": subject} if subject else {})
+        """Remove the messages on `subject` ("": all) with a sequence below `below` (0: all); their number."""
+        request = ({"seq": below} if below else {}) | ({"filter": subject} if subject else {})
         answer = await self.persist(partial(self.api, f"STREAM.PURGE.{stream}", request), READ_TIMEOUT)
         return answer.purged
 

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from functools import partial
 from typing import NamedTuple
 
-from pilotlight_core.bus.bus_errors import KeyConflict, KeyExists, WrongRevision
+import structlog
+
+from pilotlight_core.bus.bus_errors import KeyConflict, KeyExists, StoreRefused, WrongRevision
 from pilotlight_core.bus.conflict_retry import TRIES, retry_conflicts
 from pilotlight_core.bus.jetstream import READ_TIMEOUT, JetStream, StreamMessage, StreamPage
 from pilotlight_core.bus.streams import bucket_stream, key_subject
+
+log = structlog.get_logger(__name__)
 
 EXPECTED = "Nats-Expected-Last-Subject-Sequence"
 TTL = "Nats-TTL"
@@ -114,6 +118,21 @@ class Kv:
         expected = {} if revision is None else {EXPECTED: str(revision)}
         await self._write(key, b"", {"KV-Operation": "DEL"} | expected | _ttl(ttl))
 
+    async def erase(self, key: str) -> bool:
+        """Overwrite the record of a key in the files of the bus, and leave no marker, so that no mirror hears of it.
+
+        False: there is none. A bucket that was made to let no message be deleted has a marker in its place, and the
+        bytes until it is compacted.
+        """
+        if (record := await self.read(key)) is None or record.gone:
+            return False
+        try:
+            await self._jetstream.delete_overwritten(self._stream, record.seq)
+        except StoreRefused as error:
+            log.warning("a record is deleted, and not overwritten", bucket=self._bucket, why=error.detail)
+            await self.delete(key)
+        return True
+
     async def keys(self, prefix: str = "") -> list[str]:
         """The keys that start with `prefix` ("" or whole tokens, such as "app.default."), in the order written."""
         return list(await self.entries(prefix))
@@ -121,17 +140,34 @@ class Kv:
     async def entries(self, prefix: str = "") -> dict[str, KvEntry]:
         """The entries whose keys start with `prefix`, in the order written."""
         found: dict[str, KvEntry] = {}
+        async for key, record in self._records(f"{prefix}>"):
+            found.pop(key, None)
+            if not record.gone:
+                found[key] = KvEntry(record.data, record.seq)
+        return found
+
+    async def each(self, pattern: str) -> AsyncIterator[tuple[str, KvEntry]]:
+        """The entries whose keys match `pattern` (wildcards allowed), in the order written, of which a page is in
+        memory; one that is written meanwhile may come again."""
+        async for key, record in self._records(pattern):
+            if not record.gone:
+                yield key, KvEntry(record.data, record.seq)
+
+    async def each_key(self, pattern: str) -> AsyncIterator[str]:
+        """The keys that match `pattern`, as `each`."""
+        async for key, _ in self.each(pattern):
+            yield key
+
+    async def _records(self, pattern: str) -> AsyncIterator[tuple[str, StreamMessage]]:
         start = len(key_subject(self._bucket, ""))
         seq = 1
         while True:
-            page = await self._jetstream.persist(partial(self._page, f"{prefix}>", seq), READ_TIMEOUT)
+            page = await self._jetstream.persist(partial(self._page, pattern, seq), READ_TIMEOUT)
             for record in page.records:
                 seq = record.seq + 1
-                found.pop(record.subject[start:], None)
-                if not record.gone:
-                    found[record.subject[start:]] = KvEntry(record.data, record.seq)
+                yield record.subject[start:], record
             if not page.records:
-                return found
+                return
 
     async def _page(self, pattern: str, seq: int, timeout_s: float) -> StreamPage:
         subject = key_subject(self._bucket, pattern)

@@ -56,6 +56,7 @@ class StreamLimits(msgspec.Struct, frozen=True, kw_only=True):
     scaling_days: int = 30
     budgets_bytes: int = 128 * 2**20
     secrets_bytes: int = 128 * 2**20
+    blob_keys_bytes: int = 64 * 2**20
     audit_days: int = 400
     audit_bytes: int = 2**30
     audit_records_per_tenant: int = 10_000
@@ -108,7 +109,10 @@ def stream_configs(limits: StreamLimits) -> tuple[dict[str, Any], ...]:
         _bucket(subjects.SCALING_BUCKET, limits, max_bytes=limits.scaling_bytes)
         | {"max_age": limits.scaling_days * DAY},
         _bucket(subjects.BUDGET_BUCKET, limits, max_bytes=limits.budgets_bytes) | {"allow_msg_ttl": True},
-        _bucket(subjects.SECRET_BUCKET, limits, max_bytes=limits.secrets_bytes) | {"allow_msg_ttl": True},
+        # Keys that are destroyed are overwritten on disk, which only deleting their message does.
+        _bucket(subjects.SECRET_BUCKET, limits, max_bytes=limits.secrets_bytes)
+        | {"allow_msg_ttl": True, "deny_delete": False},
+        _bucket(subjects.BLOB_KEY_BUCKET, limits, max_bytes=limits.blob_keys_bytes) | {"deny_delete": False},
         _stream(subjects.USAGE_STREAM, ["usage.>"], limits)
         # Agents keep what is refused; what would go for it may not be folded yet.
         | {"discard": "new", "max_age": limits.usage_days * DAY, "max_bytes": limits.usage_bytes},

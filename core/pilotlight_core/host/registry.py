@@ -89,6 +89,11 @@ class Registry:
     async def tenant(self, name: str) -> TenantRecord | None:
         return await self._records.fetch(f"tenant.{name}", TenantRecord)
 
+    def is_erased(self, name: str) -> bool:
+        """Whether a tenant was erased, or that was begun."""
+        tenant = self.tenant_nowait(name)
+        return tenant is not None and tenant.erased_at > 0
+
     async def put_tenant(self, record: TenantRecord) -> None:
         check_name(record.name, "tenant")
         await self._records.put(f"tenant.{record.name}", record)

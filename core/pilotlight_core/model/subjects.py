@@ -7,6 +7,7 @@ pl.{region}.beat.{node}            agent -> all           NodeReport, each secon
 pl.{region}.node.{node}.ran        agent -> controller   Ran, each second where anything ran
 pl.{region}.node.{node}.renew      agent -> gateway      RenewNode (request, reply: NodeRenewal)
 pl.{region}.node.{node}.secrets    agent -> gateway      SecretsWanted (request, reply: SecretsAnswer)
+pl.{region}.node.{node}.erased     agent -> gateway      ErasedWanted (request, reply: ErasedTenants)
 pl.{region}.credit.{node}.{version}  agent -> home        Credit: free slots and state of one container
 pl.{region}.credits                home -> agents         CreditsWanted
 pl.{region}.gw.{gateway}.reply.{node}  agent -> origin    Refused, Started, Chunk, Ended; Credit of a freed slot
@@ -82,6 +83,8 @@ SCALING_BUCKET = "SCALING"
 """KV, for a month: {region}.{tenant}.{app}.{function}, what a controller remembers of a function's past"""
 SECRET_BUCKET = "SECRETS"  # noqa: S105 - a name
 """KV: secret.{tenant}.{name}, key.{tenant}, what they are sealed by; platform, what those are sealed by"""
+BLOB_KEY_BUCKET = "BLOB_KEYS"
+"""KV: key.{tenant}, what its blobs are sealed by; platform, what those are sealed by"""
 NO_NODE = "-"
 """In the place of a node's name, where another process publishes; no node's name begins so."""
 
@@ -94,7 +97,7 @@ def node_of(subject: str) -> str:
             return node
         case ["pl", _, "gw", _, "nested", node]:
             return node
-        case ["pl", _, "node", node, "ran" | "blobs" | "renew" | "secrets"]:
+        case ["pl", _, "node", node, "ran" | "blobs" | "renew" | "secrets" | "erased"]:
             return node
         case ["usage", _, node, _] | ["logs", _, node, _, _, _] if node != NO_NODE:
             return node
@@ -132,6 +135,10 @@ def renew(region: str, node: str = "*") -> str:
 
 def secrets(region: str, node: str = "*") -> str:
     return f"pl.{region}.node.{node}.secrets"
+
+
+def erased(region: str, node: str = "*") -> str:
+    return f"pl.{region}.node.{node}.erased"
 
 
 def credit(region: str, node: str = "*", version: str = "*") -> str:

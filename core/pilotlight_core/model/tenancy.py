@@ -25,6 +25,12 @@ class TenantRecord(msgspec.Struct, frozen=True, kw_only=True):
     """Whether its tier was ever changed."""
     network: tuple[str, ...] = ()
     """What its functions may be given of what they ask for by `network=`, as `network_targets` reads it."""
+    erasing: str = ""
+    """What confirms its erasure, which is planned; "": it is not."""
+    erased_at: float = 0.0
+    """When it was erased, or that was begun; 0: it was not. The record stays, so that nobody takes the name."""
+    gone: dict[str, int] = {}
+    """By kind, how many records that erasure has deleted."""
 
 
 class KeyRecord(msgspec.Struct, frozen=True, kw_only=True):

@@ -16,7 +16,7 @@ from typing import NoReturn
 
 from pilotlight_core.bus import BusDown, bus_users, connect
 from pilotlight_core.host import telemetry
-from pilotlight_core.host.blobs import NoBlobStore, open_blobs
+from pilotlight_core.host.blobs import NoBlobStore
 from pilotlight_core.host.blobs.store_names import name_of_store
 from pilotlight_core.host.compiled import IS_COMPILED
 from pilotlight_core.host.config import load
@@ -28,6 +28,7 @@ from pilotlight_core.model.price_book import load_prices
 from pilotlight_gateway.batches.bus_batches import BusBatches
 from pilotlight_gateway.duties.batch_driver import BatchDependencies
 from pilotlight_gateway.duties.batch_duty import BatchDuty
+from pilotlight_gateway.duties.blob_sealer import BlobSealer
 from pilotlight_gateway.duties.budget_duty import BudgetDuty
 from pilotlight_gateway.duties.duty_metrics import DutyGauges
 from pilotlight_gateway.duties.job_sweeper import JobSweeper
@@ -39,6 +40,8 @@ from pilotlight_gateway.jobs.bus_jobs import BusJobs
 from pilotlight_gateway.jobs.job_publisher import JobPublisher
 from pilotlight_gateway.ledger.ledger_errors import LedgerRefused
 from pilotlight_gateway.ledger.ledger_store import Ledger
+from pilotlight_gateway.secrets.key_opening import open_key_pair
+from pilotlight_gateway.secrets.tenant_blob_keys import PlatformBlobs
 from pilotlight_gateway.settings import DutyProcessSettings
 from pilotlight_gateway.webhooks.http_sender import VettedHttpSender
 
@@ -66,7 +69,7 @@ async def serve(settings: DutyProcessSettings) -> int:
     Raises:
         BadInput: the price file is wrong.
         BusDown: there is no bus at the start.
-        WrongFoundation, NoBlobStore: it has another blob store or ledger than its platform, or none.
+        WrongFoundation, NoBlobStore: it has another blob store, ledger or key of blobs than its platform, or none.
     """
     book, name = load_prices(settings.prices), settings.name or "duties"
     stop = asyncio.Event()
@@ -85,7 +88,9 @@ async def serve(settings: DutyProcessSettings) -> int:
     ):
         settings.ledger_path.parent.mkdir(parents=True, exist_ok=True)
         ledger = await asyncio.to_thread(Ledger, settings.database_url, book)
-        publisher, blobs = JobPublisher(bus), open_blobs(settings.blobs)
+        keys = open_key_pair(settings.secrets_key, settings.former_secrets_key, settings.keys_dir)
+        publisher, sealing = JobPublisher(bus), PlatformBlobs(settings.blobs, bus, keys, seals=settings.encrypt_blobs)
+        blobs = sealing.blobs
         region = settings.region
 
         async def own(_: Foundation) -> Foundation:
@@ -98,6 +103,7 @@ async def serve(settings: DutyProcessSettings) -> int:
         try:
             # Before anything is folded into a ledger that is not the platform's.
             known = await foundations.check(own)
+            await sealing.check()
             async with publisher.running(), asyncio.TaskGroup() as group:
                 webhooks = WebhookDuty(bus, http_sender, holder=name)
                 jobs = JobSweeper(bus, blobs, region=region, holder=name)
@@ -108,7 +114,9 @@ async def serve(settings: DutyProcessSettings) -> int:
                 budgets = BudgetDuty(bus, ledger, holder=name)
                 duties = (fold, LogTrimmer(bus, holder=name), webhooks, jobs, batches, schedules, budgets)
                 gauges = DutyGauges(jobs=jobs, webhooks=webhooks, batches=batches, fold=fold, schedules=schedules)
-                running = [group.create_task(run_forever(type(duty).__name__, duty.run)) for duty in duties]
+                sealers = (BlobSealer(bus, blobs, holder=name),) if sealing.seals else ()
+                every = (*duties, *sealers)
+                running = [group.create_task(run_forever(type(duty).__name__, duty.run)) for duty in every]
                 if not known:
                     running.append(group.create_task(foundations.check_until_known(own)))
                 lost = group.create_task(bus.closed.wait())

@@ -33,6 +33,7 @@ from pilotlight_gateway.http.endpoints.curves import CURVES
 from pilotlight_gateway.http.endpoints.issuers import ISSUERS
 from pilotlight_gateway.http.endpoints.nodes import NODES
 from pilotlight_gateway.http.endpoints.oversight.audit import AUDIT
+from pilotlight_gateway.http.endpoints.oversight.erasure import ERASURE
 from pilotlight_gateway.http.endpoints.oversight.scaling import SCALING
 from pilotlight_gateway.http.endpoints.placement import PLACEMENT
 from pilotlight_gateway.http.endpoints.prices import PRICES
@@ -232,6 +233,7 @@ OPERATIONS: tuple[Operation[Any], ...] = (
     *AUTOSCALER,
     *SCALING,
     *AUDIT,
+    *ERASURE,
     *TENANCY,
     *ISSUERS,
     *BATCHES,

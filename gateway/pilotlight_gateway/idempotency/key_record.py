@@ -50,6 +50,8 @@ class CallOwner(msgspec.Struct, frozen=True, kw_only=True):
 class FirstCall(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The record of a key. Instants are unix seconds."""
 
+    tenant: str = ""
+    """Whose key it is; "": of releases before, which did not say."""
     fingerprint: bytes
     call_id: str = msgspec.field(name="call")
     """Names the epoch of the gateway that runs the call."""
@@ -85,11 +87,12 @@ def fingerprint_of(ref: str, method: str, accepts: bytes, arguments: bytes) -> b
     return said.digest()
 
 
-def begun(fingerprint: bytes, call_id: str, owner: CallOwner, *, at: float, timeout_s: float) -> FirstCall:
+def begun(
+    fingerprint: bytes, call_id: str, owner: CallOwner, *, at: float, timeout_s: float, tenant: str = ""
+) -> FirstCall:
     """The record of a call that begins at `at` and ends within `timeout_s` seconds."""
-    return FirstCall(
-        fingerprint=fingerprint, call_id=call_id, owner=owner, began_at=at, ends_at=at + timeout_s + GRACE_S
-    )
+    ends_at = at + timeout_s + GRACE_S
+    return FirstCall(tenant=tenant, fingerprint=fingerprint, call_id=call_id, owner=owner, began_at=at, ends_at=ends_at)
 
 
 def ended(first: FirstCall, answer: StoredAnswer, *, keep: bool = True) -> FirstCall:

@@ -155,7 +155,8 @@ class Idempotency:
             if isinstance(decide(await self._records.read(place), ask.fingerprint), ClaimKey):
                 raise
             return None
-        first = begun(ask.fingerprint, ask.call_id, self._owner, at=self._wall(), timeout_s=ask.timeout_s)
+        at = self._wall()
+        first = begun(ask.fingerprint, ask.call_id, self._owner, at=at, timeout_s=ask.timeout_s, tenant=ask.tenant)
         # A record that expires before its call ends would let the call run twice.
         ttl = max(self._ttl, first.ends_at - first.began_at)
         try:

@@ -5,30 +5,26 @@ from __future__ import annotations
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import TypeVar
 
 import msgspec
 
 from pilotlight_core.bus import Bus, NewValue
 from pilotlight_core.model.subjects import SECRET_BUCKET
-from pilotlight_gateway.secrets.secret_records import DataKeyRecord, PlatformKeyRecord, SecretRecord
+from pilotlight_gateway.secrets.bus_data_keys import BusDataKeys
+from pilotlight_gateway.secrets.secret_records import SecretRecord
 from pilotlight_gateway.secrets.secret_store import ChangeSecret
 
 MARKER_SECONDS = 3_600.0
 """Retention of removal markers: longer than a mirror goes without reading the bucket again."""
-PLATFORM = "platform"
-R = TypeVar("R", bound=msgspec.Struct)
 _encoder = msgspec.msgpack.Encoder()
 _secret = msgspec.msgpack.Decoder(SecretRecord)
-_data_key = msgspec.msgpack.Decoder(DataKeyRecord)
-_platform = msgspec.msgpack.Decoder(PlatformKeyRecord)
 
 
-class BusSecrets:
+class BusSecrets(BusDataKeys):
     """The `SecretStore` over the bus, while `running` is open."""
 
     def __init__(self, bus: Bus) -> None:
-        self._kv = bus.kv(SECRET_BUCKET)
+        super().__init__(bus, SECRET_BUCKET)
         self._mirror = bus.mirror(SECRET_BUCKET, "secret.")
 
     @asynccontextmanager
@@ -66,44 +62,6 @@ class BusSecrets:
         await self._kv.change(_key(tenant, name), changed)
         await self._mirror.fetch(_key(tenant, name))  # whoever asks here next finds it
         return wanted
-
-    async def data_key(self, tenant: str) -> DataKeyRecord | None:
-        entry = await self._kv.get(f"key.{tenant}")
-        return None if entry is None else _data_key.decode(entry.value)
-
-    async def data_keys(self) -> list[DataKeyRecord]:
-        return [_data_key.decode(entry.value) for entry in (await self._kv.entries("key.")).values()]
-
-    async def replace_data_key(self, record: DataKeyRecord, former: str) -> DataKeyRecord:
-        kept = record
-
-        def changed(data: bytes | None) -> NewValue | None:
-            nonlocal kept
-            present = None if data is None else _data_key.decode(data)
-            if present is not None and present.id != former:
-                kept = present
-                return None
-            kept = record
-            return NewValue(_encoder.encode(record))
-
-        await self._kv.change(f"key.{record.tenant}", changed)
-        return kept
-
-    async def platform_key(self) -> str:
-        entry = await self._kv.get(PLATFORM)
-        return "" if entry is None else _platform.decode(entry.value).identity
-
-    async def claim_platform_key(self, identity: str, former: str) -> str:
-        kept = identity
-
-        def changed(data: bytes | None) -> NewValue | None:
-            nonlocal kept
-            present = "" if data is None else _platform.decode(data).identity
-            kept = identity if present == former else present
-            return None if kept == present else NewValue(_encoder.encode(PlatformKeyRecord(identity=identity)))
-
-        await self._kv.change(PLATFORM, changed)
-        return kept
 
 
 def _key(tenant: str, name: str) -> str:

@@ -3,10 +3,31 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import NamedTuple
 from urllib.parse import parse_qs, unquote, urlsplit
 
+from pilotlight_core.host.foundations import WrongFoundation
 from pilotlight_gateway.secrets.key_files import KEY_FILE, FilePlatformKey
 from pilotlight_gateway.secrets.platform_keys import PlatformKey
+
+
+class PlatformKeyPair(NamedTuple):
+    """A process's key, and the one that it takes over from."""
+
+    present: PlatformKey
+    former: PlatformKey | None = None
+
+
+def open_key_pair(secrets_key: str, former_secrets_key: str, folder: Path) -> PlatformKeyPair:
+    """The keys at two URLs; "" for the former: there is none.
+
+    Raises:
+        WrongFoundation: one of them names none; the message has its flag.
+    """
+    return PlatformKeyPair(
+        _named("--secrets-key", secrets_key, folder),
+        _named("--former-secrets-key", former_secrets_key, folder) if former_secrets_key else None,
+    )
 
 
 def open_platform_key(url: str, folder: Path) -> PlatformKey:
@@ -28,3 +49,10 @@ def open_platform_key(url: str, folder: Path) -> PlatformKey:
 
         return KmsPlatformKey(key, endpoint=options.get("endpoint"), region=options.get("region"))
     raise ValueError(f"{url!r} is no key of secrets: expected file:///path or aws-kms://alias/NAME?region=…")
+
+
+def _named(flag: str, url: str, folder: Path) -> PlatformKey:
+    try:
+        return open_platform_key(url, folder)
+    except ValueError as error:
+        raise WrongFoundation(f"{flag}: {error}") from None

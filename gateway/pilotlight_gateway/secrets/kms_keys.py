@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import TypeVar
 
+from pilotlight_core.host.outbound.aws_clients import open_aws
 from pilotlight_gateway.secrets.platform_keys import NoPlatformKey, PlatformKeyDown
 
 T = TypeVar("T")
@@ -29,24 +30,13 @@ class KmsPlatformKey:
     """A symmetric key of KMS, by alias, id or ARN. boto3 finds credentials and region; `endpoint` is for others."""
 
     def __init__(self, key: str, *, endpoint: str | None = None, region: str | None = None) -> None:
-        try:
-            import boto3  # an optional dependency, which takes 0.2 s to import
-        except ModuleNotFoundError:
-            raise ValueError("aws-kms:// needs boto3: pip install 'pilotlight[aws]'") from None
-        from botocore.config import Config
-        from botocore.exceptions import BotoCoreError, ClientError
-
+        opened = open_aws(
+            "kms", "aws-kms", endpoint=endpoint, region=region, connect_s=CONNECT_TIMEOUT, read_s=READ_TIMEOUT,
+            attempts=ATTEMPTS, connections=AT_ONCE,
+        )  # fmt: skip
         self._key = key
-        self._transport_errors: type[Exception] = BotoCoreError
-        self._client_errors: type[Exception] = ClientError
+        self._kms, self._client_errors, self._transport_errors = opened
         self._slots = asyncio.Semaphore(AT_ONCE)
-        config = Config(
-            connect_timeout=CONNECT_TIMEOUT,
-            read_timeout=READ_TIMEOUT,
-            retries={"total_max_attempts": ATTEMPTS, "mode": "standard"},
-            max_pool_connections=AT_ONCE,
-        )
-        self._kms: Any = boto3.client("kms", endpoint_url=endpoint, region_name=region, config=config)
 
     async def identity(self, *, create: bool) -> str:  # noqa: ARG002 - keys of KMS are made by its owner
         """Its ARN, which an alias leads to: an alias that is moved to another key is noticed."""

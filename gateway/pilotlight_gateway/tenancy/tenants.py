@@ -17,17 +17,22 @@ RESERVED = ("operator",)
 """Names with another meaning in the ledger and in subjects."""
 
 
-async def visible_tenant(registry: RegistryPort, principal: Principal, name: str) -> TenantRecord:
+async def visible_tenant(
+    registry: RegistryPort, principal: Principal, name: str, *, to_change: bool = False
+) -> TenantRecord:
     """A tenant, if it is the caller's own or the caller is an operator.
 
     Raises:
         NotFound: there is none, or the caller may not see it.
+        Conflict: it is `to_change`, and was erased.
     """
     record = None
     if NAME.fullmatch(name) and (principal.operator or name == principal.tenant):
         record = registry.tenant_nowait(name) or await registry.tenant(name)
     if record is None:
         raise no_tenant(name)
+    if to_change and record.erased_at:
+        raise _is_erased(name)
     return record
 
 
@@ -54,6 +59,12 @@ async def create_tenant(registry: RegistryPort, request: TenantRequest, at: floa
     record = TenantRecord(name=request.name, created_at=at, tier=request.tier, weight=request.weight, home=home)
 
     def only_new(present: TenantRecord | None) -> TenantRecord:
+        if present is not None and present.erased_at:
+            raise Conflict(
+                f"There was a tenant {request.name}, which was erased: the ledger has its lines under this name, which "
+                "nobody else is given. Choose another one.",
+                field="name",
+            )
         if present is not None:
             raise Conflict(f"There is a tenant {request.name} already.")
         return record
@@ -67,7 +78,7 @@ async def change_tenant(registry: RegistryPort, principal: Principal, name: str,
     Raises:
         NotFound: there is no such tenant or tier.
         BadInput: the tier's guarantee is more than what is left of the fleet, or `network` names no target.
-        Conflict: an operator would disable the tenant of its own key.
+        Conflict: an operator would disable the tenant of its own key, or it was erased.
     """
     given = {key: value for key, value in msgspec.structs.asdict(change).items() if value is not None}
     _check_tier(registry, change.tier)
@@ -83,10 +94,17 @@ async def change_tenant(registry: RegistryPort, principal: Principal, name: str,
     def changed(present: TenantRecord | None) -> TenantRecord:
         if present is None:
             raise no_tenant(name)
+        if present.erased_at:
+            raise _is_erased(name)
+        erasing = "" if change.disabled is False else present.erasing  # who enables it has thought better of it
         moved = present.moved or given.get("tier", present.tier) != present.tier
-        return msgspec.structs.replace(present, moved=moved, **given)
+        return msgspec.structs.replace(present, moved=moved, erasing=erasing, **given)
 
     return await registry.change_tenant(name, changed)
+
+
+def _is_erased(name: str) -> Conflict:
+    return Conflict(f"The tenant {name} was erased: nothing of it can be set or made any more.")
 
 
 def _check_tier(registry: RegistryPort, tier: str | None) -> None:

@@ -104,6 +104,7 @@ class Agent:
             parts.metering.run(),
             parts.reporter.run(),
             self._layouts.run(),
+            parts.erased.run(),
             self._devices.watch(self._on_devices_changed),
         )
         running = [self._group.create_task(loop) for loop in loops]

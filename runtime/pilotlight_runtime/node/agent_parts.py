@@ -31,6 +31,7 @@ from pilotlight_runtime.containers.blanks.blank_starter import BlankStarter
 from pilotlight_runtime.containers.blanks.resource_limits import blank_limits
 from pilotlight_runtime.containers.container import Container
 from pilotlight_runtime.containers.containers import Containers
+from pilotlight_runtime.containers.files.erased_tenants import ErasedFiles
 from pilotlight_runtime.containers.files.file_cache import FileCache
 from pilotlight_runtime.containers.files.staging import ManifestVerifier, Stager
 from pilotlight_runtime.containers.files.version_files import VersionFiles
@@ -93,6 +94,7 @@ class AgentParts:
     ways_out: ProxySupervisor
     containers: Containers
     reporter: Reporter
+    erased: ErasedFiles
 
     def check_integrity(self) -> None:
         """Raise AssertionError if a slot, a slice or a nanosecond is counted twice or not at all."""
@@ -181,7 +183,8 @@ def build_parts(needs: AgentDependencies, group: asyncio.TaskGroup, records: Age
         for base in needs.bases
     ]
     pools = BlankPools(BlankPool(starter, size=needs.blanks, changed=report_due.set) for starter in starters)
-    stager = Stager(needs.files, needs.verifier, FileCache(needs.folders.cache, needs.cache_bytes))
+    cache = FileCache(needs.folders.cache, needs.cache_bytes)
+    stager = Stager(needs.files, needs.verifier, cache)
     ways_out = ProxySupervisor(needs.egress_allow)
     secrets = SecretRequests(needs.bus, region=me.region, node=me.node)
     provisioner = Provisioner(stager, pools, needs.devices, needs.ceilings, ways_out, secrets)
@@ -199,9 +202,8 @@ def build_parts(needs: AgentDependencies, group: asyncio.TaskGroup, records: Age
             core_ppm=bind.core_ppm,
             gib_ppm=bind.gib_ppm,
         )
-        return Container(
-            bind, part, provisioner=provisioner, calls=calls, meter=meter, logs=logs, stop_grace_s=needs.stop_grace_s
-        )
+        grace_s = needs.stop_grace_s
+        return Container(bind, part, provisioner=provisioner, calls=calls, meter=meter, logs=logs, stop_grace_s=grace_s)
 
     containers = Containers(
         slices=slices,
@@ -232,6 +234,7 @@ def build_parts(needs: AgentDependencies, group: asyncio.TaskGroup, records: Age
         ways_out=ways_out,
         containers=containers,
         reporter=reporter,
+        erased=ErasedFiles(needs.bus, cache, region=me.region, node=me.node),
     )
 
 

@@ -7,8 +7,9 @@ import asyncio
 import pytest
 
 from pilotlight_core.bus import Bus, KeyExists, KvEntry, WrongRevision
+from pilotlight_core.bus.streams import DEFAULT_LIMITS, stream_configs
 from pilotlight_core.model.ids import token
-from pilotlight_core.model.subjects import LEASE_BUCKET, REGISTRY_BUCKET
+from pilotlight_core.model.subjects import BLOB_KEY_BUCKET, LEASE_BUCKET, REGISTRY_BUCKET
 
 
 async def test_what_was_put_is_there(bus: Bus, other: Bus) -> None:
@@ -89,3 +90,42 @@ async def test_keys_are_listed_by_prefix(bus: Bus) -> None:
 
     assert await kv.keys(f"{base}.a.") == [f"{base}.a.{number}" for number in range(300) if number != 7]
     assert len(await kv.entries(f"{base}.")) == 300
+
+
+async def test_entries_are_read_a_page_at_a_time_by_a_pattern(bus: Bus) -> None:
+    """Those that are there; what was deleted is not."""
+    kv, name = bus.kv(REGISTRY_BUCKET), token()
+    for key in ("a.one", "b.one", "b.two"):
+        await kv.put(f"{name}.{key}", key.encode())
+    await kv.delete(f"{name}.b.two")
+
+    assert [key async for key in kv.each_key(f"{name}.*.one")] == [f"{name}.a.one", f"{name}.b.one"]
+    assert {entry.value async for _, entry in kv.each(f"{name}.>")} == {b"a.one", b"b.one"}
+
+
+async def test_an_erased_key_leaves_nothing(bus: Bus) -> None:
+    """Not even a marker, where the bucket lets messages be deleted."""
+    kv, key = bus.kv(BLOB_KEY_BUCKET), f"key.{token()}"
+    await kv.put(key, b"1")
+
+    assert await kv.erase(key)
+    assert not await kv.erase(key)
+    assert await kv.read(key) is None
+
+
+async def test_where_no_message_may_be_deleted_an_erased_key_is_deleted(bus: Bus) -> None:
+    """A bucket that was made so stays so: the server lets nobody change that, and its configuration counts else."""
+    name = f"T{token()}"
+    config = next(one for one in stream_configs(DEFAULT_LIMITS) if one["name"] == "KV_BLOB_KEYS")
+    own = config | {"name": f"KV_{name}", "subjects": [f"$KV.{name}.>"], "max_bytes": 2**20}
+    await bus.jetstream.ensure_stream(own | {"deny_delete": True})
+    await bus.jetstream.ensure_stream(own | {"max_bytes": 2**21})
+    info = await bus.jetstream.api(f"STREAM.INFO.KV_{name}", {})
+    kv = bus.kv(name)
+    await kv.put("key.acme", b"1")
+
+    assert info.config is not None
+    assert (info.config["max_bytes"], info.config["deny_delete"]) == (2**21, True)
+    assert await kv.erase("key.acme")
+    assert not await kv.erase("key.acme")
+    assert await kv.get("key.acme") is None

@@ -64,6 +64,18 @@ async def test_records_are_seen_at_once_here_and_soon_elsewhere(registry: Regist
     assert tenant in list(elsewhere.tenants())
 
 
+async def test_a_tenant_that_was_erased_is_known_as_such(registry: Registry, elsewhere: Registry) -> None:
+    """Everywhere; one that is planned for, or unknown, is not."""
+    name, planned = token(), token()
+    await registry.put_tenant(TenantRecord(name=name, created_at=1.0, disabled=True, erasing="x", erased_at=2.0))
+    await registry.put_tenant(TenantRecord(name=planned, created_at=1.0, disabled=True, erasing="x"))
+
+    await until(lambda: elsewhere.is_erased(name))
+    assert registry.is_erased(name)
+    assert not registry.is_erased(planned)
+    assert not registry.is_erased(token())
+
+
 async def test_a_miss_is_read_through(registry: Registry, elsewhere: Registry) -> None:
     """The async methods find records that memory lacks, and return None for missing ones."""
     name = token()

@@ -10,16 +10,17 @@ from contextlib import asynccontextmanager
 import msgspec
 import pytest
 
-from pilotlight_core.bus import Bus, BusTimeout, bus_users, connect
+from pilotlight_core.bus import Bus, bus_users, connect
 from pilotlight_core.host.binding_book import MemoryBindings
-from pilotlight_core.host.blobs import MemoryBlobs
+from pilotlight_core.host.blobs import MemoryBlobKeys, MemoryBlobs, SealedBlobs
+from pilotlight_core.host.blobs.blob_sealing import opened
+from pilotlight_core.host.sealed_boxes import BoxReader, CannotOpen
 from pilotlight_core.host.signing import Signer
 from pilotlight_core.model import subjects
 from pilotlight_core.model.ids import token
-from pilotlight_core.model.messages.agent_questions import BlobLink, BlobWanted
+from pilotlight_core.model.messages.agent_questions import BlobLink, BlobWanted, blob_key_context
 from pilotlight_core.model.spec import ArtifactEntry, ArtifactKind, ArtifactPart, FileEntry
-from pilotlight_gateway.deploys import blob_links
-from pilotlight_gateway.deploys.blob_links import BlobLinkAnswers, BlobLinks
+from pilotlight_gateway.deploys.blob_links import BlobLinks, blob_link_answers
 from pilotlight_gateway.tenancy.registry_port import MemoryRegistry
 from tests.builders.nodes import binding
 from tests.builders.specs import function_spec, manifest, version_record
@@ -42,7 +43,8 @@ class Store:
     """A version `ver_1` of `acme`, bound as `c1` on `n1`; another blob of the same tenant beside it."""
 
     def __init__(self) -> None:
-        self.blobs = LinkingBlobs()
+        self.backend, self.keys = LinkingBlobs(), MemoryBlobKeys()
+        self.blobs = SealedBlobs(self.backend, self.keys, seals=False)
         self.registry = MemoryRegistry()
         self.bindings = MemoryBindings()
         self.links = BlobLinks(self.blobs, self.registry, self.bindings)
@@ -97,9 +99,9 @@ async def test_questions_that_come_together_read_a_manifest_once(store: Store) -
         nonlocal reads
         reads += 1
         await asyncio.sleep(0)
-        return store.blobs.kept[tenant, sha256]
+        return store.backend.kept[tenant, sha256]
 
-    store.blobs.read = read  # type: ignore[method-assign]
+    store.backend.read = read  # type: ignore[method-assign]
     answers = await asyncio.gather(*(store.asked(FILE) for _ in range(8)))
 
     assert all(answer.url for answer in answers)
@@ -108,9 +110,9 @@ async def test_questions_that_come_together_read_a_manifest_once(store: Store) -
 
 async def test_what_the_store_says_is_passed_on(store: Store) -> None:
     """A version that was deleted, a file that is not there, a store that is away, and one without links."""
-    del store.blobs.kept["acme", FILE]
+    del store.backend.kept["acme", FILE]
     assert await store.asked(FILE) == BlobLink(reason="missing")
-    store.blobs.down = True
+    store.backend.down = True
     assert await store.asked(store.manifest) == BlobLink(reason="down")
     store.registry.versions.clear()
     assert await store.asked(FILE) == BlobLink(reason="not_its")
@@ -118,7 +120,7 @@ async def test_what_the_store_says_is_passed_on(store: Store) -> None:
 
 async def test_a_folder_has_no_links(store: Store) -> None:
     """Agents that need some are told."""
-    links = BlobLinks(MemoryBlobs(), store.registry, store.bindings)
+    links = BlobLinks(SealedBlobs(MemoryBlobs(), store.keys, seals=False), store.registry, store.bindings)
 
     assert await links.link("n1", BlobWanted(container="c1", sha256=store.manifest)) == BlobLink(reason="no_links")
 
@@ -131,66 +133,34 @@ async def agent_of(server_url: str, node: str) -> AsyncIterator[Bus]:
 
 
 async def test_agents_are_answered_over_the_bus(store: Store, bus: Bus, server_url: str) -> None:
-    """By the node in the subject; a question whose answer fails ends no other."""
+    """By the node in the subject."""
     region, wanted = f"r{token(8)}", BlobWanted(container="c1", sha256=FILE)
-
-    class FailingLinks(BlobLinks):
-        async def link(self, node: str, wanted: BlobWanted) -> BlobLink:
-            if wanted.sha256 == OTHER:
-                raise RuntimeError("a fault")
-            return await super().link(node, wanted)
-
-    answers = BlobLinkAnswers(bus, FailingLinks(store.blobs, store.registry, store.bindings), region=region)
+    answers = blob_link_answers(bus, store.links, region=region)
     async with answers.running(), agent_of(server_url, "n1") as first, agent_of(server_url, "n2") as second:
         await bus.flush()
-        with pytest.raises(BusTimeout):
-            await first.request(subjects.blobs(region, "n1"), BlobWanted(container="c1", sha256=OTHER), 0.2)
         for agent, node, reason in ((first, "n1", ""), (second, "n2", "not_bound")):
             answer = await agent.request(subjects.blobs(region, node), wanted, 10.0)
             assert (bool(answer.url), answer.reason) == (not reason, reason)
 
 
-@pytest.mark.parametrize("reply", ["$KV.TENANCY.tenant.acme", "_AGENT.n2.x.y", "_AGENT.n1", "_AGENT.n10.x.y"])
-async def test_a_node_is_answered_in_its_own_inbox_alone(store: Store, bus: Bus, server_url: str, reply: str) -> None:
-    """What a gateway may write, a node must not make it write."""
-    region, heard = f"r{token(8)}", []
-    subject, wanted = subjects.blobs(region, "n1"), BlobWanted(container="c1", sha256=FILE)
-    async with (
-        BlobLinkAnswers(bus, store.links, region=region).running(),
-        agent_of(server_url, "n1") as agent,
-        agent.listening({reply: lambda *message: heard.append(message)}),
-    ):
-        await agent.flush()
-        agent.publish_nowait(subject, wanted, reply=reply)
-        assert (await agent.request(subject, wanted, 10.0)).url  # and what came before is done with
+async def test_the_key_of_a_sealed_blob_is_given_for_one_question(store: Store) -> None:
+    """To the node that runs its version; it opens this blob and no other, and nobody else reads it on the bus."""
+    reader = BoxReader()
+    await store.keys.make("acme")
+    sealing = SealedBlobs(store.backend, store.keys, seals=True)
+    await sealing.put("acme", FILE, CODE)
+    wanted = BlobWanted(container="c1", sha256=FILE, public_key=reader.public)
+    answer = await store.links.link("n1", wanted)
+    key = reader.open(answer.sealed_key, blob_key_context("c1", FILE))
+    stored = store.backend.get("acme", answer.name)
 
-    assert heard == []
-
-
-async def test_one_node_does_not_keep_a_gateway_busy(
-    store: Store, bus: Bus, server_url: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Beyond so many open questions it is told to come later; others are not."""
-    monkeypatch.setattr(blob_links, "AT_ONCE", 2)
-    free = asyncio.Event()
-
-    class SlowLinks(BlobLinks):
-        async def link(self, node: str, wanted: BlobWanted) -> BlobLink:
-            if node == "n1":
-                await free.wait()
-            return BlobLink(url="https://there")
-
-    region, wanted = f"r{token(8)}", BlobWanted(container="c1", sha256=FILE)
-    slow = SlowLinks(store.blobs, store.registry, store.bindings)
-    async with (
-        BlobLinkAnswers(bus, slow, region=region).running(),
-        agent_of(server_url, "n1") as first,
-        agent_of(server_url, "n2") as second,
-    ):
-        await bus.flush()
-        held = [asyncio.ensure_future(first.request(subjects.blobs(region, "n1"), wanted, 30.0)) for _ in range(3)]
-        done, _ = await asyncio.wait(held, return_when=asyncio.FIRST_COMPLETED, timeout=30.0)
-        assert [task.result() for task in done] == [BlobLink(reason="busy")]
-        assert (await second.request(subjects.blobs(region, "n2"), wanted, 30.0)).url
-        free.set()
-        assert sorted(bool(answer.url) for answer in await asyncio.gather(*held)) == [False, True, True]
+    assert answer.url == f"https://blobs/acme/{answer.name}?for=300"
+    assert b"".join([piece async for piece in opened(key, "acme", FILE, stored)]) == CODE
+    assert key not in answer.sealed_key
+    with pytest.raises(CannotOpen):
+        reader.open(answer.sealed_key, blob_key_context("c2", FILE))
+    assert await store.links.link("n2", wanted) == BlobLink(reason="not_bound")
+    assert await store.asked(FILE) == BlobLink(reason="sealed")
+    for none in (bytes(32), b"short"):
+        asked = BlobWanted(container="c1", sha256=FILE, public_key=none)
+        assert await store.links.link("n1", asked) == BlobLink(reason="sealed")

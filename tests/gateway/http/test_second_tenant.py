@@ -56,6 +56,7 @@ BODIES: dict[str, Any] = {
     "setLimits": {"concurrency": 1},
     "setFunctionLimits": {"concurrency": 1},
     "changeTenant": {"disabled": True},
+    "eraseTenant": {"confirmation": "0123456789"},
     "setTier": {"weight": 2},
     "setPrice": {"usd_per_hour": "1"},
     "setBudget": {"usd": "1"},

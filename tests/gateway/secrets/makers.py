@@ -9,6 +9,7 @@ from pilotlight_gateway.secrets.secret_records import SecretRecord
 from pilotlight_gateway.secrets.secret_service import set_secret
 from pilotlight_gateway.secrets.secret_store import MemorySecrets
 from pilotlight_gateway.secrets.tenant_vault import TenantVault
+from tests.gateway.secrets.vaults import vault_over
 from tests.gateway.world import Clock
 
 VALUE = "a value that nobody sees"
@@ -34,7 +35,7 @@ class Vaulted:
     vault: TenantVault = field(init=False)
 
     def __post_init__(self) -> None:
-        self.vault = TenantVault(self.store, self.platform, self.former, self.clock)
+        self.vault = vault_over(self.store, self.platform, self.former, self.clock)
 
     async def set(self, name: str = "token", value: str = VALUE, *, tenant: str = "acme") -> SecretRecord:
         return await set_secret(self.vault, tenant, name, value, by="k1", at=AT)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -15,15 +14,14 @@ from pilotlight_core.host.sealed_boxes import BoxReader
 from pilotlight_core.model import subjects
 from pilotlight_core.model.ids import token
 from pilotlight_core.model.messages.agent_questions import SecretsAnswer, SecretsWanted
-from pilotlight_gateway.secrets import secret_answers
+from pilotlight_gateway.secrets.data_keys import HELD_S
 from pilotlight_gateway.secrets.platform_keys import MemoryPlatformKey
-from pilotlight_gateway.secrets.secret_answers import ContainerSecrets, SecretAnswers
+from pilotlight_gateway.secrets.secret_answers import ContainerSecrets, secret_answers
 from pilotlight_gateway.secrets.secret_records import revision_of
-from pilotlight_gateway.secrets.tenant_vault import HELD_S
 from pilotlight_gateway.tenancy.registry_port import MemoryRegistry
 from tests.builders.nodes import binding
 from tests.builders.specs import function_spec, version_record
-from tests.gateway.secrets.makers import VALUE, Vaulted
+from tests.gateway.secrets.makers import Vaulted
 
 
 class Answering:
@@ -108,7 +106,7 @@ async def agent_of(server_url: str, node: str) -> AsyncIterator[Bus]:
 async def test_agents_are_answered_over_the_bus(answering: Answering, bus: Bus, server_url: str) -> None:
     """By the node in the subject; a question with a key that is none is not answered, and ends no other."""
     region, wanted = f"r{token(8)}", SecretsWanted(container="c1", public_key=answering.reader.public)
-    answers = SecretAnswers(bus, answering.secrets, region=region)
+    answers = secret_answers(bus, answering.secrets, region=region)
     async with answers.running(), agent_of(server_url, "n1") as first, agent_of(server_url, "n2") as second:
         await bus.flush()
         with pytest.raises(BusTimeout):
@@ -120,69 +118,3 @@ async def test_agents_are_answered_over_the_bus(answering: Answering, bus: Bus, 
 
     assert answering.reader.open(answer.sealed, "c1")
     assert refused.reason == "not_bound"
-
-
-async def test_a_fault_is_logged_without_a_value(
-    answering: Answering, bus: Bus, server_url: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Whatever an error says."""
-    region, wanted = f"r{token(8)}", SecretsWanted(container="c1", public_key=answering.reader.public)
-
-    class Failing(ContainerSecrets):
-        async def answer(self, node: str, wanted: SecretsWanted) -> SecretsAnswer:
-            raise RuntimeError(VALUE)
-
-    failing = Failing(answering.kept.vault, answering.registry, answering.bindings)
-    async with SecretAnswers(bus, failing, region=region).running(), agent_of(server_url, "n1") as agent:
-        await bus.flush()
-        with pytest.raises(BusTimeout):
-            await agent.request(subjects.secrets(region, "n1"), wanted, 0.2)
-
-    said = "".join(capsys.readouterr())
-    assert "RuntimeError" in said
-    assert VALUE not in said
-
-
-@pytest.mark.parametrize("reply", ["$KV.TENANCY.tenant.acme", "_AGENT.n2.x.y", "_AGENT.n1", "_AGENT.n10.x.y"])
-async def test_a_node_is_answered_in_its_own_inbox_alone(
-    answering: Answering, bus: Bus, server_url: str, reply: str
-) -> None:
-    """What a gateway may write, a node must not make it write."""
-    region, heard = f"r{token(8)}", []
-    subject, wanted = (
-        subjects.secrets(region, "n1"),
-        SecretsWanted(container="c1", public_key=answering.reader.public),
-    )
-    async with (
-        SecretAnswers(bus, answering.secrets, region=region).running(),
-        agent_of(server_url, "n1") as agent,
-        agent.listening({reply: lambda *message: heard.append(message)}),
-    ):
-        await agent.flush()
-        agent.publish_nowait(subject, wanted, reply=reply)
-        assert (await agent.request(subject, wanted, 10.0)).sealed  # and what came before is done with
-
-    assert heard == []
-
-
-async def test_one_node_does_not_keep_a_gateway_busy(
-    answering: Answering, bus: Bus, server_url: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Beyond so many open questions it is told to come later."""
-    monkeypatch.setattr(secret_answers, "AT_ONCE", 1)
-    free = asyncio.Event()
-
-    class Slow(ContainerSecrets):
-        async def answer(self, node: str, wanted: SecretsWanted) -> SecretsAnswer:
-            await free.wait()
-            return SecretsAnswer(sealed=b"x")
-
-    region, wanted = f"r{token(8)}", SecretsWanted(container="c1", public_key=answering.reader.public)
-    slow = Slow(answering.kept.vault, answering.registry, answering.bindings)
-    async with SecretAnswers(bus, slow, region=region).running(), agent_of(server_url, "n1") as agent:
-        await bus.flush()
-        held = [asyncio.ensure_future(agent.request(subjects.secrets(region, "n1"), wanted, 30.0)) for _ in range(2)]
-        done, _ = await asyncio.wait(held, return_when=asyncio.FIRST_COMPLETED, timeout=30.0)
-        assert [task.result().reason for task in done] == ["busy"]
-        free.set()
-        assert sorted(answer.sealed for answer in await asyncio.gather(*held)) == [b"", b"x"]

@@ -5,9 +5,11 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
+from pilotlight_gateway.secrets.data_keys import HELD_S, OtherPlatformKey
 from pilotlight_gateway.secrets.platform_keys import MemoryPlatformKey, NoPlatformKey, PlatformKeyDown
-from pilotlight_gateway.secrets.tenant_vault import HELD_S, OtherPlatformKey, SecretsLost, TenantVault
+from pilotlight_gateway.secrets.tenant_vault import SecretsLost
 from tests.gateway.secrets.makers import AT, VALUE, Vaulted
+from tests.gateway.secrets.vaults import vault_over
 
 
 async def test_a_value_comes_out_as_it_went_in() -> None:
@@ -74,7 +76,7 @@ async def test_a_gateway_with_another_key_gives_and_takes_nothing() -> None:
     await one.set()
     other = Vaulted(store=one.store, platform=MemoryPlatformKey(name="memory:2"))
 
-    with pytest.raises(OtherPlatformKey, match="under the key memory:1, and this gateway has memory:2: give all"):
+    with pytest.raises(OtherPlatformKey, match="under the key memory:1, and this process has memory:2: give all"):
         await other.vault.seal("rival", "token", VALUE, AT)
     with pytest.raises(OtherPlatformKey):
         await other.values("token")
@@ -87,7 +89,7 @@ async def test_a_lost_platform_key_is_given_up_by_name() -> None:
     await one.set("a")
     await one.set("b")
     fresh = Vaulted(store=one.store, platform=MemoryPlatformKey(name="memory:2"))
-    await fresh.vault.claim(adopt=True)
+    await fresh.vault.keys.claim(adopt=True)
 
     with pytest.raises(SecretsLost, match="a, b"):
         await fresh.values("a", "b")
@@ -109,15 +111,15 @@ async def test_a_key_takes_over_from_a_former_one_and_nothing_is_lost() -> None:
 
     assert await fresh.values("token") == {"token": VALUE}
     assert (await fresh.set("other", tenant="rival")).data_key == before["rival"]
-    assert await fresh.vault.reseal_all() == 1
-    assert await fresh.vault.reseal_all() == 0
+    assert await fresh.vault.keys.reseal_all() == 1
+    assert await fresh.vault.keys.reseal_all() == 0
 
     alone = Vaulted(store=one.store, platform=fresh.platform)
     assert {tenant: key.id for tenant, key in one.store.keys.items()} == before
     for tenant in before:
         assert await alone.values("token", tenant=tenant) == {"token": VALUE}
     with pytest.raises(OtherPlatformKey):
-        await one.vault.claim()
+        await one.vault.keys.claim()
 
 
 async def test_a_former_key_that_is_gone_takes_nothing_over() -> None:
@@ -128,7 +130,7 @@ async def test_a_former_key_that_is_gone_takes_nothing_over() -> None:
     fresh = Vaulted(store=one.store, platform=MemoryPlatformKey(name="memory:2"), former=gone)
 
     with pytest.raises(NoPlatformKey):
-        await fresh.vault.reseal_all()
+        await fresh.vault.keys.reseal_all()
     assert one.store.platform == "memory:1"
     assert await one.values("token") == {"token": VALUE}
 
@@ -152,7 +154,7 @@ async def test_a_key_that_does_not_answer_loses_nothing() -> None:
     """The same value opens when it does again."""
     kept = Vaulted()
     await kept.set()
-    restarted = TenantVault(kept.store, kept.platform)
+    restarted = vault_over(kept.store, kept.platform)
     kept.platform.down = True
     with pytest.raises(PlatformKeyDown):
         await restarted.open_all("acme", {"token": kept.store.records["acme", "token"]})
@@ -163,7 +165,7 @@ async def test_a_key_that_does_not_answer_loses_nothing() -> None:
 async def test_a_gateway_that_died_between_two_writes_is_gone_on_from() -> None:
     """After the platform's key was claimed, and after a data key was stored."""
     kept = Vaulted()
-    await kept.vault.claim()
+    await kept.vault.keys.claim()
     assert (kept.store.platform, kept.store.keys) == ("memory:1", {})
     await kept.vault.seal("acme", "token", VALUE, AT)
     assert kept.store.records == {}

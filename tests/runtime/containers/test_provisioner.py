@@ -18,7 +18,6 @@ from pilotlight_runtime.containers.blanks.resource_limits import blank_limits
 from pilotlight_runtime.containers.files.file_cache import FileCache
 from pilotlight_runtime.containers.files.staging import Stager
 from pilotlight_runtime.containers.files.trusted_keys import TrustedKeys
-from pilotlight_runtime.containers.files.version_files import StoredFiles
 from pilotlight_runtime.containers.provisioner import Provisioner
 from pilotlight_runtime.containers.secret_requests import MemoryLoadSecrets
 from pilotlight_runtime.devices.cpu_slots import CpuDevices
@@ -28,6 +27,7 @@ from pilotlight_runtime.sandbox.fake_launcher import FakeLauncher
 from tests.builders.nodes import CEILINGS, bind, gpu_slice
 from tests.builders.specs import function_spec, manifest
 from tests.runtime.containers.fake_guests import BASE_NAME, greeting_guest, starter_of
+from tests.runtime.local_files import stored_files
 from tests.waiting import until
 
 MIB = 1 << 20
@@ -53,7 +53,7 @@ class Node:
         self.launcher = FakeLauncher(greeting_guest)
         starter = starter_of(self.launcher, folder, group, limits=blank_limits(most))
         self.pool = BlankPool(starter, size=1, changed=lambda: None)
-        stager = Stager(StoredFiles(MemoryBlobs()), TrustedKeys(folder / "keys"), FileCache(folder / "cache"))
+        stager = Stager(stored_files(MemoryBlobs()), TrustedKeys(folder / "keys"), FileCache(folder / "cache"))
         devices = CpusAndOneGpu(1)
         (self.cpu,) = devices.inventory()
         self.ways_out = ProxySupervisor()

@@ -15,7 +15,6 @@ from pilotlight_core.host.blobs import MemoryBlobs
 from pilotlight_core.model.messages.node_messages import Drain, HostShare, SandboxCeilings
 from pilotlight_runtime.containers.files.file_cache import FileCache
 from pilotlight_runtime.containers.files.trusted_keys import TrustedKeys
-from pilotlight_runtime.containers.files.version_files import StoredFiles
 from pilotlight_runtime.devices.cpu_slots import CpuDevices
 from pilotlight_runtime.node import agent_parts
 from pilotlight_runtime.node.agent_folders import NodeFolders, own_folders
@@ -27,6 +26,7 @@ from pilotlight_runtime.sandbox.sandbox_port import Launcher
 from tests.builders.calls import run
 from tests.builders.nodes import CEILINGS, bind
 from tests.runtime.containers.fake_guests import BASE_NAME, greeting_guest, starter_of
+from tests.runtime.local_files import stored_files
 from tests.runtime.metering.ended import ended_share
 
 
@@ -45,7 +45,7 @@ async def parts_of(
         needs = AgentDependencies(
             identity=NodeIdentity(node="n1", instance="i1", region="local", zone="local-a", sandbox="bubblewrap"),
             bus=bus,
-            files=StoredFiles(MemoryBlobs()),
+            files=stored_files(MemoryBlobs()),
             verifier=TrustedKeys(folders.root / "keys"),
             launcher=with_launcher,
             devices=CpuDevices(2),

@@ -145,6 +145,16 @@ CREDITS = {
                 "note": "to begin with"}],
     "history": [{"day": "2026-11-26", "change": "granted", "grant": "grant_1", "usd": "10", "balance_usd": "10"}],
 }  # fmt: skip
+ERASURE = {
+    "tenant": "acme",
+    "state": "planned",
+    "found": {"API keys": 3, "apps": 12, "blobs": 1_041, "pieces of logs": 20_112},
+    "blob_bytes": 4_120_331_002,
+    "containers": 2,
+    "confirmation": "6bq0tyh2k1",
+    "why": "",
+    "keeps": ["its lines in the ledger", "the audit log"],
+}
 TENANT = {"name": "a-tenant-with-a-long-name", "tier": "enterprise", "weight": 2.0, "created_at": NOW, "disabled": True}
 KEY = {
     "id": "8c1f0eXYabcd", "label": "the continuous integration of search", "scopes": ["deploy", "invoke", "read"],
@@ -256,6 +266,7 @@ ROUTES: dict[tuple[str, str], Any] = {
     ("POST", "/v1/tenants"): TENANT,
     ("GET", "/v1/tenants/acme"): TENANT,
     ("PATCH", "/v1/tenants/acme"): TENANT,
+    ("POST", "/v1/tenants/acme/erasure"): ERASURE,
     ("GET", "/v1/tenants/acme/limits"): LIMITS,
     ("PUT", "/v1/tenants/acme/limits"): LIMITS,
     ("DELETE", "/v1/tenants/acme/limits"): None,
@@ -343,6 +354,7 @@ WORDS = {
     "tenant set": "tenant set acme --tier paid",
     "tenant disable": "tenant disable acme",
     "tenant enable": "tenant enable acme",
+    "tenant erase": "tenant erase acme",
     "key create": "key create",
     "key list": "key list",
     "key rotate": "key rotate k",

@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from urllib.parse import parse_qs, unquote, urlsplit
 
-from pilotlight_core.host.blobs.blob_port import BlobStore
+from pilotlight_core.host.blobs.blob_port import BlobBackend
 from pilotlight_core.host.blobs.folder_blobs import FolderBlobs
 
 
-def open_blobs(url: str) -> BlobStore:
+def open_blobs(url: str) -> BlobBackend:
     """The store at `file:///folder` or `s3://bucket/prefix?endpoint=http://…&region=…`.
 
     Raises:

@@ -1,7 +1,8 @@
 """The interface of blob stores.
 
 A blob is immutable and named by the sha256 of its content, in lower-case hexadecimal. The same content of two tenants
-is two blobs, so that knowing a digest gives no access to another tenant's file.
+is two blobs, so that knowing a digest gives no access to another tenant's file. What is sealed has a longer name, which
+says nothing of its content to whoever has not its key (`blob_sealing`).
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ from pilotlight_core.model.errors import BadInput, NotFound, Unavailable
 from pilotlight_core.model.ids import check_name
 
 SHA256 = re.compile(r"[0-9a-f]{64}")
+STORED_NAME = re.compile(r"[0-9a-f]{64}|[0-9a-f]{96}")
+"""A digest, or the name of a sealed blob."""
 CHUNK = 2**20
 
 BlobContent = bytes | AsyncIterator[bytes]
@@ -40,6 +43,10 @@ class NoBlobStore(BlobsDown):
     code: ClassVar[str] = "misconfigured"
 
 
+class BlobChanged(NoBlobStore):
+    """A sealed blob is not what was sealed: its operator has to look who changes the store."""
+
+
 STORE_ID = "store-id"
 """The name of what holds a store's id, beside the tenants' folders."""
 
@@ -50,6 +57,14 @@ class BlobInfo(NamedTuple):
     size: int
     at: float
     """Unix seconds of its last `put` or `renew`."""
+
+
+class ErasedBlobs(NamedTuple):
+    """What of a tenant's was deleted."""
+
+    blobs: int = 0
+    size: int = 0
+    """Bytes, as stored."""
 
 
 class BlobStore(Protocol):
@@ -106,14 +121,6 @@ class BlobStore(Protocol):
         """
         ...
 
-    async def link(self, tenant: str, sha256: str, seconds: float) -> str:
-        """A URL from which whoever has it can read the blob for so long; "" if the store gives none.
-
-        Raises:
-            BlobsDown: if the store's credentials cannot be had.
-        """
-        ...
-
     async def delete(self, tenant: str, sha256: str) -> None: ...
 
     async def store_id(self, *, create: bool) -> str:
@@ -127,6 +134,26 @@ class BlobStore(Protocol):
     async def aclose(self) -> None: ...
 
 
+class BlobBackend(BlobStore, Protocol):
+    """Where blobs lie: it also takes the names of sealed ones, whose content it cannot check."""
+
+    async def link(self, tenant: str, sha256: str, seconds: float) -> str:
+        """A URL from which whoever has it can read the blob for so long; "" if the store gives none.
+
+        Raises:
+            BlobsDown: if the store's credentials cannot be had.
+        """
+        ...
+
+    async def erase(self, tenant: str) -> ErasedBlobs:
+        """Delete all that there is of a tenant, whatever it is called. It can be repeated.
+
+        Raises:
+            BlobsDown: not all of it is deleted.
+        """
+        ...
+
+
 def check_blob(tenant: str, sha256: str) -> None:
     """Refuse a tenant or digest that must not become a path or key.
 
@@ -136,6 +163,18 @@ def check_blob(tenant: str, sha256: str) -> None:
     check_name(tenant, "tenant")
     if not SHA256.fullmatch(sha256):
         raise BadBlob(f"{sha256!r} is not a sha256: expected 64 lower-case hexadecimal digits.", field="sha256")
+
+
+def check_stored(tenant: str, name: str) -> None:
+    """As `check_blob`, where blobs lie: the name may be that of a sealed blob.
+
+    Raises:
+        BadInput: naming the field.
+    """
+    if STORED_NAME.fullmatch(name):
+        check_name(tenant, "tenant")
+    else:
+        check_blob(tenant, name)
 
 
 async def pieces(content: BlobContent) -> AsyncIterator[bytes]:
@@ -149,7 +188,7 @@ async def pieces(content: BlobContent) -> AsyncIterator[bytes]:
 
 
 class DigestChecker:
-    """Computes the size and digest of pieces, and checks the digest."""
+    """Computes the size and digest of pieces, and checks the digest, which the name of a sealed blob has not."""
 
     def __init__(self, sha256: str) -> None:
         self._expected = sha256
@@ -166,7 +205,7 @@ class DigestChecker:
         Raises:
             BadBlob: if it is another.
         """
-        if (actual := self._hash.hexdigest()) != self._expected:
+        if SHA256.fullmatch(self._expected) and (actual := self._hash.hexdigest()) != self._expected:
             raise BadBlob(
                 f"The content has sha256 {actual}, not {self._expected} as announced: it was damaged on its way.",
                 field="sha256",

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import shutil
 import tempfile
 from collections.abc import AsyncIterator, Callable, Iterable
 from functools import partial
@@ -17,15 +18,16 @@ from typing import Any, TypeVar
 
 from pilotlight_core.host.blobs.blob_port import (
     CHUNK,
-    SHA256,
     STORE_ID,
+    STORED_NAME,
     BlobContent,
     BlobInfo,
     BlobMissing,
     BlobsDown,
     DigestChecker,
+    ErasedBlobs,
     NoBlobStore,
-    check_blob,
+    check_stored,
     pieces,
 )
 from pilotlight_core.host.file_permissions import WALK_ONLY, private_folder
@@ -45,7 +47,7 @@ class FolderBlobs:
         Raises:
             BadInput: if the tenant or the digest is invalid.
         """
-        check_blob(tenant, sha256)
+        check_stored(tenant, sha256)
         return self.root / tenant / sha256[:2] / sha256
 
     async def put(self, tenant: str, sha256: str, content: BlobContent) -> int:
@@ -115,6 +117,9 @@ class FolderBlobs:
     async def delete(self, tenant: str, sha256: str) -> None:
         await _disk(partial(self.path(tenant, sha256).unlink, missing_ok=True))
 
+    async def erase(self, tenant: str) -> ErasedBlobs:
+        return await _disk(_erase, self.root / check_name(tenant, "tenant"))
+
     async def store_id(self, *, create: bool) -> str:
         if await asyncio.to_thread(self.root.is_file):
             raise NoBlobStore(f"The blob store {self.root} is no folder.")
@@ -157,7 +162,7 @@ def _blobs_in(folder: Path, tenant: str) -> list[BlobInfo]:
     found = []
     for name in _names(folder):
         with contextlib.suppress(FileNotFoundError):
-            if SHA256.fullmatch(name):
+            if STORED_NAME.fullmatch(name):
                 status = (folder / name).stat()
                 found.append(BlobInfo(tenant, name, status.st_size, status.st_mtime))
     return found
@@ -192,6 +197,18 @@ def _stored(tenant: str, paths: dict[str, Path]) -> dict[str, BlobInfo]:
             status = path.stat()
             found[digest] = BlobInfo(tenant, digest, status.st_size, status.st_mtime)
     return found
+
+
+def _erase(folder: Path) -> ErasedBlobs:
+    """Delete a tenant's folder, with what was left of uploads that broke off; the number of blobs and their bytes."""
+    count = size = 0
+    for path in folder.glob("*/*"):
+        with contextlib.suppress(FileNotFoundError):
+            count, size = count + 1, size + path.stat().st_size
+            path.unlink()
+    with contextlib.suppress(FileNotFoundError):
+        shutil.rmtree(folder)
+    return ErasedBlobs(count, size)
 
 
 def _open_temporary(root: Path, path: Path) -> tuple[int, Path]:

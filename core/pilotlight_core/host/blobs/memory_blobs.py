@@ -10,7 +10,8 @@ from pilotlight_core.host.blobs.blob_port import (
     BlobMissing,
     BlobsDown,
     DigestChecker,
-    check_blob,
+    ErasedBlobs,
+    check_stored,
     pieces,
 )
 from pilotlight_core.model.ids import token
@@ -29,7 +30,7 @@ class MemoryBlobs:
         self.id = ""
 
     async def put(self, tenant: str, sha256: str, content: BlobContent) -> int:
-        check_blob(tenant, sha256)
+        check_stored(tenant, sha256)
         self._reach()
         self.puts += 1
         checker = DigestChecker(sha256)
@@ -47,7 +48,7 @@ class MemoryBlobs:
             yield piece
 
     async def read(self, tenant: str, sha256: str) -> bytes:
-        check_blob(tenant, sha256)
+        check_stored(tenant, sha256)
         self._reach()
         try:
             return self.kept[tenant, sha256]
@@ -68,7 +69,7 @@ class MemoryBlobs:
                 yield self._info(owner, sha256)
 
     async def renew(self, tenant: str, sha256: str) -> bool:
-        check_blob(tenant, sha256)
+        check_stored(tenant, sha256)
         self._reach()
         if (tenant, sha256) not in self.kept:
             return False
@@ -79,9 +80,14 @@ class MemoryBlobs:
         return ""
 
     async def delete(self, tenant: str, sha256: str) -> None:
-        check_blob(tenant, sha256)
+        check_stored(tenant, sha256)
         self._reach()
         self.kept.pop((tenant, sha256), None)
+
+    async def erase(self, tenant: str) -> ErasedBlobs:
+        self._reach()
+        gone = [key for key in self.kept if key[0] == tenant]
+        return ErasedBlobs(len(gone), sum(len(self.kept.pop(key)) for key in gone))
 
     async def store_id(self, *, create: bool) -> str:
         self._reach()

@@ -10,22 +10,25 @@ import asyncio
 import math
 import tempfile
 from collections.abc import AsyncIterator, Callable, Iterable
+from contextlib import aclosing
 from functools import partial
 from typing import IO, Any, TypeVar
 
 from pilotlight_core.host.blobs.blob_port import (
     CHUNK,
-    SHA256,
     STORE_ID,
+    STORED_NAME,
     BlobContent,
     BlobInfo,
     BlobMissing,
     BlobsDown,
     DigestChecker,
+    ErasedBlobs,
     NoBlobStore,
-    check_blob,
+    check_stored,
     pieces,
 )
+from pilotlight_core.host.outbound.aws_clients import open_aws
 from pilotlight_core.model.ids import check_name, token
 
 T = TypeVar("T")
@@ -51,30 +54,20 @@ class S3Blobs:
         region: str | None = None,
         attempts: int = ATTEMPTS,
     ) -> None:
-        try:
-            import boto3  # an optional dependency, which takes 0.2 s to import
-        except ModuleNotFoundError:
-            raise ValueError("s3:// needs boto3: pip install 'pilotlight[aws]'") from None
-        from botocore.config import Config
-        from botocore.exceptions import BotoCoreError, ClientError
-
+        opened = open_aws(
+            "s3", "s3", endpoint=endpoint, region=region, connect_s=CONNECT_TIMEOUT, read_s=READ_TIMEOUT,
+            attempts=attempts, connections=AT_ONCE,
+        )  # fmt: skip
+        self._s3, self._client_errors, self._transport_errors = opened
         self._bucket = bucket
         self._prefix = prefix.strip("/")
-        self._id_key = "/".join(part for part in (self._prefix, STORE_ID) if part)
-        self._transport_errors: type[Exception] = BotoCoreError
-        self._client_errors: type[Exception] = ClientError
+        self._root = f"{self._prefix}/" if self._prefix else ""
+        self._id_key = f"{self._root}{STORE_ID}"
         self._slots = asyncio.Semaphore(AT_ONCE)
-        config = Config(
-            connect_timeout=CONNECT_TIMEOUT,
-            read_timeout=READ_TIMEOUT,
-            retries={"total_max_attempts": attempts, "mode": "standard"},
-            max_pool_connections=AT_ONCE,
-        )
-        self._s3: Any = boto3.client("s3", endpoint_url=endpoint, region_name=region, config=config)
 
     def key(self, tenant: str, sha256: str) -> str:
-        check_blob(tenant, sha256)
-        return "/".join(part for part in (self._prefix, tenant, sha256) if part)
+        check_stored(tenant, sha256)
+        return f"{self._root}{tenant}/{sha256}"
 
     async def put(self, tenant: str, sha256: str, content: BlobContent) -> int:
         key = self.key(tenant, sha256)
@@ -112,18 +105,13 @@ class S3Blobs:
         return {info.sha256: info for info in found if info is not None}
 
     async def listed(self, tenant: str | None = None) -> AsyncIterator[BlobInfo]:
-        root = f"{self._prefix}/" if self._prefix else ""
-        prefix = root if tenant is None else f"{root}{check_name(tenant, 'tenant')}/"
-        more: dict[str, str] = {}
-        while True:
-            page = await self._do(partial(self._s3.list_objects_v2, Bucket=self._bucket, Prefix=prefix, **more), "")
-            for one in page.get("Contents", ()):
-                owner, _, sha256 = one["Key"].removeprefix(root).partition("/")
-                if SHA256.fullmatch(sha256):
-                    yield BlobInfo(owner, sha256, int(one["Size"]), one["LastModified"].timestamp())
-            if not page.get("IsTruncated"):
-                return
-            more = {"ContinuationToken": page["NextContinuationToken"]}
+        prefix = self._root if tenant is None else f"{self._root}{check_name(tenant, 'tenant')}/"
+        objects: Any = self._objects(prefix)
+        async with aclosing(objects):
+            async for one in objects:
+                owner, _, name = one["Key"].removeprefix(self._root).partition("/")
+                if STORED_NAME.fullmatch(name):
+                    yield BlobInfo(owner, name, int(one["Size"]), one["LastModified"].timestamp())
 
     async def renew(self, tenant: str, sha256: str) -> bool:
         """Copies the object onto itself, which S3 allows where its metadata are replaced."""
@@ -152,6 +140,12 @@ class S3Blobs:
         key = self.key(tenant, sha256)
         await self._do(lambda: self._s3.delete_object(Bucket=self._bucket, Key=key), sha256)
 
+    async def erase(self, tenant: str) -> ErasedBlobs:
+        found = [one async for one in self._objects(f"{self._root}{check_name(tenant, 'tenant')}/")]
+        for one in found:
+            await self._do(partial(self._s3.delete_object, Bucket=self._bucket, Key=one["Key"]), one["Key"])
+        return ErasedBlobs(len(found), sum(int(one["Size"]) for one in found))
+
     async def store_id(self, *, create: bool) -> str:
         found = await self._read_id()
         if not found and create:
@@ -171,6 +165,17 @@ class S3Blobs:
 
     async def aclose(self) -> None:
         await asyncio.to_thread(self._s3.close)
+
+    async def _objects(self, prefix: str) -> AsyncIterator[dict[str, Any]]:
+        """All objects whose keys begin so, as S3 lists them."""
+        more: dict[str, str] = {}
+        while True:
+            page = await self._do(partial(self._s3.list_objects_v2, Bucket=self._bucket, Prefix=prefix, **more), "")
+            for one in page.get("Contents", ()):
+                yield one
+            if not page.get("IsTruncated"):
+                return
+            more = {"ContinuationToken": page["NextContinuationToken"]}
 
     async def _open(self, tenant: str, sha256: str) -> Any:
         key = self.key(tenant, sha256)

@@ -49,6 +49,8 @@ class TenantInfo(msgspec.Struct, frozen=True, kw_only=True):
     disabled: bool
     network: tuple[str, ...] = ()
     """What its functions may connect to, if they ask for it by `network=`."""
+    erased_at: float = 0.0
+    """When it was erased; 0: it was not."""
 
 
 class LimitsInfo(msgspec.Struct, frozen=True, kw_only=True):

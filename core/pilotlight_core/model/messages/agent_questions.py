@@ -17,6 +17,8 @@ from pilotlight_core.model.bounded import Bytes, Count, Rising, ShortText
 from pilotlight_core.model.messages.call_messages import BodyRef
 from pilotlight_core.model.messages.message import Message
 
+MOST_ASKED = 256
+"""Tenants that one question asks about."""
 MOST_AT_ONCE = 64
 """Nested calls of one call that have not ended."""
 MOST_DEPTH = 4
@@ -36,15 +38,39 @@ class BlobWanted(Message, frozen=True, kw_only=True):
 
     container: str
     sha256: str
+    public_key: Annotated[bytes, Meta(max_length=32)] = b""
+    """X25519, for the key of a sealed blob, for this answer alone; "" of agents of before there were such blobs."""
 
 
 class BlobLink(Message, frozen=True, kw_only=True):
     """Where the blob can be read for a few minutes, or why it cannot be."""
 
     url: str = ""
+    """"" for a sealed blob: the store gives no links, and has it under `name`."""
     reason: str = ""
     """"not_bound": no such container is bound there; "not_its": its version does not have this blob; "missing",
-    "down": the store says so; "no_links": the store gives none; "busy": ask later."""
+    "down": the store says so; "no_links": the store gives none; "sealed": the agent sent no key; "busy": ask later."""
+    name: str = ""
+    """Under which a sealed blob is stored."""
+    sealed_key: bytes = b""
+    """A `sealed_boxes` box for that key (`blob_key_context`): what opens this blob and no other."""
+
+
+def blob_key_context(container: str, sha256: str) -> str:
+    """What a blob's key is given for."""
+    return f"blob {sha256} for {container}"
+
+
+class ErasedWanted(Message, frozen=True, kw_only=True):
+    """Which of these tenants, whose files a node keeps, were erased?"""
+
+    tenants: Annotated[tuple[ShortText, ...], Meta(max_length=MOST_ASKED)]
+
+
+class ErasedTenants(Message, frozen=True, kw_only=True):
+    """Those that were."""
+
+    tenants: tuple[str, ...] = ()
 
 
 class AskNested(Message, frozen=True, kw_only=True):

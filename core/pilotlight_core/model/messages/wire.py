@@ -10,6 +10,8 @@ from pilotlight_core.model.messages.agent_questions import (
     AskNested,
     BlobLink,
     BlobWanted,
+    ErasedTenants,
+    ErasedWanted,
     LeaveNested,
     NestedAnswer,
     SecretsAnswer,
@@ -66,6 +68,7 @@ MESSAGE = (
     | LinkSwitch | GatewayLoad | Shortages | RenewNode | NodeRenewal
     | AskNested | NestedAnswer | LeaveNested
     | SecretsWanted | SecretsAnswer
+    | ErasedWanted | ErasedTenants
 )  # fmt: skip
 _decoder: msgspec.msgpack.Decoder[Any] = msgspec.msgpack.Decoder(MESSAGE)
 _encoder = msgspec.msgpack.Encoder()

@@ -51,4 +51,5 @@ async def _owner(request: Request, services: TenancyServices) -> tuple[str, bool
     named = request.path_params.get("tenant")
     if named is None:
         return principal.tenant, principal.operator
-    return (await visible_tenant(services.registry, principal, named)).name, principal.operator
+    found = await visible_tenant(services.registry, principal, named, to_change=request.method != "GET")
+    return found.name, principal.operator

@@ -112,8 +112,8 @@ async def drop_tier(request: Request, services: TenancyServices) -> Response:
 
 
 async def _tenant(request: Request, services: TenancyServices) -> str:
-    principal = principal_of(request)
-    return (await tenants.visible_tenant(services.registry, principal, request.path_params["tenant"])).name
+    principal, name, to_change = principal_of(request), request.path_params["tenant"], request.method != "GET"
+    return (await tenants.visible_tenant(services.registry, principal, name, to_change=to_change)).name
 
 
 async def _tenant_and_function(request: Request, services: TenancyServices) -> tuple[str, str]:

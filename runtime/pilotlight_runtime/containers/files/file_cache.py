@@ -68,6 +68,17 @@ class FileCache:
     def add(self, tenant: str, file: FileEntry) -> None:
         self._add((tenant, file.sha256), file.size)
 
+    def tenants(self) -> list[str]:
+        """Those who have files here."""
+        return sorted({tenant for tenant, _ in self._sizes})
+
+    def drop(self, tenant: str) -> int:
+        """Forget a tenant's files, which the caller deletes; their number."""
+        keys = [key for key in self._sizes if key[0] == tenant]
+        for key in keys:
+            self._bytes -= self._sizes.pop(key)
+        return len(keys)
+
     def beyond(self, wanted: int = 0) -> list[CacheKey]:
         """All files, if they exceed the limit or bytes are `wanted`: `shrink` has to know which are linked."""
         return list(self._sizes) if wanted or self._bytes > self._limit else []

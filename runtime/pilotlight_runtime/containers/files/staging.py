@@ -158,9 +158,8 @@ class Stager:
                     await self._join(bind, file, parts, fresh, turns)
                 else:
                     async with turns.turn():
-                        if local := self._files.path(bind, file.sha256):
-                            await asyncio.to_thread(_take_local, local, fresh, file)
-                        else:
+                        local = self._files.path(bind, file.sha256)
+                        if local is None or not await asyncio.to_thread(_take_local, local, fresh, file):
                             await self._download(bind, file, fresh)
                 fresh.replace(target)
             finally:
@@ -213,23 +212,28 @@ class Stager:
     async def _download(self, bind: Bind, file: FileEntry, fresh: Path) -> None:
         digest, size = hashlib.sha256(), 0
         with fresh.open("wb") as out:
-            async for piece in self._files.get(bind, file.sha256):
-                digest.update(piece)
-                size += len(piece)
-                if size > file.size:
-                    break
-                await asyncio.to_thread(out.write, piece)
+            try:
+                async for piece in self._files.get(bind, file.sha256):
+                    digest.update(piece)
+                    size += len(piece)
+                    if size > file.size:
+                        break
+                    await asyncio.to_thread(out.write, piece)
+            except BlobMissing:
+                raise CannotVerify(f"{file.path} is not in the blob store.") from None
             os.fchmod(out.fileno(), FILE_MODE)
         if size != file.size or digest.hexdigest() != file.sha256:
             raise CannotVerify(f"{file.path} in the blob store is not what was signed.")
 
 
-def _take_local(blob: Path, fresh: Path, file: FileEntry) -> None:
+def _take_local(blob: Path, fresh: Path, file: FileEntry) -> bool:
+    """False: it is not there any more, but may be under another name since, sealed."""
     try:
         link_or_copy(blob, fresh)
     except FileNotFoundError:
-        raise CannotVerify(f"{file.path} is not in the blob store.") from None
+        return False
     verify_file(fresh, file)
+    return True
 
 
 def _starts(parts: Sequence[ArtifactPart]) -> list[int]:

@@ -1,17 +1,23 @@
-"""The blobs of versions that are bound here: from a store that this node can read, or over links."""
+"""The blobs of versions that are bound here: from a store that this node can read, or over links.
+
+For a sealed blob a gateway gives the key that opens it alone, sealed to this question; so a node that can read all of
+a store still reads no more than what it was told to run.
+"""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from pilotlight_core.bus import BusError, NoResponders
-from pilotlight_core.host.blobs import BlobMissing, BlobsDown, BlobStore, FolderBlobs, NoBlobStore
+from pilotlight_core.host.blobs import BlobBackend, BlobMissing, BlobsDown, FolderBlobs, NoBlobStore
+from pilotlight_core.host.blobs.blob_sealing import opened
 from pilotlight_core.host.http_client import HttpClient, NoHttpClient
+from pilotlight_core.host.sealed_boxes import BoxReader, CannotOpen
 from pilotlight_core.model import subjects
-from pilotlight_core.model.messages.agent_questions import BlobLink, BlobWanted
+from pilotlight_core.model.messages.agent_questions import BlobLink, BlobWanted, blob_key_context
 from pilotlight_core.model.messages.message import Message
 from pilotlight_core.model.messages.node_messages import Bind
 
@@ -46,43 +52,126 @@ class VersionFiles(Protocol):
     async def aclose(self) -> None: ...
 
 
-class StoredFiles:
-    """`VersionFiles` from a store that this node can read."""
-
-    def __init__(self, blobs: BlobStore) -> None:
-        self._blobs = blobs
-
-    def get(self, bind: Bind, sha256: str) -> AsyncIterator[bytes]:
-        return self._blobs.get(bind.tenant, sha256)
-
-    def path(self, bind: Bind, sha256: str) -> Path | None:
-        return self._blobs.path(bind.tenant, sha256) if isinstance(self._blobs, FolderBlobs) else None
-
-    async def aclose(self) -> None:
-        await self._blobs.aclose()
-
-
 class Asker(Protocol):
     async def request(self, subject: str, message: Message, timeout: float) -> object:
         """The reply; raises BusError."""
         ...
 
 
-class LinkedFiles:
-    """`VersionFiles` for a node without access to the store: a gateway gives a link to each blob."""
+class GivenBlob(NamedTuple):
+    """Where a blob is, and what opens it."""
+
+    url: str
+    name: str
+    key: bytes
+    """Empty: it is stored in clear."""
+
+
+class BlobQuestions:
+    """Asks gateways for blobs of what is bound here."""
 
     def __init__(self, bus: Asker, *, region: str, node: str) -> None:
         self._bus = bus
         self._subject = subjects.blobs(region, node)
+
+    async def ask(self, bind: Bind, sha256: str) -> GivenBlob:
+        """
+        Raises:
+            BlobMissing, BlobsDown. NoBlobStore: the store gives no links.
+        """
+        reader, why = BoxReader(), ""
+        wanted = BlobWanted(container=bind.container, sha256=sha256, public_key=reader.public)
+        for _ in range(ASKS):
+            try:
+                answer = await self._bus.request(self._subject, wanted, ASK_S)
+            except NoResponders:
+                why = "no gateway is there"
+            except BusError as error:
+                why = str(error)
+            else:
+                if isinstance(answer, BlobLink) and (answer.url or answer.sealed_key):
+                    return _given(answer, reader, bind.container, sha256)
+                why = answer.reason if isinstance(answer, BlobLink) else "no answer"
+                if why in ("missing", "not_its"):
+                    raise BlobMissing(f"There is no blob {sha256} of {bind.version}.")
+                if why not in AGAIN:
+                    break
+            await asyncio.sleep(PAUSE_S)
+        if why == "no_links":
+            raise NoBlobStore("The gateways' store of blobs is a folder: start this agent with the same --blob-url.")
+        raise BlobsDown(f"No gateway gave a link to blob {sha256}: {why}.")
+
+
+def _given(answer: BlobLink, reader: BoxReader, container: str, sha256: str) -> GivenBlob:
+    if not answer.sealed_key:
+        return GivenBlob(answer.url, "", b"")
+    try:
+        key = reader.open(answer.sealed_key, blob_key_context(container, sha256))
+    except CannotOpen:
+        raise BlobsDown(f"The key of blob {sha256} cannot be read.") from None
+    return GivenBlob(answer.url, answer.name, key)
+
+
+class StoredFiles:
+    """`VersionFiles` from a store that this node can read; gateways give the keys of sealed blobs there."""
+
+    def __init__(self, blobs: BlobBackend, gateways: BlobQuestions) -> None:
+        self._blobs = blobs
+        self._gateways = gateways
+
+    async def get(self, bind: Bind, sha256: str) -> AsyncIterator[bytes]:
+        has_begun = False
+        try:
+            async for piece in self._blobs.get(bind.tenant, sha256):
+                has_begun = True
+                yield piece
+        except BlobMissing:
+            if has_begun:
+                raise
+        else:
+            return
+        given = await self._sealed(bind, sha256)
+        async for piece in opened(given.key, bind.tenant, sha256, self._blobs.get(bind.tenant, given.name)):
+            yield piece
+
+    def path(self, bind: Bind, sha256: str) -> Path | None:
+        path = self._blobs.path(bind.tenant, sha256) if isinstance(self._blobs, FolderBlobs) else None
+        return path if path is not None and path.exists() else None
+
+    async def aclose(self) -> None:
+        await self._blobs.aclose()
+
+    async def _sealed(self, bind: Bind, sha256: str) -> GivenBlob:
+        missing = BlobMissing(f"There is no blob {sha256} of {bind.version}.")
+        try:
+            given = await self._gateways.ask(bind, sha256)
+        except NoBlobStore:  # it is stored in clear, if at all
+            raise missing from None
+        if not given.key:
+            raise missing
+        return given
+
+
+class LinkedFiles:
+    """`VersionFiles` for a node without access to the store: a gateway gives a link to each blob."""
+
+    def __init__(self, gateways: BlobQuestions) -> None:
+        self._gateways = gateways
         self._client = HttpClient(connections=AT_ONCE, timeout=TIMEOUTS)
 
     async def get(self, bind: Bind, sha256: str) -> AsyncIterator[bytes]:
-        url, has_begun = await self._link(bind, sha256), False
+        given, has_begun, asked_again = await self._gateways.ask(bind, sha256), False, False
         for tries_left in reversed(range(TRIES)):
+            read = self._read(given.url, sha256)
             try:
-                async for piece in self._read(url, sha256):
+                async for piece in opened(given.key, bind.tenant, sha256, read) if given.key else read:
                     has_begun = True
                     yield piece
+            except BlobMissing:
+                # It may have been sealed since, and be there under its other name.
+                if has_begun or asked_again:
+                    raise
+                given, asked_again = await self._gateways.ask(bind, sha256), True
             except BlobsDown:
                 if has_begun or not tries_left:
                     raise
@@ -113,25 +202,3 @@ class LinkedFiles:
                     yield piece
         except httpx.HTTPError as error:
             raise BlobsDown(f"The store of blobs cannot be reached: {type(error).__name__} {error}.") from error
-
-    async def _link(self, bind: Bind, sha256: str) -> str:
-        wanted, why = BlobWanted(container=bind.container, sha256=sha256), ""
-        for _ in range(ASKS):
-            try:
-                answer = await self._bus.request(self._subject, wanted, ASK_S)
-            except NoResponders:
-                why = "no gateway is there"
-            except BusError as error:
-                why = str(error)
-            else:
-                if isinstance(answer, BlobLink) and answer.url:
-                    return answer.url
-                why = answer.reason if isinstance(answer, BlobLink) else "no answer"
-                if why in ("missing", "not_its"):
-                    raise BlobMissing(f"There is no blob {sha256} of {bind.version}.")
-                if why not in AGAIN:
-                    break
-            await asyncio.sleep(PAUSE_S)
-        if why == "no_links":
-            raise NoBlobStore("The gateways' store of blobs is a folder: start this agent with the same --blob-url.")
-        raise BlobsDown(f"No gateway gave a link to blob {sha256}: {why}.")

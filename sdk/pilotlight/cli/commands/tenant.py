@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
+import msgspec
 import typer
 
 from pilotlight.cli.command_app import command_app
-from pilotlight.cli.output import ago, print_json
+from pilotlight.cli.output import ago, print_json, print_text
 from pilotlight.cli.session import ask, client
 from pilotlight.cli.tables import print_table
+from pilotlight_core.model.api.erasure_api import ErasureInfo, ErasureState
 from pilotlight_core.model.api.tenancy_api import STRANGERS_TIER, TenantChange, TenantRequest
 
 app = command_app(no_args_is_help=True)
@@ -111,6 +113,49 @@ def enable(name: Name, as_json: Json = False) -> None:
     _show(ask(client().tenancy.update_tenant(name, TenantChange(disabled=False))), as_json=as_json)
 
 
+@app.command()
+def erase(
+    name: Name,
+    confirm: Annotated[str, typer.Option("--confirm", help="what the first step printed: do it")] = "",
+    as_json: Json = False,
+) -> None:
+    """Delete all that a tenant has, but its lines in the ledger. Two steps: the first disables it, and says what goes.
+
+    The second destroys its keys first: sealed blobs and secrets are unreadable from then on, wherever there are copies.
+    It can be repeated after anything that interrupts it. Nobody can take the name again. Until the second step
+    'pilotlight tenant enable' takes all back.
+
+    \b
+    pilotlight tenant erase acme
+    pilotlight tenant erase acme --confirm 3kf…
+    """
+    tenancy = client().tenancy
+    told = ask(tenancy.erase_tenant(name, confirm) if confirm else tenancy.plan_erasure(name))
+    if as_json:
+        print_json(msgspec.to_builtins(told))
+    else:
+        _report(told)
+    if told.state is ErasureState.ERASING:
+        raise typer.Exit(1)
+
+
+def _report(told: ErasureInfo) -> None:
+    rows = [(kind, f"{count:,}") for kind, count in told.found.items()]
+    rows += [("bytes of blobs", f"{told.blob_bytes:,}")] if told.blob_bytes else []
+    rows += [("containers", f"{told.containers:,}")] if told.containers else []
+    print_table(("kind", "records"), rows, empty="It has nothing.", right=("records",))
+    for kept in told.keeps:
+        print_text(f"stays: {kept}")
+    if told.state is ErasureState.PLANNED:
+        print_text(f"{told.tenant} is disabled: its keys are refused, and its containers end. Nothing is deleted yet.")
+        print_text(f"Delete all of it:  pilotlight tenant erase {told.tenant} --confirm {told.confirmation}")
+        print_text(f"Take it back:      pilotlight tenant enable {told.tenant}")
+    elif told.state is ErasureState.ERASED:
+        print_text(f"{told.tenant} is erased.")
+    else:
+        print_text(f"{told.tenant} is not erased whole yet: {told.why or 'something was left'}. Run the same again.")
+
+
 def _show(tenant: dict[str, Any], *, as_json: bool) -> None:
     if as_json:
         print_json(tenant)
@@ -124,7 +169,7 @@ def _row(tenant: dict[str, Any]) -> tuple[Any, ...]:
         tenant.get("tier", ""),
         f"{float(tenant.get('weight', 1.0)):g}",
         ago(float(tenant.get("created_at") or 0.0)),
-        "disabled" if tenant.get("disabled") else "active",
+        "erased" if tenant.get("erased_at") else "disabled" if tenant.get("disabled") else "active",
         _network(tenant.get("network") or []),
     )
 

@@ -11,6 +11,7 @@ from pilotlight.client.resources.platform import Json, PlatformClient
 from pilotlight_core.model.api.budget_api import BudgetInfo, BudgetList, BudgetRequest
 from pilotlight_core.model.api.call_api import KeyRequest
 from pilotlight_core.model.api.credit_api import CreditList, CreditRequest
+from pilotlight_core.model.api.erasure_api import ErasureInfo, ErasureRequest
 from pilotlight_core.model.api.tenancy_api import FunctionShareRequest, RotateRequest, TenantChange, TenantRequest
 
 PAGE = 100
@@ -34,6 +35,15 @@ class TenancyClient:
     async def update_tenant(self, name: str, change: TenantChange) -> Json:
         """Change the fields that `change` gives."""
         return await self._send("PATCH", _path("tenants", name), change)
+
+    async def plan_erasure(self, name: str) -> ErasureInfo:
+        """Disable a tenant, and return what erasing it would delete."""
+        return await self._platform.request("POST", _path("tenants", name, "erasure"), answer_type=ErasureInfo)
+
+    async def erase_tenant(self, name: str, confirmation: str) -> ErasureInfo:
+        """Erase a tenant whose plan gave this confirmation."""
+        path, body = _path("tenants", name, "erasure"), ErasureRequest(confirmation=confirmation)
+        return await self._platform.request("PUT", path, body=body, answer_type=ErasureInfo)
 
     async def list_keys(self, tenant: str | None) -> list[Json]:
         """Return the API keys, without their secrets."""

@@ -1,9 +1,8 @@
-"""One contract for all blob stores: a folder, S3 (moto's server) and the fake."""
+"""One contract for all blob stores: a folder, S3 (moto's server) and the fake, in clear and sealed."""
 
 from __future__ import annotations
 
 import hashlib
-import os
 import time
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -13,11 +12,13 @@ import pytest
 
 from pilotlight_core.host.blobs import (
     BadBlob,
+    BlobBackend,
     BlobMissing,
     BlobStore,
-    FolderBlobs,
+    MemoryBlobKeys,
     MemoryBlobs,
     NoBlobStore,
+    SealedBlobs,
     open_blobs,
 )
 from pilotlight_core.host.blobs.blob_port import CHUNK
@@ -31,10 +32,10 @@ EMPTY = hashlib.sha256(b"").hexdigest()
 
 
 @pytest.fixture(params=["memory", "folder", "s3"])
-async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[BlobStore]:
-    store: BlobStore
+async def backend(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[BlobBackend]:
+    store: BlobBackend
     if request.param == "memory":
-        store = MemoryBlobs()
+        store = MemoryBlobs(time.time)
     elif request.param == "folder":
         store = open_blobs(f"file://{tmp_path}")
     else:
@@ -42,6 +43,17 @@ async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator
         store = open_blobs(f"s3://blobs/{tmp_path.name}?endpoint={endpoint}")
     yield store
     await store.aclose()
+
+
+@pytest.fixture(params=["clear", "sealed", "found"])
+async def store(request: pytest.FixtureRequest, backend: BlobBackend) -> BlobStore:
+    """In clear; sealed; and in clear for a tenant who has a key, as after sealing was switched off."""
+    if request.param == "clear":
+        return backend
+    keys = MemoryBlobKeys()
+    for tenant in ("default", "acme"):
+        await keys.make(tenant)
+    return SealedBlobs(backend, keys, seals=request.param == "sealed")
 
 
 async def in_pieces(content: bytes) -> AsyncIterator[bytes]:
@@ -84,10 +96,6 @@ async def test_what_is_renewed_is_as_if_it_had_been_put_again(store: BlobStore) 
     """Its content is the same; what is not there cannot be renewed, and does not come to be by it."""
     await store.put("default", SHA, CONTENT)
     await store.put("default", EMPTY, b"")
-    if isinstance(store, MemoryBlobs):
-        store.at["default", SHA] = -1.0
-    elif isinstance(store, FolderBlobs):
-        os.utime(store.path("default", SHA), (1.0, 1.0))
     before = await store.stored("default", [SHA])
 
     async def renewed() -> bool:
@@ -169,8 +177,7 @@ async def test_all_are_listed(store: BlobStore) -> None:
     assert sorted((one.tenant, one.sha256, one.size) for one in listed) == sorted(
         [("acme", SHA, len(CONTENT)), ("acme", OTHER, 5), ("default", SHA, len(CONTENT))]
     )
-    if not isinstance(store, MemoryBlobs):
-        assert all(began - 2 <= one.at <= time.time() + 2 for one in listed)
+    assert all(began - 2 <= one.at <= time.time() + 2 for one in listed)
 
 
 async def test_a_link_reads_one_blob_and_needs_no_key(tmp_path: Path, s3_endpoint: str) -> None:
@@ -213,3 +220,21 @@ async def test_a_folder_that_is_a_file_is_no_store(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(NoBlobStore, match="is no folder"):
         await open_blobs(f"file://{tmp_path}/file").store_id(create=False)
+
+
+async def test_all_of_a_tenant_is_erased(backend: BlobBackend) -> None:
+    """Whatever it is called, and nothing of another's; a repetition finds nothing."""
+    keys = MemoryBlobKeys()
+    for seals in (False, True):
+        store = SealedBlobs(backend, keys, seals=seals)
+        await store.put("acme", SHA, CONTENT)
+        await store.put("acme", OTHER, b"other")
+        await store.put("acme-2", SHA, CONTENT)
+    keys.keys.clear()
+
+    erased = await store.erase("acme")
+
+    assert erased.blobs == 2
+    assert erased.size > len(CONTENT)
+    assert (await store.erase("acme")).blobs == 0
+    assert [one.tenant async for one in backend.listed()] == ["acme-2"]

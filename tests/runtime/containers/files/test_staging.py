@@ -11,7 +11,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from pilotlight_core.host.blobs import BlobMissing, BlobsDown, BlobStore, FolderBlobs, MemoryBlobs
+from pilotlight_core.host.blobs import BlobBackend, BlobMissing, BlobsDown, FolderBlobs, MemoryBlobs
 from pilotlight_core.host.signing import BadSignature, NoKey, Signer
 from pilotlight_core.model.ids import token
 from pilotlight_core.model.messages.node_messages import Bind
@@ -21,15 +21,15 @@ from pilotlight_runtime.containers.files.disk_room import DiskRoom, NoDiskRoom
 from pilotlight_runtime.containers.files.file_cache import FileCache
 from pilotlight_runtime.containers.files.staging import AT_ONCE, OF_ONE, Stager
 from pilotlight_runtime.containers.files.trusted_keys import TrustedKeys
-from pilotlight_runtime.containers.files.version_files import StoredFiles
 from tests.builders.nodes import bind
 from tests.builders.specs import function_spec, id_of, manifest
+from tests.runtime.local_files import stored_files
 
 FILES = {"app.py": b"def f(): pass\n", "data/a.txt": b"a", "data/b.txt": b"a"}
 
 
 @pytest.fixture(params=["memory", "folder"])
-def blobs(request: pytest.FixtureRequest, tmp_path: Path) -> BlobStore:
+def blobs(request: pytest.FixtureRequest, tmp_path: Path) -> BlobBackend:
     return MemoryBlobs() if request.param == "memory" else FolderBlobs(tmp_path / "blobs")
 
 
@@ -40,7 +40,7 @@ def models(tmp_path: Path) -> Path:
     return folder
 
 
-async def stored(blobs: BlobStore, signer: Signer) -> tuple[Manifest, Bind]:
+async def stored(blobs: BlobBackend, signer: Signer) -> tuple[Manifest, Bind]:
     """A version in the store, and the command to bind it."""
     entries = []
     for path, data in FILES.items():
@@ -54,12 +54,14 @@ async def stored(blobs: BlobStore, signer: Signer) -> tuple[Manifest, Bind]:
     return version, bind(version=id_of(version), manifest_sha256=digest)
 
 
-async def test_a_version_is_staged_once_and_linked_twice(blobs: BlobStore, tmp_path: Path, anyio_backend: str) -> None:
+async def test_a_version_is_staged_once_and_linked_twice(
+    blobs: BlobBackend, tmp_path: Path, anyio_backend: str
+) -> None:
     """The second container of a version needs nothing from the store."""
     signer = Signer.load_or_create(tmp_path / "keys")
     _, bind = await stored(blobs, signer)
     cache = FileCache(tmp_path / "cache")
-    stager = Stager(StoredFiles(blobs), TrustedKeys(tmp_path / "keys"), cache)
+    stager = Stager(stored_files(blobs), TrustedKeys(tmp_path / "keys"), cache)
     manifest = await stager.manifest(bind)
     first, second = tmp_path / "one", tmp_path / "two"
     first.mkdir()
@@ -79,13 +81,13 @@ async def test_a_version_is_staged_once_and_linked_twice(blobs: BlobStore, tmp_p
 
 
 async def test_a_file_that_is_missing_or_damaged_is_refused(
-    blobs: BlobStore, tmp_path: Path, anyio_backend: str
+    blobs: BlobBackend, tmp_path: Path, anyio_backend: str
 ) -> None:
     """And leaves nothing in the cache."""
     signer = Signer.load_or_create(tmp_path / "keys")
     manifest, bind = await stored(blobs, signer)
     cache = FileCache(tmp_path / "cache")
-    stager = Stager(StoredFiles(blobs), TrustedKeys(tmp_path / "keys"), cache)
+    stager = Stager(stored_files(blobs), TrustedKeys(tmp_path / "keys"), cache)
     into = tmp_path / "app"
     into.mkdir()
     wrong = FileEntry("app.py", manifest.files[0].sha256, 3)
@@ -105,14 +107,16 @@ async def test_a_file_that_is_missing_or_damaged_is_refused(
 
 
 @pytest.mark.parametrize("size", [0, 3, 10**6])
-async def test_a_size_that_is_a_lie_is_refused(blobs: BlobStore, tmp_path: Path, anyio_backend: str, size: int) -> None:
+async def test_a_size_that_is_a_lie_is_refused(
+    blobs: BlobBackend, tmp_path: Path, anyio_backend: str, size: int
+) -> None:
     """The cache and the bundle's limit count what entries say."""
     manifest, bind = await stored(blobs, Signer.load_or_create(tmp_path / "keys"))
     lie = msgspec.structs.replace(manifest, files=(msgspec.structs.replace(manifest.files[0], size=size),))
     into = tmp_path / "app"
     into.mkdir()
 
-    stager = Stager(StoredFiles(blobs), TrustedKeys(tmp_path / "keys"), FileCache(tmp_path / "cache"))
+    stager = Stager(stored_files(blobs), TrustedKeys(tmp_path / "keys"), FileCache(tmp_path / "cache"))
 
     with pytest.raises(CannotVerify):
         await stager.stage(bind, lie, into, models(tmp_path))
@@ -123,7 +127,7 @@ async def test_a_size_that_is_a_lie_is_refused(blobs: BlobStore, tmp_path: Path,
 async def test_only_the_platforms_signature_counts(tmp_path: Path, anyio_backend: str) -> None:
     """The key may come after the agent's start, and may be replaced; another's is refused."""
     blobs = MemoryBlobs()
-    stager = Stager(StoredFiles(blobs), TrustedKeys(tmp_path / "keys"), FileCache(tmp_path / "cache"))
+    stager = Stager(stored_files(blobs), TrustedKeys(tmp_path / "keys"), FileCache(tmp_path / "cache"))
     other = Signer.load_or_create(tmp_path / "other")
     _, forged = await stored(blobs, other)
     with pytest.raises(NoKey):
@@ -142,14 +146,14 @@ async def test_a_damaged_manifest_is_refused(tmp_path: Path, anyio_backend: str)
     blobs = MemoryBlobs()
     _, bind = await stored(blobs, Signer.load_or_create(tmp_path / "keys"))
     blobs.kept["acme", bind.manifest_sha256] += b"!"
-    stager = Stager(StoredFiles(blobs), TrustedKeys(tmp_path / "keys"), FileCache(tmp_path / "cache"))
+    stager = Stager(stored_files(blobs), TrustedKeys(tmp_path / "keys"), FileCache(tmp_path / "cache"))
 
     with pytest.raises(CannotVerify, match="damaged"):
         await stager.manifest(bind)
 
 
 async def with_artifact(
-    blobs: BlobStore, *contents: bytes, path: str = "model.bin", tenant: str = "acme"
+    blobs: BlobBackend, *contents: bytes, path: str = "model.bin", tenant: str = "acme"
 ) -> tuple[Manifest, Bind]:
     """A version with the artifact `tiny`: a file of these parts, and a small one."""
     parts = []
@@ -161,18 +165,18 @@ async def with_artifact(
     return manifest(function_spec("f"), artifacts=(artifact,), tenant=tenant), bind(tenant=tenant)
 
 
-async def test_a_file_of_several_parts_is_one_again(blobs: BlobStore, tmp_path: Path, anyio_backend: str) -> None:
+async def test_a_file_of_several_parts_is_one_again(blobs: BlobBackend, tmp_path: Path, anyio_backend: str) -> None:
     """At its place, read-only; the second container fetches nothing, though the store has lost it."""
     version, command = await with_artifact(blobs, b"a" * 3, b"", b"b" * 2**21, b"a" * 3)
     cache = FileCache(tmp_path / "cache")
-    stager = Stager(StoredFiles(blobs), TrustedKeys(tmp_path / "keys"), cache)
+    stager = Stager(stored_files(blobs), TrustedKeys(tmp_path / "keys"), cache)
     first, second = models(tmp_path), models(tmp_path)
 
     await stager.stage(command, version, models(tmp_path), first)
     for part in version.artifacts[0].parts:
         await blobs.delete("acme", part.sha256)
     # A cache that is opened anew finds it too.
-    again = Stager(StoredFiles(blobs), TrustedKeys(tmp_path / "keys"), FileCache(tmp_path / "cache"))
+    again = Stager(stored_files(blobs), TrustedKeys(tmp_path / "keys"), FileCache(tmp_path / "cache"))
     await again.stage(command, version, models(tmp_path), second)
 
     for folder in (first, second):
@@ -206,7 +210,7 @@ async def test_containers_that_start_together_fetch_a_file_once(tmp_path: Path, 
     """The others wait for the first one's."""
     blobs = CountedBlobs()
     version, command = await with_artifact(blobs, b"a", b"b")
-    stager = Stager(StoredFiles(blobs), TrustedKeys(tmp_path / "keys"), FileCache(tmp_path / "cache"))
+    stager = Stager(stored_files(blobs), TrustedKeys(tmp_path / "keys"), FileCache(tmp_path / "cache"))
 
     async with asyncio.TaskGroup() as group:
         for _ in range(3):
@@ -220,7 +224,7 @@ async def test_a_part_that_breaks_off_is_fetched_again(tmp_path: Path, anyio_bac
     """And the file with it only if the store stays away."""
     blobs = CountedBlobs()
     version, command = await with_artifact(blobs, b"a" * 2**21, b"b" * 2**21)
-    stager = Stager(StoredFiles(blobs), TrustedKeys(tmp_path / "keys"), FileCache(tmp_path / "cache"))
+    stager = Stager(stored_files(blobs), TrustedKeys(tmp_path / "keys"), FileCache(tmp_path / "cache"))
     into, blobs.breaks = models(tmp_path), breaks
     only = ArtifactEntry(kind=ArtifactKind.WEIGHTS, name="tiny", parts=version.artifacts[0].parts[:2])
     version = msgspec.structs.replace(version, artifacts=(only,))
@@ -234,11 +238,11 @@ async def test_a_part_that_breaks_off_is_fetched_again(tmp_path: Path, anyio_bac
             await stager.stage(command, version, models(tmp_path), into)
 
 
-async def test_a_part_that_is_gone_is_named(blobs: BlobStore, tmp_path: Path, anyio_backend: str) -> None:
+async def test_a_part_that_is_gone_is_named(blobs: BlobBackend, tmp_path: Path, anyio_backend: str) -> None:
     """As one that is damaged."""
     version, command = await with_artifact(blobs, b"a", b"b")
     await blobs.delete("acme", version.artifacts[0].parts[0].sha256)
-    stager = Stager(StoredFiles(blobs), TrustedKeys(tmp_path / "keys"), FileCache(tmp_path / "cache"))
+    stager = Stager(stored_files(blobs), TrustedKeys(tmp_path / "keys"), FileCache(tmp_path / "cache"))
 
     with pytest.raises(CannotVerify, match=r"^part 1 of 2 of tiny/model\.bin is not in the blob store"):
         await stager.stage(command, version, models(tmp_path), models(tmp_path))
@@ -252,7 +256,7 @@ async def test_a_part_that_is_not_what_was_signed_is_refused_by_name(
     blobs = MemoryBlobs()
     version, command = await with_artifact(blobs, b"a", b"b")
     blobs.kept["acme", version.artifacts[0].parts[1].sha256] = content
-    stager = Stager(StoredFiles(blobs), TrustedKeys(tmp_path / "keys"), FileCache(tmp_path / "cache"))
+    stager = Stager(stored_files(blobs), TrustedKeys(tmp_path / "keys"), FileCache(tmp_path / "cache"))
     into = models(tmp_path)
 
     with pytest.raises(CannotVerify, match=r"^part 2 of 2 of tiny/model\.bin in the blob store is "):
@@ -268,7 +272,7 @@ async def test_what_does_not_fit_on_the_disk_is_not_fetched(tmp_path: Path, anyi
     version, command = await with_artifact(blobs, b"a" * 5, b"b" * 5)
     cache = FileCache(tmp_path / "cache")
     room = DiskRoom(tmp_path, lambda _: free[0])
-    stager = Stager(StoredFiles(blobs), TrustedKeys(tmp_path / "keys"), cache, room)
+    stager = Stager(stored_files(blobs), TrustedKeys(tmp_path / "keys"), cache, room)
 
     with pytest.raises(NoDiskRoom, match=r"12 bytes of files that are not on this node, whose disk has room for 10\."):
         await stager.stage(command, version, models(tmp_path), models(tmp_path))
@@ -309,7 +313,7 @@ async def test_a_large_artifact_does_not_hold_up_others(tmp_path: Path, anyio_ba
     blobs = HeldBlobs("acme")
     large, first = await with_artifact(blobs, *(b"%d" % number for number in range(2 * AT_ONCE)))
     other, second = await with_artifact(blobs, *(b"%d" % number for number in range(parts)), tenant="rival")
-    stager = Stager(StoredFiles(blobs), TrustedKeys(tmp_path / "keys"), FileCache(tmp_path / "cache"))
+    stager = Stager(stored_files(blobs), TrustedKeys(tmp_path / "keys"), FileCache(tmp_path / "cache"))
 
     async with asyncio.TaskGroup() as group:
         slow = group.create_task(stager.stage(first, large, models(tmp_path), models(tmp_path)))
@@ -323,7 +327,7 @@ async def test_a_large_artifact_does_not_hold_up_others(tmp_path: Path, anyio_ba
 async def test_bundles_do_not_wait_behind_artifacts(tmp_path: Path, anyio_backend: str) -> None:
     """Though as many artifacts are fetched as may be at a time."""
     blobs = HeldBlobs("acme")
-    stager = Stager(StoredFiles(blobs), TrustedKeys(tmp_path / "keys"), FileCache(tmp_path / "cache"))
+    stager = Stager(stored_files(blobs), TrustedKeys(tmp_path / "keys"), FileCache(tmp_path / "cache"))
     data = b"def f(): pass"
     digest = hashlib.sha256(data).hexdigest()
     await blobs.put("rival", digest, data)
@@ -348,7 +352,7 @@ async def test_a_model_stays_while_a_container_has_it(tmp_path: Path, anyio_back
     version, command = await with_artifact(blobs, b"a" * 50, b"b" * 50)
     other, second = await with_artifact(blobs, b"c", tenant="rival")
     cache = FileCache(tmp_path / "cache", limit=10)
-    stager = Stager(StoredFiles(blobs), TrustedKeys(tmp_path / "keys"), cache)
+    stager = Stager(stored_files(blobs), TrustedKeys(tmp_path / "keys"), cache)
     used = [models(tmp_path), models(tmp_path)]
 
     for into in used:
@@ -370,7 +374,7 @@ async def test_files_that_nobody_uses_make_room(tmp_path: Path, anyio_backend: s
     other, second = await with_artifact(blobs, b"c" * 60, b"d" * 60, tenant="rival")
     cache = FileCache(tmp_path / "cache")
     room = DiskRoom(tmp_path, lambda _: 200 - cache.statistics().bytes)
-    stager = Stager(StoredFiles(blobs), TrustedKeys(tmp_path / "keys"), cache, room)
+    stager = Stager(stored_files(blobs), TrustedKeys(tmp_path / "keys"), cache, room)
     used = models(tmp_path)
 
     await stager.stage(command, version, models(tmp_path), used)

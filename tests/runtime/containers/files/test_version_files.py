@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -10,12 +11,21 @@ from pathlib import Path
 import pytest
 
 from pilotlight_core.bus import BusTimeout, NoResponders
-from pilotlight_core.host.blobs import BlobMissing, BlobsDown, FolderBlobs, MemoryBlobs, NoBlobStore
-from pilotlight_core.model.messages.agent_questions import BlobLink, BlobWanted
+from pilotlight_core.host.blobs import BlobChanged, BlobMissing, BlobsDown, FolderBlobs, MemoryBlobs, NoBlobStore
+from pilotlight_core.host.blobs.blob_sealing import BlobKey, sealed
+from pilotlight_core.host.sealed_boxes import BoxReader, seal_box
+from pilotlight_core.model.messages.agent_questions import BlobLink, BlobWanted, blob_key_context
 from pilotlight_core.model.messages.message import Message
 from pilotlight_runtime.containers.files import version_files
-from pilotlight_runtime.containers.files.version_files import TRIES, LinkedFiles, StoredFiles, VersionFiles
+from pilotlight_runtime.containers.files.version_files import (
+    TRIES,
+    BlobQuestions,
+    LinkedFiles,
+    StoredFiles,
+    VersionFiles,
+)
 from tests.builders.nodes import bind
+from tests.runtime.local_files import stored_files
 
 CONTENT = bytes(range(256)) * 9_000
 SHA = "a" * 64
@@ -60,7 +70,8 @@ async def served(status: str, content: bytes, *, busy: int = 0) -> AsyncIterator
             await writer.drain()
             writer.close()
             return
-        writer.write(f"HTTP/1.1 {status}\r\ncontent-length: {len(CONTENT)}\r\nconnection: close\r\n\r\n".encode())
+        length = max(len(content), len(CONTENT))
+        writer.write(f"HTTP/1.1 {status}\r\ncontent-length: {length}\r\nconnection: close\r\n\r\n".encode())
         writer.write(content)
         await writer.drain()
         writer.close()
@@ -71,7 +82,7 @@ async def served(status: str, content: bytes, *, busy: int = 0) -> AsyncIterator
 
 async def linked(*answers: BlobLink | Exception) -> tuple[Gateways, bytes]:
     gateways = Gateways(*answers)
-    files = LinkedFiles(gateways, region="eu", node="n1")
+    files = LinkedFiles(BlobQuestions(gateways, region="eu", node="n1"))
     try:
         return gateways, await read(files)
     finally:
@@ -86,7 +97,10 @@ async def test_a_linked_file_is_read(anyio_backend: str) -> None:
         )
 
     assert content == CONTENT
-    assert gateways.asked == [("pl.eu.node.n1.blobs", BlobWanted(container="c1", sha256=SHA))] * 4
+    (asked,) = {message for _, message in gateways.asked}
+    assert isinstance(asked, BlobWanted)
+    assert {subject for subject, _ in gateways.asked} == {"pl.eu.node.n1.blobs"}
+    assert (asked.container, asked.sha256, len(gateways.asked)) == ("c1", SHA, 4)
 
 
 async def test_a_store_that_is_busy_is_asked_again(anyio_backend: str) -> None:
@@ -147,7 +161,69 @@ async def test_a_store_of_ones_own_is_read_as_it_is(tmp_path: Path, anyio_backen
     blobs = MemoryBlobs()
     blobs.kept["acme", SHA] = CONTENT
 
-    assert await read(StoredFiles(blobs)) == CONTENT
-    assert StoredFiles(blobs).path(BIND, SHA) is None
-    folder = FolderBlobs(tmp_path)
-    assert StoredFiles(folder).path(BIND, SHA) == folder.path("acme", SHA)
+    assert await read(stored_files(blobs)) == CONTENT
+    assert stored_files(blobs).path(BIND, SHA) is None
+    folder, digest = FolderBlobs(tmp_path), hashlib.sha256(CONTENT).hexdigest()
+    assert stored_files(folder).path(BIND, digest) is None
+    await folder.put("acme", digest, CONTENT)
+    assert stored_files(folder).path(BIND, digest) == folder.path("acme", digest)
+
+
+class SealingGateway:
+    """Answers as gateways do of sealed blobs; `tampers` seals the key to another."""
+
+    def __init__(self, url: str = "", *, tampers: bool = False) -> None:
+        self.url, self.tampers = url, tampers
+
+    async def request(self, subject: str, message: Message, timeout: float) -> object:
+        assert isinstance(message, BlobWanted)
+        public = BoxReader().public if self.tampers else message.public_key
+        box = seal_box(public, KEY.of(DIGEST), blob_key_context(message.container, message.sha256))
+        return BlobLink(url=self.url, name=KEY.name(DIGEST), sealed_key=box)
+
+
+KEY = BlobKey("acme", bytes(32))
+DIGEST = hashlib.sha256(CONTENT).hexdigest()
+
+
+async def sealed_content() -> bytes:
+    return b"".join([piece async for piece in sealed(KEY.of(DIGEST), "acme", DIGEST, CONTENT)])
+
+
+async def read_sealed(files: VersionFiles) -> bytes:
+    return b"".join([piece async for piece in files.get(BIND, DIGEST)])
+
+
+async def test_a_sealed_file_is_opened_by_the_key_that_a_gateway_gives(tmp_path: Path, anyio_backend: str) -> None:
+    """From a folder under its other name, and over a link."""
+    folder, stored = FolderBlobs(tmp_path), await sealed_content()
+    await folder.put("acme", KEY.name(DIGEST), stored)
+    questions = BlobQuestions(SealingGateway(), region="eu", node="n1")
+    assert await read_sealed(StoredFiles(folder, questions)) == CONTENT
+
+    async with served("200 OK", stored) as url:
+        files = LinkedFiles(BlobQuestions(SealingGateway(url), region="eu", node="n1"))
+        assert await read_sealed(files) == CONTENT
+        await files.aclose()
+
+
+async def test_a_sealed_file_that_does_not_open_is_an_error(tmp_path: Path, anyio_backend: str) -> None:
+    """It was changed where it lies; the key was not for this question; it is not there."""
+    folder, stored = FolderBlobs(tmp_path), await sealed_content()
+    questions = BlobQuestions(SealingGateway(), region="eu", node="n1")
+    with pytest.raises(BlobMissing):
+        await read_sealed(StoredFiles(folder, questions))
+    await folder.put("acme", KEY.name(DIGEST), stored[:-1])
+    with pytest.raises(BlobChanged):
+        await read_sealed(StoredFiles(folder, questions))
+    other = BlobQuestions(SealingGateway(tampers=True), region="eu", node="n1")
+    with pytest.raises(BlobsDown, match="cannot be read"):
+        await read_sealed(StoredFiles(folder, other))
+
+
+async def test_a_link_that_was_overtaken_is_asked_for_again(anyio_backend: str) -> None:
+    """The blob was sealed in between, and is under its other name; what is not there then is missing."""
+    async with served("404 Not Found", CONTENT) as old, served("200 OK", CONTENT) as new:
+        assert (await linked(BlobLink(url=old), BlobLink(url=new)))[1] == CONTENT
+        with pytest.raises(BlobMissing):
+            await linked(BlobLink(url=old))

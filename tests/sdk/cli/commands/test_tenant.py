@@ -86,3 +86,35 @@ def test_an_unknown_or_existing_tenant_is_an_error(platform: ScriptedPlatform) -
     done = invoke("tenant", "create", "acme")
     assert (done.exit_code, done.stdout) == (1, "")
     assert done.stderr.startswith("error: There is a tenant acme.\n")
+
+
+ERASURE = {
+    "tenant": "acme", "state": "planned", "found": {"API keys": 3, "blobs": 1041}, "blob_bytes": 4120331002,
+    "containers": 2, "confirmation": "6bq0tyh2k1", "why": "", "keeps": ["its lines in the ledger"],
+}  # fmt: skip
+
+
+def test_erasing_takes_two_steps(platform: ScriptedPlatform) -> None:
+    """The first says what goes, and both ways from there; the second sends the word."""
+    platform.will("POST", "/v1/tenants/acme/erasure", answer(ERASURE))
+    platform.will("PUT", "/v1/tenants/acme/erasure", answer(ERASURE | {"state": "erased"}))
+
+    planned = run("tenant", "erase", "acme")
+    assert "API keys" in planned
+    assert "4,120,331,002" in planned
+    assert "stays: its lines in the ledger" in planned
+    assert "pilotlight tenant erase acme --confirm 6bq0tyh2k1" in planned
+    assert "pilotlight tenant enable acme" in planned
+    assert "acme is erased." in run("tenant", "erase", "acme", "--confirm", "6bq0tyh2k1")
+    assert [(one.method, one.json) for one in platform.requests[1:]] == [("PUT", {"confirmation": "6bq0tyh2k1"})]
+    assert msgspec.json.decode(run("tenant", "erase", "acme", "--json")) == ERASURE
+
+
+def test_one_that_is_not_whole_yet_is_to_be_asked_for_again(platform: ScriptedPlatform) -> None:
+    """With why, and a status for scripts."""
+    left = ERASURE | {"state": "erasing", "why": "1 of its containers have not ended"}
+    platform.will("PUT", "/v1/tenants/acme/erasure", answer(left))
+
+    done = invoke("tenant", "erase", "acme", "--confirm", "6bq0tyh2k1")
+    assert done.exit_code == 1
+    assert "acme is not erased whole yet: 1 of its containers have not ended. Run the same again." in done.output

@@ -62,7 +62,8 @@ async def drop_budget(request: Request, services: BudgetServices) -> Response:
 
 
 async def _tenant(request: Request, services: BudgetServices) -> str:
-    return (await visible_tenant(services.registry, principal_of(request), request.path_params["tenant"])).name
+    principal, name, to_change = principal_of(request), request.path_params["tenant"], request.method != "GET"
+    return (await visible_tenant(services.registry, principal, name, to_change=to_change)).name
 
 
 BUDGETS = (

@@ -64,7 +64,8 @@ async def _shown(services: CreditServices, tenant: str) -> CreditList:
 
 
 async def _tenant(request: Request, services: CreditServices) -> str:
-    return (await visible_tenant(services.registry, principal_of(request), request.path_params["tenant"])).name
+    principal, name, to_change = principal_of(request), request.path_params["tenant"], request.method != "GET"
+    return (await visible_tenant(services.registry, principal, name, to_change=to_change)).name
 
 
 CREDITS = (

@@ -6,7 +6,7 @@ import pytest
 
 from pilotlight_gateway.secrets.platform_keys import MemoryPlatformKey
 from pilotlight_gateway.secrets.secret_store import MemorySecrets
-from pilotlight_gateway.secrets.tenant_vault import TenantVault
+from tests.gateway.secrets.vaults import vault_over
 from tests.gateway.world import World, function
 
 VALUE = "a value that nobody sees"
@@ -80,7 +80,7 @@ async def test_the_audit_log_has_who_and_what_and_no_value(world: World) -> None
 
 async def test_without_the_platforms_key_the_caller_hears_it(world: World) -> None:
     """As the platform's fault."""
-    world.services.vault = TenantVault(MemorySecrets(), MemoryPlatformKey(refused=True))
+    world.services.vault = vault_over(MemorySecrets(), MemoryPlatformKey(refused=True))
     async with world.client() as client:
         answer = await client.put("/v1/secrets/token", json={"value": VALUE})
 

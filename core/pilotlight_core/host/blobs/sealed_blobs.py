@@ -1,0 +1,243 @@
+"""Blobs that are sealed in their store, or were put there before they were.
+
+Whoever asks here names a blob by the digest of its content, as of every store. What lies in the store below is sealed
+under another name (`blob_sealing`); what was stored in clear, before sealing was switched on or after it was switched
+off, is found under its digest. A tenant without a key has no sealed blob.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncIterator, Iterable
+from contextlib import aclosing
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, Protocol
+
+from pilotlight_core.host.blobs.blob_port import (
+    SHA256,
+    BlobBackend,
+    BlobContent,
+    BlobInfo,
+    BlobMissing,
+    DigestChecker,
+    ErasedBlobs,
+    check_blob,
+    pieces,
+)
+from pilotlight_core.host.blobs.blob_sealing import (
+    KEY_BYTES,
+    SEALED_NAME,
+    BlobKey,
+    content_size,
+    length_for,
+    opened,
+    opened_head,
+    sealed,
+)
+
+
+class BlobKeys(Protocol):
+    """The keys of tenants. Both raise BlobsDown: they cannot be asked for, or (NoBlobStore) not be used."""
+
+    async def find(self, tenant: str) -> BlobKey | None:
+        """None: it has none, so that none of its blobs is sealed."""
+        ...
+
+    async def make(self, tenant: str) -> BlobKey:
+        """The tenant's, which is made if there is none."""
+        ...
+
+
+@dataclass(kw_only=True)
+class MemoryBlobKeys:
+    """`BlobKeys` in memory."""
+
+    keys: dict[str, BlobKey] = field(default_factory=dict)
+
+    async def find(self, tenant: str) -> BlobKey | None:
+        return self.keys.get(tenant)
+
+    async def make(self, tenant: str) -> BlobKey:
+        return self.keys.setdefault(tenant, BlobKey(tenant, os.urandom(KEY_BYTES)))
+
+
+class HandedBlob(NamedTuple):
+    """What a node needs to read one blob."""
+
+    url: str
+    """Where it is read; "": the store gives no links."""
+    name: str = ""
+    """Under which it is stored, if it is sealed."""
+    key: bytes = b""
+    """That opens it alone; empty: it is stored in clear."""
+
+
+class SealedBlobs:
+    """The `BlobStore` of gateways and duties. `seals`: whether what is put from now on is sealed."""
+
+    def __init__(self, stored: BlobBackend, keys: BlobKeys, *, seals: bool) -> None:
+        self._stored = stored
+        self._keys = keys
+        self._seals = seals
+
+    async def put(self, tenant: str, sha256: str, content: BlobContent) -> int:
+        check_blob(tenant, sha256)
+        key = await (self._keys.make(tenant) if self._seals else self._keys.find(tenant))
+        if key is None:
+            return await self._stored.put(tenant, sha256, content)
+        if not self._seals:
+            name = key.name(sha256)
+            if (present := await self._stored.stored(tenant, [name])) and await self._stored.renew(tenant, name):
+                return content_size(present[name].size)
+            return await self._stored.put(tenant, sha256, content)
+        return await self._put(key, sha256, content)
+
+    async def _put(self, key: BlobKey, sha256: str, content: BlobContent) -> int:
+        within: Any = sealed(key.of(sha256), key.tenant, sha256, _checked(sha256, content))
+        async with aclosing(within):
+            size = await self._stored.put(key.tenant, key.name(sha256), within)
+        await self._stored.delete(key.tenant, sha256)  # what was there in clear
+        return content_size(size)
+
+    async def get(self, tenant: str, sha256: str) -> AsyncIterator[bytes]:
+        check_blob(tenant, sha256)
+        key = await self._keys.find(tenant)
+        if key is not None:
+            stored: Any = self._stored.get(tenant, key.name(sha256))
+            async with aclosing(stored):
+                try:
+                    first = await anext(stored, b"")
+                except BlobMissing:
+                    pass
+                else:
+                    async for piece in opened(key.of(sha256), tenant, sha256, _after(first, stored)):
+                        yield piece
+                    return
+        async for piece in self._stored.get(tenant, sha256):
+            yield piece
+
+    async def read(self, tenant: str, sha256: str) -> bytes:
+        return b"".join([piece async for piece in self.get(tenant, sha256)])
+
+    async def head(self, tenant: str, sha256: str, size: int) -> bytes:
+        check_blob(tenant, sha256)
+        key = await self._keys.find(tenant)
+        if key is not None:
+            try:
+                beginning = await self._stored.head(tenant, key.name(sha256), length_for(size))
+            except BlobMissing:
+                pass
+            else:
+                return opened_head(key.of(sha256), tenant, sha256, beginning, size)
+        return await self._stored.head(tenant, sha256, size)
+
+    async def stored(self, tenant: str, digests: Iterable[str]) -> dict[str, BlobInfo]:
+        wanted = list(digests)
+        for digest in wanted:
+            check_blob(tenant, digest)
+        key, found = await self._keys.find(tenant), dict[str, BlobInfo]()
+        if key is not None:
+            names = {key.name(digest): digest for digest in wanted}
+            there = await self._stored.stored(tenant, names)
+            found = {names[name]: _shown(info, names[name]) for name, info in there.items()}
+        return found | await self._stored.stored(tenant, [digest for digest in wanted if digest not in found])
+
+    async def listed(self, tenant: str | None = None) -> AsyncIterator[BlobInfo]:
+        key: BlobKey | None = None
+        owner = ""
+        stored: Any = self._stored.listed(tenant)
+        async with aclosing(stored):
+            async for one in stored:
+                if not SEALED_NAME.fullmatch(one.sha256):
+                    yield one
+                    continue
+                if one.tenant != owner:
+                    owner, key = one.tenant, await self._keys.find(one.tenant)
+                # What another key has sealed, which is gone, is nobody's blob any more.
+                if key is not None and (digest := key.digest(one.sha256)):
+                    yield _shown(one, digest)
+
+    async def renew(self, tenant: str, sha256: str) -> bool:
+        check_blob(tenant, sha256)
+        key = await self._keys.find(tenant)
+        if key is not None and await self._stored.renew(tenant, key.name(sha256)):
+            return True
+        return await self._stored.renew(tenant, sha256)
+
+    async def delete(self, tenant: str, sha256: str) -> None:
+        check_blob(tenant, sha256)
+        key = await self._keys.find(tenant)
+        if key is not None:
+            await self._stored.delete(tenant, key.name(sha256))
+        await self._stored.delete(tenant, sha256)
+
+    async def hand(self, tenant: str, sha256: str, seconds: float) -> HandedBlob:
+        """What a node needs to read this blob, by a link that is good for so long.
+
+        Raises:
+            BlobMissing, BlobsDown.
+        """
+        check_blob(tenant, sha256)
+        key = await self._keys.find(tenant)
+        if key is not None and await self._stored.stored(tenant, [name := key.name(sha256)]):
+            return HandedBlob(await self._stored.link(tenant, name, seconds), name, key.of(sha256))
+        return HandedBlob(await self._stored.link(tenant, sha256, seconds))
+
+    async def in_clear(self) -> AsyncIterator[BlobInfo]:
+        """All blobs that lie in clear."""
+        stored: Any = self._stored.listed()
+        async with aclosing(stored):
+            async for one in stored:
+                if SHA256.fullmatch(one.sha256):
+                    yield one
+
+    async def seal_stored(self, tenant: str, sha256: str) -> bool:
+        """Seal a blob that lies in clear; False: it does not any more.
+
+        Raises:
+            BadBlob: it is damaged. BlobsDown.
+        """
+        key = await self._keys.make(tenant)
+        try:
+            await self._put(key, sha256, self._stored.get(tenant, sha256))
+        except BlobMissing:
+            return False
+        return True
+
+    async def measure(self, tenant: str) -> ErasedBlobs:
+        """How much is stored of a tenant, readable or not."""
+        count = size = 0
+        stored: Any = self._stored.listed(tenant)
+        async with aclosing(stored):
+            async for one in stored:
+                count, size = count + 1, size + one.size
+        return ErasedBlobs(count, size)
+
+    async def erase(self, tenant: str) -> ErasedBlobs:
+        """Delete all that is stored of a tenant, readable or not."""
+        return await self._stored.erase(tenant)
+
+    async def store_id(self, *, create: bool) -> str:
+        return await self._stored.store_id(create=create)
+
+    async def aclose(self) -> None:
+        await self._stored.aclose()
+
+
+def _shown(info: BlobInfo, digest: str) -> BlobInfo:
+    return info._replace(sha256=digest, size=content_size(info.size))
+
+
+async def _checked(sha256: str, content: BlobContent) -> AsyncIterator[bytes]:
+    """The content; raises BadBlob at its end if its digest is another, so that nothing is stored."""
+    checker = DigestChecker(sha256)
+    async for piece in pieces(content):
+        checker.add(piece)
+        yield piece
+    checker.finish()
+
+
+async def _after(first: bytes, rest: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    yield first
+    async for piece in rest:
+        yield piece

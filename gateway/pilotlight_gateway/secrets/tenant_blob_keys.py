@@ -1,0 +1,128 @@
+"""The keys that seal tenants' blobs: data keys of their own, which gateways and duties read and none else."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+import structlog
+from cachetools import TTLCache
+
+from pilotlight_core.bus import Bus, BusError
+from pilotlight_core.host.blobs import BlobsDown, NoBlobStore, SealedBlobs, open_blobs
+from pilotlight_core.host.blobs.blob_sealing import BlobKey
+from pilotlight_core.host.foundations import WrongFoundation
+from pilotlight_core.model.subjects import BLOB_KEY_BUCKET
+from pilotlight_gateway.secrets.bus_data_keys import BusDataKeys
+from pilotlight_gateway.secrets.data_key_store import DataKeyStore
+from pilotlight_gateway.secrets.data_keys import HELD_S, KEYS_HELD, DataKeys
+from pilotlight_gateway.secrets.key_opening import PlatformKeyPair
+from pilotlight_gateway.secrets.platform_keys import NoPlatformKey, PlatformKeyDown
+
+WHAT = "blobs"
+THEN = ": what is sealed is lost with it, and files that are uploaded again are there again"
+
+IsErased = Callable[[str], bool]
+"""Whether a tenant was erased, as far as this process knows."""
+
+log = structlog.get_logger(__name__)
+
+
+def nobody_is(_tenant: str) -> bool:
+    """Of a process that does not follow tenants: destroyed keys are in its memory for some minutes more."""
+    return False
+
+
+class TenantBlobKeys:
+    """`BlobKeys` over stored data keys."""
+
+    def __init__(
+        self,
+        store: DataKeyStore,
+        keys: DataKeys,
+        wall: Callable[[], float] = time.time,
+        clock: Callable[[], float] = time.monotonic,
+        *,
+        is_erased: IsErased = nobody_is,
+    ) -> None:
+        self.store = store
+        self.keys = keys
+        self._is_erased = is_erased
+        self._wall = wall
+        self._known: TTLCache[str, BlobKey] = TTLCache(KEYS_HELD, HELD_S, clock)
+
+    async def find(self, tenant: str) -> BlobKey | None:
+        if self._is_erased(tenant):
+            return None
+        known: BlobKey | None = self._known.get(tenant)
+        return known if known is not None else await self._key(tenant, make=False)
+
+    async def make(self, tenant: str) -> BlobKey:
+        if self._is_erased(tenant):
+            raise BlobsDown(f"The tenant {tenant} was erased: nothing is stored for it.")
+        known: BlobKey | None = self._known.get(tenant)
+        if known is None:
+            known = await self._key(tenant, make=True)
+        assert known is not None  # noqa: S101 - one is made
+        return known
+
+    async def erase(self, tenant: str) -> bool:
+        """Destroy a tenant's key, and with it all that it seals; False: there is none."""
+        erased = await self.keys.erase(tenant)
+        self.forget(tenant)
+        return erased
+
+    def forget(self, tenant: str) -> None:
+        """Have a tenant's key in memory no longer."""
+        self._known.pop(tenant, None)
+        self.keys.forget(tenant)
+
+    async def _key(self, tenant: str, *, make: bool) -> BlobKey | None:
+        """Asked anew each time while there is none: another gateway may have made one, and sealed by it, just now."""
+        try:
+            if make:
+                _, data = await self.keys.make(tenant, self._wall())
+            else:
+                record = await self.store.data_key(tenant)
+                opened = None if record is None else await self.keys.open(record)
+                if opened is None:
+                    return None
+                data = opened
+        except NoPlatformKey as error:
+            # Why is for operators: it has paths, and names of keys.
+            log.error("blobs cannot be sealed or opened", why=str(error))
+            raise NoBlobStore("The key of blobs cannot be used: this platform's operator has to mend that.") from None
+        except (PlatformKeyDown, BusError) as error:
+            log.warning("blobs cannot be sealed or opened now", why=str(error))
+            raise BlobsDown("The key of this platform's blobs cannot be asked for now.") from None
+        key = self._known[tenant] = BlobKey(tenant, data)
+        return key
+
+
+class PlatformBlobs:
+    """The blobs of a gateway or of duties, and what seals them."""
+
+    def __init__(
+        self, url: str, bus: Bus, pair: PlatformKeyPair, *, seals: bool, is_erased: IsErased = nobody_is
+    ) -> None:
+        store = BusDataKeys(bus, BLOB_KEY_BUCKET)
+        self.keys = TenantBlobKeys(store, DataKeys(store, *pair, what=WHAT, then=THEN), is_erased=is_erased)
+        self.seals = seals
+        self.blobs = SealedBlobs(open_blobs(url), self.keys, seals=seals)
+
+    async def check(self) -> None:
+        """See, at the start, whether what seals blobs can be used: who is to seal does not start without.
+
+        Who only has to open some says so, and serves all that needs none of them.
+
+        Raises:
+            WrongFoundation, BusError.
+        """
+        if not self.seals and not await self.keys.store.platform_key():
+            return
+        try:
+            await self.keys.keys.claim()
+        except (NoPlatformKey, PlatformKeyDown) as error:
+            if self.seals:
+                raise WrongFoundation(f"--encrypt-blobs needs the platform's key: {error}.") from None
+            log.error("blobs of this platform are sealed, and cannot be opened here", why=str(error))

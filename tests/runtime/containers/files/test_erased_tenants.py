@@ -1,0 +1,75 @@
+"""What a node keeps of erased tenants goes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pilotlight_core.bus import BusTimeout
+from pilotlight_core.model.messages.agent_questions import MOST_ASKED, ErasedTenants, ErasedWanted
+from pilotlight_core.model.messages.message import Message
+from pilotlight_runtime.containers.files.erased_tenants import ErasedFiles
+from pilotlight_runtime.containers.files.file_cache import FileCache
+
+DIGEST = "a" * 64
+
+
+class Gateways:
+    """Says what is set, or nothing."""
+
+    def __init__(self, *erased: str, down: bool = False) -> None:
+        self.erased, self.down = erased, down
+        self.asked: list[tuple[str, Message]] = []
+
+    async def request(self, subject: str, message: Message, timeout: float) -> object:
+        self.asked.append((subject, message))
+        if self.down:
+            raise BusTimeout("late")
+        return ErasedTenants(tenants=self.erased)
+
+
+def cache_of(folder: Path, *tenants: str) -> FileCache:
+    for tenant in tenants:
+        (folder / tenant).mkdir(parents=True)
+        (folder / tenant / DIGEST).write_bytes(b"content")
+    return FileCache(folder)
+
+
+def names_in(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+def erased_files(gateways: Gateways, cache: FileCache) -> ErasedFiles:
+    return ErasedFiles(gateways, cache, region="eu", node="n1")
+
+
+async def test_files_of_an_erased_tenant_are_deleted(tmp_path: Path, anyio_backend: str) -> None:
+    """And those of others stay, whatever a gateway says of whom it was not asked about."""
+    cache = cache_of(tmp_path, "acme", "rival")
+    (tmp_path / "other").mkdir()
+    gateways = Gateways("acme", "other", "../rival")
+
+    assert await erased_files(gateways, cache).delete_erased() == 1
+    assert names_in(tmp_path) == ["other", "rival"]
+    assert cache.tenants() == ["rival"]
+    cache.check_integrity()
+    assert gateways.asked == [("pl.eu.node.n1.erased", ErasedWanted(tenants=("acme", "rival")))]
+
+
+async def test_a_node_that_hears_nothing_asks_again(tmp_path: Path, anyio_backend: str) -> None:
+    """And deletes nothing; one that keeps nothing asks nobody."""
+    cache = cache_of(tmp_path, "acme")
+    gateways = Gateways("acme", down=True)
+    assert await erased_files(gateways, cache).delete_erased() == 0
+    assert cache.tenants() == ["acme"]
+    gateways.down = False
+    assert await erased_files(gateways, cache).delete_erased() == 1
+    assert await erased_files(gateways, cache).delete_erased() == 0
+    assert len(gateways.asked) == 2
+
+
+async def test_questions_are_bounded(tmp_path: Path, anyio_backend: str) -> None:
+    """Of many tenants, some at a time."""
+    names = [f"t{number:04}" for number in range(MOST_ASKED + 1)]
+    gateways = Gateways(names[-1])
+    assert await erased_files(gateways, cache_of(tmp_path, *names)).delete_erased() == 1
+    assert [len(asked.tenants) for _, asked in gateways.asked if isinstance(asked, ErasedWanted)] == [MOST_ASKED, 1]
