@@ -30,6 +30,8 @@ from pilotlight_core.host.certificates.authority import (
     issue_certificate,
 )
 from pilotlight_core.host.signing import PUBLIC
+from pilotlight_core.model.api.join_text import JoinText
+from pilotlight_core.model.versions.public_keys import public_keys_of
 from pilotlight_supervisor.embedded_bus import CLUSTER, CONFIG, ROUTE, bus_token, find_nats_server
 from tests.command_line import run_command
 from tests.fixtures.postgres import USER, Postgres
@@ -262,16 +264,17 @@ class HostFleet:
         self.start_agent(node, "--trusted-keys", str(folder / PUBLIC))
         return client
 
-    def join(self, node: str, client: GatewayClient, **labels: str) -> Path:
-        """A host joins as a node, as docs/hosts.md has it; the file with its credentials."""
+    def join(self, node: str, client: GatewayClient, trusted: Path, **labels: str) -> Path:
+        """A host joins as a node, as docs/hosts.md has it, and trusts these keys; the file with its credentials."""
         host = self.network.hosts.get(node) or self.network.add(node)
         made = client.http.post("/v1/nodes/tokens", json=labels)
         assert made.status_code == 201, made.text
+        text = JoinText(made.json()["token"], public_keys_of(trusted.read_bytes()))
         path = host.folder / "node.json"
         words = ["-m", "pilotlight_runtime.node.node_join", client.url, "--token", "-", "--node", node, "--file"]
         words += [str(path), *(("--ca-file", self.ca_file) if self.authority else ())]
         command = [*inside(host.namespace), sys.executable, *words]
-        done = subprocess.run(command, input=f"{made.json()['token']}\n", check=False, capture_output=True, text=True)
+        done = subprocess.run(command, input=f"{text}\n", check=False, capture_output=True, text=True)
         assert done.returncode == 0, done.stderr
         return path
 
