@@ -107,9 +107,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         with httpx.Client(timeout=TIMEOUT_S, verify=authorities(given.ca_file)) as sender:
             said = parse_join_text(read_token(given.token))
             made = join_platform(given.url, said.token, node, sender, time.time())
+        write_credentials(given.file, made)  # and its folder, where there is none
         if said.trusted:
             trusted_file(given.file).write_bytes(public_pem(*said.trusted))
-        write_credentials(given.file, made)
     except (PilotlightError, OSError) as error:
         detail = error.detail if isinstance(error, PilotlightError) else str(error)
         sys.stderr.write(f"error: {detail}\n")

@@ -124,13 +124,13 @@ def gateway(seen: list[bytes]) -> Iterator[str]:
 def test_keys_behind_the_token_are_kept_and_shown_to_nobody(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The agent trusts them; without any the operator is told to name a file."""
     seen: list[bytes] = []
-    text = str(JoinText("pl_join_t_x", (KEY,)))
+    text, folder = str(JoinText("pl_join_t_x", (KEY,))), tmp_path / "new"
     with gateway(seen) as url:
         for token, name in ((text, "with"), ("pl_join_t_x", "without")):
-            assert main([url, "--token", token, "--node", "n1", "--file", str(tmp_path / f"{name}.json")]) == 0
+            assert main([url, "--token", token, "--node", "n1", "--file", str(folder / f"{name}.json")]) == 0
     told = capsys.readouterr().out.splitlines()
 
     assert [msgspec.json.decode(body)["token"] for body in seen] == ["pl_join_t_x"] * 2
-    assert public_keys_of((tmp_path / "with.trusted.pem").read_bytes()) == (KEY,)
-    assert not (tmp_path / "without.trusted.pem").exists()
+    assert public_keys_of((folder / "with.trusted.pem").read_bytes()) == (KEY,)
+    assert not (folder / "without.trusted.pem").exists()
     assert [line.partition(".json")[2] for line in told if "--credentials" in line] == ["", " --trusted-keys FILE"]
