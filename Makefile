@@ -91,11 +91,16 @@ test-both: setup $(PROVIDER) ## Run what `make test` and, but for variants, `mak
 
 .PHONY: test-hosts
 test-hosts: setup ## Run the platform over network namespaces of this machine as hosts, and part them (needs root)
-	@$(PYTEST) tests/hosts -m "not gpu and not drill" $(ARGS)
+	@$(PYTEST) tests/hosts -m "not gpu and not long and not drill" --numprocesses 3 $(BY_FILE) $(ARGS)
 
 .PHONY: test-drills
 test-drills: setup ## Restart, upgrade and restore platforms under load, over hosts and beside earlier releases (needs root)
-	@$(PYTEST) tests/hosts -m drill $(ARGS)
+	@$(PYTEST) tests/hosts -m "drill and not gpu" $(ARGS)
+
+.PHONY: test-hosts-long
+test-hosts-long: setup ## Kill, part, deploy and call over hosts for minutes, at random (SEED=123 repeats a run, MINUTES=5)
+	@echo "seed $(SEED): make test-hosts-long SEED=$(SEED) repeats this run"
+	@$(PYTEST) tests/hosts -m "long and not gpu and not drill" $(ARGS)
 
 .PHONY: test-long
 test-long: setup $(PROVIDER) ## Run the tests that take minutes (SEED=123 repeats a run)

@@ -42,7 +42,7 @@ pytest_plugins = [
 
 HERE = Path(__file__).parent
 #: What takes longest begins first, so that the workers end together.
-FIRST = ("system", "security", "gateway", "runtime")
+FIRST = ("hosts", "system", "security", "gateway", "runtime")
 LONGEST = "test_schemathesis.py"
 """A file of a single test that takes minutes on a slow machine."""
 

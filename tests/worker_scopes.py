@@ -17,6 +17,8 @@ PLATFORMS = {"tests/system": 2, "tests/security": 1}
 """Folders with a fixture `platform` for all their files, and how many workers start one."""
 PAIR = "pair: Platform"
 """What a file says that uses the platform with two gateways: one worker starts it."""
+HOSTS, WORLD = "tests/hosts", "world: HostWorld"
+"""A folder, and what its files say that use the fleet over hosts: one worker starts it."""
 DATABASES = ("tests/gateway/ledger",)
 """Folders whose tests share a PostgreSQL: one worker runs each of them."""
 
@@ -34,6 +36,8 @@ def scope_of(file: str) -> str:
     folder = file.rsplit("/", 1)[0]
     if folder in DATABASES:
         return folder
+    if folder == HOSTS and WORLD in (ROOT / file).read_text():
+        return f"{folder} world"
     if folder not in PLATFORMS:
         return file
     if PAIR in (ROOT / file).read_text():

@@ -30,13 +30,15 @@ from pilotlight_core.host.certificates.authority import (
     issue_certificate,
 )
 from pilotlight_core.host.signing import PUBLIC
-from pilotlight_supervisor.embedded_bus import CONFIG, bus_token, find_nats_server
+from pilotlight_core.model.api.join_text import JoinText
+from pilotlight_core.model.versions.public_keys import public_keys_of
+from pilotlight_supervisor.embedded_bus import CLUSTER, CONFIG, ROUTE, bus_token, find_nats_server
 from tests.command_line import run_command
 from tests.fixtures.postgres import USER, Postgres
 from tests.hosts.host_network import HostNetwork, TestHost, host_network, inside
 from tests.waiting import wait_until
 
-BUS_PORT, STORE_PORT, API_PORT, BODY_PORT = 4222, 5000, 8470, 8471
+BUS_PORT, ROUTE_PORT, STORE_PORT, API_PORT, BODY_PORT = 4222, 6222, 5000, 8470, 8471
 START_S = 90.0
 STORE_KEYS = {"AWS_ACCESS_KEY_ID": "testing", "AWS_SECRET_ACCESS_KEY": "testing", "AWS_DEFAULT_REGION": "us-east-1"}
 
@@ -50,11 +52,19 @@ class GatewayClient:
     http: httpx.Client
     ca_file: str = ""
 
+    @property
+    def env(self) -> dict[str, str]:
+        """What the SDK and the command line need to find it."""
+        given = {"PILOTLIGHT_URL": self.url, "PILOTLIGHT_API_KEY": self.key, "PILOTLIGHT_CA_FILE": self.ca_file}
+        return {**os.environ, **given, "NO_COLOR": "1"}
+
+    def deploys(self, path: Path) -> bool:
+        """Whether an app can be deployed now."""
+        return run_command(["deploy", str(path)], env=self.env).returncode == 0
+
     def deploy(self, path: Path) -> str:
         """Deploy an app; what was printed."""
-        env = {**os.environ, "PILOTLIGHT_URL": self.url, "PILOTLIGHT_API_KEY": self.key, "NO_COLOR": "1"}
-        env["PILOTLIGHT_CA_FILE"] = self.ca_file
-        done = run_command(["deploy", str(path)], env=env)
+        done = run_command(["deploy", str(path)], env=self.env)
         assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
         return done.stdout
 
@@ -111,31 +121,56 @@ class HostFleet:
         ending: ExitStack,
         authority: Path | None,
         api_tls: bool,
+        servers: int = 1,
     ) -> None:
         self.network = network
         self.authority = authority
         self._api_tls = api_tls and authority is not None
         self._ending = ending
         self._nodes, self._strays = nodes, strays
-        self.bus, self.store = network.add("bus"), network.add("store")
+        names = [f"bus-{number}" for number in range(1, servers + 1)] if servers > 1 else ["bus"]
+        self.servers = tuple(map(network.add, names))
+        self.bus, self.store = self.servers[0], network.add("store")
         self._store_url = f"s3://blobs/hosts?endpoint=http://{self.store.address}:{STORE_PORT}"
         self.ledger_url = ""
         """Of a PostgreSQL; "": gateways have files."""
 
     def start_bus(self, admission: AdmissionKeys | None = None) -> None:
-        """A nats-server with a user for each role and node, as docs/hosts.md has it; with `admission` others join."""
-        folder = self.bus.folder
+        """A nats-server with a user for each role and node, as docs/hosts.md has it; with `admission` others join.
 
-        def password(user: BusUser) -> str:
-            return f'"{bus_token(folder, user.name)}"'
+        Several are a cluster.
+        """
+        users = bus_users.authorization(bus_users.everybody((*self._nodes, *self._strays)), self._password, admission)
+        for server in self.servers:
+            text = CONFIG.format(
+                name=server.name, host=server.address, port=BUS_PORT, store=server.folder, authorization=users
+            )
+            files = self.certificate_of(server, client=True)
+            pair = f'cert_file: "{files.certificate}", key_file: "{files.key}"' if files else ""
+            if pair:
+                text += f"tls {{ {pair} }}\n"
+            if len(self.servers) > 1:
+                text += self._cluster(server, pair)
+            (server.folder / "nats.conf").write_text(text)
+            self.start_server(server)
 
-        users = bus_users.authorization(bus_users.everybody((*self._nodes, *self._strays)), password, admission)
-        config = folder / "nats.conf"
-        text = CONFIG.format(name="bus", host=self.bus.address, port=BUS_PORT, store=folder, authorization=users)
-        if files := self.certificate_of(self.bus):
-            text += f'tls {{ cert_file: "{files.certificate}", key_file: "{files.key}" }}\n'
-        config.write_text(text)
-        self.bus.start("nats", [str(find_nats_server()), "-c", str(config)], {})
+    def start_server(self, server: TestHost) -> None:
+        """Its nats-server, with what is in its folder."""
+        server.start("nats", [str(find_nats_server()), "-c", str(server.folder / "nats.conf")], {})
+
+    def _password(self, user: BusUser) -> str:
+        return f'"{bus_token(self.bus.folder, user.name)}"'
+
+    def _cluster(self, server: TestHost, pair: str) -> str:
+        password = bus_token(self.bus.folder, ROUTE)
+        addresses = [each.address for each in self.servers if each is not server]
+        scheme = "tls" if pair else "nats"
+        routes = ", ".join(f'"{scheme}://{ROUTE}:{password}@{address}:{ROUTE_PORT}"' for address in addresses)
+        text = CLUSTER.format(host=server.address, port=ROUTE_PORT, user=ROUTE, password=password, routes=routes)
+        if not pair:
+            return text
+        end = text.rindex("}")
+        return f'{text[:end]}  tls {{ {pair}, ca_file: "{self.ca_file}", verify: true }}\n{text[end:]}'
 
     def start_store(self) -> None:
         """An S3 with one bucket."""
@@ -159,6 +194,7 @@ class HostFleet:
         server = Postgres(folder, within=inside(host.namespace), address=host.address)
         server.start()
         self._ending.callback(server.stop)
+        self.database = server
         self.ledger_url = f"postgresql://{USER}@{host.address}/postgres"
         return self.ledger_url
 
@@ -166,14 +202,14 @@ class HostFleet:
         return {"PILOTLIGHT_LEDGER_URL": self.ledger_url} if self.ledger_url else {}
 
     def bus_url(self, user: str) -> str:
-        scheme = "tls" if self.authority else "nats"
-        return f"{scheme}://{user}:{bus_token(self.bus.folder, user)}@{self.bus.address}:{BUS_PORT}"
+        scheme, token = "tls" if self.authority else "nats", bus_token(self.bus.folder, user)
+        return ",".join(f"{scheme}://{user}:{token}@{server.address}:{BUS_PORT}" for server in self.servers)
 
-    def certificate_of(self, host: TestHost) -> CertificateFiles | None:
+    def certificate_of(self, host: TestHost, *, client: bool = False) -> CertificateFiles | None:
         """A new one, of its address; None: the fleet has no TLS."""
         if self.authority is None:
             return None
-        ask = CertificateAsk(name=host.name, ips=(host.address,), server=True, days=1)
+        ask = CertificateAsk(name=host.name, ips=(host.address,), server=True, client=client, days=1)
         made = issue_certificate(self.authority, ask, at=datetime.now(UTC), replace=True)
         files = replace(made, certificate=host.folder / "tls.pem", key=host.folder / "tls.key")
         made.key.replace(files.key)
@@ -187,7 +223,7 @@ class HostFleet:
         words = [
             "--name", name, "--host", host.address, "--port", str(API_PORT), "--internal-host", host.address,
             "--internal-port", str(BODY_PORT), "--blob-url", self._store_url,
-            "--bootstrap-client-file", str(client), *self._secured(host), *flags,
+            "--bootstrap-client-file", str(client), "--replicas", str(len(self.servers)), *self._secured(host), *flags,
         ]  # fmt: skip
         self._start(host, "gateway", "pilotlight_gateway", bus_users.GATEWAY, *words, env=STORE_KEYS | self._ledger())
         self._until(host, "gateway", lambda: self._is_ready(host))
@@ -201,16 +237,16 @@ class HostFleet:
         listeners = ("tls", "internal-tls") if self._api_tls else ("internal-tls",)
         return tuple(f"--{which}-{part}={path}" for which in listeners for part, path in pair.items())
 
-    def start_duties(self, host: TestHost) -> None:
+    def start_duties(self, host: TestHost, name: str = "duties", *flags: str) -> None:
         """Beside a gateway: they share its ledger in SQLite."""
-        words = ["--name", "duties", "--blob-url", self._store_url]
+        words = ["--name", name, "--blob-url", self._store_url, *flags]
         self._start(
             host, "duties", "pilotlight_gateway.duties", bus_users.DUTIES, *words, env=STORE_KEYS | self._ledger()
         )
 
-    def start_controller(self) -> TestHost:
-        host = self.network.hosts.get("controller") or self.network.add("controller")
-        self._start(host, "controller", "pilotlight_autoscaler", bus_users.CONTROLLER, "--name", "controller")
+    def start_controller(self, name: str = "controller") -> TestHost:
+        host = self.network.hosts.get(name) or self.network.add(name)
+        self._start(host, "controller", "pilotlight_autoscaler", bus_users.CONTROLLER, "--name", name)
         return host
 
     def start_agent(self, node: str, *flags: str) -> TestHost:
@@ -232,16 +268,17 @@ class HostFleet:
         self.start_agent(node, "--trusted-keys", str(folder / PUBLIC))
         return client
 
-    def join(self, node: str, client: GatewayClient, **labels: str) -> Path:
-        """A host joins as a node, as docs/hosts.md has it; the file with its credentials."""
+    def join(self, node: str, client: GatewayClient, trusted: Path, **labels: str) -> Path:
+        """A host joins as a node, as docs/hosts.md has it, and trusts these keys; the file with its credentials."""
         host = self.network.hosts.get(node) or self.network.add(node)
         made = client.http.post("/v1/nodes/tokens", json=labels)
         assert made.status_code == 201, made.text
+        text = JoinText(made.json()["token"], public_keys_of(trusted.read_bytes()))
         path = host.folder / "node.json"
         words = ["-m", "pilotlight_runtime.node.node_join", client.url, "--token", "-", "--node", node, "--file"]
         words += [str(path), *(("--ca-file", self.ca_file) if self.authority else ())]
         command = [*inside(host.namespace), sys.executable, *words]
-        done = subprocess.run(command, input=f"{made.json()['token']}\n", check=False, capture_output=True, text=True)
+        done = subprocess.run(command, input=f"{text}\n", check=False, capture_output=True, text=True)
         assert done.returncode == 0, done.stderr
         return path
 
@@ -303,6 +340,7 @@ def host_fleet(
     authority: Path | None = None,
     api_tls: bool = True,
     admission: AdmissionKeys | None = None,
+    servers: int = 1,
 ) -> Iterator[HostFleet]:
     """A network with a bus and a store, each on a host of its own; all else is started by the test.
 
@@ -312,9 +350,10 @@ def host_fleet(
         authority: folder of one, whose certificates the bus and gateways have; None: they all speak plain.
         api_tls: with an authority, whether the API has a certificate; False: as behind a proxy that ends TLS.
         admission: lets nodes join that it does not know.
+        servers: of the bus.
     """
     with host_network(folder) as network, ExitStack() as ending:
-        fleet = HostFleet(network, nodes, strays, ending, authority, api_tls)
+        fleet = HostFleet(network, nodes, strays, ending, authority, api_tls, servers)
         fleet.start_bus(admission)
         fleet.start_store()
         yield fleet

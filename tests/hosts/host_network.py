@@ -12,8 +12,8 @@ import os
 import secrets
 import signal
 import subprocess
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -27,6 +27,8 @@ NOBODY = "02:00:00:00:00:01"
 """No host has this MAC: what is sent to it is lost without a word, as in a partition."""
 END_S = 60.0
 """For a process to end on SIGTERM, with what it finishes before."""
+MUST = "PILOTLIGHT_TESTS_NEED_NAMESPACES"
+"""Set where a kernel that makes no network namespaces is a failure, and no reason to skip."""
 DIES_WITH_US = ("setpriv", "--pdeathsig", "KILL", "--")
 
 
@@ -100,11 +102,12 @@ class HostNetwork:
         self._kept: list[subprocess.Popen[bytes]] = []
         self._switch = self._namespace()
         self.hosts: dict[str, TestHost] = {}
+        self.own_address = f"{self._prefix}1"
         self.interface = f"pl{secrets.token_hex(5)}"
         self._at_switch("ip", "link", "add", "br0", "type", "bridge", "forward_delay", "0")
         self._at_switch("ip", "link", "set", "br0", "up")
         run("ip", "link", "add", self.interface, "type", "veth", "peer", "name", "own", "netns", str(self._switch))
-        run("ip", "address", "add", f"{self._prefix}1/24", "dev", self.interface)
+        run("ip", "address", "add", f"{self.own_address}/24", "dev", self.interface)
         run("ip", "link", "set", self.interface, "up")
         self._at_switch("ip", "link", "set", "own", "master", "br0", "up")
 
@@ -136,6 +139,14 @@ class HostNetwork:
         finally:
             for here, there in ((one, other), (other, one)):
                 run(*inside(here.namespace), "ip", "neigh", "del", there.address, "dev", "eth0")
+
+    @contextmanager
+    def cut_off(self, one: TestHost, others: Iterable[TestHost]) -> Iterator[None]:
+        """What it and each of these send each other is lost."""
+        with ExitStack() as parted:
+            for other in others:
+                parted.enter_context(self.apart(one, other))
+            yield
 
     def close(self) -> None:
         """End everything; the kernel takes namespaces and links away."""
@@ -182,16 +193,16 @@ def why_no_namespaces() -> str:
     return (tried.stderr.strip() or "unshare has failed") if tried.returncode else ""
 
 
-def need_namespaces() -> None:
-    """Skip the test, with the reason, where the kernel makes no network namespaces."""
-    if why := why_no_namespaces():
-        pytest.skip(f"this machine makes no network namespaces: {why}")
+def need_namespaces(why: str, env: Mapping[str, str]) -> None:
+    """Skip the test for this reason, if there is one; where the environment says that none counts, it fails."""
+    if why:
+        (pytest.fail if env.get(MUST) else pytest.skip)(f"this machine makes no network namespaces: {why}")
 
 
 @contextmanager
 def host_network(folder: Path) -> Iterator[HostNetwork]:
-    """A network for one test, which is skipped where there can be none."""
-    need_namespaces()
+    """A network for one test, which is skipped, or fails (`MUST`), where there can be none."""
+    need_namespaces(why_no_namespaces(), os.environ)
     network = HostNetwork(folder, _free_number())
     try:
         yield network

@@ -10,11 +10,18 @@ from pathlib import Path
 
 import pytest
 
-from tests.hosts.host_network import HostNetwork, TestHost, host_network, inside, need_namespaces
+from tests.hosts.host_network import (
+    MUST,
+    HostNetwork,
+    TestHost,
+    host_network,
+    inside,
+    need_namespaces,
+    why_no_namespaces,
+)
 from tests.system.support.processes import descendants, is_alive
 from tests.waiting import wait_until
 
-pytestmark = pytest.mark.long
 ROOT = Path(__file__).parents[2]
 PROGRAM = """\
 import sys, time
@@ -56,7 +63,7 @@ def test_hosts_are_parted_two_by_two(tmp_path: Path) -> None:
 
 def test_nothing_stays_of_a_network_whose_test_is_killed(tmp_path: Path) -> None:
     """Its processes die with it, and with them namespaces and links."""
-    need_namespaces()
+    need_namespaces(why_no_namespaces(), os.environ)
     words, env = [sys.executable, "-c", PROGRAM, str(tmp_path)], {**os.environ, "PYTHONPATH": str(ROOT)}
     with subprocess.Popen(words, stdout=subprocess.PIPE, text=True, cwd=ROOT, env=env) as killed:
         assert killed.stdout is not None
@@ -68,3 +75,13 @@ def test_nothing_stays_of_a_network_whose_test_is_killed(tmp_path: Path) -> None
 
     wait_until(lambda: not any(map(is_alive, family)), "its processes are gone")
     wait_until(lambda: not interface.exists(), "its link is gone")
+
+
+def test_a_kernel_that_refuses_is_a_reason_to_skip_and_a_failure_in_ci() -> None:
+    """With what it has said."""
+    need_namespaces("", {MUST: "1"})
+    with pytest.raises(pytest.skip.Exception, match="no network namespaces: Operation not permitted"):
+        need_namespaces("Operation not permitted", {})
+    with pytest.raises(pytest.fail.Exception, match="no network namespaces: Operation not permitted"):
+        need_namespaces("Operation not permitted", {MUST: "1"})
+    assert f"export {MUST}=1" in (ROOT / ".ci" / "run").read_text()

@@ -156,27 +156,3 @@ def test_a_batch_goes_on_after_everything_was_stopped(batching: Platform, folder
 
     assert done["counts"]["succeeded"] == 60
     assert sorted(one["output"] for one in found) == list(range(60))
-
-
-@pytest.mark.crash
-@pytest.mark.long
-@pytest.mark.timeout(240)
-def test_one_of_three_servers_dies(folder: Path, tmp_path: Path) -> None:
-    """In a cluster of the bus: every item is done once, and told once."""
-    count = 200
-    file = lines_of(tmp_path / "in", [{"value": number} for number in range(count)])
-    state = folder / "cluster"
-    state.mkdir()
-    with (
-        run_platform(state, *OPTIONS, "--nats-servers", "3", env=ENV) as clustered,
-        receiver(answer(200)) as there,
-    ):
-        clustered.deploy(APPS / "batches" / "app.py")
-        clustered.http.post("/v1/webhooks", json={"url": there.url})
-        batch = clustered.cli("batch", "submit", "bulk.steady", file).stdout.strip()
-        wait_until(lambda: len(results(clustered, batch)) > 5, "some have ended", 60.0)
-        clustered.kill("nats-2")
-        done = over(clustered, batch)
-        wait_until(lambda: len(set(there.ids)) == count, "every item was told", 60.0)
-
-    assert (done["state"], done["counts"]["succeeded"]) == ("completed", count)

@@ -47,7 +47,8 @@ async def leader(platform: Platform, bucket: str) -> str:
     return names[told.cluster["leader"]]
 
 
-@pytest.mark.parametrize("which", ["the one that leads the leases", pytest.param("any", marks=pytest.mark.long)])
+@pytest.mark.long  # that calls outlive it is shown over hosts: tests/hosts/test_fleet.py
+@pytest.mark.parametrize("which", ["the one that leads the leases", "any"])
 def test_a_killed_server_of_three_is_survived(platform: Platform, chance: random.Random, which: str) -> None:
     """Whatever was accepted is answered, nothing runs twice, and all is served again without the one that died."""
     load = Load(platform=platform, seed=chance.randrange(10**9))

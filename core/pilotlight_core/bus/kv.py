@@ -35,7 +35,9 @@ class NewValue(NamedTuple):
 
 
 class Kv:
-    """One bucket. Reads go to the leader, so they see every confirmed write.
+    """One bucket. Reads of a key go to the leader, so they see every confirmed write.
+
+    In a cluster any server answers lists (`keys`, `entries`): they may miss the writes of the last moments.
 
     All verbs raise BusDown, BusTimeout or NoResponders when the bucket cannot be reached: reads after 3.5 s, writes
     after 5 s; the write may or may not be stored. A write behind an unsettled write of the same key is no conflict: it

@@ -6,7 +6,6 @@ need the public key only. Who signs or verifies loads `cryptography`, 7 MB, with
 
 from __future__ import annotations
 
-import binascii
 import hashlib
 import os
 from pathlib import Path
@@ -18,15 +17,13 @@ from pilotlight_core.host.file_permissions import OWNER_ONLY, private_folder
 from pilotlight_core.model.errors import PilotlightError
 from pilotlight_core.model.spec import Manifest, SignedManifest
 from pilotlight_core.model.versions.manifest_codec import encode_manifest
+from pilotlight_core.model.versions.public_keys import public_key_of, public_keys_of
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 PRIVATE = "manifest_ed25519"
 PUBLIC = "manifest_ed25519.pub"
-PEM_END = b"-----END PUBLIC KEY-----"
-PUBLIC_HEAD = bytes.fromhex("302a300506032b6570032100")
-"""What stands before the 32 bytes of an ed25519 key in its file (RFC 8410, section 4)."""
 
 
 class BadSignature(PilotlightError):
@@ -123,12 +120,9 @@ class Verifier:
         if isinstance(source, bytes) and len(source) == 32:
             return cls(source)
         try:
-            data = _of_pem(source if isinstance(source, bytes) else _read(source))
+            return cls(public_key_of(source if isinstance(source, bytes) else _read(source)))
         except (OSError, ValueError) as error:
             raise NoKey(f"There is no public key to verify manifests with: {error}.") from error
-        if not data.startswith(PUBLIC_HEAD) or len(data) != len(PUBLIC_HEAD) + 32:
-            raise NoKey("The key to verify manifests with is not an ed25519 key.")
-        return cls(data.removeprefix(PUBLIC_HEAD))
 
     @classmethod
     def load_all(cls, source: Path) -> tuple[Verifier, ...]:
@@ -138,12 +132,11 @@ class Verifier:
             NoKey.
         """
         try:
-            *texts, behind = _read(source).split(PEM_END)
+            return tuple(map(cls, public_keys_of(_read(source))))
         except OSError as error:
             raise NoKey(f"There is no public key to verify manifests with: {error}.") from error
-        if not texts or behind.strip():
-            raise NoKey(f"There is no public key to verify manifests with: {source} is no list of public keys as PEM.")
-        return tuple(cls.load(text + PEM_END) for text in texts)
+        except ValueError as error:
+            raise NoKey(f"There is no public key to verify manifests with: {source}: {error}.") from error
 
     def verify(self, signed: SignedManifest) -> Manifest:
         """The manifest, if it is signed by the key. Fields that this release does not know are ignored.
@@ -205,16 +198,3 @@ def _write(path: Path, data: bytes, mode: int) -> None:
 
 def _read(source: Path) -> bytes:
     return (source / PUBLIC if source.is_dir() else source).read_bytes()
-
-
-def _of_pem(text: bytes) -> bytes:
-    """The bytes of a public key's PEM text.
-
-    Raises:
-        ValueError: it is none.
-    """
-    head, _, rest = text.strip().partition(b"-----BEGIN PUBLIC KEY-----")
-    body, end, behind = rest.partition(PEM_END)
-    if head or not end or behind:
-        raise ValueError("expected one public key as PEM")
-    return binascii.a2b_base64(b"".join(body.split()), strict_mode=True)

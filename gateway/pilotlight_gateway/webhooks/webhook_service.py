@@ -65,8 +65,10 @@ async def create_webhook(
         label=request.label,
     )
     await store.change_webhook(tenant, record.id, lambda _: record)
-    # Concurrent requests may each have seen room.
-    if record.id not in {one.id for one in (await store.webhooks(tenant))[:WEBHOOKS_PER_TENANT]}:
+    # Concurrent requests may each have seen room. A copy of the store that lags may not list what is stored by now.
+    place = (record.created_at, record.id)
+    before = sum((one.created_at, one.id) < place for one in await store.webhooks(tenant))
+    if before >= WEBHOOKS_PER_TENANT:
         await store.change_webhook(tenant, record.id, lambda _: None)
         raise _too_many()
     return _with_secret(record)

@@ -74,6 +74,11 @@ def read_credentials(path: Path) -> NodeCredentials:
         ) from None
 
 
+def trusted_file(path: Path) -> Path:
+    """Where the public keys are that came with a token, by the file of the credentials."""
+    return path.with_name(f"{path.stem}.trusted.pem")
+
+
 def write_credentials(path: Path, credentials: NodeCredentials) -> None:
     """Write them at once or not at all, for the file's owner alone.
 
@@ -104,9 +109,11 @@ def with_credentials(settings: AgentSettings, at: float) -> tuple[AgentSettings,
             f"token for it, 'pilotlight node token --node {found.node}', remove {settings.credentials}, and join anew.",
             field="credentials",
         )
+    trusted = trusted_file(Path(settings.credentials).expanduser())
     own = replace(
-        settings, node=found.node, region=found.region, zone=found.zone, spot=found.spot, nats_url=found.bus_url
-    )
+        settings, node=found.node, region=found.region, zone=found.zone, spot=found.spot, nats_url=found.bus_url,
+        trusted_keys=settings.trusted_keys or (str(trusted) if trusted.exists() else ""),
+    )  # fmt: skip
     return own, found
 
 

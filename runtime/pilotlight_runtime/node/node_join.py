@@ -1,4 +1,7 @@
-"""`pilotlight node join`: makes a key on this host, and has a gateway know it as a node's, for a token."""
+"""`pilotlight node join`: makes a key on this host, and has a gateway know it as a node's, for a token.
+
+Whom the agent trusts is never a gateway's to say: these keys stand behind the token, where the operator has put them.
+"""
 
 from __future__ import annotations
 
@@ -15,11 +18,13 @@ import httpx
 import msgspec
 
 from pilotlight_core.bus.nkeys import Nkey, NkeyKind
+from pilotlight_core.model.api.join_text import parse_join_text
 from pilotlight_core.model.api.node_api import JoinedNode, JoinRequest
 from pilotlight_core.model.errors import BadInput, PilotlightError, error_from_code
 from pilotlight_core.model.ids import check_name
 from pilotlight_core.model.placing import Purchase
-from pilotlight_runtime.node.node_credentials import FILE_NAME, NodeCredentials, write_credentials
+from pilotlight_core.model.versions.public_keys import public_pem
+from pilotlight_runtime.node.node_credentials import FILE_NAME, NodeCredentials, trusted_file, write_credentials
 
 TOKEN = "PILOTLIGHT_JOIN_TOKEN"  # noqa: S105 - the variable's name
 TIMEOUT_S = 30.0
@@ -100,19 +105,24 @@ def main(arguments: Sequence[str] | None = None) -> int:
             raise BadInput(f"file: {given.file} is there already: this host has joined, or remove it.", field="file")
         node = given.node or socket.gethostname().partition(".")[0]
         with httpx.Client(timeout=TIMEOUT_S, verify=authorities(given.ca_file)) as sender:
-            made = join_platform(given.url, read_token(given.token), node, sender, time.time())
-        write_credentials(given.file, made)
+            said = parse_join_text(read_token(given.token))
+            made = join_platform(given.url, said.token, node, sender, time.time())
+        write_credentials(given.file, made)  # and its folder, where there is none
+        if said.trusted:
+            trusted_file(given.file).write_bytes(public_pem(*said.trusted))
     except (PilotlightError, OSError) as error:
         detail = error.detail if isinstance(error, PilotlightError) else str(error)
         sys.stderr.write(f"error: {detail}\n")
         return 1
     if given.json:
         shown = {name: getattr(made, name) for name in ("node", "region", "zone", "spot", "bus_url", "expires_at")}
-        sys.stdout.write(msgspec.json.encode({**shown, "file": str(given.file)}).decode() + "\n")
+        trusted = str(trusted_file(given.file)) if said.trusted else ""
+        shown |= {"file": str(given.file), "trusted_keys": trusted}
+        sys.stdout.write(msgspec.json.encode(shown).decode() + "\n")
     else:
+        flag = "" if said.trusted else " --trusted-keys FILE"
         sys.stdout.write(
-            f"{made.node} has joined. Start its agent:\n"
-            f"python -m pilotlight_runtime --credentials {given.file} --trusted-keys FILE\n"
+            f"{made.node} has joined. Start its agent:\npython -m pilotlight_runtime --credentials {given.file}{flag}\n"
         )
     return 0
 

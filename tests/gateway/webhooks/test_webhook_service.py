@@ -11,6 +11,7 @@ from pilotlight_core.model.api.webhook_api import (
     NewWebhook,
     WebhookChange,
     WebhookEvent,
+    WebhookRecord,
     WebhookRequest,
     WebhookRotation,
 )
@@ -50,6 +51,22 @@ async def test_a_tenant_has_so_many_at_most() -> None:
     await made(store, tenant="rival")
 
     assert len(await store.webhooks("acme")) == WEBHOOKS_PER_TENANT
+
+
+class LaggingWebhooks(MemoryWebhooks):
+    """Lists nothing of what was written, as a server that is behind."""
+
+    async def webhooks(self, tenant: str) -> list[WebhookRecord]:
+        assert tenant
+        return []
+
+
+async def test_a_list_that_is_behind_refuses_nobody() -> None:
+    """What was just stored need not be listed yet."""
+    store = LaggingWebhooks()
+    webhook = await made(store)
+
+    assert ("acme", webhook.id) in store.webhook_records
 
 
 @pytest.mark.parametrize(

@@ -19,6 +19,7 @@ from pilotlight_runtime.node.node_credentials import (
     NodeCredentials,
     read_credentials,
     renewal_due_in,
+    trusted_file,
     with_credentials,
     write_credentials,
 )
@@ -89,6 +90,20 @@ def test_an_agent_is_who_its_credentials_say(tmp_path: Path) -> None:
     assert with_credentials(AgentSettings(node="n2"), 0.0) == (AgentSettings(node="n2"), None)
     with pytest.raises(BadInput, match=r"has expired.*--node n1"):
         with_credentials(given, 100.0)
+
+
+def test_an_agent_trusts_whom_its_token_named(tmp_path: Path) -> None:
+    """If its operator names no other file."""
+    path = tmp_path / "node.json"
+    write_credentials(path, HELD)
+    given = AgentSettings(credentials=str(path))
+    assert with_credentials(given, 0.0)[0].trusted_keys == ""
+
+    trusted_file(path).write_text("keys")
+
+    assert with_credentials(given, 0.0)[0].trusted_keys == str(tmp_path / "node.trusted.pem")
+    named = AgentSettings(credentials=str(path), trusted_keys="other.pem")
+    assert with_credentials(named, 0.0)[0].trusted_keys == "other.pem"
 
 
 @pytest.mark.parametrize(("at", "due"), [(0.0, 50.0), (49.0, 1.0), (50.0, 0.0), (99.0, 0.0), (200.0, 0.0)])

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import io
 import ssl
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
 import httpx
@@ -11,9 +15,12 @@ import msgspec
 import pytest
 
 from pilotlight_core.bus.nkeys import NkeyKind, is_public_key
+from pilotlight_core.model.api.join_text import JoinText
 from pilotlight_core.model.errors import BadInput, PilotlightError, Unauthenticated
+from pilotlight_core.model.versions.public_keys import public_keys_of
 from pilotlight_runtime.node.node_join import TOKEN, authorities, join_platform, main, read_token
 
+KEY = bytes(range(32))
 JOINED = {
     "node": "n1", "region": "eu", "zone": "eu-1", "pool": "", "purchase": "spot", "bus_url": "nats://bus:4222",
     "expires_at": 100.0,
@@ -86,3 +93,44 @@ def test_a_host_that_has_joined_is_left_as_it_is(tmp_path: Path, capsys: pytest.
     assert main(["http://127.0.0.1:1", "--token", "t", "--file", str(path)]) == 1
     assert "is there already" in capsys.readouterr().err
     assert path.read_text() == "mine"
+
+
+@contextmanager
+def gateway(seen: list[bytes]) -> Iterator[str]:
+    """One that lets everybody in."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            seen.append(self.rfile.read(int(self.headers["content-length"])))
+            body = msgspec.json.encode(JOINED)
+            self.send_response(201)
+            self.send_header("content-length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_: object) -> None:
+            """Nothing."""
+
+    server = HTTPServer(("127.0.0.1", 0), Handler)
+    with ThreadPoolExecutor(1) as threads:
+        threads.submit(server.serve_forever, 0.05)
+        try:
+            yield f"http://127.0.0.1:{server.server_port}"
+        finally:
+            server.shutdown()
+    server.server_close()
+
+
+def test_keys_behind_the_token_are_kept_and_shown_to_nobody(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The agent trusts them; without any the operator is told to name a file."""
+    seen: list[bytes] = []
+    text, folder = str(JoinText("pl_join_t_x", (KEY,))), tmp_path / "new"
+    with gateway(seen) as url:
+        for token, name in ((text, "with"), ("pl_join_t_x", "without")):
+            assert main([url, "--token", token, "--node", "n1", "--file", str(folder / f"{name}.json")]) == 0
+    told = capsys.readouterr().out.splitlines()
+
+    assert [msgspec.json.decode(body)["token"] for body in seen] == ["pl_join_t_x"] * 2
+    assert public_keys_of((folder / "with.trusted.pem").read_bytes()) == (KEY,)
+    assert not (folder / "without.trusted.pem").exists()
+    assert [line.partition(".json")[2] for line in told if "--credentials" in line] == ["", " --trusted-keys FILE"]

@@ -6,15 +6,26 @@ import sqlite3
 from collections import defaultdict
 from contextlib import closing
 from itertools import pairwise
-from typing import Any
+from pathlib import Path
+from typing import Any, Protocol
 
 from pilotlight_core.model.units import WHOLE_DEVICE
-from tests.system.support.platform import Platform
 
 LATE_NS = 5 * 10**9
 
 
-def rows(platform: Platform, query: str, *values: Any) -> list[tuple[Any, ...]]:
+class LedgerOwner(Protocol):
+    """A platform, on one host or on several."""
+
+    @property
+    def ledger_url(self) -> str:
+        """Of PostgreSQL; "": it is in the state folder."""
+
+    @property
+    def state(self) -> Path: ...
+
+
+def rows(platform: LedgerOwner, query: str, *values: Any) -> list[tuple[Any, ...]]:
     """What a query finds. It has a `?` for each value."""
     if platform.ledger_url:
         import psycopg
@@ -25,7 +36,7 @@ def rows(platform: Platform, query: str, *values: Any) -> list[tuple[Any, ...]]:
         return database.execute(query, values).fetchall()
 
 
-def receipts(platform: Platform, function: str = "%") -> dict[str, int]:
+def receipts(platform: LedgerOwner, function: str = "%") -> dict[str, int]:
     """Nanoseconds per call, of its slice."""
     sums: dict[str, int] = defaultdict(int)
     query = "SELECT call, ns FROM receipt_line WHERE function LIKE ? AND price NOT IN ('cpu_core', 'memory_gib')"
@@ -34,7 +45,7 @@ def receipts(platform: Platform, function: str = "%") -> dict[str, int]:
     return sums
 
 
-def ended(platform: Platform, function: str = "%") -> set[str]:
+def ended(platform: LedgerOwner, function: str = "%") -> set[str]:
     """Calls of which the last part is there: one that ran while the meter was read has several."""
     return {
         call
@@ -42,7 +53,7 @@ def ended(platform: Platform, function: str = "%") -> set[str]:
     }
 
 
-def check_no_instant_is_sold_twice(platform: Platform) -> None:
+def check_no_instant_is_sold_twice(platform: LedgerOwner) -> None:
     """The metered intervals of a slice follow each other, whatever incarnation of the agent has written them."""
     ends: dict[str, int] = defaultdict(int)
     query = "SELECT node || ' ' || slice, t0, t1 FROM lease_line ORDER BY node, slice, t0, t1"
@@ -51,12 +62,12 @@ def check_no_instant_is_sold_twice(platform: Platform) -> None:
         ends[part] = t1
 
 
-def check_nothing_is_in_quarantine(platform: Platform) -> None:
+def check_nothing_is_in_quarantine(platform: LedgerOwner) -> None:
     """What honest nodes report has its place in the ledger."""
     assert rows(platform, "SELECT node, reason, text FROM quarantined_usage") == []
 
 
-def check_devices_are_accounted_whole(platform: Platform, price: str = "%") -> None:
+def check_devices_are_accounted_whole(platform: LedgerOwner, price: str = "%") -> None:
     """At each instant that is metered, the parts of a device are all of it: however it was cut, whoever died.
 
     Of the last seconds some parts may not be there yet: who pays for them has a record of his own.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -15,8 +16,10 @@ from pilotlight.cli.platform_commands import run_command
 from pilotlight.cli.session import ask, client
 from pilotlight.cli.tables import print_table
 from pilotlight.definitions.errors import OptionError
+from pilotlight_core.model.api.join_text import MOST_TRUSTED, JoinText
 from pilotlight_core.model.api.node_api import CLOCK_OFF_S, JoinTokenRequest
 from pilotlight_core.model.placing import Purchase
+from pilotlight_core.model.versions.public_keys import public_keys_of
 
 TEXT_WIDTH = 120
 Json = Annotated[bool, typer.Option("--json", help="print JSON")]
@@ -51,26 +54,43 @@ def token(
     pool: Annotated[str, typer.Option(help="the pool that it is part of")] = "",
     spot: Annotated[bool, typer.Option("--spot", help="it may be taken away at short notice, and costs less")] = False,
     expires: Annotated[str, typer.Option(help="until when it may be used: 15m, 2h")] = "15m",
+    trusted_keys: Annotated[
+        Path | None, typer.Option(help="PEM: whom its agent trusts, the operator's public key or a gateway's")
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Make a token by which one host may join as a node, once. It is shown once, on stdout.
 
-    Zone, pool and purchase are those of the node from then on, whatever its agent says.
+    Zone, pool and purchase are those of the node from then on, whatever its agent says. Keys of --trusted-keys are put
+    behind the token on this machine, and no gateway sees them.
 
     \b
     pilotlight node token
     pilotlight node token --node gpu-7 --zone eu-1 --pool h100 --spot --expires 1h
+    pilotlight node token --trusted-keys operator_ed25519.pub
     """
+    keys = () if trusted_keys is None else _keys_in(trusted_keys)
     request = JoinTokenRequest(
         node=node, zone=zone, pool=pool, purchase=Purchase.SPOT if spot else Purchase.ON_DEMAND,
         expires_in_s=read_span(expires, "--expires"),
     )  # fmt: skip
     made = ask(client().nodes.create_join_token(request))
+    made["token"] = str(JoinText(made["token"], keys))
     if as_json:
         print_json(made)
         return
     print_text(made["token"])
     note(f"One host may join by it, within {expires}: pilotlight node join URL --token …. It is not shown again.")
+
+
+def _keys_in(path: Path) -> tuple[bytes, ...]:
+    try:
+        found = public_keys_of(path.read_bytes())
+    except (OSError, ValueError) as error:
+        raise OptionError(f"--trusted-keys: there are no public keys in {path}: {error}") from None
+    if len(found) > MOST_TRUSTED:
+        raise OptionError(f"--trusted-keys: there are {len(found)} keys in {path}, and {MOST_TRUSTED} at most may be")
+    return found
 
 
 @app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})

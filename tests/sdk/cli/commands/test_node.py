@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import msgspec
 import pytest
 from typer.testing import CliRunner
 
 from pilotlight.cli.main import app
+from pilotlight_core.model.api.join_text import parse_join_text
+from pilotlight_core.model.versions.public_keys import public_pem
 from tests.sdk.cli.every_command import NODE
 from tests.sdk.cli.shell import cells, invoke, run
 from tests.sdk.scripted import ScriptedPlatform, answer
@@ -79,6 +83,21 @@ def test_a_token_is_on_stdout_alone(platform: ScriptedPlatform) -> None:
     assert run("node", "token", "--pool", "h100", "--spot", "--expires", "1h") == "pl_join_x\n"
     sent = platform.requests[0].json
     assert (sent["pool"], sent["purchase"], sent["expires_in_s"]) == ("h100", "spot", 3600.0)
+
+
+def test_keys_are_put_behind_a_token_here(platform: ScriptedPlatform, tmp_path: Path) -> None:
+    """The platform hears nothing of them; a file without any is said to be so, before a token is made."""
+    platform.will("POST", "/v1/nodes/tokens", answer({"token": "pl_join_x"}))
+    key, file = bytes(range(32)), tmp_path / "operator.pub"
+    refused = invoke("node", "token", "--trusted-keys", str(file))
+    assert (refused.exit_code, platform.requests) == (1, [])
+    assert "there are no public keys in" in refused.stderr.replace("\n", " ")
+
+    file.write_bytes(public_pem(key))
+
+    text = run("node", "token", "--trusted-keys", str(file)).strip()
+    assert parse_join_text(text) == ("pl_join_x", (key,))
+    assert "trusted" not in platform.requests[0].json
 
 
 def test_a_node_is_not_revoked_by_accident(platform: ScriptedPlatform) -> None:
