@@ -16,7 +16,7 @@ from tests.releases.stored_release import RELEASES
 from tests.system.support.steady_load import SteadyLoad
 from tests.waiting import wait_until
 
-pytestmark = [pytest.mark.long, pytest.mark.drill, pytest.mark.system, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.long, pytest.mark.drill, pytest.mark.system, pytest.mark.timeout(900)]
 BEFORE = Path(__file__).parents[1] / "releases" / "before.txt"
 """A commit whose processes run beside those of the present one."""
 
