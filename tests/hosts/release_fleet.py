@@ -89,7 +89,7 @@ class ReleaseFleet:
         if kind == "duties":
             words += ["--blob-url", self._blobs]
         if kind == "node":
-            words += ["--node", name, "--cpu-slots", "3", "--blanks", "1", "--preimport", "none", "--agents-here", "2"]
+            words += ["--node", name, "--cpu-slots", "6", "--blanks", "1", "--preimport", "none", "--agents-here", "2"]
             words += ["--sandbox", "process", "--blob-url", self._blobs]
         env = {"PILOTLIGHT_NATS_URL": user_url(self._bus, self._port, user)}
         if kind in ("gateway", "duties") and self.ledger_url:
