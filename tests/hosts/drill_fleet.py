@@ -59,7 +59,7 @@ class DrillFleet:
 
     def start_agent(self, node: str) -> None:
         keys = self.host(node).folder / PUBLIC
-        self.fleet.start_agent(node, "--trusted-keys", str(keys), "--cpu-slots", "3")
+        self.fleet.start_agent(node, "--trusted-keys", str(keys), "--cpu-slots", "6")
 
     def wait_for_nodes(self) -> None:
         """Until each gateway hears them all."""

@@ -21,7 +21,7 @@ ORDER = ("duties", "agent", "agent-2", "controller", "gateway", "gateway-2")
 NOTICE = {"PILOTLIGHT_NOTICE_SECONDS": "1"}
 NODES = 2
 SERVERS = ("nats", "nats-2", "nats-3")
-OPTIONS = ("--extra-gateways", "1", "--extra-agents", "1", "--cpu-slots", "3", "--blanks", "1")
+OPTIONS = ("--extra-gateways", "1", "--extra-agents", "1", "--cpu-slots", "6", "--blanks", "1")
 
 
 def all_are_there(running: Platform) -> bool:
