@@ -24,6 +24,7 @@ ROOMS = (
 )
 """Whose tests are of security."""
 NO_PROMISE = {
+    "tests/core/host/outbound/test_aws_clients.py": "how clients of AWS are bounded, which operators alone name",
     "tests/security/test_security_page.py": "this one",
     "tests/gateway/nested/test_nested_book.py": "what is remembered of nested calls",
     "tests/gateway/nested/test_nested_requests.py": "how arguments are given",

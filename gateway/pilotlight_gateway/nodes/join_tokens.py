@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-import re
 import secrets
 from typing import NamedTuple
 
+from pilotlight_core.model.api.join_text import JOIN_TOKEN
 from pilotlight_core.model.api.node_api import JoinTokenRequest, NewJoinToken
 from pilotlight_core.model.errors import QuotaExceeded, Unauthenticated
 from pilotlight_core.model.ids import check_name, token
@@ -20,7 +20,6 @@ from pilotlight_core.model.records.nodes import JoinTokenRecord, NodeLabels
 from pilotlight_gateway.tenancy.registry_port import NodeRegistry
 
 OPEN_AT_MOST = 100
-TOKEN = re.compile(r"pl_join_([0-9a-z]{8})_([0-9A-Za-z_-]{40})")
 REFUSED = "The token is not valid: it was used, has expired, or never was. An operator makes a new one, 'node token'."
 
 
@@ -48,7 +47,7 @@ def parse_join_secret(text: str) -> JoinSecret:
     Raises:
         Unauthenticated: it is none.
     """
-    found = TOKEN.fullmatch(text)
+    found = JOIN_TOKEN.fullmatch(text)
     if found is None:
         raise Unauthenticated(REFUSED)
     return JoinSecret(found[1], found[2])

@@ -215,7 +215,7 @@ ROUTES: dict[tuple[str, str], Any] = {
     ("POST", "/v1/containers/ctr_1/stop"): {"id": "ctr_1", "node": "n1", "grace_s": 30.0},
     ("GET", "/v1/nodes"): {"nodes": [NODE]},
     ("GET", "/v1/nodes/n1"): NODE,
-    ("POST", "/v1/nodes/tokens"): {"id": "t", "token": "pl_join_t_x", "expires_at": NOW},
+    ("POST", "/v1/nodes/tokens"): {"id": "t", "token": f"pl_join_{8 * 't'}_{40 * 'x'}", "expires_at": NOW},
     **{("POST", f"/v1/nodes/n1/{verb}"): NODE for verb in ("cordon", "uncordon", "drain", "revoke")},
     ("GET", "/v1/usage/quarantine"): {
         "items": [{"at": NOW, "node": "n1", "reason": "wall", "text": "{}"}],

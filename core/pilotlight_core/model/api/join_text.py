@@ -7,11 +7,14 @@ gateway has a say in whom agents trust. `pl_join_…_….KEY.KEY`, each key in b
 from __future__ import annotations
 
 import base64
+import re
 from typing import NamedTuple
 
 from pilotlight_core.model.errors import BadInput
 from pilotlight_core.model.versions.public_keys import PUBLIC_BYTES
 
+JOIN_TOKEN = re.compile(r"pl_join_([0-9a-z]{8})_([0-9A-Za-z_-]{40})")
+"""Its id and its secret, as gateways make them; no dot, behind which keys would stand."""
 MOST_TRUSTED = 8
 """Keys: the operator's and those it replaces."""
 
@@ -23,7 +26,20 @@ class JoinText(NamedTuple):
     """32 bytes each."""
 
     def __str__(self) -> str:
+        if "." in self.token:
+            raise BadInput("token: it has a dot, and what stands behind one counts as a key.", field="token")
         return ".".join((self.token, *(base64.urlsafe_b64encode(key).decode().rstrip("=") for key in self.trusted)))
+
+
+def check_join_token(text: str) -> str:
+    """A token as a gateway answered it, before keys are put behind it: no gateway may have put some there itself.
+
+    Raises:
+        BadInput: it is none.
+    """
+    if JOIN_TOKEN.fullmatch(text) is None:
+        raise BadInput("token: what the gateway answers is none. Do not use it; is this your gateway?", field="token")
+    return text
 
 
 def parse_join_text(text: str) -> JoinText:

@@ -16,7 +16,7 @@ from pilotlight.cli.platform_commands import run_command
 from pilotlight.cli.session import ask, client
 from pilotlight.cli.tables import print_table
 from pilotlight.definitions.errors import OptionError
-from pilotlight_core.model.api.join_text import MOST_TRUSTED, JoinText
+from pilotlight_core.model.api.join_text import MOST_TRUSTED, JoinText, check_join_token
 from pilotlight_core.model.api.node_api import CLOCK_OFF_S, JoinTokenRequest
 from pilotlight_core.model.placing import Purchase
 from pilotlight_core.model.versions.public_keys import public_keys_of
@@ -75,7 +75,7 @@ def token(
         expires_in_s=read_span(expires, "--expires"),
     )  # fmt: skip
     made = ask(client().nodes.create_join_token(request))
-    made["token"] = str(JoinText(made["token"], keys))
+    made["token"] = str(JoinText(check_join_token(str(made.get("token"))), keys))
     if as_json:
         print_json(made)
         return

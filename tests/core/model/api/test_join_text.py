@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pilotlight_core.model.api.join_text import MOST_TRUSTED, JoinText, parse_join_text
+from pilotlight_core.model.api.join_text import MOST_TRUSTED, JoinText, check_join_token, parse_join_text
 from pilotlight_core.model.errors import BadInput
 
 KEY = bytes(range(223, 255))
@@ -18,6 +18,16 @@ def test_keys_stand_behind_the_token(keys: tuple[bytes, ...]) -> None:
 
     assert text.startswith(TOKEN)
     assert parse_join_text(text) == (TOKEN, keys)
+
+
+def test_a_token_from_a_gateway_brings_no_keys() -> None:
+    """What has a dot is no token, and a text of one is not made."""
+    assert check_join_token(TOKEN) == TOKEN
+    for text in (f"{TOKEN}.{'A' * 43}", f"{TOKEN}\n", TOKEN[:-1], ""):
+        with pytest.raises(BadInput, match="what the gateway answers"):
+            check_join_token(text)
+    with pytest.raises(BadInput, match="a dot"):
+        str(JoinText(f"{TOKEN}.{'A' * 43}", (KEY,)))
 
 
 @pytest.mark.parametrize("behind", ["", "short", "*" * 43, "A" * 44, ".".join(["A" * 43] * (MOST_TRUSTED + 1))])

@@ -15,6 +15,8 @@ from tests.sdk.cli.every_command import NODE
 from tests.sdk.cli.shell import cells, invoke, run
 from tests.sdk.scripted import ScriptedPlatform, answer
 
+JOIN_TOKEN = f"pl_join_{8 * 't'}_{40 * 'x'}"
+
 
 def test_a_check_is_a_process_of_its_own(capfd: pytest.CaptureFixture[str]) -> None:
     """Options and the exit code are those of the other process."""
@@ -79,15 +81,15 @@ def test_a_node_is_shown(platform: ScriptedPlatform) -> None:
 
 def test_a_token_is_on_stdout_alone(platform: ScriptedPlatform) -> None:
     """So that it can be passed on."""
-    platform.will("POST", "/v1/nodes/tokens", answer({"token": "pl_join_x"}))
-    assert run("node", "token", "--pool", "h100", "--spot", "--expires", "1h") == "pl_join_x\n"
+    platform.will("POST", "/v1/nodes/tokens", answer({"token": JOIN_TOKEN}))
+    assert run("node", "token", "--pool", "h100", "--spot", "--expires", "1h") == f"{JOIN_TOKEN}\n"
     sent = platform.requests[0].json
     assert (sent["pool"], sent["purchase"], sent["expires_in_s"]) == ("h100", "spot", 3600.0)
 
 
 def test_keys_are_put_behind_a_token_here(platform: ScriptedPlatform, tmp_path: Path) -> None:
     """The platform hears nothing of them; a file without any is said to be so, before a token is made."""
-    platform.will("POST", "/v1/nodes/tokens", answer({"token": "pl_join_x"}))
+    platform.will("POST", "/v1/nodes/tokens", answer({"token": JOIN_TOKEN}))
     key, file = bytes(range(32)), tmp_path / "operator.pub"
     refused = invoke("node", "token", "--trusted-keys", str(file))
     assert (refused.exit_code, platform.requests) == (1, [])
@@ -96,8 +98,30 @@ def test_keys_are_put_behind_a_token_here(platform: ScriptedPlatform, tmp_path: 
     file.write_bytes(public_pem(key))
 
     text = run("node", "token", "--trusted-keys", str(file)).strip()
-    assert parse_join_text(text) == ("pl_join_x", (key,))
+    assert parse_join_text(text) == (JOIN_TOKEN, (key,))
     assert "trusted" not in platform.requests[0].json
+
+
+EVIL = "A" * 43
+
+
+@pytest.mark.parametrize(
+    "said", [f"{JOIN_TOKEN}.{EVIL}", f"pl_join_x_y.{EVIL}", f"{JOIN_TOKEN}\n", f"\x1b[2J{JOIN_TOKEN}", "", None, 7]
+)
+@pytest.mark.parametrize("flags", [(), ("--json",), ("--trusted-keys", "operator.pub")])
+def test_a_gateway_puts_no_key_behind_a_token(
+    platform: ScriptedPlatform, tmp_path: Path, said: object, flags: tuple[str, ...]
+) -> None:
+    """Whom agents trust is not its to say: what is no bare token ends it, and is not shown."""
+    file = tmp_path / "operator.pub"
+    file.write_bytes(public_pem(bytes(range(32))))
+    platform.will("POST", "/v1/nodes/tokens", answer({"id": "t", "token": said}))
+    refused = invoke("node", "token", *(str(file) if flag == file.name else flag for flag in flags))
+
+    assert refused.exit_code == 1
+    assert "what the gateway answers is none" in refused.output.replace("\n", " ")
+    assert EVIL not in refused.output
+    assert JOIN_TOKEN not in refused.output
 
 
 def test_a_node_is_not_revoked_by_accident(platform: ScriptedPlatform) -> None:
