@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import msgspec
@@ -22,6 +22,7 @@ from pilotlight_core.host.config import AgentSettings
 from pilotlight_core.model import subjects
 from pilotlight_core.model.errors import BadInput
 from pilotlight_core.model.messages.node_messages import NodeRenewal, RenewNode
+from pilotlight_core.model.versions.public_keys import public_pem
 
 FILE_NAME = "node.json"
 ASK_S = 5.0
@@ -85,10 +86,26 @@ def write_credentials(path: Path, credentials: NodeCredentials) -> None:
     Raises:
         OSError.
     """
+    _write_whole(path, msgspec.json.format(msgspec.json.encode(credentials)) + b"\n")
+
+
+def write_trusted(path: Path, keys: Sequence[bytes]) -> None:
+    """Write beside the file of the credentials whom a token trusts, in the place of those of a former one.
+
+    Raises:
+        OSError.
+    """
+    if keys:
+        _write_whole(trusted_file(path), public_pem(*keys))
+    else:
+        trusted_file(path).unlink(missing_ok=True)
+
+
+def _write_whole(path: Path, content: bytes) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     fresh = path.with_name(f".{path.name}.{os.getpid()}")
     with os.fdopen(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600), "wb") as file:
-        file.write(msgspec.json.format(msgspec.json.encode(credentials)) + b"\n")
+        file.write(content)
         file.flush()
         os.fsync(file.fileno())
     fresh.replace(path)

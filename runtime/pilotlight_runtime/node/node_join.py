@@ -23,8 +23,13 @@ from pilotlight_core.model.api.node_api import JoinedNode, JoinRequest
 from pilotlight_core.model.errors import BadInput, PilotlightError, error_from_code
 from pilotlight_core.model.ids import check_name
 from pilotlight_core.model.placing import Purchase
-from pilotlight_core.model.versions.public_keys import public_pem
-from pilotlight_runtime.node.node_credentials import FILE_NAME, NodeCredentials, trusted_file, write_credentials
+from pilotlight_runtime.node.node_credentials import (
+    FILE_NAME,
+    NodeCredentials,
+    trusted_file,
+    write_credentials,
+    write_trusted,
+)
 
 TOKEN = "PILOTLIGHT_JOIN_TOKEN"  # noqa: S105 - the variable's name
 TIMEOUT_S = 30.0
@@ -107,9 +112,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         with httpx.Client(timeout=TIMEOUT_S, verify=authorities(given.ca_file)) as sender:
             said = parse_join_text(read_token(given.token))
             made = join_platform(given.url, said.token, node, sender, time.time())
-        write_credentials(given.file, made)  # and its folder, where there is none
-        if said.trusted:
-            trusted_file(given.file).write_bytes(public_pem(*said.trusted))
+        write_trusted(given.file, said.trusted)  # first: no agent starts with those of a former token
+        write_credentials(given.file, made)
     except (PilotlightError, OSError) as error:
         detail = error.detail if isinstance(error, PilotlightError) else str(error)
         sys.stderr.write(f"error: {detail}\n")

@@ -15,9 +15,11 @@ import msgspec
 import pytest
 
 from pilotlight_core.bus.nkeys import NkeyKind, is_public_key
+from pilotlight_core.host.config import AgentSettings
 from pilotlight_core.model.api.join_text import JoinText
 from pilotlight_core.model.errors import BadInput, PilotlightError, Unauthenticated
 from pilotlight_core.model.versions.public_keys import public_keys_of
+from pilotlight_runtime.node.node_credentials import trusted_file, with_credentials
 from pilotlight_runtime.node.node_join import TOKEN, authorities, join_platform, main, read_token
 
 KEY = bytes(range(32))
@@ -134,3 +136,20 @@ def test_keys_behind_the_token_are_kept_and_shown_to_nobody(tmp_path: Path, caps
     assert public_keys_of((folder / "with.trusted.pem").read_bytes()) == (KEY,)
     assert not (folder / "without.trusted.pem").exists()
     assert [line.partition(".json")[2] for line in told if "--credentials" in line] == ["", " --trusted-keys FILE"]
+
+
+def test_who_joins_anew_trusts_whom_the_new_token_says(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Keys of a former one count no more: others take their place, or none."""
+    path, other = tmp_path / "node.json", bytes(32)
+    trusted = trusted_file(path)
+    found = []
+    with gateway([]) as url:
+        for keys in ((KEY,), (other,), ()):
+            path.unlink(missing_ok=True)
+            assert main([url, "--token", str(JoinText("pl_join_t_x", keys)), "--node", "n1", "--file", str(path)]) == 0
+            found.append(public_keys_of(trusted.read_bytes()) if trusted.exists() else ())
+            left = with_credentials(AgentSettings(credentials=str(path)), 0.0)[0].trusted_keys
+
+    assert found == [(KEY,), (other,), ()]
+    assert left == ""
+    assert [each.name for each in tmp_path.iterdir()] == ["node.json"]
