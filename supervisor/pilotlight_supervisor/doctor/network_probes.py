@@ -7,6 +7,7 @@ hangs holds nothing up.
 from __future__ import annotations
 
 import contextlib
+import re
 import socket
 import ssl
 import threading
@@ -73,7 +74,11 @@ class Reach:
 
     @property
     def host(self) -> str:
-        return urlsplit(self.url).hostname or ""
+        """ "": the address has none, or is none."""
+        try:
+            return urlsplit(self.url).hostname or ""
+        except ValueError:
+            return ""
 
 
 @dataclass
@@ -108,17 +113,21 @@ def begin_connection(what: str, url: str) -> Attempt:
 
 
 def _begin(what: str, url: str, ca_file: str, attempt: Callable[[SplitResult, Reach], None]) -> Attempt:
-    parts = urlsplit(url)
-    shown = url.replace(f"{parts.netloc.rpartition('@')[0]}@", "") if "@" in parts.netloc else url
-    reach = Reach(what=what, url=shown.partition("?")[0])
+    bare = without_password(url)
+    reach = Reach(what=what, url=bare.partition("?")[0])
 
     def run() -> None:
         with _explained(reach, ca_file):
-            attempt(parts, reach)
+            attempt(urlsplit(bare), reach)
 
     thread = threading.Thread(target=run, daemon=True, name=f"doctor {what}")
     thread.start()
     return Attempt(reach, thread, time.monotonic() + PROBE_S)
+
+
+def without_password(url: str) -> str:
+    """An address without its user, whatever is in a password: up to the last `@`, as drivers read it."""
+    return re.sub(r"\A([a-z][a-z0-9+.-]*://)?.*@", r"\1", url, flags=re.DOTALL | re.IGNORECASE)
 
 
 @contextlib.contextmanager

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from pilotlight_supervisor.doctor import network_probes
-from pilotlight_supervisor.doctor.network_probes import ReachStep, begin_bus, begin_connection, begin_http
+from pilotlight_supervisor.doctor.network_probes import ReachStep, begin_bus, begin_connection, begin_http, without_password
 from tests.builders.certificates import a_server, an_authority
 from tests.supervisor.doctor.reached_servers import a_bus, serving
 
@@ -91,6 +91,37 @@ def test_what_is_not_there_is_a_failed_connection() -> None:
     assert unnamed.step is ReachStep.NAME
     assert unnamed.problem
     assert begin_http("API", "nonsense", "/", "", only=True).wait().problem.startswith("nonsense is no address")
+
+
+@pytest.mark.parametrize(
+    ("url", "bare"),
+    [
+        ("postgresql://u:p/w@db/ledger", "postgresql://db/ledger"),
+        ("postgresql+psycopg://u:p#w?x@y@db:5433/ledger", "postgresql+psycopg://db:5433/ledger"),
+        ("nats://bus:4222", "nats://bus:4222"),
+        ("NATS://u:p\nw@[::1]:4222", "NATS://[::1]:4222"),
+        ("u:p/w@db", "db"),
+    ],
+)
+def test_no_password_is_shown_whatever_is_in_it(url: str, bare: str) -> None:
+    """Also where it was not escaped, which an error would repeat in part."""
+    assert without_password(url) == bare
+
+
+def test_an_attempt_knows_no_password() -> None:
+    """It goes to the host behind it, and nothing of it is in what came of it."""
+    with socket.create_server(("127.0.0.1", 0)) as gone:
+        port = gone.getsockname()[1]
+    reach = begin_connection("ledger", f"postgresql://me:hush/hush#hush@127.0.0.1:{port}/x").wait()
+
+    assert (reach.step, reach.problem) == (ReachStep.CONNECTION, "Connection refused")
+    assert "hush" not in str(vars(reach))
+
+
+@pytest.mark.parametrize("url", ["nats://[x", "nats://bus:99999", "nats://bus:port", "nats://bus\x00:1"])
+def test_what_is_no_address_is_told_of(url: str) -> None:
+    """It ends nothing."""
+    assert begin_bus(url, "").wait().problem
 
 
 def test_what_is_no_http_is_told_of() -> None:
