@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
+import stat
 import tarfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -73,7 +75,18 @@ def refuse_folder(target: Path) -> None:
 
 
 def _files(folder: Path) -> Iterator[Path]:
-    return (path for path in folder.rglob("*") if path.is_file() and not path.is_symlink())
+    for parent, _, names in os.walk(folder, onerror=_raise):
+        for name in names:
+            path = Path(parent, name)
+            with contextlib.suppress(FileNotFoundError):
+                if stat.S_ISREG(path.lstat().st_mode):
+                    yield path
+
+
+def _raise(error: OSError) -> None:
+    """What may not be read is not left out of a copy silently; what has gone is."""
+    if not isinstance(error, FileNotFoundError):
+        raise error
 
 
 def _is_confined(name: str) -> bool:

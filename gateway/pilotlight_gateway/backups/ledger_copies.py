@@ -11,6 +11,7 @@ import sqlite3
 from collections.abc import Mapping
 from contextlib import closing
 from pathlib import Path
+from urllib.parse import quote
 
 from pilotlight_core.host.file_permissions import private_file
 from pilotlight_core.model.price_book import load_prices
@@ -111,7 +112,7 @@ def reset_position(url: str, stream: str, seq: int) -> None:
 def _copy_sqlite(source: Path, path: Path) -> None:
     try:
         with (
-            closing(sqlite3.connect(f"file:{source}?mode=ro", uri=True)) as one,
+            closing(sqlite3.connect(f"file:{quote(str(source))}?mode=ro", uri=True)) as one,
             closing(sqlite3.connect(path)) as copy,
         ):
             one.backup(copy)

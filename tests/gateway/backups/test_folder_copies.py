@@ -86,3 +86,10 @@ def test_an_archive_writes_nothing_elsewhere(tmp_path: Path, name: str) -> None:
         restore_folder(piece, tmp_path, tmp_path / "target")
 
     assert list((tmp_path / "target").iterdir()) == []
+
+
+def test_what_may_not_be_read_is_not_left_out(tmp_path: Path) -> None:
+    """A copy without it would look whole; a folder that goes meanwhile is left out."""
+    (tmp_path / "file").write_bytes(b"")
+    with pytest.raises(NotADirectoryError):
+        copy_folder("blobs", tmp_path / "file", tmp_path)
