@@ -51,15 +51,22 @@ async def restore_parts(manifest: BackupManifest, parts: PlatformParts, folder: 
                 report(piece)
 
 
+async def refuse_bus(manifest: BackupManifest, bus: Bus) -> None:
+    """Check that the bus has none of the streams.
+
+    Raises:
+        BackupRefused: it has one. BusError.
+    """
+    await refuse_streams(bus, [piece.name for piece in manifest.of_kind("stream")])
+
+
 async def restore_bus(manifest: BackupManifest, bus: Bus, folder: Path, *, replicas: int, report: Report) -> None:
     """Bring back every stream, with its sequence numbers; leases and shards are nobody's.
 
     Raises:
-        BackupRefused: the bus has one of them, or does not take it. BusError.
+        BackupRefused: the bus does not take one. BusError.
     """
-    streams = manifest.of_kind("stream")
-    await refuse_streams(bus, [piece.name for piece in streams])
-    for piece in streams:
+    for piece in manifest.of_kind("stream"):
         await restore_stream(bus, piece, folder, replicas)
         report(piece)
 
