@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pilotlight_core.lean_libraries  # isort: skip # noqa: F401 - before what would import it whole
 
+import asyncio
 import sys
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
@@ -12,6 +13,7 @@ from pathlib import Path
 from pilotlight_core.bus import Bus, connect
 from pilotlight_gateway.backups.backup_manifest import BackupManifest, BackupRefused, read_manifest
 from pilotlight_gateway.backups.platform_restore import (
+    refuse_bus,
     refuse_parts,
     restore_bus,
     restore_money,
@@ -22,6 +24,7 @@ from pilotlight_supervisor.backup_command import report, run
 from pilotlight_supervisor.backup_settings import BackupSettings, describe_size
 from pilotlight_supervisor.embedded_bus import choose_ports, embedded_nats
 from pilotlight_supervisor.readiness import UpError
+from pilotlight_supervisor.restore_mark import begin_restore, end_restore, incomplete_restore
 from pilotlight_supervisor.up import locked
 
 
@@ -34,12 +37,17 @@ async def _restore(settings: BackupSettings, folder: Path) -> BackupManifest:
     await verify_backup(manifest, folder)
     if settings.check:
         return manifest
+    if why := incomplete_restore(settings.state_dir):
+        raise BackupRefused(why)
     parts = settings.parts
     await refuse_parts(manifest, parts, keeps_ledger=settings.keep_ledger)
     async with _bus(settings) as (bus, replicas):
+        await refuse_bus(manifest, bus)
+        await asyncio.to_thread(begin_restore, settings.state_dir, folder)
         await restore_bus(manifest, bus, folder, replicas=replicas, report=report)
         await restore_parts(manifest, parts, folder, report)
         await restore_money(manifest, parts, folder, keeps_ledger=settings.keep_ledger, report=report)
+    await asyncio.to_thread(end_restore, settings.state_dir)
     return manifest
 
 

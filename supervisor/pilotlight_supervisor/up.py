@@ -34,6 +34,7 @@ from pilotlight_supervisor.embedded_bus import EmbeddedError, choose_ports, user
 from pilotlight_supervisor.free_ports import claim_port, free_port
 from pilotlight_supervisor.platform_plan import GatewayPorts, UpSettings, gateway_name, measured, plan
 from pilotlight_supervisor.readiness import ReadyFile, UpError, wait_ready, write_ready
+from pilotlight_supervisor.restore_mark import incomplete_restore
 from pilotlight_supervisor.supervisor import ManagedProcess, Supervisor
 
 LOOPBACK = "127.0.0.1"
@@ -248,6 +249,8 @@ def main() -> None:
     telemetry.setup("up")
     try:
         with locked(settings.state_dir):
+            if why := incomplete_restore(settings.state_dir):
+                raise UpError(why)
             asyncio.run(run(settings))
     except (UpError, EmbeddedError) as error:
         print(f"error: {error}", file=sys.stderr)  # noqa: T201

@@ -9,15 +9,22 @@ import msgspec
 import pytest
 
 from pilotlight_core.bus import connect
+from pilotlight_core.host.blobs.blob_port import STORE_ID
+from pilotlight_core.host.signing import Signer
+from pilotlight_core.model.price_book import load_prices
 from pilotlight_core.model.subjects import TENANCY_BUCKET
+from pilotlight_gateway.ledger.ledger_store import Ledger
 from pilotlight_supervisor import backup_command
 from pilotlight_supervisor.embedded_bus import choose_ports, embedded_nats
 
 
 async def copied(state: Path, *words: str) -> int:
-    """The exit code of copying a platform with one record, a key and no ledger."""
-    (state / "keys").mkdir(parents=True)
+    """The exit code of copying a platform with one record, a ledger, a key and no blob yet."""
+    Signer.load_or_create(state / "keys")
     (state / "keys" / "private").write_text("k")
+    (state / "blobs").mkdir()
+    (state / "blobs" / STORE_ID).write_text("b")
+    Ledger(f"sqlite:///{state / 'ledger.sqlite'}", load_prices()).close()
     choose_ports(state / "nats", 1)
     async with embedded_nats(state / "nats") as server:
         async with connect(server.url, name="x") as bus:
@@ -42,7 +49,7 @@ async def test_json_is_the_manifest(tmp_path: Path, capsys: pytest.CaptureFixtur
 
     told = msgspec.json.decode(capsys.readouterr().out)
     assert code == 0
-    assert {piece["kind"] for piece in told["pieces"]} == {"stream"}
+    assert {piece["kind"] for piece in told["pieces"]} == {"stream", "ledger", "blobs"}
     assert told["left_out"] == ["the keys: they are kept elsewhere"]
 
 

@@ -5,12 +5,15 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from pilotlight_core.bus import connect
 from pilotlight_core.model.subjects import TENANCY_BUCKET
+from pilotlight_gateway.backups.backup_manifest import digest_of, read_manifest, write_manifest
 from pilotlight_supervisor import restore_command
 from pilotlight_supervisor.embedded_bus import embedded_nats
+from pilotlight_supervisor.restore_mark import MARK, incomplete_restore
 from tests.supervisor.test_backup_command import copied
 
 
@@ -29,6 +32,7 @@ async def test_a_platform_comes_back_in_an_empty_folder(tmp_path: Path, capsys: 
     assert "is there already" in capsys.readouterr().err
 
     assert (state / "keys" / "private").read_text() == "k"
+    assert incomplete_restore(state) == ""
     async with embedded_nats(state / "nats") as server, connect(server.url, name="gateway") as bus:
         assert await bus.kv(TENANCY_BUCKET).get("tenant.acme") is not None
 
@@ -59,3 +63,31 @@ async def test_a_bus_of_others_is_named_in_the_environment(tmp_path: Path, monke
         async with connect(server.url, name="gateway") as bus:
             assert await bus.kv(TENANCY_BUCKET).get("tenant.acme") is not None
     assert not (state / "nats").exists()
+
+
+async def test_what_was_restored_in_part_is_not_used(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """It names itself to the next restore; one that was refused before it wrote anything leaves no mark."""
+    copy, state = tmp_path / "copy", tmp_path / "new"
+    assert await copied(tmp_path / "state", str(copy)) == 0
+    spoil(copy, "KV_TENANCY")
+
+    assert await restored(copy, f"--state-dir={state}") == 1
+    assert "does not take KV_TENANCY" in capsys.readouterr().err
+    assert await restored(copy, f"--state-dir={state}") == 1
+    assert f"{state / MARK}: the restore of {copy} did not come to its end" in capsys.readouterr().err
+    (tmp_path / "mine" / "keys").mkdir(parents=True)
+    (tmp_path / "mine" / "keys" / "one").write_text("k")
+    assert await restored(copy, f"--state-dir={tmp_path / 'mine'}") == 1
+    assert incomplete_restore(tmp_path / "mine") == ""
+
+
+def spoil(copy: Path, name: str) -> None:
+    """Make a whole backup of something that no bus takes."""
+    manifest = read_manifest(copy)
+    (copy / f"{name}.stream").write_bytes(b"no snapshot")
+    size, digest = digest_of(copy / f"{name}.stream")
+    pieces = tuple(
+        msgspec.structs.replace(piece, bytes=size, sha256=digest) if piece.name == name else piece
+        for piece in manifest.pieces
+    )
+    write_manifest(copy, msgspec.structs.replace(manifest, pieces=pieces))

@@ -20,6 +20,7 @@ from pilotlight_core.host.config import parse
 from pilotlight_supervisor.free_ports import QUIET_PORTS, free_port, release_port
 from pilotlight_supervisor.platform_plan import UpSettings
 from pilotlight_supervisor.readiness import UpError, http_status
+from pilotlight_supervisor.restore_mark import MARK, begin_restore
 from pilotlight_supervisor.up import LOOPBACK, claim_metrics_ports
 from tests.forked_module import ForkedModule
 from tests.supervisor.test_embedded_bus import alive
@@ -148,6 +149,17 @@ def test_a_folder_or_a_blob_store_that_cannot_be_is_refused(tmp_path: Path) -> N
     done = up("--state-dir", str(tmp_path / "state"), "--port", "0", "--blob-url", "http://x")
     assert done.returncode == 1
     assert done.stderr.startswith("error: --blob-url: 'http://x' is not a blob store: expected file:///folder or s3://")
+    assert not (tmp_path / "state" / "logs").exists()
+
+
+def test_a_folder_that_was_restored_in_part_is_refused(tmp_path: Path) -> None:
+    """By the mark's name, before anything is started."""
+    begin_restore(tmp_path / "state", tmp_path / "copy")
+
+    done = up("--state-dir", str(tmp_path / "state"), "--port", "0")
+
+    assert done.returncode == 1
+    assert done.stderr.startswith(f"error: {tmp_path / 'state' / MARK}: the restore of {tmp_path / 'copy'} did not")
     assert not (tmp_path / "state" / "logs").exists()
 
 

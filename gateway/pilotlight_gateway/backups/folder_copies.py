@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
+import shutil
+import stat
 import tarfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, cast
 
-from pilotlight_core.host.file_permissions import OWNER_ONLY, private_folder
-from pilotlight_gateway.backups.backup_manifest import BackupPiece, BackupRefused, PieceKind, PieceWriter
+from pilotlight_core.host.blobs.folder_blobs import READ_ONLY
+from pilotlight_core.host.file_permissions import OWNER_ONLY, WALK_ONLY, private_folder
+from pilotlight_gateway.backups.backup_manifest import PIECE_BYTES, BackupPiece, BackupRefused, PieceKind, PieceWriter
 
 
 def copy_folder(kind: PieceKind, source: Path, folder: Path) -> BackupPiece | None:
@@ -29,6 +34,7 @@ def copy_folder(kind: PieceKind, source: Path, folder: Path) -> BackupPiece | No
             with opened:
                 archive.addfile(archive.gettarinfo(arcname=str(path.relative_to(source)), fileobj=opened), opened)
             archive.members.clear()  # type: ignore[attr-defined] # it would keep one of each file
+            archive.inodes.clear()  # type: ignore[attr-defined] # nor take a new file for one whose inode it has
             count += 1
     if not count:
         file.path.unlink()
@@ -39,12 +45,22 @@ def copy_folder(kind: PieceKind, source: Path, folder: Path) -> BackupPiece | No
 
 
 def restore_folder(piece: BackupPiece, folder: Path, target: Path) -> None:
-    """Bring the files back. It blocks."""
-    if piece.kind == "keys":
-        private_folder(target, OWNER_ONLY)
+    """Bring the files back, closed to others as the platform itself makes them. It blocks.
+
+    Raises:
+        BackupRefused: the archive has what no copy of a folder has, or one of its files is there already.
+    """
+    closed = OWNER_ONLY if piece.kind == "keys" else WALK_ONLY
+    private_folder(target, closed)
     with tarfile.open(folder / piece.file, "r|") as archive:
         for member in archive:
-            archive.extract(member, target, set_attrs=True, filter="data")
+            data = archive.extractfile(member) if member.isreg() else None
+            if data is None or not _is_confined(member.name):
+                raise BackupRefused(f"{folder / piece.file} has {member.name!r}, which is no file of a folder.")
+            path = target / member.name
+            for parent in reversed(path.relative_to(target).parents):
+                private_folder(target / parent, closed)
+            _restore_file(path, data, READ_ONLY if piece.kind == "blobs" else member.mode & ~0o022, member.mtime)
             archive.members.clear()  # type: ignore[attr-defined]
 
 
@@ -59,4 +75,34 @@ def refuse_folder(target: Path) -> None:
 
 
 def _files(folder: Path) -> Iterator[Path]:
-    return (path for path in folder.rglob("*") if path.is_file() and not path.is_symlink())
+    for parent, _, names in os.walk(folder, onerror=_raise):
+        for name in names:
+            path = Path(parent, name)
+            with contextlib.suppress(FileNotFoundError):
+                if stat.S_ISREG(path.lstat().st_mode):
+                    yield path
+
+
+def _raise(error: OSError) -> None:
+    """What may not be read is not left out of a copy silently; what has gone is."""
+    if not isinstance(error, FileNotFoundError):
+        raise error
+
+
+def _is_confined(name: str) -> bool:
+    return not name.startswith("/") and ".." not in Path(name).parts
+
+
+def _restore_file(path: Path, data: IO[bytes], mode: int, mtime: float) -> None:
+    """Write a file that is on disk afterwards, as old as it was: what nothing names is deleted by its age."""
+    try:
+        file = path.open("xb")
+    except FileExistsError:
+        raise BackupRefused(f"{path} is there already.") from None
+    with file:
+        os.fchmod(file.fileno(), 0o600)
+        shutil.copyfileobj(data, file, PIECE_BYTES)
+        file.flush()
+        os.utime(file.fileno(), (mtime, mtime))
+        os.fchmod(file.fileno(), mode)
+        os.fsync(file.fileno())

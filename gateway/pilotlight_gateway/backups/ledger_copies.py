@@ -11,6 +11,8 @@ import sqlite3
 from collections.abc import Mapping
 from contextlib import closing
 from pathlib import Path
+from typing import NamedTuple
+from urllib.parse import quote
 
 from pilotlight_core.host.file_permissions import private_file
 from pilotlight_core.model.price_book import load_prices
@@ -19,6 +21,8 @@ from pilotlight_gateway.ledger.ledger_store import Ledger
 
 SQLITE, POSTGRESQL = "sqlite", "postgresql"
 PREFIX = "sqlite:///"
+JOURNALS = ("-wal", "-shm", "-journal")
+"""What SQLite may leave beside a ledger."""
 VARIABLES = {
     "host": "PGHOST", "hostaddr": "PGHOSTADDR", "port": "PGPORT", "user": "PGUSER", "password": "PGPASSWORD",
     "dbname": "PGDATABASE", "sslmode": "PGSSLMODE", "sslrootcert": "PGSSLROOTCERT", "sslcert": "PGSSLCERT",
@@ -29,6 +33,13 @@ SAID = 2_000
 """Bytes of what a program said, in the error about it."""
 DEBIAN = "/usr/lib/postgresql"
 """Where Debian has the programs of each release, of which some are not on PATH."""
+
+
+class StreamPosition(NamedTuple):
+    """Up to where a stream is folded."""
+
+    stream: str
+    seq: int
 
 
 def file_of(url: str) -> Path | None:
@@ -56,20 +67,20 @@ async def copy_ledger(url: str, folder: Path) -> BackupPiece | None:
     return BackupPiece(kind="ledger", name=name, file=path.name, bytes=size, sha256=digest)
 
 
-async def restore_ledger(url: str, piece: BackupPiece, folder: Path) -> None:
-    """Bring the ledger back where there is none.
+async def restore_ledger(url: str, piece: BackupPiece, folder: Path, position: StreamPosition | None) -> None:
+    """Bring the ledger back where there is none, folded up to `position`; in SQLite all of it at once.
 
     Raises:
-        BackupRefused: the database does not take it.
+        BackupRefused: the database does not take it. LedgerRefused.
     """
     target = file_of(url)
     if target is None:
         words = ("--single-transaction", "--no-owner", "--exit-on-error", "--dbname", "", str(folder / piece.file))
         await _run("pg_restore", *words, url=url)
+        if position is not None:
+            await asyncio.to_thread(reset_position, url, position)
         return
-    target.parent.mkdir(parents=True, exist_ok=True)
-    private_file(target)
-    await asyncio.to_thread(shutil.copyfile, folder / piece.file, target)
+    await asyncio.to_thread(_restore_sqlite, folder / piece.file, target, position)
 
 
 def refuse_ledger(url: str, piece: BackupPiece) -> None:
@@ -92,26 +103,62 @@ def refuse_ledger(url: str, piece: BackupPiece) -> None:
             raise BackupRefused(f"The ledger's database cannot be reached: {error}") from None
         if found is not None and found[0]:
             raise BackupRefused("The ledger's database has tables already: name an empty one in --ledger-url.")
-    elif target.exists():
-        raise BackupRefused(f"{target} is there already: a backup is restored into an empty --state-dir only.")
+        return
+    # SQLite would apply a journal that was left of another ledger to the one that is restored.
+    for path in _files_of(target):
+        if path.exists():
+            raise BackupRefused(f"{path} is there already: a backup is restored into an empty --state-dir only.")
 
 
-def reset_position(url: str, stream: str, seq: int) -> None:
+def reset_position(url: str, position: StreamPosition) -> None:
     """Have the duties fold a stream anew from what a copy of it has, which may be less than was folded. It blocks.
 
-    What is folded twice counts once; what a stream has after `seq` is new, though those numbers were folded before.
+    What is folded twice counts once; what the stream has after it is new, though those numbers were folded before.
     """
     ledger = Ledger(url, load_prices())
     try:
-        ledger.reset_position(stream, seq)
+        ledger.reset_position(*position)
     finally:
         ledger.close()
+
+
+def _files_of(ledger: Path) -> list[Path]:
+    """What SQLite keeps of it."""
+    return [ledger, *(ledger.with_name(ledger.name + ending) for ending in JOURNALS)]
+
+
+def _restore_sqlite(copy: Path, target: Path, position: StreamPosition | None) -> None:
+    target.parent.mkdir(parents=True, exist_ok=True)
+    new = target.with_name(f"{target.name}.new")
+    for left in _files_of(new):
+        left.unlink(missing_ok=True)
+    private_file(new)
+    shutil.copyfile(copy, new)
+    if position is not None:
+        reset_position(f"{PREFIX}{new}", position)
+    try:
+        with closing(sqlite3.connect(new)) as ledger:
+            # Whatever was written is in the file itself then, which alone is renamed.
+            ledger.execute("PRAGMA journal_mode=DELETE").close()
+    except sqlite3.Error as error:
+        raise BackupRefused(f"The ledger {new} cannot be written: {error}.") from None
+    _sync(new)
+    new.rename(target)
+    _sync(target.parent)
+
+
+def _sync(path: Path) -> None:
+    opened = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(opened)
+    finally:
+        os.close(opened)
 
 
 def _copy_sqlite(source: Path, path: Path) -> None:
     try:
         with (
-            closing(sqlite3.connect(f"file:{source}?mode=ro", uri=True)) as one,
+            closing(sqlite3.connect(f"file:{quote(str(source))}?mode=ro", uri=True)) as one,
             closing(sqlite3.connect(path)) as copy,
         ):
             one.backup(copy)

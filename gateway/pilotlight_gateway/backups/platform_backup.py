@@ -21,6 +21,7 @@ import msgspec
 from pilotlight_core.bus import Bus
 from pilotlight_core.host.file_permissions import OWNER_ONLY, private_folder
 from pilotlight_gateway.backups.backup_manifest import BackupManifest, BackupPiece, BackupRefused, write_manifest
+from pilotlight_gateway.backups.backup_sources import read_sources, refuse_sources, registered_foundations
 from pilotlight_gateway.backups.folder_copies import copy_folder
 from pilotlight_gateway.backups.ledger_copies import copy_ledger
 from pilotlight_gateway.backups.stream_copies import copy_stream, streams_of
@@ -45,19 +46,23 @@ async def back_up(bus: Bus, parts: PlatformParts, folder: Path, *, release: str,
     """Copy a platform into an empty folder.
 
     Raises:
-        BackupRefused: the folder is not empty, or something cannot be copied. BusError, OSError.
+        BackupRefused: the folder is not empty, a part is not there or is another platform's, or something cannot be
+            copied. BusError, OSError.
     """
+    names = await streams_of(bus)
+    if not names:
+        raise BackupRefused("The bus has no streams: it is not that of a platform.")
+    found = await read_sources(parts.ledger_url, parts.blobs, parts.keys)
+    refuse_sources(await registered_foundations(bus, names), found)
     await asyncio.to_thread(_prepare, folder)
     began_at, done = _now(), list[BackupPiece]()
 
     def add(piece: BackupPiece | None) -> None:
-        if piece is not None:
-            done.append(piece)
-            report(piece)
+        if piece is None:
+            raise BackupRefused("The ledger, the blobs or the keys have gone while they were copied: try again.")
+        done.append(piece)
+        report(piece)
 
-    names = await streams_of(bus)
-    if not names:
-        raise BackupRefused("The bus has no streams: it is not that of a platform.")
     for name in names:
         add(await copy_stream(bus, name, folder))
     add(await copy_ledger(parts.ledger_url, folder))

@@ -9,7 +9,7 @@ from pilotlight_core.bus import Bus
 from pilotlight_core.model.subjects import USAGE_STREAM
 from pilotlight_gateway.backups.backup_manifest import BackupManifest, BackupRefused, verify_piece
 from pilotlight_gateway.backups.folder_copies import refuse_folder, restore_folder
-from pilotlight_gateway.backups.ledger_copies import refuse_ledger, reset_position, restore_ledger
+from pilotlight_gateway.backups.ledger_copies import StreamPosition, refuse_ledger, reset_position, restore_ledger
 from pilotlight_gateway.backups.platform_backup import PlatformParts, Report
 from pilotlight_gateway.backups.stream_copies import refuse_streams, restore_stream
 
@@ -51,15 +51,22 @@ async def restore_parts(manifest: BackupManifest, parts: PlatformParts, folder: 
                 report(piece)
 
 
+async def refuse_bus(manifest: BackupManifest, bus: Bus) -> None:
+    """Check that the bus has none of the streams.
+
+    Raises:
+        BackupRefused: it has one. BusError.
+    """
+    await refuse_streams(bus, [piece.name for piece in manifest.of_kind("stream")])
+
+
 async def restore_bus(manifest: BackupManifest, bus: Bus, folder: Path, *, replicas: int, report: Report) -> None:
     """Bring back every stream, with its sequence numbers; leases and shards are nobody's.
 
     Raises:
-        BackupRefused: the bus has one of them, or does not take it. BusError.
+        BackupRefused: the bus does not take one. BusError.
     """
-    streams = manifest.of_kind("stream")
-    await refuse_streams(bus, [piece.name for piece in streams])
-    for piece in streams:
+    for piece in manifest.of_kind("stream"):
         await restore_stream(bus, piece, folder, replicas)
         report(piece)
 
@@ -70,13 +77,14 @@ async def restore_money(
     """Bring back the ledger, unless it was not lost, and have it go on with the usage that the bus has now.
 
     Raises:
-        BackupRefused: the database does not take it.
+        BackupRefused: the database does not take it. LedgerRefused.
     """
-    ledgers = manifest.of_kind("ledger")
-    for piece in ledgers:
-        if not keeps_ledger:
-            await restore_ledger(parts.ledger_url, piece, folder)
-            report(piece)
     usage = next((piece for piece in manifest.of_kind("stream") if piece.name == USAGE_STREAM), None)
-    if usage is not None and (ledgers or keeps_ledger):
-        await asyncio.to_thread(reset_position, parts.ledger_url, USAGE_STREAM, usage.last_seq)
+    position = None if usage is None else StreamPosition(USAGE_STREAM, usage.last_seq)
+    if keeps_ledger:
+        if position is not None:
+            await asyncio.to_thread(reset_position, parts.ledger_url, position)
+        return
+    for piece in manifest.of_kind("ledger"):
+        await restore_ledger(parts.ledger_url, piece, folder, position)
+        report(piece)

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import os
+import tarfile
 from pathlib import Path
 
 import pytest
 
-from pilotlight_gateway.backups.backup_manifest import BackupRefused, verify_piece
+from pilotlight_gateway.backups.backup_manifest import BackupPiece, BackupRefused, verify_piece
 from pilotlight_gateway.backups.folder_copies import copy_folder, refuse_folder, restore_folder
+
+
+def modes(folder: Path) -> dict[str, int]:
+    paths = (folder, *folder.rglob("*"))
+    return {str(path.relative_to(folder)): path.stat().st_mode & 0o777 for path in paths}
 
 
 def test_a_folder_comes_back_as_it_was(tmp_path: Path) -> None:
@@ -18,6 +25,7 @@ def test_a_folder_comes_back_as_it_was(tmp_path: Path) -> None:
         (source / name).write_bytes(data)
         (source / name).chmod(mode)
     (source / "link").symlink_to("/etc/passwd")
+    os.utime(source / "private", (1_000, 1_000))
 
     piece = copy_folder("keys", source, tmp_path)
     assert piece is not None
@@ -32,8 +40,8 @@ def test_a_folder_comes_back_as_it_was(tmp_path: Path) -> None:
         "private": b"k" * 100,
         "acme/blob": b"b" * 3_000_000,
     }
-    assert found["private"].stat().st_mode & 0o777 == 0o600
-    assert target.stat().st_mode & 0o777 == 0o700
+    assert found["private"].stat().st_mtime == 1_000
+    assert modes(target) == {".": 0o700, "private": 0o600, "acme": 0o700, "acme/blob": 0o444}
     with pytest.raises(BackupRefused, match="is there already"):
         refuse_folder(target)
 
@@ -43,3 +51,45 @@ def test_a_folder_without_files_is_not_copied(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     for name in ("empty", "none"):
         assert copy_folder("blobs", tmp_path / name, tmp_path) is None
+
+
+def test_restored_blobs_are_not_listed_by_others(tmp_path: Path) -> None:
+    """Who knows a blob's name may read it, as in the store that was copied; files with one content are copied whole."""
+    source = tmp_path / "blobs"
+    (source / "acme" / "ab").mkdir(parents=True)
+    (source / "acme" / "ab" / "abc").write_bytes(b"code")
+    (source / "store-id").hardlink_to(source / "acme" / "ab" / "abc")
+    piece = copy_folder("blobs", source, tmp_path)
+    assert piece is not None
+
+    restore_folder(piece, tmp_path, tmp_path / "new")
+
+    assert modes(tmp_path / "new") == {
+        ".": 0o711, "store-id": 0o444, "acme": 0o711, "acme/ab": 0o711, "acme/ab/abc": 0o444,
+    }  # fmt: skip
+    assert (tmp_path / "new" / "store-id").stat().st_nlink == 1
+    with pytest.raises(BackupRefused, match="there already"):
+        restore_folder(piece, tmp_path, tmp_path / "new")
+
+
+@pytest.mark.parametrize("name", ["../out", "/out", "acme/../../out", "link"])
+def test_an_archive_writes_nothing_elsewhere(tmp_path: Path, name: str) -> None:
+    """Nor does it make links."""
+    with tarfile.open(tmp_path / "keys.tar", "w") as archive:
+        member = tarfile.TarInfo(name)
+        if name == "link":
+            member.type, member.linkname = tarfile.SYMTYPE, "/etc"
+        archive.addfile(member)
+    piece = BackupPiece(kind="keys", name="keys", file="keys.tar", bytes=0, sha256="")
+
+    with pytest.raises(BackupRefused, match="no file of a folder"):
+        restore_folder(piece, tmp_path, tmp_path / "target")
+
+    assert list((tmp_path / "target").iterdir()) == []
+
+
+def test_what_may_not_be_read_is_not_left_out(tmp_path: Path) -> None:
+    """A copy without it would look whole; a folder that goes meanwhile is left out."""
+    (tmp_path / "file").write_bytes(b"")
+    with pytest.raises(NotADirectoryError):
+        copy_folder("blobs", tmp_path / "file", tmp_path)

@@ -10,8 +10,14 @@ import msgspec
 import pytest
 
 from pilotlight_core.model.price_book import load_prices
-from pilotlight_gateway.backups.backup_manifest import BackupRefused
-from pilotlight_gateway.backups.ledger_copies import copy_ledger, refuse_ledger, reset_position, restore_ledger
+from pilotlight_gateway.backups.backup_manifest import BackupPiece, BackupRefused
+from pilotlight_gateway.backups.ledger_copies import (
+    StreamPosition,
+    copy_ledger,
+    refuse_ledger,
+    reset_position,
+    restore_ledger,
+)
 from pilotlight_gateway.ledger.ledger_store import Ledger
 from pilotlight_gateway.ledger.ledger_tables import lease_line
 from tests.gateway.ledger.metering import SECOND, busy, delivered
@@ -41,7 +47,7 @@ async def test_a_ledger_comes_back_as_it_was(urls: list[str], tmp_path: Path) ->
     assert piece is not None
     ledger.fold("USAGE", 9, delivered([busy(2, SECOND, ("call_b", SECOND, "ok"))]))
     refuse_ledger(other, piece)
-    await restore_ledger(other, piece, tmp_path)
+    await restore_ledger(other, piece, tmp_path, StreamPosition("USAGE", 7))
 
     found = Ledger(other, load_prices())
     assert (lines(found), found.last_seq("USAGE"), found.identity()) == (1, 5, ledger.identity())
@@ -57,9 +63,9 @@ async def test_usage_is_folded_again_from_where_a_restored_stream_ends(urls: lis
     ledger = Ledger(urls[0], load_prices())
     ledger.fold("USAGE", 9, delivered([busy(1, 0, ("call_a", SECOND, "ok"))]))
 
-    reset_position(urls[0], "USAGE", 20)
+    reset_position(urls[0], StreamPosition("USAGE", 20))
     assert ledger.last_seq("USAGE") == 9
-    reset_position(urls[0], "USAGE", 5)
+    reset_position(urls[0], StreamPosition("USAGE", 5))
     assert ledger.last_seq("USAGE") == 5
     again = ledger.fold("USAGE", 6, delivered([busy(1, 0, ("call_a", SECOND, "ok"))]))
     assert (again.new, again.repeated) == (0, 1)
@@ -83,3 +89,41 @@ async def test_a_copy_of_another_kind_of_database_is_refused(urls: list[str], tm
 
     with pytest.raises(BackupRefused, match="is of"):
         await asyncio.to_thread(refuse_ledger, urls[1], swapped)
+
+
+@pytest.mark.parametrize("ending", ["", "-wal", "-shm", "-journal"])
+async def test_a_journal_of_another_ledger_is_refused(tmp_path: Path, ending: str) -> None:
+    """SQLite would write what is in it into the ledger that is restored."""
+    url = f"sqlite:///{tmp_path / 'ledger.sqlite'}"
+    (tmp_path / f"ledger.sqlite{ending}").write_bytes(b"")
+    piece = BackupPiece(kind="ledger", name="sqlite", file="ledger.sqlite", bytes=0, sha256="")
+
+    with pytest.raises(BackupRefused, match=f"ledger.sqlite{ending} is there already"):
+        refuse_ledger(url, piece)
+
+
+async def test_a_ledger_is_there_with_its_position_or_not_at_all(tmp_path: Path) -> None:
+    """It is made beside its place, where the rest of an earlier attempt does not matter, and leaves no journal."""
+    state, new = tmp_path / "state", tmp_path / "new"
+    state.mkdir()
+    new.mkdir()
+    ledger = Ledger(f"sqlite:///{state / 'ledger.sqlite'}", load_prices())
+    ledger.fold("USAGE", 9, delivered([busy(1, 0, ("call_a", SECOND, "ok"))]))
+    ledger.close()
+    piece = await copy_ledger(f"sqlite:///{state / 'ledger.sqlite'}", tmp_path)
+    assert piece is not None
+    for ending in ("", "-wal", "-shm"):
+        (new / f"ledger.sqlite.new{ending}").write_bytes(b"torn")
+    url = f"sqlite:///{new / 'ledger.sqlite'}"
+    (tmp_path / "damaged").write_bytes(b"no ledger")
+    with pytest.raises(Exception, match="not a database"):
+        await restore_ledger(url, msgspec.structs.replace(piece, file="damaged"), tmp_path, StreamPosition("USAGE", 5))
+    assert not (new / "ledger.sqlite").exists()
+
+    await restore_ledger(url, piece, tmp_path, StreamPosition("USAGE", 5))
+
+    assert [path.name for path in new.iterdir()] == ["ledger.sqlite"]
+    assert (new / "ledger.sqlite").stat().st_mode & 0o777 == 0o600
+    found = Ledger(url, load_prices())
+    assert (lines(found), found.last_seq("USAGE")) == (1, 5)
+    found.close()

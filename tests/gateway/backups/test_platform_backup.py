@@ -7,6 +7,9 @@ from pathlib import Path
 import pytest
 
 from pilotlight_core.bus import connect
+from pilotlight_core.host.blobs.blob_port import STORE_ID
+from pilotlight_core.host.foundations import Foundation, Foundations
+from pilotlight_core.host.signing import Signer
 from pilotlight_core.model.price_book import load_prices
 from pilotlight_core.model.subjects import AUDIT_STREAM, JOB_STREAM
 from pilotlight_gateway.backups.backup_manifest import BackupPiece, BackupRefused, read_manifest, verify_piece
@@ -20,6 +23,8 @@ def parts_in(folder: Path) -> PlatformParts:
     for name in ("blobs", "keys"):
         (folder / name).mkdir(parents=True)
         (folder / name / "one").write_bytes(name.encode())
+    (folder / "blobs" / STORE_ID).write_text("b")
+    Signer.load_or_create(folder / "keys")
     url = f"sqlite:///{folder / 'ledger.sqlite'}"
     Ledger(url, load_prices()).close()
     return PlatformParts(ledger_url=url, blobs=folder / "blobs", keys=folder / "keys", elsewhere=("the moon",))
@@ -51,6 +56,21 @@ async def test_a_folder_that_has_something_is_left_alone(tmp_path: Path) -> None
     ):
         with pytest.raises(BackupRefused, match="no streams"):
             await back_up(bus, parts, copy, release="1.0", report=lambda _: None)
+    async with embedded_nats(tmp_path / "nats") as server, connect(server.url, name="x") as bus:
+        copy.mkdir()
         (copy / "mine").write_bytes(b"")
         with pytest.raises(BackupRefused, match="is not empty"):
             await back_up(bus, parts, copy, release="1.0", report=lambda _: None)
+
+
+async def test_what_is_another_platforms_is_not_copied(tmp_path: Path) -> None:
+    """Neither what is missing where it was looked for; nothing is written then."""
+    parts, copy = parts_in(tmp_path / "state"), tmp_path / "copy"
+    async with embedded_nats(tmp_path / "nats") as server, connect(server.url, name="x") as bus:
+        await Foundations(bus, region="local").register(Foundation(blob_store="b", ledger="other"))
+        with pytest.raises(BackupRefused, match=r"the ledger here .* not that of the platform \(other\)"):
+            await back_up(bus, parts, copy, release="1.0", report=lambda _: None)
+        (tmp_path / "state" / "blobs" / STORE_ID).unlink()
+        with pytest.raises(BackupRefused, match=r"no blob store at .*--blob-url"):
+            await back_up(bus, parts, copy, release="1.0", report=lambda _: None)
+    assert not copy.exists()

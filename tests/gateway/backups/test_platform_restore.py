@@ -13,6 +13,7 @@ from pilotlight_core.model.subjects import TENANCY_BUCKET, USAGE_STREAM
 from pilotlight_gateway.backups.backup_manifest import BackupManifest, BackupPiece, BackupRefused
 from pilotlight_gateway.backups.platform_backup import PlatformParts, back_up
 from pilotlight_gateway.backups.platform_restore import (
+    refuse_bus,
     refuse_parts,
     restore_bus,
     restore_money,
@@ -52,10 +53,11 @@ async def test_a_platform_comes_back(tmp_path: Path) -> None:
         embedded_nats(tmp_path / "other") as server,
         connect(server.url, name="x", makes_streams=False) as bus,
     ):
+        await refuse_bus(manifest, bus)
         await restore_bus(manifest, bus, copy, replicas=1, report=told.append)
         assert (await bus.kv(TENANCY_BUCKET).get("tenant.acme")) is not None
         with pytest.raises(BackupRefused, match="already"):
-            await restore_bus(manifest, bus, copy, replicas=1, report=told.append)
+            await refuse_bus(manifest, bus)
     await restore_parts(manifest, parts, copy, told.append)
     await restore_money(manifest, parts, copy, keeps_ledger=False, report=told.append)
 
