@@ -70,8 +70,8 @@ async def test_a_container_is_told_to_end(
 
 
 async def test_one_that_is_replaced_first_serves_until_another_is_ready(bus: Bus, world: World) -> None:
-    """It does not count from then on, so that another starts; one that starts, leaves, is replaced itself or is of a node
-    that drains is none, and nor is another version's.
+    """It does not count from then on, so that another starts; one that starts, leaves, is replaced itself or is of a
+    node that drains is none, and nor is another version's.
     """
     asked = StopContainer(container="ctr_1", tenant="acme", replace_first=True)
     others = (

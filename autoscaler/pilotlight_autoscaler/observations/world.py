@@ -479,11 +479,6 @@ class World:
         missing = containers - self.index.ids() - self.pending.keys()
         return missing - {bind.container for _, bind in self.executions.starts()} if missing else missing
 
-    def lately_drained(self, at: float, within_s: float) -> list[str]:
-        """The present containers whose drain began within the last `within_s` seconds."""
-        recent = (name for name, since in self.draining.items() if at - since < within_s)
-        return [name for name in recent if self.state(name) not in (None, ContainerState.GONE)]
-
     def reclaimed_free(self) -> Iterator[str]:
         """The tenants for whom a container was drained that is gone since the last whole pass."""
         return (whose for name, whose in self.reclaimed.items() if self.state(name) in (None, ContainerState.GONE))

@@ -152,9 +152,11 @@ async def test_a_destroyed_key_is_overwritten_on_the_bus(bus: Bus, tmp_path: Pat
 @pytest.mark.parametrize("seals", [False, True])
 async def test_who_starts_before_the_first_gateway_goes_on_and_checks_later(tmp_path: Path, *, seals: bool) -> None:
     """The bucket of the keys is made by a gateway; a missing one is no end of the duties."""
-    async with embedded_nats(tmp_path / "nats") as server:
-        async with connect(server.url, name="duties", makes_streams=False) as bus:
-            duties = blobs_of(bus, tmp_path, "a", seals=seals)
-            assert not await duties.check_if_made()
-            async with connect(server.url, name="gateway"):
-                assert await duties.check_if_made()
+    async with (
+        embedded_nats(tmp_path / "nats") as server,
+        connect(server.url, name="duties", makes_streams=False) as bus,
+    ):
+        duties = blobs_of(bus, tmp_path, "a", seals=seals)
+        assert not await duties.check_if_made()
+        async with connect(server.url, name="gateway"):
+            assert await duties.check_if_made()
