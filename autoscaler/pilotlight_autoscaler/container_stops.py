@@ -1,7 +1,7 @@
 """Stops of single containers that people ask for, and gateways for secrets that were set anew.
 
-One that is to be replaced first counts as leaving from the first question on, so that another is started in its place;
-it is told to end once one of its version is ready that stays.
+One that is to be replaced first does not count from the first question on, so that another is started beside it. It
+serves, and keeps its place, until one of its version is ready that stays; then it is told to end.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class ContainerStops:
             (node, each) for node, each in there if each.id == asked.container and asked.tenant in ("", each.tenant)
         ]
         if named and asked.replace_first and not self._is_replaced(named[0][1], there):
-            self._world.draining[asked.container] = at
+            self._world.replacing[asked.container] = at
             self._world.changed.add(named[0][1].version)
             return ContainerStopReply(reason="replacing")
         nodes = [node for node, _ in named]
@@ -47,16 +47,17 @@ class ContainerStops:
             reason = await self._send(node, command)
             if not reason:
                 self._world.draining[asked.container] = time.monotonic()
+                self._world.replacing.pop(asked.container, None)
                 return ContainerStopReply(node=node, within_ms=within_ms)
         return ContainerStopReply(reason=reason)
 
     def _is_replaced(self, one: ContainerReport, there: Iterable[tuple[str, ContainerReport]]) -> bool:
         """Whether another of its version is ready, and stays."""
-        draining, nodes = self._world.draining, self._world.nodes
+        nodes, leaving = self._world.nodes, self._world.draining.keys() | self._world.replacing.keys()
         return any(
             each.version == one.version
             and each.id != one.id
-            and each.id not in draining
+            and each.id not in leaving
             and each.state is ContainerState.READY
             and not nodes[node].draining
             for node, each in there

@@ -70,26 +70,28 @@ async def test_a_container_is_told_to_end(
 
 
 async def test_one_that_is_replaced_first_serves_until_another_is_ready(bus: Bus, world: World) -> None:
-    """It counts as leaving from then on, so that another starts; one that starts, leaves or is of a node that drains is
-    none, and nor is another version's.
+    """It does not count from then on, so that another starts; one that starts, leaves, is replaced itself or is of a
+    node that drains is none, and nor is another version's.
     """
     asked = StopContainer(container="ctr_1", tenant="acme", replace_first=True)
     others = (
         container("ctr_3", state=ContainerState.LOADING), container("ctr_4", "ver_2"), container("ctr_5"),
+        container("ctr_7"),
     )  # fmt: skip
     world.on_report(report(container("ctr_1"), *others, seq=2), time.monotonic())
     world.on_report(report(container("ctr_6"), node="n2", draining=True), time.monotonic())
-    world.draining["ctr_5"] = time.monotonic()
+    world.draining["ctr_5"] = world.replacing["ctr_7"] = time.monotonic()
     world.changed.clear()
 
     answer, commands = await stop(bus, world, asked)
     assert (answer, commands) == (ContainerStopReply(reason="replacing"), [])
-    assert "ctr_1" in world.draining
+    assert (set(world.draining), set(world.replacing)) == ({"ctr_5"}, {"ctr_1", "ctr_7"})
     assert "ver_1" in world.changed
 
     del world.draining["ctr_5"]
     answer, commands = await stop(bus, world, asked, CommandReply(ok=True))
     assert (answer.node, [command.container for command in commands]) == ("n1", ["ctr_1"])
+    assert (set(world.draining), set(world.replacing)) == ({"ctr_1"}, {"ctr_7"})
 
 
 async def test_what_is_not_there_is_not_replaced(bus: Bus, world: World) -> None:
@@ -97,7 +99,7 @@ async def test_what_is_not_there_is_not_replaced(bus: Bus, world: World) -> None
     answer, _ = await stop(bus, world, StopContainer(container="ctr_9", tenant="acme", replace_first=True))
 
     assert answer == ContainerStopReply(reason="gone")
-    assert world.draining == {}
+    assert (world.draining, world.replacing) == ({}, {})
 
 
 @pytest.mark.parametrize("asked", [("ctr_1", "zoo"), ("ctr_2", "acme"), ("ctr_3", "")])

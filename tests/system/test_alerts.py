@@ -22,6 +22,7 @@ RULES = Path(__file__).parents[2] / "infra" / "alerts.yaml"
 def test_every_metric_of_the_rules_is_shown(platform: Platform) -> None:
     """By some process: an alert on a metric that was renamed would never come."""
     platform.http.get("/healthz")
+    wait_until(lambda: all_answer(platform), "every process has started")
     shown = {name for exposed in platform.metrics_by_process().values() for name in names_in(exposed)}
     asked = {
         name
@@ -35,6 +36,7 @@ def test_every_metric_of_the_rules_is_shown(platform: Platform) -> None:
 
 def test_every_process_shows_its_metrics_and_how_late_its_loop_is(platform: Platform) -> None:
     """Gateways, duties, the controller and agents, each on a port of its own; one controller leads."""
+    wait_until(lambda: all_answer(platform), "every process has started")
     wait_until(lambda: "pilotlight_controller_leads 1.0" in platform.metrics_by_process()["controller"], "it leads")
     shown = {name: names_in(exposed) for name, exposed in platform.metrics_by_process().items()}
 
@@ -43,6 +45,13 @@ def test_every_process_shows_its_metrics_and_how_late_its_loop_is(platform: Plat
         assert {"pilotlight_loop_lag_seconds_bucket", "pilotlight_bus_connected"} <= shown[name]
     assert "pilotlight_agent_slices" in shown["agent"]
     assert "pilotlight_duty_holds" in shown["duties"]
+
+
+def all_answer(platform: Platform) -> bool:
+    """Whether all show their metrics: the platform is up as soon as its gateways serve."""
+    with contextlib.suppress(httpx.ConnectError):
+        return bool(platform.metrics_by_process())
+    return False
 
 
 def names_in(exposed: str) -> set[str]:

@@ -68,7 +68,7 @@ def test_what_a_nested_call_raises_is_raised(platform: Platform) -> None:
     failed = platform.call("nested.by_name", function="double", values=[], named={"number": "three"})
     assert "number" in failed.json()["detail"]
     failed = platform.call("nested.by_name", function="nothing", values=[], named={})
-    assert failed.json()["detail"].startswith("pilotlight_core.model.errors.UnknownFunction")
+    assert failed.json()["detail"].startswith("pilotlight.UnknownFunction")
 
 
 # -- whose it is, and how long it may take ----------------------------------------------------------------------------

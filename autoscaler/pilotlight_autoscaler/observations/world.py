@@ -60,6 +60,8 @@ DEMAND_STALE_S = 2.0
 """Homes repeat demand each 250 ms; after this the home is gone."""
 DEMAND_KEPT_S = 60.0
 """So long the demand of a silent home keeps its versions active."""
+REPLACING_KEPT_S = 60.0
+"""So long after the last question for its replacement a container does not count; gateways ask each second."""
 BIND_LOST_S = 2.0
 """A bind that no report shows after so long is sent again, which is harmless since agents know container ids."""
 BIND_TRIES = 3
@@ -118,6 +120,8 @@ class World:
     pending: dict[str, PendingBind] = field(default_factory=dict)
     draining: dict[str, float] = field(default_factory=dict)
     """Containers with a drain under way, and when it was sent."""
+    replacing: dict[str, float] = field(default_factory=dict)
+    """Containers that serve until another of their version is ready, and when that was last asked for."""
     backoff: StartBackoff = field(default_factory=StartBackoff)
     decisions: DecisionLog = field(default_factory=DecisionLog)
     asked: DemandHistogram = field(default_factory=DemandHistogram)
@@ -302,6 +306,7 @@ class World:
             del self.seen[node]
         self.pending = {c: p for c, p in self.pending.items() if at - p.at <= BIND_LOST_S * BIND_TRIES}
         self.draining = {c: t for c, t in self.draining.items() if at - t <= 60.0}
+        self.replacing = {c: t for c, t in self.replacing.items() if at - t <= REPLACING_KEPT_S}
         if not 0.0 <= at - self._tidied_at < FORGET_EVERY_S:
             self._tidied_at = at
             self._tidy(at)
@@ -473,11 +478,6 @@ class World:
         """Those of the containers that are not there, and whose start is not on its way either."""
         missing = containers - self.index.ids() - self.pending.keys()
         return missing - {bind.container for _, bind in self.executions.starts()} if missing else missing
-
-    def lately_drained(self, at: float, within_s: float) -> list[str]:
-        """The present containers whose drain began within the last `within_s` seconds."""
-        recent = (name for name, since in self.draining.items() if at - since < within_s)
-        return [name for name in recent if self.state(name) not in (None, ContainerState.GONE)]
 
     def reclaimed_free(self) -> Iterator[str]:
         """The tenants for whom a container was drained that is gone since the last whole pass."""

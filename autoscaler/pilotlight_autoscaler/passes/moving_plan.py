@@ -61,7 +61,7 @@ def plan_with_moves(
 
 @dataclass(frozen=True, kw_only=True)
 class FixedContainers:
-    """The containers that are not moved: those that come or go, or that two nodes report."""
+    """The containers that are not moved: those that come, go or are replaced, or that two nodes report."""
 
     state: PassState
 
@@ -70,7 +70,7 @@ class FixedContainers:
         there = world.index.get(container) if isinstance(container, str) else None
         if there is None or there.state not in LIVE:
             return True
-        return there.id in self.state.leaving or there.id in world.draining
+        return there.id in self.state.leaving or there.id in world.draining or there.id in world.replacing
 
 
 def _movable(state: PassState, function: str) -> DesiredFunction | None:

@@ -17,6 +17,7 @@ from pilotlight_autoscaler.policy.expected_room import call_s
 from pilotlight_autoscaler.policy.preemption import PreemptionVictim, TrialBudget, choose_victims, round_robin
 from pilotlight_autoscaler.policy.reclaim import Reclaim, shape_of
 from pilotlight_autoscaler.policy.shares import TenantShares
+from pilotlight_core.model.messages.node_messages import ContainerState
 from pilotlight_placement.asks.ask import Ask
 from pilotlight_placement.fleet.device_classes import DeviceGroup
 from pilotlight_placement.hardware.node import PlacedContainer
@@ -69,8 +70,8 @@ class PreemptionRound:
             for command in (planned.command for planned in made.commands):
                 if isinstance(command, PlannedStart) and not state.fleet.refusal(command.held):
                     state.fleet.hold(command.held)
-            for container in state.world.lately_drained(state.at, ROOM_S):
-                if container in state.fleet.held and container not in state.world.reclaimed:
+            for container, since in state.world.draining.items():
+                if state.at - since < ROOM_S and container in state.fleet.held and self._is_idle_one(container):
                     state.fleet.release(container)
             if self._kept is not None:
                 mine = [short for short in shorts if short.refusal.record.ask == self._kept.ask]
@@ -91,6 +92,11 @@ class PreemptionRound:
         for short in helped:
             report_shortfall(state, short, self._rest)
         return shortfalls_without(made.short, helped)
+
+    def _is_idle_one(self, container: str) -> bool:
+        """Whether a drained container is there and had no calls: nothing was taken back with it."""
+        world = self._state.world
+        return container not in world.reclaimed and world.state(container) not in (None, ContainerState.GONE)
 
     def _help(self, short: Shortfall) -> bool:
         """Whether a version has a place once draining containers are gone; drains more idle ones if needed."""

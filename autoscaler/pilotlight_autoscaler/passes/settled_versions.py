@@ -124,11 +124,11 @@ def _spread(seconds: float, version: str) -> float:
 
 
 def restless_versions(world: World, at: float) -> set[str]:
-    """The versions of which a container was told to go, or is on a node that drains or is lost."""
+    """The versions of which a container was told to go, is replaced, or is on a node that drains or is lost."""
     nodes, seen = world.nodes, world.seen
     moving = [node for node in nodes if nodes[node].draining or at - seen.get(node, at) > NODE_LOST_S]
     found = {each.version for node in moving for each in nodes[node].containers}
-    found.update(map(world.index.version_of, world.draining))
+    found.update(map(world.index.version_of, (*world.draining, *world.replacing)))
     return found
 
 

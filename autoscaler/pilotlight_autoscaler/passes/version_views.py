@@ -121,16 +121,17 @@ class FunctionViews(Mapping[str, FunctionView]):
 
 
 def present_containers(world: World, version: str, at: float) -> tuple[list[ContainerReport], int]:
-    """The containers of a version that do not drain, and how many do."""
+    """The containers of a version that stay, and how many drain or are replaced."""
     there: list[ContainerReport] = []
     leaving = 0
-    seen, draining, nodes = world.seen, world.draining, world.nodes
+    seen, draining, replacing, nodes = world.seen, world.draining, world.replacing, world.nodes
     for found in world.index.of(version):
         node, container = found.node, found.report
         if at - seen.get(node, at) > NODE_LOST_S:
             continue
+        goes = container.id in draining or container.id in replacing
         # Containers of a draining node are left alone.
-        if container.state in LIVE and container.id not in draining and not nodes[node].draining:
+        if container.state in LIVE and not goes and not nodes[node].draining:
             there.append(container)
         else:
             leaving += 1

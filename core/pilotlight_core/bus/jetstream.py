@@ -43,6 +43,7 @@ NO_PEERS, NOT_AVAILABLE = 10005, 10008
 DENIED_FOR_EVER = "can not cancel deny message deletes"
 """The server lets no stream be changed so; there is no number for it alone."""
 NO_MESSAGE = 10037
+NO_STREAM = 10059
 NO_SEQUENCE = 10043
 BATCHED = b"NATS/1.0\r\n%bNats-Batch-Id: %b\r\nNats-Batch-Sequence: %d\r\n"
 
@@ -158,15 +159,9 @@ class JetStream:
     async def ensure_stream(self, config: dict[str, Any], timeout: float = READ_TIMEOUT) -> None:
 
         async def attempt(timeout_s: float) -> None:
-            refused: StoreRefused | None = None
-            try:
-                await self.api(f"STREAM.CREATE.{config['name']}", config, timeout_s)
-            except StoreRefused as error:
-                refused = error
+            refused = await self._configure("CREATE", config, timeout_s)
             if refused is None:
                 return
-            if refused.number in (NO_PEERS, NOT_AVAILABLE):
-                raise BusTimeout(refused.detail)
             if refused.number != STREAM_EXISTS:
                 raise refused
             if config["name"] in KEPT_STREAMS:
@@ -180,18 +175,23 @@ class JetStream:
         await self.persist(attempt, timeout)
 
     async def _update_stream(self, config: dict[str, Any], timeout_s: float) -> None:
-        verb = f"STREAM.UPDATE.{config['name']}"
+        refused = await self._configure("UPDATE", config, timeout_s)
+        if refused is not None and DENIED_FOR_EVER in refused.detail:
+            # It was made before its messages were to be deleted. All else of the configuration counts.
+            refused = await self._configure("UPDATE", config | {"deny_delete": True}, timeout_s)
+        if refused is not None:
+            raise refused
+
+    async def _configure(self, act: str, config: dict[str, Any], timeout_s: float) -> StoreRefused | None:
+        """Why the server does not take the configuration; BusTimeout where it may in a moment."""
         refused: StoreRefused | None = None
         try:
-            await self.api(verb, config, timeout_s)
+            await self.api(f"STREAM.{act}.{config['name']}", config, timeout_s)
         except StoreRefused as error:
             refused = error
-        if refused is None:
-            return
-        if DENIED_FOR_EVER not in refused.detail:
-            raise refused
-        # It was made before its messages were to be deleted. All else of the configuration counts.
-        await self.api(verb, config | {"deny_delete": True}, timeout_s)
+        if refused is not None and refused.number in (NO_PEERS, NOT_AVAILABLE):
+            raise BusTimeout(refused.detail)
+        return refused
 
     async def persist(self, attempt: Callable[[float], Awaitable[T]], timeout: float) -> T:
         """The result of `attempt`, which gets its timeout in seconds and is repeated while the bus is unavailable.

@@ -103,7 +103,7 @@ async def serve(settings: DutyProcessSettings) -> int:
         try:
             # Before anything is folded into a ledger that is not the platform's.
             known = await foundations.check(own)
-            await sealing.check()
+            seals_known = await sealing.check_if_made()
             async with publisher.running(), asyncio.TaskGroup() as group:
                 webhooks = WebhookDuty(bus, http_sender, holder=name)
                 jobs = JobSweeper(bus, blobs, region=region, holder=name)
@@ -119,6 +119,8 @@ async def serve(settings: DutyProcessSettings) -> int:
                 running = [group.create_task(run_forever(type(duty).__name__, duty.run)) for duty in every]
                 if not known:
                     running.append(group.create_task(foundations.check_until_known(own)))
+                if not seals_known:
+                    running.append(group.create_task(sealing.check_until_made()))
                 lost = group.create_task(bus.closed.wait())
                 lost.add_done_callback(lambda _: stop.set())
                 async with measured_process(settings, bus, gauges.collect):

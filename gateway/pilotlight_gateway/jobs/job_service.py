@@ -219,6 +219,8 @@ class JobService:
                 ends = asyncio.ensure_future(self._ends_waits.wait())
                 try:
                     await asyncio.wait((ring, ends), return_when=asyncio.FIRST_COMPLETED)
+                    if ring.done():
+                        ring.result()  # or what it raised
                 finally:
                     ring.cancel()
                     ends.cancel()

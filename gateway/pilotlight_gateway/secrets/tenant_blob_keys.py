@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Callable
 
 import structlog
 from cachetools import TTLCache
 
-from pilotlight_core.bus import Bus, BusError
+from pilotlight_core.bus import Bus, BusError, StoreRefused
+from pilotlight_core.bus.jetstream import NO_STREAM
 from pilotlight_core.host.blobs import BlobsDown, NoBlobStore, SealedBlobs, open_blobs
 from pilotlight_core.host.blobs.blob_sealing import BlobKey
-from pilotlight_core.host.foundations import WrongFoundation
+from pilotlight_core.host.foundations import ASK_EVERY_S, WrongFoundation
 from pilotlight_core.model.subjects import BLOB_KEY_BUCKET
 from pilotlight_gateway.secrets.bus_data_keys import BusDataKeys
 from pilotlight_gateway.secrets.data_key_store import DataKeyStore
@@ -126,3 +128,29 @@ class PlatformBlobs:
             if self.seals:
                 raise WrongFoundation(f"--encrypt-blobs needs the platform's key: {error}.") from None
             log.error("blobs of this platform are sealed, and cannot be opened here", why=str(error))
+
+    async def check_if_made(self) -> bool:
+        """Check, in a process that may start before the gateway that makes the bucket; False: it is not there yet.
+
+        Raises:
+            WrongFoundation, BusError.
+        """
+        try:
+            await self.check()
+        except StoreRefused as error:
+            if error.number != NO_STREAM:
+                raise
+            log.info("what seals blobs is not known yet", error=str(error))
+            return False
+        return True
+
+    async def check_until_made(self) -> None:
+        """After a first `check_if_made`: check as soon as a gateway has made the bucket.
+
+        Raises:
+            WrongFoundation, BusError.
+        """
+        while True:
+            await asyncio.sleep(ASK_EVERY_S)
+            if await self.check_if_made():
+                return

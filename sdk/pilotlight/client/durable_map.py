@@ -16,7 +16,7 @@ import msgspec
 
 from pilotlight.client.poll_backoff import PollBackoff
 from pilotlight.client.resources.calls import CallsClient
-from pilotlight.client.resources.jobs import ENDED, WAIT_S, JobsClient, outcome_of
+from pilotlight.client.resources.jobs import ENDED, WAIT_S, JobsClient, outcome_of, pause_after
 from pilotlight.client.resources.platform import Json, PlatformClient
 from pilotlight.client.transport.platform_connection import PlatformConnection
 from pilotlight.client.transport.retry import attempts
@@ -102,9 +102,11 @@ class DurableMap:
     async def _wait_result(self, accepted: bytes) -> Any:
         job = str(msgspec.json.decode(accepted, type=Json)["id"])
         while True:
+            asked_at = time.monotonic()
             found = await self._persist(lambda: self._jobs.fetch_status(job, WAIT_S))
             if found["state"] in ENDED:
                 return outcome_of(found)
+            await asyncio.sleep(pause_after(time.monotonic() - asked_at, WAIT_S))
 
     async def _persist(self, send: Callable[[], Awaitable[T]]) -> T:
         """Repeat a request while that is safe and may help."""

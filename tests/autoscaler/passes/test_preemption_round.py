@@ -68,6 +68,21 @@ def test_the_next_gives_way_as_soon_as_the_one_before_has_gone() -> None:
     assert [(type(s.command), subject_of_command(s.command)) for s in decision.commands] == [(Drain, "c0")]
 
 
+def test_the_place_of_what_is_replaced_is_not_about_to_be_free() -> None:
+    """However often that is asked for: for its replacement an idle container goes, and for whoever else waits too."""
+    for waiting in ((), (msgspec.structs.replace(record("ver_z"), tenant="zoo", function="z"),)):
+        world = World(replacing={"c0": 0.9})
+        idle = [container(f"c{n}", "ver_2", idle_s=20.0 + n, slice=f"cpu-{n}") for n in (1, 2)]
+        world.on_report(report(container("c0", "ver_1", running=1, slice="cpu-0"), *idle, slots=3), 1.0)
+        for version in waiting:
+            world.on_demand(msgspec.structs.replace(demand(version.id, queued=1), tenant="zoo"), 1.0)
+
+        decision = decide(world, record(min_containers=1), record("ver_2"), *waiting)
+
+        leave = {subject_of_command(sent.command) for sent in decision.commands}
+        assert leave == ({"c2", "c1"} if waiting else {"c2"})
+
+
 def test_a_floor_keeps_nobody_else_from_running_at_all() -> None:
     """One tenant's min_containers fill the fleet: a waiting tenant without a container gets a slice of it."""
     world = World()

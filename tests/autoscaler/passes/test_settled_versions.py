@@ -207,7 +207,9 @@ def test_what_leaves_or_may_be_lost_is_looked_at() -> None:
     world.on_report(node_report("n3", containers=(container("c4", "ver_4"),), slices=(), draining=True), 9.0)
     assert restless_versions(world, NODE_LOST_S) == {"ver_4"}
 
-    world.draining["c3"] = 9.0
+    world.replacing["c3"] = 9.0
+    assert restless_versions(world, NODE_LOST_S) == {"ver_3", "ver_4"}
+    world.draining["c3"] = world.replacing.pop("c3")
     assert restless_versions(world, NODE_LOST_S) == {"ver_3", "ver_4"}
     assert restless_versions(world, NODE_LOST_S + 0.1) == {"ver_1", "ver_2", "ver_3", "ver_4"}
 

@@ -37,3 +37,15 @@ def test_at_its_limit_a_tenants_idle_containers_give_way_to_its_calls() -> None:
     decision = decide(world, *known, **limits(containers=2))
 
     assert [(type(s.command), subject_of_command(s.command)) for s in decision.commands] == [(Drain, "c1")]
+
+
+def test_at_its_limit_what_is_replaced_is_no_room_for_others() -> None:
+    """It stays until another is there: an idle container gives way all the same."""
+    world = World(replacing={"c1": 0.9})
+    there = (container("c1", "ver_3", running=1, slice="cpu-1"), container("c2", "ver_2", idle_s=9.0, slice="cpu-2"))
+    world.on_report(report(*there), 1.0)
+    world.on_demand(demand(queued=1), 1.0)
+
+    decision = decide(world, record(), record("ver_2"), record("ver_3"), **limits(containers=2))
+
+    assert [(type(s.command), subject_of_command(s.command)) for s in decision.commands] == [(Drain, "c2")]

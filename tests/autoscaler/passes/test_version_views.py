@@ -35,16 +35,17 @@ def test_a_floor_is_what_the_tenants_limit_allows_of_it() -> None:
 
 
 def test_what_drains_is_counted_apart() -> None:
-    """By its own state, by command, or with its node; what is gone is nowhere."""
+    """By its own state, by command, or with its node, and what is replaced too; what is gone is nowhere."""
     world = World()
-    states = (ContainerState.READY, ContainerState.READY, ContainerState.DRAINING, ContainerState.GONE)
+    ready = ContainerState.READY
+    states = (ready, ready, ContainerState.DRAINING, ContainerState.GONE, ready)
     there = [container(f"c{n}", state=state, slice=f"cpu-{n}") for n, state in enumerate(states)]
     world.on_report(report(*there), 1.0)
-    world.draining["c1"] = 1.0
+    world.draining["c1"] = world.replacing["c4"] = 1.0
 
     view = VersionViews(world, {"ver_1": record()}, ["ver_1"], 1.0)["ver_1"]
 
-    assert ([each.id for each in view.containers], view.leaving) == (["c0"], 2)
+    assert ([each.id for each in view.containers], view.leaving) == (["c0"], 3)
 
 
 def test_who_holds_slices_counts_in_any_state_and_before_it_is_reported() -> None:

@@ -86,6 +86,9 @@ async def test_streams_are_made_once_servers_have_found_each_other() -> None:
     answers = Answers(refusal(10005), refusal(10008), refusal(10058), Reply(b"{}", {}))
     await JetStream(cast("Inbox", answers)).ensure_stream({"name": "USAGE"})
     assert answers.left == []
+    changed = Answers(refusal(10058), refusal(10005), refusal(10058), refusal(10008), refusal(10058), Reply(b"{}", {}))
+    await JetStream(cast("Inbox", changed)).ensure_stream({"name": "USAGE"})
+    assert changed.left == []
 
     with pytest.raises(StoreRefused):
         await JetStream(cast("Inbox", Answers(refusal(10052)))).ensure_stream({"name": "USAGE"})

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 
 import pytest
 
 from pilotlight_core.model.errors import Conflict, TooMuch, Unavailable
 from pilotlight_core.model.records import jobs
 from pilotlight_core.model.records.jobs import JobRecord, JobState
+from pilotlight_gateway.idempotency.memory_key_records import MemoryDoorbell
 from pilotlight_gateway.jobs.job_port import StoredJob
 from pilotlight_gateway.jobs.job_service import KEPT_S, WAITERS_PER_TENANT, JobService
 from pilotlight_gateway.jobs.memory_jobs import MemoryJobs
@@ -86,6 +89,31 @@ async def test_who_waits_for_a_job_is_answered_when_the_process_ends() -> None:
     desk.end_waits()
 
     assert [(await each).state for each in (wait, desk.wait(mine, 60.0))] == [JobState.QUEUED] * 2
+    assert not store.bells
+
+
+class BrokenBells(MemoryJobs):
+    """Nobody can wait for a change."""
+
+    @asynccontextmanager
+    async def watch(self, tenant: str, job: str) -> AsyncIterator[MemoryDoorbell]:
+        async with super().watch(tenant, job):
+            yield BrokenDoorbell(asyncio.Event())
+
+
+class BrokenDoorbell(MemoryDoorbell):
+    async def wait(self, seconds: float) -> bool:
+        raise Unavailable("the bus is gone")
+
+
+async def test_a_wait_that_cannot_go_on_is_no_wait_without_pauses() -> None:
+    """The caller hears why."""
+    store = BrokenBells()
+    mine = job()
+    await store.create(mine)
+
+    with pytest.raises(Unavailable, match="the bus is gone"):
+        await JobService(store).wait(mine, 60.0)
     assert not store.bells
 
 

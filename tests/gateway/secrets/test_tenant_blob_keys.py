@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pilotlight_core.bus import Bus
+from pilotlight_core.bus import Bus, connect
 from pilotlight_core.host.blobs import BlobsDown, NoBlobStore
 from pilotlight_core.host.foundations import WrongFoundation
 from pilotlight_gateway.secrets.data_key_store import MemoryDataKeys
@@ -15,6 +15,7 @@ from pilotlight_gateway.secrets.data_keys import HELD_S, DataKeys
 from pilotlight_gateway.secrets.key_opening import open_key_pair
 from pilotlight_gateway.secrets.platform_keys import MemoryPlatformKey
 from pilotlight_gateway.secrets.tenant_blob_keys import THEN, WHAT, PlatformBlobs, TenantBlobKeys
+from pilotlight_supervisor.embedded_bus import embedded_nats
 from tests.gateway.secrets.makers import AT
 from tests.gateway.world import Clock
 
@@ -146,3 +147,16 @@ async def test_a_destroyed_key_is_overwritten_on_the_bus(bus: Bus, tmp_path: Pat
     assert await store.data_key("erased") is None
     sealing.keys.forget("erased")
     assert (await sealing.keys.make("erased")).name(SHA) != first.name(SHA)
+
+
+@pytest.mark.parametrize("seals", [False, True])
+async def test_who_starts_before_the_first_gateway_goes_on_and_checks_later(tmp_path: Path, *, seals: bool) -> None:
+    """The bucket of the keys is made by a gateway; a missing one is no end of the duties."""
+    async with (
+        embedded_nats(tmp_path / "nats") as server,
+        connect(server.url, name="duties", makes_streams=False) as bus,
+    ):
+        duties = blobs_of(bus, tmp_path, "a", seals=seals)
+        assert not await duties.check_if_made()
+        async with connect(server.url, name="gateway"):
+            assert await duties.check_if_made()

@@ -22,8 +22,15 @@ from pilotlight_core.model import values
 
 WAIT_S = 25
 """How long one request waits for the end of a job; below `platform_connection.SILENCE_S`."""
+LEAST_TURN_S = 1.0
+"""A gateway that is about to end answers at once; it is not asked more often than so."""
 ENDED = ("succeeded", "failed", "cancelled", "expired")
 PAGE = 100
+
+
+def pause_after(answered_s: float, left_s: float) -> float:
+    """How long not to ask again for a job that had not ended, as the answer took `answered_s` of `left_s` seconds."""
+    return max(0.0, min(LEAST_TURN_S, left_s) - answered_s)
 
 
 class JobsClient:
@@ -66,12 +73,15 @@ class JobsClient:
         """
         end_at = None if timeout is None else time.monotonic() + timeout
         while True:
-            left = WAIT_S if end_at is None else max(0.0, min(WAIT_S, end_at - time.monotonic()))
+            asked_at = time.monotonic()
+            left = WAIT_S if end_at is None else max(0.0, min(WAIT_S, end_at - asked_at))
             found = await self.get_status(job, wait=left)
             if found["state"] in ENDED:
                 return outcome_of(found)
-            if end_at is not None and time.monotonic() >= end_at:
+            at = time.monotonic()
+            if end_at is not None and at >= end_at:
                 raise NotEnded(f"{job} has not ended within {timeout:g} s; it goes on.")
+            await asyncio.sleep(pause_after(at - asked_at, left))
 
     async def get_status(self, job: str, wait: float = 0.0) -> Json:
         """Return a job's state, after waiting at most `wait` seconds for its end."""

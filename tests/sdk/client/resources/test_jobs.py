@@ -9,6 +9,7 @@ import numpy
 import pytest
 
 from pilotlight import FunctionCall, FunctionRaised, gpu_function
+from pilotlight.client.resources.jobs import LEAST_TURN_S, pause_after
 from pilotlight.definitions.errors import Cancelled, DeadlineExceeded, PilotlightError
 from tests.sdk.scripted import JOB, Answer, ScriptedPlatform, answer, job_status, job_taken, problem
 
@@ -62,6 +63,17 @@ def test_the_answer_of_a_job_is_awaited(platform: ScriptedPlatform) -> None:
     )  # fmt: skip
     assert (FunctionCall.from_id(JOB).get() == sent).all()
     assert {request.headers.get("prefer") for request in platform.asked(path)} == {"wait=25"}
+
+
+@pytest.mark.parametrize(
+    ("answered_s", "left_s", "pause_s"),
+    [(0.0, 25.0, LEAST_TURN_S), (0.25, 25.0, 0.75), (25.0, 25.0, 0.0), (0.0, 0.5, 0.5), (0.0, 0.0, 0.0)],
+)
+def test_a_gateway_that_answers_at_once_is_not_asked_without_a_pause(
+    answered_s: float, left_s: float, pause_s: float
+) -> None:
+    """As one does that is about to end; nobody pauses beyond their own time."""
+    assert pause_after(answered_s, left_s) == pause_s
 
 
 RAISED = {"code": "function_raised", "detail": "ValueError: no"}
