@@ -2,7 +2,9 @@
 
 Deficit round robin (Shreedhar and Varghese, 1995). In one turn of the event loop so many bytes are moved; who would
 move more waits, and the waiting tenants are served in turn, each the same number of bytes. One that is alone waits for
-nobody, and lets the loop come round.
+nobody, and lets the loop come round. As soon as one of several has no connection left that waits, the turn is over for
+all: its connections were let move just now and come again in the next one, and what was left of the turn would go to
+tenants with more of them.
 """
 
 from __future__ import annotations
@@ -33,7 +35,7 @@ class ByteTurns:
 
     async def take(self, tenant: str, size: int) -> None:
         """Wait until so many bytes of a tenant may be moved."""
-        cost = max(size, LEAST_BYTES)
+        cost = min(max(size, LEAST_BYTES), PART_BYTES)  # or it would never be served
         self._schedule()
         if not self._waiting and self._left > 0:
             self._left -= cost
@@ -50,8 +52,11 @@ class ByteTurns:
     def _begin_turn(self) -> None:
         self._is_due = False
         self._left = self._turn_bytes
-        while self._waiting and self._left > 0:
-            self._serve(next(iter(self._waiting)))
+        present = len(self._waiting)
+        while 0 < present == len(self._waiting) and self._left > 0:
+            for tenant in list(self._waiting):
+                if self._left > 0:
+                    self._serve(tenant)
         if self._waiting:
             self._schedule()
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 import shutil
-import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from pilotlight_supervisor.doctor.bounded_process import run_bounded
 from pilotlight_supervisor.doctor.finding import Finding, Health, judged
 
 PROGRAM = "nats-server"
@@ -31,8 +31,8 @@ def read_bus_program() -> BusProgram:
     if not path:
         return BusProgram(path="", version="")
     try:
-        told = subprocess.run([path, "--version"], capture_output=True, text=True, timeout=5.0, check=False).stdout
-    except (OSError, subprocess.TimeoutExpired):
+        told = run_bounded([path, "--version"], 5.0).told
+    except OSError:
         told = ""
     found = re.search(r"\d+(?:\.\d+)+", told)
     return BusProgram(path=path, version=found[0] if found else "")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import subprocess
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,6 +10,7 @@ from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 
 from pilotlight.cli.platform_commands import missing_requirements
+from pilotlight_supervisor.doctor.bounded_process import run_bounded
 from pilotlight_supervisor.doctor.finding import Finding, Health, judged
 
 PACKAGE = "pilotlight"
@@ -59,9 +59,9 @@ def _try(base: str, sandbox: str) -> BaseTrial:
     name, _, path = base.partition("=")
     command = [sys.executable, "-m", "pilotlight_runtime.containers.blanks.base_environment", sandbox, base]
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=TRIAL_S, check=False)
-        problem = (done.stderr.strip() or f"it ended with {done.returncode}") if done.returncode else ""
-    except subprocess.TimeoutExpired:
+        done = run_bounded(command, TRIAL_S)
+        problem = (done.complaint.strip() or f"it ended with {done.returncode}") if done.returncode else ""
+    except TimeoutError:
         problem = f"it was not ready after {TRIAL_S:g} s"
     return BaseTrial(name=name, path=path, release=_release(Path(path).expanduser()), problem=problem)
 

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
-import signal
 import stat
-import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -17,6 +14,7 @@ import msgspec
 
 from pilotlight_runtime.node.guarantee_check import GuaranteeCheck
 from pilotlight_runtime.sandbox.exec_chain import ENV
+from pilotlight_supervisor.doctor.bounded_process import run_bounded
 from pilotlight_supervisor.doctor.finding import Finding, Health, judged
 
 CHECK_S = 60.0
@@ -67,26 +65,22 @@ def read_sandbox(kind: str) -> SandboxFacts:
 def check_node(kind: str) -> tuple[tuple[GuaranteeCheck, ...], str]:
     """What `pilotlight node check` finds, in a process of its own: a driver that hangs is left behind with it."""
     command = [sys.executable, "-m", "pilotlight_runtime.node.node_check", "--json", "--sandbox", kind]
-    with subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
-    ) as process:
-        try:
-            told, complaint = process.communicate(timeout=CHECK_S)
-        except subprocess.TimeoutExpired:
-            os.killpg(process.pid, signal.SIGKILL)
-            return (), f"no answer within {CHECK_S:.0f} s"
     try:
-        return tuple(msgspec.json.decode(told, type=list[GuaranteeCheck])), ""
+        done = run_bounded(command, CHECK_S)
+    except TimeoutError as error:
+        return (), str(error)
+    try:
+        return tuple(msgspec.json.decode(done.told, type=list[GuaranteeCheck])), ""
     except msgspec.DecodeError:
-        return (), complaint.strip().rpartition("\n")[2] or f"it ended with {process.returncode}"
+        return (), done.complaint.strip().rpartition("\n")[2] or f"it ended with {done.returncode}"
 
 
 def _version(program: str) -> str:
     try:
-        done = subprocess.run([program, "--version"], capture_output=True, text=True, timeout=5.0, check=False)
-    except (OSError, subprocess.TimeoutExpired):
+        done = run_bounded([program, "--version"], 5.0)
+    except OSError:
         return ""
-    return done.stdout.strip().rpartition(" ")[2]
+    return done.told.strip().rpartition(" ")[2]
 
 
 def sandbox_findings(facts: SandboxFacts, kind: str) -> Iterator[Finding]:

@@ -60,6 +60,41 @@ async def test_tenants_have_equal_parts_however_many_connections_each_has() -> N
     assert all(moved > 0.8 * most for moved in moves.moved.values()), moves.moved
 
 
+async def test_one_connection_is_served_as_fifty_are() -> None:
+    """It comes again in the next turn, and what was left of this one is nobody's."""
+    moves = Moves()
+    moves.begin("many", 50)
+    moves.begin("one", 1)
+    await moves.turn(200)
+    moves.end()
+
+    assert moves.moved["one"] > 0.9 * moves.moved["many"] > 100 * PART_BYTES, moves.moved
+
+
+async def test_tenants_with_many_connections_use_a_whole_turn() -> None:
+    """It ends early only where somebody has none left that waits."""
+    moves = Moves()
+    moves.begin("many", 50)
+    moves.begin("others", 50)
+    await moves.turn()
+    before = moves.moved.total()
+    await moves.turn(10)
+    moves.end()
+
+    assert moves.moved.total() - before == 10 * 16 * PART_BYTES
+
+
+async def test_more_than_a_part_is_moved_as_one() -> None:
+    """Nobody waits for ever."""
+    moves = Moves(turn_bytes=PART_BYTES)
+    moves.begin("one", 2, 9 * PART_BYTES)
+    moves.begin("two", 2)
+    await moves.turn(20)
+    moves.end()
+
+    assert min(moves.moved.values()) >= 5 * PART_BYTES
+
+
 async def test_who_is_alone_waits_for_nobody() -> None:
     """It has all of a turn, and then the loop comes round."""
     moves = Moves()

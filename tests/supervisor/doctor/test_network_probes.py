@@ -12,7 +12,13 @@ from pathlib import Path
 import pytest
 
 from pilotlight_supervisor.doctor import network_probes
-from pilotlight_supervisor.doctor.network_probes import ReachStep, begin_bus, begin_connection, begin_http, without_password
+from pilotlight_supervisor.doctor.network_probes import (
+    ReachStep,
+    begin_bus,
+    begin_connection,
+    begin_http,
+    without_password,
+)
 from tests.builders.certificates import a_server, an_authority
 from tests.supervisor.doctor.reached_servers import a_bus, serving
 
