@@ -125,15 +125,20 @@ class Kv:
 
         False: there is none. A bucket that was made to let no message be deleted has a marker in its place, and the
         bytes until it is compacted.
+
+        Raises:
+            KeyConflict: somebody wrote it again after each of some tries.
         """
-        if (record := await self.read(key)) is None or record.gone:
-            return False
-        try:
-            await self._jetstream.delete_overwritten(self._stream, record.seq)
-        except StoreRefused as error:
-            log.warning("a record is deleted, and not overwritten", bucket=self._bucket, why=error.detail)
-            await self.delete(key)
-        return True
+        for tried in range(TRIES):
+            # What was written after it was read has another sequence number, so it is read until there is nothing.
+            if (record := await self.read(key)) is None or record.gone:
+                return tried > 0
+            try:
+                await self._jetstream.delete_overwritten(self._stream, record.seq)
+            except StoreRefused as error:
+                log.warning("a record is deleted, and not overwritten", bucket=self._bucket, why=error.detail)
+                await self.delete(key)
+        raise KeyConflict("It is written again and again while it is erased; try again.")
 
     async def keys(self, prefix: str = "") -> list[str]:
         """The keys that start with `prefix` ("" or whole tokens, such as "app.default."), in the order written."""

@@ -14,7 +14,7 @@ from typing import Any
 import structlog
 
 from pilotlight_core.bus import Bus, Lease
-from pilotlight_core.host.blobs import BadBlob, BlobsDown, SealedBlobs
+from pilotlight_core.host.blobs import BadBlob, BlobsDown, BlobsErased, NoBlobStore, SealedBlobs
 from pilotlight_gateway.duties.leased import while_leased
 
 LOOKS_EVERY_S = 3_600.0
@@ -46,15 +46,25 @@ class BlobSealer:
 
 
 async def seal_all(blobs: SealedBlobs) -> int:
-    """Seal all blobs that lie in clear; how many. Raises BlobsDown."""
-    count = 0
+    """Seal all blobs that lie in clear; how many. Raises BlobsDown.
+
+    Those of a tenant that was erased are left, and those of one whose key cannot be used.
+    """
+    count, left = 0, set[str]()
     found: Any = blobs.in_clear()
     async with aclosing(found):
         async for one in found:
+            if one.tenant in left:
+                continue
             began = time.monotonic()
             try:
                 count += await blobs.seal_stored(one.tenant, one.sha256)
             except BadBlob as error:
                 log.error("a blob is damaged, and stays as it is", tenant=one.tenant, why=error.detail)
+            except BlobsErased:
+                left.add(one.tenant)
+            except NoBlobStore as error:
+                left.add(one.tenant)
+                log.error("a tenant's blobs cannot be sealed", tenant=one.tenant, why=error.detail)
             await asyncio.sleep(time.monotonic() - began)
     return count

@@ -8,9 +8,11 @@ The second step, in this order, each part of which finds what is there and can b
 
     1. the tenant's record says that it is erased, from which there is no way back
     2. its containers are ended, and a moment passes in which all gateways hear of it and nodes send the last log lines
-    3. its data keys are destroyed: secrets and sealed blobs are unreadable from here on, wherever there are copies
+    3. its data keys are destroyed, and marks left in their places by which no process makes another: secrets and sealed
+       blobs are unreadable from here on, wherever there are copies
     4. its records on the bus are deleted, API keys first
     5. its blobs are deleted
+    6. its data keys are looked for once more
 
 The record stays, so that nobody takes the name and with it the former owner's lines in the ledger.
 """
@@ -67,8 +69,10 @@ class ErasableKeys(Protocol):
     """A kind of data keys. Raises BusError."""
 
     async def erase(self, tenant: str) -> bool:
-        """Destroy the tenant's, here and where it is stored; False: there was none."""
+        """Destroy the tenant's, here and where it is stored, and let none be made; False: there was none."""
         ...
+
+    async def is_there(self, tenant: str) -> bool: ...
 
 
 class ErasableBlobs(Protocol):
@@ -122,6 +126,7 @@ class TenantEraser:
         record = await self._registry.change_tenant(tenant, planned)
         found, blobs = await self._traces.count(tenant), await self._blobs.measure(tenant)
         found[BLOBS] = blobs.blobs
+        found[SEALED] = sum([await keys.is_there(tenant) for keys in self._keys])
         if record.erased_at:
             left = len(self._containers(tenant))
             is_over = not left and not +found and tenant not in self._running
@@ -178,6 +183,8 @@ class TenantEraser:
         found += await self._traces.erase(tenant)
         blobs = await self._blobs.erase(tenant)
         found[BLOBS] += blobs.blobs
+        for keys in self._keys:  # a process of an earlier release makes keys without looking for the mark
+            found[SEALED] += await keys.erase(tenant)
 
         def noted(present: TenantRecord | None) -> TenantRecord:
             assert present is not None  # noqa: S101 - no tenant's record is deleted

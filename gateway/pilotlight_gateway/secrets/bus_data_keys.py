@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import msgspec
 
-from pilotlight_core.bus import Bus, NewValue
+from pilotlight_core.bus import Bus, KeyConflict, KeyExists, NewValue
+from pilotlight_gateway.secrets.data_key_store import check_replaced, destroyed_key
 from pilotlight_gateway.secrets.secret_records import DataKeyRecord, PlatformKeyRecord
 
 PLATFORM = "platform"
+ERASES = 16
+"""At most, where others make a key meanwhile."""
 _encoder = msgspec.msgpack.Encoder()
 _data_key = msgspec.msgpack.Decoder(DataKeyRecord)
 _platform = msgspec.msgpack.Decoder(PlatformKeyRecord)
@@ -24,7 +27,8 @@ class BusDataKeys:
         return None if entry is None else _data_key.decode(entry.value)
 
     async def data_keys(self) -> list[DataKeyRecord]:
-        return [_data_key.decode(entry.value) for entry in (await self._kv.entries("key.")).values()]
+        found = [_data_key.decode(entry.value) for entry in (await self._kv.entries("key.")).values()]
+        return [record for record in found if not record.is_destroyed]
 
     async def replace_data_key(self, record: DataKeyRecord, former: str) -> DataKeyRecord:
         kept = record
@@ -32,6 +36,7 @@ class BusDataKeys:
         def changed(data: bytes | None) -> NewValue | None:
             nonlocal kept
             present = None if data is None else _data_key.decode(data)
+            check_replaced(present, record.tenant, former)
             if present is not None and present.id != former:
                 kept = present
                 return None
@@ -58,4 +63,14 @@ class BusDataKeys:
         return kept
 
     async def erase_data_key(self, tenant: str) -> bool:
-        return bool(await self._kv.erase(f"key.{tenant}"))
+        key, found = f"key.{tenant}", False
+        for _ in range(ERASES):
+            if (present := await self.data_key(tenant)) is not None and present.is_destroyed:
+                return found
+            found |= await self._kv.erase(key)
+            try:
+                await self._kv.create(key, _encoder.encode(destroyed_key(tenant)))
+            except KeyExists:  # a process that had not heard of the erasure made one in between
+                continue
+            return found
+        raise KeyConflict("A key is made again and again while it is destroyed; try again.")

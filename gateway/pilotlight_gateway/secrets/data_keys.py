@@ -9,12 +9,13 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable
+from contextlib import suppress
 
 from cachetools import TTLCache
 from msgspec.structs import replace
 
 from pilotlight_core.model.ids import token
-from pilotlight_gateway.secrets.data_key_store import DataKeyStore
+from pilotlight_gateway.secrets.data_key_store import DataKeyErased, DataKeyStore
 from pilotlight_gateway.secrets.platform_keys import KEY_BYTES, NoPlatformKey, PlatformKey
 from pilotlight_gateway.secrets.secret_records import DataKeyRecord
 
@@ -36,7 +37,8 @@ class DataKeys:
     """Methods raise NoPlatformKey, PlatformKeyDown and BusError.
 
     `former` is the key that sealed data keys before: what it sealed is sealed anew, at its next use or by `reseal_all`.
-    `what` they seal, and what follows `then` if they are lost, are words of an error.
+    `what` they seal, and what follows `then` if they are lost, are words of an error. `spares`: a data key that neither
+    key opens is refused, and stays until its key is there or is given up by `adopt`; else `make` replaces it.
     """
 
     def __init__(
@@ -48,35 +50,55 @@ class DataKeys:
         *,
         what: str,
         then: str,
+        spares: bool = False,
     ) -> None:
         self._store = store
         self._platform = platform
         self._former = former
+        self._spares = spares
         self._words = {"what": what, "then": then}
         self._held: TTLCache[tuple[str, str], bytes] = TTLCache(KEYS_HELD, HELD_S, clock)
         self._names: TTLCache[PlatformKey, str] = TTLCache(2, HELD_S, clock)
 
     async def make(self, tenant: str, at: float) -> tuple[str, bytes]:
-        """The id and the bytes of a tenant's data key, which is made at the unix second `at` if there is none."""
+        """The id and the bytes of a tenant's data key, which is made at the unix second `at` if there is none.
+
+        Raises:
+            DataKeyErased: the tenant was erased.
+        """
         identity = await self.claim()
         present = await self._store.data_key(tenant)
+        if present is not None and present.is_destroyed:
+            raise DataKeyErased(tenant)
         record = None if present is None else await self._resealed(present, identity)
-        if record is None or record.platform_key != identity:
+        if record is None or (record.platform_key != identity and not self._spares):
             fresh = await self._fresh(tenant, identity, at)
             record = await self._store.replace_data_key(fresh, "" if record is None else record.id)
         return record.id, await self._opened(record, identity)
 
     async def open(self, record: DataKeyRecord) -> bytes | None:
-        """The bytes of a data key; None: it was sealed under a key that was given up."""
+        """The bytes of a data key; None: it was destroyed, or sealed under a key that was given up."""
         identity = await self.claim()
-        record = await self._resealed(record, identity)
-        return await self._opened(record, identity) if record.platform_key == identity else None
+        if record.is_destroyed:
+            return None
+        try:
+            record = await self._resealed(record, identity)
+        except DataKeyErased:
+            return None
+        if record.platform_key != identity and not self._spares:
+            return None
+        return await self._opened(record, identity)
 
     async def erase(self, tenant: str) -> bool:
-        """Destroy a tenant's key, and with it all that it seals; False: there is none."""
+        """Destroy a tenant's key, with all that it seals, and let no other be made; False: there was none."""
         erased = await self._store.erase_data_key(tenant)
         self.forget(tenant)
         return erased
+
+    async def is_there(self, tenant: str) -> bool:
+        """Whether a tenant has a key."""
+        present = await self._store.data_key(tenant)
+        return present is not None and not present.is_destroyed
 
     def forget(self, tenant: str) -> None:
         """Have a tenant's key in memory no longer."""
@@ -95,14 +117,25 @@ class DataKeys:
             registered = await self._store.claim_platform_key(identity, registered)
         if registered != identity:
             raise self._other(registered, identity)
+        if adopt and self._spares:
+            await self._give_up(identity)
         return identity
+
+    async def _give_up(self, identity: str) -> None:
+        """Make others in the place of data keys that neither key opens."""
+        for record in await self._store.data_keys():
+            if record.platform_key not in (identity, await self._former_identity()):
+                fresh = await self._fresh(record.tenant, identity, time.time())
+                with suppress(DataKeyErased):
+                    await self._store.replace_data_key(fresh, record.id)
 
     async def reseal_all(self) -> int:
         """Seal by this process's key what the former one has sealed; how many data keys that were."""
         identity = await self.claim()
         done = 0
         for record in await self._store.data_keys():
-            done += await self._resealed(record, identity) is not record
+            with suppress(DataKeyErased):
+                done += await self._resealed(record, identity) is not record
         return done
 
     async def _resealed(self, record: DataKeyRecord, identity: str) -> DataKeyRecord:

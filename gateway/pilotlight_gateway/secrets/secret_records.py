@@ -27,7 +27,10 @@ class SecretRecord(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class DataKeyRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """The data key of a tenant, which seals its values. Key: `key.{tenant}`."""
+    """The data key of a tenant, which seals its values. Key: `key.{tenant}`.
+
+    Where the tenant was erased one without key and id stays, so that no process makes another.
+    """
 
     tenant: str
     id: str
@@ -35,6 +38,11 @@ class DataKeyRecord(msgspec.Struct, frozen=True, kw_only=True):
     """What it is sealed by: `PlatformKey.identity`."""
     sealed: bytes
     created_at: float
+
+    @property
+    def is_destroyed(self) -> bool:
+        """Whether the tenant was erased."""
+        return not self.sealed
 
 
 class PlatformKeyRecord(msgspec.Struct, frozen=True, kw_only=True):

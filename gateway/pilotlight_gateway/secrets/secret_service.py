@@ -13,6 +13,7 @@ from pilotlight_core.model.ids import check_name
 from pilotlight_core.model.secrets.secret_uses import secrets_named
 from pilotlight_core.model.secrets.secret_values import value_fault
 from pilotlight_core.model.spec import FunctionSpec
+from pilotlight_gateway.secrets.data_key_store import DataKeyErased
 from pilotlight_gateway.secrets.platform_keys import NoPlatformKey, PlatformKeyDown
 from pilotlight_gateway.secrets.secret_records import SecretRecord
 from pilotlight_gateway.secrets.secret_store import SecretStore
@@ -41,6 +42,8 @@ async def set_secret(vault: TenantVault, tenant: str, name: str, value: str, *, 
         raise QuotaExceeded(f"{tenant} has {MOST_OF_TENANT} secrets, which is the most. Remove some.")
     try:
         data_key, sealed = await vault.seal(tenant, name, value, at)
+    except DataKeyErased as error:
+        raise Conflict(str(error)) from None
     except (NoPlatformKey, PlatformKeyDown) as error:
         # Why is for operators: it has paths, and names of keys.
         log.error("a secret cannot be set", why=str(error))

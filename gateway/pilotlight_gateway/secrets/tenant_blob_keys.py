@@ -11,12 +11,13 @@ from cachetools import TTLCache
 
 from pilotlight_core.bus import Bus, BusError, StoreRefused
 from pilotlight_core.bus.jetstream import NO_STREAM
-from pilotlight_core.host.blobs import BlobsDown, NoBlobStore, SealedBlobs, open_blobs
+from pilotlight_core.host.blobs import BlobsDown, BlobsErased, NoBlobStore, SealedBlobs, open_blobs
+from pilotlight_core.host.blobs.blob_port import erased_blobs
 from pilotlight_core.host.blobs.blob_sealing import BlobKey
 from pilotlight_core.host.foundations import ASK_EVERY_S, WrongFoundation
 from pilotlight_core.model.subjects import BLOB_KEY_BUCKET
 from pilotlight_gateway.secrets.bus_data_keys import BusDataKeys
-from pilotlight_gateway.secrets.data_key_store import DataKeyStore
+from pilotlight_gateway.secrets.data_key_store import DataKeyErased, DataKeyStore
 from pilotlight_gateway.secrets.data_keys import HELD_S, KEYS_HELD, DataKeys
 from pilotlight_gateway.secrets.key_opening import PlatformKeyPair
 from pilotlight_gateway.secrets.platform_keys import NoPlatformKey, PlatformKeyDown
@@ -31,7 +32,8 @@ log = structlog.get_logger(__name__)
 
 
 def nobody_is(_tenant: str) -> bool:
-    """Of a process that does not follow tenants: destroyed keys are in its memory for some minutes more."""
+    """Of a process that does not follow tenants: destroyed keys are in its memory for some minutes more. That no other
+    is made follows from what is stored."""
     return False
 
 
@@ -54,14 +56,18 @@ class TenantBlobKeys:
         self._known: TTLCache[str, BlobKey] = TTLCache(KEYS_HELD, HELD_S, clock)
 
     async def find(self, tenant: str) -> BlobKey | None:
-        if self._is_erased(tenant):
+        try:
+            return await self.find_to_write(tenant)
+        except BlobsErased:
             return None
+
+    async def find_to_write(self, tenant: str) -> BlobKey | None:
+        self._check(tenant)
         known: BlobKey | None = self._known.get(tenant)
         return known if known is not None else await self._key(tenant, make=False)
 
     async def make(self, tenant: str) -> BlobKey:
-        if self._is_erased(tenant):
-            raise BlobsDown(f"The tenant {tenant} was erased: nothing is stored for it.")
+        self._check(tenant)
         known: BlobKey | None = self._known.get(tenant)
         if known is None:
             known = await self._key(tenant, make=True)
@@ -69,15 +75,23 @@ class TenantBlobKeys:
         return known
 
     async def erase(self, tenant: str) -> bool:
-        """Destroy a tenant's key, and with it all that it seals; False: there is none."""
+        """Destroy a tenant's key, with all that it seals, and let no other be made; False: there was none."""
         erased = await self.keys.erase(tenant)
         self.forget(tenant)
         return erased
+
+    async def is_there(self, tenant: str) -> bool:
+        """Whether a tenant has a key."""
+        return await self.keys.is_there(tenant)
 
     def forget(self, tenant: str) -> None:
         """Have a tenant's key in memory no longer."""
         self._known.pop(tenant, None)
         self.keys.forget(tenant)
+
+    def _check(self, tenant: str) -> None:
+        if self._is_erased(tenant):
+            raise erased_blobs(tenant)
 
     async def _key(self, tenant: str, *, make: bool) -> BlobKey | None:
         """Asked anew each time while there is none: another gateway may have made one, and sealed by it, just now."""
@@ -86,10 +100,14 @@ class TenantBlobKeys:
                 _, data = await self.keys.make(tenant, self._wall())
             else:
                 record = await self.store.data_key(tenant)
+                if record is not None and record.is_destroyed:
+                    raise erased_blobs(tenant)
                 opened = None if record is None else await self.keys.open(record)
                 if opened is None:
                     return None
                 data = opened
+        except DataKeyErased:
+            raise erased_blobs(tenant) from None
         except NoPlatformKey as error:
             # Why is for operators: it has paths, and names of keys.
             log.error("blobs cannot be sealed or opened", why=str(error))
@@ -108,7 +126,8 @@ class PlatformBlobs:
         self, url: str, bus: Bus, pair: PlatformKeyPair, *, seals: bool, is_erased: IsErased = nobody_is
     ) -> None:
         store = BusDataKeys(bus, BLOB_KEY_BUCKET)
-        self.keys = TenantBlobKeys(store, DataKeys(store, *pair, what=WHAT, then=THEN), is_erased=is_erased)
+        keys = DataKeys(store, *pair, what=WHAT, then=THEN, spares=True)
+        self.keys = TenantBlobKeys(store, keys, is_erased=is_erased)
         self.seals = seals
         self.blobs = SealedBlobs(open_blobs(url), self.keys, seals=seals)
 

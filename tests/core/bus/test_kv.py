@@ -113,6 +113,22 @@ async def test_an_erased_key_leaves_nothing(bus: Bus) -> None:
     assert await kv.read(key) is None
 
 
+async def test_what_is_written_while_a_key_is_erased_is_erased_too(bus: Bus, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Since it has another sequence number than what was read."""
+    kv, key = bus.kv(BLOB_KEY_BUCKET), f"key.{token()}"
+    await kv.put(key, b"1")
+    delete, written = bus.jetstream.delete_overwritten, [b"2", b"3"]
+
+    async def write_first(stream: str, seq: int) -> None:
+        if written:
+            await kv.put(key, written.pop())
+        await delete(stream, seq)
+
+    monkeypatch.setattr(bus.jetstream, "delete_overwritten", write_first)
+    assert await kv.erase(key)
+    assert await kv.read(key) is None
+
+
 async def test_where_no_message_may_be_deleted_an_erased_key_is_deleted(bus: Bus) -> None:
     """A bucket that was made so stays so: the server lets nobody change that, and its configuration counts else."""
     name = f"T{token()}"

@@ -8,7 +8,8 @@ import hashlib
 import pytest
 
 from pilotlight_core.bus import Bus
-from pilotlight_core.host.blobs import BlobsDown, MemoryBlobKeys, MemoryBlobs, SealedBlobs
+from pilotlight_core.host.blobs import BlobsDown, MemoryBlobKeys, MemoryBlobs, NoBlobStore, SealedBlobs
+from pilotlight_core.host.blobs.blob_sealing import BlobKey
 from pilotlight_gateway.duties.blob_sealer import BlobSealer, seal_all
 from tests.waiting import until_found
 
@@ -43,6 +44,26 @@ async def test_all_is_sealed_but_what_is_damaged() -> None:
     stored.backend.down = True
     with pytest.raises(BlobsDown):
         await seal_all(stored.blobs)
+
+
+class SomeKeys(MemoryBlobKeys):
+    """The key of one tenant cannot be used."""
+
+    async def make(self, tenant: str) -> BlobKey:
+        if tenant == "locked":
+            raise NoBlobStore("sealed by a third key")
+        return await super().make(tenant)
+
+
+async def test_a_tenant_that_was_erased_or_whose_key_is_lost_ends_no_pass() -> None:
+    """Others' blobs are sealed."""
+    backend, sha = MemoryBlobs(), hashlib.sha256(b"one").hexdigest()
+    for tenant in ("erased", "locked", "rival"):
+        backend.kept[tenant, sha] = b"one"
+    blobs = SealedBlobs(backend, SomeKeys(erased={"erased"}), seals=True)
+
+    assert await seal_all(blobs) == 1
+    assert [one.tenant async for one in blobs.in_clear()] == ["erased", "locked"]
 
 
 async def test_the_duty_seals_what_comes_later_too(bus: Bus) -> None:

@@ -40,6 +40,9 @@ class KeyRing:
         self.tenants.discard(tenant)
         return there
 
+    async def is_there(self, tenant: str) -> bool:
+        return tenant in self.tenants
+
 
 @dataclass(kw_only=True)
 class Erasing:
@@ -88,7 +91,7 @@ async def test_a_plan_disables_and_deletes_nothing(erasing: Erasing) -> None:
     planned = await erasing.eraser().plan(OPERATOR, "acme")
 
     assert planned.state is ErasureState.PLANNED
-    assert planned.found == {**TRACES, BLOBS: 1}
+    assert planned.found == {**TRACES, BLOBS: 1, SEALED: 1}
     assert planned.confirmation
     assert erasing.registry.tenant_records["acme"].disabled
     assert await erasing.eraser().plan(OPERATOR, "acme") == planned
@@ -128,6 +131,23 @@ async def test_it_can_be_asked_for_again_and_says_the_same(erasing: Erasing) -> 
     assert (again.state, again.found) == (done.state, done.found)
     planned = await erasing.eraser().plan(OPERATOR, "acme")
     assert (planned.state, planned.found) == (ErasureState.ERASED, done.found)
+
+
+async def test_it_is_not_over_while_a_key_lives(erasing: Erasing) -> None:
+    """One that was made meanwhile goes at the end; one that is made later is told of."""
+    planned = await erasing.eraser().plan(OPERATOR, "acme")
+    erase = erasing.traces.erase
+
+    async def erase_and_make(tenant: str) -> Counter[str]:
+        erasing.keys.tenants.add(tenant)
+        return await erase(tenant)
+
+    erasing.traces.erase = erase_and_make  # type: ignore[method-assign]
+    done = await erasing.eraser().erase(OPERATOR, "acme", planned.confirmation)
+    assert (done.found[SEALED], erasing.keys.tenants) == (2, {"rival"})
+    erasing.keys.tenants.add("acme")
+    later = await erasing.eraser().plan(OPERATOR, "acme")
+    assert (later.state, later.why) == (ErasureState.ERASING, "still there: data keys")
 
 
 async def test_without_the_plans_word_nothing_goes(erasing: Erasing) -> None:

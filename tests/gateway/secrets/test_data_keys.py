@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from pilotlight_gateway.secrets.data_key_store import MemoryDataKeys
+from pilotlight_gateway.secrets.data_key_store import DataKeyErased, MemoryDataKeys
 from pilotlight_gateway.secrets.data_keys import DataKeys, OtherPlatformKey
 from pilotlight_gateway.secrets.platform_keys import MemoryPlatformKey
+from pilotlight_gateway.secrets.secret_records import DataKeyRecord
 from tests.gateway.secrets.makers import AT
 
 
@@ -34,6 +35,29 @@ async def test_the_refusal_says_what_is_sealed_and_what_follows() -> None:
         await other.open(store.keys["acme"])
     assert await other.claim(adopt=True) == "memory:2"
     assert await other.open(store.keys["acme"]) is None
+
+
+async def test_no_key_is_made_or_opened_after_an_erasure() -> None:
+    """Nor is one sealed anew that was read before it; that of another tenant is."""
+
+    class ErasedMeanwhile(MemoryDataKeys):
+        async def data_keys(self) -> list[DataKeyRecord]:
+            found = await super().data_keys()
+            await self.erase_data_key("acme")
+            return found
+
+    store, former = ErasedMeanwhile(), MemoryPlatformKey()
+    for tenant in ("acme", "rival"):
+        await keys_over(store, former).make(tenant, AT)
+    read, later = store.keys["acme"], keys_over(store, MemoryPlatformKey(name="memory:2"), former)
+
+    assert await later.reseal_all() == 1
+    assert not await later.is_there("acme")
+    assert await later.is_there("rival")
+    assert await later.open(read) is await later.open(store.keys["acme"]) is None
+    with pytest.raises(DataKeyErased):
+        await later.make("acme", AT)
+    assert not await later.is_there("acme")
 
 
 async def test_a_key_that_is_forgotten_is_opened_anew() -> None:

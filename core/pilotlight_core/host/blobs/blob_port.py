@@ -12,7 +12,7 @@ import re
 from collections.abc import AsyncIterator, Iterable
 from typing import ClassVar, NamedTuple, Protocol
 
-from pilotlight_core.model.errors import BadInput, NotFound, Unavailable
+from pilotlight_core.model.errors import BadInput, Conflict, NotFound, Unavailable
 from pilotlight_core.model.ids import check_name
 
 SHA256 = re.compile(r"[0-9a-f]{64}")
@@ -41,6 +41,10 @@ class NoBlobStore(BlobsDown):
     """There is no such bucket or folder, or it may not be used: its operator has to mend that."""
 
     code: ClassVar[str] = "misconfigured"
+
+
+class BlobsErased(Conflict):
+    """The tenant was erased: nothing is stored for it, now or later."""
 
 
 class BlobChanged(NoBlobStore):
@@ -73,6 +77,7 @@ class BlobStore(Protocol):
 
         Raises:
             BadBlob: if its sha256 is another. Nothing is stored then.
+            BlobsErased: the tenant was erased.
             BlobsDown: if the store cannot be reached.
         """
         ...
@@ -163,6 +168,10 @@ def check_blob(tenant: str, sha256: str) -> None:
     check_name(tenant, "tenant")
     if not SHA256.fullmatch(sha256):
         raise BadBlob(f"{sha256!r} is not a sha256: expected 64 lower-case hexadecimal digits.", field="sha256")
+
+
+def erased_blobs(tenant: str) -> BlobsErased:
+    return BlobsErased(f"The tenant {tenant} was erased: nothing is stored for it.")
 
 
 def check_stored(tenant: str, name: str) -> None:

@@ -22,6 +22,7 @@ from pilotlight_core.host.blobs.blob_port import (
     DigestChecker,
     ErasedBlobs,
     check_blob,
+    erased_blobs,
     pieces,
 )
 from pilotlight_core.host.blobs.blob_sealing import (
@@ -43,8 +44,12 @@ class BlobKeys(Protocol):
         """None: it has none, so that none of its blobs is sealed."""
         ...
 
+    async def find_to_write(self, tenant: str) -> BlobKey | None:
+        """As `find`. Raises BlobsErased: the tenant was erased."""
+        ...
+
     async def make(self, tenant: str) -> BlobKey:
-        """The tenant's, which is made if there is none."""
+        """The tenant's, which is made if there is none. Raises BlobsErased: the tenant was erased."""
         ...
 
 
@@ -53,11 +58,19 @@ class MemoryBlobKeys:
     """`BlobKeys` in memory."""
 
     keys: dict[str, BlobKey] = field(default_factory=dict)
+    erased: set[str] = field(default_factory=set)
 
     async def find(self, tenant: str) -> BlobKey | None:
         return self.keys.get(tenant)
 
+    async def find_to_write(self, tenant: str) -> BlobKey | None:
+        if tenant in self.erased:
+            raise erased_blobs(tenant)
+        return self.keys.get(tenant)
+
     async def make(self, tenant: str) -> BlobKey:
+        if tenant in self.erased:
+            raise erased_blobs(tenant)
         return self.keys.setdefault(tenant, BlobKey(tenant, os.urandom(KEY_BYTES)))
 
 
@@ -82,7 +95,7 @@ class SealedBlobs:
 
     async def put(self, tenant: str, sha256: str, content: BlobContent) -> int:
         check_blob(tenant, sha256)
-        key = await (self._keys.make(tenant) if self._seals else self._keys.find(tenant))
+        key = await (self._keys.make(tenant) if self._seals else self._keys.find_to_write(tenant))
         if key is None:
             return await self._stored.put(tenant, sha256, content)
         if not self._seals:
