@@ -199,9 +199,7 @@ class SecretRotation:
         known = {name: record for name, record in found.items() if record is not None}
         return known if len(known) == len(found) else {}
 
-    async def _end(
-        self, container: str, version: VersionRecord, *, replace_first: bool
-    ) -> ContainerStopReply | None:
+    async def _end(self, container: str, version: VersionRecord, *, replace_first: bool) -> ContainerStopReply | None:
         """Have a container end; the answer if it serves until another is ready."""
         within_ms = (version.spec.timeout + END_MARGIN_S) * 1000
         asked = StopContainer(
