@@ -39,7 +39,8 @@ class ContainerStops:
         if named and asked.replace_first and not self._is_replaced(named[0][1], there):
             self._world.replacing[asked.container] = at
             self._world.changed.add(named[0][1].version)
-            return ContainerStopReply(reason="replacing")
+            failing = self._world.backoff.is_failing(named[0][1].version)
+            return ContainerStopReply(reason="replacing", failing=failing)
         nodes = [node for node, _ in named]
         reason = "gone"
         for node in nodes:  # several, if one of them lies

@@ -87,6 +87,9 @@ async def test_one_that_is_replaced_first_serves_until_another_is_ready(bus: Bus
     assert (answer, commands) == (ContainerStopReply(reason="replacing"), [])
     assert (set(world.draining), set(world.replacing)) == ({"ctr_5"}, {"ctr_1", "ctr_7"})
     assert "ver_1" in world.changed
+    world.backoff.failed("ver_1", "acme", time.monotonic())
+    answer, _ = await stop(bus, world, asked)
+    assert answer == ContainerStopReply(reason="replacing", failing=True)
 
     del world.draining["ctr_5"]
     answer, commands = await stop(bus, world, asked, CommandReply(ok=True))

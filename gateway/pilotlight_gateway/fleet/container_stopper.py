@@ -57,6 +57,8 @@ class MemoryStopper:
     asked: list[StopContainer] = field(default_factory=list)
     replacing: bool = False
     """Whether who is to be replaced first has no other in its place yet."""
+    failing: bool = False
+    """Whether others do not start."""
 
     async def stop(self, asked: StopContainer) -> ContainerStopReply | None:
         self.asked.append(asked)
@@ -68,5 +70,5 @@ class MemoryStopper:
         if whose is None or asked.tenant not in ("", whose):
             return None
         if asked.replace_first and self.replacing:
-            return ContainerStopReply(reason="replacing")
+            return ContainerStopReply(reason="replacing", failing=self.failing)
         return ContainerStopReply(node="n1", within_ms=30_000.0 if asked.within_ms is None else asked.within_ms)

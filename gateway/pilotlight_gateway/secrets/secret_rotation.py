@@ -2,7 +2,8 @@
 
 The home of a function looks at what its containers report, and asks the controller to end one that has other values
 than are stored now: one of a version at a time, and none while another of it starts or ends. One that is the only one
-is replaced first: it serves until another is ready, unless it has nothing to do and the function keeps none. Whichever
+is replaced first: it serves until another is ready, unless it has nothing to do and the function keeps none. Where
+others do not start with what is stored now, it goes on. Whichever
 gateway looks comes to the same, so that nothing has to be remembered: a gateway may die at any time, and the next one
 waits for a replacement as long again.
 """
@@ -20,7 +21,7 @@ import structlog
 from pilotlight_core.bus import Bus, BusError
 from pilotlight_core.host.binding_book import Bindings
 from pilotlight_core.model.errors import PilotlightError
-from pilotlight_core.model.messages.controller_questions import StopContainer
+from pilotlight_core.model.messages.controller_questions import ContainerStopReply, StopContainer
 from pilotlight_core.model.messages.node_messages import ContainerReport, ContainerState
 from pilotlight_core.model.secrets.secret_uses import secrets_named
 from pilotlight_core.model.spec import FunctionSpec, VersionRecord
@@ -59,7 +60,7 @@ class FirstReplacement(NamedTuple):
 
     container: str
     since_at: float
-    """When another was first asked for."""
+    """When another was first asked for, or its start was last known to have failed."""
 
 
 def awaited_replacement(
@@ -162,8 +163,9 @@ class SecretRotation:
             first = FirstReplacement(container, at)
         is_first = keeps_serving(version.spec, containers, container) and not is_given_up(containers, first, at)
         ready = sum(one.state is ContainerState.READY for one in containers)
-        if await self._end(container, version, replace_first=is_first):
-            self._first[version.id] = first
+        awaited = await self._end(container, version, replace_first=is_first)
+        if awaited is not None:
+            self._first[version.id] = first._replace(since_at=at) if awaited.failing else first
         else:
             self._first.pop(version.id, None)
             self._last[version.id] = LastReplacement(at, ready)
@@ -197,8 +199,8 @@ class SecretRotation:
         known = {name: record for name, record in found.items() if record is not None}
         return known if len(known) == len(found) else {}
 
-    async def _end(self, container: str, version: VersionRecord, *, replace_first: bool) -> bool:
-        """Have a container end; whether it serves until another is ready."""
+    async def _end(self, container: str, version: VersionRecord, *, replace_first: bool) -> ContainerStopReply | None:
+        """Have a container end; the answer if it serves until another is ready."""
         within_ms = (version.spec.timeout + END_MARGIN_S) * 1000
         asked = StopContainer(
             container=container, tenant=version.tenant, within_ms=within_ms, reason=REASON, replace_first=replace_first
@@ -207,11 +209,11 @@ class SecretRotation:
             answer = await self._stopper.stop(asked)
         except PilotlightError as error:
             log.info("a container with a former secret is still there", container=container, why=error.detail)
-            return False
+            return None
         if answer is not None and not answer.node:
-            return True
+            return answer
         log.info("a container is replaced: a secret was set anew", container=container, version=version.ref)
-        return False
+        return None
 
     async def _run(self) -> None:
         while True:

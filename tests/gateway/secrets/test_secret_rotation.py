@@ -170,6 +170,17 @@ async def test_where_no_other_starts_it_ends_all_the_same() -> None:
     assert await rotating.replaced(2.0 + BEGUN_S) == []
 
 
+async def test_with_values_that_let_no_other_start_it_goes_on() -> None:
+    """However long its starts fail, and also between them, when none is under way."""
+    rotating = Rotating()
+    rotating.stopper.replacing = rotating.stopper.failing = True
+    for at in (1.0, 1.0 + BEGUN_S - 1.0, 2 * BEGUN_S - 1.0, 3 * BEGUN_S - 2.0):
+        rotating.report(at, ready("a"))
+        assert await rotating.replaced(at) == ["a"]
+
+    assert {asked.replace_first for asked in rotating.stopper.asked} == {True}
+
+
 async def test_one_with_nothing_to_do_is_replaced_only_where_one_is_kept() -> None:
     """Else nobody would start another in its place."""
     for min_containers, idle_s, first in ((0, IDLE_S, False), (0, IDLE_S - 1.0, True), (1, IDLE_S, True)):

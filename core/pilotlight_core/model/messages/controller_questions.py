@@ -51,3 +51,5 @@ class ContainerStopReply(Message, frozen=True, kw_only=True):
     reason: str = ""
     """"gone": there is no such container of that tenant; "silent": its node did not answer; "replacing": another one of
     its version is wanted in its place, and not ready."""
+    failing: bool = False
+    """With "replacing": the last start of its version failed."""
