@@ -2,9 +2,9 @@
 
 Deficit round robin (Shreedhar and Varghese, 1995). In one turn of the event loop so many bytes are moved; who would
 move more waits, and the waiting tenants are served in turn, each the same number of bytes. One that is alone waits for
-nobody, and lets the loop come round. As soon as one of several has no connection left that waits, the turn is over for
-all: its connections were let move just now and come again in the next one, and what was left of the turn would go to
-tenants with more of them.
+nobody, and lets the loop come round. As soon as one of several has no connection that waits, the turn is over for all:
+that tenant's connections are on their way to a socket and come again in a turn or two, and what is left of this one
+would go to tenants with more of them.
 """
 
 from __future__ import annotations
@@ -21,6 +21,10 @@ LEAST_BYTES = 4 * 1024
 """What moving fewer bytes costs, too."""
 
 
+RECENT_TURNS = 8
+"""For so long a tenant that moved bytes counts as one that comes again."""
+
+
 class ByteTurns:
     """`call_soon` is the loop's."""
 
@@ -29,6 +33,9 @@ class ByteTurns:
         self._turn_bytes = turn_bytes
         self._left = turn_bytes
         self._is_due = False
+        self._turn = 0
+        self._seen: OrderedDict[str, int] = OrderedDict()
+        """By tenant that is to come again: its last turn. The longest ago comes first."""
         self._waiting: OrderedDict[str, deque[tuple[int, asyncio.Future[None]]]] = OrderedDict()
         self._deficits: dict[str, int] = {}
         """By tenant that waits: the bytes that it may move before the next one."""
@@ -37,12 +44,17 @@ class ByteTurns:
         """Wait until so many bytes of a tenant may be moved."""
         cost = min(max(size, LEAST_BYTES), PART_BYTES)  # or it would never be served
         self._schedule()
-        if not self._waiting and self._left > 0:
+        self._note(tenant)
+        if len(self._seen) == 1 and not self._waiting and self._left > 0:
             self._left -= cost
             return
         moved: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiting.setdefault(tenant, deque()).append((cost, moved))
         await moved
+
+    def _note(self, tenant: str) -> None:
+        self._seen[tenant] = self._turn
+        self._seen.move_to_end(tenant)
 
     def _schedule(self) -> None:
         if not self._is_due:
@@ -52,16 +64,22 @@ class ByteTurns:
     def _begin_turn(self) -> None:
         self._is_due = False
         self._left = self._turn_bytes
-        present = len(self._waiting)
-        while 0 < present == len(self._waiting) and self._left > 0:
+        self._turn += 1
+        while self._seen and next(iter(self._seen.values())) < self._turn - RECENT_TURNS:
+            self._seen.popitem(last=False)
+        present = len(self._seen.keys() | self._waiting.keys())
+        while self._waiting and self._left > 0:
             for tenant in list(self._waiting):
                 if self._left > 0:
                     self._serve(tenant)
+            if len(self._waiting) < present:
+                break
         if self._waiting:
             self._schedule()
 
     def _serve(self, tenant: str) -> None:
         """Let a tenant move its part."""
+        self._note(tenant)
         queue, deficit = self._waiting[tenant], self._deficits.get(tenant, 0) + PART_BYTES
         while queue and queue[0][0] <= deficit and self._left > 0:
             cost, moved = queue.popleft()

@@ -51,7 +51,7 @@ def bus_program_findings(program: BusProgram) -> Iterator[Finding]:
 
 def version_of(text: str) -> tuple[int, ...]:
     """Its first two numbers."""
-    return tuple(int(part) for part in re.findall(r"\d+", text)[:2])
+    return tuple(int(part) for part in re.findall(r"\d{1,9}", text)[:2])
 
 
 def dotted(version: tuple[int, ...]) -> str:

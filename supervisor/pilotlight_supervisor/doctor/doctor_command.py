@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import shlex
 import sys
 import time
 from collections.abc import Iterator, Sequence
@@ -21,6 +22,7 @@ from pilotlight_core.authorities import trust_authorities
 from pilotlight_core.host.config import PREFIX, SANDBOXES
 from pilotlight_core.model.errors import BadInput
 from pilotlight_supervisor.doctor import clock_facts, network_probes
+from pilotlight_supervisor.doctor.bounded_call import call_bounded
 from pilotlight_supervisor.doctor.bus_facts import bus_program_findings, read_bus_program
 from pilotlight_supervisor.doctor.clock_facts import ClockOffset, clock_findings
 from pilotlight_supervisor.doctor.finding import Finding, Health, HostRole, judged, report, worst
@@ -44,6 +46,9 @@ from pilotlight_supervisor.doctor.storage_facts import (
 
 PORTS = {HostRole.NODE: (), HostRole.GATEWAY: (8470,), HostRole.BUS: (4222,)}
 API, BODIES, BLOBS, LEDGER = "API", "large bodies", "blob store", "ledger"
+MOST_PORT = 65_535
+STORAGE_S = 10.0
+"""For a disk to be looked at and written to."""
 GOOD = {API: (200,), BODIES: (404,)}
 """Statuses of what is asked for: that a gateway lives, and a body that nobody has."""
 
@@ -86,8 +91,7 @@ def examine(ask: DoctorAsk) -> list[Finding]:
     kernel = read_kernel()
     found = list(kernel_findings(kernel) if ask.role is HostRole.NODE else server_kernel_findings(kernel))
     found += machine_findings(read_machine(ask.ports), ask.role)
-    found += storage_findings(read_storage(ask.state_dir), ask.role)
-    found += secret_file_findings(read_secret_files(ask.secret_files, ask.state_dir))
+    found += _storage(ask)
     if ask.role is HostRole.BUS:
         found += bus_program_findings(read_bus_program())
     else:
@@ -101,9 +105,33 @@ def examine(ask: DoctorAsk) -> list[Finding]:
     for reach in reached:
         found += reach_findings(reach, at, good=GOOD.get(reach.what, ()))
     if ask.blob_url.startswith("file:"):
-        found.append(blob_folder_finding(Path(urlsplit(ask.blob_url).path)))
+        found.append(_blob_folder(Path(urlsplit(ask.blob_url).path)))
     found += clock_findings(kept=clock_facts.is_kept(), offsets=tuple(_offsets(reached)))
     return [*found, *_ntp(ask.ntp)]
+
+
+def _storage(ask: DoctorAsk) -> list[Finding]:
+    try:
+        storage = call_bounded(lambda: read_storage(ask.state_dir), STORAGE_S)
+        files = call_bounded(lambda: read_secret_files(ask.secret_files, ask.state_dir), STORAGE_S)
+    except OSError as error:
+        return [
+            judged(
+                "state folder",
+                f"{ask.state_dir}: {error}",
+                "a local disk that answers",
+                ok=False,
+                todo="dmesg | tail; mount    # which file system it is on, and whether that hangs",
+            )
+        ]
+    return [*storage_findings(storage, ask.role), *secret_file_findings(files)]
+
+
+def _blob_folder(folder: Path) -> Finding:
+    try:
+        return call_bounded(lambda: blob_folder_finding(folder), STORAGE_S)
+    except OSError as error:
+        return judged("blob store", f"{folder}: {error}", "a folder that answers", ok=False, todo="dmesg | tail; mount")
 
 
 def begin_attempts(ask: DoctorAsk) -> Iterator[Attempt]:
@@ -154,11 +182,11 @@ def _ntp(host: str) -> Iterator[Finding]:
     if not host:
         return
     try:
-        offset = clock_facts.ask_ntp(host, network_probes.PROBE_S)
+        offset = call_bounded(lambda: clock_facts.ask_ntp(host, network_probes.PROBE_S), 2 * network_probes.PROBE_S)
     except OSError as error:
         yield judged(
             f"time server {host}", str(error), "an answer", ok=False, otherwise=Health.WARN,
-            todo=f"chronyd -Q 'server {host} iburst'    # does a firewall let UDP 123 pass?",
+            todo=f"chronyd -Q {shlex.quote(f'server {host} iburst')}    # does a firewall let UDP 123 pass?",
         )  # fmt: skip
         return
     # How it is kept was said before.
@@ -185,7 +213,7 @@ def read_ask(arguments: Sequence[str] | None, env: dict[str, str]) -> tuple[Doct
     add("--state-dir", "folder of everything this machine keeps", "STATE_DIR", ".pilotlight")
     parser.add_argument("--base", action="append", help="NAME=PATH, as the agent's; may be repeated [PILOTLIGHT_BASE]")
     parser.add_argument("--sandbox", choices=SANDBOXES, default=env.get(f"{PREFIX}SANDBOX") or "bubblewrap")
-    parser.add_argument("--port", type=int, action="append", help="that must be free; may be repeated")
+    parser.add_argument("--port", type=_port, action="append", help="that must be free; may be repeated")
     parser.add_argument("--secret-file", type=Path, action="append", default=[], help="that must be closed to others")
     parser.add_argument("--json", action="store_true", help="print the findings as JSON")
     given = parser.parse_args(arguments)
@@ -200,6 +228,13 @@ def read_ask(arguments: Sequence[str] | None, env: dict[str, str]) -> tuple[Doct
         ports=tuple(PORTS[given.role] if given.port is None else given.port),
     )  # fmt: skip
     return ask, given.json
+
+
+def _port(text: str) -> int:
+    port = int(text)
+    if not 0 <= port <= MOST_PORT:
+        raise ValueError(text)
+    return port
 
 
 def _bus_of(credentials: Path) -> str:

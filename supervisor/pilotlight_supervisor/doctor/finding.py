@@ -53,14 +53,19 @@ def worst(findings: Iterable[Finding]) -> Health:
 
 def report(findings: Sequence[Finding], role: HostRole) -> str:
     """The lines that people read: below what is not well, what was expected and what to do."""
-    width = max(len(one.name) for one in findings)
+    width = max(len(printable(one.name)) for one in findings)
     lines: list[str] = []
     for one in findings:
-        lines += _wrapped(f"{one.health:<4}  {one.name:<{width}}  ", one.found)
+        lines += _wrapped(f"{one.health:<4}  {printable(one.name):<{width}}  ", one.found)
         if one.health is not Health.OK:
             lines += _wrapped(f"{'':{width + 8}}expected: ", one.expected) if one.expected else []
-            lines += [f"{'':{width + 8}}do: {line}" for line in one.todo.splitlines()]
+            lines += [f"{'':{width + 8}}do: {line}" for line in printable(one.todo).split("\n")]
     return "\n".join([*lines, "", _summary(findings, role)]) + "\n"
+
+
+def printable(text: str) -> str:
+    """With no sign that a terminal would obey, whoever sent it: each is shown as it is written in Python."""
+    return "".join(letter if letter.isprintable() or letter == "\n" else ascii(letter)[1:-1] for letter in text)
 
 
 def _summary(findings: Sequence[Finding], role: HostRole) -> str:
@@ -76,6 +81,6 @@ def _summary(findings: Sequence[Finding], role: HostRole) -> str:
 
 def _wrapped(head: str, text: str) -> list[str]:
     return textwrap.wrap(
-        text, WIDTH, initial_indent=head, subsequent_indent=" " * len(head), break_long_words=False,
+        printable(text), WIDTH, initial_indent=head, subsequent_indent=" " * len(head), break_long_words=False,
         break_on_hyphens=False,
     ) or [head.rstrip()]  # fmt: skip

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from ipaddress import ip_address
 from pathlib import Path
+from shlex import quote
 
 from pilotlight_supervisor.doctor.bus_facts import TESTED_BUS, dotted, version_of
 from pilotlight_supervisor.doctor.finding import Finding, Health, judged
@@ -106,7 +107,7 @@ def _bus(greeting: BusGreeting, reach: Reach) -> Iterator[Finding]:
     small = greeting.max_payload < PAYLOAD
     old = version_of(greeting.version) < TESTED_BUS
     yield judged(
-        "bus version", f"{greeting.version or 'unknown'}; max_payload {greeting.max_payload}",
+        "bus version", f"{greeting.version[:40] or 'unknown'}; max_payload {greeting.max_payload}",
         f"{wanted} or newer; max_payload {PAYLOAD} or more", ok=not small and not old, otherwise=Health.WARN,
         todo="max_payload: 4MB    # in its configuration" if small else f"Install nats-server {wanted}.",
     )  # fmt: skip
@@ -130,7 +131,7 @@ def _todo(reach: Reach, step: ReachStep) -> str:
     address = re.search(r":(\d+)(?:/|$)", reach.url)
     defaults = {"https": "443", "http": "80", "postgresql": "5432"}
     port = address[1] if address else defaults.get(reach.url.partition(":")[0], "4222")
-    return TODO[step].format(host=reach.host, port=port, url=reach.url)
+    return TODO[step].format(host=quote(reach.host), port=port, url=quote(reach.url))
 
 
 def _is_name(host: str) -> bool:

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
+from shlex import quote
 
 from pilotlight.cli.platform_commands import missing_requirements
 from pilotlight_supervisor.doctor.bounded_process import run_bounded
@@ -87,7 +88,7 @@ def python_findings(facts: PythonFacts) -> Iterator[Finding]:
         "all that the role needs", ok=not missing, todo=f"pip install '{PACKAGE}[{extras}]'",
     )  # fmt: skip
     for base in facts.bases:
-        install = f"{base.path}/bin/pip install {PACKAGE}=={facts.release}"
+        install = f"{quote(f'{base.path}/bin/pip')} install {PACKAGE}=={facts.release}"
         yield judged(
             f"base environment {base.name}", base.problem or f"{base.path}, with {PACKAGE} {base.release or '?'}",
             f"guests run in it, of {PACKAGE} {facts.release}", ok=not base.problem and base.release == facts.release,

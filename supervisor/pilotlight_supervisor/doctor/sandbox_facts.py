@@ -9,6 +9,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from shlex import quote
 
 import msgspec
 
@@ -102,7 +103,7 @@ def _bubblewrap(facts: SandboxFacts) -> Iterator[Finding]:
     if facts.is_setuid:
         yield judged(
             "bubblewrap's mode", f"{facts.program} is set-uid", "not set-uid: it could not shut user namespaces",
-            ok=False, todo=f"chmod u-s {facts.program}",
+            ok=False, todo=f"chmod u-s {quote(facts.program)}",
         )  # fmt: skip
 
 

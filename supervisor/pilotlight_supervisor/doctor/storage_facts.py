@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from shlex import quote
 
 from pilotlight_supervisor.doctor.finding import Finding, Health, HostRole, judged
 
@@ -108,7 +109,7 @@ def storage_findings(facts: StorageFacts, role: HostRole) -> Iterator[Finding]:
     if facts.sync_s is None:
         yield judged(
             "fsync", f"nothing can be written in {facts.folder}: {facts.problem}", "a folder of the process's own user",
-            ok=False, todo=f"install -d -m 0755 -o \"$USER\" {facts.state_dir}",
+            ok=False, todo=f"install -d -m 0755 -o \"$USER\" {quote(facts.state_dir)}",
         )  # fmt: skip
     else:
         yield judged(
@@ -120,12 +121,12 @@ def storage_findings(facts: StorageFacts, role: HostRole) -> Iterator[Finding]:
     yield judged(
         "disk", f"{facts.free / GIB:.1f} GiB free", f"{enough / GIB:.0f} GiB or more", ok=facts.free >= enough,
         otherwise=Health.WARN if facts.free >= LEAST_ROOM else Health.FAIL,
-        todo=f"du -xh --max-depth=2 {facts.folder} | sort -h | tail    # what has it",
+        todo=f"du -xh --max-depth=2 {quote(facts.folder)} | sort -h | tail    # what has it",
     )  # fmt: skip
     if facts.free_inodes is not None:
         yield judged(
             "inodes", f"{facts.free_inodes} free", f"{INODES} or more", ok=facts.free_inodes >= INODES,
-            otherwise=Health.WARN, todo=f"df -i {facts.folder}",
+            otherwise=Health.WARN, todo=f"df -i {quote(facts.folder)}",
         )  # fmt: skip
 
 
@@ -151,9 +152,9 @@ def secret_file_findings(files: Iterable[SecretFile]) -> Iterator[Finding]:
     for file in files:
         name = f"secret file {Path(file.path).name}"
         if file.problem:
-            yield judged(name, f"{file.path}: {file.problem}", "a file", ok=False, todo=f"ls -l {file.path}")
+            yield judged(name, f"{file.path}: {file.problem}", "a file", ok=False, todo=f"ls -l {quote(file.path)}")
             continue
         yield judged(
             name, f"{file.path} has mode {file.mode:04o}", "0600: closed to others", ok=not file.mode & OPEN_TO_OTHERS,
-            todo=f"chmod 600 {file.path}",
+            todo=f"chmod 600 {quote(file.path)}",
         )  # fmt: skip

@@ -22,14 +22,18 @@ class Moves:
     def __init__(self, turn_bytes: int = 16 * PART_BYTES) -> None:
         self.due: list[Callable[[], None]] = []
         self.turns = ByteTurns(self.due.append, turn_bytes)
+        self.turned = asyncio.Event()
         self.moved = Counter[str]()
         self.tasks: list[asyncio.Task[None]] = []
 
-    def begin(self, tenant: str, connections: int, size: int = PART_BYTES) -> None:
-        self.tasks += [asyncio.ensure_future(self._move(tenant, size)) for _ in range(connections)]
+    def begin(self, tenant: str, connections: int, size: int = PART_BYTES, *, away: int = 0) -> None:
+        """`away`: the turns for which each waits for its sockets after each move."""
+        self.tasks += [asyncio.ensure_future(self._move(tenant, size, away)) for _ in range(connections)]
 
-    async def _move(self, tenant: str, size: int) -> None:
+    async def _move(self, tenant: str, size: int, away: int) -> None:
         while True:
+            for _ in range(away):
+                await self.turned.wait()
             await self.turns.take(tenant, size)
             self.moved[tenant] += size
             await asyncio.sleep(0)
@@ -38,6 +42,8 @@ class Moves:
         for _ in range(count):
             for _ in range(10):
                 await asyncio.sleep(0)
+            self.turned.set()
+            self.turned = asyncio.Event()
             for each in self.due[:]:
                 self.due.remove(each)
                 each()
@@ -71,6 +77,32 @@ async def test_one_connection_is_served_as_fifty_are() -> None:
     assert moves.moved["one"] > 0.9 * moves.moved["many"] > 100 * PART_BYTES, moves.moved
 
 
+async def test_one_that_is_at_its_sockets_for_a_turn_is_waited_for() -> None:
+    """Others move one part in each, and do not have all that it leaves."""
+    moves = Moves()
+    moves.begin("many", 50)
+    moves.begin("one", 1, away=2)
+    await moves.turn(200)
+    moves.end()
+
+    assert moves.moved["one"] > 0.2 * moves.moved["many"], moves.moved
+
+
+async def test_one_that_stays_away_holds_nobody_up() -> None:
+    """After some turns the others have whole ones again."""
+    moves = Moves()
+    moves.begin("many", 50)
+    moves.begin("one", 1)
+    await moves.turn(5)
+    moves.tasks.pop().cancel()
+    await moves.turn(20)
+    before = moves.moved.total()
+    await moves.turn(10)
+    moves.end()
+
+    assert moves.moved.total() - before >= 9 * 16 * PART_BYTES
+
+
 async def test_tenants_with_many_connections_use_a_whole_turn() -> None:
     """It ends early only where somebody has none left that waits."""
     moves = Moves()
@@ -92,7 +124,8 @@ async def test_more_than_a_part_is_moved_as_one() -> None:
     await moves.turn(20)
     moves.end()
 
-    assert min(moves.moved.values()) >= 5 * PART_BYTES
+    assert moves.moved["one"] >= 3 * 9 * PART_BYTES
+    assert moves.moved["two"] >= 3 * PART_BYTES
 
 
 async def test_who_is_alone_waits_for_nobody() -> None:

@@ -93,6 +93,16 @@ def test_settings_of_processes_are_read_from_the_environment(tmp_path: Path) -> 
     assert read_ask(["--for", "gateway"], env)[0].ports == (8470,)
 
 
+@pytest.mark.parametrize("port", ["99999", "-1", "x"])
+def test_what_is_no_port_ends_it(port: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Without a traceback."""
+    with pytest.raises(SystemExit) as ended:
+        main(["--port", port])
+
+    assert ended.value.code == 2
+    assert f"'{port}'" in capsys.readouterr().err
+
+
 def test_wrong_words_end_it(capsys: pytest.CaptureFixture[str]) -> None:
     """With what there is."""
     with pytest.raises(SystemExit) as ended:

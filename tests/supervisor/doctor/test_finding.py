@@ -36,6 +36,15 @@ def test_a_report_says_what_to_do_below_what_is_not_well() -> None:
     assert report([WELL], HostRole.BUS).endswith("\nThis host can be a server of the bus: 1 ok.\n")
 
 
+def test_nothing_that_others_sent_moves_the_terminal() -> None:
+    """Such as the version that a server of the bus says that it has; it is shown as it is written."""
+    evil = "\x1b[2J\x9b1mé\x00"
+    text = report([judged(evil, evil, evil, ok=False, todo=evil)], HostRole.NODE)
+
+    assert all(letter.isprintable() or letter == "\n" for letter in text)
+    assert text.count("\\x1b[2J\\x9b1m\\xe9\\x00".replace("\\xe9", "é")) == 4
+
+
 def test_long_findings_are_wrapped() -> None:
     """Below where they began; a word that is longer stays whole, so that it can be copied."""
     lines = report([judged("name", "word " * 40, "", ok=True, todo="")], HostRole.NODE).splitlines()[:-2]

@@ -79,6 +79,25 @@ def test_each_fault_fails_its_own_line(reach: Reach, name: str, health: str, tod
     assert todo in bad.todo
 
 
+def test_what_is_to_be_done_can_be_copied_into_a_shell() -> None:
+    """Whatever an address says."""
+    url = "https://$(reboot);x:8470"
+    bad = replace(API, url=url, addresses=(), problem="unknown", step=ReachStep.NAME)
+    for step in ReachStep:
+        for each in not_well(replace(bad, step=step, addresses=("10.0.0.5",))):
+            assert "'$(reboot);x'" in each.todo or f"'{url}'" in each.todo
+    assert {each.todo.partition("    #")[0] for each in not_well(bad)} == {"getent hosts '$(reboot);x'"}
+    assert all("reboot" not in each.name for each in not_well(replace(bad, url="nats://[x")))
+
+
+def test_a_version_that_is_none_ends_nothing() -> None:
+    """It is a stranger's word."""
+    greeting = BusGreeting(version="9" * 5000, jetstream=True, auth_required=True, tls_required=True, max_payload=1)
+    (line,) = not_well(replace(BUS, greeting=greeting))
+
+    assert line.found == f"{'9' * 40}; max_payload 1"
+
+
 def test_a_bus_on_this_host_may_be_in_clear() -> None:
     """Nobody else reads loopback."""
     for host in ("127.0.0.1", "localhost", "[::1]"):
