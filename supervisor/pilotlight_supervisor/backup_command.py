@@ -7,12 +7,15 @@ import pilotlight_core.lean_libraries  # isort: skip # noqa: F401 - before what 
 import argparse
 import asyncio
 import os
+import sqlite3
 import sys
+import tarfile
 from collections.abc import Callable, Coroutine, Sequence
 from pathlib import Path
 from typing import Any
 
 import msgspec
+from sqlalchemy.exc import SQLAlchemyError
 
 from pilotlight.definitions.version import VERSION
 from pilotlight_core.bus import BusError, connect
@@ -24,7 +27,10 @@ from pilotlight_gateway.ledger.ledger_errors import LedgerRefused
 from pilotlight_supervisor.backup_settings import BackupSettings, describe_piece, describe_size
 from pilotlight_supervisor.embedded_bus import EmbeddedError
 
-EXPECTED = (BackupRefused, BusError, BadInput, LedgerRefused, EmbeddedError, OSError)
+EXPECTED = (
+    BackupRefused, BusError, BadInput, LedgerRefused, EmbeddedError, OSError, tarfile.TarError, sqlite3.Error,
+    SQLAlchemyError,
+)  # fmt: skip
 """Errors that end it with a line."""
 BackupWork = Callable[[BackupSettings, Path], Coroutine[Any, Any, BackupManifest]]
 

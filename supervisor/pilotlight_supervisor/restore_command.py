@@ -6,6 +6,7 @@ import pilotlight_core.lean_libraries  # isort: skip # noqa: F401 - before what 
 
 import asyncio
 import sys
+import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -44,7 +45,7 @@ async def _restore(settings: BackupSettings, folder: Path) -> BackupManifest:
     async with _bus(settings) as (bus, replicas):
         await refuse_bus(manifest, bus)
         await asyncio.to_thread(begin_restore, settings.state_dir, folder)
-        await restore_bus(manifest, bus, folder, replicas=replicas, report=report)
+        await restore_bus(manifest, bus, folder, replicas=replicas, now=time.time(), report=report)
         await restore_parts(manifest, parts, folder, report)
         await restore_money(manifest, parts, folder, keeps_ledger=settings.keep_ledger, report=report)
     await asyncio.to_thread(end_restore, settings.state_dir)

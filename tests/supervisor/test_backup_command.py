@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+import sqlite3
+import tarfile
 from pathlib import Path
 
 import msgspec
 import pytest
+from sqlalchemy.exc import SQLAlchemyError
 
 from pilotlight_core.bus import connect
 from pilotlight_core.host.blobs.blob_port import STORE_ID
 from pilotlight_core.host.signing import Signer
 from pilotlight_core.model.price_book import load_prices
 from pilotlight_core.model.subjects import TENANCY_BUCKET
+from pilotlight_gateway.backups.backup_manifest import BackupManifest
 from pilotlight_gateway.ledger.ledger_store import Ledger
 from pilotlight_supervisor import backup_command
+from pilotlight_supervisor.backup_settings import BackupSettings
 from pilotlight_supervisor.embedded_bus import choose_ports, embedded_nats
 
 
@@ -60,3 +65,16 @@ def test_what_cannot_be_done_is_an_error(tmp_path: Path, capsys: pytest.CaptureF
     assert backup_command.main([str(tmp_path / "copy"), "--colour=red"]) == 2
     assert "--colour" in capsys.readouterr().err
     assert not (tmp_path / "copy").exists()
+
+
+@pytest.mark.parametrize("error", [tarfile.ReadError("torn"), sqlite3.DatabaseError("torn"), SQLAlchemyError("torn")])
+def test_damage_that_libraries_find_is_an_error(
+    error: Exception, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """In a line too."""
+
+    async def fail(_: BackupSettings, __: Path) -> BackupManifest:
+        raise error
+
+    assert backup_command.run("backup", fail, lambda *_: "", [str(tmp_path)]) == 1
+    assert capsys.readouterr().err == "error: torn\n"

@@ -5,11 +5,9 @@ from __future__ import annotations
 import hashlib
 import os
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, BinaryIO, Literal
 
 import msgspec
-
-from pilotlight_core.host.file_permissions import private_file
 
 FORMAT = 1
 MANIFEST = "backup.json"
@@ -67,8 +65,7 @@ class BackupManifest(msgspec.Struct, frozen=True, kw_only=True):
 def write_manifest(folder: Path, manifest: BackupManifest) -> None:
     """Complete the backup in `folder`."""
     path = folder / f"{MANIFEST}.new"
-    private_file(path)
-    with path.open("wb") as file:
+    with new_file(path) as file:
         file.write(msgspec.json.format(msgspec.json.encode(manifest)) + b"\n")
         file.flush()
         os.fsync(file.fileno())
@@ -89,6 +86,9 @@ def read_manifest(folder: Path) -> BackupManifest:
         ) from None
     except (msgspec.DecodeError, OSError) as error:
         raise BackupRefused(f"{folder / MANIFEST} cannot be read: {error}.") from None
+    for piece in manifest.pieces:
+        if piece.file in ("", "..") or Path(piece.file).name != piece.file:
+            raise BackupRefused(f"{folder / MANIFEST} names {piece.file!r}, which is no file of the folder.")
     if manifest.format > FORMAT:
         raise BackupRefused(f"{folder} was made by a later release ({manifest.release}): restore it with that one.")
     return manifest
@@ -119,6 +119,15 @@ def digest_of(path: Path) -> tuple[int, str]:
     return size, digest.hexdigest()
 
 
+def new_file(path: Path) -> BinaryIO:
+    """A file that was not there, closed to others.
+
+    Raises:
+        FileExistsError: there is one, or a link.
+    """
+    return os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), "wb")
+
+
 class PieceWriter:
     """A new file of a backup, closed to others, which is on disk when the block ends."""
 
@@ -128,8 +137,7 @@ class PieceWriter:
         self._digest = hashlib.sha256()
 
     def __enter__(self) -> PieceWriter:
-        private_file(self.path)
-        self._file = self.path.open("wb")
+        self._file = new_file(self.path)
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -30,11 +30,17 @@ RIGHT = {
 
 
 async def registered_foundations(bus: Bus, streams: Collection[str]) -> list[Foundation]:
-    """What the gateways of each region have registered. Raises BusError."""
+    """What the gateways of each region have registered; without keys, if each gateway has one of a set of its own.
+
+    Raises:
+        BusError.
+    """
     if bucket_stream(PLATFORM_BUCKET) not in streams:
         return []
-    entries = await bus.kv(PLATFORM_BUCKET).entries("foundation.")
-    return [msgspec.msgpack.decode(entry.value, type=Foundation) for entry in entries.values()]
+    kv = bus.kv(PLATFORM_BUCKET)
+    entries = await kv.entries("foundation.")
+    found = [msgspec.msgpack.decode(entry.value, type=Foundation) for entry in entries.values()]
+    return [msgspec.structs.replace(one, manifest_key="") for one in found] if await kv.keys("keys.") else found
 
 
 async def read_sources(ledger_url: str, blobs: Path | None, keys: Path | None) -> Foundation:

@@ -48,7 +48,7 @@ def restore_folder(piece: BackupPiece, folder: Path, target: Path) -> None:
     """Bring the files back, closed to others as the platform itself makes them. It blocks.
 
     Raises:
-        BackupRefused: the archive has what no copy of a folder has, or one of its files is there already.
+        BackupRefused: the archive has what no copy of a folder has.
     """
     closed = OWNER_ONLY if piece.kind == "keys" else WALK_ONLY
     private_folder(target, closed)
@@ -95,11 +95,8 @@ def _is_confined(name: str) -> bool:
 
 def _restore_file(path: Path, data: IO[bytes], mode: int, mtime: float) -> None:
     """Write a file that is on disk afterwards, as old as it was: what nothing names is deleted by its age."""
-    try:
-        file = path.open("xb")
-    except FileExistsError:
-        raise BackupRefused(f"{path} is there already.") from None
-    with file:
+    path.unlink(missing_ok=True)  # a file that changed while it was copied may be in the archive twice
+    with path.open("xb") as file:
         os.fchmod(file.fileno(), 0o600)
         shutil.copyfileobj(data, file, PIECE_BYTES)
         file.flush()

@@ -14,9 +14,8 @@ from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import quote
 
-from pilotlight_core.host.file_permissions import private_file
 from pilotlight_core.model.price_book import load_prices
-from pilotlight_gateway.backups.backup_manifest import BackupPiece, BackupRefused, digest_of
+from pilotlight_gateway.backups.backup_manifest import BackupPiece, BackupRefused, digest_of, new_file
 from pilotlight_gateway.ledger.ledger_store import Ledger
 
 SQLITE, POSTGRESQL = "sqlite", "postgresql"
@@ -57,7 +56,7 @@ async def copy_ledger(url: str, folder: Path) -> BackupPiece | None:
     path = folder / ("ledger.dump" if source is None else "ledger.sqlite")
     if source is not None and not source.exists():
         return None
-    private_file(path)
+    new_file(path).close()
     if source is None:
         await _run("pg_dump", "--format=custom", "--no-owner", f"--file={path}", url=url)
     else:
@@ -132,7 +131,7 @@ def _restore_sqlite(copy: Path, target: Path, position: StreamPosition | None) -
     new = target.with_name(f"{target.name}.new")
     for left in _files_of(new):
         left.unlink(missing_ok=True)
-    private_file(new)
+    new_file(new).close()
     shutil.copyfile(copy, new)
     if position is not None:
         reset_position(f"{PREFIX}{new}", position)

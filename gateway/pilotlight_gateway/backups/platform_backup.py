@@ -12,6 +12,7 @@ during the copy some parts may be in it, and others not: each is repaired, or is
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
@@ -26,6 +27,8 @@ from pilotlight_gateway.backups.folder_copies import copy_folder
 from pilotlight_gateway.backups.ledger_copies import copy_ledger
 from pilotlight_gateway.backups.stream_copies import copy_stream, streams_of
 
+OTHERS = 0o077
+"""What nobody else may do in a backup's folder."""
 Report = Callable[[BackupPiece], None]
 """Hears of each piece that is done."""
 
@@ -78,9 +81,11 @@ async def back_up(bus: Bus, parts: PlatformParts, folder: Path, *, release: str,
 
 
 def _prepare(folder: Path) -> None:
-    private_folder(folder, OWNER_ONLY)
+    present = private_folder(folder, OWNER_ONLY).stat()
     if any(folder.iterdir()):
         raise BackupRefused(f"{folder} is not empty: name a new folder for each backup.")
+    if present.st_uid != os.geteuid() or present.st_mode & OTHERS:
+        raise BackupRefused(f"{folder} is another user's, or open to others: name a new folder for each backup.")
 
 
 def _now() -> str:

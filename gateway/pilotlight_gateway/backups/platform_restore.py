@@ -60,14 +60,16 @@ async def refuse_bus(manifest: BackupManifest, bus: Bus) -> None:
     await refuse_streams(bus, [piece.name for piece in manifest.of_kind("stream")])
 
 
-async def restore_bus(manifest: BackupManifest, bus: Bus, folder: Path, *, replicas: int, report: Report) -> None:
-    """Bring back every stream, with its sequence numbers; leases and shards are nobody's.
+async def restore_bus(
+    manifest: BackupManifest, bus: Bus, folder: Path, *, replicas: int, now: float, report: Report
+) -> None:
+    """Bring back every stream, with its sequence numbers; leases and shards are nobody's, and `now` makes theirs new.
 
     Raises:
         BackupRefused: the bus does not take one. BusError.
     """
     for piece in manifest.of_kind("stream"):
-        await restore_stream(bus, piece, folder, replicas)
+        await restore_stream(bus, piece, folder, replicas, now=now)
         report(piece)
 
 

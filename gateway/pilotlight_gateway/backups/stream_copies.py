@@ -7,6 +7,7 @@ copy where that is slower.
 from __future__ import annotations
 
 import asyncio
+import itertools
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -16,6 +17,7 @@ from pilotlight_core.bus.streams import bucket_stream
 from pilotlight_core.model import subjects
 from pilotlight_core.model.ids import token
 from pilotlight_gateway.backups.backup_manifest import PIECE_BYTES, BackupPiece, BackupRefused, PieceWriter
+from pilotlight_gateway.backups.snapshot_frames import SnapshotFrames
 
 BEFORE = (
     subjects.JOB_STREAM,
@@ -37,7 +39,12 @@ AFTER = (
 EPOCHS = (bucket_stream(subjects.LEASE_BUCKET), bucket_stream(subjects.SHARD_BUCKET))
 """Whose sequence numbers are epochs. Nobody holds what they have any more."""
 LEAP = 10**10
-"""By so much epochs are higher than in the copy, whatever was given since: 115 days of a thousand a second."""
+"""By so much epochs are higher than in the copy, whatever was given since: 115 days of a thousand a second. The
+milliseconds of the instant come on top, so that a second restore of one copy gives higher ones than the first.
+"""
+MS_PER_S = 1_000
+CHUNK_BYTES = PIECE_BYTES // 2
+"""How much of a stream is in one message."""
 PART_S = 30.0
 """How long a part of a copy may take."""
 LOAD_S = 600.0
@@ -78,17 +85,22 @@ async def copy_stream(bus: Bus, stream: str, folder: Path) -> BackupPiece:
     subscription = await bus.subscribe_data(subject, receive)
     try:
         with PieceWriter(folder / f"{stream}.stream") as file:
-            request = {"deliver_subject": subject, "chunk_size": PIECE_BYTES // 2, "no_consumers": True, "jsck": True}
+            request = {"deliver_subject": subject, "chunk_size": CHUNK_BYTES, "no_consumers": True, "jsck": True}
             begun = await bus.jetstream.api(f"STREAM.SNAPSHOT.{stream}", request, PART_S)
-            while True:
+            frames = SnapshotFrames()
+            for number in itertools.count(1):
                 part = await _next(parts, stream)
                 if not part.data:
                     break
+                refuse_gap(stream, part.reply, number)
+                frames.follow(part.data)
                 await asyncio.to_thread(file.write, part.data)
                 if part.reply:
                     bus.publish_data(part.reply, b"")
             if part.status not in ("", "204"):
                 raise BackupRefused(f"The bus ended the copy of {stream} with status {part.status}: try again.")
+            if not frames.is_whole:
+                raise BackupRefused(f"A part of the copy of {stream} has not come: try again.")
     finally:
         await subscription.unsubscribe()
     state = begun.state or {}
@@ -96,6 +108,18 @@ async def copy_stream(bus: Bus, stream: str, folder: Path) -> BackupPiece:
         kind="stream", name=stream, file=file.path.name, bytes=file.bytes, sha256=file.sha256,
         entries=int(state.get("messages", 0)), config=begun.config or {}, state=state,
     )  # fmt: skip
+
+
+def refuse_gap(stream: str, reply: str, number: int) -> None:
+    """Check that a part of a copy is the one with this number.
+
+    The subject on which the server wants it confirmed ends in it; the last part it does not want confirmed.
+
+    Raises:
+        BackupRefused: it is not.
+    """
+    if reply and reply.rpartition(".")[2] != str(number):
+        raise BackupRefused(f"Part {number} of the copy of {stream} has not come: try again.")
 
 
 async def _next(parts: asyncio.Queue[_Part], stream: str) -> _Part:
@@ -106,8 +130,8 @@ async def _next(parts: asyncio.Queue[_Part], stream: str) -> _Part:
         raise BackupRefused(f"The bus sent nothing more of {stream} for {PART_S:g} s: try again.") from None
 
 
-async def restore_stream(bus: Bus, piece: BackupPiece, folder: Path, replicas: int) -> None:
-    """Bring a stream back that is not there, on so many servers (0: as many as it was on).
+async def restore_stream(bus: Bus, piece: BackupPiece, folder: Path, replicas: int, *, now: float) -> None:
+    """Bring a stream back that is not there, on so many servers (0: as many as it was on). `now` is of the wall clock.
 
     Raises:
         BackupRefused: the server does not take it. BusError.
@@ -118,13 +142,18 @@ async def restore_stream(bus: Bus, piece: BackupPiece, folder: Path, replicas: i
             f"STREAM.RESTORE.{piece.name}", {"config": config, "state": piece.state}, PART_S
         )
         with (folder / piece.file).open("rb") as file:
-            while data := await asyncio.to_thread(file.read, PIECE_BYTES // 2):
+            while data := await asyncio.to_thread(file.read, CHUNK_BYTES):
                 await bus.jetstream.send(begun.deliver_subject, data, PART_S)
         await bus.jetstream.send(begun.deliver_subject, b"", LOAD_S)
         if piece.name in EPOCHS:
-            await bus.jetstream.purge(piece.name, subject="", below=piece.last_seq + LEAP)
+            await bus.jetstream.purge(piece.name, subject="", below=first_epoch(piece.last_seq, now))
     except StoreRefused as error:
         raise BackupRefused(f"The bus does not take {piece.name}: {error.detail}") from None
+
+
+def first_epoch(last_seq: int, now: float) -> int:
+    """The first that a stream of epochs gives which is restored at `now`."""
+    return last_seq + LEAP + int(now * MS_PER_S)
 
 
 async def refuse_streams(bus: Bus, names: Sequence[str]) -> None:

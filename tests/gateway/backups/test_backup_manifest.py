@@ -60,6 +60,25 @@ def test_a_damaged_piece_is_named(tmp_path: Path, data: bytes | None) -> None:
         verify_piece(tmp_path, made)
 
 
+@pytest.mark.parametrize("file", ["../keys", "/etc/passwd", "a/b", "..", ".", ""])
+def test_a_piece_is_in_the_folder(tmp_path: Path, file: str) -> None:
+    """A manifest that names another file is not followed."""
+    write_manifest(tmp_path, manifest(msgspec.structs.replace(piece(tmp_path), file=file)))
+
+    with pytest.raises(BackupRefused, match="no file of the folder"):
+        read_manifest(tmp_path)
+
+
+def test_a_file_of_another_is_not_written_to(tmp_path: Path) -> None:
+    """Nor what a link leads to: somebody else would read the copy."""
+    (tmp_path / "USAGE.stream").symlink_to(tmp_path / "elsewhere")
+
+    with pytest.raises(FileExistsError):
+        piece(tmp_path)
+
+    assert not (tmp_path / "elsewhere").exists()
+
+
 def test_a_folder_without_a_manifest_is_no_backup(tmp_path: Path) -> None:
     """Nor one that cannot be read, or is of a later release."""
     with pytest.raises(BackupRefused, match="did not come to its end"):

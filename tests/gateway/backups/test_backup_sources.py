@@ -12,6 +12,7 @@ from pilotlight_core.host.blobs.blob_port import STORE_ID
 from pilotlight_core.host.foundations import Foundation, Foundations
 from pilotlight_core.host.signing import PRIVATE, Signer
 from pilotlight_core.model.price_book import load_prices
+from pilotlight_core.model.subjects import PLATFORM_BUCKET
 from pilotlight_gateway.backups.backup_manifest import BackupRefused
 from pilotlight_gateway.backups.backup_sources import read_sources, refuse_sources, registered_foundations
 from pilotlight_gateway.backups.stream_copies import streams_of
@@ -70,6 +71,8 @@ async def test_each_region_has_registered_its_own(tmp_path: Path) -> None:
         await Foundations(bus, region="there").register(Foundation(ledger="l"))
         assert await registered_foundations(bus, await streams_of(bus)) == [OURS, Foundation(ledger="l")]
         assert await registered_foundations(bus, ["USAGE"]) == []
+        await bus.kv(PLATFORM_BUCKET).put("keys.here", b"a set, of which each gateway has another key")
+        assert (await registered_foundations(bus, await streams_of(bus)))[0] == Foundation(blob_store="b", ledger="l")
 
 
 @pytest.mark.parametrize("name", ["ledger", "blob_store", "manifest_key"])

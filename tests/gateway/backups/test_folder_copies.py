@@ -68,8 +68,20 @@ def test_restored_blobs_are_not_listed_by_others(tmp_path: Path) -> None:
         ".": 0o711, "store-id": 0o444, "acme": 0o711, "acme/ab": 0o711, "acme/ab/abc": 0o444,
     }  # fmt: skip
     assert (tmp_path / "new" / "store-id").stat().st_nlink == 1
-    with pytest.raises(BackupRefused, match="there already"):
-        restore_folder(piece, tmp_path, tmp_path / "new")
+
+
+def test_of_a_file_that_is_in_an_archive_twice_the_later_is_restored(tmp_path: Path) -> None:
+    """It changed while it was copied."""
+    (tmp_path / "one").write_bytes(b"one")
+    (tmp_path / "other").write_bytes(b"other")
+    with tarfile.open(tmp_path / "blobs.tar", "w") as archive:
+        for name in ("one", "other"):
+            archive.add(tmp_path / name, arcname="acme/blob")
+    piece = BackupPiece(kind="blobs", name="blobs", file="blobs.tar", bytes=0, sha256="")
+
+    restore_folder(piece, tmp_path, tmp_path / "new")
+
+    assert (tmp_path / "new" / "acme" / "blob").read_bytes() == b"other"
 
 
 @pytest.mark.parametrize("name", ["../out", "/out", "acme/../../out", "link"])

@@ -63,6 +63,17 @@ async def test_a_folder_that_has_something_is_left_alone(tmp_path: Path) -> None
             await back_up(bus, parts, copy, release="1.0", report=lambda _: None)
 
 
+async def test_a_folder_that_others_read_is_refused(tmp_path: Path) -> None:
+    """Such as an empty one that is shared: it is left as it is, and would have the keys."""
+    parts, shared = parts_in(tmp_path / "state"), tmp_path / "shared"
+    shared.mkdir()
+    shared.chmod(0o1777)
+    async with embedded_nats(tmp_path / "nats") as server, connect(server.url, name="x") as bus:
+        with pytest.raises(BackupRefused, match="open to others"):
+            await back_up(bus, parts, shared, release="1.0", report=lambda _: None)
+    assert list(shared.iterdir()) == []
+
+
 async def test_what_is_another_platforms_is_not_copied(tmp_path: Path) -> None:
     """Neither what is missing where it was looked for; nothing is written then."""
     parts, copy = parts_in(tmp_path / "state"), tmp_path / "copy"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import msgspec
@@ -54,7 +55,7 @@ async def test_a_platform_comes_back(tmp_path: Path) -> None:
         connect(server.url, name="x", makes_streams=False) as bus,
     ):
         await refuse_bus(manifest, bus)
-        await restore_bus(manifest, bus, copy, replicas=1, report=told.append)
+        await restore_bus(manifest, bus, copy, replicas=1, now=time.time(), report=told.append)
         assert (await bus.kv(TENANCY_BUCKET).get("tenant.acme")) is not None
         with pytest.raises(BackupRefused, match="already"):
             await refuse_bus(manifest, bus)

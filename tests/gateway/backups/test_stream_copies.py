@@ -13,19 +13,29 @@ from pilotlight_core.bus import Bus, connect
 from pilotlight_core.bus.streams import DEFAULT_LIMITS, bucket_stream, stream_configs
 from pilotlight_core.model.subjects import AUDIT_STREAM, JOB_BUCKET, JOB_STREAM, LEASE_BUCKET, TENANCY_BUCKET
 from pilotlight_gateway.backups.backup_manifest import BackupRefused
+from pilotlight_gateway.backups.snapshot_frames import IDENTIFIER, SnapshotFrames
 from pilotlight_gateway.backups.stream_copies import (
     AFTER,
     BEFORE,
     EPOCHS,
     LEAP,
     copy_stream,
+    first_epoch,
+    refuse_gap,
     refuse_streams,
     restore_stream,
     streams_of,
 )
 from pilotlight_supervisor.embedded_bus import embedded_nats
 
+NOW = 1_800_000_000.0
 TENANCY, LEASES = bucket_stream(TENANCY_BUCKET), bucket_stream(LEASE_BUCKET)
+
+
+def judged(snapshot: bytes) -> bool:
+    frames = SnapshotFrames()
+    frames.follow(snapshot)
+    return frames.is_whole
 
 
 async def test_what_names_others_is_copied_before_them(bus: Bus) -> None:
@@ -59,15 +69,18 @@ async def test_a_bucket_comes_back_as_it_was_while_others_wrote(tmp_path: Path) 
         with contextlib.suppress(asyncio.CancelledError):
             await others
     assert piece.last_seq >= 301
+    data = (tmp_path / piece.file).read_bytes()
+    assert data.startswith(IDENTIFIER)
+    assert (judged(data), judged(data[:-100]), judged(data[:1_000] + data[2_000:])) == (True, False, False)
     assert piece.bytes == (tmp_path / piece.file).stat().st_size
 
     async with embedded_nats(tmp_path / "other") as server:
         async with connect(server.url, name="x", makes_streams=False) as bus:
-            await restore_stream(bus, piece, tmp_path, 1)
+            await restore_stream(bus, piece, tmp_path, 1, now=NOW)
             with pytest.raises(BackupRefused, match=f"has {TENANCY} already.*end all processes but nats-server"):
                 await refuse_streams(bus, [TENANCY])
             with pytest.raises(BackupRefused, match=f"does not take {TENANCY}"):
-                await restore_stream(bus, piece, tmp_path, 1)
+                await restore_stream(bus, piece, tmp_path, 1, now=NOW)
         async with connect(server.url, name="gateway") as bus:  # which makes and updates streams
             kv = bus.kv(TENANCY_BUCKET)
             found = {key: entry.revision for key, entry in (await kv.entries()).items()}
@@ -86,9 +99,27 @@ async def test_epochs_are_higher_than_any_that_were_given(tmp_path: Path) -> Non
         embedded_nats(tmp_path / "other") as server,
         connect(server.url, name="x", makes_streams=False) as bus,
     ):
-        await restore_stream(bus, piece, tmp_path, 1)
+        await restore_stream(bus, piece, tmp_path, 1, now=NOW)
     async with embedded_nats(tmp_path / "other") as server, connect(server.url, name="gateway") as bus:
-        assert await bus.kv(LEASE_BUCKET).create("controller", b"other") >= former + LEAP
+        assert await bus.kv(LEASE_BUCKET).create("controller", b"other") >= former + LEAP + NOW * 1_000
+
+
+def test_a_second_restore_of_a_copy_gives_higher_epochs() -> None:
+    """Than the first one did until then, at most a thousand a second."""
+    given_by_first = first_epoch(7, NOW) + 60 * 1_000
+
+    assert first_epoch(7, NOW + 61.0) > given_by_first
+    assert first_epoch(7, NOW) > 7 + LEAP
+
+
+def test_a_part_that_did_not_come_is_noticed() -> None:
+    """The last word of each part's reply subject is its number, from 1 on; the last part has none."""
+    refuse_gap("USAGE", "$JS.SNAPSHOT.ACK.x.524288.1", 1)
+    refuse_gap("USAGE", "$JS.SNAPSHOT.ACK.x.524288.12", 12)
+    refuse_gap("USAGE", "", 13)
+    for reply in ("$JS.SNAPSHOT.ACK.x.524288.3", "$JS.SNAPSHOT.ACK.x.524288.12"):
+        with pytest.raises(BackupRefused, match="Part 2 of the copy of USAGE has not come"):
+            refuse_gap("USAGE", reply, 2)
 
 
 async def test_a_copy_that_is_no_stream_is_not_taken(tmp_path: Path) -> None:
@@ -103,5 +134,5 @@ async def test_a_copy_that_is_no_stream_is_not_taken(tmp_path: Path) -> None:
         connect(server.url, name="x", makes_streams=False) as bus,
     ):
         with pytest.raises(BackupRefused, match=f"does not take {TENANCY}"):
-            await restore_stream(bus, msgspec.structs.replace(piece), tmp_path, 1)
+            await restore_stream(bus, msgspec.structs.replace(piece), tmp_path, 1, now=NOW)
         await refuse_streams(bus, [TENANCY])
