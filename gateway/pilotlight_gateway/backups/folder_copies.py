@@ -7,6 +7,7 @@ import os
 import shutil
 import stat
 import tarfile
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, cast
@@ -15,27 +16,37 @@ from pilotlight_core.host.blobs.folder_blobs import READ_ONLY
 from pilotlight_core.host.file_permissions import OWNER_ONLY, WALK_ONLY, private_folder
 from pilotlight_gateway.backups.backup_manifest import PIECE_BYTES, BackupPiece, BackupRefused, PieceKind, PieceWriter
 
+CLOCK_S = 2.0
+"""By so much a file system's times may be behind."""
+
 
 def copy_folder(kind: PieceKind, source: Path, folder: Path) -> BackupPiece | None:
     """Copy the files below `source` into one of `folder`; None: there are none. It blocks.
 
-    What goes meanwhile is left out.
+    What goes meanwhile is left out, and what comes meanwhile is looked for once more: a blob that is sealed while the
+    folder is walked through has another name, and may have been in neither form where it was looked for.
     """
-    count = 0
+    count, began, fresh = 0, time.time() - CLOCK_S, set[Path]()
     with (
         PieceWriter(folder / f"{kind}.tar") as file,
         tarfile.open(fileobj=cast("IO[bytes]", file), mode="w|", format=tarfile.PAX_FORMAT) as archive,
     ):
-        for path in _files(source):
-            try:
-                opened = path.open("rb")
-            except FileNotFoundError:
-                continue
-            with opened:
-                archive.addfile(archive.gettarinfo(arcname=str(path.relative_to(source)), fileobj=opened), opened)
-            archive.members.clear()  # type: ignore[attr-defined] # it would keep one of each file
-            archive.inodes.clear()  # type: ignore[attr-defined] # nor take a new file for one whose inode it has
-            count += 1
+        for is_again in (False, True):
+            for path in _files(source):
+                try:
+                    opened = path.open("rb")
+                except FileNotFoundError:
+                    continue
+                with opened:
+                    is_fresh = os.fstat(opened.fileno()).st_ctime >= began
+                    if is_again and (path in fresh or not is_fresh):
+                        continue
+                    if is_fresh:
+                        fresh.add(path)
+                    archive.addfile(archive.gettarinfo(arcname=str(path.relative_to(source)), fileobj=opened), opened)
+                archive.members.clear()  # type: ignore[attr-defined] # it would keep one of each file
+                archive.inodes.clear()  # type: ignore[attr-defined] # nor take a new file for one whose inode it has
+                count += 1
     if not count:
         file.path.unlink()
         return None

@@ -3,7 +3,8 @@
     1. the streams: those that name what is in others before those others
     2. the ledger, which has all that was folded of the stream of usage, and what was trimmed from it since
     3. the blobs, which were stored before any record names them
-    4. the keys
+    4. the tenants' keys of blobs, which were made before anything was sealed by them
+    5. the keys
 
 So whatever was accepted before the first step is in the copy whole, or was deleted meanwhile. Of what is accepted
 during the copy some parts may be in it, and others not: each is repaired, or is as if it had not come.
@@ -25,7 +26,7 @@ from pilotlight_gateway.backups.backup_manifest import BackupManifest, BackupPie
 from pilotlight_gateway.backups.backup_sources import read_sources, refuse_sources, registered_foundations
 from pilotlight_gateway.backups.folder_copies import copy_folder
 from pilotlight_gateway.backups.ledger_copies import copy_ledger
-from pilotlight_gateway.backups.stream_copies import copy_stream, streams_of
+from pilotlight_gateway.backups.stream_copies import AFTER_BLOBS, copy_stream, streams_of
 
 OTHERS = 0o077
 """What nobody else may do in a backup's folder."""
@@ -67,10 +68,14 @@ async def back_up(bus: Bus, parts: PlatformParts, folder: Path, *, release: str,
         report(piece)
 
     for name in names:
-        add(await copy_stream(bus, name, folder))
+        if name not in AFTER_BLOBS:
+            add(await copy_stream(bus, name, folder))
     add(await copy_ledger(parts.ledger_url, folder))
     if parts.blobs is not None:
         add(await asyncio.to_thread(copy_folder, "blobs", parts.blobs, folder))
+    for name in AFTER_BLOBS:
+        if name in names:
+            add(await copy_stream(bus, name, folder))
     if parts.keys is not None:
         add(await asyncio.to_thread(copy_folder, "keys", parts.keys, folder))
     made = BackupManifest(

@@ -34,8 +34,11 @@ AFTER = (
     bucket_stream(subjects.TENANCY_BUCKET),
     bucket_stream(subjects.PLATFORM_BUCKET),
     subjects.AUDIT_STREAM,
+    bucket_stream(subjects.BLOB_KEY_BUCKET),
 )
-"""Those that are named by others; at last who did all of it."""
+"""Those that are named by others; then who did all of it, and at last what opens blobs."""
+AFTER_BLOBS = (bucket_stream(subjects.BLOB_KEY_BUCKET),)
+"""Those that are copied after the blobs, so that each that is in the copy opens."""
 EPOCHS = (bucket_stream(subjects.LEASE_BUCKET), bucket_stream(subjects.SHARD_BUCKET))
 """Whose sequence numbers are epochs. Nobody holds what they have any more."""
 LEAP = 10**10

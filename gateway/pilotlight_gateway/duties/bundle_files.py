@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import msgspec
 import structlog
 
-from pilotlight_core.host.blobs import BlobMissing, BlobStore
+from pilotlight_core.host.blobs import BlobMissing, BlobStore, NoBlobStore
 from pilotlight_gateway.deploys.present_files import files_of
 from pilotlight_gateway.duties.version_collector import StoredVersion
 
@@ -32,10 +32,10 @@ class BundleFiles:
         for manifest in tuple(needed):
             try:
                 needed |= files_of(await self._blobs.read(tenant, manifest))
-            except BlobMissing:
-                continue
-            except msgspec.DecodeError:
-                log.warning("a manifest cannot be read, so no file of its tenant is deleted", tenant=tenant)
+            except (BlobMissing, NoBlobStore, msgspec.DecodeError) as error:
+                log.warning(
+                    "a manifest cannot be read, so no file of its tenant is deleted", tenant=tenant, why=str(error)
+                )
                 return None
             if len(needed) > FILES_AT_MOST:
                 log.warning("a tenant has too many files to say which are needed", tenant=tenant)

@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 import structlog
 
-from pilotlight_core.host.blobs import BlobMissing, BlobStore
+from pilotlight_core.host.blobs import BlobMissing, BlobStore, NoBlobStore
 from pilotlight_core.host.blobs.blob_port import BlobInfo
 from pilotlight_core.model.records.batches import BatchRecord
 from pilotlight_core.model.records.jobs import BlobRef, JobState, job_key
@@ -75,9 +75,14 @@ class Orphans:
         listed: Any = self._blobs.listed()
         async with aclosing(listed):
             async for one in listed:
-                if at - one.at >= YOUNG_S and await self._is_orphan(one, at):
-                    await self._blobs.delete(one.tenant, one.sha256)
-                    deleted += 1
+                if at - one.at < YOUNG_S:
+                    continue
+                try:
+                    if await self._is_orphan(one, at):
+                        await self._blobs.delete(one.tenant, one.sha256)
+                        deleted += 1
+                except NoBlobStore as error:
+                    log.error("a blob cannot be opened, and stays", tenant=one.tenant, why=error.detail)
         if deleted:
             log.info("blobs that nothing needs were deleted", blobs=deleted)
         return deleted
@@ -122,6 +127,6 @@ class Orphans:
             if found is None:
                 return frozenset()
             chunks = await read_chunks(self._blobs, tenant, found[0].chunks)
-        except (BlobMissing, msgspec.DecodeError):
+        except (BlobMissing, NoBlobStore, msgspec.DecodeError):
             return None  # the batch's record expires in time
         return frozenset({found[0].chunks.sha256, *(chunk.blob.sha256 for chunk in chunks)})

@@ -1,13 +1,15 @@
 """What the bus has of a tenant, by kind: which keys of which bucket, which subjects of which stream.
 
 Records that a process follows in memory are deleted one by one, since only that leaves a marker from which it hears;
-others are purged at once. Each step finds what is there then, so that it can be repeated after a crash at any point.
+others are purged at once. What stays of API keys is that a holder of certificates was revoked. Each step finds what is
+there then, so that it can be repeated after a crash at any point.
 """
 
 from __future__ import annotations
 
+import time
 from collections import Counter
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import aclosing, suppress
 from typing import Any
 
@@ -17,7 +19,7 @@ from msgspec.structs import replace
 from pilotlight_core.bus import Bus, Kv, NewValue
 from pilotlight_core.bus.streams import MARKER_TTL, bucket_stream, key_subject
 from pilotlight_core.model import subjects
-from pilotlight_core.model.tenancy import FunctionShareRecord
+from pilotlight_core.model.tenancy import FunctionShareRecord, KeyRecord
 
 FOLLOWED = {
     "limits": (subjects.TENANCY_BUCKET, "limits.{tenant}"),
@@ -57,6 +59,7 @@ class _Owned(msgspec.Struct, frozen=True, kw_only=True):
 
 
 _owner = msgspec.msgpack.Decoder(_Owned)
+_key = msgspec.msgpack.Decoder(KeyRecord)
 _share = msgspec.msgpack.Decoder(FunctionShareRecord)
 _encoder = msgspec.msgpack.Encoder()
 
@@ -64,8 +67,9 @@ _encoder = msgspec.msgpack.Encoder()
 class BusTraces:
     """The `TenantTraces` over the bus."""
 
-    def __init__(self, bus: Bus) -> None:
+    def __init__(self, bus: Bus, wall: Callable[[], float] = time.time) -> None:
         self._bus = bus
+        self._wall = wall
         self._tenancy, self._registry = bus.kv(subjects.TENANCY_BUCKET), bus.kv(subjects.REGISTRY_BUCKET)
         self._secrets, self._answers = bus.kv(subjects.SECRET_BUCKET), bus.kv(subjects.IDEMPOTENCY_BUCKET)
 
@@ -82,9 +86,11 @@ class BusTraces:
         return +found
 
     async def erase(self, tenant: str) -> Counter[str]:
-        found = Counter[str]()
+        found, at = Counter[str](), self._wall()
         # Keys first: whoever has one learns at once that there is nothing for it here.
-        found[KEYS] = await _delete(self._tenancy, [key async for key in _owned(self._tenancy, "key.*", tenant)])
+        for key in [key async for key in _owned(self._tenancy, "key.*", tenant)]:
+            await self._tenancy.change(key, lambda data: _ended(data, at))
+            found[KEYS] += 1
         for kind, (bucket, keys) in FOLLOWED.items():
             kv = self._bus.kv(bucket)
             found[kind] = await _delete(kv, [key async for key in kv.each_key(keys.format(tenant=tenant))])
@@ -114,6 +120,22 @@ class BusTraces:
                 with suppress(msgspec.DecodeError):  # a later release's
                     if tenant in _share.decode(entry.value).grants:
                         yield key
+
+
+def _ended(data: bytes | None, at: float) -> NewValue | None:
+    """Nothing in the place of an API key's record; of a certificate's mapping what says that it was revoked.
+
+    So that certificates from before stay worthless when the holder is mapped to another tenant.
+    """
+    if data is None:
+        return None
+    with suppress(msgspec.DecodeError):  # a later release's
+        if (key := _key.decode(data)).certificate:
+            left = replace(
+                key, tenant="", scopes=(), label="", revoked=True, revoked_at=(key.revoked and key.revoked_at) or at
+            )
+            return NewValue(_encoder.encode(left))
+    return NewValue(None, MARKER_TTL)
 
 
 def _without(data: bytes | None, tenant: str) -> NewValue | None:

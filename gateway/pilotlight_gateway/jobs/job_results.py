@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import msgspec
 import structlog
 
-from pilotlight_core.host.blobs import BlobsDown, BlobStore
+from pilotlight_core.host.blobs import BlobsDown, BlobsErased, BlobStore
 from pilotlight_core.model.records.jobs import BlobRef, JobError, JobRecord
 from pilotlight_gateway.jobs import job_payloads
 from pilotlight_gateway.storage_quota.job_quota import JobStorageQuota, StorageCharge
@@ -40,7 +40,10 @@ class JobResults:
     store_again_s: float = STORE_AGAIN_S
 
     async def store(self, job: JobRecord, output: bytes) -> StoredOutput:
-        """Store the output (msgpack) of the job's run, however long the blob store is away."""
+        """Store the output (msgpack) of the job's run, however long the blob store is away.
+
+        That of a tenant that was erased is dropped.
+        """
         charge, fits = await self._fit(job, len(output), job_payloads.OUTPUT_INLINE)
         if fits:
             return StoredOutput(output=output, charge=charge)
@@ -49,6 +52,9 @@ class JobResults:
             try:
                 blob = await job_payloads.store_payload(self.blobs, job.tenant, job.id, job.run, output)
                 return StoredOutput(output=b"", blob=blob, charge=charge)
+            except BlobsErased:
+                self.quota.give_back(charge)
+                return StoredOutput(output=b"")
             except BlobsDown as error:
                 log.warning("a job's result waits for the blob store", job=job.id, error=str(error))
                 await asyncio.sleep(self.store_again_s)

@@ -111,6 +111,10 @@ class DataKeys:
         It is the platform's from now on if that has none, has this one's former, or if `adopt`.
         """
         registered = await self._store.platform_key()
+        if registered and not adopt:
+            with suppress(NoPlatformKey):  # the former one is asked for only where it is needed
+                if await self._identity(self._platform) == registered:
+                    return registered
         takes_over = adopt or not registered or registered == await self._former_identity()
         identity = await self._identity(self._platform, create=takes_over)
         if registered != identity and takes_over:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from pilotlight_core.host.blobs.blob_port import STORE_ID
 from pilotlight_core.model.api.tenancy_api import TenantChange, TenantInfo, TenantRequest
 from pilotlight_core.model.errors import BadInput, Conflict, NotFound
 from pilotlight_core.model.ids import NAME
@@ -13,8 +14,8 @@ from pilotlight_gateway.tenancy.auth import Principal
 from pilotlight_gateway.tenancy.guarantees import check_guarantees
 from pilotlight_gateway.tenancy.registry_port import RegistryPort
 
-RESERVED = ("operator",)
-"""Names with another meaning in the ledger and in subjects."""
+RESERVED = ("operator", STORE_ID)
+"""Names with another meaning in the ledger and in subjects, or beside the folders of tenants' blobs."""
 
 
 async def visible_tenant(

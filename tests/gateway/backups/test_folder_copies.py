@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import io
 import os
 import tarfile
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -44,6 +47,46 @@ def test_a_folder_comes_back_as_it_was(tmp_path: Path) -> None:
     assert modes(target) == {".": 0o700, "private": 0o600, "acme": 0o700, "acme/blob": 0o444}
     with pytest.raises(BackupRefused, match="is there already"):
         refuse_folder(target)
+
+
+def test_what_comes_under_another_name_while_a_folder_is_copied_is_in_the_copy(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A blob that is sealed meanwhile: its sealed form came where the copy had looked, and then the clear one went."""
+    source, target = tmp_path / "blobs", tmp_path / "target"
+    for folder in ("aa", "ff"):
+        (source / folder).mkdir(parents=True)
+    walk = os.walk
+    first, last = (Path(parent) for parent, folders, _ in walk(source) if not folders)
+    (first / "other").write_bytes(b"other")
+    (last / "clear").write_bytes(b"content")
+
+    def sealed_meanwhile(folder: Path, **options: Any) -> Iterator[Any]:
+        for found in walk(folder, **options):
+            yield found
+            if Path(found[0]) == first and (last / "clear").exists():
+                (first / "sealed").write_bytes(b"sealed")
+                (last / "clear").unlink()
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "walk", sealed_meanwhile)
+        piece = copy_folder("blobs", source, tmp_path)
+    assert piece is not None
+    assert piece.entries == 2
+    restore_folder(piece, tmp_path, target)
+    assert {path.name for path in target.rglob("*") if path.is_file()} == {"other", "sealed"}
+
+
+def test_a_file_that_is_copied_twice_comes_back_as_it_was_last(tmp_path: Path) -> None:
+    """Though it may not be written to."""
+    with tarfile.open(tmp_path / "blobs.tar", "w") as archive:
+        for data in (b"1", b"2"):
+            member = tarfile.TarInfo("acme/blob")
+            member.size, member.mode = len(data), 0o444
+            archive.addfile(member, io.BytesIO(data))
+    piece = BackupPiece(kind="blobs", name="blobs", file="blobs.tar", bytes=0, sha256="", entries=2)
+    restore_folder(piece, tmp_path, tmp_path / "target")
+    assert (tmp_path / "target" / "acme" / "blob").read_bytes() == b"2"
 
 
 def test_a_folder_without_files_is_not_copied(tmp_path: Path) -> None:

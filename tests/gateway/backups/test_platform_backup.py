@@ -14,6 +14,7 @@ from pilotlight_core.model.price_book import load_prices
 from pilotlight_core.model.subjects import AUDIT_STREAM, JOB_STREAM
 from pilotlight_gateway.backups.backup_manifest import BackupPiece, BackupRefused, read_manifest, verify_piece
 from pilotlight_gateway.backups.platform_backup import PlatformParts, back_up
+from pilotlight_gateway.backups.stream_copies import AFTER_BLOBS
 from pilotlight_gateway.ledger.ledger_store import Ledger
 from pilotlight_supervisor.embedded_bus import embedded_nats
 
@@ -31,7 +32,7 @@ def parts_in(folder: Path) -> PlatformParts:
 
 
 async def test_all_is_copied_and_what_names_others_first(tmp_path: Path) -> None:
-    """Each piece is reported, and whole; what is elsewhere is said."""
+    """Each piece is reported, and whole; what is elsewhere is said. What opens blobs comes after them."""
     parts, copy, reported = parts_in(tmp_path / "state"), tmp_path / "copy", list[BackupPiece]()
     async with embedded_nats(tmp_path / "nats") as server, connect(server.url, name="x") as bus:
         made = await back_up(bus, parts, copy, release="1.0", report=reported.append)
@@ -40,7 +41,7 @@ async def test_all_is_copied_and_what_names_others_first(tmp_path: Path) -> None
     assert list(made.pieces) == reported
     names = [piece.name for piece in made.pieces]
     assert names[0] == JOB_STREAM
-    assert names[-4:] == [AUDIT_STREAM, "sqlite", "blobs", "keys"]
+    assert names[-5:] == [AUDIT_STREAM, "sqlite", "blobs", *AFTER_BLOBS, "keys"]
     assert (made.release, made.left_out) == ("1.0", ("the moon",))
     for piece in made.pieces:
         verify_piece(copy, piece)

@@ -16,6 +16,7 @@ from pilotlight_gateway.backups.backup_manifest import BackupRefused
 from pilotlight_gateway.backups.snapshot_frames import IDENTIFIER, SnapshotFrames
 from pilotlight_gateway.backups.stream_copies import (
     AFTER,
+    AFTER_BLOBS,
     BEFORE,
     EPOCHS,
     LEAP,
@@ -47,7 +48,7 @@ async def test_what_names_others_is_copied_before_them(bus: Bus) -> None:
     assert known <= {*order}
     assert {*BEFORE, *AFTER, *EPOCHS} <= known
     assert order.index(JOB_STREAM) < order.index(bucket_stream(JOB_BUCKET)) < order.index(TENANCY)
-    assert order[-1] == AUDIT_STREAM
+    assert order[-2:] == [AUDIT_STREAM, *AFTER_BLOBS]
 
 
 async def test_a_bucket_comes_back_as_it_was_while_others_wrote(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from pilotlight_core.host.blobs import MemoryBlobs
+from pilotlight_core.host.blobs import MemoryBlobKeys, MemoryBlobs, SealedBlobs
 from pilotlight_core.model.spec import ArtifactEntry, ArtifactKind, ArtifactPart, FileEntry, SignedManifest
 from pilotlight_core.model.versions.manifest_codec import encode_manifest
 from pilotlight_gateway.deploys.deploy_plan import signed_blob
@@ -45,12 +45,20 @@ async def test_the_parts_of_artifacts_are_needed_as_files_are() -> None:
     assert found == frozenset({code.sha256, part.sha256, version.manifest_sha256})
 
 
-async def test_a_manifest_that_is_gone_needs_nothing_and_one_that_cannot_be_read_keeps_all() -> None:
-    """What is not known to be needless stays."""
+async def test_a_manifest_that_is_gone_or_cannot_be_read_keeps_all() -> None:
+    """What is not known to be needless stays, of its tenant alone."""
     blobs = MemoryBlobs()
     gone = msgspec.structs.replace(await stored(blobs, "acme"), manifest_sha256="0" * 64)
-    assert await BundleFiles(blobs, [gone]).of("acme") == frozenset({"0" * 64})
+    assert await BundleFiles(blobs, [gone]).of("acme") is None
 
     odd = hashlib.sha256(b"odd").hexdigest()
     await blobs.put("acme", odd, b"odd")
     assert await BundleFiles(blobs, [msgspec.structs.replace(gone, manifest_sha256=odd)]).of("acme") is None
+
+    sealing = SealedBlobs(blobs, MemoryBlobKeys(), seals=True)
+    sealed = await stored(blobs, "rival")
+    await sealing.seal_stored("rival", sealed.manifest_sha256)
+    assert await BundleFiles(sealing, [sealed]).of("rival") is not None
+    ((place, _),) = [one for one in blobs.kept.items() if one[0][0] == "rival"]
+    blobs.kept[place] = b"damaged"
+    assert await BundleFiles(sealing, [sealed]).of("rival") is None

@@ -7,7 +7,7 @@ import hashlib
 import msgspec
 import pytest
 
-from pilotlight_core.host.blobs import BlobsDown, MemoryBlobs
+from pilotlight_core.host.blobs import BlobsDown, MemoryBlobKeys, MemoryBlobs, SealedBlobs
 from pilotlight_core.model.records import jobs
 from pilotlight_core.model.records.batches import BatchItem, BatchRecord
 from pilotlight_core.model.records.jobs import JobRecord
@@ -238,3 +238,22 @@ async def test_artifacts_stay_with_their_version_and_go_with_it(site: Site) -> N
     assert await search.delete(AT, BundleFiles(site.blobs, [version]).of) == 1
     assert set(site.blobs.kept) == {("acme", part.sha256), ("acme", digest)}
     assert await search.delete(AT, BundleFiles(site.blobs, []).of) == 2
+
+
+async def test_a_blob_that_does_not_open_stays_and_ends_no_pass() -> None:
+    """Others' orphans go."""
+    backend = MemoryBlobs()
+    blobs = SealedBlobs(backend, MemoryBlobKeys(), seals=True)
+    for tenant in ("acme", "rival"):
+        await store_payload(blobs, tenant, "call_1", "output", LARGE)
+    damaged = next(key for key in backend.kept if key[0] == "acme")
+    backend.kept[damaged] = b"damaged"
+
+    async def none(*_: str) -> None:
+        return None
+
+    async def no_files(_: str) -> frozenset[str]:
+        return frozenset()
+
+    assert await Orphans(blobs, none, none).delete(AT, no_files) == 1
+    assert list(backend.kept) == [damaged]

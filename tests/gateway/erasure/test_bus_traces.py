@@ -7,11 +7,12 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from pilotlight_core.bus import Bus, bus_users, connect
 from pilotlight_core.bus.streams import bucket_stream, key_subject
 from pilotlight_core.model import subjects
-from pilotlight_core.model.tenancy import FunctionShareRecord
+from pilotlight_core.model.tenancy import FunctionShareRecord, KeyRecord
 from pilotlight_gateway.erasure.bus_traces import (
     ANSWERS,
     CURVES,
@@ -73,6 +74,23 @@ async def fill(bus: Bus, tenant: str) -> None:
     await registry.put("share.owner.llm", pack(share))
     await bus.jetstream.store(subjects.usage("local", "n1", tenant), b"x", message_id=f"usage{tenant}")
     await bus.jetstream.store(subjects.audit("local", tenant), b"x", message_id=f"audit{tenant}")
+
+
+async def test_revoked_and_mapped_certificates_of_an_erased_tenant_stay_worthless(gateway: Bus) -> None:
+    """Since the holder may be mapped to another tenant later; nothing else of the mapping stays."""
+    kv = gateway.kv(subjects.TENANCY_BUCKET)
+    mapped = KeyRecord(id="c1", tenant="acme", sha256="", scopes=("admin",), created_at=1.0, label="x", certificate="h")
+    revoked = replace(mapped, id="c2", revoked=True, revoked_at=5.0)
+    for record in (mapped, revoked):
+        await kv.put(f"key.{record.id}", pack(record))
+    assert (await BusTraces(gateway, lambda: 9.0).erase("acme"))[KEYS] == 3
+
+    for record, at in ((mapped, 9.0), (revoked, 5.0)):
+        entry = await kv.get(f"key.{record.id}")
+        assert entry is not None
+        left = msgspec.msgpack.decode(entry.value, type=KeyRecord)
+        assert left == replace(record, tenant="", scopes=(), label="", revoked=True, revoked_at=at)
+    assert KEYS not in await BusTraces(gateway).count("acme")
 
 
 COUNTED = {*FOLLOWED, *PURGED, KEYS, VERSIONS, SHARES, SECRETS}

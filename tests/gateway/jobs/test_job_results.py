@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import replace
 
-from pilotlight_core.host.blobs import BlobsDown, MemoryBlobs
+from pilotlight_core.host.blobs import BlobsDown, MemoryBlobKeys, MemoryBlobs, SealedBlobs
 from pilotlight_core.model.records.jobs import JobError
 from pilotlight_gateway.jobs.job_payloads import COUNTED, OUTPUT_INLINE, fetch_payload
 from pilotlight_gateway.jobs.job_results import JobResults
@@ -74,17 +74,29 @@ async def test_an_output_waits_for_the_blob_store() -> None:
     tried = asyncio.Event()
 
     class Returning(MemoryBlobs):
-        async def put(self, tenant: str, sha256: str, content: bytes | AsyncIterator[bytes]) -> int:
+        async def put(
+            self, tenant: str, sha256: str, content: bytes | AsyncIterator[bytes], *, anew: bool = True
+        ) -> int:
             if not tried.is_set():
                 tried.set()
                 raise BlobsDown("away")
-            return await super().put(tenant, sha256, content)
+            return await super().put(tenant, sha256, content, anew=anew)
 
     made = replace(results(blobs=Returning()), store_again_s=0.0)
     stored = await made.store(job(), b"x" * (OUTPUT_INLINE + 1))
 
     assert tried.is_set()
     assert stored.blob is not None
+
+
+async def test_an_output_of_a_tenant_that_was_erased_is_dropped() -> None:
+    """Nothing waits for ever, whether the platform seals or not, and nothing is stored in clear."""
+    for seals in (True, False):
+        backend = MemoryBlobs()
+        blobs = SealedBlobs(backend, MemoryBlobKeys(erased={"acme"}), seals=seals)
+        stored = await replace(results(), blobs=blobs).store(job(), b"x" * (OUTPUT_INLINE + 1))
+        assert (stored.output, stored.blob, stored.charge) == (b"", None, None)
+        assert not backend.kept
 
 
 async def test_an_error_keeps_its_first_words_where_there_is_no_room() -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from pilotlight_gateway.secrets.data_key_store import DataKeyErased, MemoryDataKeys
 from pilotlight_gateway.secrets.data_keys import DataKeys, OtherPlatformKey
-from pilotlight_gateway.secrets.platform_keys import MemoryPlatformKey
+from pilotlight_gateway.secrets.platform_keys import MemoryPlatformKey, NoPlatformKey
 from pilotlight_gateway.secrets.secret_records import DataKeyRecord
 from tests.gateway.secrets.makers import AT
 
@@ -71,6 +71,18 @@ async def test_a_key_that_is_forgotten_is_opened_anew() -> None:
     for tenant in ("acme", "rival"):
         await keys.open(store.keys[tenant])
     assert platform.opened == opened + 1
+
+
+async def test_a_former_key_that_is_not_needed_is_not_asked_for() -> None:
+    """Its service may be gone since."""
+
+    class Gone(MemoryPlatformKey):
+        async def identity(self, *, create: bool = False) -> str:
+            raise NoPlatformKey(f"it is gone, whether it is made or not: {create}")
+
+    store, platform = MemoryDataKeys(), MemoryPlatformKey()
+    made = await keys_over(store, platform).make("acme", AT)
+    assert await keys_over(store, platform, Gone()).make("acme", AT) == made
 
 
 async def test_who_takes_over_seals_all_anew() -> None:

@@ -29,7 +29,7 @@ async def test_a_tenant_is_made_once(registry: MemoryRegistry) -> None:
 
     assert (made.name, made.created_at, made.home) == ("zoo", 7.0, 3)
     assert tenant_info(made).name == "zoo"
-    for name in ("zoo", "operator"):
+    for name in ("zoo", "operator", "store-id"):
         with pytest.raises(Conflict, match=name):
             await create_tenant(registry, TenantRequest(name=name), 8.0, 3)
 

@@ -142,6 +142,10 @@ class BlobStore(Protocol):
 class BlobBackend(BlobStore, Protocol):
     """Where blobs lie: it also takes the names of sealed ones, whose content it cannot check."""
 
+    async def put(self, tenant: str, sha256: str, content: BlobContent, *, anew: bool = False) -> int:
+        """As a store's. `anew`: what is there under the name is replaced, at once and whole."""
+        ...
+
     async def link(self, tenant: str, sha256: str, seconds: float) -> str:
         """A URL from which whoever has it can read the blob for so long; "" if the store gives none.
 

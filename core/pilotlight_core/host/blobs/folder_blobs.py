@@ -50,10 +50,11 @@ class FolderBlobs:
         check_stored(tenant, sha256)
         return self.root / tenant / sha256[:2] / sha256
 
-    async def put(self, tenant: str, sha256: str, content: BlobContent) -> int:
+    async def put(self, tenant: str, sha256: str, content: BlobContent, *, anew: bool = False) -> int:
         path = self.path(tenant, sha256)
-        with contextlib.suppress(FileNotFoundError):
-            return await _disk(_touch, path)
+        if not anew:
+            with contextlib.suppress(FileNotFoundError):
+                return await _disk(_touch, path)
         checker = DigestChecker(sha256)
         file, name = await _disk(_open_temporary, self.root, path)
         try:

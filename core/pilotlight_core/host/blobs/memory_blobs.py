@@ -29,7 +29,7 @@ class MemoryBlobs:
         self.down = False
         self.id = ""
 
-    async def put(self, tenant: str, sha256: str, content: BlobContent) -> int:
+    async def put(self, tenant: str, sha256: str, content: BlobContent, *, anew: bool = True) -> int:  # noqa: ARG002 - always
         check_stored(tenant, sha256)
         self._reach()
         self.puts += 1

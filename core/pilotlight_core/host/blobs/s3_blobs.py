@@ -69,7 +69,7 @@ class S3Blobs:
         check_stored(tenant, sha256)
         return f"{self._root}{tenant}/{sha256}"
 
-    async def put(self, tenant: str, sha256: str, content: BlobContent) -> int:
+    async def put(self, tenant: str, sha256: str, content: BlobContent, *, anew: bool = True) -> int:  # noqa: ARG002 - always
         key = self.key(tenant, sha256)
         checker = DigestChecker(sha256)
         with tempfile.SpooledTemporaryFile(max_size=IN_MEMORY) as file:

@@ -9,18 +9,22 @@ from __future__ import annotations
 
 import os
 from collections.abc import AsyncIterator, Iterable
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
+
+import structlog
 
 from pilotlight_core.host.blobs.blob_port import (
     SHA256,
     BlobBackend,
+    BlobChanged,
     BlobContent,
     BlobInfo,
     BlobMissing,
     DigestChecker,
     ErasedBlobs,
+    NoBlobStore,
     check_blob,
     erased_blobs,
     pieces,
@@ -35,6 +39,11 @@ from pilotlight_core.host.blobs.blob_sealing import (
     opened_head,
     sealed,
 )
+
+LOOKS = (True, False, True)
+"""Where a blob is looked for, sealed or not: what seals it may have put the one and deleted the other in between."""
+
+log = structlog.get_logger(__name__)
 
 
 class BlobKeys(Protocol):
@@ -98,62 +107,82 @@ class SealedBlobs:
         key = await (self._keys.make(tenant) if self._seals else self._keys.find_to_write(tenant))
         if key is None:
             return await self._stored.put(tenant, sha256, content)
-        if not self._seals:
-            name = key.name(sha256)
-            if (present := await self._stored.stored(tenant, [name])) and await self._stored.renew(tenant, name):
-                return content_size(present[name].size)
-            return await self._stored.put(tenant, sha256, content)
-        return await self._put(key, sha256, content)
+        if self._seals or await self._stored.stored(tenant, [key.name(sha256)]):
+            return await self._put(key, sha256, content)
+        return await self._stored.put(tenant, sha256, content)
 
     async def _put(self, key: BlobKey, sha256: str, content: BlobContent) -> int:
-        within: Any = sealed(key.of(sha256), key.tenant, sha256, _checked(sha256, content))
-        async with aclosing(within):
-            size = await self._stored.put(key.tenant, key.name(sha256), within)
+        size = await self._renewed(key, sha256)
+        if size is None:
+            within: Any = sealed(key.of(sha256), key.tenant, sha256, _checked(sha256, content))
+            async with aclosing(within):
+                stored = await self._stored.put(key.tenant, key.name(sha256), within, anew=True)
+            size = content_size(stored)
         await self._stored.delete(key.tenant, sha256)  # what was there in clear
-        return content_size(size)
+        return size
+
+    async def _renewed(self, key: BlobKey, sha256: str) -> int | None:
+        """The size of a blob that is sealed there already, and opens to its end; None: it has to be put."""
+        name, size = key.name(sha256), 0
+        if not await self._stored.stored(key.tenant, [name]):
+            return None
+        found: Any = opened(key.of(sha256), key.tenant, sha256, self._stored.get(key.tenant, name))
+        try:
+            async with aclosing(found):
+                async for piece in found:
+                    size += len(piece)
+        except (BlobChanged, BlobMissing):
+            return None
+        return size if await self._stored.renew(key.tenant, name) else None
 
     async def get(self, tenant: str, sha256: str) -> AsyncIterator[bytes]:
         check_blob(tenant, sha256)
-        key = await self._keys.find(tenant)
-        if key is not None:
-            stored: Any = self._stored.get(tenant, key.name(sha256))
+        for is_sealed in LOOKS:
+            key = await self._keys.find(tenant) if is_sealed else None
+            if is_sealed and key is None:
+                continue
+            stored: Any = self._stored.get(tenant, sha256 if key is None else key.name(sha256))
             async with aclosing(stored):
                 try:
                     first = await anext(stored, b"")
                 except BlobMissing:
-                    pass
-                else:
-                    async for piece in opened(key.of(sha256), tenant, sha256, _after(first, stored)):
-                        yield piece
-                    return
-        async for piece in self._stored.get(tenant, sha256):
-            yield piece
+                    continue
+                content = _after(first, stored)
+                async for piece in content if key is None else opened(key.of(sha256), tenant, sha256, content):
+                    yield piece
+                return
+        raise BlobMissing(f"There is no blob {sha256}.")
 
     async def read(self, tenant: str, sha256: str) -> bytes:
         return b"".join([piece async for piece in self.get(tenant, sha256)])
 
     async def head(self, tenant: str, sha256: str, size: int) -> bytes:
         check_blob(tenant, sha256)
-        key = await self._keys.find(tenant)
-        if key is not None:
-            try:
-                beginning = await self._stored.head(tenant, key.name(sha256), length_for(size))
-            except BlobMissing:
-                pass
-            else:
-                return opened_head(key.of(sha256), tenant, sha256, beginning, size)
-        return await self._stored.head(tenant, sha256, size)
+        for is_sealed in LOOKS:
+            key = await self._keys.find(tenant) if is_sealed else None
+            with suppress(BlobMissing):
+                if key is not None:
+                    beginning = await self._stored.head(tenant, key.name(sha256), length_for(size))
+                    return opened_head(key.of(sha256), tenant, sha256, beginning, size)
+                if not is_sealed:
+                    return await self._stored.head(tenant, sha256, size)
+        raise BlobMissing(f"There is no blob {sha256}.")
 
     async def stored(self, tenant: str, digests: Iterable[str]) -> dict[str, BlobInfo]:
         wanted = list(digests)
         for digest in wanted:
             check_blob(tenant, digest)
-        key, found = await self._keys.find(tenant), dict[str, BlobInfo]()
-        if key is not None:
-            names = {key.name(digest): digest for digest in wanted}
-            there = await self._stored.stored(tenant, names)
-            found = {names[name]: _shown(info, names[name]) for name, info in there.items()}
-        return found | await self._stored.stored(tenant, [digest for digest in wanted if digest not in found])
+        found = dict[str, BlobInfo]()
+        for is_sealed in LOOKS:
+            key = await self._keys.find(tenant) if is_sealed else None
+            missing = [digest for digest in wanted if digest not in found]
+            if key is not None:
+                names = {key.name(digest): digest for digest in missing}
+                there = await self._stored.stored(tenant, names)
+                found |= {names[name]: _shown(info, names[name]) for name, info in there.items()}
+            elif not is_sealed:
+                found |= await self._stored.stored(tenant, missing)
+        return found
 
     async def listed(self, tenant: str | None = None) -> AsyncIterator[BlobInfo]:
         key: BlobKey | None = None
@@ -165,17 +194,30 @@ class SealedBlobs:
                     yield one
                     continue
                 if one.tenant != owner:
-                    owner, key = one.tenant, await self._keys.find(one.tenant)
+                    owner, key = one.tenant, await self._listing_key(one.tenant, is_alone=tenant is not None)
                 # What another key has sealed, which is gone, is nobody's blob any more.
                 if key is not None and (digest := key.digest(one.sha256)):
                     yield _shown(one, digest)
 
+    async def _listing_key(self, tenant: str, *, is_alone: bool) -> BlobKey | None:
+        """The key by which a tenant's blobs are listed; one that cannot be used hides them, and not those of others."""
+        try:
+            return await self._keys.find(tenant)
+        except NoBlobStore as error:
+            if is_alone:
+                raise
+            log.warning("a tenant's sealed blobs are not listed", tenant=tenant, why=error.detail)
+            return None
+
     async def renew(self, tenant: str, sha256: str) -> bool:
         check_blob(tenant, sha256)
-        key = await self._keys.find(tenant)
-        if key is not None and await self._stored.renew(tenant, key.name(sha256)):
-            return True
-        return await self._stored.renew(tenant, sha256)
+        for is_sealed in LOOKS:
+            key = await self._keys.find(tenant) if is_sealed else None
+            if is_sealed and key is None:
+                continue
+            if await self._stored.renew(tenant, sha256 if key is None else key.name(sha256)):
+                return True
+        return False
 
     async def delete(self, tenant: str, sha256: str) -> None:
         check_blob(tenant, sha256)
@@ -211,6 +253,8 @@ class SealedBlobs:
             BadBlob: it is damaged. BlobsDown.
         """
         key = await self._keys.make(tenant)
+        if not await self._stored.stored(tenant, [sha256]):
+            return False
         try:
             await self._put(key, sha256, self._stored.get(tenant, sha256))
         except BlobMissing:
@@ -251,6 +295,7 @@ async def _checked(sha256: str, content: BlobContent) -> AsyncIterator[bytes]:
 
 
 async def _after(first: bytes, rest: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-    yield first
+    if first:
+        yield first
     async for piece in rest:
         yield piece

@@ -3,12 +3,25 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterable
+from pathlib import Path
 
 import pytest
 
-from pilotlight_core.host.blobs import BadBlob, BlobMissing, BlobsDown, MemoryBlobKeys, MemoryBlobs, SealedBlobs
+from pilotlight_core.host.blobs import (
+    BadBlob,
+    BlobInfo,
+    BlobMissing,
+    BlobsDown,
+    BlobsErased,
+    FolderBlobs,
+    MemoryBlobKeys,
+    MemoryBlobs,
+    NoBlobStore,
+    SealedBlobs,
+)
 from pilotlight_core.host.blobs.blob_port import BlobChanged
-from pilotlight_core.host.blobs.blob_sealing import SEALED_NAME, opened
+from pilotlight_core.host.blobs.blob_sealing import SEALED_NAME, BlobKey, opened
 from pilotlight_core.host.blobs.sealed_blobs import HandedBlob
 from pilotlight_core.model.errors import BadInput
 
@@ -133,6 +146,105 @@ async def test_a_blob_that_was_changed_in_its_store_is_refused() -> None:
             await sealing.on.read("acme", SHA)
         with pytest.raises(BlobChanged, match=SHA):
             await sealing.on.head("acme", SHA, 10)
+
+
+async def test_what_is_broken_is_healed_by_what_is_put_and_no_good_copy_goes(tmp_path: Path) -> None:
+    """In a folder, where what is there is not written again else; sealing may be on or off."""
+    backend, keys = FolderBlobs(tmp_path), MemoryBlobKeys()
+    on, off = SealedBlobs(backend, keys, seals=True), SealedBlobs(backend, keys, seals=False)
+    await on.put("acme", SHA, CONTENT)
+    path = backend.path("acme", keys.keys["acme"].name(SHA))
+    whole = path.read_bytes()
+
+    for broken in (whole[:-1], b"", whole[:-1] + bytes([whole[-1] ^ 1])):
+        for store in (on, off):
+            await backend.put("acme", path.name, broken, anew=True)
+            await store.put("acme", SHA, CONTENT)
+            assert await store.read("acme", SHA) == CONTENT
+        await backend.put("acme", path.name, broken, anew=True)
+        await backend.put("acme", SHA, CONTENT)
+        assert await on.seal_stored("acme", SHA)
+        assert await on.read("acme", SHA) == CONTENT
+        assert [one.sha256 async for one in on.in_clear()] == []
+
+
+class SealedBetween(MemoryBlobs):
+    """A blob is sealed by another process after it was looked for under its sealed name."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.sealer = SealedBlobs(self, MemoryBlobKeys(), seals=True)
+        self.waits = False
+
+    async def _before(self, sha256: str) -> None:
+        if self.waits and sha256 == SHA:
+            self.waits = False
+            await self.sealer.seal_stored("acme", SHA)
+
+    async def read(self, tenant: str, sha256: str) -> bytes:
+        await self._before(sha256)
+        return await super().read(tenant, sha256)
+
+    async def renew(self, tenant: str, sha256: str) -> bool:
+        await self._before(sha256)
+        return await super().renew(tenant, sha256)
+
+    async def stored(self, tenant: str, digests: Iterable[str]) -> dict[str, BlobInfo]:
+        wanted = list(digests)
+        for digest in wanted:
+            await self._before(digest)
+        return await super().stored(tenant, wanted)
+
+
+async def test_a_blob_that_is_sealed_meanwhile_is_found() -> None:
+    """By whoever had not found it sealed, and then not in clear."""
+    backend = SealedBetween()
+    blobs = backend.sealer
+    for look in ("read", "head", "stored", "renew"):
+        backend.kept.clear()
+        await backend.put("acme", SHA, CONTENT)
+        backend.waits = True
+        if look == "read":
+            assert await blobs.read("acme", SHA) == CONTENT
+        elif look == "head":
+            assert await blobs.head("acme", SHA, 30) == CONTENT[:30]
+        elif look == "stored":
+            assert SHA in await blobs.stored("acme", [SHA])
+        else:
+            assert await blobs.renew("acme", SHA)
+        assert not backend.waits
+
+
+async def test_a_tenant_whose_key_cannot_be_used_hides_nobody_elses_blobs() -> None:
+    """From a list of all; its own list says so."""
+
+    class SomeKeys(MemoryBlobKeys):
+        locked = False
+
+        async def find(self, tenant: str) -> BlobKey | None:
+            if self.locked and tenant == "acme":
+                raise NoBlobStore("sealed by a third key")
+            return await super().find(tenant)
+
+    keys = SomeKeys()
+    blobs = SealedBlobs(MemoryBlobs(), keys, seals=True)
+    for tenant in ("acme", "rival"):
+        await blobs.put(tenant, SHA, CONTENT)
+    keys.locked = True
+    assert [one.tenant async for one in blobs.listed()] == ["rival"]
+    with pytest.raises(NoBlobStore):
+        assert [one async for one in blobs.listed("acme")]
+
+
+async def test_for_an_erased_tenant_nothing_is_stored() -> None:
+    """Sealed or in clear; the refusal is not that of a store that is away."""
+    sealing = Sealing()
+    sealing.keys.erased.add("acme")
+    for store in (sealing.on, sealing.off):
+        with pytest.raises(BlobsErased, match="The tenant acme was erased"):
+            await store.put("acme", SHA, CONTENT)
+    assert not sealing.names
+    assert not issubclass(BlobsErased, BlobsDown)
 
 
 async def test_without_its_key_a_blob_is_as_if_it_were_not_there() -> None:
