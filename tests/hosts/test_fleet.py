@@ -17,6 +17,8 @@ from tests.system.support import ledger
 from tests.waiting import wait_until
 
 pytestmark = [pytest.mark.system, pytest.mark.timeout(240)]
+IN_CI = ("agent", "bus")
+"""The kinds of processes that are killed in CI; all of them are by `make test-hosts`."""
 LARGE = "x" * (10_000_000 - 1_000)
 """With what is around it, as large as a body may be."""
 SECOND = """\
@@ -54,7 +56,9 @@ def test_what_one_machine_does_is_done_by_many(world: HostWorld, tmp_path: Path)
     check_promises(load)
 
 
-@pytest.mark.parametrize("part", KINDS)
+@pytest.mark.parametrize(
+    "part", [part if part in IN_CI else pytest.param(part, marks=pytest.mark.variant) for part in KINDS]
+)
 def test_a_killed_process_is_survived(world: HostWorld, part: str) -> None:
     """Others go on with what it has begun; nothing runs twice, and nothing that was accepted is lost."""
     with MixedLoad(world, f"kill-{part}") as load:
@@ -65,7 +69,15 @@ def test_a_killed_process_is_survived(world: HostWorld, part: str) -> None:
     check_promises(load, interrupted=bool(heard), unbilled=part == "agent")
 
 
-@pytest.mark.parametrize("part", [NODES[0], GATEWAYS[0], "controller", "server"])
+@pytest.mark.parametrize(
+    "part",
+    [
+        NODES[0],
+        pytest.param(GATEWAYS[0], marks=pytest.mark.variant),
+        pytest.param("controller", marks=pytest.mark.variant),
+        pytest.param("server", marks=pytest.mark.variant),
+    ],
+)
 def test_a_host_that_is_parted_from_the_bus_does_no_harm(world: HostWorld, part: str) -> None:
     """So long that it is given up: others serve on, what it then still says is fenced, and it serves again after."""
     through = world.clients[1:] if part == GATEWAYS[0] else world.clients
@@ -98,6 +110,7 @@ def test_agents_that_are_parted_from_a_gateway_keep_the_promises(world: HostWorl
     check_promises(load)
 
 
+@pytest.mark.variant
 def test_a_bus_server_is_lost_for_good(world: HostWorld) -> None:
     """With its disk: a fresh one gets all from the other two, of which another may then die."""
     wait_until(lambda: is_whole(world), "all servers have everything", WHOLE_S)

