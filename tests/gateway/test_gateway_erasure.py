@@ -14,6 +14,7 @@ from pilotlight_core.model.subjects import BLOB_KEY_BUCKET, SECRET_BUCKET
 from pilotlight_core.model.tenancy import TenantRecord
 from pilotlight_gateway.gateway_erasure import GatewayErasure
 from pilotlight_gateway.gateway_secrets import GatewaySecrets
+from pilotlight_gateway.secrets.bus_data_keys import BusDataKeys
 from pilotlight_gateway.secrets.secret_service import set_secret
 from pilotlight_gateway.settings import ServeSettings
 from pilotlight_gateway.tenancy.auth import Principal
@@ -38,11 +39,13 @@ async def test_what_a_gateway_erases_is_gone(bus: Bus, tmp_path: Path) -> None:
             planned = await erasure.eraser.plan(operator, tenant)
             done = await erasure.eraser.erase(operator, tenant, planned.confirmation)
 
-            assert planned.found == {"secrets": 1, "blobs": 1}
+            assert planned.found == {"secrets": 1, "blobs": 1, "data keys": 2}
             assert done.state is ErasureState.ERASED
             assert done.found == {"secrets": 1, "blobs": 1, "data keys": 2}
             for bucket in (SECRET_BUCKET, BLOB_KEY_BUCKET):
-                assert await bus.kv(bucket).get(f"key.{tenant}") is None
+                mark = await BusDataKeys(bus, bucket).data_key(tenant)
+                assert mark is not None
+                assert mark.is_destroyed
             assert await secrets.store.secret(tenant, "token") is None
             assert await secrets.sealing.blobs.stored(tenant, [SHA]) == {}
             assert await secrets.sealing.keys.find(tenant) is None
