@@ -121,6 +121,8 @@ async def serve(
         zone=settings.zone,
         sandbox=settings.sandbox,
         spot=settings.spot,
+        pool=settings.pool,
+        provider_id=settings.provider_id,
     )
     check_given(settings)
     host = host_capacity(settings)

@@ -180,6 +180,10 @@ class NodeReport(Message, frozen=True, kw_only=True, gc=False):
     agent of before, of whose reports anything may be new."""
     clock: Duration = 0.0
     """When it was made, in unix seconds by its node's clock; 0: an agent of before, which does not say."""
+    pool: ShortText = ""
+    """The pool that it was launched in; "": none."""
+    provider_id: ShortText = ""
+    """The machine's name by its provider, as its agent was told; shown, and decided on by nobody."""
 
 
 class RenewNode(Message, frozen=True, kw_only=True):
