@@ -58,8 +58,10 @@ def machines(platform: Platform) -> list[dict[str, Any]]:
 
 
 def test_what_has_no_place_gets_a_node_which_goes_when_it_is_empty(pooled: Platform, tmp_path: Path) -> None:
-    """The call waits for the node and is answered there; a second one hears of the limit, and has its turn; a controller
-    that is killed meanwhile finds the node again."""
+    """The call waits for the node and is answered there; a second one hears of the limit, and has its turn.
+
+    A controller that is killed meanwhile finds the node again.
+    """
     pooled.cli("pool", "set", "spare", "--gpus", "1xT4", "--most-nodes", "1", "--consolidate-after", "2s")
 
     with ThreadPoolExecutor(2) as callers:

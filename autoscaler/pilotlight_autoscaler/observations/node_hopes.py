@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 
 from msgspec.structs import replace
 
-from pilotlight_autoscaler.policy.nodes.pool_view import PoolView, hypothetical_node
-from pilotlight_autoscaler.policy.nodes.wanted_nodes import NEW, capacity_for
+from pilotlight_autoscaler.policy.nodes.machine_capacity import capacity_for
+from pilotlight_autoscaler.policy.nodes.pool_view import PoolView
 from pilotlight_core.model.messages.node_messages import Shortage
 from pilotlight_core.model.records.pools import PoolProvider
 from pilotlight_core.model.units import duration_text
@@ -53,7 +53,7 @@ class NodeHopes:
             if not (view.record.is_open and terms.most_nodes):
                 continue
             machines = ((type_, zone) for type_ in terms.types for zone in view.zones)
-            if any(capacity_for(ask, hypothetical_node(view, type_, zone, NEW)) for type_, zone in machines):
+            if any(capacity_for(ask, view, type_, zone) for type_, zone in machines):
                 return view.name
         return ""
 

@@ -227,6 +227,8 @@ class PoolKeeper:
             self.counts.failed(record.name, "list")
             log.warning("the machines of a pool cannot be listed", pool=record.name, error=str(error))
         except (BusError, Deposed) as error:
+            # Opened anew it does not confirm what was heard, so that it is heard again.
+            self._pools.pop(record.name, None)
             log.warning("what a pool's provider said is heard again", pool=record.name, error=repr(error))
         finally:
             self._listing.discard(record.name)
@@ -235,7 +237,7 @@ class PoolKeeper:
         self, record: PoolRecord, notices: Sequence[PoolNotice], machines: Sequence[PoolMachine]
     ) -> None:
         by_machine = {each.provider_id: each.launch for each in machines}
-        launches = {each.id: each for each in self._registry.launches() if each.pool == record.name}
+        launches = {each.id: each for each in self._registry.launches()}  # pools may share a queue
         known = {each.provider_id: each for each in launches.values() if each.provider_id}
         for notice in notices:
             launch = known.get(notice.provider_id) or launches.get(by_machine.get(notice.provider_id, ""))
@@ -368,7 +370,8 @@ class PoolKeeper:
         return [
             PoolView(
                 record=record, launches=tuple(launches.get(name, ())), region=self._region, zone=self._zone,
-                missing_until=self._missing.get(name, {}), seen=self._seen_of(record, launches.get(name, ())),
+                digest=record.terms.digest, missing_until=self._missing.get(name, {}),
+                seen=self._seen_of(record, launches.get(name, ())),
             )
             for name, record in sorted(records.items())
         ]  # fmt: skip
@@ -388,12 +391,8 @@ class PoolKeeper:
         waiting = [ask for _, ask, _ in self._world.refusals.unplaced(str)]
         for view in views:
             nodes = [
-                PoolNode(
-                    launch=launch, node=self._world.placed_node(launch.node),
-                    empty_since=self._sights.empty_since(launch.id),
-                )
-                for launch in view.launches
-            ]  # fmt: skip
+                PoolNode(launch=launch, empty_since=self._sights.empty_since(launch.id)) for launch in view.launches
+            ]
             for launch, why in surplus_nodes(view, nodes, waiting, at):
                 log.info("a node goes", pool=view.name, node=launch.node, why=why)
                 await self._book.move(launch, LaunchState.DRAINING, at, why)

@@ -6,6 +6,8 @@ from pathlib import Path
 
 from pilotlight_autoscaler.pools.node_pool import NodePool
 from pilotlight_autoscaler.pools.pool_keeper import OpenPool
+from pilotlight_autoscaler.pools.providers.ec2_pool import Ec2Pool
+from pilotlight_autoscaler.pools.providers.kubernetes_pool import KubernetesPool, cluster_access
 from pilotlight_autoscaler.pools.providers.local_pool import LocalPool
 from pilotlight_core.model.records.pools import PoolProvider, PoolRecord
 
@@ -17,7 +19,9 @@ def pool_opener(state_dir: Path, *, platform: str) -> OpenPool:
         match record.terms.provider:
             case PoolProvider.LOCAL:
                 return LocalPool(record.name, state_dir)
-            case _:
-                raise ValueError(f"the provider {record.terms.provider} is not there yet")
+            case PoolProvider.EC2:
+                return Ec2Pool(record, platform)
+            case PoolProvider.KUBERNETES:
+                return KubernetesPool(record, platform, cluster_access())
 
     return opened

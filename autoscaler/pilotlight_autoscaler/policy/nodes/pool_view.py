@@ -6,21 +6,16 @@ All instants are unix seconds.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from pilotlight_core.model.devices import CPU_PRICE
-from pilotlight_core.model.messages.node_messages import HostShare, SliceKind
-from pilotlight_core.model.records.pools import LaunchRecord, LaunchState, MachineType, PoolProvider, PoolRecord
-from pilotlight_core.model.units import WHOLE_DEVICE, split_evenly
-from pilotlight_core.model.versions.manifest_codec import FEATURES
-from pilotlight_placement.asks.ask import CPU, GIB
+from pilotlight_core.model.messages.node_messages import HostShare
+from pilotlight_core.model.records.pools import LaunchRecord, LaunchState, MachineType, PoolRecord
 from pilotlight_placement.asks.options import Prices
 from pilotlight_placement.hardware.gpu_text import read_gpus
-from pilotlight_placement.hardware.node import Domain, Gpu, Node, NodeAbilities, Slot
-
-RESERVE_PART, MOST_RESERVE_PART = 20, 4
-"""As agents keep of a host for the platform, unless they are told otherwise."""
+from pilotlight_placement.hardware.machine_nodes import machine_node
+from pilotlight_placement.hardware.node import Domain, Node
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,6 +28,8 @@ class PoolView:
     """Of pools that name none."""
     missing_until: Mapping[tuple[str, str], float] = field(default_factory=dict)
     """By type and zone: until when its provider is not asked again, which had none."""
+    digest: str = ""
+    """Of its terms."""
     seen: Mapping[str, Node] = field(default_factory=dict)
     """By type: one of the pool's nodes as its agent reports it, which goes before what operators say of the type."""
 
@@ -112,46 +109,14 @@ def hourly_price(view: PoolView, type_: MachineType, prices: Prices) -> float:
 
 def hypothetical_node(view: PoolView, type_: MachineType, zone: str, name: str) -> Node:
     """The node that a machine of this type would be, with nothing on it."""
-    terms = view.record.terms
-    abilities = NodeAbilities(bases=tuple(sorted(terms.bases)), features=tuple(sorted(FEATURES)))
+    node = machine_node(view.record, type_, region=view.region, zone=zone, name=name)
     known = view.seen.get(type_.name)
-    domain = Domain(region=view.region, zone=zone, pool=view.name, spot=terms.is_spot, abilities=abilities)
-    if known is not None:
-        domain = replace(domain, abilities=known.domain.abilities)
-        return replace(known, name=name, domain=domain, draining=False)
-    return Node(
-        name=name,
-        domain=domain,
-        gpus=tuple(_gpus(type_, is_fake=terms.provider is PoolProvider.LOCAL)),
-        slots=tuple(_slots(type_)),
-        host=_host(type_),
-    )
+    if known is None:
+        return node
+    return replace(known, name=name, domain=replace(node.domain, abilities=known.domain.abilities), draining=False)
 
 
 def as_empty(node: Node) -> Node:
     """A node as it would be without containers: its GPUs uncut, nothing kept, and open."""
     gpus = tuple(replace(gpu, instances=(), recut=(), kept="", withdrawn="") for gpu in node.gpus)
     return replace(node, gpus=gpus, draining=False, kept_host=HostShare(), weights=frozenset())
-
-
-def _gpus(type_: MachineType, *, is_fake: bool) -> Iterator[Gpu]:
-    number = 0
-    for kind in read_gpus(type_.gpus):
-        for _ in range(kind.count):
-            yield Gpu(id=f"gpu-{number}", device=kind.device, mig=kind.mig, shareable=kind.shareable, software=is_fake)
-            number += 1
-
-
-def _slots(type_: MachineType) -> Iterator[Slot]:
-    count = max(1, int(type_.cores))
-    memory = int(type_.memory_gib * 1024) // count
-    for number, ppm in enumerate(split_evenly(WHOLE_DEVICE, count)):
-        yield Slot(id=f"cpu-{number}", kind=SliceKind.CPU, type=CPU, memory=memory, ppm=ppm)
-
-
-def _host(type_: MachineType) -> HostShare | None:
-    if not type_.memory_gib:
-        return None
-    memory = int(type_.memory_gib * GIB)
-    reserve = min(memory // MOST_RESERVE_PART, GIB + memory // RESERVE_PART)
-    return HostShare(cpu_millis=int(type_.cores * 1000), memory=memory - reserve)

@@ -10,11 +10,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from pilotlight_autoscaler.policy.nodes.disruption import may_go
-from pilotlight_autoscaler.policy.nodes.pool_view import PoolView, as_empty
-from pilotlight_autoscaler.policy.nodes.wanted_nodes import capacity_for
+from pilotlight_autoscaler.policy.nodes.machine_capacity import capacity_for
+from pilotlight_autoscaler.policy.nodes.pool_view import PoolView
 from pilotlight_core.model.records.pools import DisruptionReason, LaunchRecord, LaunchState
 from pilotlight_placement.asks.ask import Ask
-from pilotlight_placement.hardware.node import Node
 
 DRAINED = "its pool is drained"
 WORDS = {
@@ -28,7 +27,6 @@ class PoolNode:
     """A node that is up, with its machine. `empty_since`: unix seconds; None: containers are on it, or come."""
 
     launch: LaunchRecord
-    node: Node | None = None
     empty_since: float | None = None
 
 
@@ -61,5 +59,6 @@ def _candidates(
         each for each in up if each.empty_since is not None and at - each.empty_since >= after_s and each not in drifted
     ]
     for each in sorted(empty, key=lambda one: (-one.launch.usd_per_hour, one.launch.made_at, one.launch.id)):
-        if not (each.node is not None and any(capacity_for(ask, as_empty(each.node)) for ask in asks)):
+        type_ = view.type_named(each.launch.type)
+        if type_ is None or not any(capacity_for(ask, view, type_, each.launch.zone) for ask in asks):
             yield DisruptionReason.EMPTY, each

@@ -15,8 +15,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
 
+from pilotlight_autoscaler.policy.nodes.machine_capacity import NEW, PLAIN, capacity_for
 from pilotlight_autoscaler.policy.nodes.pool_view import (
     PoolTotals,
     PoolView,
@@ -30,7 +30,6 @@ from pilotlight_placement.asks.ask import Ask
 from pilotlight_placement.asks.options import Prices
 from pilotlight_placement.fleet.fleet import Fleet
 from pilotlight_placement.hardware.node import Node
-from pilotlight_placement.plan.draft import PlanLimits
 from pilotlight_placement.plan.plan import DesiredState, plan
 from pilotlight_placement.search.decision_record import Placement
 
@@ -40,15 +39,10 @@ STARTS_AT_ONCE = 128
 """Containers without a place that one decision looks at."""
 ASKS_AT_ONCE = 32
 """Of different kinds."""
-MOST_HELD = 64
-"""Containers of one kind, for which it is worked out how many a machine holds."""
 OTHER_TYPES = 9
 """Types beside the chosen one that a provider may take in its place."""
 DEARER = 1.5
 """They cost no more than so many times as much."""
-PLAIN = PlanLimits(moves=0, blocked=0, empties=0)
-NEW = "launch-"
-"""Before the number of a node that is not there: no node's name that a container could have is like it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,6 +92,9 @@ class MachineOffer:
     def node(self, name: str) -> Node:
         return hypothetical_node(self.view, self.type, self.zone, name)
 
+    def capacity(self, ask: Ask) -> int:
+        return capacity_for(ask, self.view, self.type, self.zone)
+
 
 def wanted_nodes(
     short: Sequence[UnplacedStarts],
@@ -116,17 +113,6 @@ def wanted_nodes(
         while chooser.left and len(chooser.wanted) < AT_ONCE and chooser.add_best():
             pass
     return chooser.decision()
-
-
-def capacity_for(ask: Ask, node: Node) -> int:
-    """How many containers of an ask an empty node holds, up to `MOST_HELD`."""
-    return _capacity_for(ask, node)
-
-
-@lru_cache(maxsize=4096)
-def _capacity_for(ask: Ask, node: Node) -> int:
-    made = plan(Fleet([node]), DesiredState(wants=(), starts=((ask, MOST_HELD),)), 0.0, PLAIN, keep=True)
-    return sum(isinstance(outcome, Placement) for _, outcome in made.outcomes)
 
 
 def _bounded(short: Sequence[UnplacedStarts]) -> list[UnplacedStarts]:
@@ -243,7 +229,7 @@ class _NodeChooser:
             offers = self._fitting(ask, self._fallbacks_for(ask, views))
 
         def key(offer: MachineOffer) -> tuple[int, float, float, int, str, str]:
-            held = min(capacity_for(ask, offer.node(NEW)), self.left[ask])
+            held = min(offer.capacity(ask), self.left[ask])
             terms = offer.view.record.terms
             price = offer.usd_per_hour
             return -terms.weight, price / held, price, self._crowd(offer), offer.view.name, offer.zone
@@ -252,7 +238,7 @@ class _NodeChooser:
 
     def _fitting(self, ask: Ask, views: Sequence[PoolView]) -> list[MachineOffer]:
         every = (offer for view in views for offer in self._offers(view))
-        return [offer for offer in every if capacity_for(ask, offer.node(NEW))]
+        return [offer for offer in every if offer.capacity(ask)]
 
     def _fallbacks_for(self, ask: Ask, views: Sequence[PoolView]) -> list[PoolView]:
         """The fallbacks of pools whose provider lacks what would serve an ask, and theirs."""
@@ -268,7 +254,7 @@ class _NodeChooser:
 
     def _is_missing(self, ask: Ask, view: PoolView) -> bool:
         machines = _machines(view, view.zones)
-        fits = ((t, z) for t, z in machines if capacity_for(ask, hypothetical_node(view, t, z, NEW)))
+        fits = ((type_, zone) for type_, zone in machines if capacity_for(ask, view, type_, zone))
         return any(view.lacks(type_.name, zone, self._at) for type_, zone in fits)
 
     def _offers(self, view: PoolView) -> Iterator[MachineOffer]:
@@ -296,7 +282,7 @@ class _NodeChooser:
             other for other in sorted(self._offers(view), key=lambda other: other.usd_per_hour)
             if other.zone == offer.zone and other.type is not offer.type
             and other.usd_per_hour <= offer.usd_per_hour * DEARER
-            and (ask is None or capacity_for(ask, other.node(NEW)) >= capacity_for(ask, offer.node(NEW)))
+            and (ask is None or other.capacity(ask) >= offer.capacity(ask))
         ][:OTHER_TYPES]  # fmt: skip
         types = (offer.type.name, *(other.type.name for other in others))
         # The provider may take any of them: limits hold for the largest.
@@ -313,7 +299,7 @@ class _NodeChooser:
         why = ""
         for view in self._pools.values():
             for type_, zone in _machines(view, view.zones):
-                if not capacity_for(ask, hypothetical_node(view, type_, zone, NEW)):
+                if not capacity_for(ask, view, type_, zone):
                     continue
                 limit = self._limit(view, type_, hourly_price(view, type_, self._prices))
                 if not view.record.is_open:
