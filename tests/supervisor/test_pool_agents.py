@@ -59,7 +59,7 @@ async def test_agents_are_launched_listed_and_ended(supervisor: Supervisor) -> N
         (going,) = (await agents.answer(ending("launch1"))).agents
         assert going.is_ending
         assert (await agents.answer(ending("launch1"))).agents == ()  # it ends already
-        await until(lambda: "local-pool-1" not in supervisor.statistics(), "the agent ends")
+        await until(lambda: "local-pool-1" not in supervisor.statistics())
         assert not alive(pid)
         assert (await agents.answer(LIST)).agents == ()
         assert (await agents.answer(launching(agent(4)))).why == ""

@@ -24,4 +24,4 @@ def test_what_is_no_machine_is_refused_by_its_part(text: str) -> None:
     """Naming the field."""
     with pytest.raises(BadInput) as caught:
         read_gpus(text)
-    assert caught.value.field == "gpus"
+    assert caught.value.more["field"] == "gpus"

@@ -15,9 +15,6 @@ AT = "2026-11-20T10:00:00Z"
 UNIX = datetime(2026, 11, 20, 10, 0, tzinfo=UTC).timestamp()
 STATE = {"instance-id": "i-1", "state": "running"}
 RUNNING = {"detail-type": "EC2 Instance State-change Notification", "detail": STATE}
-    "detail-type": "EC2 Instance State-change Notification",
-    "detail": {"instance-id": "i-1", "state": "running"},
-}
 
 
 def told(kind: str, at: str = AT, **detail: Any) -> PoolNotice | None:

@@ -11,7 +11,9 @@ from pilotlight_core.model.api.pools.pool_terms import MachineType, PoolTerms
 from tests.sdk.cli.shell import cells, invoke, run
 from tests.sdk.scripted import Answer, ScriptedPlatform, answer
 
-TERMS = msgspec.to_builtins(PoolTerms(types=(MachineType(name="local", gpus="1xT4"),), most_nodes=2))
+TERMS = msgspec.json.decode(
+    msgspec.json.encode(PoolTerms(types=(MachineType(name="local", gpus="1xT4"),), most_nodes=2))
+)
 MACHINE = {
     "node": "local-pool-1", "launch": "x", "type": "local", "zone": "a", "state": "up", "since": 1.0,
     "usd_per_hour": 0.5, "reason": "",
