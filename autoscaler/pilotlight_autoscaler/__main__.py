@@ -76,7 +76,7 @@ def _controller(settings: config.ControllerSettings, bus: Bus, registry: Registr
         stop_grace_s=settings.stop_grace,
         advises=settings.advise,
         zone=settings.zone,
-        open_pool=pool_opener(settings.state_dir, platform=settings.region),
+        open_pool=pool_opener(settings.state_dir),
         on_settled=freeze_again,
     )
 
