@@ -114,8 +114,9 @@ async def test_an_erased_key_leaves_nothing(bus: Bus) -> None:
 
 
 async def test_what_is_written_while_a_key_is_erased_is_erased_too(bus: Bus, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Since it has another sequence number than what was read."""
+    """Since it has another sequence number than what was read, which is gone from between those of other keys."""
     kv, key = bus.kv(BLOB_KEY_BUCKET), f"key.{token()}"
+    await kv.put(f"other.{key}", b"0")
     await kv.put(key, b"1")
     delete, written = bus.jetstream.delete_overwritten, [b"2", b"3"]
 
