@@ -42,7 +42,8 @@ from pilotlight_autoscaler.pass_preparation import PassPreparation
 from pilotlight_autoscaler.passes.decide import Pass
 from pilotlight_autoscaler.passes.decision import AddressedCommand, Decision
 from pilotlight_autoscaler.passes.pass_input import PassOptions
-from pilotlight_autoscaler.pools.pool_keeper import OpenPool, PoolKeeper, no_pool
+from pilotlight_autoscaler.pools.open_pools import OpenPool, no_pool
+from pilotlight_autoscaler.pools.pool_keeper import PoolKeeper
 from pilotlight_autoscaler.registered_versions import RegisteredVersions
 from pilotlight_autoscaler.repacking import Repacking
 from pilotlight_autoscaler.scaling_answers import explain_scaling
