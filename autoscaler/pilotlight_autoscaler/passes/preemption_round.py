@@ -192,7 +192,7 @@ class PreemptionRound:
         return self._idle[key]
 
     def _drain(self, container: str, version: str, reason: str) -> None:
-        self._state.drain(container, self._state.versions[version], reason)
+        self._state.put_aside(container, self._state.versions[version], reason)
         self._release(container, version)
 
     def _release(self, container: str, version: str) -> None:

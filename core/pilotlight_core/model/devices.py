@@ -37,6 +37,10 @@ CORE_PRICE = "cpu_core"
 MEMORY_PRICE = "memory_gib"
 """The price id of a GiB of host memory that a container is promised."""
 HOST_PRICES = (CORE_PRICE, MEMORY_PRICE)
+MEMORY_DEVICE = "memory"
+"""What parked containers are metered on: the host memory that a node keeps for them."""
+WARM_PRICE = "warm_memory"
+"""The price id of its parts, which cost nothing: the memory itself is paid for by `MEMORY_PRICE`."""
 MINIMUM_PRICE = "minimum"
 """In the ledger: time that a start of a call is billed for without having taken it."""
 UNIT_PPM = NS_PER_HOUR
@@ -44,7 +48,7 @@ UNIT_PPM = NS_PER_HOUR
 """
 CHARGES = frozenset((MINIMUM_PRICE, *UNIT_PRICES))
 """What is billed for no time of anything."""
-BESIDE_PRICES = frozenset((*HOST_PRICES, *CHARGES))
+BESIDE_PRICES = frozenset((*HOST_PRICES, WARM_PRICE, *CHARGES))
 """What is billed beside the time of devices."""
 UNKNOWN_PRICE = "gpu"
 """The price id of GPUs without one of their own."""
@@ -83,7 +87,7 @@ def gpu_of_price(price: str) -> str:
 
     "minimum" of what calls are billed for at least, "units" of what they count.
     """
-    if price in HOST_PRICES:
+    if price in HOST_PRICES or price == WARM_PRICE:
         return "host"
     if price in CHARGES:
         return MINIMUM_PRICE if price == MINIMUM_PRICE else "units"
