@@ -74,8 +74,10 @@ class CommandSender:
         """Send a command in a task, so that a silent node delays no others."""
         if isinstance(sent.command, Bind) and sent.command.container not in self._world.pending:
             self._world.pending[sent.command.container] = PendingBind(bind=sent.command, node=sent.node, at=at)
-        elif isinstance(sent.command, Drain | Park):
+        elif isinstance(sent.command, Drain):
             self._world.draining[sent.command.container] = at
+        elif isinstance(sent.command, Park):
+            self._world.parking[sent.command.container] = at
         self._sending += 1
         self._count(sent.command)
         self.tasks.create_task(self._send(sent))
@@ -107,8 +109,10 @@ class CommandSender:
 
     def _give_up(self, command: AgentCommand | Keep | Park | Unpark) -> None:
         """The command was lost or refused, or the node drains, which the next report shows."""
-        if isinstance(command, Drain | Park):
+        if isinstance(command, Drain):
             self._world.draining.pop(command.container, None)
+        elif isinstance(command, Park):
+            self._world.parking.pop(command.container, None)
         elif isinstance(command, Unpark) and self._world.unparking.pop(command.container, None) is not None:
             self._world.changed.add(self._world.index.version_of(command.container))
 

@@ -50,7 +50,6 @@ def _unpark(
         neighbours=record.id in world.agreeing, host=container.host, avoid=world.avoiding.get(record.id, ()),
     )  # fmt: skip
     world.unparking[container.id] = PendingUnpark(coming=coming, at=state.at)
-    world.draining.pop(container.id, None)
     command = Unpark(epoch=state.given.epoch, container=container.id, slice=slice_, purpose=purpose)
     state.decision.commands.append(AddressedCommand(node=node, command=command))
     state.decision.notes.append(f"{record.ref}: {container.id} is unparked on {node}/{slice_}")

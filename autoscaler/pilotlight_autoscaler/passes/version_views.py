@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Container, Iterator, Mapping, Sequence
 from types import MappingProxyType
 
-from msgspec.structs import replace
+import msgspec
 
 from pilotlight_autoscaler.observations.container_index import LIVE
 from pilotlight_autoscaler.observations.world import NODE_LOST_S, World
@@ -141,10 +141,11 @@ def present_containers(
         goes = container.id in draining or container.id in replacing
         if container.state is ContainerState.PARKED:
             if container.id in world.unparking:
-                there.append(replace(container, age_s=0.0))
+                there.append(msgspec.structs.replace(container, age_s=0.0))
             elif not goes and not nodes[node].draining:
                 parked.append(container)
             continue
+        goes = goes or container.id in world.parking
         # Containers of a draining node are left alone.
         if container.state in LIVE and not goes and not nodes[node].draining:
             there.append(container)

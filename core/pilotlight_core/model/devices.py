@@ -58,6 +58,7 @@ FAKE_PRICE = "fake-"
 """Prefix of the price ids of GPUs that exist in software only, which shows on every receipt."""
 MAX_NAME = 512
 _CPU_PRICE = re.compile(rf"(?:([1-9][0-9]{{0,3}})x)?{CPU_PRICE}")
+_CPU_SLOT = re.compile(r"cpu-[0-9]{1,6}")
 MOST_CORES = 1_024
 """Of one host: a node must not sell more than there can be."""
 _GPU_TYPE = re.compile(r"([A-Z0-9]+)(?:-[0-9]+GB)?")
@@ -74,6 +75,11 @@ def cpu_price(cores: int) -> str:
 def is_cpu_price(price: str) -> bool:
     found = _CPU_PRICE.fullmatch(price)
     return found is not None and int(found[1] or 1) <= MOST_CORES
+
+
+def is_cpu_slot(name: str) -> bool:
+    """Whether a slice of that name is a CPU slot."""
+    return _CPU_SLOT.fullmatch(name) is not None
 
 
 def cores_of(price: str) -> int:

@@ -7,6 +7,7 @@ minute, and was told when it was put there.
 
 from __future__ import annotations
 
+import math
 from typing import Final
 
 GIB: Final = 2**30
@@ -25,5 +26,5 @@ def worth(load_s: float, likelihood: float, size: int, unneeded_s: float = 0.0) 
         size: its bytes.
         unneeded_s: since then.
     """
-    chance = max(0.0, min(1.0, likelihood)) * 0.5 ** (max(0.0, unneeded_s) / HALVES_S)
+    chance = max(0.0, min(1.0, likelihood)) * math.pow(0.5, max(0.0, unneeded_s) / HALVES_S)
     return max(0.0, load_s) * chance * GIB / max(LEAST_BYTES, size)

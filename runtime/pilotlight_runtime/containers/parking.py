@@ -71,7 +71,9 @@ class Parkable(Protocol):
 
     id: str
     tenant: str
-    slice: str
+
+    @property
+    def slice(self) -> str: ...
 
 
 class NodeParking:

@@ -110,9 +110,11 @@ class ContainerMeter:
             self._meter.keep(self.owner, self._clock())
 
     def park(self, memory: Meter, size: int) -> None:
-        """Leave the slice, which is free now, for `size` bytes of the host's memory, all that is paid for."""
-        if self._meter.used and is_guess(self._purpose, used=False):
-            self._purpose = Purpose.CALL  # it has been used: the meter of the memory does not know
+        """Leave the slice, which is free now, for `size` bytes of the host's memory, all that is paid for.
+
+        From now on it is there by the platform's guess that it will be called again.
+        """
+        self._purpose = Purpose.PREWARM
         self.release()
         self._left, self._meter = self.owner, memory
         self.owner = msgspec.structs.replace(

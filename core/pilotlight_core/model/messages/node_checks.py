@@ -10,7 +10,7 @@ from enum import StrEnum
 
 import msgspec
 
-from pilotlight_core.model.devices import FAKE_PRICE, UNKNOWN_PRICE, DeviceReport, is_cpu_price
+from pilotlight_core.model.devices import FAKE_PRICE, UNKNOWN_PRICE, DeviceReport, is_cpu_price, is_cpu_slot
 from pilotlight_core.model.messages.bindings import Binding
 from pilotlight_core.model.messages.node_messages import (
     ContainerReport,
@@ -72,8 +72,8 @@ def container_fault(node: str, container: ContainerReport, binding: Binding | No
 def _may_be_elsewhere(container: ContainerReport, binding: Binding) -> bool:
     """Whether it need not be on the slice that it was bound to: parked on none, and unparked on any CPU slot."""
     if not container.slice:
-        return container.state is ContainerState.PARKED
-    return is_cpu_price(binding.price)
+        return container.state in (ContainerState.PARKED, ContainerState.DRAINING)
+    return is_cpu_price(binding.price) and is_cpu_slot(container.slice)
 
 
 def ended_fault(node: str, ended: EndedContainer, binding: Binding | None) -> NodeFault | None:
