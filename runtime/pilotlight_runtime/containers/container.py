@@ -222,15 +222,18 @@ class Container:
             self._end()
 
     def park(self, likelihood: float) -> str:
-        """Have it leave its slice and keep its memory; or why not: "busy", "cannot_park", "memory_taken"."""
+        """Have it leave its slice and keep its memory; or why not. Where there is no room for it, it drains."""
         if self.state is ContainerState.PARKED:
             return ""
         blank, runner = self._start.blank, self.runner
         if self.state is not ContainerState.READY or runner is None or not runner.is_idle or blank is None:
             return "busy"
         load_s = sum(self._start.timeline.values()) / 1000
-        if why := self._parking.begin(blank.sandbox, load_s, likelihood, self._evicted):
-            return why
+        if not self._parking.where:
+            return "cannot_park"
+        if not self._parking.begin(blank.sandbox, load_s, likelihood, self._evicted):
+            self.drain(LEAVE_S, "there is no room to park it")
+            return ""
         self._calls.slots.drain(self.id)
         self._enter(ContainerState.PARKED)
         self._woken.set()

@@ -60,15 +60,13 @@ class ContainerParking:
             return ANY_SLOT
         return self._part.id if self.hooks is not None else ""
 
-    def begin(self, sandbox: Sandbox, load_s: float, likelihood: float, evict: Callable[[], None]) -> str:
-        """Have it be parked, now that it has no calls; or why it cannot be. `evict` is called to end it."""
-        if not self.where:
-            return "cannot_park"
+    def begin(self, sandbox: Sandbox, load_s: float, likelihood: float, evict: Callable[[], None]) -> bool:
+        """Have it be parked, now that it has no calls; whether there is room for it. `evict` is called to end it."""
         self._load_s, self._likelihood, self._evict = load_s, likelihood, evict
         if not self._reserve(sandbox):
-            return "memory_taken"
+            return False
         self._turns.turn(ParkPhase.PARKING)
-        return ""
+        return True
 
     def _reserve(self, sandbox: Sandbox) -> bool:
         promised = self._bind.host.memory

@@ -1,7 +1,8 @@
 """The host memory of a node for what may be needed again soon: parked containers, and weights that nobody has loaded.
 
-Both have one budget. What is new takes the place of what is worth less (`core.model.warm_worth`), but of nothing that
-came a moment ago: else two that are worth about the same would chase each other out. What does not fit is not kept.
+Both have one budget. What is new takes the place of what is worth less (`core.model.scaling.warm_worth`), but of
+nothing that came a moment ago: else two that are worth about the same would chase each other out. What does not fit is
+not kept.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from pilotlight_core.model.messages.node_messages import HostMemory
-from pilotlight_core.model.warm_worth import worth
+from pilotlight_core.model.scaling.warm_worth import worth
 
 RESIDENT_S = 10.0
 """So long what is kept stays, whatever else is worth more."""
