@@ -3,6 +3,7 @@
     BINDING   a blank is taken, or a sandbox started; the verified files are linked into it
     LOADING   the guest imports, enters, checks
     READY     calls run
+    PARKED    it has left its slice, and keeps its memory (`parking`); READY again, by way of LOADING, or DRAINING
     DRAINING  held calls end, exit hooks run
     GONE      everything is removed, and the slice is free again
 
@@ -38,8 +39,11 @@ from pilotlight_runtime.containers.blanks.blank import Blank
 from pilotlight_runtime.containers.blanks.resource_limits import describe, frame_limit
 from pilotlight_runtime.containers.container_io import ContainerIO
 from pilotlight_runtime.containers.container_nested import ContainerNested
+from pilotlight_runtime.containers.container_parking import CannotPark, ContainerParking
 from pilotlight_runtime.containers.container_start import START_ERRORS, ContainerStart, StartFailed, failure_of
 from pilotlight_runtime.containers.drain_deadline import DrainDeadline
+from pilotlight_runtime.containers.parking import LEAVE_S as PARKED_LEAVE_S
+from pilotlight_runtime.containers.parking import HookTurn, NodeParking, ParkPhase
 from pilotlight_runtime.containers.provisioner import Provisioner
 from pilotlight_runtime.guest import frames as guest
 from pilotlight_runtime.guest.guest_connection import GuestConnection, GuestGone
@@ -65,6 +69,7 @@ class Container:
         calls: NodeCalls,
         meter: ContainerMeter,
         logs: LogShipper,
+        parking: NodeParking,
         stop_grace_s: float = STOP_GRACE_S,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -72,7 +77,6 @@ class Container:
         self.version = bind.version
         self.tenant = bind.tenant
         self.function = bind.function
-        self.slice = part.id
         self.state = ContainerState.BINDING
         self.reason = ""
         self.error: RemoteError | None = None
@@ -84,6 +88,7 @@ class Container:
         self._stop_grace_s = stop_grace_s
         self._clock = clock
         self._meter = meter
+        self._parking = ContainerParking(bind, part, parking, meter, clock)
         self._accepted = 0
         self._manifest: Manifest | None = None
         self._start = ContainerStart(
@@ -102,6 +107,7 @@ class Container:
         self._kill_reason = ""
         self._is_forming = False  # a batch, when this was last asked
         self._ending = asyncio.Event()  # its end was asked for, or has come
+        self._woken = asyncio.Event()  # that, or it is to be parked or unparked
         self._dead = asyncio.Event()
         self._gone = asyncio.Event()
         self._drain_deadline = DrainDeadline(clock)
@@ -123,7 +129,17 @@ class Container:
 
     @property
     def is_starting(self) -> bool:
-        return self.state in (ContainerState.BINDING, ContainerState.LOADING)
+        return self.state in (ContainerState.BINDING, ContainerState.LOADING) and self.runner is None
+
+    @property
+    def has_warm_memory(self) -> bool:
+        """Whether its memory is of what its node keeps for parked containers."""
+        return self._parking.has_memory
+
+    @property
+    def slice(self) -> str:
+        """Where it is; "" while it is parked."""
+        return self._parking.slice
 
     def report(self, at: float) -> ContainerReport:
         manifest = self._manifest
@@ -147,6 +163,7 @@ class Container:
             guessed=self._meter.is_guess,
             secrets=self._start.secrets,
             network=self._provisioner.network_mark(self.id, manifest) if manifest else 0,
+            parks=self._parking.where if self.runner is not None else "",
         )
 
     # -- commands, and the clock --------------------------------------------------------------------------------
@@ -195,15 +212,58 @@ class Container:
                 self.runner.drain(self._clock())
                 if self.runner.is_idle:
                     self._drain_deadline.on_idle()
-            self._ending.set()
+            self._end()
         elif self.is_starting:
             self.stop(reason)
+        elif self._parking.phase is not ParkPhase.AWAKE and not self._ending.is_set():
+            self._drain_deadline.limit(within_s)
+            self._drain_deadline.on_idle()
+            self._enter(ContainerState.DRAINING, reason)
+            self._end()
+
+    def park(self, likelihood: float) -> str:
+        """Have it leave its slice and keep its memory; or why not. Where there is no room for it, it drains."""
+        if self.state is ContainerState.PARKED:
+            return ""
+        blank, runner = self._start.blank, self.runner
+        if self.state is not ContainerState.READY or runner is None or not runner.is_idle or blank is None:
+            return "busy"
+        load_s = sum(self._start.timeline.values()) / 1000
+        if not self._parking.where:
+            return "cannot_park"
+        if not self._parking.begin(blank.sandbox, load_s, likelihood, self._evicted):
+            self.drain(LEAVE_S, "there is no room to park it")
+            return ""
+        self._calls.slots.drain(self.id)
+        self._enter(ContainerState.PARKED)
+        self._woken.set()
+        return ""
+
+    def unpark(self, slice_id: str, purpose: Purpose) -> str:
+        """Have it serve again on a slice; or why not."""
+        if self.state in (ContainerState.READY, ContainerState.LOADING) and slice_id == self.slice:
+            return ""
+        if self.state is not ContainerState.PARKED:
+            return "not_parked"
+        if why := self._parking.refusal(slice_id):
+            return why
+        self._parking.take(slice_id, purpose)
+        self.timeline = {}
+        self._born_at = self._clock()
+        self._enter(ContainerState.LOADING)
+        self._woken.set()
+        return ""
+
+    def _evicted(self) -> None:
+        """Something else is worth more than its memory."""
+        self._parking.evicted()
+        self.stop("it was parked, and its memory is needed for what is worth more")
 
     def stop(self, reason: str) -> None:
         """End now."""
         if self.is_starting and not self._ending.is_set():
             self._start.cut_short()
-        self._ending.set()
+        self._end()
         self._kill(reason or "stopped", Fault.PLATFORM)
 
     def tick(self, at: float) -> None:
@@ -225,7 +285,7 @@ class Container:
         failed: BaseException | None = None
         try:
             if await self._start_up():
-                await self._ending.wait()
+                await self._live()
                 await self._shut_down()
         except BaseException as error:  # noqa: BLE001 - it is raised again, once all is destroyed
             failed = error
@@ -294,6 +354,49 @@ class Container:
         blank.tap.running = self.runner.only_call
         connection.set_frame_limit(frame_limit(manifest.spec))
         self._calls.slots.open(self.id, self.version, manifest.spec.slots)
+        self._parking.hooks = HookTurn() if self._start.has_park_hooks else None
+        self._idle_since_at = self._clock()
+        self._meter.enter(LeaseState.IDLE)
+        self._enter(ContainerState.READY)
+        self._provisioner.container_changed()
+
+    async def _live(self) -> None:
+        """Until it is to end: it serves, and is parked and unparked."""
+        while not self._ending.is_set():
+            await self._woken.wait()
+            self._woken.clear()
+            if self._ending.is_set():
+                return
+            try:
+                if self._parking.phase is ParkPhase.PARKING:
+                    await self._leave_slice()
+                elif self._parking.phase is ParkPhase.UNPARKING:
+                    await self._serve_again()
+            except CannotPark as error:
+                self._log(str(error))
+                self.drain(LEAVE_S, str(error))
+
+    async def _leave_slice(self) -> None:
+        blank, connection = self._start.blank, self._connection
+        assert blank is not None and connection is not None  # noqa: S101, PT018 - it was ready
+        try:
+            await self._parking.freeze(blank.sandbox, connection)
+            if not self._ending.is_set():
+                self._parking.leave(blank.sandbox)
+        except CannotPark:
+            self._parking.stay()
+            self._enter(ContainerState.READY)  # for a moment: it drains
+            raise
+
+    async def _serve_again(self) -> None:
+        blank, connection, manifest = self._start.blank, self._connection, self._manifest
+        assert blank is not None and connection is not None and manifest is not None  # noqa: S101, PT018
+        await self._parking.thaw(blank.sandbox, connection)
+        if self._ending.is_set():
+            return
+        self.timeline = {"unpark": round((self._clock() - self._born_at) * 1000, 3)}
+        self._parking.awake()
+        self._calls.slots.open(self.id, self.version, manifest.spec.slots)
         self._idle_since_at = self._clock()
         self._meter.enter(LeaseState.IDLE)
         self._enter(ContainerState.READY)
@@ -309,15 +412,18 @@ class Container:
             return
         if self._start.blank is None or self._connection is None or self._start.blank.exit is not None:
             return
+        is_parked = self._parking.phase is not ParkPhase.AWAKE
+        if is_parked:
+            self._start.blank.sandbox.thaw()
         try:
             self._connection.send(guest.Leave())
-            async with asyncio.timeout(LEAVE_S):
+            async with asyncio.timeout(PARKED_LEAVE_S if is_parked else LEAVE_S):
                 await self._dead.wait()
         except (GuestGone, TimeoutError):
             self._kill("its exit hooks did not end in time")
 
     async def _destroy(self) -> None:
-        self._ending.set()
+        self._end()
         self.reason = self.reason or self._kill_reason or "a mistake of the platform"
         self._calls.slots.drain(self.id)
         self._provisioner.close_network(self.id)
@@ -346,6 +452,8 @@ class Container:
             runner.on_batch_result(frame, at)
         elif isinstance(frame, guest.NestedCall | guest.NestedLeave) and self._nested is not None:
             self._nested.on_frame(frame)
+        elif isinstance(frame, guest.HooksRan) and self._parking.answer(frame):
+            pass
         else:
             self._kill_unexpected(frame)
 
@@ -359,12 +467,14 @@ class Container:
                 self.reason = reason
             self._log(f"the container has ended: {reason}")
         self._start.on_exit(self.reason)
+        if self._parking.hooks is not None:
+            self._parking.hooks.end()
         if self.runner is not None:
             self.runner.on_death(self.reason, self._clock())
             self._set_gone()
         self._calls.slots.close(self.id)
         self._drain_deadline.on_idle()
-        self._ending.set()
+        self._end()
         self._dead.set()
 
     def _release(self, call: AcceptedCall) -> None:
@@ -385,6 +495,10 @@ class Container:
 
     # -- small steps --------------------------------------------------------------------------------------------
 
+    def _end(self) -> None:
+        self._ending.set()
+        self._woken.set()
+
     def _retire(self, reason: str) -> None:
         if self._manifest is not None and self.state is ContainerState.READY:
             self.drain(self._manifest.spec.timeout + RETIRE_MARGIN_S, reason)
@@ -403,7 +517,7 @@ class Container:
     def _kill(self, reason: str, fault: Fault = Fault.TENANT) -> None:
         if not self._kill_reason:
             self._kill_reason, self._meter.fault_of_death = reason, fault
-        self._ending.set()
+        self._end()
         self._calls.slots.drain(self.id)
         if self.runner is not None:
             self.runner.halt()

@@ -36,8 +36,10 @@ from pilotlight_runtime.containers.files.file_cache import FileCache
 from pilotlight_runtime.containers.files.staging import ManifestVerifier, Stager
 from pilotlight_runtime.containers.files.version_files import VersionFiles
 from pilotlight_runtime.containers.host_budget import HostBudget
+from pilotlight_runtime.containers.parking import NodeParking
 from pilotlight_runtime.containers.provisioner import Provisioner
 from pilotlight_runtime.containers.secret_requests import SecretRequests
+from pilotlight_runtime.containers.warm_memory import WarmMemory
 from pilotlight_runtime.devices.device_port import Devices
 from pilotlight_runtime.egress.proxy_supervisor import ProxySupervisor
 from pilotlight_runtime.logs.log_shipper import LogShipper
@@ -69,6 +71,8 @@ class AgentDependencies:
     ceilings: SandboxCeilings
     host: HostShare
     """What its containers may be promised."""
+    warm_memory: int = 0
+    """Bytes of the host beside that, for parked containers and weights."""
     cache_bytes: int = CACHE_BYTES
     """Of versions' files that no container has."""
     links: LinkFolder | None = None
@@ -169,7 +173,11 @@ def build_parts(needs: AgentDependencies, group: asyncio.TaskGroup, records: Age
         store=needs.bus,
     )
     guarantees = needs.launcher.guarantees()
-    slices, work = Slices(needs.devices, metering), WorkLog()
+    slices, work = Slices(needs.devices, metering, needs.warm_memory), WorkLog()
+    host = HostBudget(needs.host)
+    parking = NodeParking(
+        slices, host, WarmMemory(needs.warm_memory), metering, changed=report_due.set, clock=time.monotonic
+    )
     logs = LogShipper(needs.bus, region=me.region, node=me.node, instance=me.instance)
     calls = _calls(needs, group, records.waiting)
     starters = [
@@ -203,11 +211,15 @@ def build_parts(needs: AgentDependencies, group: asyncio.TaskGroup, records: Age
             gib_ppm=bind.gib_ppm,
         )
         grace_s = needs.stop_grace_s
-        return Container(bind, part, provisioner=provisioner, calls=calls, meter=meter, logs=logs, stop_grace_s=grace_s)
+        return Container(
+            bind, part, provisioner=provisioner, calls=calls, meter=meter, logs=logs, parking=parking,
+            stop_grace_s=grace_s,
+        )  # fmt: skip
 
     containers = Containers(
         slices=slices,
-        host=HostBudget(needs.host),
+        host=host,
+        parking=parking,
         make=make_container,
         publisher=calls.credits,
         group=group,

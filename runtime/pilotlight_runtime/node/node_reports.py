@@ -121,5 +121,6 @@ class Reporter:
             ceilings=self._ceilings,
             ended=containers.ended(at),
             clock=self._wall(),
+            memory=containers.memory,
         )
         return self._revisions.numbered(report)
