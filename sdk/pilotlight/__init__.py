@@ -49,10 +49,11 @@ if TYPE_CHECKING:
         UnknownCall,
         UnknownFunction,
     )
+    from pilotlight.definitions.readiness_options import Example
     from pilotlight.definitions.schedules import Cron, Period
     from pilotlight.function import Function
     from pilotlight.function_call import FunctionCall
-    from pilotlight.markers import batched, concurrent, enter, exit, method  # noqa: A004 - the hook's name
+    from pilotlight.markers import batched, check, concurrent, enter, exit, method  # noqa: A004 - the hook's name
     from pilotlight_core.model.calendar.warm_windows import Warm
     from pilotlight_core.model.placing import Measured, Model, Spread
     from pilotlight_core.model.spec import SLO
@@ -71,10 +72,11 @@ _HOMES = {
         "ExecutionTimeout", "Forbidden", "FunctionRaised", "LoadFailed", "Misuse", "NestedRefused", "NotFound",
         "OptionError", "PilotlightError", "TooMuch", "Unauthenticated", "Unavailable", "UnknownCall", "UnknownFunction",
     ),
+    "pilotlight.definitions.readiness_options": ("Example",),
     "pilotlight.definitions.schedules": ("Cron", "Period"),
     "pilotlight.function": ("Function",),
     "pilotlight.function_call": ("FunctionCall",),
-    "pilotlight.markers": ("batched", "concurrent", "enter", "exit", "method"),
+    "pilotlight.markers": ("batched", "check", "concurrent", "enter", "exit", "method"),
     "pilotlight_core.model.calendar.warm_windows": ("Warm",),
     "pilotlight_core.model.placing": ("Measured", "Model", "Spread"),
     "pilotlight_core.model.spec": ("SLO",),
@@ -95,6 +97,7 @@ __all__ = [
     "ContainerDied",
     "Cron",
     "DeadlineExceeded",
+    "Example",
     "ExecutionTimeout",
     "Forbidden",
     "Function",
@@ -120,6 +123,7 @@ __all__ = [
     "batched",
     "call_id",
     "cancel",
+    "check",
     "concurrent",
     "count_units",
     "enter",

@@ -1,4 +1,4 @@
-"""The decorators below `gpu_function`: `@enter() @exit() @method() @batched() @concurrent()`.
+"""The decorators below `gpu_function`: `@enter() @exit() @check() @method() @batched() @concurrent()`.
 
 A marker is an attribute of the plain function; a marked class stays as its author wrote it.
 """
@@ -75,6 +75,19 @@ def exit() -> Callable[[F], F]: ...  # noqa: A001
 def exit(function: Any = None, /, **unknown: Any) -> Any:  # noqa: A001
     """Mark a method that runs at the orderly end of a container."""
     return _hook("exit", function, unknown)
+
+
+@overload
+def check(function: F, /) -> F: ...
+@overload
+def check() -> Callable[[F], F]: ...
+def check(function: Any = None, /, **unknown: Any) -> Any:
+    """Mark a method that finds out whether an instance is fit for calls: it raises or returns False if it is not.
+
+    It runs after the `@enter()` hooks and the examples of `warmup=`, and again every `check_every=` seconds. There may
+    be several.
+    """
+    return _hook("check", function, unknown)
 
 
 # A type checker sees methods as what they are from outside: it does not follow what `gpu_function` makes of a class.

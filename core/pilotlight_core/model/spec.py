@@ -12,11 +12,13 @@ from typing import Any
 import msgspec
 from msgspec import UNSET, UnsetType
 
+from pilotlight_core.model.calendar.schedule_entry import Schedule as Schedule
 from pilotlight_core.model.calendar.warm_windows import Warm, windows_fault
 from pilotlight_core.model.errors import BadInput
 from pilotlight_core.model.ids import check_name, tags_fault
 from pilotlight_core.model.networks.network_targets import targets_fault
 from pilotlight_core.model.placing import Placing, check_placing
+from pilotlight_core.model.readiness.readiness_spec import Readiness, readiness_fault
 from pilotlight_core.model.units import GpuAsk, is_gpu, memory_text, most_units_fault
 
 DEFAULT_BASE = "default"
@@ -106,22 +108,6 @@ class MethodSpec(msgspec.Struct, frozen=True, kw_only=True, weakref=True):
     batching: Batching | None = None
 
 
-class Schedule(msgspec.Struct, frozen=True, kw_only=True):
-    """When a function runs by itself: at the minutes of a cron expression, or every so many seconds.
-
-    `schedules.schedule_checks` says which are allowed, `schedules.ticks` what their ticks are.
-    """
-
-    method: str = ""
-    """Of a class: the method that runs."""
-    cron: str = ""
-    """Minute, hour, day of the month, month, day of the week; empty: it has a period."""
-    tz: str = "UTC"
-    """The time zone of `cron`, as the IANA names it."""
-    period_s: int = 0
-    """Seconds from one tick to the next; 0: it has a cron expression."""
-
-
 class FunctionSpec(msgspec.Struct, frozen=True, kw_only=True):
     """The requirements of one function. Memory in bytes, times in seconds unless the name says otherwise."""
 
@@ -177,6 +163,8 @@ class FunctionSpec(msgspec.Struct, frozen=True, kw_only=True):
     """What it may connect to, as `network_targets` reads it; unset: nothing."""
     secrets: dict[str, str] | UnsetType = UNSET
     """Variable, or file below /run/secrets, and the name of the secret whose value is there (`secret_uses`)."""
+    readiness: Readiness | UnsetType = UNSET
+    """What its containers do before calls reach them, and again later; unset: they enter, and `__check__` runs."""
 
     def method(self, name: str | None) -> MethodSpec:
         """The method called `name`; None or "": the only one.
@@ -435,6 +423,10 @@ def check_spec(spec: FunctionSpec) -> None:
         "network": targets_fault(network_of(spec)),
         "warm": "" if spec.warm is UNSET else windows_fault(spec.warm, spec.max_containers),
     }
+    if spec.readiness is not UNSET:
+        batches = {one.name: one.batching.max_batch_size if one.batching else 0 for one in spec.methods}
+        at_fault, text = readiness_fault(spec.readiness, batches)
+        faults[at_fault] = text
     for field, why in faults.items():
         if why:
             raise BadInput(f"{spec.name}: {field}: {why}.", field=field)

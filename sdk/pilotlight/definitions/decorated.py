@@ -24,6 +24,7 @@ class Markers(msgspec.Struct, frozen=True, kw_only=True):
     enter: bool = False
     exit: bool = False
     method: bool = False
+    check: bool = False
     batched: BatchOptions | None = None
     max_inputs: int | None = None
     schedule: Cron | Period | None = None

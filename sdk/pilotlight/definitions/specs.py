@@ -13,6 +13,7 @@ from pilotlight.definitions.artifact_options import artifacts_of
 from pilotlight.definitions.decorated import markers_of
 from pilotlight.definitions.errors import OptionError
 from pilotlight.definitions.options import function_name, spec_fields
+from pilotlight.definitions.readiness_options import readiness_of
 from pilotlight.definitions.schedules import schedule_of
 from pilotlight.definitions.signature import Callee, method_spec
 from pilotlight_core.model.errors import BadInput
@@ -42,6 +43,8 @@ def _build(target: Any, options: Mapping[str, Any]) -> tuple[FunctionSpec, tuple
     artifacts_of(options)  # refused here, with the function's place
     callees = _methods(target) if is_class else (_function(target),)
     schedules = _schedules(target, options, callees)
+    checks = _hooks(target, "check") if is_class else ()
+    has_own_check = is_class and hasattr(target, "__check__")
     spec = FunctionSpec(
         name=function_name(options, target.__name__),
         module=module_name(target),
@@ -52,6 +55,7 @@ def _build(target: Any, options: Mapping[str, Any]) -> tuple[FunctionSpec, tuple
         exit=_hooks(target, "exit") if is_class else (),
         max_inputs=markers_of(target).max_inputs or 1,
         schedules=schedules or UNSET,
+        readiness=readiness_of(options, callees, checks, has_own_check=has_own_check),
         **fields,
     )
     check_spec(spec)
@@ -102,8 +106,8 @@ def _function(target: Callable[..., Any]) -> Callee:
     if owner and not owner.endswith("<locals>"):
         raise OptionError("it is a method: decorate the class with @gpu_function, and this with @method().")
     mark = markers_of(target)
-    if mark.enter or mark.exit or mark.method:
-        raise OptionError("@enter(), @exit() and @method() mark methods of a class; a function needs none.")
+    if mark.enter or mark.exit or mark.method or mark.check:
+        raise OptionError("@enter(), @exit(), @method() and @check() mark methods of a class; a function needs none.")
     return Callee(function=target, name="", attribute=target.__qualname__, batched=mark.batched)
 
 
