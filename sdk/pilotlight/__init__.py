@@ -49,7 +49,7 @@ if TYPE_CHECKING:
         UnknownCall,
         UnknownFunction,
     )
-    from pilotlight.definitions.readiness_options import Example
+    from pilotlight.definitions.rehearsal_options import Example
     from pilotlight.definitions.schedules import Cron, Period
     from pilotlight.function import Function
     from pilotlight.function_call import FunctionCall
@@ -72,7 +72,7 @@ _HOMES = {
         "ExecutionTimeout", "Forbidden", "FunctionRaised", "LoadFailed", "Misuse", "NestedRefused", "NotFound",
         "OptionError", "PilotlightError", "TooMuch", "Unauthenticated", "Unavailable", "UnknownCall", "UnknownFunction",
     ),
-    "pilotlight.definitions.readiness_options": ("Example",),
+    "pilotlight.definitions.rehearsal_options": ("Example",),
     "pilotlight.definitions.schedules": ("Cron", "Period"),
     "pilotlight.function": ("Function",),
     "pilotlight.function_call": ("FunctionCall",),

@@ -18,7 +18,7 @@ from pilotlight_core.model.errors import BadInput
 from pilotlight_core.model.ids import check_name, tags_fault
 from pilotlight_core.model.networks.network_targets import targets_fault
 from pilotlight_core.model.placing import Placing, check_placing
-from pilotlight_core.model.readiness.readiness_spec import Readiness, readiness_fault
+from pilotlight_core.model.rehearsals.rehearsal import Rehearsal, rehearsal_fault
 from pilotlight_core.model.units import GpuAsk, is_gpu, memory_text, most_units_fault
 
 DEFAULT_BASE = "default"
@@ -163,7 +163,7 @@ class FunctionSpec(msgspec.Struct, frozen=True, kw_only=True):
     """What it may connect to, as `network_targets` reads it; unset: nothing."""
     secrets: dict[str, str] | UnsetType = UNSET
     """Variable, or file below /run/secrets, and the name of the secret whose value is there (`secret_uses`)."""
-    readiness: Readiness | UnsetType = UNSET
+    rehearsal: Rehearsal | UnsetType = UNSET
     """What its containers do before calls reach them, and again later; unset: they enter, and `__check__` runs."""
 
     def method(self, name: str | None) -> MethodSpec:
@@ -423,9 +423,9 @@ def check_spec(spec: FunctionSpec) -> None:
         "network": targets_fault(network_of(spec)),
         "warm": "" if spec.warm is UNSET else windows_fault(spec.warm, spec.max_containers),
     }
-    if spec.readiness is not UNSET:
+    if spec.rehearsal is not UNSET:
         batches = {one.name: one.batching.max_batch_size if one.batching else 0 for one in spec.methods}
-        at_fault, text = readiness_fault(spec.readiness, batches)
+        at_fault, text = rehearsal_fault(spec.rehearsal, batches)
         faults[at_fault] = text
     for field, why in faults.items():
         if why:

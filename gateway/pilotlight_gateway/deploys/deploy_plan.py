@@ -109,8 +109,8 @@ def version_record(build: Build, app: AppRecord | None, at: float) -> VersionRec
 
 def _spec_of_record(spec: FunctionSpec) -> tuple[FunctionSpec, bool]:
     """The spec for the registry, which every process has in memory, and whether schemas were left out of it."""
-    if spec.readiness is not UNSET and spec.readiness.example_bytes > EXAMPLE_BYTES_IN_RECORD:
-        spec = msgspec.structs.replace(spec, readiness=UNSET)  # agents have it from the manifest
+    if spec.rehearsal is not UNSET and spec.rehearsal.example_bytes > EXAMPLE_BYTES_IN_RECORD:
+        spec = msgspec.structs.replace(spec, rehearsal=UNSET)  # agents have it from the manifest
     schemas = [(method.input_schema, method.output_schema) for method in spec.methods]
     if len(msgspec.json.encode(schemas)) <= SCHEMA_BYTES_IN_RECORD:
         return spec, False

@@ -21,13 +21,13 @@ def check_examples(spec: FunctionSpec) -> None:
     Raises:
         BadInput: naming the option and the argument.
     """
-    if spec.readiness is UNSET:
+    if spec.rehearsal is UNSET:
         return
     validators = Validators(most=len(spec.methods) * 2)
-    for example in spec.readiness.warmup:
+    for example in spec.rehearsal.warmup:
         for data in example.inputs:
             _check_input(validators, spec, spec.method(example.method), data, "warmup")
-    if (known := spec.readiness.example) is not None:
+    if (known := spec.rehearsal.example) is not None:
         method = spec.method(known.method)
         _check_input(validators, spec, method, known.input, "check")
         _check_output(validators, spec, method, known.output)

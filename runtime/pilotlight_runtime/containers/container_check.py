@@ -15,7 +15,7 @@ import msgspec
 from msgspec import UNSET
 
 from pilotlight_core.model.messages.call_messages import Outcome, RemoteError
-from pilotlight_core.model.readiness.readiness_spec import Readiness
+from pilotlight_core.model.rehearsals.rehearsal import Rehearsal
 from pilotlight_core.model.spec import FunctionSpec
 from pilotlight_runtime.calls.call_errors import truncated_error
 from pilotlight_runtime.guest import frames as guest
@@ -41,15 +41,15 @@ class ContainerCheck:
 
     def __init__(
         self,
-        readiness: Readiness,
+        rehearsal: Rehearsal,
         room: RoomForCheck,
         *,
         send: Callable[[guest.GuestFrame], None],
         failed: Callable[[str, RemoteError | None], None],
         at: float,
     ) -> None:
-        self._every = readiness.check_every
-        self._most_s = readiness.check_timeout
+        self._every = rehearsal.check_every
+        self._most_s = rehearsal.check_timeout
         self._room = room
         self._send = send
         self._failed = failed
@@ -107,9 +107,9 @@ def check_of(
     at: float,
 ) -> ContainerCheck | None:
     """The repeated check of a function's container; None: it has none."""
-    if spec.readiness is UNSET or not spec.readiness.check_every:
+    if spec.rehearsal is UNSET or not spec.rehearsal.check_every:
         return None
-    return ContainerCheck(spec.readiness, room, send=send, failed=failed, at=at)
+    return ContainerCheck(spec.rehearsal, room, send=send, failed=failed, at=at)
 
 
 def is_due(since_s: float, every_s: float, *, is_idle: bool) -> bool:

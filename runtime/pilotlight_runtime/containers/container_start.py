@@ -21,7 +21,7 @@ from pilotlight_core.model.errors import PilotlightError
 from pilotlight_core.model.messages.agent_questions import MOST_AT_ONCE
 from pilotlight_core.model.messages.call_messages import MISCONFIGURED, RemoteError
 from pilotlight_core.model.messages.node_messages import Bind, SliceReport
-from pilotlight_core.model.readiness.readiness_spec import Readiness
+from pilotlight_core.model.rehearsals.rehearsal import Rehearsal
 from pilotlight_core.model.secrets.secret_masks import SecretMask
 from pilotlight_core.model.secrets.secret_uses import secrets_of
 from pilotlight_core.model.spec import Manifest
@@ -95,7 +95,7 @@ class ContainerStart:
         self._born_at = self._step_began_at = clock()
         self._bound_s = FETCH_S
         self._timeout: asyncio.Timeout | None = None
-        self._readiness = Readiness()
+        self._rehearsal = Rehearsal()
         self._ends_at = 0.0
         """By the event loop's clock."""
         self.is_warming = False
@@ -121,7 +121,7 @@ class ContainerStart:
         """The failure of a start whose time is over."""
         text = f"not ready within {self._bound_s:g} s"
         if self._is_checking:
-            text = f"its check had not ended after {self._readiness.check_timeout:g} s"
+            text = f"its check had not ended after {self._rehearsal.check_timeout:g} s"
         return StartFailed(text, RemoteError("StartupTimeout", text))
 
     async def fetch_manifest(self) -> Manifest:
@@ -168,11 +168,11 @@ class ContainerStart:
         if network and (why := network_unknown(blank.frames)):
             text = f"could not be started: {why}"
             raise StartFailed(text, RemoteError(MISCONFIGURED, text))
-        if manifest.spec.readiness is not UNSET:
-            if blank.frames < guest.KNOWS_READINESS:
+        if manifest.spec.rehearsal is not UNSET:
+            if blank.frames < guest.KNOWS_REHEARSAL:
                 text = "could not be started: its base environment is of a release without warmup= and check="
                 raise StartFailed(text, RemoteError(MISCONFIGURED, text))
-            self._readiness = manifest.spec.readiness
+            self._rehearsal = manifest.spec.rehearsal
         self._handover = self._provisioner.handover(self._bind)
         secrets = await self._fetch_secrets(manifest, blank)
         env, root = dict(self._provisioner.env(self._part)), str(blank.root)
@@ -269,21 +269,21 @@ class ContainerStart:
     @property
     def _is_checking(self) -> bool:
         """Whether the guest runs its check, as far as its steps tell."""
-        return self._readiness.has_check and self.is_warming and self._before_check in self.timeline
+        return self._rehearsal.has_check and self.is_warming and self._before_check in self.timeline
 
     @property
     def _before_check(self) -> str:
         """The step before the check."""
-        return "warmup" if self._readiness.warmup else "enter"
+        return "warmup" if self._rehearsal.warmup else "enter"
 
     def _bound_check(self, ended: str) -> None:
         """After the step before the check, bound the check; after that the start's own bound holds again."""
         if ended == "enter":
-            self.is_warming = self._readiness.has_check or bool(self._readiness.warmup)
-        if self._timeout is None or self._timeout.expired() or not self._readiness.has_check:
+            self.is_warming = self._rehearsal.has_check or bool(self._rehearsal.warmup)
+        if self._timeout is None or self._timeout.expired() or not self._rehearsal.has_check:
             return
         if ended == self._before_check:
-            until = asyncio.get_running_loop().time() + self._readiness.check_timeout
+            until = asyncio.get_running_loop().time() + self._rehearsal.check_timeout
             self._timeout.reschedule(min(until, self._ends_at))
         elif ended == "check":
             self.is_warming = False

@@ -37,7 +37,7 @@ FRAMES = (1, 4)
 ignore."""
 KNOWS_NETWORK = (1, 1)
 KNOWS_SECRETS = (1, 3)
-KNOWS_READINESS = (1, 4)
+KNOWS_REHEARSAL = (1, 4)
 MAX_FRAME = 64 * 2**20
 """Bytes. A 10 MB input in a batch of several fits; a larger answer is `bad_output`."""
 MAX_VALUE = 32 * 2**20

@@ -64,7 +64,7 @@ def target_of(spec: FunctionSpec, thing: Any) -> GuestTarget:
 
 
 def _checks(spec: FunctionSpec, owner: Any) -> tuple[str, ...]:
-    marked = () if spec.readiness is UNSET else spec.readiness.checks
+    marked = () if spec.rehearsal is UNSET else spec.rehearsal.checks
     return (*marked, "__check__") if spec.is_class and hasattr(owner, "__check__") else marked
 
 

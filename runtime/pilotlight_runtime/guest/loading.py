@@ -10,7 +10,7 @@ import os
 import sys
 import time
 import traceback
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import reduce
 from pathlib import Path
@@ -21,16 +21,15 @@ from pilotlight_runtime.guest.agent_channel import AgentGone, Channel
 from pilotlight_runtime.guest.frames import COMPILE_PIECE, CompilePiece, Load, Loaded, LoadError, LoadStep
 from pilotlight_runtime.guest.guest_nested import GuestNested
 from pilotlight_runtime.guest.guest_target import GuestTarget, target_of, unwrap
-from pilotlight_runtime.guest.own_calls import OwnCalls
+from pilotlight_runtime.guest.own_calls import OwnCalls, RunHook
 from pilotlight_runtime.guest.proxy_forwarder import proxy_variables
-from pilotlight_runtime.guest.readiness.compile_files import CompileFiles
-from pilotlight_runtime.guest.readiness.compile_times import compile_s
+from pilotlight_runtime.guest.rehearsals.compile_files import CompileFiles
+from pilotlight_runtime.guest.rehearsals.compile_times import compile_s
 from pilotlight_runtime.guest.remote_errors import remote_error
 from pilotlight_runtime.guest.secret_places import place_secrets
 
 THREADS = "OMP_NUM_THREADS"
 Hook = Callable[[], Any]
-RunHook = Callable[[Awaitable[Any]], Any]
 
 
 class NotLoaded(Exception):
@@ -116,7 +115,7 @@ def load_blocking(load: Load, channel: Channel, nested: GuestNested, wait: RunHo
         with step(channel, "check"):
             own.check()
         own.keep_check(is_async=False)
-    compiled.hand_over()
+    compiled.give_away()
     return target
 
 
@@ -138,7 +137,7 @@ async def load_async(load: Load, channel: Channel, nested: GuestNested) -> Guest
         with step(channel, "check"):
             await own.check_async()
         own.keep_check(is_async=True)
-    compiled.hand_over()
+    compiled.give_away()
     return target
 
 
@@ -158,7 +157,7 @@ class Compiled:
             self._laid_out = self._files.lay_out()
         self._spent_s = time.perf_counter() - began
 
-    def hand_over(self) -> None:
+    def give_away(self) -> None:
         """Send the agent what is new, and the step if there was anything to do."""
         began, sent = time.perf_counter(), 0
         for path, whole in self._files.fresh() if self._files is not None else ():

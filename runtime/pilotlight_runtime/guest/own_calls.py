@@ -16,12 +16,12 @@ from msgspec import UNSET
 
 from pilotlight_core.model import values
 from pilotlight_core.model.messages.running_code import COUNTING
-from pilotlight_core.model.readiness.readiness_spec import CheckExample, Readiness
+from pilotlight_core.model.rehearsals.rehearsal import CheckExample, Rehearsal
 from pilotlight_core.model.spec import FunctionSpec
 from pilotlight_runtime.guest.arguments import Parameters
 from pilotlight_runtime.guest.frames import CHECK_METHOD
 from pilotlight_runtime.guest.guest_target import GuestTarget, TargetMethod
-from pilotlight_runtime.guest.readiness.same_values import difference
+from pilotlight_runtime.guest.rehearsals.same_values import difference
 
 RunHook = Callable[[Awaitable[Any]], Any]
 
@@ -42,39 +42,39 @@ class OwnCalls:
         self._spec = spec
         self._target = target
         self._wait = wait
-        self._readiness = Readiness() if spec.readiness is UNSET else spec.readiness
+        self._rehearsal = Rehearsal() if spec.rehearsal is UNSET else spec.rehearsal
 
     @property
     def has_warmup(self) -> bool:
-        return bool(self._readiness.warmup)
+        return bool(self._rehearsal.warmup)
 
     @property
     def has_check(self) -> bool:
-        return bool(self._target.checks) or self._readiness.example is not None
+        return bool(self._target.checks) or self._rehearsal.example is not None
 
     def warm_up(self) -> None:
         """Run each example; raises what the function does, and BadArguments."""
-        for example in self._readiness.warmup:
-            contextvars.copy_context().run(self._run, *self._call(example.method, example.inputs))
+        for example in self._rehearsal.warmup:
+            self._run_apart(example.method, example.inputs)
 
     async def warm_up_async(self) -> None:
-        for example in self._readiness.warmup:
-            await self._run_async(*self._call(example.method, example.inputs))
+        for example in self._rehearsal.warmup:
+            await self._run_apart_async(example.method, example.inputs)
 
     def check(self) -> None:
         """Raises what a check does, RuntimeError if one says False, and AssertionError for another answer."""
         for hook in self._target.checks:
             answer = hook()
             verify(hook, self._wait(answer) if self._wait and inspect.isawaitable(answer) else answer)
-        if (example := self._readiness.example) is not None:
-            compare(example, self._run(*self._call(example.method, (example.input,))))
+        if (example := self._rehearsal.example) is not None:
+            check_answer(example, self._run_apart(example.method, (example.input,)))
 
     async def check_async(self) -> None:
         for hook in self._target.checks:
             answer = hook()
             verify(hook, await answer if inspect.isawaitable(answer) else answer)
-        if (example := self._readiness.example) is not None:
-            compare(example, await self._run_async(*self._call(example.method, (example.input,))))
+        if (example := self._rehearsal.example) is not None:
+            check_answer(example, await self._run_apart_async(example.method, (example.input,)))
 
     def keep_check(self, *, is_async: bool) -> None:
         """Make the check a method that the agent can call."""
@@ -91,18 +91,31 @@ class OwnCalls:
         first, named = method.parameters.place(method.parameters.columns(rows) if items else rows[0])
         return method, partial(method.function, *first, **named), items
 
+    def _run_apart(self, method: str, inputs: tuple[bytes, ...]) -> Any:
+        """Run a call whose context variables the next one does not see."""
+        return contextvars.copy_context().run(self._run, *self._call(method, inputs))
+
+    async def _run_apart_async(self, method: str, inputs: tuple[bytes, ...]) -> Any:
+        return await running_loop().create_task(self._run_async(*self._call(method, inputs)))
+
     def _run(self, method: TargetMethod, ready: partial[Any], items: int) -> Any:
         COUNTING.set(OwnCounts(items))
         return only(list(ready()) if method.streams else ready(), items)
 
     async def _run_async(self, method: TargetMethod, ready: partial[Any], items: int) -> Any:
         if not method.is_async:
-            import asyncio
-
-            return await asyncio.to_thread(self._run, method, ready, items)
+            return await running_loop().run_in_executor(
+                None, partial(contextvars.copy_context().run, self._run, method, ready, items)
+            )
         COUNTING.set(OwnCounts(items))
         answer = [chunk async for chunk in ready()] if method.streams else await ready()
         return only(answer, items)
+
+
+def running_loop() -> Any:
+    import asyncio  # late: guests without asynchronous methods need not import it
+
+    return asyncio.get_running_loop()
 
 
 def only(answer: Any, items: int) -> Any:
@@ -122,7 +135,7 @@ def verify(hook: Callable[[], Any], healthy: Any) -> None:
         raise RuntimeError(f"{getattr(hook, '__name__', 'the check')} answered False")
 
 
-def compare(example: CheckExample, answer: Any) -> None:
+def check_answer(example: CheckExample, answer: Any) -> None:
     """Raises AssertionError unless the answer is the expected one."""
     # As a caller gets it: a tuple is a list, a tensor may be on another device.
     why = difference(values.decode(values.encode(answer)), values.decode(example.output), example.tolerance)

@@ -176,17 +176,9 @@ def build_parts(needs: AgentDependencies, group: asyncio.TaskGroup, records: Age
     slices, work = Slices(needs.devices, metering), WorkLog()
     logs = LogShipper(needs.bus, region=me.region, node=me.node, instance=me.instance)
     calls = _calls(needs, group, records.waiting)
-    starters = [
-        BlankStarter(
-            launcher=needs.launcher,
-            base=base,
-            folder=needs.folders.sandboxes,
-            group=group,
-            limits=blank_limits(needs.ceilings),
-        )
-        for base in needs.bases
-    ]
-    pools = BlankPools(BlankPool(starter, size=needs.blanks, changed=report_due.set) for starter in starters)
+    pools = BlankPools(
+        BlankPool(starter, size=needs.blanks, changed=report_due.set) for starter in _starters(needs, group)
+    )
     cache = FileCache(needs.folders.cache, needs.cache_bytes)
     compiles = CompileCache(needs.folders.compiled, needs.cache_bytes // COMPILED_PART)
     stager = Stager(needs.files, needs.verifier, cache)
@@ -241,6 +233,19 @@ def build_parts(needs: AgentDependencies, group: asyncio.TaskGroup, records: Age
         reporter=reporter,
         erased=ErasedFiles(needs.bus, (cache, compiles), region=me.region, node=me.node),
     )
+
+
+def _starters(needs: AgentDependencies, group: asyncio.TaskGroup) -> list[BlankStarter]:
+    return [
+        BlankStarter(
+            launcher=needs.launcher,
+            base=base,
+            folder=needs.folders.sandboxes,
+            group=group,
+            limits=blank_limits(needs.ceilings),
+        )
+        for base in needs.bases
+    ]
 
 
 def _calls(needs: AgentDependencies, group: asyncio.TaskGroup, waiting: WaitingCalls) -> NodeCalls:

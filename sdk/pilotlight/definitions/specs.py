@@ -13,7 +13,7 @@ from pilotlight.definitions.artifact_options import artifacts_of
 from pilotlight.definitions.decorated import markers_of
 from pilotlight.definitions.errors import OptionError
 from pilotlight.definitions.options import function_name, spec_fields
-from pilotlight.definitions.readiness_options import readiness_of
+from pilotlight.definitions.rehearsal_options import rehearsal_of
 from pilotlight.definitions.schedules import schedule_of
 from pilotlight.definitions.signature import Callee, method_spec
 from pilotlight_core.model.errors import BadInput
@@ -55,7 +55,7 @@ def _build(target: Any, options: Mapping[str, Any]) -> tuple[FunctionSpec, tuple
         exit=_hooks(target, "exit") if is_class else (),
         max_inputs=markers_of(target).max_inputs or 1,
         schedules=schedules or UNSET,
-        readiness=readiness_of(options, callees, checks, has_own_check=has_own_check),
+        rehearsal=rehearsal_of(options, callees, checks, has_own_check=has_own_check),
         **fields,
     )
     check_spec(spec)

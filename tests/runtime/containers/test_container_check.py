@@ -10,7 +10,7 @@ import pytest
 from pilotlight_core.model import values
 from pilotlight_core.model.messages.call_messages import Outcome, RemoteError
 from pilotlight_core.model.messages.node_messages import ContainerState
-from pilotlight_core.model.readiness.readiness_spec import CheckExample, Readiness, WarmupExample
+from pilotlight_core.model.rehearsals.rehearsal import CheckExample, Rehearsal, WarmupExample
 from pilotlight_runtime.containers.container_check import ContainerCheck, check_of, is_due
 from pilotlight_runtime.guest import frames as guest
 from tests.builders.specs import function_spec, method
@@ -41,7 +41,7 @@ class Checked:
 
     def __post_init__(self) -> None:
         self.check = ContainerCheck(
-            Readiness(check_every=10.0, check_timeout=2.0),
+            Rehearsal(check_every=10.0, check_timeout=2.0),
             self.room,
             send=self.sent.append,
             failed=lambda reason, error: self.failures.append((reason, error)),
@@ -126,7 +126,7 @@ def test_answers_to_calls_are_not_taken_for_checks() -> None:
 def test_only_functions_that_say_so_are_checked_again() -> None:
     """Every period is their own."""
     room = Room()
-    for spec in (function_spec("f"), function_spec("f", readiness=Readiness(checks=("a",)))):
+    for spec in (function_spec("f"), function_spec("f", rehearsal=Rehearsal(checks=("a",)))):
         assert check_of(spec, room, send=print, failed=print, at=0.0) is None
 
 
@@ -150,7 +150,7 @@ def service(**more: Any) -> dict[str, Any]:
         "is_class": True,
         "qualname": "Service",
         "enter": ("load",),
-        "readiness": Readiness(**more),
+        "rehearsal": Rehearsal(**more),
     }
 
 
@@ -176,17 +176,17 @@ async def test_warm_up_examples_and_the_check_run_before_a_container_is_ready(wo
 
 
 @pytest.mark.parametrize(
-    ("readiness", "step", "message"),
+    ("rehearsal", "step", "message"),
     [
         ({"warmup": (WarmupExample(inputs=(values.encode({"word": 1}),)),)}, "warmup", "word"),
         ({"example": CheckExample(input=values.encode({"word": "c"}), output=values.encode("D1"))}, "check", "'D1'"),
     ],
 )
 async def test_a_warm_up_or_a_check_that_fails_is_the_starts_failure(
-    world: Harness, readiness: dict[str, Any], step: str, message: str
+    world: Harness, rehearsal: dict[str, Any], step: str, message: str
 ) -> None:
     """Its error says what was wrong."""
-    gone = await world.bind(await world.deploy(SERVICE, **service(**readiness)), state=ContainerState.GONE)
+    gone = await world.bind(await world.deploy(SERVICE, **service(**rehearsal)), state=ContainerState.GONE)
 
     told = world.credits[gone][-1]
     assert told.reason == f"{step} failed"

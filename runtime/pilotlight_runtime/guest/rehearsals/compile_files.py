@@ -7,7 +7,6 @@ calls make of it later reaches nobody: only what was there when the container be
 from __future__ import annotations
 
 import os
-import shutil
 import stat
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -54,7 +53,7 @@ class CompileFiles:
             for path in files:
                 target = self._folder / path
                 target.parent.mkdir(parents=True, exist_ok=True)
-                shutil.copyfile(self._kept / path, target)
+                target.write_bytes((self._kept / path).read_bytes())
                 status = target.stat()
                 self._laid_out[path] = _Seen(status.st_size, status.st_mtime_ns)
         except OSError:

@@ -45,7 +45,7 @@ class CheckExample(msgspec.Struct, frozen=True, kw_only=True):
     tolerance: float = TOLERANCE
 
 
-class Readiness(msgspec.Struct, frozen=True, kw_only=True):
+class Rehearsal(msgspec.Struct, frozen=True, kw_only=True):
     """What makes a container ready, and shows that it still is."""
 
     warmup: tuple[WarmupExample, ...] = ()
@@ -68,33 +68,33 @@ class Readiness(msgspec.Struct, frozen=True, kw_only=True):
         return known + sum(len(data) for one in self.warmup for data in one.inputs)
 
 
-def readiness_fault(readiness: Readiness, batches: Mapping[str, int]) -> tuple[str, str]:
+def rehearsal_fault(rehearsal: Rehearsal, batches: Mapping[str, int]) -> tuple[str, str]:
     """Why a function cannot have this, and the option at fault; ("", ""): it can.
 
     `batches` has every method, and the size of its largest batch, 0 if it takes none.
     """
-    if len(readiness.warmup) > MOST_WARMUPS:
-        return "warmup", f"it has {len(readiness.warmup)} examples, {MOST_WARMUPS} are the most"
-    for example in readiness.warmup:
+    if len(rehearsal.warmup) > MOST_WARMUPS:
+        return "warmup", f"it has {len(rehearsal.warmup)} examples, {MOST_WARMUPS} are the most"
+    for example in rehearsal.warmup:
         if why := _method_fault(example.method, batches):
             return "warmup", why
         most = max(1, batches[_named(example.method, batches)])
         if not 1 <= len(example.inputs) <= most:
             takes = f"batches of at most {most}" if most > 1 else "one input at a time"
             return "warmup", f"an example has {len(example.inputs)} inputs, and the method takes {takes}"
-    if readiness.example is not None and (why := _method_fault(readiness.example.method, batches)):
+    if rehearsal.example is not None and (why := _method_fault(rehearsal.example.method, batches)):
         return "check", why
-    if readiness.example is not None and not 0 <= readiness.example.tolerance <= 1:
-        return "check", f"tolerance={readiness.example.tolerance:g} is out of range: expected 0 to 1"
-    if readiness.example_bytes > MOST_EXAMPLE_BYTES:
+    if rehearsal.example is not None and not 0 <= rehearsal.example.tolerance <= 1:
+        return "check", f"tolerance={rehearsal.example.tolerance:g} is out of range: expected 0 to 1"
+    if rehearsal.example_bytes > MOST_EXAMPLE_BYTES:
         return (
             "warmup",
-            f"its examples have {readiness.example_bytes} bytes together, {MOST_EXAMPLE_BYTES} are the most",
+            f"its examples have {rehearsal.example_bytes} bytes together, {MOST_EXAMPLE_BYTES} are the most",
         )
-    every, least, most_s = readiness.check_every, LEAST_CHECK_EVERY_S, MOST_CHECK_EVERY_S
+    every, least, most_s = rehearsal.check_every, LEAST_CHECK_EVERY_S, MOST_CHECK_EVERY_S
     if every and not least <= every <= most_s:
         return "check_every", f"{every:g} is out of range: expected {least:g} to {most_s:g} seconds, or 0 for never"
-    if not 0 < readiness.check_timeout <= MOST_CHECK_TIMEOUT_S:
+    if not 0 < rehearsal.check_timeout <= MOST_CHECK_TIMEOUT_S:
         return "check_timeout", f"expected more than 0 and at most {MOST_CHECK_TIMEOUT_S:g} seconds"
     return "", ""
 

@@ -10,12 +10,12 @@ from msgspec import UNSET, UnsetType
 
 from pilotlight.definitions.errors import OptionError
 from pilotlight.definitions.signature import Callee
-from pilotlight_core.model.readiness.readiness_spec import (
+from pilotlight_core.model.rehearsals.rehearsal import (
     CHECK_EVERY_S,
     CHECK_TIMEOUT_S,
     TOLERANCE,
     CheckExample,
-    Readiness,
+    Rehearsal,
     WarmupExample,
 )
 
@@ -41,9 +41,9 @@ class Example:
     tolerance: float = TOLERANCE
 
 
-def readiness_of(
+def rehearsal_of(
     options: Mapping[str, Any], callees: tuple[Callee, ...], checks: tuple[str, ...], *, has_own_check: bool
-) -> Readiness | UnsetType:
+) -> Rehearsal | UnsetType:
     """Return what a function's containers do before calls reach them; UNSET if it says nothing of it.
 
     `checks` are its methods marked `@check()`, `has_own_check` is whether it has a `__check__`.
@@ -59,7 +59,7 @@ def readiness_of(
     for name in ("check_every", "check_timeout"):
         if name in given and not (has_check or has_own_check):
             raise OptionError(f"{name}= needs a check: check=Example(…), or a method marked @check().", field=name)
-    return Readiness(
+    return Rehearsal(
         warmup=_warmup_examples(options.get("warmup"), callees),
         checks=checks,
         example=example,
