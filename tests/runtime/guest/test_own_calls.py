@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Awaitable, Iterator
 from typing import Any
 
 import pytest
@@ -92,10 +92,17 @@ def spec_of(*, is_async: bool = False, **rehearsal: Any) -> FunctionSpec:
     return function_spec("f", *(ASYNC if is_async else METHODS), is_class=True, rehearsal=Rehearsal(**rehearsal))
 
 
+def run_to_end(pending: Awaitable[Any]) -> Any:
+    async def awaited() -> Any:
+        return await pending
+
+    return asyncio.run(awaited())
+
+
 def own_calls(spec: FunctionSpec) -> OwnCalls:
     is_async = any(method.is_async for method in spec.methods)
     target = target_of(spec, AsyncModel if is_async else Model)
-    return OwnCalls(spec, target) if is_async else OwnCalls(spec, target, asyncio.run)
+    return OwnCalls(spec, target) if is_async else OwnCalls(spec, target, run_to_end)
 
 
 def test_each_example_runs_as_a_call_would() -> None:
