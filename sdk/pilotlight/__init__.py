@@ -49,10 +49,20 @@ if TYPE_CHECKING:
         UnknownCall,
         UnknownFunction,
     )
+    from pilotlight.definitions.rehearsal_options import Example
     from pilotlight.definitions.schedules import Cron, Period
     from pilotlight.function import Function
     from pilotlight.function_call import FunctionCall
-    from pilotlight.markers import batched, concurrent, enter, exit, method, park, unpark  # noqa: A004 - the hook's name
+    from pilotlight.markers import (  # `exit` is the hook's name
+        batched,
+        check,
+        concurrent,
+        enter,
+        exit,  # noqa: A004
+        method,
+        park,
+        unpark,
+    )
     from pilotlight_core.model.calendar.warm_windows import Warm
     from pilotlight_core.model.placing import Measured, Model, Spread
     from pilotlight_core.model.spec import SLO
@@ -71,10 +81,11 @@ _HOMES = {
         "ExecutionTimeout", "Forbidden", "FunctionRaised", "LoadFailed", "Misuse", "NestedRefused", "NotFound",
         "OptionError", "PilotlightError", "TooMuch", "Unauthenticated", "Unavailable", "UnknownCall", "UnknownFunction",
     ),
+    "pilotlight.definitions.rehearsal_options": ("Example",),
     "pilotlight.definitions.schedules": ("Cron", "Period"),
     "pilotlight.function": ("Function",),
     "pilotlight.function_call": ("FunctionCall",),
-    "pilotlight.markers": ("batched", "concurrent", "enter", "exit", "method", "park", "unpark"),
+    "pilotlight.markers": ("batched", "check", "concurrent", "enter", "exit", "method", "park", "unpark"),
     "pilotlight_core.model.calendar.warm_windows": ("Warm",),
     "pilotlight_core.model.placing": ("Measured", "Model", "Spread"),
     "pilotlight_core.model.spec": ("SLO",),
@@ -95,6 +106,7 @@ __all__ = [
     "ContainerDied",
     "Cron",
     "DeadlineExceeded",
+    "Example",
     "ExecutionTimeout",
     "Forbidden",
     "Function",
@@ -120,6 +132,7 @@ __all__ = [
     "batched",
     "call_id",
     "cancel",
+    "check",
     "concurrent",
     "count_units",
     "enter",

@@ -12,11 +12,13 @@ from typing import Any
 import msgspec
 from msgspec import UNSET, UnsetType
 
+from pilotlight_core.model.calendar.schedule_entry import Schedule as Schedule
 from pilotlight_core.model.calendar.warm_windows import Warm, windows_fault
 from pilotlight_core.model.errors import BadInput
 from pilotlight_core.model.ids import check_name, tags_fault
 from pilotlight_core.model.networks.network_targets import targets_fault
 from pilotlight_core.model.placing import Placing, check_placing
+from pilotlight_core.model.rehearsals.rehearsal import Rehearsal, rehearsal_fault
 from pilotlight_core.model.units import GpuAsk, is_gpu, memory_text, most_units_fault
 
 DEFAULT_BASE = "default"
@@ -106,22 +108,6 @@ class MethodSpec(msgspec.Struct, frozen=True, kw_only=True, weakref=True):
     batching: Batching | None = None
 
 
-class Schedule(msgspec.Struct, frozen=True, kw_only=True):
-    """When a function runs by itself: at the minutes of a cron expression, or every so many seconds.
-
-    `schedules.schedule_checks` says which are allowed, `schedules.ticks` what their ticks are.
-    """
-
-    method: str = ""
-    """Of a class: the method that runs."""
-    cron: str = ""
-    """Minute, hour, day of the month, month, day of the week; empty: it has a period."""
-    tz: str = "UTC"
-    """The time zone of `cron`, as the IANA names it."""
-    period_s: int = 0
-    """Seconds from one tick to the next; 0: it has a cron expression."""
-
-
 class FunctionSpec(msgspec.Struct, frozen=True, kw_only=True):
     """The requirements of one function. Memory in bytes, times in seconds unless the name says otherwise."""
 
@@ -181,6 +167,8 @@ class FunctionSpec(msgspec.Struct, frozen=True, kw_only=True):
     """Hooks that leave the device, before the container is parked; without them only one on a CPU slot is."""
     unpark: tuple[str, ...] | UnsetType = UNSET
     """Hooks that return to the device, before it serves again."""
+    rehearsal: Rehearsal | UnsetType = UNSET
+    """What its containers do before calls reach them, and again later; unset: they enter, and `__check__` runs."""
 
     def method(self, name: str | None) -> MethodSpec:
         """The method called `name`; None or "": the only one.
@@ -439,6 +427,10 @@ def check_spec(spec: FunctionSpec) -> None:
         "network": targets_fault(network_of(spec)),
         "warm": "" if spec.warm is UNSET else windows_fault(spec.warm, spec.max_containers),
     }
+    if spec.rehearsal is not UNSET:
+        batches = {one.name: one.batching.max_batch_size if one.batching else 0 for one in spec.methods}
+        at_fault, text = rehearsal_fault(spec.rehearsal, batches)
+        faults[at_fault] = text
     for field, why in faults.items():
         if why:
             raise BadInput(f"{spec.name}: {field}: {why}.", field=field)

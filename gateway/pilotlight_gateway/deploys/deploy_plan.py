@@ -25,6 +25,9 @@ from pilotlight_core.model.versions.secret_names import secret_names
 SCHEMA_BYTES_IN_RECORD = 4_096
 """JSON bytes of a version's schemas up to which they are in its record, and no call waits for the blob store."""
 
+EXAMPLE_BYTES_IN_RECORD = 4_096
+"""Bytes of a version's examples up to which they are in its record; nobody but its containers needs them."""
+
 
 def secret_warnings(specs: Iterable[FunctionSpec]) -> tuple[str, ...]:
     """What a deployer should know of variables that look like secrets, a line for each function with some."""
@@ -106,6 +109,8 @@ def version_record(build: Build, app: AppRecord | None, at: float) -> VersionRec
 
 def _spec_of_record(spec: FunctionSpec) -> tuple[FunctionSpec, bool]:
     """The spec for the registry, which every process has in memory, and whether schemas were left out of it."""
+    if spec.rehearsal is not UNSET and spec.rehearsal.example_bytes > EXAMPLE_BYTES_IN_RECORD:
+        spec = msgspec.structs.replace(spec, rehearsal=UNSET)  # agents have it from the manifest
     schemas = [(method.input_schema, method.output_schema) for method in spec.methods]
     if len(msgspec.json.encode(schemas)) <= SCHEMA_BYTES_IN_RECORD:
         return spec, False

@@ -183,7 +183,8 @@ class Deployer:
         blob = await self.blobs.read(version.tenant, version.manifest_sha256)
         signed = msgspec.msgpack.decode(blob, type=SignedManifest)
         manifest = msgspec.json.decode(signed.manifest, type=Manifest)
-        build = await self._build(msgspec.structs.replace(manifest, spec=pinned(version.spec, asked)))
+        spec = msgspec.structs.replace(pinned(version.spec, asked), rehearsal=manifest.spec.rehearsal)
+        build = await self._build(msgspec.structs.replace(manifest, spec=spec))
         record = msgspec.structs.replace(version_record(build, None, time.time()), number=version.number)
         if self.registry.version(record.id) is None:
             tenant, used = version.tenant, self.registry.bytes_of(version.tenant)

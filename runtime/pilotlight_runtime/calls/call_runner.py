@@ -144,6 +144,24 @@ class CallRunner:
             call.error = not_taken_error(size, call.run.answer)
             self._end(call, call.outcome, at)
 
+    def take_input(self) -> bool:
+        """Take one of the guest's inputs for what is no call; False: there is none."""
+        if self._busy_inputs >= self._max_inputs or self._halted:
+            return False
+        self._busy_inputs += 1
+        return True
+
+    def free_input(self, at: float) -> None:
+        """Give such an input back."""
+        self._busy_inputs -= 1
+        self.pump(at)
+
+    def refuse_waiting(self) -> None:
+        """Give back the calls that the guest does not have: they may run elsewhere."""
+        for call in [call for call in self._held.values() if not call.was_started]:
+            self._dequeue(call)
+            self._refuse(call, Refusal.DRAINING)
+
     def drain(self, at: float) -> None:
         """Make every batch due, since no more calls come."""
         self._batches.stop_waiting()

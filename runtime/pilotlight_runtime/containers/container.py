@@ -1,13 +1,14 @@
 """One container, from its bind to its end.
 
     BINDING   a blank is taken, or a sandbox started; the verified files are linked into it
-    LOADING   the guest imports, enters, checks
+    LOADING   the guest imports and enters
+    WARMING   it runs its warm-up examples, and checks itself
     READY     calls run
     PARKED    it has left its slice, and keeps its memory (`parking`); READY again, by way of LOADING, or DRAINING
     DRAINING  held calls end, exit hooks run
     GONE      everything is removed, and the slice is free again
 
-The task `Container.run` goes through these, through BINDING and LOADING with a `ContainerStart`; the guest's frames and
+The task `Container.run` goes through these, up to READY with a `ContainerStart`; the guest's frames and
 the sandbox's exit call methods in between.
 """
 
@@ -37,6 +38,7 @@ from pilotlight_runtime.calls.node_calls import NodeCalls
 from pilotlight_runtime.calls.slot_table import AcceptedCall
 from pilotlight_runtime.containers.blanks.blank import Blank
 from pilotlight_runtime.containers.blanks.resource_limits import describe, frame_limit
+from pilotlight_runtime.containers.container_check import ContainerCheck, check_of
 from pilotlight_runtime.containers.container_io import ContainerIO
 from pilotlight_runtime.containers.container_nested import ContainerNested
 from pilotlight_runtime.containers.container_parking import CannotPark, ContainerParking
@@ -103,6 +105,9 @@ class Container:
         self._connection: GuestConnection | None = None
         self._io: ContainerIO | None = None
         self._nested: ContainerNested | None = None
+        self._check: ContainerCheck | None = None
+        self.is_unfit = False
+        """Whether a check that it ran while it was ready has failed."""
         self._born_at = self._idle_since_at = self._clock()
         self._kill_reason = ""
         self._is_forming = False  # a batch, when this was last asked
@@ -129,7 +134,8 @@ class Container:
 
     @property
     def is_starting(self) -> bool:
-        return self.state in (ContainerState.BINDING, ContainerState.LOADING) and self.runner is None
+        starting = (ContainerState.BINDING, ContainerState.LOADING, ContainerState.WARMING)
+        return self.state in starting and self.runner is None
 
     @property
     def has_warm_memory(self) -> bool:
@@ -273,6 +279,8 @@ class Container:
             self.runner.end_abandoned(at)
         if self._nested is not None:
             self._nested.tick()
+        if self._check is not None and self.state is ContainerState.READY:
+            self._check.tick(at)
         if self._start.blank is not None:
             self._start.blank.tap.tick(at)
 
@@ -351,6 +359,9 @@ class Container:
             self._calls.nested, self.id, find_running=runner.find_running, send=self._io.send_to_guest,
             room=AnswerRoom(connection), kill=self._kill_untrusted,
         )  # fmt: skip
+        self._check = check_of(
+            manifest.spec, runner, send=self._io.send_to_guest, failed=self._take_out, at=self._clock()
+        )
         blank.tap.running = self.runner.only_call
         connection.set_frame_limit(frame_limit(manifest.spec))
         self._calls.slots.open(self.id, self.version, manifest.spec.slots)
@@ -417,7 +428,8 @@ class Container:
             self._start.blank.sandbox.thaw()
         try:
             self._connection.send(guest.Leave())
-            async with asyncio.timeout(PARKED_LEAVE_S if is_parked else LEAVE_S):
+            checks_s = self._check.left_s(self._clock()) if self._check is not None else 0.0
+            async with asyncio.timeout(PARKED_LEAVE_S if is_parked else LEAVE_S + checks_s):
                 await self._dead.wait()
         except (GuestGone, TimeoutError):
             self._kill("its exit hooks did not end in time")
@@ -427,6 +439,7 @@ class Container:
         self.reason = self.reason or self._kill_reason or "a mistake of the platform"
         self._calls.slots.drain(self.id)
         self._provisioner.close_network(self.id)
+        await self._start.close()
         if self._start.blank is not None:
             await self._start.blank.destroy()
         if self.runner is not None:  # if even the kernel could not end it, its callers must not wait
@@ -444,8 +457,11 @@ class Container:
         if runner is None:
             if not self._start.on_frame(frame):
                 self._kill_unexpected(frame)
+            elif self.state is ContainerState.LOADING and self._start.is_warming:
+                self._enter(ContainerState.WARMING)
         elif type(frame) is guest.Result:
-            runner.on_result(frame, at)
+            if self._check is None or not self._check.on_result(frame, at):
+                runner.on_result(frame, at)
         elif isinstance(frame, guest.ChunkOut):
             runner.on_chunk(frame, at)
         elif isinstance(frame, guest.BatchResult):
@@ -492,6 +508,8 @@ class Container:
             self._idle_since_at = self._clock()
             if self._ending.is_set():
                 self._drain_deadline.on_idle()
+        if self._check is not None and self.state is ContainerState.READY:
+            self._check.begin_if_due(self._clock())
 
     # -- small steps --------------------------------------------------------------------------------------------
 
@@ -502,6 +520,23 @@ class Container:
     def _retire(self, reason: str) -> None:
         if self._manifest is not None and self.state is ContainerState.READY:
             self.drain(self._manifest.spec.timeout + RETIRE_MARGIN_S, reason)
+
+    def _take_out(self, reason: str, error: RemoteError | None) -> None:
+        """End: a check of it has failed. Calls that the guest does not have go elsewhere."""
+        text = f"{reason}: {error.type}: {error.message:.300}" if error is not None else reason
+        log.warning("a container's check failed", container=self.id, version=self.version, reason=text)
+        runner = self.runner
+        if self.state is not ContainerState.READY or runner is None:
+            return  # it ends anyway
+        self.is_unfit = True
+        self._log(f"the container is taken out of service: {text}")
+        if error is not None and error.traceback and self._start.blank is not None:
+            self._start.blank.tap.log_failure("", error)
+        runner.refuse_waiting()
+        if error is None and not runner.running:
+            self._kill(reason)  # its guest hangs
+        else:
+            self._retire(text)
 
     def _forming_changed(self) -> bool:
         before, self._is_forming = self._is_forming, self.batch_room > 0

@@ -11,6 +11,7 @@ from pilotlight_core.model.spec import Manifest, network_of
 from pilotlight_runtime.containers.blanks.blank import Blank
 from pilotlight_runtime.containers.blanks.blank_pools import BlankPools
 from pilotlight_runtime.containers.blanks.resource_limits import blank_limits, limits_of, over_ceiling
+from pilotlight_runtime.containers.files.compile_cache import CompileCache, CompileHandover
 from pilotlight_runtime.containers.files.staging import Stager
 from pilotlight_runtime.containers.secret_requests import LoadedSecrets, LoadSecretSource
 from pilotlight_runtime.devices.device_port import Devices
@@ -28,8 +29,10 @@ class Provisioner:
         ceilings: SandboxCeilings,
         ways_out: ProxySupervisor,
         secrets: LoadSecretSource,
+        compiles: CompileCache,
     ) -> None:
         self._stager = stager
+        self._compiles = compiles
         self._ways_out = ways_out
         self._secrets = secrets
         self._pools = pools
@@ -71,6 +74,11 @@ class Provisioner:
         Raises: CannotVerify, NoDiskRoom, BlobMissing, BlobsDown
         """
         await self._stager.stage(bind, manifest, blank.code, blank.models)
+        await self._compiles.lay_out(bind.tenant, bind.version, blank.compiled)
+
+    def handover(self, bind: Bind) -> CompileHandover:
+        """Where what a container of the version compiles goes."""
+        return self._compiles.begin(bind.tenant, bind.version)
 
     def open_network(self, bind: Bind, manifest: Manifest, blank: Blank) -> str:
         """Give a container the way out that its manifest names and its tenant may have; the folder of its socket

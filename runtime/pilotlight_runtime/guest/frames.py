@@ -3,7 +3,8 @@
     agent                         guest
       | <---- Hello ---------------- |     a blank is ready
       | ---- Load -----------------> |     once in its life
-      | <---- Step* ---------------- |     import, enter, check
+      | <---- Step* ---------------- |     import, enter, compile, warmup, check
+      | <---- CompilePiece* -------- |     what was compiled, each piece once CompilePieceTaken says so
       | <---- Loaded | LoadError --- |
       | ---- Invoke ---------------> |     at most `max_inputs` run; more wait in order
       | <---- ChunkOut* ------------ |     at most `window` ahead of the last WindowUpdate
@@ -39,6 +40,7 @@ ignore."""
 KNOWS_NETWORK = (1, 1)
 KNOWS_SECRETS = (1, 3)
 KNOWS_PARKING = (1, 4)
+KNOWS_REHEARSAL = (1, 4)
 MAX_FRAME = 64 * 2**20
 """Bytes. A 10 MB input in a batch of several fits; a larger answer is `bad_output`."""
 MAX_VALUE = 32 * 2**20
@@ -52,8 +54,12 @@ GROUP = 8
 GROUP_BYTES = 64 * 1024
 """A group of so many bytes is written at once. Up to here joining pieces costs less than sending them one by one."""
 HEADER = struct.Struct("<I")
-STEPS = ("import", "enter", "check")
-"""Of becoming ready."""
+STEPS = ("import", "enter", "compile", "warmup", "check")
+"""Of becoming ready. What torch compiles meanwhile is a step of its own, and not counted in the others."""
+COMPILE_PIECE = 128 * 1024
+"""Bytes of one piece of a file that a compiler has left."""
+CHECK_METHOD = ".check"
+"""The method of an Invoke that has the guest check itself again; no method of a tenant has a dot in its name."""
 KEPT_MEMORY = 64 * 1024
 """Bytes that a decoder keeps between frames; larger frames borrow memory."""
 LEAST_TAIL = 8 * 1024
@@ -82,6 +88,10 @@ class Load(GuestFrame, frozen=True, kw_only=True):
     """The most calls that one of its calls may wait for at a time; 0: this agent knows none."""
     secrets: dict[str, str] = {}
     """Variable, or file below /run/secrets, and the value there."""
+    compiled: str = ""
+    """Folder of what containers of the version have compiled here before."""
+    compile_into: str = ""
+    """Folder for what compilers keep, which becomes CompilePieces; "": this agent takes none."""
 
 
 class Invoke(GuestFrame, frozen=True, kw_only=True):
@@ -133,6 +143,12 @@ class UnparkGuest(GuestFrame, frozen=True, kw_only=True, tag="Unpark"):
     """Run the hooks that return to the device."""
 
 
+class CompilePieceTaken(GuestFrame, frozen=True, kw_only=True):
+    """The agent has the last piece, and takes another one if it says so."""
+
+    go_on: bool = True
+
+
 class Leave(GuestFrame, frozen=True, kw_only=True):
     """Run the exit hooks and end, within a time that the agent bounds."""
 
@@ -154,6 +170,16 @@ class Hello(GuestFrame, frozen=True, kw_only=True):
 class LoadStep(GuestFrame, frozen=True, kw_only=True, tag="Step"):
     name: str
     ms: float
+
+
+class CompilePiece(GuestFrame, frozen=True, kw_only=True):
+    """A piece of a file that a compiler has left, in order; the next one waits for CompilePieceTaken."""
+
+    path: ShortText
+    """Below `Load.compile_into`, with slashes."""
+    data: bytes
+    ends: bool
+    """Whether it is the file's last."""
 
 
 class Loaded(GuestFrame, frozen=True, kw_only=True):
@@ -242,9 +268,30 @@ class NestedLeave(GuestFrame, frozen=True, kw_only=True):
 
 
 GuestWork = Invoke | InvokeBatch
-FromAgent = Load | Invoke | InvokeBatch | CancelCall | WindowUpdate | NestedResult | Leave | ParkGuest | UnparkGuest
+FromAgent = (
+    Load
+    | Invoke
+    | InvokeBatch
+    | CancelCall
+    | WindowUpdate
+    | NestedResult
+    | CompilePieceTaken
+    | Leave
+    | ParkGuest
+    | UnparkGuest
+)
 FromGuest = (
-    Hello | LoadStep | Loaded | LoadError | ChunkOut | Result | BatchResult | NestedCall | NestedLeave | HooksRan
+    Hello
+    | LoadStep
+    | CompilePiece
+    | Loaded
+    | LoadError
+    | ChunkOut
+    | Result
+    | BatchResult
+    | NestedCall
+    | NestedLeave
+    | HooksRan
 )
 
 _encoder = msgspec.msgpack.Encoder()

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 import msgspec
+from msgspec import UNSET
 
 from pilotlight_core.model.spec import FunctionSpec, MethodSpec, Mode
 from pilotlight_runtime.guest.arguments import Parameters
@@ -26,8 +27,8 @@ class GuestTarget(msgspec.Struct, frozen=True, kw_only=True):
 
     methods: dict[str, TargetMethod]
     enter: tuple[Callable[[], Any], ...] = ()
-    check: Callable[[], Any] | None = None
-    """The class's `__check__`, which raises or returns False when an instance is unfit."""
+    checks: tuple[Callable[[], Any], ...] = ()
+    """Methods marked `@check()`, and `__check__`: each raises or returns False when an instance is unfit."""
     exit: tuple[Callable[[], Any], ...] = ()
     park: tuple[Callable[[], Any], ...] = ()
     """They leave the device, while no call runs."""
@@ -64,11 +65,16 @@ def target_of(spec: FunctionSpec, thing: Any) -> GuestTarget:
     return GuestTarget(
         methods=methods,
         enter=tuple(bound(owner, name) for name in spec.enter),
-        check=bound(owner, "__check__") if spec.is_class and hasattr(owner, "__check__") else None,
+        checks=tuple(bound(owner, name) for name in _checks(spec, owner)),
         exit=tuple(bound(owner, name) for name in spec.exit),
         park=tuple(bound(owner, name) for name in spec.park or ()),
         unpark=tuple(bound(owner, name) for name in spec.unpark or ()),
     )
+
+
+def _checks(spec: FunctionSpec, owner: Any) -> tuple[str, ...]:
+    marked = () if spec.rehearsal is UNSET else spec.rehearsal.checks
+    return (*marked, "__check__") if spec.is_class and hasattr(owner, "__check__") else marked
 
 
 def bound(owner: Any, name: str) -> Any:

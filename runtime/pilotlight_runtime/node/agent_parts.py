@@ -31,6 +31,7 @@ from pilotlight_runtime.containers.blanks.blank_starter import BlankStarter
 from pilotlight_runtime.containers.blanks.resource_limits import blank_limits
 from pilotlight_runtime.containers.container import Container
 from pilotlight_runtime.containers.containers import Containers
+from pilotlight_runtime.containers.files.compile_cache import CompileCache
 from pilotlight_runtime.containers.files.erased_tenants import ErasedFiles
 from pilotlight_runtime.containers.files.file_cache import FileCache
 from pilotlight_runtime.containers.files.staging import ManifestVerifier, Stager
@@ -54,6 +55,9 @@ from pilotlight_runtime.node.node_reports import NodeIdentity, Reporter, feature
 from pilotlight_runtime.sandbox.sandbox_port import Launcher
 
 log = structlog.get_logger(__name__)
+
+COMPILED_PART = 8
+"""What containers have compiled may take one part in so many of what versions' files may."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -180,22 +184,15 @@ def build_parts(needs: AgentDependencies, group: asyncio.TaskGroup, records: Age
     )
     logs = LogShipper(needs.bus, region=me.region, node=me.node, instance=me.instance)
     calls = _calls(needs, group, records.waiting)
-    starters = [
-        BlankStarter(
-            launcher=needs.launcher,
-            base=base,
-            folder=needs.folders.sandboxes,
-            group=group,
-            limits=blank_limits(needs.ceilings),
-        )
-        for base in needs.bases
-    ]
-    pools = BlankPools(BlankPool(starter, size=needs.blanks, changed=report_due.set) for starter in starters)
+    pools = BlankPools(
+        BlankPool(starter, size=needs.blanks, changed=report_due.set) for starter in _starters(needs, group)
+    )
     cache = FileCache(needs.folders.cache, needs.cache_bytes)
+    compiles = CompileCache(needs.folders.compiled, needs.cache_bytes // COMPILED_PART)
     stager = Stager(needs.files, needs.verifier, cache)
     ways_out = ProxySupervisor(needs.egress_allow)
     secrets = SecretRequests(needs.bus, region=me.region, node=me.node)
-    provisioner = Provisioner(stager, pools, needs.devices, needs.ceilings, ways_out, secrets)
+    provisioner = Provisioner(stager, pools, needs.devices, needs.ceilings, ways_out, secrets, compiles)
 
     def make_container(bind: Bind, part: SliceReport) -> Container:
         key = WorkKey(container=bind.container, version=bind.version, slice=part.id)
@@ -246,8 +243,21 @@ def build_parts(needs: AgentDependencies, group: asyncio.TaskGroup, records: Age
         ways_out=ways_out,
         containers=containers,
         reporter=reporter,
-        erased=ErasedFiles(needs.bus, cache, region=me.region, node=me.node),
+        erased=ErasedFiles(needs.bus, (cache, compiles), region=me.region, node=me.node),
     )
+
+
+def _starters(needs: AgentDependencies, group: asyncio.TaskGroup) -> list[BlankStarter]:
+    return [
+        BlankStarter(
+            launcher=needs.launcher,
+            base=base,
+            folder=needs.folders.sandboxes,
+            group=group,
+            limits=blank_limits(needs.ceilings),
+        )
+        for base in needs.bases
+    ]
 
 
 def _calls(needs: AgentDependencies, group: asyncio.TaskGroup, waiting: WaitingCalls) -> NodeCalls:

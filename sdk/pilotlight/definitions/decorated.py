@@ -26,6 +26,7 @@ class Markers(msgspec.Struct, frozen=True, kw_only=True):
     park: bool = False
     unpark: bool = False
     method: bool = False
+    check: bool = False
     batched: BatchOptions | None = None
     max_inputs: int | None = None
     schedule: Cron | Period | None = None

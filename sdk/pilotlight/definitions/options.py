@@ -12,6 +12,7 @@ from msgspec import UNSET, UnsetType
 from pilotlight.definitions.artifact_options import Artifact
 from pilotlight.definitions.errors import OptionError
 from pilotlight.definitions.migration_hints import OPTION_HINTS, explain_unknown
+from pilotlight.definitions.rehearsal_options import Example
 from pilotlight.definitions.schedules import Cron, Period
 from pilotlight_core.model.calendar.warm_windows import Warm
 from pilotlight_core.model.errors import BadInput
@@ -65,6 +66,10 @@ class Options(TypedDict, total=False):
     schedule: Cron | Period | None
     network: str | Sequence[str]
     secrets: Mapping[str, str] | Sequence[str] | None
+    warmup: Sequence[Mapping[str, Any] | Sequence[Mapping[str, Any]] | Example]
+    check: Example
+    check_every: float
+    check_timeout: float
     isolation: Literal["shared", "mig", "exclusive"]
     idempotent: bool
     slo: SLO

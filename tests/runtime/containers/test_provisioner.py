@@ -15,6 +15,7 @@ from pilotlight_core.model.messages.node_messages import SandboxCeilings
 from pilotlight_runtime.containers.blanks.blank_pool import BlankPool
 from pilotlight_runtime.containers.blanks.blank_pools import BlankPools
 from pilotlight_runtime.containers.blanks.resource_limits import blank_limits
+from pilotlight_runtime.containers.files.compile_cache import CompileCache
 from pilotlight_runtime.containers.files.file_cache import FileCache
 from pilotlight_runtime.containers.files.staging import Stager
 from pilotlight_runtime.containers.files.trusted_keys import TrustedKeys
@@ -58,7 +59,8 @@ class Node:
         (self.cpu,) = devices.inventory()
         self.ways_out = ProxySupervisor()
         pools = BlankPools([self.pool])
-        self.provisioner = Provisioner(stager, pools, devices, most, self.ways_out, MemoryLoadSecrets())
+        compiles = CompileCache(folder / "compiled", limit=1)
+        self.provisioner = Provisioner(stager, pools, devices, most, self.ways_out, MemoryLoadSecrets(), compiles)
 
 
 @asynccontextmanager

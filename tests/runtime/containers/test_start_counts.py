@@ -20,6 +20,7 @@ class Life:
     state: ContainerState = ContainerState.LOADING
     runner: object | None = None
     timeline: dict[str, float] = field(default_factory=dict)
+    is_unfit: bool = False
 
 
 def test_a_start_counts_once_however_often_it_is_noted() -> None:
@@ -35,7 +36,18 @@ def test_a_start_counts_once_however_often_it_is_noted() -> None:
 
     assert sum(counts.ready.counts) == 2
     assert counts.ready.sum == pytest.approx(0.25)
-    assert counts.failed == 0
+    assert counts.failed == counts.unfit == 0
+    assert (counts.steps["import"].sum, sum(counts.steps["check"].counts)) == (0.23, 0)
+
+
+def test_a_container_that_a_check_has_taken_out_counts_once() -> None:
+    """It was ready before, so its start has not failed."""
+    counts, life = StartCounts(), Life(runner=object(), state=ContainerState.DRAINING, is_unfit=True)
+    counts.note(cast("Container", life))
+    life.state = ContainerState.GONE
+    counts.note(cast("Container", life))
+
+    assert (counts.unfit, counts.failed) == (1, 0)
 
 
 def test_one_that_never_became_ready_has_failed() -> None:

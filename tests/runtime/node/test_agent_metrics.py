@@ -61,3 +61,6 @@ async def test_each_start_counts_once_by_how_it_ended(world: Harness) -> None:
     await until(lambda: shown(world)["pilotlight_agent_failed_starts_total"] == 1)
     await until(lambda: shown(world)["pilotlight_agent_start_seconds_count"] == 1)
     assert shown(world)["pilotlight_agent_start_seconds_sum"] > 0
+    assert shown(world)['pilotlight_agent_start_step_seconds_count{step="enter"}'] == 1
+    assert shown(world)['pilotlight_agent_start_step_seconds_count{step="warmup"}'] == 0
+    assert shown(world)["pilotlight_agent_failed_checks_total"] == 0

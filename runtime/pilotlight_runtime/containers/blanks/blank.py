@@ -1,6 +1,7 @@
 """A blank: a sandbox that is started ahead, with the expensive imports done, for one later container.
 
-Its folders of code and of models are empty and read-only; the agent links a version's files into them. It is used once.
+Its folders of code, of models and of compiled files are empty and read-only; the agent links a version's files into
+them. It is used once.
 """
 
 from __future__ import annotations
@@ -45,8 +46,10 @@ class Blank:
         """The folder of the socket to the proxy, if there is one."""
         self.network_inside = network
         """The path of that inside the sandbox."""
-        self.frames = FRAMES
-        """The version of the frames that its guest speaks, once it is ready."""
+        self.compiled = self.compiled_inside = folder / "compiled"
+        """The folder of what containers of the version have compiled before, and its path inside the sandbox."""
+        self.compile_into = folder / "compiling"
+        """The path inside for what its compilers keep."""
         self.on_exit: Callable[[SandboxExit], None] = ignore_exit
         self.exit: SandboxExit | None = None
         self.hello_ms = 0.0

@@ -39,7 +39,7 @@ def names_in(folder: Path) -> list[str]:
 
 
 def erased_files(gateways: Gateways, cache: FileCache) -> ErasedFiles:
-    return ErasedFiles(gateways, cache, region="eu", node="n1")
+    return ErasedFiles(gateways, (cache,), region="eu", node="n1")
 
 
 async def test_files_of_an_erased_tenant_are_deleted(tmp_path: Path, anyio_backend: str) -> None:
