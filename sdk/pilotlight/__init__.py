@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     from pilotlight.function import Function
     from pilotlight.function_call import FunctionCall
     from pilotlight.markers import batched, concurrent, enter, exit, method  # noqa: A004 - the hook's name
+    from pilotlight.weights_folder import weights
     from pilotlight_core.model.calendar.warm_windows import Warm
     from pilotlight_core.model.placing import Measured, Model, Spread
     from pilotlight_core.model.spec import SLO
@@ -75,6 +76,7 @@ _HOMES = {
     "pilotlight.function": ("Function",),
     "pilotlight.function_call": ("FunctionCall",),
     "pilotlight.markers": ("batched", "concurrent", "enter", "exit", "method"),
+    "pilotlight.weights_folder": ("weights",),
     "pilotlight_core.model.calendar.warm_windows": ("Warm",),
     "pilotlight_core.model.placing": ("Measured", "Model", "Spread"),
     "pilotlight_core.model.spec": ("SLO",),
@@ -126,6 +128,7 @@ __all__ = [
     "exit",
     "gpu_function",
     "method",
+    "weights",
 ]
 
 

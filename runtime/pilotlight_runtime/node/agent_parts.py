@@ -33,6 +33,7 @@ from pilotlight_runtime.containers.container import Container
 from pilotlight_runtime.containers.containers import Containers
 from pilotlight_runtime.containers.files.erased_tenants import ErasedFiles
 from pilotlight_runtime.containers.files.file_cache import FileCache
+from pilotlight_runtime.containers.files.node_weights import NodeWeights
 from pilotlight_runtime.containers.files.staging import ManifestVerifier, Stager
 from pilotlight_runtime.containers.files.version_files import VersionFiles
 from pilotlight_runtime.containers.host_budget import HostBudget
@@ -94,6 +95,7 @@ class AgentParts:
     ways_out: ProxySupervisor
     containers: Containers
     reporter: Reporter
+    weights: NodeWeights
     erased: ErasedFiles
 
     def check_integrity(self) -> None:
@@ -184,7 +186,8 @@ def build_parts(needs: AgentDependencies, group: asyncio.TaskGroup, records: Age
     ]
     pools = BlankPools(BlankPool(starter, size=needs.blanks, changed=report_due.set) for starter in starters)
     cache = FileCache(needs.folders.cache, needs.cache_bytes)
-    stager = Stager(needs.files, needs.verifier, cache)
+    weights = NodeWeights(cache, changed=report_due.set)
+    stager = Stager(needs.files, needs.verifier, cache, weights=weights)
     ways_out = ProxySupervisor(needs.egress_allow)
     secrets = SecretRequests(needs.bus, region=me.region, node=me.node)
     provisioner = Provisioner(stager, pools, needs.devices, needs.ceilings, ways_out, secrets)
@@ -223,6 +226,7 @@ def build_parts(needs: AgentDependencies, group: asyncio.TaskGroup, records: Age
         features=features_of(guarantees),
         due=report_due,
         clock=time.monotonic,
+        weights=weights,
     )
     return AgentParts(
         calls=calls,
@@ -234,7 +238,8 @@ def build_parts(needs: AgentDependencies, group: asyncio.TaskGroup, records: Age
         ways_out=ways_out,
         containers=containers,
         reporter=reporter,
-        erased=ErasedFiles(needs.bus, cache, region=me.region, node=me.node),
+        weights=weights,
+        erased=ErasedFiles(needs.bus, cache, weights, region=me.region, node=me.node),
     )
 
 

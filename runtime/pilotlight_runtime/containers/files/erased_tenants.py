@@ -16,6 +16,7 @@ from pilotlight_core.bus import BusError
 from pilotlight_core.model import subjects
 from pilotlight_core.model.messages.agent_questions import MOST_ASKED, ErasedTenants, ErasedWanted
 from pilotlight_runtime.containers.files.file_cache import FileCache
+from pilotlight_runtime.containers.files.node_weights import NodeWeights
 from pilotlight_runtime.containers.files.version_files import Asker
 
 EVERY_S = 30.0
@@ -28,9 +29,10 @@ log = structlog.get_logger(__name__)
 class ErasedFiles:
     """Deletes what a cache has of erased tenants."""
 
-    def __init__(self, bus: Asker, cache: FileCache, *, region: str, node: str) -> None:
+    def __init__(self, bus: Asker, cache: FileCache, weights: NodeWeights, *, region: str, node: str) -> None:
         self._bus = bus
         self._cache = cache
+        self._weights = weights
         self._subject = subjects.erased(region, node)
 
     async def run(self) -> None:
@@ -53,6 +55,7 @@ class ErasedFiles:
                 return gone  # the next time
             erased = answer.tenants if isinstance(answer, ErasedTenants) else ()
             for tenant in set(erased) & set(asked):
+                self._weights.forget(tenant)
                 files = self._cache.drop(tenant)
                 await asyncio.to_thread(_delete, self._cache.folder / tenant)
                 log.info("files of an erased tenant were deleted", tenant=tenant, files=files)

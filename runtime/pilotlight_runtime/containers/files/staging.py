@@ -27,6 +27,7 @@ from pilotlight_runtime.containers.files.file_cache import (
     linked,
     verify_file,
 )
+from pilotlight_runtime.containers.files.node_weights import NodeWeights
 from pilotlight_runtime.containers.files.version_files import VersionFiles
 
 AT_ONCE = 16
@@ -66,12 +67,18 @@ class Stager:
     """Brings versions to this node. Methods raise CannotVerify, BadSignature, NoDiskRoom, BlobMissing and BlobsDown."""
 
     def __init__(
-        self, files: VersionFiles, verifier: ManifestVerifier, cache: FileCache, room: DiskRoom | None = None
+        self,
+        files: VersionFiles,
+        verifier: ManifestVerifier,
+        cache: FileCache,
+        room: DiskRoom | None = None,
+        weights: NodeWeights | None = None,
     ) -> None:
         self._files = files
         self._verifier = verifier
         self._cache = cache
         self._room = room or DiskRoom(cache.folder)
+        self._weights = weights or NodeWeights(cache)
         self._bundle_turns = asyncio.Semaphore(BUNDLES_AT_ONCE)
         self._artifact_turns = asyncio.Semaphore(AT_ONCE)
         self._busy = 0
@@ -107,6 +114,7 @@ class Stager:
                 await self._lay_out(bind, manifest.files, {}, into, _Turns(self._bundle_turns))
                 turns, entries = _Turns(self._artifact_turns), [file.entry for file in artifacts]
                 await self._lay_out(bind, entries, joined, models, turns)
+            await self._weights.note_used(bind.tenant, manifest.artifacts)
 
     def _not_here(self, tenant: str, files: Iterable[FileEntry]) -> list[FileEntry]:
         return [file for file in files if not self._cache.holds(tenant, file)]
