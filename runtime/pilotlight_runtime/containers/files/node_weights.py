@@ -148,7 +148,7 @@ class NodeWeights:
                 await self._hold(key, known)
         for key, known in list(self._known.items()):
             paths = [self._cache.path(key[0], name) for name, _ in known.files]
-            resident = await asyncio.to_thread(lambda paths=paths: sum(map(resident_bytes, paths)))
+            resident = await asyncio.to_thread(_resident, paths)
             if resident != known.resident:
                 known.resident = resident
                 self._changed()
@@ -205,6 +205,10 @@ class NodeWeights:
             for one in held:
                 one.close()
         self._budget.release(_name(key))
+
+
+def _resident(paths: list[Path]) -> int:
+    return sum(map(resident_bytes, paths))
 
 
 def _name(key: WeightsKey) -> str:
