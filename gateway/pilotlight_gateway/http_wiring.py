@@ -68,6 +68,7 @@ from pilotlight_gateway.http.endpoints.secrets.secrets import SECRETS, SecretSer
 from pilotlight_gateway.http.endpoints.tenancy import TENANCY
 from pilotlight_gateway.http.endpoints.tenancy_services import TenancyServices
 from pilotlight_gateway.http.endpoints.webhooks import WEBHOOKS, WebhookServices
+from pilotlight_gateway.http.endpoints.weights.weights import WEIGHTS, WeightsServices
 from pilotlight_gateway.http.protocol.api_operations import BoundOperation
 from pilotlight_gateway.http.protocol.http_exchange import OpenRequests
 from pilotlight_gateway.http.protocol.readiness import Readiness
@@ -249,11 +250,13 @@ def _functions(parts: HttpParts, shared: _Shared) -> tuple[BoundOperation[Any], 
         registry=registry, calls=parts.calls, deployer=shared.deployer, blobs=parts.blobs, budget=parts.budget,
         codec=parts.codec, rates=shared.rates, usage=shared.usage, uploads=parts.uploads, deploys=deploy_slots(),
     )  # fmt: skip
+    weights = WeightsServices(weights=shared.deployer.weights, budget=parts.budget, pushes=deploy_slots())
     return (
         *bound(routes.FUNCTION_DOCUMENT, shared.documents),
         *bound(routes.CALLS_BY_ID, account),
         *bound(routes.JOBS, shared.jobs),
         *bound(routes.APPS, apps),
+        *bound(WEIGHTS, weights),
         *bound(routes.LOGS, LogServices(registry=registry, logs=parts.logs, followers=parts.followers)),
     )
 

@@ -63,6 +63,7 @@ if TYPE_CHECKING:
         park,
         unpark,
     )
+    from pilotlight.weights_folder import weights
     from pilotlight_core.model.calendar.warm_windows import Warm
     from pilotlight_core.model.placing import Measured, Model, Spread
     from pilotlight_core.model.spec import SLO
@@ -86,6 +87,7 @@ _HOMES = {
     "pilotlight.function": ("Function",),
     "pilotlight.function_call": ("FunctionCall",),
     "pilotlight.markers": ("batched", "check", "concurrent", "enter", "exit", "method", "park", "unpark"),
+    "pilotlight.weights_folder": ("weights",),
     "pilotlight_core.model.calendar.warm_windows": ("Warm",),
     "pilotlight_core.model.placing": ("Measured", "Model", "Spread"),
     "pilotlight_core.model.spec": ("SLO",),
@@ -141,6 +143,7 @@ __all__ = [
     "method",
     "park",
     "unpark",
+    "weights",
 ]
 
 

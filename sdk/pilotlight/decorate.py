@@ -76,7 +76,8 @@ def gpu_function(target: Any = None, /, **options: Any) -> Any:
         model: Computes GPU memory, instead of `vram`: Model(parameters=8e9, layers=32, …).
         by_cost: Take the GPU of the list with the least cost per call, instead of the first. Default False.
         measured: Measured throughput and latency, by GPU and slice: a list of Measured.
-        weights: A name for the weights that it loads: nodes that have them go first.
+        weights: Weights that were pushed (`pilotlight weights push`), by name or name@digest: a list such as
+            ["llama"]. pilotlight.weights("llama") is their folder; nodes that have them go first.
         spread: "node" or "zone" keeps its containers apart; Spread(over="zone", most=2) is a hard limit.
         avoid: Functions ("app.function") whose nodes it avoids.
         spot: True: interruptible nodes only, False: none of them. Default: any.

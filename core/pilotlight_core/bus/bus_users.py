@@ -192,6 +192,7 @@ def duties() -> BusUser:
             key_subject(subjects.BUDGET_BUCKET, "ledger.*"),
             key_subject(subjects.REGISTRY_BUCKET, "version.*"),
             key_subject(subjects.REGISTRY_BUCKET, "curves.*"),
+            key_subject(subjects.REGISTRY_BUCKET, "weights.*.*"),
             "jobs.>",
             lease,
         ),

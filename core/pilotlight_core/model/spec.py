@@ -12,6 +12,10 @@ from typing import Any
 import msgspec
 from msgspec import UNSET, UnsetType
 
+from pilotlight_core.model.artifacts.artifact_entries import ArtifactEntry as ArtifactEntry
+from pilotlight_core.model.artifacts.artifact_entries import ArtifactInfo as ArtifactInfo
+from pilotlight_core.model.artifacts.artifact_entries import ArtifactKind as ArtifactKind
+from pilotlight_core.model.artifacts.artifact_entries import ArtifactPart as ArtifactPart
 from pilotlight_core.model.calendar.schedule_entry import Schedule as Schedule
 from pilotlight_core.model.calendar.warm_windows import Warm, windows_fault
 from pilotlight_core.model.errors import BadInput
@@ -226,44 +230,6 @@ class FileEntry(msgspec.Struct, frozen=True):
     path: str
     sha256: str
     size: int
-
-
-class ArtifactKind(StrEnum):
-    """What an artifact is."""
-
-    WEIGHTS = "weights"  # the parameters of a model
-    TOKENIZER = "tokenizer"  # what turns text into tokens
-    ADAPTER = "adapter"  # parameters that go on top of others
-    CONFIG = "config"  # settings of a model or an engine
-    SBOM = "sbom"  # a list of what the version is made of
-
-
-class ArtifactPart(msgspec.Struct, frozen=True):
-    """A file of an artifact, or a piece of a large one: path below the artifact (POSIX, relative), digest, bytes."""
-
-    path: str
-    sha256: str
-    size: int
-
-
-class ArtifactEntry(msgspec.Struct, frozen=True, kw_only=True):
-    """Files of a version beside its bundle, whose limits they do not share. `versions.artifacts` has theirs."""
-
-    kind: ArtifactKind
-    name: str
-    """One of its version; its folder in containers."""
-    parts: tuple[ArtifactPart, ...]
-    """Those of one path stand together, and their contents make up the file in this order."""
-
-
-class ArtifactInfo(msgspec.Struct, frozen=True, kw_only=True):
-    """What is shown of an artifact."""
-
-    kind: ArtifactKind
-    name: str
-    files: int
-    size: int
-    """Bytes of all files."""
 
 
 class Manifest(msgspec.Struct, frozen=True, kw_only=True):

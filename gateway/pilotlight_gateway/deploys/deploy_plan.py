@@ -21,6 +21,7 @@ from pilotlight_core.model.spec import (
 from pilotlight_core.model.versions.artifacts import artifact_info
 from pilotlight_core.model.versions.manifest_codec import needs_of
 from pilotlight_core.model.versions.secret_names import secret_names
+from pilotlight_gateway.deploys.weights_pins import Pins, near_weights
 
 SCHEMA_BYTES_IN_RECORD = 4_096
 """JSON bytes of a version's schemas up to which they are in its record, and no call waits for the blob store."""
@@ -40,24 +41,30 @@ def secret_warnings(specs: Iterable[FunctionSpec]) -> tuple[str, ...]:
     )
 
 
-def manifests_of(tenant: str, app: str, request: DeployRequest) -> list[Manifest]:
-    """The manifest of each function. The order of files and of artifacts does not matter."""
+def manifests_of(tenant: str, app: str, request: DeployRequest, pins: Pins | None = None) -> list[Manifest]:
+    """The manifest of each function, with its weights (`pins`). The order of files and of artifacts does not matter."""
+    pinned = pins or {}
     files = tuple(sorted(request.files, key=lambda entry: entry.path))
     artifacts = [_with_parts_sorted(artifact) for artifact in request.artifacts]
-    artifacts.sort(key=lambda artifact: artifact.name)
     manifests = [
         Manifest(
             tenant=tenant,
             app=app,
             function=function.spec.name,
-            spec=function.spec,
+            spec=near_weights(function.spec, pinned.get(function.spec.name, ())),
             files=files,
             base=request.base,
-            artifacts=tuple(artifact for artifact in artifacts if artifact.name in function.artifacts),
+            artifacts=_sorted(
+                (*(one for one in artifacts if one.name in function.artifacts), *pinned.get(function.spec.name, ()))
+            ),
         )
         for function in request.functions
     ]
     return [msgspec.structs.replace(one, needs=needs_of(one.spec, one.artifacts)) for one in manifests]
+
+
+def _sorted(artifacts: Iterable[ArtifactEntry]) -> tuple[ArtifactEntry, ...]:
+    return tuple(sorted(artifacts, key=lambda artifact: artifact.name))
 
 
 def _with_parts_sorted(artifact: ArtifactEntry) -> ArtifactEntry:

@@ -45,6 +45,8 @@ from pilotlight_gateway.deploys.ended_runs import delete_ended_runs
 from pilotlight_gateway.deploys.network_policy import check_network
 from pilotlight_gateway.deploys.present_files import files_in_service, staying_files
 from pilotlight_gateway.deploys.schedule_bounds import check_schedule_bounds
+from pilotlight_gateway.deploys.weights_pins import affinity_warnings, pinned_weights
+from pilotlight_gateway.deploys.weights_pushes import PushedWeights
 from pilotlight_gateway.fleet.curve_trials import pinned
 from pilotlight_gateway.fleet.fleet_inventory import FleetPlacements
 from pilotlight_gateway.secrets.secret_service import check_secrets_set
@@ -72,12 +74,17 @@ class Deployer:
     secrets: SecretStore
     placements: FleetPlacements = field(default_factory=FleetPlacements)
 
+    @property
+    def weights(self) -> PushedWeights:
+        """What tenants have pushed, which functions may name."""
+        return PushedWeights(registry=self.registry, blobs=self.blobs, usage=self.usage)
+
     async def deploy(self, principal: Principal, app: str, request: DeployRequest) -> DeployResponse:
         """Deploy a whole app, or return the digests of contents to upload first. `request` is checked (`read_deploy`).
 
         Raises:
-            BadInput: names the wrong field, the limit that is reached, a secret that there is not, or a function that
-                no node could ever hold.
+            BadInput: names the wrong field, the limit that is reached, a secret or weights that there are not, or a
+                function that no node could ever hold.
             RemovesFunctions: it would, and `prune` is not set.
             QuotaExceeded: names the limit of the tenant.
             Conflict: other deploys keep changing the app.
@@ -94,9 +101,14 @@ class Deployer:
         if request.ends_in_s is None:  # a run has no ticks
             check_schedule_bounds(self.registry, principal.tenant, app, specs)
         await check_secrets_set(self.secrets, principal.tenant, specs)
-        manifests = manifests_of(principal.tenant, app, request)
+        pins = await pinned_weights(self.weights, principal.tenant, request)
+        manifests = manifests_of(principal.tenant, app, request, pins)
         needs = {manifest.function: manifest.needs for manifest in manifests}
-        warnings = (*await self.placements.check(specs, request.base, needs), *secret_warnings(specs))
+        warnings = (
+            *await self.placements.check(specs, request.base, needs),
+            *secret_warnings(specs),
+            *affinity_warnings(self.registry, principal.tenant, specs),
+        )
         missing = await self._missing(principal.tenant, request, present)
         if missing:
             return DeployResponse(app=app, revision=present.revision if present else 0, missing=missing)

@@ -40,6 +40,7 @@ from pilotlight_gateway.http.endpoints.prices import PRICES
 from pilotlight_gateway.http.endpoints.secrets.secrets import SECRETS
 from pilotlight_gateway.http.endpoints.tenancy import TENANCY
 from pilotlight_gateway.http.endpoints.webhooks import WEBHOOKS
+from pilotlight_gateway.http.endpoints.weights.weights import WEIGHTS
 from pilotlight_gateway.http.protocol.api_operations import BODY, Operation, Parameter, list_of
 from pilotlight_gateway.jobs.sealed_cursors import PATTERN as CURSOR
 
@@ -239,6 +240,7 @@ OPERATIONS: tuple[Operation[Any], ...] = (
     *BATCHES,
     *WEBHOOKS,
     *SECRETS,
+    *WEIGHTS,
     *API_DOCUMENT,
     *HEALTH,
 )

@@ -104,6 +104,7 @@ class Agent:
             parts.metering.run(),
             parts.reporter.run(),
             self._layouts.run(),
+            parts.weights.run(),
             parts.erased.run(),
             self._devices.watch(self._on_devices_changed),
         )

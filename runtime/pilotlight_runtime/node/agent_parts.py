@@ -34,6 +34,7 @@ from pilotlight_runtime.containers.containers import Containers
 from pilotlight_runtime.containers.files.compile_cache import CompileCache
 from pilotlight_runtime.containers.files.erased_tenants import ErasedFiles
 from pilotlight_runtime.containers.files.file_cache import FileCache
+from pilotlight_runtime.containers.files.node_weights import NodeWeights
 from pilotlight_runtime.containers.files.staging import ManifestVerifier, Stager
 from pilotlight_runtime.containers.files.version_files import VersionFiles
 from pilotlight_runtime.containers.host_budget import HostBudget
@@ -102,6 +103,7 @@ class AgentParts:
     ways_out: ProxySupervisor
     containers: Containers
     reporter: Reporter
+    weights: NodeWeights
     erased: ErasedFiles
 
     def check_integrity(self) -> None:
@@ -189,7 +191,8 @@ def build_parts(needs: AgentDependencies, group: asyncio.TaskGroup, records: Age
     )
     cache = FileCache(needs.folders.cache, needs.cache_bytes)
     compiles = CompileCache(needs.folders.compiled, needs.cache_bytes // COMPILED_PART)
-    stager = Stager(needs.files, needs.verifier, cache)
+    weights = NodeWeights(cache, changed=report_due.set)
+    stager = Stager(needs.files, needs.verifier, cache, weights=weights)
     ways_out = ProxySupervisor(needs.egress_allow)
     secrets = SecretRequests(needs.bus, region=me.region, node=me.node)
     provisioner = Provisioner(stager, pools, needs.devices, needs.ceilings, ways_out, secrets, compiles)
@@ -232,6 +235,7 @@ def build_parts(needs: AgentDependencies, group: asyncio.TaskGroup, records: Age
         features=features_of(guarantees),
         due=report_due,
         clock=time.monotonic,
+        weights=weights,
     )
     return AgentParts(
         calls=calls,
@@ -243,7 +247,8 @@ def build_parts(needs: AgentDependencies, group: asyncio.TaskGroup, records: Age
         ways_out=ways_out,
         containers=containers,
         reporter=reporter,
-        erased=ErasedFiles(needs.bus, (cache, compiles), region=me.region, node=me.node),
+        weights=weights,
+        erased=ErasedFiles(needs.bus, (cache, compiles), weights, region=me.region, node=me.node),
     )
 
 

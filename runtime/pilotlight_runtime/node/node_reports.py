@@ -17,6 +17,7 @@ from pilotlight_core.model.versions.manifest_codec import FEATURES, SANDBOX_LIMI
 from pilotlight_runtime.calls.gateway_links import Publisher
 from pilotlight_runtime.containers.blanks.blank_pools import BlankPools
 from pilotlight_runtime.containers.containers import Containers
+from pilotlight_runtime.containers.files.node_weights import NodeWeights
 from pilotlight_runtime.metering.container_meter import WorkLog
 from pilotlight_runtime.sandbox.sandbox_port import Guarantees
 
@@ -56,6 +57,7 @@ class Reporter:
         features: Iterable[str],
         due: asyncio.Event,
         clock: Callable[[], float],
+        weights: NodeWeights,
         wall: Callable[[], float] = time.time,
     ) -> None:
         self.due = due
@@ -66,6 +68,7 @@ class Reporter:
         self._ceilings = ceilings
         self._features = tuple(sorted(features))
         self._clock = clock
+        self._weights = weights
         self._wall = wall
         self._seq = 0
         self._stopped = False
@@ -122,5 +125,6 @@ class Reporter:
             ended=containers.ended(at),
             clock=self._wall(),
             memory=containers.memory,
+            weights=self._weights.reports(),
         )
         return self._revisions.numbered(report)

@@ -18,6 +18,7 @@ from pilotlight.client.resources.platform import PlatformClient
 from pilotlight.client.resources.secrets import SecretsClient
 from pilotlight.client.resources.tenancy import TenancyClient
 from pilotlight.client.resources.webhooks import WebhooksClient
+from pilotlight.client.resources.weights import WeightsClient
 from pilotlight.client.transport.config import ClientConfig, load_config, make_config
 from pilotlight.client.transport.platform_connection import PlatformConnection
 from pilotlight.definitions.call_target import CallTarget
@@ -56,6 +57,7 @@ class Client:
         self.issuers = IssuersClient(self.platform)
         self.webhooks = WebhooksClient(self.platform)
         self.secrets = SecretsClient(self.platform)
+        self.weights = WeightsClient(self.platform)
         self.batches = BatchesClient(self._connection, self.platform)
         self.jobs = JobsClient(self._connection, self.calls, self.platform)
         self.portal = shared_portal()

@@ -48,3 +48,4 @@ class Decorated:
 
     is_class: bool = False
     artifacts: tuple[Artifact, ...] = ()
+    weights: tuple[str, ...] = ()

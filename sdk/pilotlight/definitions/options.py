@@ -77,7 +77,7 @@ class Options(TypedDict, total=False):
     model: Model
     by_cost: bool
     measured: Sequence[Measured]
-    weights: str
+    weights: str | Sequence[str]
     spread: Literal["node", "zone"] | Spread
     avoid: str | Sequence[str]
     spot: bool | None
@@ -302,6 +302,11 @@ def _text(name: str, value: Any) -> str:
     return value
 
 
+def _weights(name: str, value: Any) -> str:
+    """Return the text that stands for weights where nodes are preferred; a list is of those that were pushed."""
+    return _text(name, value) if isinstance(value, str) else ""
+
+
 def _model(name: str, value: Any) -> Model:
     if not isinstance(value, Model):
         raise _expected(name, value, "Model(parameters=, precision=, layers=, …)")
@@ -343,7 +348,7 @@ PLACING: dict[str, Callable[[str, Any], Any]] = {
     "model": _model,
     "by_cost": _truth,
     "measured": _measured,
-    "weights": _text,
+    "weights": _weights,
     "spread": _spread,
     "avoid": _one_or_more,
     "spot": _spot,

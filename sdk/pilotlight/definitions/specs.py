@@ -16,6 +16,7 @@ from pilotlight.definitions.options import function_name, spec_fields
 from pilotlight.definitions.rehearsal_options import rehearsal_of
 from pilotlight.definitions.schedules import schedule_of
 from pilotlight.definitions.signature import Callee, method_spec
+from pilotlight.definitions.weights_options import weights_of
 from pilotlight_core.model.errors import BadInput
 from pilotlight_core.model.secrets.secret_uses import check_secrets
 from pilotlight_core.model.spec import FunctionSpec, Schedule, check_spec
@@ -41,6 +42,7 @@ def _build(target: Any, options: Mapping[str, Any]) -> tuple[FunctionSpec, tuple
         raise OptionError("@gpu_function decorates a function or a class.")
     fields = spec_fields(options)
     artifacts_of(options)  # refused here, with the function's place
+    weights_of(options)
     callees = _methods(target) if is_class else (_function(target),)
     schedules = _schedules(target, options, callees)
     park, unpark = _park_hooks(target) if is_class else ((), ())

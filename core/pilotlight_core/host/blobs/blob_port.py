@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import AsyncIterator, Iterable
-from typing import ClassVar, NamedTuple, Protocol
+from collections.abc import AsyncIterator, Callable, Iterable
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 from pilotlight_core.model.errors import BadInput, Conflict, NotFound, Unavailable
 from pilotlight_core.model.ids import check_name
@@ -144,6 +144,18 @@ class BlobBackend(BlobStore, Protocol):
 
     async def put(self, tenant: str, sha256: str, content: BlobContent, *, anew: bool = False) -> int:
         """As a store's. `anew`: what is there under the name is replaced, at once and whole."""
+        ...
+
+    async def read_into(
+        self, tenant: str, sha256: str, target: memoryview, through: Callable[[Any, memoryview], int] | None = None
+    ) -> int:
+        """Fill memory with a blob's content, in a thread; its size. Several are read at once (`whole_reads`).
+
+        `through` fills it from what is stored, where that is not the content.
+
+        Raises:
+            BlobMissing. BlobsDown: also if the content has more bytes than the memory.
+        """
         ...
 
     async def link(self, tenant: str, sha256: str, seconds: float) -> str:

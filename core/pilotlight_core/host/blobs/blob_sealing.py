@@ -21,6 +21,7 @@ import re
 from collections.abc import AsyncIterator
 
 from pilotlight_core.host.blobs.blob_port import BlobChanged, BlobContent, pieces
+from pilotlight_core.host.blobs.whole_reads import BlobSource, put
 
 KEY_BYTES = 32
 SEGMENT = 64 * 1024
@@ -136,6 +137,35 @@ async def opened(key: bytes, tenant: str, sha256: str, stored: AsyncIterator[byt
         raise changed(sha256)
     if last := segments.open(waiting, is_last=True):
         yield last
+
+
+def open_into(key: bytes, tenant: str, sha256: str, source: BlobSource, target: memoryview) -> int:
+    """Put the content of what is stored into memory, in a thread; its size.
+
+    Raises:
+        BlobChanged: it is not what was sealed. TargetFull: it has more bytes than the memory.
+    """
+    segments, size = _begun(key, tenant, sha256, _exactly(source, HEAD)), 0
+    segment = _exactly(source, WHOLE)
+    while True:
+        following = _exactly(source, WHOLE) if len(segment) == WHOLE else b""
+        content = segments.open(segment, is_last=not following)
+        put(content, target, size)
+        size += len(content)
+        if not following:
+            return size
+        segment = following
+
+
+def _exactly(source: BlobSource, size: int) -> bytes:
+    """So many bytes; fewer at the end."""
+    found = source.read(size)
+    if len(found) == size or not found:
+        return found
+    parts = [found]
+    while (left := size - sum(map(len, parts))) and (more := source.read(left)):
+        parts.append(more)
+    return b"".join(parts)
 
 
 def opened_head(key: bytes, tenant: str, sha256: str, beginning: bytes, size: int) -> bytes:

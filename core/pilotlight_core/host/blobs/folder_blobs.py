@@ -30,6 +30,7 @@ from pilotlight_core.host.blobs.blob_port import (
     check_stored,
     pieces,
 )
+from pilotlight_core.host.blobs.whole_reads import BlobReaders, TargetFull, Through
 from pilotlight_core.host.file_permissions import WALK_ONLY, private_folder
 from pilotlight_core.model.ids import check_name, token
 
@@ -40,6 +41,7 @@ T = TypeVar("T")
 class FolderBlobs:
     def __init__(self, root: Path) -> None:
         self.root = root
+        self._readers = BlobReaders()
 
     def path(self, tenant: str, sha256: str) -> Path:
         """The path of the blob, which may not exist.
@@ -88,6 +90,15 @@ class FolderBlobs:
         except FileNotFoundError:
             raise BlobMissing(f"There is no blob {sha256}.") from None
 
+    async def read_into(self, tenant: str, sha256: str, target: memoryview, through: Through | None = None) -> int:
+        path = self.path(tenant, sha256)
+        try:
+            return await self._readers.run(partial(_fill, path, target, through))
+        except FileNotFoundError:
+            raise BlobMissing(f"There is no blob {sha256}.") from None
+        except OSError as error:
+            raise _disk_error(error) from error
+
     async def head(self, tenant: str, sha256: str, size: int) -> bytes:
         path = self.path(tenant, sha256)
         try:
@@ -127,7 +138,7 @@ class FolderBlobs:
         return await _disk(_create_id if create else _read_id, self.root)
 
     async def aclose(self) -> None:
-        """Nothing to close."""
+        self._readers.close()
 
 
 def _create_id(root: Path) -> str:
@@ -176,7 +187,24 @@ async def _disk(work: Callable[..., T], *args: Any) -> T:
     except FileNotFoundError:
         raise
     except OSError as error:
-        raise BlobsDown(f"The blob store's disk does not do it: {error.strerror or error}.") from error
+        raise _disk_error(error) from error
+
+
+def _disk_error(error: OSError) -> BlobsDown:
+    return BlobsDown(f"The blob store's disk does not do it: {error.strerror or error}.")
+
+
+def _fill(path: Path, target: memoryview, through: Through | None) -> int:
+    """Fill memory from a file: without a copy on the way, where it is stored as it is."""
+    with path.open("rb", buffering=0) as file:
+        if through is not None:
+            return through(file, target)
+        size = 0
+        while count := file.readinto(target[size:]):
+            size += count
+        if file.read(1):
+            raise TargetFull(f"The blob {path.name} has more bytes than it should have.")
+        return size
 
 
 def _touch(path: Path) -> int:

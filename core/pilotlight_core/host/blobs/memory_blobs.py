@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import AsyncIterator, Callable, Iterable
 
 from pilotlight_core.host.blobs.blob_port import (
@@ -14,6 +15,7 @@ from pilotlight_core.host.blobs.blob_port import (
     check_stored,
     pieces,
 )
+from pilotlight_core.host.blobs.whole_reads import Through, fill
 from pilotlight_core.model.ids import token
 
 
@@ -54,6 +56,12 @@ class MemoryBlobs:
             return self.kept[tenant, sha256]
         except KeyError:
             raise BlobMissing(f"There is no blob {sha256}.") from None
+
+    async def read_into(self, tenant: str, sha256: str, target: memoryview, through: Through | None = None) -> int:
+        if through is None:
+            return await fill(self.get(tenant, sha256), target)
+        stored = b"".join([piece async for piece in self.get(tenant, sha256)])
+        return through(io.BytesIO(stored), target)
 
     async def head(self, tenant: str, sha256: str, size: int) -> bytes:
         return (await self.read(tenant, sha256))[:size]

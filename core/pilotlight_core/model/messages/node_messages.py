@@ -159,6 +159,22 @@ class EndedContainer(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """Whether its start had succeeded."""
 
 
+MOST_WEIGHTS_TOLD = 1_024
+
+
+class WeightsReport(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """Weights that were pushed and lie on a node's disk."""
+
+    tenant: ShortText
+    digest: ShortText
+    size: Bytes
+    """Of all files."""
+    resident: Bytes = 0
+    """In the node's memory."""
+    locked: bool = False
+    """Whether they stay there; else the kernel may drop them when it needs the memory."""
+
+
 class NodeReport(Message, frozen=True, kw_only=True, gc=False):
     """A node's inventory and containers, the authoritative state for the controller and all gateways."""
 
@@ -195,6 +211,8 @@ class NodeReport(Message, frozen=True, kw_only=True, gc=False):
     """When it was made, in unix seconds by its node's clock; 0: an agent of before, which does not say."""
     memory: HostMemory | None = None
     """None: its agent parks nothing."""
+    weights: Annotated[tuple[WeightsReport, ...], Meta(max_length=MOST_WEIGHTS_TOLD)] = ()
+    """Weights on its disk, the last used first."""
 
 
 class RenewNode(Message, frozen=True, kw_only=True):

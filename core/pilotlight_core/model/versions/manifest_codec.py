@@ -54,9 +54,11 @@ PARK_HOOKS = "park-hooks"
 """Run `park` and `unpark` of the specification, which agents of 0.1 refuse as unknown, when a container is parked."""
 REHEARSAL = "rehearsal"
 """Run warm-up examples before a container takes calls, and its check, again from time to time."""
+WEIGHTS = "weights"
+"""Lay out weights that were pushed, find them for `pilotlight.weights`, and tell that they are there."""
 FEATURES: frozenset[str] = frozenset({
     ARTIFACTS, SANDBOX_LIMITS, USAGE_TAGS, SCHEDULES, WARM_WINDOWS, MAX_UNITS, NETWORK, SECRETS, SECRET_FILES,
-    PARK_HOOKS, REHEARSAL,
+    PARK_HOOKS, REHEARSAL, WEIGHTS,
 })  # fmt: skip
 """What this release can do that an earlier one cannot, and what a manifest may need therefore."""
 FIELDS_OF_0_1: dict[type[msgspec.Struct], int] = {
@@ -90,6 +92,7 @@ def needs_of(spec: FunctionSpec, artifacts: Collection[ArtifactEntry] = ()) -> t
         SECRET_FILES: uses_files(spec),
         PARK_HOOKS: spec.park is not UNSET or spec.unpark is not UNSET,
         REHEARSAL: spec.rehearsal is not UNSET,
+        WEIGHTS: any(artifact.digest for artifact in artifacts),
     }
     return tuple(sorted(feature for feature, is_used in used.items() if is_used))
 

@@ -17,6 +17,7 @@ import structlog
 from pilotlight_core.bus import BusError
 from pilotlight_core.model import subjects
 from pilotlight_core.model.messages.agent_questions import MOST_ASKED, ErasedTenants, ErasedWanted
+from pilotlight_runtime.containers.files.node_weights import NodeWeights
 from pilotlight_runtime.containers.files.version_files import Asker
 
 EVERY_S = 30.0
@@ -42,9 +43,12 @@ class TenantFolders(Protocol):
 class ErasedFiles:
     """Deletes what caches have of erased tenants."""
 
-    def __init__(self, bus: Asker, caches: Sequence[TenantFolders], *, region: str, node: str) -> None:
+    def __init__(
+        self, bus: Asker, caches: Sequence[TenantFolders], weights: NodeWeights, *, region: str, node: str
+    ) -> None:
         self._bus = bus
         self._caches = caches
+        self._weights = weights
         self._subject = subjects.erased(region, node)
 
     async def run(self) -> None:
@@ -67,6 +71,7 @@ class ErasedFiles:
                 return gone  # the next time
             erased = answer.tenants if isinstance(answer, ErasedTenants) else ()
             for tenant in set(erased) & set(asked):
+                self._weights.forget(tenant)
                 files = sum([cache.drop(tenant) for cache in self._caches])
                 for cache in self._caches:
                     await asyncio.to_thread(_delete, cache.folder / tenant)

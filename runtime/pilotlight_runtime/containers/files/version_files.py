@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
 from pilotlight_core.bus import BusError, NoResponders
 from pilotlight_core.host.blobs import BlobBackend, BlobMissing, BlobsDown, FolderBlobs, NoBlobStore
-from pilotlight_core.host.blobs.blob_sealing import opened
+from pilotlight_core.host.blobs.blob_sealing import open_into, opened
+from pilotlight_core.host.blobs.whole_reads import fill
 from pilotlight_core.host.http_client import HttpClient, NoHttpClient
 from pilotlight_core.host.sealed_boxes import BoxReader, CannotOpen
 from pilotlight_core.model import subjects
@@ -42,6 +45,14 @@ class VersionFiles(Protocol):
 
         Raises:
             BlobMissing, BlobsDown: with the first piece, or a later one.
+        """
+        ...
+
+    async def fill(self, bind: Bind, sha256: str, target: memoryview) -> int:
+        """Fill memory with a blob's content; its size.
+
+        Raises:
+            BlobMissing. BlobsDown: also if the content has more bytes than the memory.
         """
         ...
 
@@ -134,6 +145,13 @@ class StoredFiles:
         async for piece in opened(given.key, bind.tenant, sha256, self._blobs.get(bind.tenant, given.name)):
             yield piece
 
+    async def fill(self, bind: Bind, sha256: str, target: memoryview) -> int:
+        with suppress(BlobMissing):
+            return await self._blobs.read_into(bind.tenant, sha256, target)
+        given = await self._sealed(bind, sha256)
+        through = partial(open_into, given.key, bind.tenant, sha256)
+        return await self._blobs.read_into(bind.tenant, given.name, target, through)
+
     def path(self, bind: Bind, sha256: str) -> Path | None:
         path = self._blobs.path(bind.tenant, sha256) if isinstance(self._blobs, FolderBlobs) else None
         return path if path is not None and path.exists() else None
@@ -178,6 +196,9 @@ class LinkedFiles:
                 await asyncio.sleep(PAUSE_S)
             else:
                 return
+
+    async def fill(self, bind: Bind, sha256: str, target: memoryview) -> int:
+        return await fill(self.get(bind, sha256), target)
 
     def path(self, bind: Bind, sha256: str) -> Path | None:  # noqa: ARG002
         return None

@@ -9,6 +9,7 @@ from pilotlight_core.model.messages.agent_questions import MOST_ASKED, ErasedTen
 from pilotlight_core.model.messages.message import Message
 from pilotlight_runtime.containers.files.erased_tenants import ErasedFiles
 from pilotlight_runtime.containers.files.file_cache import FileCache
+from pilotlight_runtime.containers.files.node_weights import NodeWeights
 
 DIGEST = "a" * 64
 
@@ -39,7 +40,7 @@ def names_in(folder: Path) -> list[str]:
 
 
 def erased_files(gateways: Gateways, cache: FileCache) -> ErasedFiles:
-    return ErasedFiles(gateways, (cache,), region="eu", node="n1")
+    return ErasedFiles(gateways, (cache,), NodeWeights(cache), region="eu", node="n1")
 
 
 async def test_files_of_an_erased_tenant_are_deleted(tmp_path: Path, anyio_backend: str) -> None:
