@@ -37,7 +37,7 @@ from pilotlight_runtime.devices.several_devices import SeveralDevices
 from pilotlight_runtime.node.agent import open_agent
 from pilotlight_runtime.node.agent_folders import NodeFolders, NodeTaken, own_folders
 from pilotlight_runtime.node.agent_parts import AgentDependencies
-from pilotlight_runtime.node.host_capacity import MIB, host_capacity, split_warm
+from pilotlight_runtime.node.host_capacity import MIB, gpu_blanks, host_capacity, split_warm
 from pilotlight_runtime.node.node_credentials import CredentialRenewal, NodeCredentials, with_credentials
 from pilotlight_runtime.node.node_gpus import open_gpus
 from pilotlight_runtime.node.node_reports import NodeIdentity
@@ -152,6 +152,7 @@ async def serve(
                 ceilings=ceilings(settings),
                 folders=folders,
                 blanks=settings.blanks,
+                gpu_blanks=gpu_blanks(settings),
                 cache_bytes=settings.cache_bytes,
                 stop_grace_s=settings.stop_grace,
                 drain_s=settings.drain_seconds,

@@ -70,6 +70,7 @@ def test_what_this_release_writes_is_read_by_the_one_before(tmp_path: Path) -> N
             "Demands",
             "Keep",
             "PlannedStarts",
+            "KeepBlanks",
             "LinkSwitch",
             "GatewayLoad",
             "Shortages",

@@ -25,7 +25,9 @@ from pilotlight_core.host.signing import Signer
 from pilotlight_core.model import subjects, values
 from pilotlight_core.model.ids import token
 from pilotlight_core.model.messages.agent_questions import SecretsAnswer
+from pilotlight_core.model.messages.blank_messages import KeepBlanks
 from pilotlight_core.model.messages.call_messages import Cancel, Chunk, Ended, Reconcile, Refused, Run, Started, Window
+from pilotlight_core.model.messages.device_commands import DeviceCommand
 from pilotlight_core.model.messages.logs import LogBatch, LogLine
 from pilotlight_core.model.messages.node_messages import (
     STOP_GRACE_S,
@@ -234,7 +236,7 @@ class Harness:
         await self.blobs.put(manifest.tenant, digest, blob)
         return Version(manifest=manifest, blob=digest)
 
-    async def command(self, command: ContainerCommand) -> CommandReply:
+    async def command(self, command: ContainerCommand | DeviceCommand | KeepBlanks) -> CommandReply:
         """Send a command and return the agent's reply."""
         reply = await self.bus.request(subjects.command(REGION, self.node), command, WITHIN)
         assert isinstance(reply, CommandReply)
@@ -423,6 +425,7 @@ async def agent(
     cpu_slots: int = 2,
     blanks: int = 1,
     gpus: Devices | None = None,
+    gpu_blanks: int = 0,
     stop_grace_s: float = STOP_GRACE_S,
     host: HostShare = HOST,
     bases: tuple[BaseEnvironment, ...] = (),
@@ -447,6 +450,7 @@ async def agent(
             ceilings=CEILINGS,
             folders=folders,
             blanks=blanks,
+            gpu_blanks=gpu_blanks,
             stop_grace_s=stop_grace_s,
             host=host,
             warm_memory=warm_memory,

@@ -156,6 +156,12 @@ class AgentSettings(Settings, frozen=True, kw_only=True):
         int, msgspec.Meta(ge=1, le=1000, description="agents on this machine: each has an even part of the host")
     ] = 1
     blanks: Annotated[SettingCount, msgspec.Meta(description="sandboxes kept started ahead, per base environment")] = 2
+    gpu_blanks: Annotated[
+        SettingCount,
+        msgspec.Meta(
+            description="sandboxes kept started ahead on free GPUs and MIG instances, at most; 0, or --blanks 0: none"
+        ),
+    ] = 8
     base: Annotated[
         tuple[str, ...],
         msgspec.Meta(

@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 import structlog
 
 from pilotlight_core.model.devices import DeviceReport
 from pilotlight_core.model.errors import BadInput
 from pilotlight_core.model.ids import check_name
+from pilotlight_core.model.messages.blank_messages import BlankSize, KeepBlanks
 from pilotlight_core.model.messages.call_messages import (
     Cancel,
     Ended,
@@ -75,6 +76,7 @@ class Containers:
         group: asyncio.TaskGroup,
         many_tenants: bool,
         changed: Callable[[], None],
+        keep_blanks: Callable[[Sequence[BlankSize]], None] = lambda _: None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.controller_epoch = 0
@@ -90,6 +92,7 @@ class Containers:
         self._many_tenants = many_tenants
         self._tenant = ""
         self._changed = changed
+        self._keep_blanks = keep_blanks
         self._containers: dict[str, Container] = {}
         self._past: deque[str] = deque(maxlen=REMEMBERED)
         self._ended: deque[tuple[EndedContainer, float]] = deque(maxlen=ENDED_AT_MOST)
@@ -135,13 +138,17 @@ class Containers:
 
     # -- the controller's commands ------------------------------------------------------------------------------
 
-    def command(self, command: ContainerCommand | DeviceCommand) -> CommandReply:
+    def command(self, command: ContainerCommand | DeviceCommand | KeepBlanks) -> CommandReply:
         """Obey a command, or reply why not; one of an older epoch than the highest seen is refused."""
         reason = "stale_epoch"
         if command.epoch >= self.controller_epoch:
             self.controller_epoch = command.epoch
             if isinstance(command, DeviceCommand):
                 reason = self._cut(command)
+            elif isinstance(command, KeepBlanks):
+                reason = ""
+                self._keep_blanks(command.sizes)
+                self._changed()
             else:
                 reason = self._bind(command) if isinstance(command, Bind) else self._notify(command)
         return CommandReply(ok=not reason, reason=reason, epoch=self.controller_epoch)

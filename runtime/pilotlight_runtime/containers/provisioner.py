@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from pilotlight_core.model.messages.call_messages import RemoteError
-from pilotlight_core.model.messages.node_messages import Bind, SandboxCeilings, SliceKind, SliceReport
+from pilotlight_core.model.messages.node_messages import Bind, SandboxCeilings, SliceReport
 from pilotlight_core.model.networks.network_targets import mark_given
 from pilotlight_core.model.spec import Manifest, network_of
 from pilotlight_runtime.containers.blanks.blank import Blank
@@ -57,16 +57,13 @@ class Provisioner:
         return await self._stager.manifest(bind)
 
     async def blank(self, manifest: Manifest, part: SliceReport) -> Blank:
-        """A sandbox on a slice with the function's base environment and limits; on a CPU slot a ready blank, if there
-        is one that can get them.
+        """A sandbox on a slice with the function's base environment and limits: a blank, if there is one that can get
+        them.
 
         Raises:
             SandboxError: if it could not be started.
         """
-        limits, pool = self.limits(manifest), self._pools.of(manifest.base)
-        if part.kind is SliceKind.CPU:
-            return await pool.take(limits)
-        return await pool.starter.start(limits, self._devices.access(part.id))
+        return await self._pools.take(manifest.base, part, self._devices.access(part.id), self.limits(manifest))
 
     async def stage(self, bind: Bind, manifest: Manifest, blank: Blank) -> None:
         """Link the version's files into the blank's folders.

@@ -165,6 +165,8 @@ class Hello(GuestFrame, frozen=True, kw_only=True):
     """The modules of PL_PREIMPORT that were found."""
     frames: tuple[int, int] = (0, 0)
     """Its `FRAMES`. Those of release 0.1 say none, and read no specification with fields that came later."""
+    cuda: bool = False
+    """Whether what it has imported has opened CUDA; guests of before do not say."""
 
 
 class LoadStep(GuestFrame, frozen=True, kw_only=True, tag="Step"):

@@ -20,6 +20,7 @@ from pilotlight_core.bus import BusDown, BusError
 from pilotlight_core.host.metrics import LoopWatch
 from pilotlight_core.links import TO_AGENT, AcceptedEnds, unix_link
 from pilotlight_core.model import subjects
+from pilotlight_core.model.messages.blank_messages import KeepBlanks
 from pilotlight_core.model.messages.call_messages import Cancel, Ended, Outcome, Reconcile, Run, Window
 from pilotlight_core.model.messages.device_commands import DeviceCommand
 from pilotlight_core.model.messages.link_messages import LinkHello
@@ -184,7 +185,7 @@ class Agent:
             self._calls.on_control(message, time.monotonic())
 
     def _on_command(self, _subject: str, message: Any, reply: str) -> None:
-        if not isinstance(message, ContainerCommand | DeviceCommand):
+        if not isinstance(message, ContainerCommand | DeviceCommand | KeepBlanks):
             return
         answer = self._parts.containers.command(message)
         if reply:

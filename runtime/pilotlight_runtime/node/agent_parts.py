@@ -29,6 +29,7 @@ from pilotlight_runtime.containers.blanks.blank_pool import BlankPool
 from pilotlight_runtime.containers.blanks.blank_pools import BlankPools
 from pilotlight_runtime.containers.blanks.blank_starter import BlankStarter
 from pilotlight_runtime.containers.blanks.resource_limits import blank_limits
+from pilotlight_runtime.containers.blanks.slice_blanks import SliceBlanks
 from pilotlight_runtime.containers.container import Container
 from pilotlight_runtime.containers.containers import Containers
 from pilotlight_runtime.containers.files.compile_cache import CompileCache
@@ -72,12 +73,14 @@ class AgentDependencies:
     bases: tuple[BaseEnvironment, ...]
     folders: NodeFolders
     blanks: int
-    """Of each base environment."""
+    """On CPU slots, of each base environment."""
     ceilings: SandboxCeilings
     host: HostShare
     """What its containers may be promised."""
     warm_memory: int = 0
     """Bytes of the host beside that, for parked containers and weights."""
+    gpu_blanks: int = 0
+    """On free slices of GPUs, at most, of all base environments together."""
     cache_bytes: int = CACHE_BYTES
     """Of versions' files that no container has."""
     links: LinkFolder | None = None
@@ -186,9 +189,10 @@ def build_parts(needs: AgentDependencies, group: asyncio.TaskGroup, records: Age
     )
     logs = LogShipper(needs.bus, region=me.region, node=me.node, instance=me.instance)
     calls = _calls(needs, group, records.waiting)
-    pools = BlankPools(
-        BlankPool(starter, size=needs.blanks, changed=report_due.set) for starter in _starters(needs, group)
-    )
+    starters = _starters(needs, group)
+    on_gpus = SliceBlanks(starters, needs.devices, slices, most=needs.gpu_blanks, changed=report_due.set)
+    slices.changed = on_gpus.check
+    pools = BlankPools((BlankPool(each, size=needs.blanks, changed=report_due.set) for each in starters), on_gpus)
     cache = FileCache(needs.folders.cache, needs.cache_bytes)
     compiles = CompileCache(needs.folders.compiled, needs.cache_bytes // COMPILED_PART)
     weights = NodeWeights(cache, changed=report_due.set)
@@ -225,6 +229,7 @@ def build_parts(needs: AgentDependencies, group: asyncio.TaskGroup, records: Age
         group=group,
         many_tenants=guarantees.many_tenants,
         changed=report_due.set,
+        keep_blanks=pools.resize,
     )
     reporter = Reporter(
         needs.bus,

@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+
+import msgspec
 
 from pilotlight_core.bus import BusError
 from pilotlight_core.model import subjects
-from pilotlight_core.model.messages.node_messages import ContainerState, NodeReport, SandboxCeilings
+from pilotlight_core.model.messages.node_messages import ContainerState, NodeReport, SandboxCeilings, SliceReport
 from pilotlight_core.model.messages.ran import Ran
 from pilotlight_core.model.messages.report_revisions import ReportRevisions
 from pilotlight_core.model.versions.manifest_codec import FEATURES, SANDBOX_LIMITS, SECRET_FILES
@@ -41,6 +43,16 @@ def features_of(guarantees: Guarantees) -> frozenset[str]:
     """What an agent with such sandboxes can do, of `FEATURES`."""
     lacking = {SANDBOX_LIMITS: not guarantees.sandbox_limits, SECRET_FILES: not guarantees.own_filesystem}
     return FEATURES - {feature for feature, is_lacking in lacking.items() if is_lacking}
+
+
+def with_blanks(slices: tuple[SliceReport, ...], ready: Mapping[str, str]) -> tuple[SliceReport, ...]:
+    """The slices with the base environments of the blanks that are ready on them."""
+    if not ready:
+        return slices
+    return tuple(
+        msgspec.structs.replace(part, blank=ready[part.id]) if part.id in ready and not part.container else part
+        for part in slices
+    )
 
 
 class Reporter:
@@ -110,7 +122,7 @@ class Reporter:
             region=identity.region,
             zone=identity.zone,
             sandbox=identity.sandbox,
-            slices=containers.slices(),
+            slices=with_blanks(containers.slices(), pools.on_slices),
             containers=tuple(c.report(at) for c in containers if c.state is not ContainerState.GONE),
             blanks=pools.ready,
             devices=containers.devices(),
@@ -123,6 +135,7 @@ class Reporter:
             features=self._features,
             ceilings=self._ceilings,
             ended=containers.ended(at),
+            blank_sizes=pools.sizes or (),
             clock=self._wall(),
             memory=containers.memory,
             weights=self._weights.reports(),

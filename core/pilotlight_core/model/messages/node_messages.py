@@ -24,6 +24,7 @@ from pilotlight_core.model.bounded import (
     StepTimes,
 )
 from pilotlight_core.model.devices import DeviceReport
+from pilotlight_core.model.messages.blank_messages import MOST_BLANK_SIZES, BlankSize
 from pilotlight_core.model.messages.call_messages import RemoteError
 from pilotlight_core.model.messages.message import Message
 from pilotlight_core.model.messages.usage_facts import Purpose
@@ -90,6 +91,8 @@ class SliceReport(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     gpu_type: ShortText = ""
     memory: Bytes = 0
     container: ShortText = ""
+    blank: ShortText = ""
+    """The base environment of the blank that is ready on this slice of a GPU; "": there is none."""
 
 
 class HostShare(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -207,6 +210,8 @@ class NodeReport(Message, frozen=True, kw_only=True, gc=False):
     revision: Rising = 0
     """That of the incarnation's last report if nothing is new but what moves (`report_revisions`), else higher; 0: an
     agent of before, of whose reports anything may be new."""
+    blank_sizes: Annotated[tuple[BlankSize, ...], Meta(max_length=MOST_BLANK_SIZES)] | None = None
+    """As it was commanded last; None: an agent of before, which knows no such command."""
     clock: Duration = 0.0
     """When it was made, in unix seconds by its node's clock; 0: an agent of before, which does not say."""
     memory: HostMemory | None = None

@@ -53,6 +53,8 @@ class Blank:
         self.on_exit: Callable[[SandboxExit], None] = ignore_exit
         self.exit: SandboxExit | None = None
         self.hello_ms = 0.0
+        self.has_opened_cuda = False
+        """Whether what it has imported uses the GPU already."""
         self.frames = (0, 0)
         """The version of its guest's frames."""
         self.broken = ""
@@ -131,6 +133,7 @@ class Blank:
             self.sandbox.kill()
             return
         self.hello_ms = frame.ms
+        self.has_opened_cuda = frame.cuda
         self.frames = frame.frames
         self._ready.set_result(None)
 

@@ -22,6 +22,11 @@ PAUSES_S = (0.5, 1.0, 2.0, 5.0, 10.0, 30.0)
 """Between attempts, when blanks fail to start."""
 
 
+class AnyStarting(Protocol):
+    @property
+    def any_starting(self) -> bool: ...
+
+
 class BlankDemand(Protocol):
     @property
     def cpu_slots(self) -> int: ...
@@ -42,12 +47,21 @@ class BlankPool:
         pauses_s: tuple[float, ...] = PAUSES_S,
     ) -> None:
         self.starter = starter
-        self._size = size
+        self._size = self._most = size
         self._changed = changed
         self._pauses_s = pauses_s
         self._blanks: list[Blank] = []
         self._woken = asyncio.Event()
         self._failures = 0
+
+    def resize(self, size: int) -> None:
+        """Keep so many, at most as many as it was made for: those beyond are ended."""
+        self._size = min(size, self._most)
+        while len(self._blanks) > self._size:
+            blank = self._blanks.pop()
+            blank.on_exit = ignore_exit
+            self.starter.group.create_task(blank.destroy())
+        self.wake()
 
     @property
     def ready(self) -> int:
@@ -66,7 +80,7 @@ class BlankPool:
         for blank in ready:
             self._blanks.remove(blank)
             blank.on_exit = ignore_exit
-            if blank.exit is None and self._limit(blank, limits):
+            if blank.exit is None and self.starter.limit(blank, limits):
                 return blank
         return await self.starter.start(limits)
 
@@ -77,7 +91,7 @@ class BlankPool:
         """Keep the pool full until cancelled."""
         while True:
             while len(self._blanks) < min(self._size, demand.cpu_slots):
-                await self._wait_quiet(demand)
+                await wait_quiet(demand, self._woken)
                 await self._make()
             await self._wait_woken()
 
@@ -95,8 +109,14 @@ class BlankPool:
             self._blanks.append(blank)
             await blank.wait_ready()
         except (SandboxError, BlankDied, OSError) as error:
-            log.warning("no blank could be made", error=str(error), failures=self._failures + 1)
-            if blank is not None and blank in self._blanks:
+            failed: Exception | None = error
+        else:
+            failed = None
+        if blank is not None and blank not in self._blanks:
+            return  # it was taken, or one too many
+        if failed is not None:
+            log.warning("no blank could be made", error=str(failed), failures=self._failures + 1)
+            if blank is not None:
                 self._blanks.remove(blank)
                 await blank.destroy()
             await asyncio.sleep(self._pauses_s[min(self._failures, len(self._pauses_s) - 1)])
@@ -104,17 +124,8 @@ class BlankPool:
             return
         self._failures = 0
         self._changed()
-        if blank in self._blanks:
+        if blank is not None:
             blank.on_exit = lambda exit_: self._lost(blank, exit_)
-
-    def _limit(self, blank: Blank, limits: ResourceLimits) -> bool:
-        """Give a blank its container's limits; False, and the blank is ended, if it uses more already."""
-        try:
-            blank.sandbox.limit(limits)
-        except OSError:
-            self.starter.group.create_task(blank.destroy())
-            return False
-        return True
 
     def _lost(self, blank: Blank, exit_: SandboxExit) -> None:
         log.warning("a blank has ended before it was used", sandbox=blank.name, exit=str(exit_))
@@ -123,14 +134,17 @@ class BlankPool:
         self._changed()
         self.wake()
 
-    async def _wait_quiet(self, demand: BlankDemand) -> None:
-        try:
-            async with asyncio.timeout(QUIET_S):
-                while demand.any_starting:
-                    await self._wait_woken()
-        except TimeoutError:
-            pass
-
     async def _wait_woken(self) -> None:
         await self._woken.wait()
         self._woken.clear()
+
+
+async def wait_quiet(demand: AnyStarting, woken: asyncio.Event) -> None:
+    """Wait until no container starts, for `QUIET_S` at most."""
+    try:
+        async with asyncio.timeout(QUIET_S):
+            while demand.any_starting:
+                await woken.wait()
+                woken.clear()
+    except TimeoutError:
+        pass

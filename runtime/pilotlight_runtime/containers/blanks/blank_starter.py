@@ -39,6 +39,15 @@ class BlankStarter:
             return False
         return keeps_file_systems(limits, self.limits)
 
+    def limit(self, blank: Blank, limits: ResourceLimits) -> bool:
+        """Give a blank its container's limits; False, and the blank is ended, if it uses more already."""
+        try:
+            blank.sandbox.limit(limits)
+        except OSError:
+            self.group.create_task(blank.destroy())
+            return False
+        return True
+
     async def start(self, limits: ResourceLimits, access: DeviceAccess | None = None, *, ahead: bool = False) -> Blank:
         """Start a blank that sees the devices of `access`; it is not ready yet.
 
