@@ -41,6 +41,7 @@ from pilotlight_runtime.node.host_capacity import MIB, host_capacity
 from pilotlight_runtime.node.node_credentials import CredentialRenewal, NodeCredentials, with_credentials
 from pilotlight_runtime.node.node_gpus import open_gpus
 from pilotlight_runtime.node.node_reports import NodeIdentity
+from pilotlight_runtime.node.package_builds import package_needs
 from pilotlight_runtime.sandbox.launchers import launcher
 from pilotlight_runtime.sandbox.sandbox_errors import SandboxError
 
@@ -123,7 +124,7 @@ async def serve(
         spot=settings.spot,
     )
     check_given(settings)
-    host = host_capacity(settings)
+    host, packages = host_capacity(settings), package_needs(settings)
     started, blobs = launcher(settings.sandbox), open_store(settings)
     try:
         bases = await asyncio.to_thread(open_bases, settings, walled=started.guarantees().own_filesystem)
@@ -159,6 +160,7 @@ async def serve(
                 links=LinkFolder(settings.links),
                 ca_file=settings.ca_file,
                 egress_allow=settings.egress_allow,
+                packages=packages,
             )
             foundations = Foundations(bus, region=settings.region)
             own = partial(own_foundation, blobs, keys)

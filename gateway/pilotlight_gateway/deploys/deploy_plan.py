@@ -10,6 +10,7 @@ import msgspec
 from msgspec import UNSET
 
 from pilotlight_core.model.api.call_api import DeployRequest
+from pilotlight_core.model.packages.package_locks import PackageLock, environment_id
 from pilotlight_core.model.spec import (
     AppRecord,
     ArtifactEntry,
@@ -37,7 +38,7 @@ def secret_warnings(specs: Iterable[FunctionSpec]) -> tuple[str, ...]:
     )
 
 
-def manifests_of(tenant: str, app: str, request: DeployRequest) -> list[Manifest]:
+def manifests_of(tenant: str, app: str, request: DeployRequest, lock: PackageLock | None = None) -> list[Manifest]:
     """The manifest of each function. The order of files and of artifacts does not matter."""
     files = tuple(sorted(request.files, key=lambda entry: entry.path))
     artifacts = [_with_parts_sorted(artifact) for artifact in request.artifacts]
@@ -51,10 +52,11 @@ def manifests_of(tenant: str, app: str, request: DeployRequest) -> list[Manifest
             files=files,
             base=request.base,
             artifacts=tuple(artifact for artifact in artifacts if artifact.name in function.artifacts),
+            lock=lock,
         )
         for function in request.functions
     ]
-    return [msgspec.structs.replace(one, needs=needs_of(one.spec, one.artifacts)) for one in manifests]
+    return [msgspec.structs.replace(one, needs=needs_of(one.spec, one.artifacts, one.lock)) for one in manifests]
 
 
 def _with_parts_sorted(artifact: ArtifactEntry) -> ArtifactEntry:
@@ -101,7 +103,14 @@ def version_record(build: Build, app: AppRecord | None, at: float) -> VersionRec
         artifacts=tuple(map(artifact_info, manifest.artifacts)),
         base=manifest.base,
         needs=manifest.needs,
+        environment=environment_of(manifest),
     )
+
+
+def environment_of(manifest: Manifest) -> str:
+    """What nodes call the environment that they build for it; "": it needs none."""
+    lock = manifest.lock
+    return environment_id(manifest.tenant, lock) if lock is not None and lock.packages else ""
 
 
 def _spec_of_record(spec: FunctionSpec) -> tuple[FunctionSpec, bool]:

@@ -16,6 +16,7 @@ from pilotlight_core.model.api.call_api import DeployRequest, DeployResponse
 from pilotlight_core.model.api.curve_api import TrialRequest
 from pilotlight_core.model.errors import Conflict, NotFound, RemovesFunctions
 from pilotlight_core.model.limits import Limits
+from pilotlight_core.model.packages.package_locks import PackageLock
 from pilotlight_core.model.spec import AppRecord, Manifest, SignedManifest, VersionRecord
 from pilotlight_core.model.versions.artifacts import parts_of
 from pilotlight_core.model.versions.manifest_codec import version_id
@@ -43,7 +44,8 @@ from pilotlight_gateway.deploys.deploy_plan import (
 from pilotlight_gateway.deploys.deploy_quota import check_deploy_quota, check_record_bytes
 from pilotlight_gateway.deploys.ended_runs import delete_ended_runs
 from pilotlight_gateway.deploys.network_policy import check_network
-from pilotlight_gateway.deploys.present_files import files_in_service, staying_files
+from pilotlight_gateway.deploys.package_locker import PackageLocker
+from pilotlight_gateway.deploys.present_files import files_in_service, lock_in_service, staying_files
 from pilotlight_gateway.deploys.schedule_bounds import check_schedule_bounds
 from pilotlight_gateway.fleet.curve_trials import pinned
 from pilotlight_gateway.fleet.fleet_inventory import FleetPlacements
@@ -70,6 +72,7 @@ class Deployer:
     usage: BlobUsage
     signer: ManifestSigner
     secrets: SecretStore
+    locker: PackageLocker
     placements: FleetPlacements = field(default_factory=FleetPlacements)
 
     async def deploy(self, principal: Principal, app: str, request: DeployRequest) -> DeployResponse:
@@ -94,7 +97,8 @@ class Deployer:
         if request.ends_in_s is None:  # a run has no ticks
             check_schedule_bounds(self.registry, principal.tenant, app, specs)
         await check_secrets_set(self.secrets, principal.tenant, specs)
-        manifests = manifests_of(principal.tenant, app, request)
+        lock = await self._lock(principal.tenant, present, request)
+        manifests = manifests_of(principal.tenant, app, request, lock)
         needs = {manifest.function: manifest.needs for manifest in manifests}
         warnings = (*await self.placements.check(specs, request.base, needs), *secret_warnings(specs))
         missing = await self._missing(principal.tenant, request, present)
@@ -104,6 +108,18 @@ class Deployer:
         attempt = partial(self._try_deploy, principal, app, request, builds)
         done = await retry_conflicts(attempt, conflict=Conflict)
         return msgspec.structs.replace(done, warnings=warnings)
+
+    async def _lock(self, tenant: str, present: AppRecord | None, request: DeployRequest) -> PackageLock | None:
+        """What the requirements come to; None: there are none.
+
+        Raises:
+            BadInput: the resolver's words, or no node has an index. Unavailable: no node answers now.
+        """
+        if not request.requirements:
+            return None
+        asked = tuple(sorted(request.requirements))
+        known = await lock_in_service(self.registry, self.blobs, present, request.base, asked)
+        return await self.locker.lock(tenant, request.base, asked, known)
 
     async def _missing(self, tenant: str, request: DeployRequest, present: AppRecord | None) -> tuple[str, ...]:
         """The digests to upload first. Raises BadInput, and QuotaExceeded if they would not fit."""

@@ -157,7 +157,8 @@ def _spread(ask: Ask, winner: Slice, mine: Value, _: Slice, theirs: Value) -> st
 
 
 def _resident(ask: Ask, winner: Slice, _: Value, loser: Slice, __: Value) -> str:
-    return f"{loser.node} would have to fetch the weights {ask.weights}, {winner.node} has them"
+    what = f"build the packages {ask.weights}" if ask.weights.startswith("env_") else f"fetch the weights {ask.weights}"
+    return f"{loser.node} would have to {what}, {winner.node} has them"
 
 
 def _cost(_: Ask, winner: Slice, mine: Value, __: Slice, theirs: Value) -> str:

@@ -31,11 +31,12 @@ from pilotlight_core.model.bounded import Count, ShortText
 from pilotlight_core.model.messages.call_messages import Outcome, RemoteError
 from pilotlight_core.model.spec import FunctionSpec
 
-FRAMES = (1, 3)
+FRAMES = (1, 4)
 """The version of these frames. The first number changes with what older ends cannot read, the second with what they
 ignore."""
 KNOWS_NETWORK = (1, 1)
 KNOWS_SECRETS = (1, 3)
+KNOWS_PACKAGES = (1, 4)
 MAX_FRAME = 64 * 2**20
 """Bytes. A 10 MB input in a batch of several fits; a larger answer is `bad_output`."""
 MAX_VALUE = 32 * 2**20
@@ -79,6 +80,8 @@ class Load(GuestFrame, frozen=True, kw_only=True):
     """The most calls that one of its calls may wait for at a time; 0: this agent knows none."""
     secrets: dict[str, str] = {}
     """Variable, or file below /run/secrets, and the value there."""
+    packages: str = ""
+    """Folder of packages that come before those of the base environment; "": there are none."""
 
 
 class Invoke(GuestFrame, frozen=True, kw_only=True):

@@ -12,6 +12,7 @@ from pilotlight_core.model.bounded import (
     MOST_BASES,
     MOST_CONTAINERS,
     MOST_DEVICES,
+    MOST_ENVIRONMENTS,
     MOST_FEATURES,
     MOST_HELD,
     MOST_SLICES,
@@ -178,6 +179,8 @@ class NodeReport(Message, frozen=True, kw_only=True, gc=False):
     revision: Rising = 0
     """That of the incarnation's last report if nothing is new but what moves (`report_revisions`), else higher; 0: an
     agent of before, of whose reports anything may be new."""
+    environments: Annotated[tuple[ShortText, ...], Meta(max_length=MOST_ENVIRONMENTS)] = ()
+    """What it has built of requirements, by `environment_id`; where it is, containers start without a build."""
     clock: Duration = 0.0
     """When it was made, in unix seconds by its node's clock; 0: an agent of before, which does not say."""
 

@@ -1,6 +1,7 @@
 """A blank: a sandbox that is started ahead, with the expensive imports done, for one later container.
 
-Its folders of code and of models are empty and read-only; the agent links a version's files into them. It is used once.
+Its folders of code, of models and of packages are empty and read-only; the agent links a version's files into them. It
+is used once.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from pilotlight_runtime.guest.frames import FRAMES, KNOWS_NETWORK, Hello
 from pilotlight_runtime.guest.guest_connection import GuestConnection
 from pilotlight_runtime.logs.log_tap import LogTap
 from pilotlight_runtime.sandbox.sandbox_port import Sandbox, SandboxExit
+from pilotlight_runtime.sandbox.sandbox_spec import PACKAGES
 
 log = structlog.get_logger(__name__)
 
@@ -44,6 +46,10 @@ class Blank:
         self.network = folder / "network"
         """The folder of the socket to the proxy, if there is one."""
         self.network_inside = network
+        """The path of that inside the sandbox."""
+        self.packages = folder / "packages"
+        """The folder of what was built of its requirements."""
+        self.packages_inside = PACKAGES
         """The path of that inside the sandbox."""
         self.frames = FRAMES
         """The version of the frames that its guest speaks, once it is ready."""

@@ -16,7 +16,7 @@ from pilotlight_runtime.containers.blanks.resource_limits import keeps_file_syst
 from pilotlight_runtime.devices.device_port import DeviceAccess
 from pilotlight_runtime.logs.log_tap import LogTap
 from pilotlight_runtime.sandbox.sandbox_port import Launcher
-from pilotlight_runtime.sandbox.sandbox_spec import APP, NETWORK, ResourceLimits, SandboxSpec
+from pilotlight_runtime.sandbox.sandbox_spec import APP, NETWORK, PACKAGES, ResourceLimits, SandboxSpec
 
 log = structlog.get_logger(__name__)
 
@@ -53,6 +53,7 @@ class BlankStarter:
         (folder / "app").mkdir(parents=True)
         (folder / "models").mkdir()
         (folder / "network").mkdir()
+        (folder / "packages").mkdir()
         sandbox = await self.launcher.start(
             SandboxSpec(
                 name=name,
@@ -61,6 +62,7 @@ class BlankStarter:
                 code_dir=folder / "app",
                 models_dir=folder / "models",
                 network_dir=folder / "network",
+                packages_dir=folder / "packages",
                 read_only=(*self.base.read_only, *access.read_only),
                 device_nodes=access.nodes,
                 env={**self.base.env, **access.env} | ({} if ahead else {PREIMPORT: ""}),
@@ -73,6 +75,7 @@ class BlankStarter:
         walled = self.launcher.name == "bubblewrap"
         root, network = (APP, NETWORK) if walled else (folder / "app", folder / "network")
         blank = Blank(sandbox, folder=folder, root=root, network=network, tap=tap)
+        blank.packages_inside = PACKAGES if walled else folder / "packages"
         self.group.create_task(blank.watch())
         return blank
 

@@ -17,6 +17,7 @@ from pilotlight_core.model import subjects
 from pilotlight_core.model.messages.agent_questions import MOST_ASKED, ErasedTenants, ErasedWanted
 from pilotlight_runtime.containers.files.file_cache import FileCache
 from pilotlight_runtime.containers.files.version_files import Asker
+from pilotlight_runtime.environments.environment_cache import EnvironmentCache
 
 EVERY_S = 30.0
 """Between two questions."""
@@ -26,11 +27,12 @@ log = structlog.get_logger(__name__)
 
 
 class ErasedFiles:
-    """Deletes what a cache has of erased tenants."""
+    """Deletes what a node's caches have of erased tenants."""
 
-    def __init__(self, bus: Asker, cache: FileCache, *, region: str, node: str) -> None:
+    def __init__(self, bus: Asker, cache: FileCache, environments: EnvironmentCache, *, region: str, node: str) -> None:
         self._bus = bus
         self._cache = cache
+        self._environments = environments
         self._subject = subjects.erased(region, node)
 
     async def run(self) -> None:
@@ -44,7 +46,7 @@ class ErasedFiles:
 
     async def delete_erased(self) -> int:
         """Delete what is due, if a gateway answers; how many files that were."""
-        tenants, gone = self._cache.tenants(), 0
+        tenants, gone = sorted({*self._cache.tenants(), *self._environments.tenants()}), 0
         for start in range(0, len(tenants), MOST_ASKED):
             asked = tuple(tenants[start : start + MOST_ASKED])
             try:
@@ -55,6 +57,7 @@ class ErasedFiles:
             for tenant in set(erased) & set(asked):
                 files = self._cache.drop(tenant)
                 await asyncio.to_thread(_delete, self._cache.folder / tenant)
+                await asyncio.to_thread(_delete, self._environments.drop(tenant))
                 log.info("files of an erased tenant were deleted", tenant=tenant, files=files)
                 gone += files
         return gone
