@@ -24,6 +24,7 @@ from pilotlight_gateway.calls.call_responses import CallAnswers
 from pilotlight_gateway.deploys.blob_usage import BlobUsage
 from pilotlight_gateway.deploys.deployer import Deployer, ManifestSigner
 from pilotlight_gateway.deploys.function_logs import LogSource
+from pilotlight_gateway.deploys.package_locker import PackageLocker
 from pilotlight_gateway.deploys.resolver import Resolver
 from pilotlight_gateway.erasure.tenant_eraser import TenantEraser
 from pilotlight_gateway.fleet.container_stopper import ContainerStopper
@@ -131,6 +132,7 @@ class HttpParts:
     ledger: LedgerReader
     limiter: Limiter
     loads: LoadBook
+    locker: PackageLocker
     logs: LogSource
     metrics: GatewayMetrics
     networks: tuple[Network, ...]
@@ -166,7 +168,7 @@ class _Shared:
         self.usage = BlobUsage(parts.blobs, self.clock)
         self.deployer = Deployer(
             registry=registry, blobs=parts.blobs, usage=self.usage, signer=parts.signer, secrets=parts.vault.store,
-            placements=parts.placements,
+            placements=parts.placements, locker=parts.locker,
         )  # fmt: skip
         self.limits = CallLimits(parts.limiter, parts.costs, parts.metrics, parts.prices)
         self.rates = parts.rates

@@ -41,6 +41,7 @@ from pilotlight_runtime.node.host_capacity import MIB, gpu_blanks, host_capacity
 from pilotlight_runtime.node.node_credentials import CredentialRenewal, NodeCredentials, with_credentials
 from pilotlight_runtime.node.node_gpus import open_gpus
 from pilotlight_runtime.node.node_reports import NodeIdentity
+from pilotlight_runtime.node.package_builds import package_needs
 from pilotlight_runtime.sandbox.launchers import launcher
 from pilotlight_runtime.sandbox.sandbox_errors import SandboxError
 
@@ -124,6 +125,7 @@ async def serve(
     )
     check_given(settings)
     host, warm_memory = split_warm(host_capacity(settings), settings)
+    packages = package_needs(settings)
     started, blobs = launcher(settings.sandbox), open_store(settings)
     try:
         bases = await asyncio.to_thread(open_bases, settings, walled=started.guarantees().own_filesystem)
@@ -161,6 +163,7 @@ async def serve(
                 links=LinkFolder(settings.links),
                 ca_file=settings.ca_file,
                 egress_allow=settings.egress_allow,
+                packages=packages,
             )
             foundations = Foundations(bus, region=settings.region)
             own = partial(own_foundation, blobs, keys)

@@ -61,6 +61,13 @@ class UpSettings(msgspec.Struct, frozen=True, kw_only=True):
     sandbox: Annotated[str, msgspec.Meta(description="bubblewrap, or process (no isolation: one tenant only)")] = (
         "bubblewrap"
     )
+    package_index: Annotated[
+        str, msgspec.Meta(description="URL of the package index of which agents build requirements=; empty: none")
+    ] = ""
+    package_hosts: Annotated[
+        str, msgspec.Meta(description="further hosts at which that index has its files, comma-separated")
+    ] = ""
+    package_ca_file: Annotated[str, msgspec.Meta(description="PEM: the authorities of the index's certificate")] = ""
     base: Annotated[
         tuple[str, ...], msgspec.Meta(description="NAME=PATH, base environments of each agent; may be repeated")
     ] = ()
@@ -252,8 +259,15 @@ def _agent(
     fake = ("--fake-gpus", settings.fake_gpus) if settings.fake_gpus else ()
     bases = [word for base in settings.base for word in ("--base", base)]
     command = _python("pilotlight_runtime", *common, *flags, *fake, *bases)
+    env = {**env, **_index(settings)}
     # A node reads the files of its containers over links: it needs no credentials of the store.
     return ManagedProcess(name=name, rank=2, stop_within_s=10.0, env=env, withheld=("AWS_",), command=command)
+
+
+def _index(settings: UpSettings) -> Mapping[str, str]:
+    """Where packages come from, in variables: every user of the host can read a command line."""
+    names = ("package_index", "package_hosts", "package_ca_file")
+    return {f"{config.PREFIX}{name.upper()}": value for name in names if (value := getattr(settings, name))}
 
 
 def _python(module: str, *arguments: str) -> tuple[str, ...]:

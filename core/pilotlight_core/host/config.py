@@ -185,6 +185,29 @@ class AgentSettings(Settings, frozen=True, kw_only=True):
             "10.1.2.3 or 10.8.0.0/16, comma-separated; empty: none"
         ),
     ] = ""
+    package_index: Annotated[
+        str,
+        msgspec.Meta(
+            description="URL of the package index of which requirements= is built here, such as "
+            "https://packages.example.com/simple/; empty: none is"
+        ),
+    ] = ""
+    package_hosts: Annotated[
+        str,
+        msgspec.Meta(
+            description="further hosts at which that index has its files, comma-separated; builders connect to these "
+            "and the index alone"
+        ),
+    ] = ""
+    package_ca_file: Annotated[
+        str, msgspec.Meta(description="PEM: the authorities of the index's certificate; empty: the public ones")
+    ] = ""
+    most_packages: Annotated[
+        int, msgspec.Meta(ge=1, le=MOST_MIB, description="MiB of packages that one app's requirements= may come to")
+    ] = 2048
+    packages_bytes: Annotated[
+        int, msgspec.Meta(ge=0, description="bytes of built packages kept beside those that containers here have")
+    ] = CACHE_BYTES
     cache_bytes: Annotated[
         int, msgspec.Meta(ge=0, description="bytes of versions' files kept beside those that containers here have")
     ] = CACHE_BYTES

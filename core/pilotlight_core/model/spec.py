@@ -21,6 +21,7 @@ from pilotlight_core.model.calendar.warm_windows import Warm, windows_fault
 from pilotlight_core.model.errors import BadInput
 from pilotlight_core.model.ids import check_name, tags_fault
 from pilotlight_core.model.networks.network_targets import targets_fault
+from pilotlight_core.model.packages.package_locks import PackageLock
 from pilotlight_core.model.placing import Placing, check_placing
 from pilotlight_core.model.rehearsals.rehearsal import Rehearsal, rehearsal_fault
 from pilotlight_core.model.units import GpuAsk, is_gpu, memory_text, most_units_fault
@@ -180,10 +181,9 @@ class FunctionSpec(msgspec.Struct, frozen=True, kw_only=True):
         Raises:
             BadInput: if there is no such method, or several and none named.
         """
-        methods = self.methods
-        if not name and len(methods) == 1:
-            return methods[0]
-        for method in methods:
+        if not name and len(self.methods) == 1:
+            return self.methods[0]
+        for method in self.methods:
             if method.name == (name or ""):
                 return method
         known = ", ".join(m.name for m in self.methods if m.name) or "none, it is a plain function"
@@ -247,6 +247,8 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     needs: tuple[str, ...] = ()
     """What an agent must be able to do, sorted: see `manifest_codec.FEATURES`."""
     artifacts: tuple[ArtifactEntry, ...] = ()
+    lock: PackageLock | None = None
+    """What its requirements were resolved to; None: it has none."""
 
 
 class SignedManifest(msgspec.Struct, frozen=True, kw_only=True):
@@ -281,6 +283,8 @@ class VersionRecord(msgspec.Struct, frozen=True, kw_only=True):
     """The manifest's; only nodes that have it are chosen."""
     needs: tuple[str, ...] = ()
     """The manifest's; only nodes whose agent can do all of it are chosen."""
+    environment: str = ""
+    """`environment_id` of the manifest's lock; nodes that have it built go first."""
 
     @property
     def ref(self) -> str:
@@ -347,8 +351,8 @@ def check_spec(spec: FunctionSpec) -> None:
         BadInput: naming the field.
     """
     check_name(spec.name, "function")
-    memory = memory_text(spec.memory)
-    of_memory = f"1 MiB to memory= ({memory})"
+    of_memory = f"1 MiB to memory= ({memory_text(spec.memory)})"
+    zero_window = spec.scaledown_window if spec.zero_window is UNSET else spec.zero_window
     rules: tuple[tuple[bool, str, str], ...] = (
         (bool(spec.module) and len(spec.module) < 256, "module", "a module name"),
         (0 < len(spec.methods) <= MAX_METHODS, "methods", f"1 to {MAX_METHODS} methods"),
@@ -365,11 +369,7 @@ def check_spec(spec: FunctionSpec) -> None:
         (spec.min_containers <= spec.max_containers, "min_containers", "at most max_containers"),
         (0 <= spec.buffer_containers <= 1_000, "buffer_containers", "0 to 1000"),
         (0 <= spec.scaledown_window <= 86_400, "scaledown_window", "0 to 86400 seconds"),
-        (
-            spec.zero_window is UNSET or spec.scaledown_window <= spec.zero_window <= 86_400,
-            "zero_window",
-            "scaledown_window to 86400 seconds",
-        ),
+        (spec.scaledown_window <= zero_window <= 86_400, "zero_window", "scaledown_window to 86400 seconds"),
         (1 <= spec.max_inputs <= 10_000, "max_inputs", "1 to 10000"),
         (sum(len(k) + len(v) for k, v in spec.env.items()) <= MAX_ENV_BYTES, "env", "at most 32 KiB in all"),
         (spec.vram is None or 0 < spec.vram <= 2**42, "vram", "more than 0 and at most 4 TiB"),
@@ -384,8 +384,8 @@ def check_spec(spec: FunctionSpec) -> None:
             raise BadInput(f"{spec.name}: {field}={given} is out of range: expected {expected}.", field=field)
     if (named := limit_of(spec.shm) + limit_of(spec.scratch)) > spec.memory:
         raise BadInput(
-            f"{spec.name}: shm= and scratch= are together {memory_text(named)}, more than memory={memory}: both "
-            "live in memory and count into it. Raise memory=.", field="memory",
+            f"{spec.name}: shm= and scratch= are together {memory_text(named)}, more than "
+            f"memory={memory_text(spec.memory)}: both live in memory and count into it. Raise memory=.", field="memory",
         )  # fmt: skip
     faults = {
         "tags": tags_fault(tags_of(spec)),

@@ -10,6 +10,7 @@ import msgspec
 from msgspec import UNSET
 
 from pilotlight_core.model.api.call_api import DeployRequest
+from pilotlight_core.model.packages.package_locks import PackageLock, environment_id
 from pilotlight_core.model.spec import (
     AppRecord,
     ArtifactEntry,
@@ -41,7 +42,9 @@ def secret_warnings(specs: Iterable[FunctionSpec]) -> tuple[str, ...]:
     )
 
 
-def manifests_of(tenant: str, app: str, request: DeployRequest, pins: Pins | None = None) -> list[Manifest]:
+def manifests_of(
+    tenant: str, app: str, request: DeployRequest, pins: Pins | None = None, lock: PackageLock | None = None
+) -> list[Manifest]:
     """The manifest of each function, with its weights (`pins`). The order of files and of artifacts does not matter."""
     pinned = pins or {}
     files = tuple(sorted(request.files, key=lambda entry: entry.path))
@@ -57,10 +60,11 @@ def manifests_of(tenant: str, app: str, request: DeployRequest, pins: Pins | Non
             artifacts=_sorted(
                 (*(one for one in artifacts if one.name in function.artifacts), *pinned.get(function.spec.name, ()))
             ),
+            lock=lock,
         )
         for function in request.functions
     ]
-    return [msgspec.structs.replace(one, needs=needs_of(one.spec, one.artifacts)) for one in manifests]
+    return [msgspec.structs.replace(one, needs=needs_of(one.spec, one.artifacts, one.lock)) for one in manifests]
 
 
 def _sorted(artifacts: Iterable[ArtifactEntry]) -> tuple[ArtifactEntry, ...]:
@@ -111,7 +115,14 @@ def version_record(build: Build, app: AppRecord | None, at: float) -> VersionRec
         artifacts=tuple(map(artifact_info, manifest.artifacts)),
         base=manifest.base,
         needs=manifest.needs,
+        environment=environment_of(manifest),
     )
+
+
+def environment_of(manifest: Manifest) -> str:
+    """What nodes call the environment that they build for it; "": it needs none."""
+    lock = manifest.lock
+    return environment_id(manifest.tenant, lock) if lock is not None and lock.packages else ""
 
 
 def _spec_of_record(spec: FunctionSpec) -> tuple[FunctionSpec, bool]:

@@ -162,7 +162,8 @@ def _spread(ask: Ask, winner: Slice, mine: Value, _: Slice, theirs: Value) -> st
 def _resident(ask: Ask, winner: Slice, _mine: Value, loser: Slice, _theirs: Value) -> str:
     tenant, is_pushed, digest = ask.weights.partition(f":{RESIDENT}")
     weights = f"{tenant}{is_pushed}{digest[:SHOWN_DIGITS]}"
-    return f"{loser.node} would have to fetch the weights {weights}, {winner.node} has them"
+    what = f"build the packages {ask.weights}" if ask.weights.startswith("env_") else f"fetch the weights {weights}"
+    return f"{loser.node} would have to {what}, {winner.node} has them"
 
 
 def _cost(_: Ask, winner: Slice, mine: Value, __: Slice, theirs: Value) -> str:

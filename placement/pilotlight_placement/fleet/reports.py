@@ -103,6 +103,7 @@ def node_of(report: NodeReport) -> Node:
         slots=tuple(slots.values()),
         host=report.host,
         draining=report.draining,
+        weights=frozenset(report.environments),
     )
 
 
@@ -344,6 +345,7 @@ def is_same_node(one: NodeReport, other: NodeReport) -> bool:
         and (one.host, one.draining, one.spot) == (other.host, other.draining, other.spot)
         and (one.region, one.zone) == (other.region, other.zone)
         and (one.bases, one.features, one.ceilings) == (other.bases, other.features, other.ceilings)
+        and one.environments == other.environments
     )
 
 
@@ -358,8 +360,8 @@ def _marks_of(report: NodeReport, overlay: ReportOverlay) -> Mapping[str, tuple[
 def _with_overlay(node: Node, overlay: ReportOverlay) -> Node:
     weights = overlay.resident.get(node.name, NO_WEIGHTS)
     gpus = tuple(_gpu_with_overlay(node.name, gpu, overlay) for gpu in node.gpus)
-    is_same = not weights and all(gpu is known for gpu, known in zip(gpus, node.gpus, strict=True))
-    return node if is_same else replace(node, gpus=gpus, weights=weights)
+    is_same = weights <= node.weights and all(gpu is known for gpu, known in zip(gpus, node.gpus, strict=True))
+    return node if is_same else replace(node, gpus=gpus, weights=node.weights | weights)
 
 
 def _gpu_with_overlay(node: str, gpu: Gpu, overlay: ReportOverlay) -> Gpu:

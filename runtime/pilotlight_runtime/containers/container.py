@@ -22,6 +22,7 @@ from typing import Any
 import structlog
 
 from pilotlight_core.model.messages.call_messages import RemoteError
+from pilotlight_core.model.messages.logs import LogLine
 from pilotlight_core.model.messages.node_messages import (
     STOP_GRACE_S,
     Bind,
@@ -562,6 +563,8 @@ class Container:
     def _fail(self, failed: StartFailed) -> None:
         self.reason, self.error = failed.reason, failed.error
         log.warning("a container did not become ready", container=self.id, version=self.version, reason=self.reason)
+        if self._start.blank is None and self._manifest is not None and failed.error is not None:
+            self._log_unstarted(self._manifest, failed.reason)
         self._set_gone()
 
     def _set_gone(self) -> None:
@@ -575,6 +578,12 @@ class Container:
     def _enter(self, state: ContainerState, reason: str = "") -> None:
         self.state, self.reason = state, reason
         self._calls.credits.publish_soon(self)
+
+    def _log_unstarted(self, manifest: Manifest, text: str) -> None:
+        """Put why there is no sandbox into the function's log: what a resolver says has several lines."""
+        topic = LogKey(manifest.tenant, manifest.app, manifest.function)
+        for line in text.splitlines():
+            self._logs.offer(topic, LogLine(time.time(), "platform", line, self.id))
 
     def _log(self, sentence: str) -> None:
         if self._start.blank is not None and self._manifest is not None:

@@ -1,6 +1,7 @@
 """The start of one container: from its bind to a guest that has loaded the tenant's function.
 
 manifest   fetched, and its signature verified; what this node cannot give is refused
+packages   what its requirements were locked to is built, if it has any and they are not there
 blank      one that is ready is taken, or a sandbox started
 stage      the verified files are linked into it
 secrets    the present values are asked for, if the version has any
@@ -33,11 +34,14 @@ from pilotlight_runtime.containers.files.disk_room import NoDiskRoom
 from pilotlight_runtime.containers.host_budget import broken_promise
 from pilotlight_runtime.containers.provisioner import Provisioner
 from pilotlight_runtime.containers.secret_requests import LoadedSecrets, SecretsRefused
+from pilotlight_runtime.environments.build_sandbox import BuildFailed
 from pilotlight_runtime.guest import frames as guest
 from pilotlight_runtime.guest.guest_connection import GuestConnection, GuestGone
 from pilotlight_runtime.sandbox.sandbox_errors import SandboxError
 from pilotlight_runtime.sandbox.sandbox_port import SandboxExit
 
+BUILD_FAILED = "RequirementsNotBuilt"
+"""The type of the error of a start without its packages."""
 FETCH_S = 300.0
 """Bounds a start until the manifest, and with it the function's own bound, is known."""
 
@@ -51,7 +55,7 @@ class StartFailed(Exception):
         self.error = error
 
 
-START_ERRORS = (StartFailed, SandboxError, BlobsDown, BlankDied, OSError, PilotlightError)
+START_ERRORS = (StartFailed, SandboxError, BlobsDown, BlankDied, BuildFailed, OSError, PilotlightError)
 """What a start may raise, beside what would be a mistake of the platform."""
 
 
@@ -59,6 +63,9 @@ def failure_of(error: Exception) -> StartFailed:
     """Which failure of a start one of `START_ERRORS` is."""
     if isinstance(error, StartFailed):
         return error
+    if isinstance(error, BuildFailed):
+        reason = f"its requirements could not be built: {error}"
+        return StartFailed(reason, RemoteError(BUILD_FAILED, reason) if error.is_tenants else None)
     if isinstance(error, (BlobMissing, NoBlobStore, NoKey, BadSignature, CannotVerify, NoDiskRoom)):
         reason = f"could not be started: {error.detail}"
         return StartFailed(reason, RemoteError(MISCONFIGURED, reason))
@@ -88,6 +95,7 @@ class ContainerStart:
         """Names the values that it was loaded with; "": it has none, or has not yet."""
         self.has_park_hooks = False
         """Whether its guest runs hooks when it is parked and unparked."""
+        self._packages = ""
         self._bind = bind
         self._part = part
         self._provisioner = provisioner
@@ -146,6 +154,9 @@ class ContainerStart:
 
     async def prepare(self, manifest: Manifest, on_exit: Callable[[SandboxExit], None]) -> Blank:
         """A sandbox that has the version's files, and whose guest is ready to load."""
+        if manifest.lock is not None and manifest.lock.packages:
+            await self._provisioner.build_packages(manifest)
+            self._end_step("packages")
         blank = self.blank = await self._provisioner.blank(manifest, self._part)
         blank.on_exit = on_exit
         was_ready = blank.is_ready
@@ -154,6 +165,7 @@ class ContainerStart:
         else:  # it starts while the files are staged: its step is what remains after that
             self._step_began_at = self._clock()
         await self._provisioner.stage(self._bind, manifest, blank)
+        self._packages = await self._provisioner.stage_packages(manifest, blank)
         self._end_step("stage")
         if not was_ready:
             await blank.wait_ready()
@@ -176,6 +188,9 @@ class ContainerStart:
                 raise StartFailed(text, RemoteError(MISCONFIGURED, text))
             self._rehearsal = manifest.spec.rehearsal
         self._handover = self._provisioner.handover(self._bind)
+        if self._packages and blank.frames < guest.KNOWS_PACKAGES:
+            text = f"the base environment {manifest.base} is of a release that knows no requirements"
+            raise StartFailed(f"could not be started: {text}", RemoteError(MISCONFIGURED, text))
         secrets = await self._fetch_secrets(manifest, blank)
         env, root = dict(self._provisioner.env(self._part)), str(blank.root)
         try:
@@ -188,6 +203,7 @@ class ContainerStart:
                 secrets=secrets.places,
                 compiled=str(blank.compiled_inside),
                 compile_into=str(blank.compile_into),
+                packages=self._packages,
             )
             connection.send(load)
             self.secrets = secrets.revision

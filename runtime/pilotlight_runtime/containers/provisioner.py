@@ -17,6 +17,7 @@ from pilotlight_runtime.containers.secret_requests import LoadedSecrets, LoadSec
 from pilotlight_runtime.devices.device_port import Devices
 from pilotlight_runtime.egress.proxy_messages import OpenWay
 from pilotlight_runtime.egress.proxy_supervisor import ProxySupervisor
+from pilotlight_runtime.environments.environment_builds import EnvironmentBuilds
 from pilotlight_runtime.sandbox.sandbox_spec import ResourceLimits
 
 
@@ -30,11 +31,13 @@ class Provisioner:
         ways_out: ProxySupervisor,
         secrets: LoadSecretSource,
         compiles: CompileCache,
+        environments: EnvironmentBuilds,
     ) -> None:
         self._stager = stager
         self._compiles = compiles
         self._ways_out = ways_out
         self._secrets = secrets
+        self._environments = environments
         self._pools = pools
         self._devices = devices
         self._ceilings = ceilings
@@ -76,6 +79,18 @@ class Provisioner:
     def handover(self, bind: Bind) -> CompileHandover:
         """Where what a container of the version compiles goes."""
         return self._compiles.begin(bind.tenant, bind.version)
+
+    async def build_packages(self, manifest: Manifest) -> None:
+        """Have what the version's requirements were locked to, built here if it is not yet. Raises BuildFailed"""
+        if manifest.lock is not None:
+            await self._environments.ensure(manifest.tenant, manifest.base, manifest.lock)
+
+    async def stage_packages(self, manifest: Manifest, blank: Blank) -> str:
+        """Link those into the blank's folder; its path inside, or "" if there are none. Raises BuildFailed, OSError"""
+        if manifest.lock is None or not manifest.lock.packages:
+            return ""
+        await self._environments.stage(manifest.tenant, manifest.base, manifest.lock, blank.packages)
+        return str(blank.packages_inside)
 
     def open_network(self, bind: Bind, manifest: Manifest, blank: Blank) -> str:
         """Give a container the way out that its manifest names and its tenant may have; the folder of its socket

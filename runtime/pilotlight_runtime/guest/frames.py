@@ -41,6 +41,7 @@ KNOWS_NETWORK = (1, 1)
 KNOWS_SECRETS = (1, 3)
 KNOWS_PARKING = (1, 4)
 KNOWS_REHEARSAL = (1, 4)
+KNOWS_PACKAGES = (1, 4)
 MAX_FRAME = 64 * 2**20
 """Bytes. A 10 MB input in a batch of several fits; a larger answer is `bad_output`."""
 MAX_VALUE = 32 * 2**20
@@ -92,6 +93,8 @@ class Load(GuestFrame, frozen=True, kw_only=True):
     """Folder of what containers of the version have compiled here before."""
     compile_into: str = ""
     """Folder for what compilers keep, which becomes CompilePieces; "": this agent takes none."""
+    packages: str = ""
+    """Folder of packages that come before those of the base environment; "": there are none."""
 
 
 class Invoke(GuestFrame, frozen=True, kw_only=True):

@@ -45,8 +45,26 @@ def prepare(load: Load) -> None:
     place_secrets(load.secrets)
     if THREADS not in load.spec.env and THREADS not in load.env:
         set_threads(math.ceil(load.spec.most_cpu_millis / 1000))
+    if load.packages:
+        add_packages(load.packages)
     sys.path.insert(0, load.root)
     importlib.invalidate_caches()  # the files came after this interpreter had read the folder
+
+
+def add_packages(folder: str) -> None:
+    """Have modules found in a folder before those of the base environment, and after those of Python itself.
+
+    What files named *.pth say there is done, as in every folder of packages.
+    """
+    import site  # it is there already: every interpreter starts with it
+
+    bases = {os.path.realpath(each) for each in site.getsitepackages()}
+    first = next((place for place, path in enumerate(sys.path) if os.path.realpath(path) in bases), len(sys.path))
+    sys.path.insert(first, folder)
+    site.addsitedir(folder)
+    # For programs that the function starts.
+    os.environ.setdefault("PYTHONPATH", folder)
+    os.environ["PATH"] = f"{folder}/bin:{os.environ.get('PATH', os.defpath)}"
 
 
 def set_threads(cores: int) -> None:

@@ -101,6 +101,7 @@ class Agent:
             self._watch_bus(),
             parts.pools.run(parts.containers),
             parts.ways_out.run(),
+            parts.builders_out.run(),
             parts.logs.run(),
             parts.metering.run(),
             parts.reporter.run(),
@@ -127,6 +128,7 @@ class Agent:
         await self._bus.subscribe(subjects.run(me.region, me.node, me.instance), self._on_run)
         await self._bus.subscribe(subjects.command(me.region, me.node), self._on_command)
         await self._bus.subscribe(subjects.credits_wanted(me.region), self._on_credits_wanted)
+        await self._bus.subscribe(self._parts.locks.subject, self._parts.locks.on_question)
         await self._bus.flush()
         self._bus.on_reconnect.append(self._on_reconnect)
 

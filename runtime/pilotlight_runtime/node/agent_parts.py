@@ -7,7 +7,7 @@ import contextlib
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import structlog
 
@@ -45,6 +45,8 @@ from pilotlight_runtime.containers.secret_requests import SecretRequests
 from pilotlight_runtime.containers.warm_memory import WarmMemory
 from pilotlight_runtime.devices.device_port import Devices
 from pilotlight_runtime.egress.proxy_supervisor import ProxySupervisor
+from pilotlight_runtime.environments.environment_builds import EnvironmentBuilds
+from pilotlight_runtime.environments.lock_answers import LockAnswers
 from pilotlight_runtime.logs.log_shipper import LogShipper
 from pilotlight_runtime.metering.container_meter import ContainerMeter, WorkKey, WorkLog
 from pilotlight_runtime.metering.ended_shares import EndedShares, shares_in
@@ -54,6 +56,7 @@ from pilotlight_runtime.metering.usage_metering import Metering, boot_id
 from pilotlight_runtime.metering.usage_recovery import recovered_usage
 from pilotlight_runtime.node.agent_folders import NodeFolders
 from pilotlight_runtime.node.node_reports import NodeIdentity, Reporter, features_of
+from pilotlight_runtime.node.package_builds import PackageNeeds, open_builds
 from pilotlight_runtime.sandbox.sandbox_port import Launcher
 
 log = structlog.get_logger(__name__)
@@ -83,6 +86,8 @@ class AgentDependencies:
     """On free slices of GPUs, at most, of all base environments together."""
     cache_bytes: int = CACHE_BYTES
     """Of versions' files that no container has."""
+    packages: PackageNeeds = field(default_factory=PackageNeeds)
+    """What requirements are built with."""
     links: LinkFolder | None = None
     """Where gateways of this machine find its socket; None: they all use the bus."""
     ca_file: str = ""
@@ -104,6 +109,9 @@ class AgentParts:
     logs: LogShipper
     pools: BlankPools
     ways_out: ProxySupervisor
+    builders_out: ProxySupervisor
+    environments: EnvironmentBuilds
+    locks: LockAnswers
     containers: Containers
     reporter: Reporter
     weights: NodeWeights
@@ -199,7 +207,10 @@ def build_parts(needs: AgentDependencies, group: asyncio.TaskGroup, records: Age
     stager = Stager(needs.files, needs.verifier, cache, weights=weights)
     ways_out = ProxySupervisor(needs.egress_allow)
     secrets = SecretRequests(needs.bus, region=me.region, node=me.node)
-    provisioner = Provisioner(stager, pools, needs.devices, needs.ceilings, ways_out, secrets, compiles)
+    builders_out, environments = open_builds(
+        needs.packages, needs.launcher, needs.bases, needs.folders, group, report_due.set
+    )
+    provisioner = Provisioner(stager, pools, needs.devices, needs.ceilings, ways_out, secrets, compiles, environments)
 
     def make_container(bind: Bind, part: SliceReport) -> Container:
         key = WorkKey(container=bind.container, version=bind.version, slice=part.id)
@@ -236,8 +247,9 @@ def build_parts(needs: AgentDependencies, group: asyncio.TaskGroup, records: Age
         me,
         containers,
         pools,
+        environments.cache,
         ceilings=needs.ceilings,
-        features=features_of(guarantees),
+        features=features_of(guarantees, builds=environments.can_build),
         due=report_due,
         clock=time.monotonic,
         weights=weights,
@@ -250,10 +262,13 @@ def build_parts(needs: AgentDependencies, group: asyncio.TaskGroup, records: Age
         logs=logs,
         pools=pools,
         ways_out=ways_out,
+        builders_out=builders_out,
+        environments=environments,
+        locks=LockAnswers(needs.bus, environments, group, region=me.region, node=me.node),
         containers=containers,
         reporter=reporter,
         weights=weights,
-        erased=ErasedFiles(needs.bus, (cache, compiles), weights, region=me.region, node=me.node),
+        erased=ErasedFiles(needs.bus, (cache, compiles, environments.cache), weights, region=me.region, node=me.node),
     )
 
 

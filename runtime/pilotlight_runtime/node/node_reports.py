@@ -15,11 +15,12 @@ from pilotlight_core.model import subjects
 from pilotlight_core.model.messages.node_messages import ContainerState, NodeReport, SandboxCeilings, SliceReport
 from pilotlight_core.model.messages.ran import Ran
 from pilotlight_core.model.messages.report_revisions import ReportRevisions
-from pilotlight_core.model.versions.manifest_codec import FEATURES, SANDBOX_LIMITS, SECRET_FILES
+from pilotlight_core.model.versions.manifest_codec import FEATURES, REQUIREMENTS, SANDBOX_LIMITS, SECRET_FILES
 from pilotlight_runtime.calls.gateway_links import Publisher
 from pilotlight_runtime.containers.blanks.blank_pools import BlankPools
 from pilotlight_runtime.containers.containers import Containers
 from pilotlight_runtime.containers.files.node_weights import NodeWeights
+from pilotlight_runtime.environments.environment_cache import EnvironmentCache
 from pilotlight_runtime.metering.container_meter import WorkLog
 from pilotlight_runtime.sandbox.sandbox_port import Guarantees
 
@@ -39,9 +40,13 @@ class NodeIdentity:
     spot: bool = False
 
 
-def features_of(guarantees: Guarantees) -> frozenset[str]:
-    """What an agent with such sandboxes can do, of `FEATURES`."""
-    lacking = {SANDBOX_LIMITS: not guarantees.sandbox_limits, SECRET_FILES: not guarantees.own_filesystem}
+def features_of(guarantees: Guarantees, *, builds: bool) -> frozenset[str]:
+    """What an agent with such sandboxes can do, of `FEATURES`; `builds`: whether it builds requirements."""
+    lacking = {
+        SANDBOX_LIMITS: not guarantees.sandbox_limits,
+        SECRET_FILES: not guarantees.own_filesystem,
+        REQUIREMENTS: not builds,
+    }
     return FEATURES - {feature for feature, is_lacking in lacking.items() if is_lacking}
 
 
@@ -64,6 +69,7 @@ class Reporter:
         identity: NodeIdentity,
         containers: Containers,
         pools: BlankPools,
+        environments: EnvironmentCache,
         *,
         ceilings: SandboxCeilings,
         features: Iterable[str],
@@ -77,6 +83,7 @@ class Reporter:
         self._identity = identity
         self._containers = containers
         self._pools = pools
+        self._environments = environments
         self._ceilings = ceilings
         self._features = tuple(sorted(features))
         self._clock = clock
@@ -136,6 +143,7 @@ class Reporter:
             ceilings=self._ceilings,
             ended=containers.ended(at),
             blank_sizes=pools.sizes or (),
+            environments=self._environments.ids(),
             clock=self._wall(),
             memory=containers.memory,
             weights=self._weights.reports(),

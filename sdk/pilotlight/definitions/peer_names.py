@@ -7,7 +7,7 @@ ENDPOINT = "every function has an HTTP endpoint of its own, POST /v1/functions/A
 QUEUE = ".spawn() stores a call as a job, and .map() many of them"
 STATE = "nothing is shared between containers yet: what one keeps in its memory, its own calls see"
 SANDBOX = "a container runs deployed functions only"
-IMAGE = "functions run in a base environment of the node, App(base=) says which; images of one's own come later"
+IMAGE = "functions run in a base environment of the node: App(base=) says which, App(requirements=) adds packages"
 MAIN = "a plain script that calls .remote() does it, and 'pilotlight run FILE::FUNCTION' calls one function"
 SETTING = "PILOTLIGHT_URL and PILOTLIGHT_API_KEY, or Client(url=, api_key=), say where the platform is"
 VOLUME = "there are no volumes yet; small files are packed with the app"

@@ -12,6 +12,7 @@ from pilotlight_core.model.bounded import (
     MOST_BASES,
     MOST_CONTAINERS,
     MOST_DEVICES,
+    MOST_ENVIRONMENTS,
     MOST_FEATURES,
     MOST_HELD,
     MOST_SLICES,
@@ -212,6 +213,8 @@ class NodeReport(Message, frozen=True, kw_only=True, gc=False):
     agent of before, of whose reports anything may be new."""
     blank_sizes: Annotated[tuple[BlankSize, ...], Meta(max_length=MOST_BLANK_SIZES)] | None = None
     """As it was commanded last; None: an agent of before, which knows no such command."""
+    environments: Annotated[tuple[ShortText, ...], Meta(max_length=MOST_ENVIRONMENTS)] = ()
+    """What it has built of requirements, by `environment_id`; where it is, containers start without a build."""
     clock: Duration = 0.0
     """When it was made, in unix seconds by its node's clock; 0: an agent of before, which does not say."""
     memory: HostMemory | None = None

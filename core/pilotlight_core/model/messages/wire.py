@@ -48,6 +48,7 @@ from pilotlight_core.model.messages.node_messages import (
     Stop,
     Unpark,
 )
+from pilotlight_core.model.messages.package_questions import LockPackages, PackagesLocked
 from pilotlight_core.model.messages.ran import Ran
 from pilotlight_core.model.messages.scheduling import (
     AskCall,
@@ -74,6 +75,7 @@ MESSAGE = (
     | AskNested | NestedAnswer | LeaveNested
     | SecretsWanted | SecretsAnswer
     | ErasedWanted | ErasedTenants
+    | LockPackages | PackagesLocked
 )  # fmt: skip
 _decoder: msgspec.msgpack.Decoder[Any] = msgspec.msgpack.Decoder(MESSAGE)
 _encoder = msgspec.msgpack.Encoder()

@@ -1,7 +1,7 @@
 """A blank: a sandbox that is started ahead, with the expensive imports done, for one later container.
 
-Its folders of code, of models and of compiled files are empty and read-only; the agent links a version's files into
-them. It is used once.
+Its folders of code, of models, of packages and of compiled files are empty and read-only; the agent links a version's
+files into them. It is used once.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from pilotlight_runtime.guest.frames import FRAMES, KNOWS_NETWORK, Hello
 from pilotlight_runtime.guest.guest_connection import GuestConnection
 from pilotlight_runtime.logs.log_tap import LogTap
 from pilotlight_runtime.sandbox.sandbox_port import Sandbox, SandboxExit
+from pilotlight_runtime.sandbox.sandbox_spec import PACKAGES
 
 log = structlog.get_logger(__name__)
 
@@ -50,6 +51,10 @@ class Blank:
         """The folder of what containers of the version have compiled before, and its path inside the sandbox."""
         self.compile_into = folder / "compiling"
         """The path inside for what its compilers keep."""
+        self.packages = folder / "packages"
+        """The folder of what was built of its requirements."""
+        self.packages_inside = PACKAGES
+        """The path of that inside the sandbox."""
         self.on_exit: Callable[[SandboxExit], None] = ignore_exit
         self.exit: SandboxExit | None = None
         self.hello_ms = 0.0

@@ -16,7 +16,15 @@ from pilotlight_runtime.containers.blanks.resource_limits import keeps_file_syst
 from pilotlight_runtime.devices.device_port import DeviceAccess
 from pilotlight_runtime.logs.log_tap import LogTap
 from pilotlight_runtime.sandbox.sandbox_port import Launcher
-from pilotlight_runtime.sandbox.sandbox_spec import APP, COMPILE_INTO, COMPILED, NETWORK, ResourceLimits, SandboxSpec
+from pilotlight_runtime.sandbox.sandbox_spec import (
+    APP,
+    COMPILE_INTO,
+    COMPILED,
+    NETWORK,
+    PACKAGES,
+    ResourceLimits,
+    SandboxSpec,
+)
 
 log = structlog.get_logger(__name__)
 
@@ -63,6 +71,7 @@ class BlankStarter:
         (folder / "models").mkdir()
         (folder / "network").mkdir()
         (folder / "compiled").mkdir()
+        (folder / "packages").mkdir()
         sandbox = await self.launcher.start(
             SandboxSpec(
                 name=name,
@@ -72,6 +81,7 @@ class BlankStarter:
                 models_dir=folder / "models",
                 network_dir=folder / "network",
                 compiled_dir=folder / "compiled",
+                packages_dir=folder / "packages",
                 read_only=(*self.base.read_only, *access.read_only),
                 device_nodes=access.nodes,
                 env={**self.base.env, **access.env} | ({} if ahead else {PREIMPORT: ""}),
@@ -86,6 +96,7 @@ class BlankStarter:
         blank = Blank(sandbox, folder=folder, root=root, network=network, tap=tap)
         if walled:
             blank.compiled_inside, blank.compile_into = COMPILED, COMPILE_INTO
+        blank.packages_inside = PACKAGES if walled else folder / "packages"
         self.group.create_task(blank.watch())
         return blank
 
