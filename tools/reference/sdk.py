@@ -25,6 +25,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
         "PilotlightError", "BadInput", "Misuse", "OptionError", "Unauthenticated", "Forbidden", "NestedRefused",
         "NotFound", "UnknownFunction", "UnknownCall", "Conflict", "TooMuch", "Unavailable", "DeadlineExceeded",
         "Cancelled", "CallFailed", "FunctionRaised", "ExecutionTimeout", "LoadFailed", "BadOutput", "ContainerDied",
+        "Preempted",
     ),
 }  # fmt: skip
 """Every public name, in the order of the page."""
