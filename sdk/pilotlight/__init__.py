@@ -51,11 +51,13 @@ if TYPE_CHECKING:
         UnknownFunction,
     )
     from pilotlight.definitions.schedules import Cron, Period
+    from pilotlight.definitions.stream_states import checkpoint, resume
     from pilotlight.function import Function
     from pilotlight.function_call import FunctionCall
     from pilotlight.markers import batched, concurrent, enter, exit, method  # noqa: A004 - the hook's name
     from pilotlight_core.model.calendar.warm_windows import Warm
     from pilotlight_core.model.placing import Measured, Model, Spread
+    from pilotlight_core.model.resuming import Resumable
     from pilotlight_core.model.spec import SLO
 
 __version__ = VERSION
@@ -74,11 +76,13 @@ _HOMES = {
         "UnknownFunction",
     ),
     "pilotlight.definitions.schedules": ("Cron", "Period"),
+    "pilotlight.definitions.stream_states": ("checkpoint", "resume"),
     "pilotlight.function": ("Function",),
     "pilotlight.function_call": ("FunctionCall",),
     "pilotlight.markers": ("batched", "concurrent", "enter", "exit", "method"),
     "pilotlight_core.model.calendar.warm_windows": ("Warm",),
     "pilotlight_core.model.placing": ("Measured", "Model", "Spread"),
+    "pilotlight_core.model.resuming": ("Resumable",),
     "pilotlight_core.model.spec": ("SLO",),
 }  # fmt: skip
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
@@ -113,6 +117,7 @@ __all__ = [
     "Period",
     "PilotlightError",
     "Preempted",
+    "Resumable",
     "Spread",
     "TooMuch",
     "Unauthenticated",
@@ -123,12 +128,14 @@ __all__ = [
     "batched",
     "call_id",
     "cancel",
+    "checkpoint",
     "concurrent",
     "count_units",
     "enter",
     "exit",
     "gpu_function",
     "method",
+    "resume",
 ]
 
 

@@ -13,6 +13,8 @@ import asyncio
 from collections.abc import Callable
 from typing import Any
 
+from msgspec import UNSET
+
 from pilotlight_core.host.blobs import BlobMissing, BlobsDown, NoBlobStore
 from pilotlight_core.host.signing import BadSignature, NoKey
 from pilotlight_core.model.errors import PilotlightError
@@ -167,6 +169,9 @@ class ContainerStart:
 
     async def _fetch_secrets(self, manifest: Manifest, blank: Blank) -> LoadedSecrets:
         """The values for this load, which its log hides from now on. Raises StartFailed."""
+        if manifest.spec.resumable is not UNSET and blank.frames < guest.KNOWS_RESUME:
+            reason = f"the base environment {manifest.base} is of a release that knows no resumable streams"
+            raise StartFailed(f"could not be started: {reason}", RemoteError(MISCONFIGURED, reason))
         if not secrets_of(manifest.spec):
             return LoadedSecrets()
         if blank.frames < guest.KNOWS_SECRETS:

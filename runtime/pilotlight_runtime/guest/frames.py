@@ -7,6 +7,7 @@
       | <---- Loaded | LoadError --- |
       | ---- Invoke ---------------> |     at most `max_inputs` run; more wait in order
       | <---- ChunkOut* ------------ |     at most `window` ahead of the last WindowUpdate
+      | <---- CheckpointOut* ------- |     between its chunks, if its Invoke is resumable
       | <---- Result --------------- |     exactly one per Invoke
       | ---- InvokeBatch ----------> |
       | <---- BatchResult ---------- |     exactly one, a GuestItemResult per item in order
@@ -31,11 +32,12 @@ from pilotlight_core.model.bounded import Count, ShortText
 from pilotlight_core.model.messages.call_messages import Outcome, RemoteError
 from pilotlight_core.model.spec import FunctionSpec
 
-FRAMES = (1, 3)
+FRAMES = (1, 4)
 """The version of these frames. The first number changes with what older ends cannot read, the second with what they
 ignore."""
 KNOWS_NETWORK = (1, 1)
 KNOWS_SECRETS = (1, 3)
+KNOWS_RESUME = (1, 4)
 MAX_FRAME = 64 * 2**20
 """Bytes. A 10 MB input in a batch of several fits; a larger answer is `bad_output`."""
 MAX_VALUE = 32 * 2**20
@@ -90,6 +92,12 @@ class Invoke(GuestFrame, frozen=True, kw_only=True):
     input: bytes = b""
     window: int = 256
     """The most chunks that a stream may be ahead of the last WindowUpdate; see `chunks_ahead`."""
+    resumable: bool = False
+    """Whether the agent takes its checkpoints."""
+    after: int = 0
+    """Of a stream that goes on: the number of the last chunk before."""
+    state: bytes = b""
+    """The msgpack of what its last checkpoint saved; b"": it begins."""
 
 
 class InvokeBatch(GuestFrame, frozen=True, kw_only=True):
@@ -164,6 +172,14 @@ class ChunkOut(GuestFrame, frozen=True, kw_only=True):
     data: bytes
 
 
+class CheckpointOut(GuestFrame, frozen=True, kw_only=True):
+    """The function has saved its state behind chunk `seq`, the last one that was sent: `state` is msgpack."""
+
+    call_id: str
+    seq: Count
+    state: bytes
+
+
 class Result(GuestFrame, frozen=True, kw_only=True):
     """The one answer to an Invoke, which occupies nothing in the guest any more."""
 
@@ -223,7 +239,9 @@ class NestedLeave(GuestFrame, frozen=True, kw_only=True):
 
 GuestWork = Invoke | InvokeBatch
 FromAgent = Load | Invoke | InvokeBatch | CancelCall | WindowUpdate | NestedResult | Leave
-FromGuest = Hello | LoadStep | Loaded | LoadError | ChunkOut | Result | BatchResult | NestedCall | NestedLeave
+FromGuest = (
+    Hello | LoadStep | Loaded | LoadError | ChunkOut | CheckpointOut | Result | BatchResult | NestedCall | NestedLeave
+)  # fmt: skip
 
 _encoder = msgspec.msgpack.Encoder()
 _pack = HEADER.pack

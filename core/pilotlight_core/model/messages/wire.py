@@ -18,7 +18,17 @@ from pilotlight_core.model.messages.agent_questions import (
     SecretsWanted,
 )
 from pilotlight_core.model.messages.bindings import Bound, Unbound
-from pilotlight_core.model.messages.call_messages import Cancel, Chunk, Ended, Reconcile, Refused, Run, Started, Window
+from pilotlight_core.model.messages.call_messages import (
+    Cancel,
+    Chunk,
+    Ended,
+    Reconcile,
+    Refused,
+    Run,
+    Started,
+    StreamCheckpoint,
+    Window,
+)
 from pilotlight_core.model.messages.controller_questions import (
     ContainerStopReply,
     ExplainPlacement,
@@ -69,6 +79,7 @@ MESSAGE = (
     | AskNested | NestedAnswer | LeaveNested
     | SecretsWanted | SecretsAnswer
     | ErasedWanted | ErasedTenants
+    | StreamCheckpoint
 )  # fmt: skip
 _decoder: msgspec.msgpack.Decoder[Any] = msgspec.msgpack.Decoder(MESSAGE)
 _encoder = msgspec.msgpack.Encoder()
