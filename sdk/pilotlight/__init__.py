@@ -57,8 +57,8 @@ if TYPE_CHECKING:
     from pilotlight.markers import batched, concurrent, enter, exit, method  # noqa: A004 - the hook's name
     from pilotlight_core.model.calendar.warm_windows import Warm
     from pilotlight_core.model.placing import Measured, Model, Spread
-    from pilotlight_core.model.resuming import Resumable
     from pilotlight_core.model.spec import SLO
+    from pilotlight_core.model.streams.resuming import Resumable
 
 __version__ = VERSION
 
@@ -82,7 +82,7 @@ _HOMES = {
     "pilotlight.markers": ("batched", "concurrent", "enter", "exit", "method"),
     "pilotlight_core.model.calendar.warm_windows": ("Warm",),
     "pilotlight_core.model.placing": ("Measured", "Model", "Spread"),
-    "pilotlight_core.model.resuming": ("Resumable",),
+    "pilotlight_core.model.streams.resuming": ("Resumable",),
     "pilotlight_core.model.spec": ("SLO",),
 }  # fmt: skip
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}

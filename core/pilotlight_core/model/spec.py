@@ -17,7 +17,7 @@ from pilotlight_core.model.errors import BadInput
 from pilotlight_core.model.ids import check_name, tags_fault
 from pilotlight_core.model.networks.network_targets import targets_fault
 from pilotlight_core.model.placing import Placing, check_placing
-from pilotlight_core.model.resuming import Resumable, resumable_fault
+from pilotlight_core.model.streams.resuming import Resumable, resumable_fault
 from pilotlight_core.model.units import GpuAsk, is_gpu, memory_text, most_units_fault
 
 DEFAULT_BASE = "default"
@@ -434,7 +434,9 @@ def check_spec(spec: FunctionSpec) -> None:
         "max_units": most_units_fault(max_units_of(spec)),
         "network": targets_fault(network_of(spec)),
         "warm": "" if spec.warm is UNSET else windows_fault(spec.warm, spec.max_containers),
-        "resumable": resumable_fault(spec.resumable, any(each.mode is Mode.GENERATOR for each in spec.methods)),
+        "resumable": resumable_fault(
+            spec.resumable, has_streams=Mode.GENERATOR in {each.mode for each in spec.methods}
+        ),
     }
     for field, why in faults.items():
         if why:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from hashlib import blake2b
 
 from pilotlight_core.model.messages.call_messages import ResumePoint
-from pilotlight_core.model.resuming import JOURNAL_BYTES, MARK_BYTES
+from pilotlight_core.model.streams.resuming import JOURNAL_BYTES, MARK_BYTES
 
 STEP_BYTES = 16 * 1024
 """Room is asked for in steps of so many bytes."""

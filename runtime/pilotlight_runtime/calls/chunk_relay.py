@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from pilotlight_core.model.messages.call_messages import LEAST_AHEAD, Chunk, Run, StreamCheckpoint, chunks_ahead
-from pilotlight_core.model.resuming import MAX_STATE
 from pilotlight_core.model.spec import FunctionSpec, Mode
+from pilotlight_core.model.streams.resuming import MAX_STATE
 from pilotlight_runtime.calls.runner_io import RunnerIO
 from pilotlight_runtime.calls.slot_table import AcceptedCall
 from pilotlight_runtime.guest import frames as guest

@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any
 
 from pilotlight_core.model.messages.running_code import COUNTING, IN_BATCH, RUNNING_CALL
-from pilotlight_core.model.messages.running_stream import RUNNING_STREAM
+from pilotlight_core.model.streams.running_stream import RUNNING_STREAM
 from pilotlight_runtime.guest.call_table import WINDOW_WAIT_S, CallProgress, CallTable
 from pilotlight_runtime.guest.frames import (
     BatchResult,

@@ -13,7 +13,7 @@ import msgspec
 from pilotlight_core.model import values
 from pilotlight_core.model.messages.call_messages import Outcome
 from pilotlight_core.model.messages.running_code import COUNTING, IN_BATCH, RUNNING_CALL
-from pilotlight_core.model.messages.running_stream import RUNNING_STREAM
+from pilotlight_core.model.streams.running_stream import RUNNING_STREAM
 from pilotlight_runtime.guest.call_table import CallProgress, CallTable
 from pilotlight_runtime.guest.frames import (
     MAX_CHUNK,

@@ -18,8 +18,8 @@ from pilotlight_core.model.errors import BadInput
 from pilotlight_core.model.ids import check_name, tags_fault
 from pilotlight_core.model.networks.network_targets import targets_fault
 from pilotlight_core.model.placing import CONTEXT_BYTES, Measured, Model, Over, Placing, Purchase, Spread
-from pilotlight_core.model.resuming import Resumable
 from pilotlight_core.model.spec import LEAST_MEMORY, LEAST_TMPFS, SLO, Isolation, Priority
+from pilotlight_core.model.streams.resuming import Resumable
 from pilotlight_core.model.units import GpuAsk, most_units_fault, parse_gpu, parse_memory
 
 ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")

@@ -7,8 +7,8 @@ from typing import Any, TypeVar
 from pilotlight.definitions.errors import Misuse
 from pilotlight_core.model import values
 from pilotlight_core.model.messages.running_code import RUNNING_CALL
-from pilotlight_core.model.messages.running_stream import RUNNING_STREAM
-from pilotlight_core.model.resuming import MAX_STATE
+from pilotlight_core.model.streams.resuming import MAX_STATE
+from pilotlight_core.model.streams.running_stream import RUNNING_STREAM
 
 S = TypeVar("S")
 

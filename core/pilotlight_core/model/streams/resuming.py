@@ -28,7 +28,7 @@ class Resumable(msgspec.Struct, frozen=True, kw_only=True):
     """How many times a stream goes on in another container."""
 
 
-def resumable_fault(resumable: Resumable | UnsetType, has_streams: bool) -> str:
+def resumable_fault(resumable: Resumable | UnsetType, *, has_streams: bool) -> str:
     """Why a function cannot be resumable so; "": it can, or is not."""
     if resumable is UNSET:
         return ""
