@@ -43,6 +43,7 @@ if TYPE_CHECKING:
         NotFound,
         OptionError,
         PilotlightError,
+        Preempted,
         TooMuch,
         Unauthenticated,
         Unavailable,
@@ -51,6 +52,7 @@ if TYPE_CHECKING:
     )
     from pilotlight.definitions.rehearsal_options import Example
     from pilotlight.definitions.schedules import Cron, Period
+    from pilotlight.definitions.stream_states import checkpoint, resume
     from pilotlight.function import Function
     from pilotlight.function_call import FunctionCall
     from pilotlight.markers import (  # `exit` is the hook's name
@@ -67,6 +69,7 @@ if TYPE_CHECKING:
     from pilotlight_core.model.calendar.warm_windows import Warm
     from pilotlight_core.model.placing import Measured, Model, Spread
     from pilotlight_core.model.spec import SLO
+    from pilotlight_core.model.streams.resuming import Resumable
 
 __version__ = VERSION
 
@@ -80,16 +83,19 @@ _HOMES = {
     "pilotlight.definitions.errors": (
         "BadInput", "BadOutput", "CallFailed", "Cancelled", "Conflict", "ContainerDied", "DeadlineExceeded",
         "ExecutionTimeout", "Forbidden", "FunctionRaised", "LoadFailed", "Misuse", "NestedRefused", "NotFound",
-        "OptionError", "PilotlightError", "TooMuch", "Unauthenticated", "Unavailable", "UnknownCall", "UnknownFunction",
+        "OptionError", "PilotlightError", "Preempted", "TooMuch", "Unauthenticated", "Unavailable", "UnknownCall",
+        "UnknownFunction",
     ),
     "pilotlight.definitions.rehearsal_options": ("Example",),
     "pilotlight.definitions.schedules": ("Cron", "Period"),
+    "pilotlight.definitions.stream_states": ("checkpoint", "resume"),
     "pilotlight.function": ("Function",),
     "pilotlight.function_call": ("FunctionCall",),
     "pilotlight.markers": ("batched", "check", "concurrent", "enter", "exit", "method", "park", "unpark"),
     "pilotlight.weights_folder": ("weights",),
     "pilotlight_core.model.calendar.warm_windows": ("Warm",),
     "pilotlight_core.model.placing": ("Measured", "Model", "Spread"),
+    "pilotlight_core.model.streams.resuming": ("Resumable",),
     "pilotlight_core.model.spec": ("SLO",),
 }  # fmt: skip
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
@@ -124,6 +130,8 @@ __all__ = [
     "OptionError",
     "Period",
     "PilotlightError",
+    "Preempted",
+    "Resumable",
     "Spread",
     "TooMuch",
     "Unauthenticated",
@@ -135,6 +143,7 @@ __all__ = [
     "call_id",
     "cancel",
     "check",
+    "checkpoint",
     "concurrent",
     "count_units",
     "enter",
@@ -142,6 +151,7 @@ __all__ = [
     "gpu_function",
     "method",
     "park",
+    "resume",
     "unpark",
     "weights",
 ]

@@ -71,6 +71,9 @@ def gpu_function(target: Any = None, /, **options: Any) -> Any:
         check_timeout: Seconds that a check may take, for which a call may have to wait. Default 10.
         isolation: "shared" with other functions of yours, "mig" or "exclusive". Default "shared".
         idempotent: Whether a started call may run again, if its container dies or its batch raises. Default False.
+        resumable: Whether a stream goes on in another container, when its own is lost: the generator saves its state by
+            `checkpoint(state)`, and begins with `resume(state)`. True, or Resumable(resume_s=, migrations=). Default
+            False.
         slo: Target latency: SLO(p95_ms=) milliseconds.
         priority: "interactive", "standard" or "batch". Default "standard".
         model: Computes GPU memory, instead of `vram`: Model(parameters=8e9, layers=32, …).

@@ -9,7 +9,7 @@
     ├── Unavailable              a limit of the platform: try again
     ├── DeadlineExceeded
     ├── Cancelled
-    └── CallFailed               FunctionRaised, ExecutionTimeout, LoadFailed, BadOutput, ContainerDied
+    └── CallFailed               FunctionRaised, ExecutionTimeout, LoadFailed, BadOutput, ContainerDied, Preempted
 
 The detail of an error is a sentence that says what happened. `CODES` has the HTTP status and the advice of each code.
 """
@@ -107,6 +107,11 @@ CODES: dict[str, Code] = {
     ),
     "no_capacity": Code(
         503, "No capacity fits the function now", "Wait for Retry-After, then send it again.", retry=True
+    ),
+    "preempted": Code(
+        503,
+        "The node was taken away during the call",
+        "If it is safe to run twice, send it again; streams of resumable=True go on elsewhere by themselves.",
     ),
     "breaker_open": Code(
         503, "The version keeps failing", "Read its logs; wait for Retry-After, then send it again.", retry=True
@@ -277,6 +282,12 @@ class ContainerDied(CallFailed):
     """The container died while it ran the call."""
 
     code = "container_died"
+
+
+class Preempted(CallFailed):
+    """The container's node was taken away while it ran the call; what it had sent until then is all there is."""
+
+    code = "preempted"
 
 
 def _leaves(cls: type[PilotlightError]) -> list[type[PilotlightError]]:

@@ -24,6 +24,7 @@ from pilotlight_core.model.networks.network_targets import targets_fault
 from pilotlight_core.model.packages.package_locks import PackageLock
 from pilotlight_core.model.placing import Placing, check_placing
 from pilotlight_core.model.rehearsals.rehearsal import Rehearsal, rehearsal_fault
+from pilotlight_core.model.streams.resuming import Resumable, resumable_fault
 from pilotlight_core.model.units import GpuAsk, is_gpu, memory_text, most_units_fault
 
 DEFAULT_BASE = "default"
@@ -174,6 +175,8 @@ class FunctionSpec(msgspec.Struct, frozen=True, kw_only=True):
     """Hooks that return to the device, before it serves again."""
     rehearsal: Rehearsal | UnsetType = UNSET
     """What its containers do before calls reach them, and again later; unset: they enter, and `__check__` runs."""
+    resumable: Resumable | UnsetType = UNSET
+    """How its streams go on elsewhere; unset: they do not."""
 
     def method(self, name: str | None) -> MethodSpec:
         """The method called `name`; None or "": the only one.
@@ -392,6 +395,9 @@ def check_spec(spec: FunctionSpec) -> None:
         "max_units": most_units_fault(max_units_of(spec)),
         "network": targets_fault(network_of(spec)),
         "warm": "" if spec.warm is UNSET else windows_fault(spec.warm, spec.max_containers),
+        "resumable": resumable_fault(
+            spec.resumable, has_streams=Mode.GENERATOR in {each.mode for each in spec.methods}
+        ),
     }
     if spec.rehearsal is not UNSET:
         batches = {one.name: one.batching.max_batch_size if one.batching else 0 for one in spec.methods}
@@ -400,12 +406,10 @@ def check_spec(spec: FunctionSpec) -> None:
     for field, why in faults.items():
         if why:
             raise BadInput(f"{spec.name}: {field}: {why}.", field=field)
+    later = "is not supported yet: it is for engines that stream tokens, which come later. SLO(p95_ms=) is there."
     for level in ("ttft_ms", "itl_ms"):
         if getattr(spec.slo, level) is not None:
-            raise BadInput(
-                f"{spec.name}: SLO({level}=) is not supported yet: it is for engines that stream tokens, which come "
-                "later. SLO(p95_ms=) is there.", field="slo",
-            )  # fmt: skip
+            raise BadInput(f"{spec.name}: SLO({level}=) {later}", field="slo")
     check_placing(
         spec.placing,
         function=spec.name,

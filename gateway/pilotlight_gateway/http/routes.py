@@ -46,9 +46,9 @@ from pilotlight_gateway.jobs.sealed_cursors import PATTERN as CURSOR
 
 CALL_ERRORS = (
     *BODY, "unknown_function", "unknown_version", "not_acceptable", "queue_full", "rate_limited", "cancelled",
-    "function_raised", "load_failed", "bad_output", "container_died", "no_capacity", "draining", "overloaded",
-    "misconfigured", "execution_timeout", "idempotency_key_in_use", "idempotency_key_reused", "answer_not_kept",
-    "call_lost",
+    "function_raised", "load_failed", "bad_output", "container_died", "preempted", "no_capacity", "draining",
+    "overloaded", "misconfigured", "execution_timeout", "idempotency_key_in_use", "idempotency_key_reused",
+    "answer_not_kept", "call_lost",
 )  # fmt: skip
 NAME_SCHEMA = {"type": "string", "pattern": NAME_PATTERN}
 SINCE_SCHEMA = {"type": "string", "pattern": "^[0-9]{1,12}([.][0-9]{1,9})?[smhd]?$"}

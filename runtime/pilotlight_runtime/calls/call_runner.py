@@ -27,7 +27,7 @@ from pilotlight_core.model.spec import FunctionSpec
 from pilotlight_runtime.calls.abandoned_work import overdue_work
 from pilotlight_runtime.calls.batch_queue import DynamicBatch, DynamicBatches
 from pilotlight_runtime.calls.call_errors import not_taken_error, truncated_error
-from pilotlight_runtime.calls.chunk_relay import STALLED_S, ChunkRelay
+from pilotlight_runtime.calls.chunk_relay import STALLED_S, ChunkRelay, invoke_of
 from pilotlight_runtime.calls.runner_io import RunnerIO
 from pilotlight_runtime.calls.slot_table import AcceptedCall, CallPhase, whole_us
 from pilotlight_runtime.guest import frames as guest
@@ -209,6 +209,10 @@ class CallRunner:
         if fault := self._streams.relay(self._running.get(frame.call_id), frame, at):
             self._kill_untrusted(fault)
 
+    def on_checkpoint(self, frame: guest.CheckpointOut, at: float) -> None:
+        if fault := self._streams.relay_checkpoint(self._running.get(frame.call_id), frame, at):
+            self._kill_untrusted(fault)
+
     def halt(self) -> None:
         """Give the guest nothing more: its container is killed."""
         self._halted = True
@@ -243,6 +247,7 @@ class CallRunner:
         """Refuse calls that did not start in time; kill the container if one runs too long. Every few 10 ms."""
         if not self._held:
             return
+        self._streams.end_repeats(at)
         if len(self._held) > len(self._running):
             late = [call for call in self._held.values() if not call.was_started and call.start_deadline_at < at]
             for call in late:
@@ -293,9 +298,8 @@ class CallRunner:
         if not self._try_start(call, at):
             return
         run = call.run
-        self._io.send_to_guest(
-            guest.Invoke(call_id=call.call_id, method=run.method, input=call.input, window=run.window)
-        )
+        self._io.send_to_guest(invoke_of(run, call.input))
+        self._streams.begin(call, at)
         call.input = b""
         self._busy_inputs += 1
 
@@ -396,6 +400,7 @@ class CallRunner:
     ) -> None:
         call_id = call.call_id
         del self._held[call_id]
+        self._streams.forget(call)
         self._io.release(call)
         ended = Ended(
             call_id=call_id,

@@ -59,6 +59,11 @@ class AcceptedCall:
     """The last chunk that the origin has passed on to the caller."""
     largest_chunk: int = 0
     """Bytes."""
+    checkpoint_room: float = 256.0
+    """How many checkpoints of its stream may come, as of `checkpoint_at`."""
+    checkpoint_at: float = 0.0
+    repeats_until: float | None = None
+    """Of a stream that goes on here: until then, at the latest, it repeats what its caller has; None: it does not."""
     full_since_at: float = 0.0
     """When the window was filled, or last moved."""
     note: int = NO_NOTE

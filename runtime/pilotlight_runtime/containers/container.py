@@ -465,6 +465,8 @@ class Container:
                 runner.on_result(frame, at)
         elif isinstance(frame, guest.ChunkOut):
             runner.on_chunk(frame, at)
+        elif isinstance(frame, guest.CheckpointOut):
+            runner.on_checkpoint(frame, at)
         elif isinstance(frame, guest.BatchResult):
             runner.on_batch_result(frame, at)
         elif isinstance(frame, guest.NestedCall | guest.NestedLeave) and self._nested is not None:

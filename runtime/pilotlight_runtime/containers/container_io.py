@@ -81,11 +81,16 @@ class ContainerIO:
         call.is_split = False
         self._meter.call_restarted(call.run)
 
+    def end_repeat(self, call: AcceptedCall) -> None:
+        self._meter.end_repeat(call.run)
+
     def finish(self, call: AcceptedCall, outcome: Outcome) -> Spent | None:
         ran = not call.is_split
         if not ran:
             self.restart(call)
-        return self._meter.call_ended(call.call_id, outcome, call.batch_size, call.units, ran=ran)
+        return self._meter.call_ended(
+            call.call_id, outcome, call.batch_size, call.units, ran=ran and call.repeats_until is None
+        )
 
     def release(self, call: AcceptedCall) -> None:
         if call.note != NO_NOTE:

@@ -229,6 +229,9 @@ class ContainerStart:
 
     async def _fetch_secrets(self, manifest: Manifest, blank: Blank) -> LoadedSecrets:
         """The values for this load, which its log hides from now on. Raises StartFailed."""
+        if manifest.spec.resumable is not UNSET and blank.frames < guest.KNOWS_RESUME:
+            reason = f"the base environment {manifest.base} is of a release that knows no resumable streams"
+            raise StartFailed(f"could not be started: {reason}", RemoteError(MISCONFIGURED, reason))
         if not secrets_of(manifest.spec):
             return LoadedSecrets()
         if blank.frames < guest.KNOWS_SECRETS:

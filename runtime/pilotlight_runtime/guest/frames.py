@@ -8,6 +8,7 @@
       | <---- Loaded | LoadError --- |
       | ---- Invoke ---------------> |     at most `max_inputs` run; more wait in order
       | <---- ChunkOut* ------------ |     at most `window` ahead of the last WindowUpdate
+      | <---- CheckpointOut* ------- |     between its chunks, if its Invoke is resumable
       | <---- Result --------------- |     exactly one per Invoke
       | ---- InvokeBatch ----------> |
       | <---- BatchResult ---------- |     exactly one, a GuestItemResult per item in order
@@ -42,6 +43,7 @@ KNOWS_SECRETS = (1, 3)
 KNOWS_PARKING = (1, 4)
 KNOWS_REHEARSAL = (1, 4)
 KNOWS_PACKAGES = (1, 4)
+KNOWS_RESUME = (1, 4)
 MAX_FRAME = 64 * 2**20
 """Bytes. A 10 MB input in a batch of several fits; a larger answer is `bad_output`."""
 MAX_VALUE = 32 * 2**20
@@ -106,6 +108,12 @@ class Invoke(GuestFrame, frozen=True, kw_only=True):
     input: bytes = b""
     window: int = 256
     """The most chunks that a stream may be ahead of the last WindowUpdate; see `chunks_ahead`."""
+    resumable: bool = False
+    """Whether the agent takes its checkpoints."""
+    after: int = 0
+    """Of a stream that goes on: the number of the last chunk before."""
+    state: bytes = b""
+    """The msgpack of what its last checkpoint saved; b"": it begins."""
 
 
 class InvokeBatch(GuestFrame, frozen=True, kw_only=True):
@@ -215,6 +223,14 @@ class ChunkOut(GuestFrame, frozen=True, kw_only=True):
     data: bytes
 
 
+class CheckpointOut(GuestFrame, frozen=True, kw_only=True):
+    """The function has saved its state behind chunk `seq`, the last one that was sent: `state` is msgpack."""
+
+    call_id: str
+    seq: Count
+    state: bytes
+
+
 class Result(GuestFrame, frozen=True, kw_only=True):
     """The one answer to an Invoke, which occupies nothing in the guest any more."""
 
@@ -292,6 +308,7 @@ FromGuest = (
     | Loaded
     | LoadError
     | ChunkOut
+    | CheckpointOut
     | Result
     | BatchResult
     | NestedCall

@@ -37,6 +37,8 @@ FAULTS: dict[Outcome, Fault] = {
 """Whose fault an outcome is; of `DIED` it depends on the container's end."""
 SPLIT = "split"
 """The outcome of a run in a batch after which the call is run again alone."""
+REPEATED = "repeated"
+"""The outcome of the part of a stream that repeats what an earlier container produced, which was lost."""
 UNPROVEN_NS = NS_PER_S
 """The operator pays for a batch that raised as long as runs alone have made up for those before, but for so much: code
 that works in its batches, raises, and answers from what it kept would be free otherwise.
@@ -158,6 +160,14 @@ class ContainerMeter:
         self._rerun.add(run.call_id)
         self._meter.call_started(
             run.call_id, run.tenant, self._clock(), key=run.key, tags=run.tags, shadow=run.shadow, parent=run.parent
+        )  # fmt: skip
+
+    def end_repeat(self, run: Run) -> None:
+        """A stream has repeated what its caller had: that was the operator's time, what follows is its tenant's."""
+        at_ns = self._clock()
+        self._meter.call_ended(run.call_id, REPEATED, at_ns, fault=Fault.PLATFORM)
+        self._meter.call_started(
+            run.call_id, run.tenant, at_ns, key=run.key, tags=run.tags, shadow=run.shadow, parent=run.parent
         )  # fmt: skip
 
     def call_ended(

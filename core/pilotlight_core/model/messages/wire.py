@@ -19,7 +19,17 @@ from pilotlight_core.model.messages.agent_questions import (
 )
 from pilotlight_core.model.messages.bindings import Bound, Unbound
 from pilotlight_core.model.messages.blank_messages import KeepBlanks
-from pilotlight_core.model.messages.call_messages import Cancel, Chunk, Ended, Reconcile, Refused, Run, Started, Window
+from pilotlight_core.model.messages.call_messages import (
+    Cancel,
+    Chunk,
+    Ended,
+    Reconcile,
+    Refused,
+    Run,
+    Started,
+    StreamCheckpoint,
+    Window,
+)
 from pilotlight_core.model.messages.controller_questions import (
     ContainerStopReply,
     ExplainPlacement,
@@ -76,6 +86,7 @@ MESSAGE = (
     | SecretsWanted | SecretsAnswer
     | ErasedWanted | ErasedTenants
     | LockPackages | PackagesLocked
+    | StreamCheckpoint
 )  # fmt: skip
 _decoder: msgspec.msgpack.Decoder[Any] = msgspec.msgpack.Decoder(MESSAGE)
 _encoder = msgspec.msgpack.Encoder()
