@@ -146,6 +146,21 @@ class EndedContainer(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """Whether its start had succeeded."""
 
 
+class NoticeKind(StrEnum):
+    PREEMPT = "preempt"  # the provider takes the node away at the deadline
+    REBALANCE = "rebalance"  # it is more likely to than others are, and says so ahead
+
+
+class NodeNotice(msgspec.Struct, frozen=True, kw_only=True):
+    """What the provider of a node has said of its end."""
+
+    kind: NoticeKind
+    deadline: Duration = 0.0
+    """When the node is gone, in unix seconds by its own clock; 0 of REBALANCE, which has none."""
+    reason: ShortText = ""
+    """For people."""
+
+
 class NodeReport(Message, frozen=True, kw_only=True, gc=False):
     """A node's inventory and containers, the authoritative state for the controller and all gateways."""
 
@@ -180,6 +195,8 @@ class NodeReport(Message, frozen=True, kw_only=True, gc=False):
     agent of before, of whose reports anything may be new."""
     clock: Duration = 0.0
     """When it was made, in unix seconds by its node's clock; 0: an agent of before, which does not say."""
+    notice: NodeNotice | None = None
+    """What its provider has said of its end; None: nothing, or its agent does not ask."""
 
 
 class RenewNode(Message, frozen=True, kw_only=True):
