@@ -13,6 +13,7 @@ from pilotlight_core.model.errors import (
     FunctionRaised,
     LoadFailed,
     PilotlightError,
+    Preempted,
     Unavailable,
     error_from_code,
 )
@@ -39,6 +40,11 @@ def failure(ended: Ended) -> PilotlightError:
 def died(reason: str) -> ContainerDied:
     """The error of a call that was lost with its container."""
     return ContainerDied(f"The container died during the call: {reason or 'no reason is known'}.")
+
+
+def preempted(reason: str) -> Preempted:
+    """The error of a call whose node was taken away before it was done."""
+    return Preempted(f"The call had not ended in time: {reason or 'its node is taken away'}.")
 
 
 def broken_stream() -> ContainerDied:

@@ -33,6 +33,7 @@ from pilotlight_core.model.spec import Manifest
 from pilotlight_runtime.calls.answer_room import AnswerRoom
 from pilotlight_runtime.calls.call_runner import CallRunner
 from pilotlight_runtime.calls.node_calls import NodeCalls
+from pilotlight_runtime.calls.preemption_plan import PreemptionPlan
 from pilotlight_runtime.calls.slot_table import AcceptedCall
 from pilotlight_runtime.containers.blanks.blank import Blank
 from pilotlight_runtime.containers.blanks.resource_limits import describe, frame_limit
@@ -51,6 +52,10 @@ log = structlog.get_logger(__name__)
 
 LEAVE_S = 10.0
 """Bounds the exit hooks."""
+LEAST_LEAVE_S = 1.0
+"""The same where the node is taken away: what is left of its time, or so long."""
+CUT_OFF_MARGIN_S = 1.0
+"""Beyond the time that calls have then: their ends are told, and the guest may say what it counted."""
 RETIRE_MARGIN_S = 5.0
 """Beyond the function's timeout, after which none of its calls can still run."""
 
@@ -105,6 +110,7 @@ class Container:
         self._dead = asyncio.Event()
         self._gone = asyncio.Event()
         self._drain_deadline = DrainDeadline(clock)
+        self._preemption: PreemptionPlan | None = None  # once its node is taken away
 
     # -- state -------------------------------------------------------------------------------------------------
 
@@ -178,6 +184,8 @@ class Container:
     def check_limits(self, at: float) -> None:
         if self.runner is not None and self.state is not ContainerState.GONE:
             self.runner.check_limits(at)
+            if self._preemption is not None:
+                self.runner.preempt(self._preemption, at)
 
     def keep(self, purpose: Purpose) -> None:
         """From now on it is there for `purpose`, as if it had begun no call."""
@@ -198,6 +206,16 @@ class Container:
             self._ending.set()
         elif self.is_starting:
             self.stop(reason)
+
+    def preempt(self, within_s: float, reason: str) -> None:
+        """Its node is taken away: give back what has not begun, and end within `within_s` what has."""
+        if self.runner is not None and self.state in (ContainerState.READY, ContainerState.DRAINING):
+            at = self._clock()
+            self._calls.slots.drain(self.id)
+            self._preemption = PreemptionPlan(until_at=at + within_s, reason=reason)
+            self.runner.hand_back()
+            self.runner.preempt(self._preemption, at)
+        self.drain(within_s + CUT_OFF_MARGIN_S, reason)
 
     def stop(self, reason: str) -> None:
         """End now."""
@@ -311,10 +329,16 @@ class Container:
             return
         try:
             self._connection.send(guest.Leave())
-            async with asyncio.timeout(LEAVE_S):
+            async with asyncio.timeout(self._leave_s):
                 await self._dead.wait()
         except (GuestGone, TimeoutError):
             self._kill("its exit hooks did not end in time")
+
+    @property
+    def _leave_s(self) -> float:
+        if self._preemption is None:
+            return LEAVE_S
+        return min(LEAVE_S, max(LEAST_LEAVE_S, self._preemption.until_at - self._clock()))
 
     async def _destroy(self) -> None:
         self._ending.set()

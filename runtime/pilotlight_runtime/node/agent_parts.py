@@ -49,6 +49,9 @@ from pilotlight_runtime.metering.usage_metering import Metering, boot_id
 from pilotlight_runtime.metering.usage_recovery import recovered_usage
 from pilotlight_runtime.node.agent_folders import NodeFolders
 from pilotlight_runtime.node.node_reports import NodeIdentity, Reporter, features_of
+from pilotlight_runtime.node.notices.kept_notices import NoticeKeeper
+from pilotlight_runtime.node.notices.notice_drain import NoticeDrain
+from pilotlight_runtime.node.notices.notice_port import NoticeSource
 from pilotlight_runtime.sandbox.sandbox_port import Launcher
 
 log = structlog.get_logger(__name__)
@@ -81,6 +84,8 @@ class AgentDependencies:
     """How long started calls may go on that nobody wants any more."""
     drain_s: float = AGENT_DRAIN_S
     """For running calls when the agent stops."""
+    notices: NoticeSource | None = None
+    """Who says that the node is taken away; None: nobody is asked."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,6 +99,7 @@ class AgentParts:
     ways_out: ProxySupervisor
     containers: Containers
     reporter: Reporter
+    notices: NoticeDrain
     erased: ErasedFiles
 
     def check_integrity(self) -> None:
@@ -214,6 +220,7 @@ def build_parts(needs: AgentDependencies, group: asyncio.TaskGroup, records: Age
         many_tenants=guarantees.many_tenants,
         changed=report_due.set,
     )
+    notices = NoticeDrain(needs.notices, NoticeKeeper(needs.folders.notice, boot_id()), containers, report_due.set)
     reporter = Reporter(
         needs.bus,
         me,
@@ -223,6 +230,7 @@ def build_parts(needs: AgentDependencies, group: asyncio.TaskGroup, records: Age
         features=features_of(guarantees),
         due=report_due,
         clock=time.monotonic,
+        notice=lambda: notices.notice,
     )
     return AgentParts(
         calls=calls,
@@ -234,6 +242,7 @@ def build_parts(needs: AgentDependencies, group: asyncio.TaskGroup, records: Age
         ways_out=ways_out,
         containers=containers,
         reporter=reporter,
+        notices=notices,
         erased=ErasedFiles(needs.bus, cache, region=me.region, node=me.node),
     )
 

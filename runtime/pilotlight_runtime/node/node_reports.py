@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from pilotlight_core.bus import BusError
 from pilotlight_core.model import subjects
-from pilotlight_core.model.messages.node_messages import ContainerState, NodeReport, SandboxCeilings
+from pilotlight_core.model.messages.node_messages import ContainerState, NodeNotice, NodeReport, SandboxCeilings
 from pilotlight_core.model.messages.ran import Ran
 from pilotlight_core.model.messages.report_revisions import ReportRevisions
 from pilotlight_core.model.versions.manifest_codec import FEATURES, SANDBOX_LIMITS, SECRET_FILES
@@ -57,7 +57,9 @@ class Reporter:
         due: asyncio.Event,
         clock: Callable[[], float],
         wall: Callable[[], float] = time.time,
+        notice: Callable[[], NodeNotice | None] = lambda: None,
     ) -> None:
+        """`notice`: what the node's provider has said of its end."""
         self.due = due
         self._bus = bus
         self._identity = identity
@@ -67,6 +69,7 @@ class Reporter:
         self._features = tuple(sorted(features))
         self._clock = clock
         self._wall = wall
+        self._notice = notice
         self._seq = 0
         self._stopped = False
         self._revisions = ReportRevisions()
@@ -121,5 +124,6 @@ class Reporter:
             ceilings=self._ceilings,
             ended=containers.ended(at),
             clock=self._wall(),
+            notice=self._notice(),
         )
         return self._revisions.numbered(report)
