@@ -172,7 +172,7 @@ def test_a_call_that_may_run_again_goes_on_elsewhere(drill: Drill) -> None:
 
 
 def test_a_node_that_is_gone_without_a_word_is_found_by_its_silence(drill: Drill) -> None:
-    """kill -9: the call fails as one whose container died, neither its answer nor the ledger says more, and others run."""
+    """kill -9: its call fails as one whose container died, neither the answer nor the ledger says more; others run."""
     platform = drill.platform
     platform.output("taken.work", seconds=0.0)
     node = drill.node_of("work")

@@ -79,7 +79,7 @@ def test_what_was_interrupted_runs_again_only_if_that_is_safe() -> None:
 
 
 def test_what_was_preempted_runs_again_as_the_same_attempt() -> None:
-    """Its node was taken away, however often: that says nothing against the job. One that must not run twice is dead."""
+    """Its node was taken away, however often: that is no fault of the job. One that must not start again is dead."""
     error = JobError(code="preempted", detail="its node is taken away")
     assert jobs.failure_point_of("preempted", began=True) is FailurePoint.PREEMPTED
     assert jobs.failure_point_of("preempted", began=False) is FailurePoint.NOT_STARTED
@@ -183,7 +183,7 @@ def test_whatever_happens_a_job_ends_once(
             starts += before.state is JobState.QUEUED and current.state is JobState.RUNNING
         elif event == "fail" and current.state is JobState.RUNNING:
             current = jobs.failed(current, FailurePoint(str(first)), JobError(code=str(second), detail=""), now)
-            starts -= first is FailurePoint.NOT_STARTED
+            starts -= first is FailurePoint.NOT_STARTED or (first is FailurePoint.PREEMPTED and idempotent)
         elif event == "interrupt" and current.state is JobState.RUNNING:
             current = jobs.interrupted(current, now, "gone")
         elif event == "succeed" and current.state is JobState.RUNNING:
