@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     from pilotlight.definitions.schedules import Cron, Period
     from pilotlight.function import Function
     from pilotlight.function_call import FunctionCall
-    from pilotlight.markers import batched, concurrent, enter, exit, method  # noqa: A004 - the hook's name
+    from pilotlight.markers import batched, concurrent, drain, enter, exit, method  # noqa: A004 - the hook's name
     from pilotlight_core.model.calendar.warm_windows import Warm
     from pilotlight_core.model.placing import Measured, Model, Spread
     from pilotlight_core.model.spec import SLO
@@ -76,7 +76,7 @@ _HOMES = {
     "pilotlight.definitions.schedules": ("Cron", "Period"),
     "pilotlight.function": ("Function",),
     "pilotlight.function_call": ("FunctionCall",),
-    "pilotlight.markers": ("batched", "concurrent", "enter", "exit", "method"),
+    "pilotlight.markers": ("batched", "concurrent", "drain", "enter", "exit", "method"),
     "pilotlight_core.model.calendar.warm_windows": ("Warm",),
     "pilotlight_core.model.placing": ("Measured", "Model", "Spread"),
     "pilotlight_core.model.spec": ("SLO",),
@@ -125,6 +125,7 @@ __all__ = [
     "cancel",
     "concurrent",
     "count_units",
+    "drain",
     "enter",
     "exit",
     "gpu_function",

@@ -1,4 +1,4 @@
-"""The decorators below `gpu_function`: `@enter() @exit() @method() @batched() @concurrent()`.
+"""The decorators below `gpu_function`: `@enter() @exit() @drain() @method() @batched() @concurrent()`.
 
 A marker is an attribute of the plain function; a marked class stays as its author wrote it.
 """
@@ -75,6 +75,20 @@ def exit() -> Callable[[F], F]: ...  # noqa: A001
 def exit(function: Any = None, /, **unknown: Any) -> Any:  # noqa: A001
     """Mark a method that runs at the orderly end of a container."""
     return _hook("exit", function, unknown)
+
+
+@overload
+def drain(function: F, /) -> F: ...
+@overload
+def drain() -> Callable[[F], F]: ...
+def drain(function: Any = None, /, **unknown: Any) -> Any:
+    """Mark a method that runs when its container's node is taken away: write what would be lost to where it lasts.
+
+    It runs once, beside the calls that go on, in a thread of its own (an asynchronous one of a class with asynchronous
+    methods in their event loop), before any of them is ended early. Until then it has some seconds: with a notice of
+    two minutes almost all of them, without a notice none. `@exit()` hooks run after it.
+    """
+    return _hook("drain", function, unknown)
 
 
 # A type checker sees methods as what they are from outside: it does not follow what `gpu_function` makes of a class.

@@ -177,6 +177,8 @@ class FunctionSpec(msgspec.Struct, frozen=True, kw_only=True):
     """What it may connect to, as `network_targets` reads it; unset: nothing."""
     secrets: dict[str, str] | UnsetType = UNSET
     """Variable, or file below /run/secrets, and the name of the secret whose value is there (`secret_uses`)."""
+    drain: tuple[str, ...] | UnsetType = UNSET
+    """Hooks that run when a container's node is taken away; unset: none."""
 
     def method(self, name: str | None) -> MethodSpec:
         """The method called `name`; None or "": the only one.
@@ -391,6 +393,7 @@ def check_spec(spec: FunctionSpec) -> None:
     check_name(spec.name, "function")
     memory = memory_text(spec.memory)
     of_memory = f"1 MiB to memory= ({memory})"
+    is_window = spec.zero_window is UNSET or spec.scaledown_window <= spec.zero_window <= 86_400
     rules: tuple[tuple[bool, str, str], ...] = (
         (bool(spec.module) and len(spec.module) < 256, "module", "a module name"),
         (0 < len(spec.methods) <= MAX_METHODS, "methods", f"1 to {MAX_METHODS} methods"),
@@ -407,11 +410,7 @@ def check_spec(spec: FunctionSpec) -> None:
         (spec.min_containers <= spec.max_containers, "min_containers", "at most max_containers"),
         (0 <= spec.buffer_containers <= 1_000, "buffer_containers", "0 to 1000"),
         (0 <= spec.scaledown_window <= 86_400, "scaledown_window", "0 to 86400 seconds"),
-        (
-            spec.zero_window is UNSET or spec.scaledown_window <= spec.zero_window <= 86_400,
-            "zero_window",
-            "scaledown_window to 86400 seconds",
-        ),
+        (is_window, "zero_window", "scaledown_window to 86400 seconds"),
         (1 <= spec.max_inputs <= 10_000, "max_inputs", "1 to 10000"),
         (sum(len(k) + len(v) for k, v in spec.env.items()) <= MAX_ENV_BYTES, "env", "at most 32 KiB in all"),
         (spec.vram is None or 0 < spec.vram <= 2**42, "vram", "more than 0 and at most 4 TiB"),

@@ -18,6 +18,7 @@ from collections.abc import Callable
 from typing import Any
 
 import structlog
+from msgspec import UNSET
 
 from pilotlight_core.model.messages.call_messages import RemoteError
 from pilotlight_core.model.messages.node_messages import (
@@ -111,6 +112,7 @@ class Container:
         self._gone = asyncio.Event()
         self._drain_deadline = DrainDeadline(clock)
         self._preemption: PreemptionPlan | None = None  # once its node is taken away
+        self._hooks_began = False
 
     # -- state -------------------------------------------------------------------------------------------------
 
@@ -214,8 +216,19 @@ class Container:
             self._calls.slots.drain(self.id)
             self._preemption = PreemptionPlan(until_at=at + within_s, reason=reason)
             self.runner.hand_back()
+            self._run_drain_hooks(self._preemption, at)
             self.runner.preempt(self._preemption, at)
         self.drain(within_s + CUT_OFF_MARGIN_S, reason)
+
+    def _run_drain_hooks(self, plan: PreemptionPlan, at: float) -> None:
+        """Have them run beside the calls, if there are any; a notice that comes nearer finds them under way."""
+        blank, spec = self._start.blank, self._manifest.spec if self._manifest is not None else None
+        if blank is None or spec is None or spec.drain is UNSET or blank.frames < guest.KNOWS_DRAINS:
+            return
+        plan.hooks_until_at = at + (plan.until_at - at) / 2
+        if self._io is not None and not self._hooks_began:
+            self._hooks_began = True
+            self._io.send_to_guest(guest.DrainGuest())
 
     def stop(self, reason: str) -> None:
         """End now."""
@@ -338,7 +351,8 @@ class Container:
     def _leave_s(self) -> float:
         if self._preemption is None:
             return LEAVE_S
-        return min(LEAVE_S, max(LEAST_LEAVE_S, self._preemption.until_at - self._clock()))
+        left_s = max(LEAST_LEAVE_S, self._preemption.until_at - self._clock())
+        return left_s if self._hooks_began else min(LEAVE_S, left_s)
 
     async def _destroy(self) -> None:
         self._ending.set()
@@ -370,6 +384,8 @@ class Container:
             runner.on_batch_result(frame, at)
         elif isinstance(frame, guest.NestedCall | guest.NestedLeave) and self._nested is not None:
             self._nested.on_frame(frame)
+        elif isinstance(frame, guest.DrainHooksEnded) and self._preemption is not None and self._hooks_began:
+            self._preemption.hooks_until_at = at
         else:
             self._kill_unexpected(frame)
 

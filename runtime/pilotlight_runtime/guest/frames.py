@@ -13,6 +13,8 @@
       | ---- CancelCall -----------> |     the call still gets its one Result
       | <---- NestedCall* ---------- |     a call that runs makes another; NestedLeave takes it back
       | ---- NestedResult ---------> |     exactly one per NestedCall
+      | ---- Drain ----------------> |     once: the node is taken away; calls go on, drain hooks run beside them
+      | <---- Drained -------------- |     they have ended
       | ---- Leave ----------------> |     exit hooks run, then the process ends
 
 The two ends may come from two installations: that of the agent, and that of a base environment. Frames are positional,
@@ -31,11 +33,12 @@ from pilotlight_core.model.bounded import Count, ShortText
 from pilotlight_core.model.messages.call_messages import Outcome, RemoteError
 from pilotlight_core.model.spec import FunctionSpec
 
-FRAMES = (1, 3)
+FRAMES = (1, 4)
 """The version of these frames. The first number changes with what older ends cannot read, the second with what they
 ignore."""
 KNOWS_NETWORK = (1, 1)
 KNOWS_SECRETS = (1, 3)
+KNOWS_DRAINS = (1, 4)
 MAX_FRAME = 64 * 2**20
 """Bytes. A 10 MB input in a batch of several fits; a larger answer is `bad_output`."""
 MAX_VALUE = 32 * 2**20
@@ -122,6 +125,10 @@ class NestedResult(GuestFrame, frozen=True, kw_only=True):
     problem: bytes = b""
 
 
+class DrainGuest(GuestFrame, frozen=True, kw_only=True, tag="Drain"):
+    """Run the drain hooks: the node is taken away. Calls go on, and no new ones come."""
+
+
 class Leave(GuestFrame, frozen=True, kw_only=True):
     """Run the exit hooks and end, within a time that the agent bounds."""
 
@@ -147,6 +154,10 @@ class LoadStep(GuestFrame, frozen=True, kw_only=True, tag="Step"):
 
 class Loaded(GuestFrame, frozen=True, kw_only=True):
     """The guest takes calls."""
+
+
+class DrainHooksEnded(GuestFrame, frozen=True, kw_only=True, tag="Drained"):
+    """The drain hooks have run."""
 
 
 class LoadError(GuestFrame, frozen=True, kw_only=True):
@@ -222,8 +233,10 @@ class NestedLeave(GuestFrame, frozen=True, kw_only=True):
 
 
 GuestWork = Invoke | InvokeBatch
-FromAgent = Load | Invoke | InvokeBatch | CancelCall | WindowUpdate | NestedResult | Leave
-FromGuest = Hello | LoadStep | Loaded | LoadError | ChunkOut | Result | BatchResult | NestedCall | NestedLeave
+FromAgent = Load | Invoke | InvokeBatch | CancelCall | WindowUpdate | NestedResult | DrainGuest | Leave
+FromGuest = (
+    Hello | LoadStep | Loaded | LoadError | ChunkOut | Result | BatchResult | NestedCall | NestedLeave | DrainHooksEnded
+)
 
 _encoder = msgspec.msgpack.Encoder()
 _pack = HEADER.pack

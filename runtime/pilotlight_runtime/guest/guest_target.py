@@ -29,6 +29,8 @@ class GuestTarget(msgspec.Struct, frozen=True, kw_only=True):
     check: Callable[[], Any] | None = None
     """The class's `__check__`, which raises or returns False when an instance is unfit."""
     exit: tuple[Callable[[], Any], ...] = ()
+    drain: tuple[Callable[[], Any], ...] = ()
+    """Run when the node is taken away."""
 
 
 def unwrap(thing: Any) -> Any:
@@ -59,6 +61,7 @@ def target_of(spec: FunctionSpec, thing: Any) -> GuestTarget:
         enter=tuple(bound(owner, name) for name in spec.enter),
         check=bound(owner, "__check__") if spec.is_class and hasattr(owner, "__check__") else None,
         exit=tuple(bound(owner, name) for name in spec.exit),
+        drain=tuple(bound(owner, name) for name in spec.drain or ()),
     )
 
 

@@ -141,9 +141,24 @@ def send_loaded(channel: Channel) -> None:
     channel.send(Loaded())
 
 
+class HookRunner:
+    """Runs asynchronous hooks in one event loop."""
+
+    def __init__(self) -> None:
+        self._runner: Any = None
+
+    def __call__(self, hook: Awaitable[Any]) -> Any:
+        self._runner = self._runner or importlib.import_module("asyncio").Runner()
+        return self._runner.run(_await(hook))
+
+
+async def _await(hook: Awaitable[Any]) -> Any:
+    return await hook
+
+
 @contextmanager
 def reported() -> Iterator[None]:
-    """Log what an exit hook raises, so that the next one runs."""
+    """Log what a hook at the end raises, so that the next one runs."""
     try:
         yield
     except BaseException:  # noqa: BLE001 - it is the tenant's code

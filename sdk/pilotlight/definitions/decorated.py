@@ -23,6 +23,7 @@ class BatchOptions(msgspec.Struct, frozen=True, kw_only=True):
 class Markers(msgspec.Struct, frozen=True, kw_only=True):
     enter: bool = False
     exit: bool = False
+    drain: bool = False
     method: bool = False
     batched: BatchOptions | None = None
     max_inputs: int | None = None

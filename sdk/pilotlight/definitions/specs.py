@@ -50,6 +50,7 @@ def _build(target: Any, options: Mapping[str, Any]) -> tuple[FunctionSpec, tuple
         methods=tuple(method_spec(callee) for callee in callees),
         enter=_hooks(target, "enter") if is_class else (),
         exit=_hooks(target, "exit") if is_class else (),
+        drain=(_hooks(target, "drain") if is_class else ()) or UNSET,
         max_inputs=markers_of(target).max_inputs or 1,
         schedules=schedules or UNSET,
         **fields,
@@ -102,8 +103,8 @@ def _function(target: Callable[..., Any]) -> Callee:
     if owner and not owner.endswith("<locals>"):
         raise OptionError("it is a method: decorate the class with @gpu_function, and this with @method().")
     mark = markers_of(target)
-    if mark.enter or mark.exit or mark.method:
-        raise OptionError("@enter(), @exit() and @method() mark methods of a class; a function needs none.")
+    if mark.enter or mark.exit or mark.drain or mark.method:
+        raise OptionError("@enter(), @exit(), @drain() and @method() mark methods of a class; a function needs none.")
     return Callee(function=target, name="", attribute=target.__qualname__, batched=mark.batched)
 
 

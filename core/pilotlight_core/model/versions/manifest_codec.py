@@ -50,8 +50,11 @@ SECRETS = "secrets"
 """Ask for the values of `secrets` when a container loads, and hide them in its log."""
 SECRET_FILES = "secret-files"  # noqa: S105 - a feature
 """Give values as files too, in a folder that is the container's own."""
+DRAIN_HOOKS = "drain-hooks"
+"""Run `drain` of the specification when the node is taken away."""
 FEATURES: frozenset[str] = frozenset({
     ARTIFACTS, SANDBOX_LIMITS, USAGE_TAGS, SCHEDULES, WARM_WINDOWS, MAX_UNITS, NETWORK, SECRETS, SECRET_FILES,
+    DRAIN_HOOKS,
 })  # fmt: skip
 """What this release can do that an earlier one cannot, and what a manifest may need therefore."""
 FIELDS_OF_0_1: dict[type[msgspec.Struct], int] = {
@@ -83,6 +86,7 @@ def needs_of(spec: FunctionSpec, artifacts: Collection[ArtifactEntry] = ()) -> t
         NETWORK: spec.network is not UNSET,
         SECRETS: spec.secrets is not UNSET,
         SECRET_FILES: uses_files(spec),
+        DRAIN_HOOKS: spec.drain is not UNSET,
     }
     return tuple(sorted(feature for feature, is_used in used.items() if is_used))
 

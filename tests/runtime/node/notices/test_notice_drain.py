@@ -5,6 +5,9 @@ from __future__ import annotations
 import asyncio
 import time
 from pathlib import Path
+from typing import Any
+
+import pytest
 
 from pilotlight_core.model.messages.call_messages import Outcome, Refusal
 from pilotlight_core.model.messages.node_messages import ContainerState, NodeNotice, NoticeKind
@@ -94,6 +97,61 @@ async def test_a_stream_that_does_not_fit_ends_with_a_receipt_for_its_part(serve
         assert ended.spent is not None
         assert ended.spent.fault is Fault.NONE
         assert ended.spent.ns > 0
+        await world.report(lambda report: report.stopped)
+        assert time.time() < told.deadline
+
+
+HOOKED = """
+import threading
+class F:
+    def __init__(self):
+        self.taken = threading.Event()
+    def work(self, s):
+        return self.taken.wait(s)
+    {prefix}def save(self):
+        print("saved")
+        self.taken.set()
+    def broken(self):
+        raise ValueError("no room")
+    def leave(self):
+        print("left")
+"""
+
+
+@pytest.mark.parametrize(("max_inputs", "prefix"), [(1, ""), (2, ""), (1, "async ")])
+async def test_drain_hooks_run_beside_the_calls(server_url: str, tmp_path: Path, max_inputs: int, prefix: str) -> None:
+    """They may have a call end by itself that would not have fitted; one that raises keeps no other from running."""
+    notices = ScriptedNotices()
+    options: dict[str, Any] = {
+        "qualname": "F", "is_class": True, "methods": (method("work", "work"),), "max_inputs": max_inputs,
+        "drain": ("broken", "save"), "exit": ("leave",), "idempotent": True,
+    }  # fmt: skip
+    async with everybody(server_url, tmp_path) as world, agent(world, notices=notices):
+        container = await world.bind(await world.deploy(HOOKED.format(prefix=prefix), **options))
+        call = world.run(container, {"method": "work"}, s=300.0)
+        await call.wait(1)
+        notices.said = in_seconds(8.0)
+        assert await call.output() is True
+        lines = await world.logs(lambda lines: any(line.text == "left" for line in lines))
+        texts = [line.text for line in lines]
+        assert texts.index("saved") < texts.index("left")
+        assert any("no room" in text for text in texts)
+        await world.report(lambda report: report.stopped)
+
+
+async def test_a_drain_hook_that_never_ends_is_cut_off(server_url: str, tmp_path: Path) -> None:
+    """The node is gone at its deadline, whatever a hook does."""
+    notices = ScriptedNotices()
+    source = (
+        "import time\nclass F:\n    def work(self):\n        return 1\n    def save(self):\n        time.sleep(900)\n"
+    )
+    options: dict[str, Any] = {
+        "qualname": "F", "is_class": True, "methods": (method("work", "work"),), "drain": ("save",)
+    }  # fmt: skip
+    async with everybody(server_url, tmp_path) as world, agent(world, notices=notices):
+        container = await world.bind(await world.deploy(source, **options))
+        assert await world.run(container, {"method": "work"}).output() == 1
+        notices.said = told = in_seconds(4.0)
         await world.report(lambda report: report.stopped)
         assert time.time() < told.deadline
 
