@@ -41,6 +41,7 @@ from pilotlight_runtime.node.host_capacity import MIB, gpu_blanks, host_capacity
 from pilotlight_runtime.node.node_credentials import CredentialRenewal, NodeCredentials, with_credentials
 from pilotlight_runtime.node.node_gpus import open_gpus
 from pilotlight_runtime.node.node_reports import NodeIdentity
+from pilotlight_runtime.node.notices.notice_sources import notice_source
 from pilotlight_runtime.node.package_builds import package_needs
 from pilotlight_runtime.sandbox.launchers import launcher
 from pilotlight_runtime.sandbox.sandbox_errors import SandboxError
@@ -97,6 +98,7 @@ def check_given(settings: config.AgentSettings) -> None:
     """
     read_networks(settings.egress_allow, "egress_allow")
     try:
+        notice_source(settings.notices)
         if settings.trusted_keys:
             Verifier.load_all(settings.trusted)
     except NoKey as error:
@@ -158,6 +160,7 @@ async def serve(
                 cache_bytes=settings.cache_bytes,
                 stop_grace_s=settings.stop_grace,
                 drain_s=settings.drain_seconds,
+                notices=notice_source(settings.notices),
                 host=host,
                 warm_memory=warm_memory,
                 links=LinkFolder(settings.links),

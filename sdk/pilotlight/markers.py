@@ -1,4 +1,4 @@
-"""Decorators below `gpu_function`: `@enter() @exit() @check() @park() @unpark() @method() @batched() @concurrent()`.
+"""Decorators below `gpu_function`: hooks of a class, `@method()`, `@batched()`, `@concurrent()`.
 
 A marker is an attribute of the plain function; a marked class stays as its author wrote it.
 """
@@ -110,6 +110,20 @@ def check(function: Any = None, /, **unknown: Any) -> Any:
     be several.
     """
     return _hook("check", function, unknown)
+
+
+@overload
+def drain(function: F, /) -> F: ...
+@overload
+def drain() -> Callable[[F], F]: ...
+def drain(function: Any = None, /, **unknown: Any) -> Any:
+    """Mark a method that runs when its container's node is taken away: write what would be lost to where it lasts.
+
+    It runs once, beside the calls that go on, in a thread of its own (an asynchronous one of a class with asynchronous
+    methods in their event loop), before any of them is ended early. Until then it has some seconds: with a notice of
+    two minutes almost all of them, without a notice none. `@exit()` hooks run after it.
+    """
+    return _hook("drain", function, unknown)
 
 
 # A type checker sees methods as what they are from outside: it does not follow what `gpu_function` makes of a class.

@@ -74,6 +74,13 @@ class UpSettings(msgspec.Struct, frozen=True, kw_only=True):
     fake_gpus: Annotated[
         str, msgspec.Meta(description="GPUs of each agent that exist in software only, such as 2xH100:mig,1xT4")
     ] = ""
+    notice_dir: Annotated[
+        str,
+        msgspec.Meta(
+            description="folder in which a file NODE.json says that a node is taken away, for drills: the --notices of "
+            "each agent; empty: none"
+        ),
+    ] = ""
     blob_url: Annotated[str, msgspec.Meta(description="file:///… or s3://bucket/prefix; empty: below --state-dir")] = ""
     encrypt_blobs: Annotated[
         bool, msgspec.Meta(description="seal what is put into the blob store from now on, by a key of its tenant")
@@ -250,15 +257,16 @@ def _agent(
     env: Mapping[str, str],
     blob_url: str,
 ) -> ManagedProcess:
-    name = _numbered("agent", number)
+    name, node = _numbered("agent", number), _numbered("local", number)
     flags = (
-        "--name", name, "--metrics-port", str(metrics[name]), "--node", _numbered("local", number),
+        "--name", name, "--metrics-port", str(metrics[name]), "--node", node,
         "--cpu-slots", str(settings.cpu_slots), "--blanks", str(settings.blanks), "--sandbox", settings.sandbox,
         "--blob-url", blob_url, "--agents-here", str(len(_agents(settings))),
     )  # fmt: skip
     fake = ("--fake-gpus", settings.fake_gpus) if settings.fake_gpus else ()
     bases = [word for base in settings.base for word in ("--base", base)]
-    command = _python("pilotlight_runtime", *common, *flags, *fake, *bases)
+    notices = ("--notices", f"file:{Path(settings.notice_dir).resolve() / node}.json") if settings.notice_dir else ()
+    command = _python("pilotlight_runtime", *common, *flags, *fake, *bases, *notices)
     env = {**env, **_index(settings)}
     # A node reads the files of its containers over links: it needs no credentials of the store.
     return ManagedProcess(name=name, rank=2, stop_within_s=10.0, env=env, withheld=("AWS_",), command=command)

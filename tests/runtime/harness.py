@@ -53,6 +53,7 @@ from pilotlight_runtime.node.agent import Agent, open_agent
 from pilotlight_runtime.node.agent_folders import own_folders
 from pilotlight_runtime.node.agent_parts import AgentDependencies
 from pilotlight_runtime.node.node_reports import NodeIdentity
+from pilotlight_runtime.node.notices.notice_port import NoticeSource
 from pilotlight_runtime.sandbox.launchers import launcher
 from tests.builders.nodes import CEILINGS
 from tests.builders.specs import function_spec, id_of, manifest, method
@@ -430,6 +431,7 @@ async def agent(
     host: HostShare = HOST,
     bases: tuple[BaseEnvironment, ...] = (),
     warm_memory: int = 0,
+    notices: NoticeSource | None = None,
 ) -> AsyncIterator[Agent]:
     """Run an agent for the harness's node until the block ends; with `gpus` beside its CPU slots."""
     stop = asyncio.Event()
@@ -454,6 +456,7 @@ async def agent(
             stop_grace_s=stop_grace_s,
             host=host,
             warm_memory=warm_memory,
+            notices=notices,
         )
         opened: asyncio.Future[Agent] = asyncio.get_running_loop().create_future()
 

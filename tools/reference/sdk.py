@@ -19,7 +19,7 @@ What `from pilotlight import …` has. How it is used: [the guide](../guide/inde
 """
 GROUPS: dict[str, tuple[str, ...]] = {
     "Definitions": (
-        "App", "gpu_function", "enter", "exit", "park", "unpark", "check", "method", "batched", "concurrent",
+        "App", "gpu_function", "enter", "exit", "park", "unpark", "check", "drain", "method", "batched", "concurrent",
         "count_units", "checkpoint", "resume",
     ),
     "Values of options": (

@@ -215,6 +215,13 @@ class AgentSettings(Settings, frozen=True, kw_only=True):
         "bubblewrap"
     )
     spot: Annotated[bool, msgspec.Meta(description="the node may be taken away at short notice")] = False
+    notices: Annotated[
+        str,
+        msgspec.Meta(
+            description="who says that the node is taken away: aws, gcp or azure (their metadata services), file:PATH "
+            '({"deadline": UNIX_SECONDS, "reason": "..."}), or none'
+        ),
+    ] = "none"
     blob_url: Annotated[str, msgspec.Meta(description="file:///… or s3://bucket/prefix; empty: below --state-dir")] = ""
     trusted_keys: Annotated[
         str,

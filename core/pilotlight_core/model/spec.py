@@ -177,6 +177,8 @@ class FunctionSpec(msgspec.Struct, frozen=True, kw_only=True):
     """What its containers do before calls reach them, and again later; unset: they enter, and `__check__` runs."""
     resumable: Resumable | UnsetType = UNSET
     """How its streams go on elsewhere; unset: they do not."""
+    drain: tuple[str, ...] | UnsetType = UNSET
+    """Hooks that run when a container's node is taken away; unset: none."""
 
     def method(self, name: str | None) -> MethodSpec:
         """The method called `name`; None or "": the only one.

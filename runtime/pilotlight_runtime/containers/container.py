@@ -20,6 +20,7 @@ from collections.abc import Callable
 from typing import Any
 
 import structlog
+from msgspec import UNSET
 
 from pilotlight_core.model.messages.call_messages import RemoteError
 from pilotlight_core.model.messages.logs import LogLine
@@ -36,6 +37,7 @@ from pilotlight_core.model.spec import Manifest
 from pilotlight_runtime.calls.answer_room import AnswerRoom
 from pilotlight_runtime.calls.call_runner import CallRunner
 from pilotlight_runtime.calls.node_calls import NodeCalls
+from pilotlight_runtime.calls.preemption_plan import PreemptionPlan
 from pilotlight_runtime.calls.slot_table import AcceptedCall
 from pilotlight_runtime.containers.blanks.blank import Blank
 from pilotlight_runtime.containers.blanks.resource_limits import describe, frame_limit
@@ -58,6 +60,10 @@ log = structlog.get_logger(__name__)
 
 LEAVE_S = 10.0
 """Bounds the exit hooks."""
+LEAST_LEAVE_S = 1.0
+"""The same where the node is taken away: what is left of its time, or so long."""
+CUT_OFF_MARGIN_S = 1.0
+"""Beyond the time that calls have then: their ends are told, and the guest may say what it counted."""
 RETIRE_MARGIN_S = 5.0
 """Beyond the function's timeout, after which none of its calls can still run."""
 
@@ -117,6 +123,8 @@ class Container:
         self._dead = asyncio.Event()
         self._gone = asyncio.Event()
         self._drain_deadline = DrainDeadline(clock)
+        self._preemption: PreemptionPlan | None = None  # once its node is taken away
+        self._hooks_began = False
 
     # -- state -------------------------------------------------------------------------------------------------
 
@@ -202,6 +210,8 @@ class Container:
     def check_limits(self, at: float) -> None:
         if self.runner is not None and self.state is not ContainerState.GONE:
             self.runner.check_limits(at)
+            if self._preemption is not None:
+                self.runner.preempt(self._preemption, at)
 
     def keep(self, purpose: Purpose) -> None:
         """From now on it is there for `purpose`, as if it had begun no call."""
@@ -265,6 +275,27 @@ class Container:
         """Something else is worth more than its memory."""
         self._parking.evicted()
         self.stop("it was parked, and its memory is needed for what is worth more")
+
+    def preempt(self, within_s: float, reason: str) -> None:
+        """Its node is taken away: give back what has not begun, and end within `within_s` what has."""
+        if self.runner is not None and self.state in (ContainerState.READY, ContainerState.DRAINING):
+            at = self._clock()
+            self._calls.slots.drain(self.id)
+            self._preemption = PreemptionPlan(until_at=at + within_s, reason=reason)
+            self.runner.hand_back()
+            self._run_drain_hooks(self._preemption, at)
+            self.runner.preempt(self._preemption, at)
+        self.drain(within_s + CUT_OFF_MARGIN_S, reason)
+
+    def _run_drain_hooks(self, plan: PreemptionPlan, at: float) -> None:
+        """Have them run beside the calls, if there are any; a notice that comes nearer finds them under way."""
+        blank, spec = self._start.blank, self._manifest.spec if self._manifest is not None else None
+        if blank is None or spec is None or spec.drain is UNSET or blank.frames < guest.KNOWS_DRAINS:
+            return
+        plan.hooks_until_at = at + (plan.until_at - at) / 2
+        if self._io is not None and not self._hooks_began:
+            self._hooks_began = True
+            self._io.send_to_guest(guest.DrainGuest())
 
     def stop(self, reason: str) -> None:
         """End now."""
@@ -429,11 +460,17 @@ class Container:
             self._start.blank.sandbox.thaw()
         try:
             self._connection.send(guest.Leave())
-            checks_s = self._check.left_s(self._clock()) if self._check is not None else 0.0
-            async with asyncio.timeout(PARKED_LEAVE_S if is_parked else LEAVE_S + checks_s):
+            async with asyncio.timeout(PARKED_LEAVE_S if is_parked else self._leave_s):
                 await self._dead.wait()
         except (GuestGone, TimeoutError):
             self._kill("its exit hooks did not end in time")
+
+    @property
+    def _leave_s(self) -> float:
+        if self._preemption is None:
+            return LEAVE_S + (self._check.left_s(self._clock()) if self._check is not None else 0.0)
+        left_s = max(LEAST_LEAVE_S, self._preemption.until_at - self._clock())
+        return left_s if self._hooks_began else min(LEAVE_S, left_s)
 
     async def _destroy(self) -> None:
         self._end()
@@ -473,6 +510,8 @@ class Container:
             self._nested.on_frame(frame)
         elif isinstance(frame, guest.HooksRan) and self._parking.answer(frame):
             pass
+        elif isinstance(frame, guest.DrainHooksEnded) and self._preemption is not None and self._hooks_began:
+            self._preemption.hooks_until_at = at
         else:
             self._kill_unexpected(frame)
 

@@ -257,6 +257,23 @@ class Containers:
             log.exception("a container's clock went wrong", container=container.id)
             container.stop("a mistake of the platform")
 
+    def preempt(self, within_s: float, reason: str) -> None:
+        """The node is taken away: nothing new from now on, and no call goes on for longer than `within_s`."""
+        self.draining = True
+        for container in self:
+            container.preempt(within_s, reason)
+        self._changed()
+
+    def resume(self) -> None:
+        """The node stays after all: binds are taken again. Containers that drain end."""
+        self.draining = False
+        self._changed()
+
+    async def wait_empty(self) -> None:
+        """Until every container is gone that there is now."""
+        for container in self:
+            await container.wait_gone()
+
     async def drain_all(self, *, drain_s: float, end_s: float) -> None:
         """Let every container end its calls within `drain_s`, then stop the rest."""
         self.draining = True
@@ -272,8 +289,7 @@ class Containers:
     async def _wait_all_gone(self, within_s: float) -> bool:
         try:
             async with asyncio.timeout(within_s):
-                for container in self:
-                    await container.wait_gone()
+                await self.wait_empty()
         except TimeoutError:
             return False
         return True

@@ -17,6 +17,8 @@
       | ---- NestedResult ---------> |     exactly one per NestedCall
       | ---- Park ----------------> |     while no call runs, of a guest whose Loaded says that it parks; Unpark later
       | <---- HooksRan ------------- |     exactly one per Park and Unpark
+      | ---- Drain ----------------> |     once: the node is taken away; calls go on, drain hooks run beside them
+      | <---- Drained -------------- |     they have ended
       | ---- Leave ----------------> |     exit hooks run, then the process ends
 
 The two ends may come from two installations: that of the agent, and that of a base environment. Frames are positional,
@@ -44,6 +46,7 @@ KNOWS_PARKING = (1, 4)
 KNOWS_REHEARSAL = (1, 4)
 KNOWS_PACKAGES = (1, 4)
 KNOWS_RESUME = (1, 4)
+KNOWS_DRAINS = (1, 4)
 MAX_FRAME = 64 * 2**20
 """Bytes. A 10 MB input in a batch of several fits; a larger answer is `bad_output`."""
 MAX_VALUE = 32 * 2**20
@@ -160,6 +163,10 @@ class CompilePieceTaken(GuestFrame, frozen=True, kw_only=True):
     go_on: bool = True
 
 
+class DrainGuest(GuestFrame, frozen=True, kw_only=True, tag="Drain"):
+    """Run the drain hooks: the node is taken away. Calls go on, and no new ones come."""
+
+
 class Leave(GuestFrame, frozen=True, kw_only=True):
     """Run the exit hooks and end, within a time that the agent bounds."""
 
@@ -206,6 +213,10 @@ class HooksRan(GuestFrame, frozen=True, kw_only=True):
     """The one answer to a ParkGuest or an UnparkGuest."""
 
     error: RemoteError | None = None
+
+
+class DrainHooksEnded(GuestFrame, frozen=True, kw_only=True, tag="Drained"):
+    """The drain hooks have run."""
 
 
 class LoadError(GuestFrame, frozen=True, kw_only=True):
@@ -297,6 +308,7 @@ FromAgent = (
     | WindowUpdate
     | NestedResult
     | CompilePieceTaken
+    | DrainGuest
     | Leave
     | ParkGuest
     | UnparkGuest
@@ -314,6 +326,7 @@ FromGuest = (
     | NestedCall
     | NestedLeave
     | HooksRan
+    | DrainHooksEnded
 )
 
 _encoder = msgspec.msgpack.Encoder()

@@ -9,16 +9,15 @@ import signal
 import socket
 import sys
 import time
-from collections.abc import Awaitable
 from io import TextIOWrapper
-from typing import Any
 
 from pilotlight_runtime.guest import exits
 from pilotlight_runtime.guest.agent_channel import Channel
 from pilotlight_runtime.guest.cuda_probe import has_opened_cuda
+from pilotlight_runtime.guest.drain_hooks import DrainHooks
 from pilotlight_runtime.guest.frames import FRAMES, Hello, Leave, Load, MalformedFrame
 from pilotlight_runtime.guest.guest_nested import GuestNested
-from pilotlight_runtime.guest.loading import NotLoaded, call_hook, load_blocking, reported, send_loaded
+from pilotlight_runtime.guest.loading import HookRunner, NotLoaded, call_hook, load_blocking, reported, send_loaded
 from pilotlight_runtime.guest.serial_server import SerialServer
 from pilotlight_runtime.guest.threaded_server import ThreadedServer
 
@@ -100,25 +99,12 @@ def serve(load: Load, channel: Channel) -> None:
     wait, nested = HookRunner(), GuestNested(channel, load)
     target = load_blocking(load, channel, nested, wait)
     send_loaded(channel, target)
+    draining = DrainHooks(channel, target.drain)
     if load.spec.max_inputs == 1:
-        SerialServer(channel, target, nested, wait).serve()
+        SerialServer(channel, target, nested, wait, draining).serve()
     else:
-        ThreadedServer(channel, target, nested, load.spec.max_inputs, wait).serve()
+        ThreadedServer(channel, target, nested, load.spec.max_inputs, wait, draining).serve()
+    draining.join()
     for hook in target.exit:
         with reported():
             call_hook(hook, wait)
-
-
-class HookRunner:
-    """Runs asynchronous hooks in one event loop."""
-
-    def __init__(self) -> None:
-        self._runner: Any = None
-
-    def __call__(self, hook: Awaitable[Any]) -> Any:
-        self._runner = self._runner or importlib.import_module("asyncio").Runner()
-        return self._runner.run(_await(hook))
-
-
-async def _await(hook: Awaitable[Any]) -> Any:
-    return await hook

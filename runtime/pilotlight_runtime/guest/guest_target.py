@@ -30,6 +30,8 @@ class GuestTarget(msgspec.Struct, frozen=True, kw_only=True):
     checks: tuple[Callable[[], Any], ...] = ()
     """Methods marked `@check()`, and `__check__`: each raises or returns False when an instance is unfit."""
     exit: tuple[Callable[[], Any], ...] = ()
+    drain: tuple[Callable[[], Any], ...] = ()
+    """Run when the node is taken away."""
     park: tuple[Callable[[], Any], ...] = ()
     """They leave the device, while no call runs."""
     unpark: tuple[Callable[[], Any], ...] = ()
@@ -69,6 +71,7 @@ def target_of(spec: FunctionSpec, thing: Any) -> GuestTarget:
         exit=tuple(bound(owner, name) for name in spec.exit),
         park=tuple(bound(owner, name) for name in spec.park or ()),
         unpark=tuple(bound(owner, name) for name in spec.unpark or ()),
+        drain=tuple(bound(owner, name) for name in spec.drain or ()),
     )
 
 

@@ -10,7 +10,7 @@ import os
 import sys
 import time
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable
 from contextlib import contextmanager
 from functools import reduce
 from pathlib import Path
@@ -222,9 +222,24 @@ def send_loaded(channel: Channel, target: GuestTarget) -> None:
     channel.send(Loaded(parks=target.parks))
 
 
+class HookRunner:
+    """Runs asynchronous hooks in one event loop."""
+
+    def __init__(self) -> None:
+        self._runner: Any = None
+
+    def __call__(self, hook: Awaitable[Any]) -> Any:
+        self._runner = self._runner or importlib.import_module("asyncio").Runner()
+        return self._runner.run(_await(hook))
+
+
+async def _await(hook: Awaitable[Any]) -> Any:
+    return await hook
+
+
 @contextmanager
 def reported() -> Iterator[None]:
-    """Log what an exit hook raises, so that the next one runs."""
+    """Log what a hook at the end raises, so that the next one runs."""
     try:
         yield
     except BaseException:  # noqa: BLE001 - it is the tenant's code

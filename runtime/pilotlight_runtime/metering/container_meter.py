@@ -178,9 +178,13 @@ class ContainerMeter:
         units: dict[str, int] | None = None,
         *,
         ran: bool = True,
+        fault: Fault | None = None,
     ) -> Spent:
-        """A call has ended; what did not run, though it was about to, is charged nothing."""
-        fault = FAULTS.get(outcome, self.fault_of_death) if ran else Fault.PLATFORM
+        """A call has ended; what did not run, though it was about to, is charged nothing.
+
+        `fault`: whose its end is, where that does not follow from the outcome.
+        """
+        fault = (fault or FAULTS.get(outcome, self.fault_of_death)) if ran else Fault.PLATFORM
         spent = self._meter.call_ended(
             call_id, WORDS[outcome], self._clock(), batch_size, fault=fault, units=units or NOTHING
         )

@@ -41,6 +41,8 @@ IDLE_SWEEP_S = 0.1
 BEAT_S = 1.0
 END_S = 1.5
 """For each later step of the end: exit hooks, the last usage, the last log lines."""
+STEPS = 7
+"""Of the end that have a bound: where the node is taken away, each has its part of the time left."""
 
 
 @asynccontextmanager
@@ -108,6 +110,7 @@ class Agent:
             self._layouts.run(),
             parts.weights.run(),
             parts.erased.run(),
+            parts.notices.run(stop),
             self._devices.watch(self._on_devices_changed),
         )
         running = [self._group.create_task(loop) for loop in loops]
@@ -255,7 +258,8 @@ class Agent:
         log.info("the agent ends")
         parts = self._parts
         # 1. Nothing new: binds are refused, containers drain, and those left over are ended.
-        await parts.containers.drain_all(drain_s=self._drain_s, end_s=END_S)
+        bound_s = parts.notices.bound_s
+        await parts.containers.drain_all(drain_s=bound_s(self._drain_s, STEPS), end_s=bound_s(END_S, STEPS))
         # 2. The loops, and the blanks, which no container needs any more.
         for task in running:
             task.cancel()
@@ -273,7 +277,7 @@ class Agent:
 
     async def _bounded(self, name: str, step: Coroutine[Any, Any, Any]) -> None:
         try:
-            async with asyncio.timeout(END_S):
+            async with asyncio.timeout(self._parts.notices.bound_s(END_S, STEPS)):
                 await step
         except (TimeoutError, BusError) as error:
             log.warning("a step of the end was cut short", step=name, error=str(error))

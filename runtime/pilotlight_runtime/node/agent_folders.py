@@ -57,6 +57,11 @@ class NodeFolders:
         return self.root / "waiting"
 
     @property
+    def notice(self) -> Path:
+        """The file that tells what the node's provider has said of its end."""
+        return self.root / "notice.json"
+
+    @property
     def newest_keys(self) -> Path:
         """The file that tells the latest set of keys that was seen."""
         return self.root / "newest_keys"

@@ -56,6 +56,9 @@ from pilotlight_runtime.metering.usage_metering import Metering, boot_id
 from pilotlight_runtime.metering.usage_recovery import recovered_usage
 from pilotlight_runtime.node.agent_folders import NodeFolders
 from pilotlight_runtime.node.node_reports import NodeIdentity, Reporter, features_of
+from pilotlight_runtime.node.notices.kept_notices import NoticeKeeper
+from pilotlight_runtime.node.notices.notice_drain import NoticeDrain
+from pilotlight_runtime.node.notices.notice_port import NoticeSource
 from pilotlight_runtime.node.package_builds import PackageNeeds, open_builds
 from pilotlight_runtime.sandbox.sandbox_port import Launcher
 
@@ -98,6 +101,8 @@ class AgentDependencies:
     """How long started calls may go on that nobody wants any more."""
     drain_s: float = AGENT_DRAIN_S
     """For running calls when the agent stops."""
+    notices: NoticeSource | None = None
+    """Who says that the node is taken away; None: nobody is asked."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -115,6 +120,7 @@ class AgentParts:
     containers: Containers
     reporter: Reporter
     weights: NodeWeights
+    notices: NoticeDrain
     erased: ErasedFiles
 
     def check_integrity(self) -> None:
@@ -242,6 +248,7 @@ def build_parts(needs: AgentDependencies, group: asyncio.TaskGroup, records: Age
         changed=report_due.set,
         keep_blanks=pools.resize,
     )
+    notices = NoticeDrain(needs.notices, NoticeKeeper(needs.folders.notice, boot_id()), containers, report_due.set)
     reporter = Reporter(
         needs.bus,
         me,
@@ -253,6 +260,7 @@ def build_parts(needs: AgentDependencies, group: asyncio.TaskGroup, records: Age
         due=report_due,
         clock=time.monotonic,
         weights=weights,
+        notice=lambda: notices.notice,
     )
     return AgentParts(
         calls=calls,
@@ -267,6 +275,7 @@ def build_parts(needs: AgentDependencies, group: asyncio.TaskGroup, records: Age
         locks=LockAnswers(needs.bus, environments, group, region=me.region, node=me.node),
         containers=containers,
         reporter=reporter,
+        notices=notices,
         weights=weights,
         erased=ErasedFiles(needs.bus, (cache, compiles, environments.cache), weights, region=me.region, node=me.node),
     )

@@ -12,7 +12,13 @@ import msgspec
 
 from pilotlight_core.bus import BusError
 from pilotlight_core.model import subjects
-from pilotlight_core.model.messages.node_messages import ContainerState, NodeReport, SandboxCeilings, SliceReport
+from pilotlight_core.model.messages.node_messages import (
+    ContainerState,
+    NodeNotice,
+    NodeReport,
+    SandboxCeilings,
+    SliceReport,
+)
 from pilotlight_core.model.messages.ran import Ran
 from pilotlight_core.model.messages.report_revisions import ReportRevisions
 from pilotlight_core.model.versions.manifest_codec import FEATURES, REQUIREMENTS, SANDBOX_LIMITS, SECRET_FILES
@@ -77,7 +83,9 @@ class Reporter:
         clock: Callable[[], float],
         weights: NodeWeights,
         wall: Callable[[], float] = time.time,
+        notice: Callable[[], NodeNotice | None] = lambda: None,
     ) -> None:
+        """`notice`: what the node's provider has said of its end."""
         self.due = due
         self._bus = bus
         self._identity = identity
@@ -89,6 +97,7 @@ class Reporter:
         self._clock = clock
         self._weights = weights
         self._wall = wall
+        self._notice = notice
         self._seq = 0
         self._stopped = False
         self._revisions = ReportRevisions()
@@ -147,5 +156,6 @@ class Reporter:
             clock=self._wall(),
             memory=containers.memory,
             weights=self._weights.reports(),
+            notice=self._notice(),
         )
         return self._revisions.numbered(report)

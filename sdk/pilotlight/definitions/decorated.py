@@ -25,6 +25,7 @@ class Markers(msgspec.Struct, frozen=True, kw_only=True):
     exit: bool = False
     park: bool = False
     unpark: bool = False
+    drain: bool = False
     method: bool = False
     check: bool = False
     batched: BatchOptions | None = None

@@ -56,6 +56,7 @@ def _build(target: Any, options: Mapping[str, Any]) -> tuple[FunctionSpec, tuple
         methods=tuple(method_spec(callee) for callee in callees),
         enter=_hooks(target, "enter") if is_class else (),
         exit=_hooks(target, "exit") if is_class else (),
+        drain=(_hooks(target, "drain") if is_class else ()) or UNSET,
         max_inputs=markers_of(target).max_inputs or 1,
         schedules=schedules or UNSET,
         park=park or UNSET,
@@ -111,10 +112,10 @@ def _function(target: Callable[..., Any]) -> Callee:
     if owner and not owner.endswith("<locals>"):
         raise OptionError("it is a method: decorate the class with @gpu_function, and this with @method().")
     mark = markers_of(target)
-    if mark.enter or mark.exit or mark.park or mark.unpark or mark.method or mark.check:
+    if any((mark.enter, mark.exit, mark.check, mark.park, mark.unpark, mark.drain, mark.method)):
         raise OptionError(
-            "@enter(), @exit(), @check(), @park(), @unpark() and @method() mark methods of a class; a function needs "
-            "none."
+            "@enter(), @exit(), @check(), @park(), @unpark(), @drain() and @method() mark methods of a class; a "
+            "function needs none."
         )
     return Callee(function=target, name="", attribute=target.__qualname__, batched=mark.batched)
 

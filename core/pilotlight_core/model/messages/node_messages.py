@@ -179,6 +179,21 @@ class WeightsReport(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """Whether they stay there; else the kernel may drop them when it needs the memory."""
 
 
+class NoticeKind(StrEnum):
+    PREEMPT = "preempt"  # the provider takes the node away at the deadline
+    REBALANCE = "rebalance"  # it is more likely to than others are, and says so ahead
+
+
+class NodeNotice(msgspec.Struct, frozen=True, kw_only=True):
+    """What the provider of a node has said of its end."""
+
+    kind: NoticeKind
+    deadline: Duration = 0.0
+    """When the node is gone, in unix seconds by its own clock; 0 of REBALANCE, which has none."""
+    reason: ShortText = ""
+    """For people."""
+
+
 class NodeReport(Message, frozen=True, kw_only=True, gc=False):
     """A node's inventory and containers, the authoritative state for the controller and all gateways."""
 
@@ -221,6 +236,8 @@ class NodeReport(Message, frozen=True, kw_only=True, gc=False):
     """None: its agent parks nothing."""
     weights: Annotated[tuple[WeightsReport, ...], Meta(max_length=MOST_WEIGHTS_TOLD)] = ()
     """Weights on its disk, the last used first."""
+    notice: NodeNotice | None = None
+    """What its provider has said of its end; None: nothing, or its agent does not ask."""
 
 
 class RenewNode(Message, frozen=True, kw_only=True):

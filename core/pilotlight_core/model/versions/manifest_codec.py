@@ -61,9 +61,11 @@ REQUIREMENTS = "requirements"
 """Build what `lock` of the manifest names, and show it to the container; of nodes that have a way to an index."""
 RESUMABLE = "resumable"
 """Pass on the checkpoints of a stream, and start one from a checkpoint."""
+DRAIN_HOOKS = "drain-hooks"
+"""Run `drain` of the specification when the node is taken away."""
 FEATURES: frozenset[str] = frozenset({
     ARTIFACTS, SANDBOX_LIMITS, USAGE_TAGS, SCHEDULES, WARM_WINDOWS, MAX_UNITS, NETWORK, SECRETS, SECRET_FILES,
-    PARK_HOOKS, REHEARSAL, WEIGHTS, REQUIREMENTS, RESUMABLE,
+    PARK_HOOKS, REHEARSAL, WEIGHTS, REQUIREMENTS, RESUMABLE, DRAIN_HOOKS,
 })  # fmt: skip
 """What this release can do that an earlier one cannot, and what a manifest may need therefore."""
 FIELDS_OF_0_1: dict[type[msgspec.Struct], int] = {
@@ -102,6 +104,7 @@ def needs_of(
         WEIGHTS: any(artifact.digest for artifact in artifacts),
         REQUIREMENTS: lock is not None and bool(lock.packages),
         RESUMABLE: spec.resumable is not UNSET,
+        DRAIN_HOOKS: spec.drain is not UNSET,
     }
     return tuple(sorted(feature for feature, is_used in used.items() if is_used))
 
