@@ -11,9 +11,11 @@ import sys
 import uvloop
 
 from pilotlight_autoscaler.blank_keeper import BlankKeeper
-from pilotlight_autoscaler.controller import Controller, Repacking
+from pilotlight_autoscaler.controller import Controller
 from pilotlight_autoscaler.observations.world import World
 from pilotlight_autoscaler.policy.move_budget import MoveBudget
+from pilotlight_autoscaler.pools.pool_providers import pool_opener
+from pilotlight_autoscaler.repacking import Repacking
 from pilotlight_core.bus import Bus, Lease, bus_users, connect
 from pilotlight_core.host import config, telemetry
 from pilotlight_core.host.compiled import IS_COMPILED
@@ -79,6 +81,8 @@ def _controller(
         repacking=Repacking(every_s=settings.repack_every, min_residency_s=settings.min_residency),
         stop_grace_s=settings.stop_grace,
         advises=settings.advise,
+        zone=settings.zone,
+        open_pool=pool_opener(settings.state_dir, platform=settings.region),
         on_settled=freeze_again,
     )
 

@@ -62,6 +62,7 @@ from pilotlight_gateway.http.endpoints.logs import LogServices
 from pilotlight_gateway.http.endpoints.nodes import NODES, NodeServices
 from pilotlight_gateway.http.endpoints.oversight.audit import AUDIT, AuditServices
 from pilotlight_gateway.http.endpoints.oversight.erasure import ERASURE, ErasureServices
+from pilotlight_gateway.http.endpoints.oversight.pools import POOLS, PoolServices
 from pilotlight_gateway.http.endpoints.oversight.scaling import SCALING, ScalingServices
 from pilotlight_gateway.http.endpoints.placement import PLACEMENT, PlacementServices
 from pilotlight_gateway.http.endpoints.prices import PRICES, PriceServices
@@ -293,6 +294,7 @@ def _fleet(parts: HttpParts, shared: _Shared) -> tuple[BoundOperation[Any], ...]
     return (
         *bound(CONTAINERS, containers),
         *bound(NODES, NodeServices(registry=registry, calls=parts.calls, budget=budget, terms=parts.terms)),
+        *bound(POOLS, PoolServices(registry=registry, budget=budget)),
         *bound(PRICES, PriceServices(registry=registry, book=shared.book, budget=budget)),
         *bound(PLACEMENT, placing),
         *bound(CURVES, curves),

@@ -112,6 +112,7 @@ from pilotlight_gateway.tenancy.auth import KeyAuthenticator
 from pilotlight_gateway.tenancy.bootstrap import bootstrap
 from pilotlight_gateway.webhooks.bus_webhooks import BusWebhooks
 from pilotlight_placement.asks.options import Prices
+from pilotlight_placement.hardware.machine_nodes import pool_nodes
 
 log = structlog.get_logger(__name__)
 
@@ -432,7 +433,10 @@ async def _gateway(
         prices=prices,
         tranches=keeper.read,
         all_tranches=keeper.read_all,
-        placements=FleetPlacements(calls.fleet, prices=Prices(book=book)),
+        placements=FleetPlacements(
+            calls.fleet, prices=Prices(book=book),
+            pool_nodes=lambda: pool_nodes(registry.pools(), settings.region, settings.zone),
+        ),
         proxies=settings.connection_bounds.exempt,
         readiness=readiness, registry=registry, requests=requests, schemas=schemas, signer=signer,
         uploads=upload_slots(),

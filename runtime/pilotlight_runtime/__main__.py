@@ -124,6 +124,8 @@ async def serve(
         zone=settings.zone,
         sandbox=settings.sandbox,
         spot=settings.spot,
+        pool=settings.pool,
+        provider_id=settings.provider_id,
     )
     check_given(settings)
     host, warm_memory = split_warm(host_capacity(settings), settings)

@@ -19,8 +19,9 @@ import fcntl
 import os
 import signal
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractAsyncContextManager, contextmanager, nullcontext
+from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -29,10 +30,12 @@ from pilotlight_core.bus import bus_users
 from pilotlight_core.host import config, telemetry
 from pilotlight_core.host.blobs.blob_opening import open_blobs
 from pilotlight_core.host.file_permissions import WALK_ONLY, private_folder
+from pilotlight_core.model.api.pool_agent_api import POOL_SOCKET
 from pilotlight_supervisor.client_file import choose_client_file
 from pilotlight_supervisor.embedded_bus import EmbeddedError, choose_ports, user_url
 from pilotlight_supervisor.free_ports import claim_port, free_port
-from pilotlight_supervisor.platform_plan import GatewayPorts, UpSettings, gateway_name, measured, plan
+from pilotlight_supervisor.platform_plan import GatewayPorts, UpSettings, gateway_name, measured, plan, pool_agent
+from pilotlight_supervisor.pool_agents import PoolAgents
 from pilotlight_supervisor.readiness import ReadyFile, UpError, wait_ready, write_ready
 from pilotlight_supervisor.restore_mark import incomplete_restore
 from pilotlight_supervisor.supervisor import ManagedProcess, Supervisor
@@ -182,15 +185,26 @@ async def run(settings: UpSettings) -> None:
     )
     parts = plan(settings, ports=ports, metrics=metrics, nats_ports=nats_ports)
     ready_file = Path(settings.json_ready) if settings.json_ready else None
-    await supervise(parts, settings.state_dir / "logs", ready, ready_file)
+
+    def pools_of(supervisor: Supervisor) -> AbstractAsyncContextManager[None]:
+        agents = PoolAgents(supervisor, partial(pool_agent, settings, nats_ports=nats_ports), settings.pool_agents)
+        return agents.listening(settings.state_dir / POOL_SOCKET) if settings.pool_agents else nullcontext()
+
+    await supervise(parts, settings.state_dir / "logs", ready, ready_file, pools_of)
 
 
 def _metrics_url(port: int) -> str:
     return f"http://{LOOPBACK}:{port}/metrics"
 
 
-async def supervise(parts: tuple[ManagedProcess, ...], logs: Path, ready: ReadyFile, ready_file: Path | None) -> None:
-    """Run `parts` until SIGINT or SIGTERM; a second signal kills them.
+async def supervise(
+    parts: tuple[ManagedProcess, ...],
+    logs: Path,
+    ready: ReadyFile,
+    ready_file: Path | None,
+    beside: Callable[[Supervisor], AbstractAsyncContextManager[None]] = lambda _: nullcontext(),
+) -> None:
+    """Run `parts` until SIGINT or SIGTERM, and what is `beside` them; a second signal kills them.
 
     When `ready.url` answers, print a line and write the ready file, again whenever a pid changes.
     """
@@ -203,11 +217,12 @@ async def supervise(parts: tuple[ManagedProcess, ...], logs: Path, ready: ReadyF
     supervisor = Supervisor(parts, logs, write_pids)
     stop = _stop_on_signals(supervisor)
     try:
-        is_up = await _come_up(supervisor, ready.url, stop)
-        if is_up:
-            write_pids()
-            print(f"Pilotlight is up at {ready.url} (key in {ready.api_key_file})", flush=True)  # noqa: T201
-            await stop.wait()
+        async with beside(supervisor):
+            is_up = await _come_up(supervisor, ready.url, stop)
+            if is_up:
+                write_pids()
+                print(f"Pilotlight is up at {ready.url} (key in {ready.api_key_file})", flush=True)  # noqa: T201
+                await stop.wait()
     finally:
         is_up = False
         await supervisor.stop()

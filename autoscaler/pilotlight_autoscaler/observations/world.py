@@ -14,8 +14,10 @@ from itertools import takewhile
 from msgspec.structs import force_setattr
 from mypy_extensions import mypyc_attr
 
+from pilotlight_autoscaler.observations.call_rate import CallRate
 from pilotlight_autoscaler.observations.container_index import ContainerIndex
 from pilotlight_autoscaler.observations.curve_learning import CurveLearner
+from pilotlight_autoscaler.observations.node_hopes import NodeHopes
 from pilotlight_autoscaler.observations.pending_commands import PendingBind, PendingUnpark
 from pilotlight_autoscaler.observations.planned_starts import PlannedJobStarts
 from pilotlight_autoscaler.observations.refusal_memory import RefusalMemory
@@ -29,7 +31,6 @@ from pilotlight_autoscaler.policy.start_backoff import StartBackoff
 from pilotlight_autoscaler.policy.version_reservation import VersionReservation
 from pilotlight_autoscaler.policy.version_shutdown import VersionShutdowns
 from pilotlight_core.model.devices import DeviceReport
-from pilotlight_core.model.ewma import ewma
 from pilotlight_core.model.messages.bindings import Binding
 from pilotlight_core.model.messages.demand import Demand
 from pilotlight_core.model.messages.node_messages import Bind, ContainerReport, ContainerState, Credit, NodeReport
@@ -71,27 +72,8 @@ PASSING = frozenset(
     {"slice_taken", "memory_taken", "cpu_taken", "no_such_slice", "slice_withdrawn", "draining", "gone", "stale_epoch"}
 )
 """Temporary refusals: the next report, or the next leader, resolves them."""
-SHORTEST_COUNT_S, LONGEST_COUNT_S = 0.25, 1.0
-"""Bounds of the time behind a count: homes send one each 250 ms, but none while they have nothing to count."""
-RATE_SMOOTHING_S = 2.0
-"""A rate follows a step by 63 % in this time."""
 FOLLOW_EVERY_S = 10.0
 """Places are scored by what is asked for so often, at most: each time all devices are scored anew."""
-
-
-@dataclass(kw_only=True)
-class CallRate:
-    """Calls per second, as of an instant. Changed in place: there are thousands of counts a second."""
-
-    value: float = 0.0
-    at: float = -math.inf
-
-    def count(self, arrivals: int, at: float) -> None:
-        """So many more calls have come until `at`."""
-        elapsed = min(LONGEST_COUNT_S, max(SHORTEST_COUNT_S, at - self.at))
-        part = 1 - math.exp(-elapsed / RATE_SMOOTHING_S)
-        value = self.value if at - self.at <= 2 * LONGEST_COUNT_S else 0.0
-        self.value, self.at = ewma(value, arrivals / elapsed, part), at
 
 
 def _is_over(demand: Demand, told: float, at: float) -> bool:
@@ -147,6 +129,8 @@ class World:
     _rates: dict[str, CallRate] = field(default_factory=dict)
     refusals: RefusalMemory = field(default_factory=RefusalMemory)
     """Versions that had no place, which they have not either until something is freed."""
+    hopes: NodeHopes = field(default_factory=NodeHopes)
+    """Which of them wait for a node of a pool."""
     index: ContainerIndex = field(default_factory=ContainerIndex)
     """The containers of all nodes."""
     waiting: set[str] = field(default_factory=set)

@@ -222,6 +222,8 @@ class AgentSettings(Settings, frozen=True, kw_only=True):
             '({"deadline": UNIX_SECONDS, "reason": "..."}), or none'
         ),
     ] = "none"
+    pool: Annotated[str, msgspec.Meta(description="the pool that the node was launched in; empty: none")] = ""
+    provider_id: Annotated[str, msgspec.Meta(description="the machine's name by its provider, which is shown")] = ""
     blob_url: Annotated[str, msgspec.Meta(description="file:///… or s3://bucket/prefix; empty: below --state-dir")] = ""
     trusted_keys: Annotated[
         str,

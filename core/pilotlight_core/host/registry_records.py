@@ -1,7 +1,7 @@
 """The registry's records over live mirrors of its two buckets.
 
-What the platform cannot do without (tenants, tiers, limits, keys, issuers, nodes) is in a bucket of its own, so that it
-can be written however full the bucket is in which tenants' deploys are.
+What the platform cannot do without (tenants, tiers, limits, keys, issuers, nodes, pools) is in a bucket of its own, so
+that it can be written however full the bucket is in which tenants' deploys are.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from pilotlight_core.model.money.credits import CreditsRecord
 from pilotlight_core.model.price_book import PriceRecord
 from pilotlight_core.model.records.issuers import IssuerRecord
 from pilotlight_core.model.records.nodes import JoinTokenRecord, NodeRecord
+from pilotlight_core.model.records.pools import LaunchRecord, PoolRecord
 from pilotlight_core.model.scaling.scale_record import ScaleRecord
 from pilotlight_core.model.spec import AppRecord, VersionRecord
 from pilotlight_core.model.subjects import REGISTRY_BUCKET, TENANCY_BUCKET
@@ -33,6 +34,7 @@ from pilotlight_core.model.versions.pushed_weights import WeightsRecord
 TENANCY: dict[str, type[msgspec.Struct]] = {
     "tenant": TenantRecord, "tier": Tier, "limits": LimitsRecord, "key": KeyRecord, "budget": BudgetsRecord,
     "credit": CreditsRecord, "node": NodeRecord, "join": JoinTokenRecord, "issuer": IssuerRecord,
+    "pool": PoolRecord, "launch": LaunchRecord,
 }  # fmt: skip
 DEPLOYED: dict[str, type[msgspec.Struct]] = {
     "app": AppRecord, "share": FunctionShareRecord, "version": VersionRecord, "curves": CurvesRecord,

@@ -47,7 +47,7 @@ from functools import lru_cache
 from zlib import crc32
 
 TENANCY_BUCKET = "TENANCY"
-"""KV: tenant.*, tier.*, limits.*, key.*, budget.*, credit.*"""
+"""KV: tenant.*, tier.*, limits.*, key.*, budget.*, credit.*, node.*, join.*, issuer.*, pool.*, launch.*"""
 REGISTRY_BUCKET = "REGISTRY"
 """KV: app.*.*, share.*.*, scale.*.*.*, version.*, curves.*"""
 LEASE_BUCKET = "LEASES"

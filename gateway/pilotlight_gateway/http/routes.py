@@ -34,6 +34,7 @@ from pilotlight_gateway.http.endpoints.issuers import ISSUERS
 from pilotlight_gateway.http.endpoints.nodes import NODES
 from pilotlight_gateway.http.endpoints.oversight.audit import AUDIT
 from pilotlight_gateway.http.endpoints.oversight.erasure import ERASURE
+from pilotlight_gateway.http.endpoints.oversight.pools import POOLS
 from pilotlight_gateway.http.endpoints.oversight.scaling import SCALING
 from pilotlight_gateway.http.endpoints.placement import PLACEMENT
 from pilotlight_gateway.http.endpoints.prices import PRICES
@@ -223,6 +224,7 @@ OPERATIONS: tuple[Operation[Any], ...] = (
     *LOGS,
     *CONTAINERS,
     *NODES,
+    *POOLS,
     *USAGE,
     *INVOICES,
     *QUARANTINE,

@@ -98,7 +98,9 @@ def node_of(report: NodeReport) -> Node:
     }
     return Node(
         name=report.node,
-        domain=Domain(region=report.region, zone=report.zone, spot=report.spot, abilities=abilities_of(report)),
+        domain=Domain(
+            region=report.region, zone=report.zone, pool=report.pool, spot=report.spot, abilities=abilities_of(report)
+        ),
         gpus=tuple(gpus.values()),
         slots=tuple(slots.values()),
         host=report.host,
@@ -343,7 +345,7 @@ def is_same_node(one: NodeReport, other: NodeReport) -> bool:
         (one.slices is other.slices or one.slices == other.slices)
         and (one.devices is other.devices or one.devices == other.devices)
         and (one.host, one.draining, one.spot) == (other.host, other.draining, other.spot)
-        and (one.region, one.zone) == (other.region, other.zone)
+        and (one.region, one.zone, one.pool) == (other.region, other.zone, other.pool)
         and (one.bases, one.features, one.ceilings) == (other.bases, other.features, other.ceilings)
         and one.environments == other.environments
     )

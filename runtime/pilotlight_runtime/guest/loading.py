@@ -10,7 +10,7 @@ import os
 import sys
 import time
 import traceback
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from functools import reduce
 from pathlib import Path

@@ -44,6 +44,8 @@ class NodeIdentity:
     zone: str
     sandbox: str
     spot: bool = False
+    pool: str = ""
+    provider_id: str = ""
 
 
 def features_of(guarantees: Guarantees, *, builds: bool) -> frozenset[str]:
@@ -145,6 +147,8 @@ class Reporter:
             controller_epoch=containers.controller_epoch,
             draining=containers.draining,
             spot=identity.spot,
+            pool=identity.pool,
+            provider_id=identity.provider_id,
             stopped=stopped,
             host=containers.host,
             bases=pools.bases,

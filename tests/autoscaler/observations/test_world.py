@@ -8,7 +8,8 @@ import msgspec
 import pytest
 
 from pilotlight_autoscaler.command_sender import subject_of_command
-from pilotlight_autoscaler.observations.world import DEMAND_KEPT_S, DEMAND_STALE_S, FOLLOW_EVERY_S, CallRate, World
+from pilotlight_autoscaler.observations.call_rate import CallRate
+from pilotlight_autoscaler.observations.world import DEMAND_KEPT_S, DEMAND_STALE_S, FOLLOW_EVERY_S, World
 from pilotlight_autoscaler.passes.decide import Pass
 from pilotlight_autoscaler.passes.decision import Decision
 from pilotlight_autoscaler.passes.pass_input import PassInput

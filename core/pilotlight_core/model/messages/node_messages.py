@@ -238,6 +238,10 @@ class NodeReport(Message, frozen=True, kw_only=True, gc=False):
     """Weights on its disk, the last used first."""
     notice: NodeNotice | None = None
     """What its provider has said of its end; None: nothing, or its agent does not ask."""
+    pool: ShortText = ""
+    """The pool that it was launched in; "": none."""
+    provider_id: ShortText = ""
+    """The machine's name by its provider, as its agent was told; shown, and decided on by nobody."""
 
 
 class RenewNode(Message, frozen=True, kw_only=True):

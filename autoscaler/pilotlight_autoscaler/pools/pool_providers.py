@@ -1,0 +1,27 @@
+"""Which provider a pool's machines come from."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pilotlight_autoscaler.pools.node_pool import NodePool
+from pilotlight_autoscaler.pools.pool_keeper import OpenPool
+from pilotlight_autoscaler.pools.providers.ec2_pool import Ec2Pool
+from pilotlight_autoscaler.pools.providers.kubernetes_pool import KubernetesPool, cluster_access
+from pilotlight_autoscaler.pools.providers.local_pool import LocalPool
+from pilotlight_core.model.records.pools import PoolProvider, PoolRecord
+
+
+def pool_opener(state_dir: Path, *, platform: str) -> OpenPool:
+    """Opens pools for one controller. `platform` is in the tags of machines: no two that share an account have one."""
+
+    def opened(record: PoolRecord) -> NodePool:
+        match record.terms.provider:
+            case PoolProvider.LOCAL:
+                return LocalPool(record.name, state_dir)
+            case PoolProvider.EC2:
+                return Ec2Pool(record, platform)
+            case PoolProvider.KUBERNETES:
+                return KubernetesPool(record, platform, cluster_access())
+
+    return opened
