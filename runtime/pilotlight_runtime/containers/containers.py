@@ -39,6 +39,7 @@ from pilotlight_core.model.messages.node_messages import (
     Stop,
     Unpark,
 )
+from pilotlight_runtime.calls.call_runner import CallRunner
 from pilotlight_runtime.calls.credits import REPEAT_GONE_S, Credits
 from pilotlight_runtime.calls.node_calls import NodeCalls
 from pilotlight_runtime.calls.slot_table import AcceptedCall
@@ -237,7 +238,7 @@ class Containers:
     @property
     def hold_calls(self) -> bool:
         """Whether any of them has a call, begun or not."""
-        return any(container.runner is not None and not container.runner.is_idle for container in self)
+        return any(container.serving is not None and not container.serving.runner.is_idle for container in self)
 
     def check_limits(self, at: float) -> None:
         for container in self._containers.values():
@@ -321,8 +322,9 @@ class CallDispatcher:
         container = self._containers.get(run.container)
         outcome = self._calls.slots.accept(run, at, received_at)
         if isinstance(outcome, AcceptedCall):
-            if container is not None and not container.holds(run.call_id):
-                container.add(outcome, at)
+            serving = container.serving if container is not None else None
+            if serving is not None and not serving.runner.holds(run.call_id):
+                serving.add(outcome, at)
                 return
             self._calls.slots.release(run.call_id, run.grant_number)
             # Held: an abandoned run of the same call has not ended yet.
@@ -336,8 +338,8 @@ class CallDispatcher:
 
     def on_control(self, message: Cancel | Window | Reconcile, at: float) -> None:
         if isinstance(message, Window):
-            for container in self._containers:
-                container.on_window(message.call_id, message.upto, at)
+            for runner in self._runners():
+                runner.on_window(message.call_id, message.upto, at)
         elif isinstance(message, Cancel):
             for call in self._calls.slots.cancel(message.call_id):
                 self._cancel(call, message.reason, at)
@@ -348,8 +350,12 @@ class CallDispatcher:
         """Send undelivered last frames again, and cancel the calls of gateways that are gone."""
         for gateway in self._calls.origins.sweep(at):
             log.warning("a gateway listens no more; its calls are cancelled", gateway=gateway)
-            for container in self._containers:
-                container.cancel_calls_of(gateway, at)
+            for runner in self._runners():
+                for call_id in runner.calls_of(gateway):
+                    runner.cancel(call_id, f"the gateway {gateway} is gone", at)
+
+    def _runners(self) -> Iterator[CallRunner]:
+        return (container.serving.runner for container in self._containers if container.serving is not None)
 
     def _reconcile(self, message: Reconcile, at: float) -> None:
         outcome = self._calls.slots.reconcile(message, at)
@@ -368,10 +374,11 @@ class CallDispatcher:
                 self._calls.origins.send(message.gateway, ended)
 
     def _cancel(self, call: AcceptedCall, reason: str, at: float) -> None:
-        if (container := self._containers.get(call.run.container)) is not None:
-            container.cancel(call.call_id, reason, at)
+        container = self._containers.get(call.run.container)
+        if container is not None and container.serving is not None:
+            container.serving.runner.cancel(call.call_id, reason, at)
 
 
 def _ended(container: Container) -> EndedContainer:
-    was_ready = container.runner is not None
+    was_ready = container.serving is not None
     return EndedContainer(id=container.id, version=container.version, tenant=container.tenant, was_ready=was_ready)

@@ -26,13 +26,13 @@ class StartCounts:
         """Containers that are there still."""
 
     def note(self, container: Container) -> None:
-        if container.runner is not None and container.id not in self._counted:
+        if container.serving is not None and container.id not in self._counted:
             self._counted.add(container.id)
             self.ready.observe(sum(container.timeline.values()) / 1000.0)
             for step, ms in container.timeline.items():
                 if step in self.steps:
                     self.steps[step].observe(ms / 1000.0)
         if container.state is ContainerState.GONE:
-            self.failed += container.runner is None
-            self.unfit += container.is_unfit
+            self.failed += container.serving is None
+            self.unfit += container.serving is not None and container.serving.is_unfit
             self._counted.discard(container.id)

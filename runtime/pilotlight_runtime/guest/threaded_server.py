@@ -21,7 +21,7 @@ from pilotlight_runtime.guest.frames import (
 )
 from pilotlight_runtime.guest.guest_nested import GuestNested
 from pilotlight_runtime.guest.guest_target import GuestTarget
-from pilotlight_runtime.guest.loading import RunHook
+from pilotlight_runtime.guest.own_calls import RunHook
 from pilotlight_runtime.guest.park_hooks import ParkWork, run_park_hooks
 from pilotlight_runtime.guest.work_runner import run_work
 

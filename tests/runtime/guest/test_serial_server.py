@@ -27,8 +27,8 @@ from pilotlight_runtime.guest.frames import (
     encode,
 )
 from pilotlight_runtime.guest.guest_nested import GuestNested
-from pilotlight_runtime.guest.guest_process import HookRunner
 from pilotlight_runtime.guest.guest_target import GuestTarget
+from pilotlight_runtime.guest.loading import HookRunner
 from pilotlight_runtime.guest.serial_server import SerialServer
 from tests.runtime.guest.apps import nesting, plain
 from tests.runtime.guest.harness import Guest, spec_of
