@@ -257,7 +257,12 @@ class Harness:
         )
 
     async def bind(
-        self, version: Version, slice_id: str = "cpu-0", state: ContainerState = ContainerState.READY, **more: Any
+        self,
+        version: Version,
+        slice_id: str = "cpu-0",
+        state: ContainerState = ContainerState.READY,
+        within: float = WITHIN,
+        **more: Any,
     ) -> str:
         """Bind a version and wait until the container is in a state; returns its id.
 
@@ -269,7 +274,7 @@ class Harness:
             while (reply := await self.command(bind)).reason == "slice_taken":
                 await self.news()
         assert reply.ok, reply
-        await self.credit(bind.container, state)
+        await self.credit(bind.container, state, within)
         return bind.container
 
     def remember(self, container: str, like: str) -> None:

@@ -115,6 +115,8 @@ class ContainerStart:
         self._handover: CompileHandover | None = None
         self._pieces: asyncio.Queue[guest.CompilePiece | None] = asyncio.Queue()
         """One at most; None: there are no more."""
+        self._is_refusing = False
+        """Whether no further piece is taken."""
 
     def bound(self) -> asyncio.Timeout:
         """Bounds what runs within it: by `FETCH_S`, later by the function's own `startup_timeout`."""
@@ -222,6 +224,7 @@ class ContainerStart:
         """Take what the guest hands over of what it has compiled, until it has loaded or failed."""
         while (piece := await self._pieces.get()) is not None:
             go_on = await handover.take(piece)
+            self._is_refusing = not go_on
             try:
                 connection.send(guest.CompilePieceTaken(go_on=go_on))
             except GuestGone:
@@ -252,7 +255,7 @@ class ContainerStart:
         """Take a frame of a guest that loads; False if none such may come now."""
         if isinstance(frame, guest.LoadStep):
             self._note_step(frame)
-        elif isinstance(frame, guest.CompilePiece) and self._pieces.empty() and not self._loaded.done():
+        elif isinstance(frame, guest.CompilePiece) and self._takes_piece():
             self._pieces.put_nowait(frame)
         elif isinstance(frame, guest.Loaded) and not self._loaded.done():
             self.has_park_hooks = frame.parks
@@ -267,6 +270,10 @@ class ContainerStart:
         else:
             return False
         return True
+
+    def _takes_piece(self) -> bool:
+        """Whether the guest may hand over a piece now."""
+        return self._pieces.empty() and not self._is_refusing and not self._loaded.done()
 
     def _on_loaded(self, loaded: asyncio.Future[None]) -> None:
         if not loaded.cancelled():

@@ -194,7 +194,7 @@ class Compiled:
                 while True:
                     data = file.read(min(COMPILE_PIECE, left))
                     left -= len(data)
-                    ends = not left or not data
+                    ends = not left or len(data) < COMPILE_PIECE
                     self._channel.send(CompilePiece(path=path, data=data, ends=ends))
                     if not self._channel.receive_one().go_on:
                         return False

@@ -78,6 +78,24 @@ async def test_a_guest_says_each_of_its_steps_once_and_no_longer_than_they_can_h
     assert not start.on_frame(guest.Result(call_id="a", outcome=Outcome.OK))
 
 
+async def test_a_guest_hands_over_what_it_has_compiled_one_piece_at_a_time(anyio_backend: str) -> None:
+    """One that does not wait for its turn breaks a rule, as does one that has loaded."""
+    start = ContainerStart(
+        bind("c1"),
+        cpu_slot(0),
+        provisioner=cast("Provisioner", None),
+        changed=lambda: None,
+        kill=lambda _: None,
+        clock=lambda: 1.0,
+    )
+    piece = guest.CompilePiece(path="a", data=b"1", ends=False)
+
+    assert start.on_frame(piece)
+    assert not start.on_frame(piece)
+    assert start.on_frame(guest.Loaded())
+    assert not start.on_frame(piece)
+
+
 USES = """
 import os
 print("importing with", os.environ["TOKEN"])

@@ -12,7 +12,7 @@ import asyncio
 import os
 import shutil
 from collections import Counter, OrderedDict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import structlog
@@ -37,10 +37,23 @@ VersionKey = tuple[str, str]
 class CompileCache:
     """The index belongs to the loop's thread; files are touched in others."""
 
-    def __init__(self, folder: Path, limit: int) -> None:
-        """`limit`: bytes of all versions together."""
+    def __init__(
+        self,
+        folder: Path,
+        limit: int,
+        *,
+        most_bytes: int = MOST_BYTES,
+        most_files: int = MOST_FILES,
+        room: Callable[[Path], int] = disk_room,
+    ) -> None:
+        """`limit`: bytes of all versions together; `most_bytes` and `most_files`: of one. `room`: of the disk."""
         self.folder = folder
-        self._limit = limit
+        self.limit = limit
+        self.most_bytes = most_bytes
+        self.most_files = most_files
+        self.room = room
+        self.coming = 0
+        """Bytes of hand-overs that are not over."""
         self._sizes: OrderedDict[VersionKey, int] = OrderedDict()
         for tenant, version, size in _scan(folder):
             self._sizes[tenant, version] = size
@@ -69,13 +82,17 @@ class CompileCache:
         except OSError as error:  # the start does without
             log.warning("what was compiled before could not be laid out", version=version, error=str(error))
 
+    def has_room(self, size: int) -> bool:
+        """Whether so many bytes more may come, beside those of others."""
+        return self.coming + size <= self.limit
+
     def begin(self, tenant: str, version: str) -> CompileHandover:
         """The hand-over of one start."""
         return CompileHandover(self, tenant, version)
 
     async def settle(self, tenant: str, version: str) -> None:
         """Count a version's files anew, and delete what is beyond the limit."""
-        size = await asyncio.to_thread(lambda: sum(size for _, size in _files(self.folder / tenant / version)))
+        size = await asyncio.to_thread(_size, self.folder / tenant / version)
         self._sizes[tenant, version] = size
         self._sizes.move_to_end((tenant, version))
         for key in self._beyond():
@@ -87,7 +104,7 @@ class CompileCache:
         for (tenant, _), size in self._sizes.items():
             sizes[tenant] += size
         gone = []
-        while sum(sizes.values()) > self._limit and self._sizes:
+        while sum(sizes.values()) > self.limit and self._sizes:
             tenant = max(sizes, key=sizes.__getitem__)
             key = next(key for key in self._sizes if key[0] == tenant)
             sizes[tenant] -= self._sizes.pop(key)
@@ -103,17 +120,26 @@ class CompileHandover:
         self._tenant = tenant
         self._version = version
         self._fresh = cache.folder / tenant / f"{version}.{token(8)}"
-        self._left = MOST_BYTES - cache.size_of(tenant, version)
+        self._left = cache.most_bytes - cache.size_of(tenant, version)
+        self._taken = 0
         self._paths: list[str] = []
         self._open = ""
         """The path of the file whose pieces come."""
 
     async def take(self, piece: guest.CompilePiece) -> bool:
         """Take a piece of a file; False: nothing more is taken."""
-        is_next = piece.path == self._open if self._open else len(self._paths) < MOST_FILES and is_path(piece.path)
-        if not is_next or len(piece.data) > self._left:
+        size = len(piece.data)
+        is_next = (
+            piece.path == self._open
+            if self._open
+            else len(self._paths) < self._cache.most_files and is_path(piece.path)
+        )
+        is_full = piece.ends or size >= guest.COMPILE_PIECE  # else a guest keeps the agent busy with small ones
+        if not (is_next and is_full and size <= self._left and self._cache.has_room(size)):
             return False
-        self._left -= len(piece.data)
+        self._left -= size
+        self._taken += size
+        self._cache.coming += size
         try:
             await asyncio.to_thread(self._write, piece.path, piece.data, is_new=not self._open)
         except OSError as error:  # no room, or a file where a folder is
@@ -135,11 +161,13 @@ class CompileHandover:
         await self.discard()
 
     async def discard(self) -> None:
+        self._cache.coming -= self._taken
+        self._left = self._taken = 0
         if self._fresh.exists():
             await asyncio.to_thread(shutil.rmtree, self._fresh, ignore_errors=True)
 
     def _write(self, path: str, data: bytes, *, is_new: bool) -> None:
-        if is_new and disk_room(self._cache.folder) < MOST_BYTES:
+        if is_new and self._cache.room(self._cache.folder) < self._cache.most_bytes:
             raise OSError("the disk is nearly full")
         target = self._fresh / path
         if is_new:
@@ -189,6 +217,10 @@ def _files(folder: Path) -> Iterator[tuple[Path, int]]:
                 continue
 
 
+def _size(folder: Path) -> int:
+    return sum(size for _, size in _files(folder))
+
+
 def _scan(folder: Path) -> list[tuple[str, str, int]]:
     """(tenant, version, bytes), the longest unchanged first; removes leftovers of starts."""
     found = []
@@ -196,5 +228,5 @@ def _scan(folder: Path) -> list[tuple[str, str, int]]:
         if path.suffix:
             shutil.rmtree(path, ignore_errors=True)
             continue
-        found.append((path.stat().st_mtime, path.parent.name, path.name, sum(size for _, size in _files(path))))
+        found.append((path.stat().st_mtime, path.parent.name, path.name, _size(path)))
     return [(tenant, version, size) for _, tenant, version, size in sorted(found)]

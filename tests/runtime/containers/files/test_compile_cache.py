@@ -10,10 +10,10 @@ import pytest
 from pilotlight_core.model import values
 from pilotlight_core.model.messages.node_messages import ContainerState
 from pilotlight_core.model.rehearsals.rehearsal import Rehearsal, WarmupExample
-from pilotlight_runtime.containers.files import compile_cache
 from pilotlight_runtime.containers.files.compile_cache import CompileCache, is_path
+from pilotlight_runtime.guest import frames as guest
 from pilotlight_runtime.guest.frames import CompilePiece
-from tests.runtime.harness import Harness
+from tests.runtime.harness import Harness, harness
 from tests.waiting import until
 
 
@@ -31,13 +31,12 @@ def names_in(folder: Path) -> list[str]:
 
 
 async def given(cache: CompileCache, tenant: str, version: str, **files: str) -> None:
-    """Hand these files over, in pieces of two bytes."""
+    """Hand these files over."""
     handover = cache.begin(tenant, version)
     for path, text in files.items():
-        for start in range(0, len(text), 2):
-            data, ends = text[start : start + 2].encode(), start + 2 >= len(text)
-            assert await handover.take(CompilePiece(path=path.replace("__", "/"), data=data, ends=ends))
+        assert await handover.take(CompilePiece(path=path.replace("__", "/"), data=text.encode(), ends=True))
     await handover.commit()
+    assert cache.coming == 0
 
 
 async def laid_out(cache: CompileCache, tenant: str, version: str, into: Path) -> dict[str, str]:
@@ -95,9 +94,7 @@ async def test_what_breaks_a_rule_or_a_bound_is_not_taken(
     tmp_path: Path, anyio_backend: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """And the hand-over is over; what was whole before is kept."""
-    monkeypatch.setattr(compile_cache, "MOST_BYTES", 10)
-    monkeypatch.setattr(compile_cache, "MOST_FILES", 3)
-    cache = CompileCache(tmp_path, 1_000)
+    cache = CompileCache(tmp_path, 1_000, most_bytes=10, most_files=3)
 
     async def takes(*pieces: tuple[str, bytes, bool]) -> list[bool]:
         handover = cache.begin("acme", "ver_1")
@@ -106,7 +103,10 @@ async def test_what_breaks_a_rule_or_a_bound_is_not_taken(
         return told
 
     assert await takes(("../a", b"1", True)) == [False]
+    assert await takes(("a", b"1", False)) == [False]
+    monkeypatch.setattr(guest, "COMPILE_PIECE", 1)
     assert await takes(("a", b"1", False), ("b", b"2", True)) == [True, False]
+    assert await takes(("a", b"1", False), ("a", b"2", True), ("b", b"3", True)) == [True] * 3
     assert await takes(("a", b"123456", True), ("b", b"12345", True)) == [True, False]
     assert await takes(("a", b"", True), ("b", b"", True), ("c", b"", True), ("d", b"", True)) == [True] * 3 + [False]
     assert await takes(("a", b"1", True), ("a/b", b"1", True), ("c", b"", True)) == [True, False, False]
@@ -115,11 +115,24 @@ async def test_what_breaks_a_rule_or_a_bound_is_not_taken(
     assert await takes(("b", b"12345", True)) == [False]
 
 
-async def test_a_full_disk_is_left_alone(tmp_path: Path, anyio_backend: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A start needs nothing of it."""
-    monkeypatch.setattr(compile_cache, "disk_room", lambda _: 0)
+async def test_hand_overs_have_one_bound_together(tmp_path: Path, anyio_backend: str) -> None:
+    """However many containers start at a time; what has ended counts no more."""
+    cache = CompileCache(tmp_path, 10)
+    first, second = cache.begin("acme", "ver_1"), cache.begin("acme", "ver_2")
+    piece = CompilePiece(path="a", data=b"123456", ends=True)
+    assert await first.take(piece)
+    assert not await second.take(piece)
+    await first.discard()
+    assert await second.take(piece)
+    await second.discard()
+    assert cache.coming == 0
 
-    assert not await CompileCache(tmp_path, 1_000).begin("acme", "v").take(CompilePiece(path="a", data=b"", ends=True))
+
+async def test_a_full_disk_is_left_alone(tmp_path: Path, anyio_backend: str) -> None:
+    """A start needs nothing of it."""
+    cache = CompileCache(tmp_path, 1_000, room=lambda _: 0)
+
+    assert not await cache.begin("acme", "ver_1").take(CompilePiece(path="a", data=b"", ends=True))
 
 
 async def test_who_has_the_most_loses_what_it_used_longest_ago(tmp_path: Path, anyio_backend: str) -> None:
@@ -178,3 +191,35 @@ async def test_what_a_failed_start_has_compiled_is_not_kept(world: Harness) -> N
 
     kept = world.folder / "node" / world.node / "compiled" / "acme"
     await until(lambda: not names_in(kept))
+
+
+INDUCTOR = """
+import torch
+from torch._dynamo.utils import counters
+compiled = torch.compile(lambda x: torch.nn.functional.gelu(x @ x.T).softmax(-1) + x.sum())
+def f():
+    return float(compiled(torch.ones(8, 8)).sum())
+def hits():
+    f()
+    return counters["inductor"]["fxgraph_cache_hit"] + counters["aot_autograd"]["autograd_cache_hit"]
+"""
+
+
+@pytest.mark.long
+@pytest.mark.timeout(900)
+async def test_what_inductor_has_compiled_is_not_compiled_again(server_url: str, tmp_path: Path) -> None:
+    """In a real sandbox, with a real compiler: a minute for the first container, `compile` says how long."""
+    async with harness(server_url, tmp_path, sandbox="bubblewrap") as world:
+        warm = Rehearsal(warmup=(WarmupExample(inputs=(values.encode({}),)),))
+        version = await world.deploy(INDUCTOR, qualname="hits", memory=4 * 2**30, rehearsal=warm)
+        hits = []
+        for _ in range(2):
+            container = await world.bind(version, within=400.0)
+            timeline = world.credits[container][-1].timeline
+            assert "compile" in timeline
+            print(timeline)  # `pytest -s` tells the figures
+            hits.append(await world.run(container).output())
+            await world.drain(container)
+            await world.credit(container, ContainerState.GONE)
+
+        assert (hits[0], hits[1] > 0) == (0, True)
