@@ -58,10 +58,12 @@ from pilotlight_core.model.messages.node_messages import (
 from pilotlight_core.model.messages.ran import Ran
 from pilotlight_core.model.messages.scheduling import (
     AskCall,
+    AskEvents,
     Breakers,
     CallReply,
     CreditsWanted,
     GatewayLoad,
+    StreamEvents,
     ToHome,
     ToOrigin,
 )
@@ -79,7 +81,7 @@ MESSAGE = (
     | AskNested | NestedAnswer | LeaveNested
     | SecretsWanted | SecretsAnswer
     | ErasedWanted | ErasedTenants
-    | StreamCheckpoint
+    | StreamCheckpoint | AskEvents | StreamEvents
 )  # fmt: skip
 _decoder: msgspec.msgpack.Decoder[Any] = msgspec.msgpack.Decoder(MESSAGE)
 _encoder = msgspec.msgpack.Encoder()
