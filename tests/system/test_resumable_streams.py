@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Iterator
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -117,11 +118,13 @@ def test_a_dropped_connection_is_read_on_at_another_gateway(platform: Platform) 
 
 def test_a_client_reads_on_by_itself_and_cancels_by_a_word(platform: Platform) -> None:
     """Its connections break again and again; whoever leaves the loop has ended the call."""
-    with breaking_proxy([urlsplit(url).port or 0 for url in platform.urls], 8_000) as port:
-        with pilotlight.Client(url=f"http://127.0.0.1:{port}", api_key=platform.key) as client:
-            tells = Function.from_name("resume", "tells", client=client)
-            assert list(tells.remote_gen(words=1_000)) == undisturbed(1_000)
-            left = tells.remote_gen(words=10_000, pause=PAUSE_S)
+    ports = [urlsplit(url).port or 0 for url in platform.urls]
+    with (
+        breaking_proxy(ports, 8_000) as port,
+        pilotlight.Client(url=f"http://127.0.0.1:{port}", api_key=platform.key) as client,
+    ):
+        tells = Function.from_name("resume", "tells").options(client=client)
+        assert list(tells.remote_gen(words=1_000)) == undisturbed(1_000)
+        with closing(tells.remote_gen(words=10_000, pause=PAUSE_S)) as left:  # type: ignore[type-var]  # a generator
             assert next(left) == undisturbed(1)[0]
-            left.close()
     wait_until(lambda: platform.container_of("resume", "tells")["running"] == 0, "the call is cancelled")
