@@ -85,12 +85,13 @@ class ContainerIO:
         self._meter.end_repeat(call.run)
 
     def finish(self, call: AcceptedCall, outcome: Outcome) -> Spent | None:
-        ran = not call.is_split
+        ran, resume = not call.is_split, call.run.resume
         if not ran:
             self.restart(call)
         return self._meter.call_ended(
-            call.call_id, outcome, call.batch_size, call.units, ran=ran and call.repeats_until is None
-        )
+            call.call_id, outcome, call.batch_size, call.units, ran=ran and call.repeats_until is None,
+            can_move=resume is not None and not resume.is_last,
+        )  # fmt: skip
 
     def release(self, call: AcceptedCall) -> None:
         if call.note != NO_NOTE:
