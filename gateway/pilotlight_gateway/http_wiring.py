@@ -52,6 +52,7 @@ from pilotlight_gateway.http.endpoints.billing.invoices import INVOICES, Invoice
 from pilotlight_gateway.http.endpoints.billing.job_money import JobMoney
 from pilotlight_gateway.http.endpoints.billing.quarantine import QUARANTINE, QuarantineServices
 from pilotlight_gateway.http.endpoints.billing.usage import USAGE, UsageServices
+from pilotlight_gateway.http.endpoints.call_events import EventServices
 from pilotlight_gateway.http.endpoints.containers import CONTAINERS, ContainerServices
 from pilotlight_gateway.http.endpoints.curves import CURVES, CurveServices
 from pilotlight_gateway.http.endpoints.documents import DocumentServices
@@ -89,6 +90,7 @@ from pilotlight_gateway.nodes.node_identities import JoiningTerms
 from pilotlight_gateway.oidc.issuers import Issuers
 from pilotlight_gateway.schemas.version_schemas import VersionSchemas
 from pilotlight_gateway.secrets.tenant_vault import TenantVault
+from pilotlight_gateway.streams.stream_exchange import StreamExchange
 from pilotlight_gateway.tenancy.auth import CallAuthenticator, Principal
 from pilotlight_gateway.tenancy.registry_port import RegistryPort
 from pilotlight_gateway.webhooks.webhook_port import WebhookStore
@@ -146,6 +148,7 @@ class HttpParts:
     schemas: VersionSchemas
     signer: ManifestSigner
     stopper: ContainerStopper
+    streams: StreamExchange
     terms: JoiningTerms
     tranches: Callable[[str], Awaitable[HomeTranches | None]]
     all_tranches: Callable[[], Awaitable[list[HomeTranches]]]
@@ -234,7 +237,7 @@ def _call_endpoint(parts: HttpParts, shared: _Shared, entry: CallEntry, unary: U
     """Where calls come in."""
     streams = StreamServices(
         calls=parts.calls, gate=shared.gate, budget=parts.budget, metrics=parts.metrics, codec=parts.codec,
-        book=shared.book, clock=shared.clock,
+        book=shared.book, keeper=parts.streams.keeper, clock=shared.clock,
     )  # fmt: skip
     return CallEndpoint(
         entry,
@@ -257,6 +260,7 @@ def _functions(parts: HttpParts, shared: _Shared) -> tuple[BoundOperation[Any], 
     return (
         *bound(routes.FUNCTION_DOCUMENT, shared.documents),
         *bound(routes.CALLS_BY_ID, account),
+        *bound(routes.CALL_EVENTS, EventServices(calls=parts.calls, streams=parts.streams)),
         *bound(routes.JOBS, shared.jobs),
         *bound(routes.APPS, apps),
         *bound(WEIGHTS, weights),

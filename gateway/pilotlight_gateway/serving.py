@@ -422,7 +422,7 @@ async def _gateway(
         blobs=blobs, budget=budget, calls=calls.service, codec=codec, costs=costs,
         eraser=erasure.eraser,
         explainer=BusExplainer(bus, region=settings.region),
-        stopper=secrets.stopper,
+        stopper=secrets.stopper, streams=calls.streams,
         terms=joining_terms(settings, settings.node_bus_url, takes_nodes=settings.issuer is not None),
         followers=follower_slots(),
         idempotency=idempotency, issuers=issuers, jobs=jobs.service, ledger=ledger, limiter=limiter, loads=loads,

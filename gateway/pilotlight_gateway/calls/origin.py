@@ -45,6 +45,7 @@ from pilotlight_core.model.messages.call_messages import (
     Outcome,
     Refusal,
     Refused,
+    ResumePoint,
     Started,
     StreamCheckpoint,
 )
@@ -170,8 +171,7 @@ class Origin:
         self._last_number = grant.grant_number
         self._epoch = grant.epoch
         self.attempts.granted(grant, at)
-        resume = self._journal.point(self.last_seq) if self._journal is not None else None
-        return [SendRun(grant.node, grant.instance, self.call.run(grant, at, self.gateway, resume))]
+        return [SendRun(grant.node, grant.instance, self.call.run(grant, at, self.gateway, self._resume_point()))]
 
     def uses(self, grant_number: int) -> bool:
         """Whether the grant is in use."""
@@ -362,6 +362,12 @@ class Origin:
         self._retries = self._retries.after_loss()
         self.state = OriginState.QUEUED
         return [self._enqueue(at, admitted=True)]
+
+    def _resume_point(self) -> ResumePoint | None:
+        if self._journal is None:
+            return None
+        is_last = not self._retries.may_move(self.call.version.spec)
+        return self._journal.point(self.last_seq, resumed=self._retries.lost > 0, is_last=is_last)
 
     def _move(self, journal: StreamJournal, reason: str, at: float) -> list[Effect]:
         """A resumable stream was lost: another container goes on behind the last checkpoint."""

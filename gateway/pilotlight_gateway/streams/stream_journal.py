@@ -75,10 +75,12 @@ class StreamJournal:
         self.closed = why
         self._state, self._marks = b"", []
 
-    def point(self, sent: int) -> ResumePoint:
-        """Where the next container begins, if the caller has the events up to `sent`."""
+    def point(self, sent: int, *, resumed: bool = False, is_last: bool = False) -> ResumePoint:
+        """Where the next container begins, if the caller has the events up to `sent`; the others as it has them."""
         repeat_ms = max(0.0, self._heard_at - self._began_at) * 1e3 if sent > self._after else 0.0
-        return ResumePoint(after=self._after, state=self._state, sent=sent, repeat_ms=repeat_ms)
+        return ResumePoint(
+            after=self._after, state=self._state, sent=sent, repeat_ms=repeat_ms, resumed=resumed, is_last=is_last
+        )
 
 
 def _mark(data: bytes) -> bytes:

@@ -141,7 +141,7 @@ class ContainerMeter:
         cold_us = round(run.cold_ms * 1000.0) if run.cold_ms else 0
         self._meter.call_started(
             run.call_id, run.tenant, self._clock(), key=run.key, tags=run.tags, cold_us=cold_us, shadow=run.shadow,
-            parent=run.parent,
+            parent=run.parent, resumed=run.resume is not None and run.resume.resumed,
         )  # fmt: skip
 
     def end_batch(self, calls: Iterable[tuple[str, int]]) -> None:
@@ -167,7 +167,8 @@ class ContainerMeter:
         at_ns = self._clock()
         self._meter.call_ended(run.call_id, REPEATED, at_ns, fault=Fault.PLATFORM)
         self._meter.call_started(
-            run.call_id, run.tenant, at_ns, key=run.key, tags=run.tags, shadow=run.shadow, parent=run.parent
+            run.call_id, run.tenant, at_ns, key=run.key, tags=run.tags, shadow=run.shadow, parent=run.parent,
+            resumed=True,
         )  # fmt: skip
 
     def call_ended(
@@ -179,14 +180,22 @@ class ContainerMeter:
         *,
         ran: bool = True,
         fault: Fault | None = None,
+        can_move: bool = False,
     ) -> Spent:
         """A call has ended; what did not run, though it was about to, is charged nothing.
 
-        `fault`: whose its end is, where that does not follow from the outcome.
+        `fault`: whose its end is, where that does not follow from the outcome. `can_move`: if it died with its container
+        it goes on elsewhere, and counts there.
         """
         fault = (fault or FAULTS.get(outcome, self.fault_of_death)) if ran else Fault.PLATFORM
         spent = self._meter.call_ended(
-            call_id, WORDS[outcome], self._clock(), batch_size, fault=fault, units=units or NOTHING
+            call_id,
+            WORDS[outcome],
+            self._clock(),
+            batch_size,
+            fault=fault,
+            units=units or NOTHING,
+            moved=can_move and outcome is Outcome.DIED,
         )
         if self._rerun and call_id in self._rerun:
             self._rerun.discard(call_id)

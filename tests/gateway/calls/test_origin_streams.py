@@ -78,6 +78,8 @@ class World:
         self.stages: list[str] = []
         self.starts = self.unread = 0
         self.journal_bytes = 0
+        self.has_returned = False
+        self.chunks: Iterator[bytes] = iter(())
 
     def start(self) -> None:
         """The next container takes the call."""

@@ -111,6 +111,8 @@ async def acme(world: World) -> Names:
     """A tenant that has one of everything there is."""
     (version,) = world.deploy(function("hello", env={"TOKEN": SECRET}))
     world.calls.listed = [{"id": "ctr_hush-hush", "tenant": "acme", "version": version.id, "app": "shop"}]
+    stream = world.services.streams.keeper.open(CALL, "acme", 30.0)
+    stream.end(1, SECRET.encode())
     world.calls.statuses["acme", CALL] = CallStatus(id=CALL, state="running", version="shop.hello@v1", age_ms=1.0)
     await world.services.jobs.store.create(dead_job(id=CALL, tenant="acme"))
     world.ledger.fold("USAGE", 1, delivered([busy(1, 0, ("a", SECOND, "ok"), app="hush-hush")]))

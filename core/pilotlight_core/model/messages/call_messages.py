@@ -45,6 +45,10 @@ class ResumePoint(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     """The last event that the origin has relayed: those up to it are produced for the second time."""
     repeat_ms: Duration = 0.0
     """How long the events between took the first time: so much of their repetition is the operator's at most."""
+    resumed: bool = False
+    """Whether an earlier container had begun it."""
+    is_last: bool = False
+    """Whether it ends with this container, if that dies."""
 
 
 class Run(Message, frozen=True, kw_only=True):
@@ -181,12 +185,14 @@ class Spent(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """PLATFORM: the tenant pays nothing of it: its container was ended for no reason of the tenant, or its answer is
     dropped."""
     starts: tuple[Rising, ...] = ()
-    """At the origin, of several starts on slices of one kind: the nanoseconds of each."""
+    """At the origin, of several starts on slices of one kind: the nanoseconds of each but those that are resumed."""
+    resumed: bool = False
+    """It is the rest of a stream that began in another container, which was billed for the least of a start."""
 
 
 def lack_ns(spent: Spent, least: int) -> int:
     """What starts lack of the nanoseconds that each is billed for at least."""
-    if not least:
+    if not least or (spent.resumed and not spent.starts):
         return 0
     return sum(least - ns for ns in spent.starts or (spent.ns,) if ns < least)
 

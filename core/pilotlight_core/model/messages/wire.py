@@ -62,10 +62,12 @@ from pilotlight_core.model.messages.package_questions import LockPackages, Packa
 from pilotlight_core.model.messages.ran import Ran
 from pilotlight_core.model.messages.scheduling import (
     AskCall,
+    AskEvents,
     Breakers,
     CallReply,
     CreditsWanted,
     GatewayLoad,
+    StreamEvents,
     ToHome,
     ToOrigin,
 )
@@ -86,7 +88,7 @@ MESSAGE = (
     | SecretsWanted | SecretsAnswer
     | ErasedWanted | ErasedTenants
     | LockPackages | PackagesLocked
-    | StreamCheckpoint
+    | StreamCheckpoint | AskEvents | StreamEvents
 )  # fmt: skip
 _decoder: msgspec.msgpack.Decoder[Any] = msgspec.msgpack.Decoder(MESSAGE)
 _encoder = msgspec.msgpack.Encoder()
