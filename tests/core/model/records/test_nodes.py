@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from pilotlight_core.model.messages.node_messages import NodeNotice, NoticeKind
 from pilotlight_core.model.placing import Purchase
 from pilotlight_core.model.records.nodes import (
     CORDONED,
@@ -12,6 +13,7 @@ from pilotlight_core.model.records.nodes import (
     NodeRecord,
     NodeState,
     as_recorded,
+    is_at_risk,
     with_labels,
 )
 from tests.builders.nodes import container, cpu_slot, gpu_device, node_report
