@@ -11,6 +11,7 @@ from collections.abc import Callable
 import msgspec
 
 from pilotlight_autoscaler.node_drains import NodeDrains
+from pilotlight_autoscaler.observations.spot_zones import SpotZones
 from pilotlight_autoscaler.observations.world import World
 from pilotlight_core.host.binding_book import Bindings
 from pilotlight_core.host.node_faults import NodeFaults
@@ -52,6 +53,7 @@ class NodeIntake:
         self._bindings = bindings
         self._clock = clock
         self.faults = NodeFaults()
+        self.spot_zones = SpotZones()
         self._reports = ReportReader()
         self._tried = Fleet()
         """Empty: nodes are put into it to see whether that goes well."""
@@ -91,6 +93,7 @@ class NodeIntake:
             return False
         kept = as_recorded(self._with_ends_checked(node, kept, at), self._record_of(node))
         if self._world.on_report(kept, at):
+            self.spot_zones.on_report(kept, at)
             self._note_strays(node, [name for name, fault in faults.items() if fault is NodeFault.NOT_BOUND])
             self._note_believed(node, None if faults else kept)
         return True
@@ -159,6 +162,7 @@ class NodeIntake:
 
     def stops(self, epoch: int, at: float) -> list[tuple[str, Stop | Drain]]:
         """The commands that end containers which nobody has bound, or whose node is drained, with their nodes."""
+        self.spot_zones.look(self._world.nodes, at)
         found: list[tuple[str, Stop | Drain]] = [*self._drains.due(self._world.nodes, epoch, at)]
         for node, strays in self._strays.items():
             for container, stopped_at in strays.items():
