@@ -78,7 +78,7 @@ def end_parked(state: PassState, versions: Iterable[str]) -> None:
 def needless_parked(state: PassState, version: str) -> Iterator[tuple[ContainerReport, str]]:
     """The parked containers of a version that are to end, and why."""
     view, record = state.views[version], state.versions[version]
-    longest_s = stays_s(state.world.scaling.load_s(function_of(record)))
+    longest_s = stays_s(state.load_s(record))
     for container in view.parked:
         if container.id in state.leaving:
             continue

@@ -20,7 +20,7 @@ from pilotlight_autoscaler.passes.version_views import (
 from pilotlight_autoscaler.policy.desired import more_needs
 from pilotlight_autoscaler.policy.expected_room import next_idle_s
 from pilotlight_autoscaler.policy.preemption import IdleContainers
-from pilotlight_autoscaler.policy.scaling_policy import MIN_RESIDENCY_S, VersionSpeed, VersionView
+from pilotlight_autoscaler.policy.scaling_policy import FIRST_LOAD_S, MIN_RESIDENCY_S, VersionSpeed, VersionView
 from pilotlight_autoscaler.policy.warmth import can_be_parked, tier_of
 from pilotlight_autoscaler.policy.wish import Warmth, Wish
 from pilotlight_core.model.messages.node_messages import ContainerReport, Drain, Park
@@ -158,10 +158,14 @@ class PassState:
         view, record = self.views[container.version], self.versions[container.version]
         if not view.deployed or view.is_shut_down or container.id in self.world.replacing:
             return False
-        load_s = self.world.scaling.load_s(function_of(record))
+        load_s = self.load_s(record)
         memory = self.world.nodes[self.world.index.node_of(container.id)].memory
         is_worth = tier_of(view.spec, load_s, is_funded=not view.unfunded) is Warmth.PARKED
         return is_worth and can_be_parked(container, memory)
+
+    def load_s(self, record: VersionRecord) -> float:
+        """How long a start of a version takes; as long as a first one, where nothing is known."""
+        return self.world.scaling.load_s(function_of(record)) or FIRST_LOAD_S
 
     def likelihood(self, record: VersionRecord) -> float:
         """How likely a function is called in the next minute."""
