@@ -10,8 +10,9 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import AsyncIterator, Callable, Iterable
-from typing import Any, ClassVar, NamedTuple, Protocol
+from typing import ClassVar, NamedTuple, Protocol, TypeVar
 
+from pilotlight_core.host.blobs.whole_reads import BlobSource
 from pilotlight_core.model.errors import BadInput, Conflict, NotFound, Unavailable
 from pilotlight_core.model.ids import check_name
 
@@ -19,6 +20,7 @@ SHA256 = re.compile(r"[0-9a-f]{64}")
 STORED_NAME = re.compile(r"[0-9a-f]{64}|[0-9a-f]{96}")
 """A digest, or the name of a sealed blob."""
 CHUNK = 2**20
+T = TypeVar("T")
 
 BlobContent = bytes | AsyncIterator[bytes]
 
@@ -146,15 +148,11 @@ class BlobBackend(BlobStore, Protocol):
         """As a store's. `anew`: what is there under the name is replaced, at once and whole."""
         ...
 
-    async def read_into(
-        self, tenant: str, sha256: str, target: memoryview, through: Callable[[Any, memoryview], int] | None = None
-    ) -> int:
-        """Fill memory with a blob's content, in a thread; its size. Several are read at once (`whole_reads`).
-
-        `through` fills it from what is stored, where that is not the content.
+    async def read_whole(self, tenant: str, sha256: str, work: Callable[[BlobSource], T]) -> T:
+        """What `work` makes of a blob as it is stored, in a thread; many are read at once (`whole_reads`).
 
         Raises:
-            BlobMissing. BlobsDown: also if the content has more bytes than the memory.
+            BlobMissing, BlobsDown.
         """
         ...
 

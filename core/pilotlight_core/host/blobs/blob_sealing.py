@@ -21,7 +21,7 @@ import re
 from collections.abc import AsyncIterator
 
 from pilotlight_core.host.blobs.blob_port import BlobChanged, BlobContent, pieces
-from pilotlight_core.host.blobs.whole_reads import BlobSource, put
+from pilotlight_core.host.blobs.whole_reads import BlobSource
 
 KEY_BYTES = 32
 SEGMENT = 64 * 1024
@@ -139,33 +139,40 @@ async def opened(key: bytes, tenant: str, sha256: str, stored: AsyncIterator[byt
         yield last
 
 
-def open_into(key: bytes, tenant: str, sha256: str, source: BlobSource, target: memoryview) -> int:
-    """Put the content of what is stored into memory, in a thread; its size.
+class OpenedSource:
+    """The content of what is stored, for one thread. `readinto` raises BlobChanged: it is not what was sealed.
 
-    Raises:
-        BlobChanged: it is not what was sealed. TargetFull: it has more bytes than the memory.
+    What came before that was.
     """
-    segments, size = _begun(key, tenant, sha256, _exactly(source, HEAD)), 0
-    segment = _exactly(source, WHOLE)
-    while True:
-        following = _exactly(source, WHOLE) if len(segment) == WHOLE else b""
-        content = segments.open(segment, is_last=not following)
-        put(content, target, size)
-        size += len(content)
-        if not following:
-            return size
-        segment = following
 
+    def __init__(self, key: bytes, tenant: str, sha256: str, stored: BlobSource) -> None:
+        self._bound = key, tenant, sha256
+        self._stored = stored
+        self._segments: _Segments | None = None
+        self._next = b""
+        """The segment that is opened next: whether it is the last is known once the one after it is read."""
+        self._opened = memoryview(b"")
+        self._is_over = False
 
-def _exactly(source: BlobSource, size: int) -> bytes:
-    """So many bytes; fewer at the end."""
-    found = source.read(size)
-    if len(found) == size or not found:
-        return found
-    parts = [found]
-    while (left := size - sum(map(len, parts))) and (more := source.read(left)):
-        parts.append(more)
-    return b"".join(parts)
+    def readinto(self, buffer: memoryview, /) -> int:
+        if self._segments is None:
+            self._segments = _begun(*self._bound, self._exactly(HEAD))
+            self._next = self._exactly(WHOLE)
+        while not self._opened and not self._is_over:
+            following = self._exactly(WHOLE) if len(self._next) == WHOLE else b""
+            self._opened = memoryview(self._segments.open(self._next, is_last=not following))
+            self._next, self._is_over = following, not following
+        count = min(len(buffer), len(self._opened))
+        buffer[:count] = self._opened[:count]
+        self._opened = self._opened[count:]
+        return count
+
+    def _exactly(self, size: int) -> bytes:
+        """So many bytes; fewer at the end."""
+        found, have = memoryview(bytearray(size)), 0
+        while have < size and (count := self._stored.readinto(found[have:])):
+            have += count
+        return bytes(found[:have])
 
 
 def opened_head(key: bytes, tenant: str, sha256: str, beginning: bytes, size: int) -> bytes:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import io
 import os
 import shutil
 import tempfile
@@ -30,7 +31,7 @@ from pilotlight_core.host.blobs.blob_port import (
     check_stored,
     pieces,
 )
-from pilotlight_core.host.blobs.whole_reads import BlobReaders, TargetFull, Through
+from pilotlight_core.host.blobs.whole_reads import BlobReaders, BlobSource
 from pilotlight_core.host.file_permissions import WALK_ONLY, private_folder
 from pilotlight_core.model.ids import check_name, token
 
@@ -90,14 +91,8 @@ class FolderBlobs:
         except FileNotFoundError:
             raise BlobMissing(f"There is no blob {sha256}.") from None
 
-    async def read_into(self, tenant: str, sha256: str, target: memoryview, through: Through | None = None) -> int:
-        path = self.path(tenant, sha256)
-        try:
-            return await self._readers.run(partial(_fill, path, target, through))
-        except FileNotFoundError:
-            raise BlobMissing(f"There is no blob {sha256}.") from None
-        except OSError as error:
-            raise _disk_error(error) from error
+    async def read_whole(self, tenant: str, sha256: str, work: Callable[[BlobSource], T]) -> T:
+        return await self._readers.run(partial(_read_whole, self.path(tenant, sha256), work))
 
     async def head(self, tenant: str, sha256: str, size: int) -> bytes:
         path = self.path(tenant, sha256)
@@ -194,17 +189,28 @@ def _disk_error(error: OSError) -> BlobsDown:
     return BlobsDown(f"The blob store's disk does not do it: {error.strerror or error}.")
 
 
-def _fill(path: Path, target: memoryview, through: Through | None) -> int:
-    """Fill memory from a file: without a copy on the way, where it is stored as it is."""
-    with path.open("rb", buffering=0) as file:
-        if through is not None:
-            return through(file, target)
-        size = 0
-        while count := file.readinto(target[size:]):
-            size += count
-        if file.read(1):
-            raise TargetFull(f"The blob {path.name} has more bytes than it should have.")
-        return size
+class _FileSource:
+    """A file whose errors are the store's: those of whoever takes what is read are others."""
+
+    def __init__(self, file: io.FileIO) -> None:
+        self._file = file
+
+    def readinto(self, buffer: memoryview, /) -> int:
+        try:
+            return self._file.readinto(buffer)
+        except OSError as error:
+            raise _disk_error(error) from error
+
+
+def _read_whole(path: Path, work: Callable[[BlobSource], T]) -> T:
+    try:
+        file = io.FileIO(path)
+    except FileNotFoundError:
+        raise BlobMissing(f"There is no blob {path.name}.") from None
+    except OSError as error:
+        raise _disk_error(error) from error
+    with file:
+        return work(_FileSource(file))
 
 
 def _touch(path: Path) -> int:

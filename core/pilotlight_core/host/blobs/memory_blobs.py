@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import io
 from collections.abc import AsyncIterator, Callable, Iterable
+from typing import TypeVar
 
 from pilotlight_core.host.blobs.blob_port import (
     BlobContent,
@@ -15,8 +17,10 @@ from pilotlight_core.host.blobs.blob_port import (
     check_stored,
     pieces,
 )
-from pilotlight_core.host.blobs.whole_reads import Through, fill
+from pilotlight_core.host.blobs.whole_reads import BlobSource
 from pilotlight_core.model.ids import token
+
+T = TypeVar("T")
 
 
 class MemoryBlobs:
@@ -57,11 +61,9 @@ class MemoryBlobs:
         except KeyError:
             raise BlobMissing(f"There is no blob {sha256}.") from None
 
-    async def read_into(self, tenant: str, sha256: str, target: memoryview, through: Through | None = None) -> int:
-        if through is None:
-            return await fill(self.get(tenant, sha256), target)
-        stored = b"".join([piece async for piece in self.get(tenant, sha256)])
-        return through(io.BytesIO(stored), target)
+    async def read_whole(self, tenant: str, sha256: str, work: Callable[[BlobSource], T]) -> T:
+        content = b"".join([piece async for piece in self.get(tenant, sha256)])
+        return await asyncio.to_thread(work, io.BytesIO(content))
 
     async def head(self, tenant: str, sha256: str, size: int) -> bytes:
         return (await self.read(tenant, sha256))[:size]

@@ -28,7 +28,8 @@ from pilotlight_core.host.blobs.blob_port import (
     check_stored,
     pieces,
 )
-from pilotlight_core.host.blobs.whole_reads import READERS, BlobReaders, Through, copy_whole
+from pilotlight_core.host.blobs.s3_source import S3Source
+from pilotlight_core.host.blobs.whole_reads import READERS, BlobReaders, BlobSource
 from pilotlight_core.host.outbound.aws_clients import open_aws
 from pilotlight_core.model.ids import check_name, token
 
@@ -96,17 +97,14 @@ class S3Blobs:
     async def read(self, tenant: str, sha256: str) -> bytes:
         return b"".join([piece async for piece in self.get(tenant, sha256)])
 
-    async def read_into(self, tenant: str, sha256: str, target: memoryview, through: Through | None = None) -> int:
+    async def read_whole(self, tenant: str, sha256: str, work: Callable[[BlobSource], T]) -> T:
         key = self.key(tenant, sha256)
 
-        def fill() -> int:
-            body = self._s3.get_object(Bucket=self._bucket, Key=key)["Body"]
-            try:
-                return (through or copy_whole)(body, target)
-            finally:
-                body.close()
+        def read() -> T:
+            with S3Source(self._s3.get_object(Bucket=self._bucket, Key=key)) as source:
+                return work(source)
 
-        return await self._do(fill, sha256, self._readers.run)
+        return await self._do(read, sha256, self._readers.run)
 
     async def head(self, tenant: str, sha256: str, size: int) -> bytes:
         body = await self._open(tenant, sha256)

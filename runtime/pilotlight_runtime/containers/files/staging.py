@@ -13,7 +13,6 @@ from typing import Protocol
 from weakref import WeakValueDictionary
 
 from pilotlight_core.host.blobs import BlobMissing, BlobsDown
-from pilotlight_core.host.blobs.whole_reads import TargetFull
 from pilotlight_core.model.ids import token
 from pilotlight_core.model.messages.node_messages import Bind
 from pilotlight_core.model.spec import ArtifactPart, FileEntry, Manifest, SignedManifest
@@ -28,8 +27,8 @@ from pilotlight_runtime.containers.files.file_cache import (
     linked,
     verify_file,
 )
-from pilotlight_runtime.containers.files.file_memory import allocate, memory_of
 from pilotlight_runtime.containers.files.node_weights import NodeWeights
+from pilotlight_runtime.containers.files.part_writer import PartWriter, allocate
 from pilotlight_runtime.containers.files.version_files import VersionFiles
 
 AT_ONCE = 24
@@ -208,14 +207,9 @@ class Stager:
                 return
 
     async def _copy_part(self, bind: Bind, part: ArtifactPart, name: str, fresh: Path, start: int) -> None:
-        """Read a part into the file, without a copy between, and check it there."""
-        target = await asyncio.to_thread(memory_of, fresh, start, part.size)
-        try:
-            size = await self._files.fill(bind, part.sha256, target)
-        except TargetFull:
-            raise CannotVerify(f"{name} in the blob store is larger than what was signed.") from None
-        if size != part.size or await asyncio.to_thread(_digest, target) != part.sha256:
-            raise CannotVerify(f"{name} in the blob store is not what was signed.")
+        writer = PartWriter(fresh, start, part, name)
+        await self._files.pour(bind, part.sha256, writer)
+        writer.finish()
 
     async def _download(self, bind: Bind, file: FileEntry, fresh: Path) -> None:
         digest, size = hashlib.sha256(), 0
@@ -247,10 +241,6 @@ def _take_local(blob: Path, fresh: Path, file: FileEntry) -> bool:
 def _starts(parts: Sequence[ArtifactPart]) -> list[int]:
     """Where each part begins in the file, in bytes."""
     return list(accumulate((part.size for part in parts), initial=0))[:-1]
-
-
-def _digest(content: memoryview) -> str:
-    return hashlib.sha256(content).hexdigest()
 
 
 def _delete(paths: list[Path]) -> None:

@@ -8,15 +8,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import suppress
-from functools import partial
+from contextlib import aclosing, suppress
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from pilotlight_core.bus import BusError, NoResponders
 from pilotlight_core.host.blobs import BlobBackend, BlobMissing, BlobsDown, FolderBlobs, NoBlobStore
-from pilotlight_core.host.blobs.blob_sealing import open_into, opened
-from pilotlight_core.host.blobs.whole_reads import fill
+from pilotlight_core.host.blobs.blob_sealing import OpenedSource, opened
+from pilotlight_core.host.blobs.whole_reads import BlobSource
 from pilotlight_core.host.http_client import HttpClient, NoHttpClient
 from pilotlight_core.host.sealed_boxes import BoxReader, CannotOpen
 from pilotlight_core.model import subjects
@@ -39,6 +38,18 @@ TRIES = 4
 """Of one blob, while nothing of it has come."""
 
 
+class BlobWriter(Protocol):
+    """Takes the content of one blob. Methods run in threads, one at a time, and raise where it is not to be had."""
+
+    def write_all(self, source: BlobSource) -> None:
+        """All of it; what was taken before does not count."""
+        ...
+
+    def write(self, piece: bytes) -> None:
+        """The next piece."""
+        ...
+
+
 class VersionFiles(Protocol):
     def get(self, bind: Bind, sha256: str) -> AsyncIterator[bytes]:
         """A blob of the version that `bind` names, in pieces of at most 1 MiB.
@@ -48,11 +59,11 @@ class VersionFiles(Protocol):
         """
         ...
 
-    async def fill(self, bind: Bind, sha256: str, target: memoryview) -> int:
-        """Fill memory with a blob's content; its size.
+    async def pour(self, bind: Bind, sha256: str, writer: BlobWriter) -> None:
+        """Write a blob's content, in as few steps as the way to it allows.
 
         Raises:
-            BlobMissing. BlobsDown: also if the content has more bytes than the memory.
+            BlobMissing, BlobsDown; what `writer` raises.
         """
         ...
 
@@ -145,12 +156,16 @@ class StoredFiles:
         async for piece in opened(given.key, bind.tenant, sha256, self._blobs.get(bind.tenant, given.name)):
             yield piece
 
-    async def fill(self, bind: Bind, sha256: str, target: memoryview) -> int:
+    async def pour(self, bind: Bind, sha256: str, writer: BlobWriter) -> None:
         with suppress(BlobMissing):
-            return await self._blobs.read_into(bind.tenant, sha256, target)
+            await self._blobs.read_whole(bind.tenant, sha256, writer.write_all)
+            return
         given = await self._sealed(bind, sha256)
-        through = partial(open_into, given.key, bind.tenant, sha256)
-        return await self._blobs.read_into(bind.tenant, given.name, target, through)
+
+        def write(stored: BlobSource) -> None:
+            writer.write_all(OpenedSource(given.key, bind.tenant, sha256, stored))
+
+        await self._blobs.read_whole(bind.tenant, given.name, write)
 
     def path(self, bind: Bind, sha256: str) -> Path | None:
         path = self._blobs.path(bind.tenant, sha256) if isinstance(self._blobs, FolderBlobs) else None
@@ -197,8 +212,11 @@ class LinkedFiles:
             else:
                 return
 
-    async def fill(self, bind: Bind, sha256: str, target: memoryview) -> int:
-        return await fill(self.get(bind, sha256), target)
+    async def pour(self, bind: Bind, sha256: str, writer: BlobWriter) -> None:
+        pieces: Any = self.get(bind, sha256)
+        async with aclosing(pieces):
+            async for piece in pieces:
+                await asyncio.to_thread(writer.write, piece)
 
     def path(self, bind: Bind, sha256: str) -> Path | None:  # noqa: ARG002
         return None
