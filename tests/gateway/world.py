@@ -38,6 +38,7 @@ from pilotlight_gateway.calls.call_port import CallPort
 from pilotlight_gateway.deploys.blob_usage import BlobUsage
 from pilotlight_gateway.deploys.deployer import Deployer, ManifestSigner
 from pilotlight_gateway.deploys.function_logs import LogSource, MemoryLogs
+from pilotlight_gateway.deploys.package_locker import MemoryLocker, PackageLocker
 from pilotlight_gateway.deploys.resolver import Resolver
 from pilotlight_gateway.erasure.tenant_eraser import TenantEraser
 from pilotlight_gateway.erasure.tenant_traces import MemoryTraces
@@ -159,6 +160,7 @@ class Parts:
     prices: CallPrices = field(default_factory=lambda: CallPrices(load_prices()))
     requests: OpenRequests = field(default_factory=OpenRequests)
     stopper: ContainerStopper = field(default_factory=MemoryStopper)
+    locker: PackageLocker = field(default_factory=MemoryLocker)
     terms: JoiningTerms = field(default_factory=lambda: JoiningTerms(bus_url="nats://bus:4222"))
     tranches: Callable[[str], Awaitable[HomeTranches | None]] = nothing_taken
     all_tranches: Callable[[], Awaitable[list[HomeTranches]]] = nothing_taken_at_all
@@ -197,6 +199,7 @@ class Parts:
             usage=BlobUsage(self.blobs),
             signer=self.signer,
             secrets=self.vault.store,
+            locker=self.locker,
             placements=self.placements,
         )
 
@@ -243,6 +246,7 @@ class Parts:
             ledger=self.ledger,
             limiter=self.limits,
             loads=self.loads,
+            locker=self.locker,
             logs=self.logs,
             metrics=self.metrics,
             networks=self.webhook_networks,

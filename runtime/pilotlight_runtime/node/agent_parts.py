@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
@@ -180,17 +180,7 @@ def build_parts(needs: AgentDependencies, group: asyncio.TaskGroup, records: Age
     slices, work = Slices(needs.devices, metering), WorkLog()
     logs = LogShipper(needs.bus, region=me.region, node=me.node, instance=me.instance)
     calls = _calls(needs, group, records.waiting)
-    starters = [
-        BlankStarter(
-            launcher=needs.launcher,
-            base=base,
-            folder=needs.folders.sandboxes,
-            group=group,
-            limits=blank_limits(needs.ceilings),
-        )
-        for base in needs.bases
-    ]
-    pools = BlankPools(BlankPool(starter, size=needs.blanks, changed=report_due.set) for starter in starters)
+    pools = _pools(needs, group, report_due.set)
     cache = FileCache(needs.folders.cache, needs.cache_bytes)
     stager = Stager(needs.files, needs.verifier, cache)
     ways_out = ProxySupervisor(needs.egress_allow)
@@ -225,17 +215,11 @@ def build_parts(needs: AgentDependencies, group: asyncio.TaskGroup, records: Age
         many_tenants=guarantees.many_tenants,
         changed=report_due.set,
     )
+    features = features_of(guarantees, builds=environments.can_build)
     reporter = Reporter(
-        needs.bus,
-        me,
-        containers,
-        pools,
-        environments.cache,
-        ceilings=needs.ceilings,
-        features=features_of(guarantees, builds=environments.can_build),
-        due=report_due,
-        clock=time.monotonic,
-    )
+        needs.bus, me, containers, pools, environments.cache, ceilings=needs.ceilings, features=features,
+        due=report_due, clock=time.monotonic,
+    )  # fmt: skip
     return AgentParts(
         calls=calls,
         slices=slices,
@@ -251,6 +235,15 @@ def build_parts(needs: AgentDependencies, group: asyncio.TaskGroup, records: Age
         reporter=reporter,
         erased=ErasedFiles(needs.bus, cache, environments.cache, region=me.region, node=me.node),
     )
+
+
+def _pools(needs: AgentDependencies, group: asyncio.TaskGroup, changed: Callable[[], None]) -> BlankPools:
+    limits = blank_limits(needs.ceilings)
+    starters = [
+        BlankStarter(launcher=needs.launcher, base=base, folder=needs.folders.sandboxes, group=group, limits=limits)
+        for base in needs.bases
+    ]
+    return BlankPools(BlankPool(starter, size=needs.blanks, changed=changed) for starter in starters)
 
 
 def _calls(needs: AgentDependencies, group: asyncio.TaskGroup, waiting: WaitingCalls) -> NodeCalls:

@@ -23,6 +23,8 @@ from pilotlight_runtime.containers.secret_requests import MemoryLoadSecrets
 from pilotlight_runtime.devices.cpu_slots import CpuDevices
 from pilotlight_runtime.devices.device_port import DeviceAccess
 from pilotlight_runtime.egress.proxy_supervisor import ProxySupervisor
+from pilotlight_runtime.environments.environment_builds import EnvironmentBuilds
+from pilotlight_runtime.environments.environment_cache import EnvironmentCache
 from pilotlight_runtime.sandbox.fake_launcher import FakeLauncher
 from tests.builders.nodes import CEILINGS, bind, gpu_slice
 from tests.builders.specs import function_spec, manifest
@@ -58,7 +60,8 @@ class Node:
         (self.cpu,) = devices.inventory()
         self.ways_out = ProxySupervisor()
         pools = BlankPools([self.pool])
-        self.provisioner = Provisioner(stager, pools, devices, most, self.ways_out, MemoryLoadSecrets())
+        builds = EnvironmentBuilds(EnvironmentCache(folder / "environments", 0), {}, None, group, lambda: None)
+        self.provisioner = Provisioner(stager, pools, devices, most, self.ways_out, MemoryLoadSecrets(), builds)
 
 
 @asynccontextmanager

@@ -9,6 +9,7 @@ from pilotlight_core.model.messages.agent_questions import MOST_ASKED, ErasedTen
 from pilotlight_core.model.messages.message import Message
 from pilotlight_runtime.containers.files.erased_tenants import ErasedFiles
 from pilotlight_runtime.containers.files.file_cache import FileCache
+from pilotlight_runtime.environments.environment_cache import EnvironmentCache
 
 DIGEST = "a" * 64
 
@@ -39,7 +40,8 @@ def names_in(folder: Path) -> list[str]:
 
 
 def erased_files(gateways: Gateways, cache: FileCache) -> ErasedFiles:
-    return ErasedFiles(gateways, cache, region="eu", node="n1")
+    environments = EnvironmentCache(cache.folder.with_name("environments"), 0)
+    return ErasedFiles(gateways, cache, environments, region="eu", node="n1")
 
 
 async def test_files_of_an_erased_tenant_are_deleted(tmp_path: Path, anyio_backend: str) -> None:
