@@ -109,6 +109,11 @@ def deploy_slots() -> TenantSlots:
     return TenantSlots(3, "deploys are under way", of_tenant=1, retry_after=1.0)
 
 
+def lock_slots() -> TenantSlots:
+    """Locks of requirements at a time."""
+    return TenantSlots(16, "deploys with requirements are under way", of_tenant=1, retry_after=2.0)
+
+
 def follower_slots() -> TenantSlots:
     """Readers of logs at a time."""
     return TenantSlots(256, "log readers are connected", of_tenant=64, retry_after=5.0)
@@ -255,6 +260,7 @@ def _functions(parts: HttpParts, shared: _Shared) -> tuple[BoundOperation[Any], 
     apps = AppServices(
         registry=registry, calls=parts.calls, deployer=shared.deployer, blobs=parts.blobs, budget=parts.budget,
         codec=parts.codec, rates=shared.rates, usage=shared.usage, uploads=parts.uploads, deploys=deploy_slots(),
+        locks=lock_slots(),
     )  # fmt: skip
     weights = WeightsServices(weights=shared.deployer.weights, budget=parts.budget, pushes=deploy_slots())
     return (

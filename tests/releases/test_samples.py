@@ -85,6 +85,8 @@ def test_what_this_release_writes_is_read_by_the_one_before(tmp_path: Path) -> N
             "SecretsAnswer",
             "ErasedWanted",
             "ErasedTenants",
+            "LockPackages",
+            "PackagesLocked",
             "BudgetsRecord",
             "CreditsRecord",
             "NodeRecord",

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+import httpx
 import pytest
 
 from tests.builders.package_index import LocalIndex, package_index
 from tests.builders.wheels import wheel
 from tests.system.support.platform import Platform
 from tests.system.support.platform import platform as run_platform
+from tests.waiting import wait_until
 
 SHOW = """\
 from pilotlight import App
@@ -62,3 +64,53 @@ def test_a_function_finds_what_its_app_requires(wordy: Platform, index: LocalInd
 
     assert wordy.output("wordy.greet") == "hello!"
     assert "packages" in wordy.container_of("wordy", "greet")["timeline"]
+
+
+def test_the_same_requirements_are_the_same_version(wordy: Platform, index: LocalIndex, tmp_path: Path) -> None:
+    """Also when the index has a newer package by then: nothing is upgraded that nobody asked for."""
+    wordy.deploy(app(tmp_path, "greeting"))
+    index.wheels.append(wheel("punctuation", "3.0", {"punctuation.py": "END = '?'\n"}))
+    again = wordy.deploy(app(tmp_path, "greeting"))
+
+    assert "(unchanged)" in again
+    assert wordy.output("wordy.greet") == "hello!"
+
+
+def test_what_cannot_be_resolved_is_refused_at_deploy(wordy: Platform, tmp_path: Path) -> None:
+    """In the resolver's own words: what the index lacks, what the base environment has otherwise, and what is no
+    package.
+    """
+    unknown = " ".join(wordy.refusal(app(tmp_path, "no-such-package==3")).split())
+    assert "no-such-package was not found in the package registry" in unknown
+    conflict = " ".join(wordy.refusal(app(tmp_path, "ancient")).split())
+    assert "ancient depend on msgspec<0.1" in conflict
+    assert "you require ancient" in conflict
+    option = " ".join(wordy.refusal(app(tmp_path, "--index-url=http://other.example.com")).split())
+    assert "options of installers are not taken" in option
+
+
+def test_a_build_that_fails_is_in_the_functions_log(wordy: Platform, index: LocalIndex, tmp_path: Path) -> None:
+    """And its caller is told; when the index has the file again, the next start succeeds."""
+    gone = wheel("fleeting", "1.0")
+    index.wheels.append(gone)
+    path = app(tmp_path, "greeting", "fleeting")
+    path.write_text(path.read_text().replace('"wordy"', '"brief"'))
+    wordy.deploy(path)
+    index.wheels.remove(gone)
+
+    failed = wordy.call("brief.greet")
+    assert failed.status_code >= 500, failed.text
+    assert "fleeting" in failed.json()["detail"]
+    wait_until(lambda: "fleeting" in wordy.cli("logs", "brief.greet").stdout, "its log has it")
+    index.wheels.append(gone)
+    wait_until(lambda: wordy.call("brief.greet").status_code == httpx.codes.OK, "it starts")
+
+
+def test_an_agent_that_is_killed_has_what_it_had_built(wordy: Platform, index: LocalIndex) -> None:
+    """A container starts on the next one without asking the index."""
+    assert wordy.output("wordy.greet") == "hello!"
+    before = len(index.asked)
+    wordy.kill("agent")
+
+    wait_until(lambda: wordy.call("wordy.greet").status_code == httpx.codes.OK, "it runs again")
+    assert len(index.asked) == before

@@ -82,8 +82,11 @@ class Deployer:
         """What tenants have pushed, which functions may name."""
         return PushedWeights(registry=self.registry, blobs=self.blobs, usage=self.usage)
 
-    async def deploy(self, principal: Principal, app: str, request: DeployRequest) -> DeployResponse:
-        """Deploy a whole app, or return the digests of contents to upload first. `request` is checked (`read_deploy`).
+    async def deploy(
+        self, principal: Principal, app: str, request: DeployRequest, lock: PackageLock | None = None
+    ) -> DeployResponse:
+        """Deploy a whole app, or return the digests of contents to upload first. `request` is checked (`read_deploy`),
+        `lock` is that of its requirements.
 
         Raises:
             BadInput: names the wrong field, the limit that is reached, a secret or weights that there are not, or a
@@ -105,7 +108,6 @@ class Deployer:
             check_schedule_bounds(self.registry, principal.tenant, app, specs)
         await check_secrets_set(self.secrets, principal.tenant, specs)
         pins = await pinned_weights(self.weights, principal.tenant, request)
-        lock = await self._lock(principal.tenant, present, request)
         manifests = manifests_of(principal.tenant, app, request, pins, lock)
         needs = {manifest.function: manifest.needs for manifest in manifests}
         warnings = (
@@ -121,14 +123,14 @@ class Deployer:
         done = await retry_conflicts(attempt, conflict=Conflict)
         return msgspec.structs.replace(done, warnings=warnings)
 
-    async def _lock(self, tenant: str, present: AppRecord | None, request: DeployRequest) -> PackageLock | None:
-        """What the requirements come to; None: there are none.
+    async def lock(self, principal: Principal, app: str, request: DeployRequest) -> PackageLock:
+        """What the requirements of a deploy come to; as before, if it asks for the same over the same base environment.
 
         Raises:
             BadInput: the resolver's words, or no node has an index. Unavailable: no node answers now.
         """
-        if not request.requirements:
-            return None
+        tenant = principal.tenant
+        present = await self.registry.app(tenant, app)
         asked = tuple(sorted(request.requirements))
         known = await lock_in_service(self.registry, self.blobs, present, request.base, asked)
         return await self.locker.lock(tenant, request.base, asked, known)

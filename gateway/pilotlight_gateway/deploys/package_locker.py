@@ -22,8 +22,8 @@ from pilotlight_core.bus import Bus, BusError
 from pilotlight_core.model import subjects
 from pilotlight_core.model.errors import BadInput, Unavailable
 from pilotlight_core.model.ids import token
+from pilotlight_core.model.messages.agent_questions import LockPackages, PackagesLocked
 from pilotlight_core.model.messages.node_messages import NodeReport
-from pilotlight_core.model.messages.package_questions import LockPackages, PackagesLocked
 from pilotlight_core.model.packages.package_locks import PackageLock, lock_fault
 from pilotlight_core.model.packages.requirement_texts import requirements_fault
 from pilotlight_core.model.spec import DEFAULT_BASE

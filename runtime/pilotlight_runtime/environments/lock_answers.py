@@ -10,11 +10,15 @@ import structlog
 
 from pilotlight_core.bus import Bus, BusError
 from pilotlight_core.model import subjects
-from pilotlight_core.model.messages.package_questions import LockPackages, PackagesLocked
+from pilotlight_core.model.messages.agent_questions import LockPackages, PackagesLocked
 from pilotlight_runtime.environments.build_sandbox import BuildFailed
 from pilotlight_runtime.environments.environment_builds import EnvironmentBuilds
 
 log = structlog.get_logger(__name__)
+
+
+WANTED_S = 85.0
+"""With the line before it; a gateway waits little longer."""
 
 
 class LockAnswers:
@@ -47,12 +51,15 @@ class LockAnswers:
             if asked.known_base and await self._builds.is_base(asked.base, asked.known_base, asked.known_python):
                 self._answer(asked, PackagesLocked(question=asked.question, reason="unchanged"))
                 return
-            lock = await self._builds.lock(asked.tenant, asked.base, asked.requirements)
+            async with asyncio.timeout(WANTED_S):
+                lock = await self._builds.lock(asked.tenant, asked.base, asked.requirements)
             answer = PackagesLocked(question=asked.question, lock=lock)
         except BuildFailed as error:
             answer = PackagesLocked(
                 question=asked.question, reason="refused" if error.is_tenants else "failed", words=str(error)
             )
+        except TimeoutError:
+            answer = PackagesLocked(question=asked.question, reason="failed", words="it has no time for it now")
         except OSError as error:
             answer = PackagesLocked(question=asked.question, reason="failed", words=str(error))
         self._answer(asked, answer)

@@ -249,19 +249,11 @@ def build_parts(needs: AgentDependencies, group: asyncio.TaskGroup, records: Age
         keep_blanks=pools.resize,
     )
     notices = NoticeDrain(needs.notices, NoticeKeeper(needs.folders.notice, boot_id()), containers, report_due.set)
+    features = features_of(guarantees, builds=environments.can_build)
     reporter = Reporter(
-        needs.bus,
-        me,
-        containers,
-        pools,
-        environments.cache,
-        ceilings=needs.ceilings,
-        features=features_of(guarantees, builds=environments.can_build),
-        due=report_due,
-        clock=time.monotonic,
-        weights=weights,
-        notice=lambda: notices.notice,
-    )
+        needs.bus, me, containers, pools, environments.cache, ceilings=needs.ceilings, features=features,
+        due=report_due, clock=time.monotonic, weights=weights, notice=lambda: notices.notice,
+    )  # fmt: skip
     return AgentParts(
         calls=calls,
         slices=slices,
@@ -282,14 +274,9 @@ def build_parts(needs: AgentDependencies, group: asyncio.TaskGroup, records: Age
 
 
 def _starters(needs: AgentDependencies, group: asyncio.TaskGroup) -> list[BlankStarter]:
+    limits = blank_limits(needs.ceilings)
     return [
-        BlankStarter(
-            launcher=needs.launcher,
-            base=base,
-            folder=needs.folders.sandboxes,
-            group=group,
-            limits=blank_limits(needs.ceilings),
-        )
+        BlankStarter(launcher=needs.launcher, base=base, folder=needs.folders.sandboxes, group=group, limits=limits)
         for base in needs.bases
     ]
 

@@ -51,6 +51,16 @@ def package_needs(settings: AgentSettings) -> PackageNeeds:
     certificates = str(Path(settings.package_ca_file).expanduser().resolve()) if settings.package_ca_file else ""
     if certificates and not Path(certificates).is_file():
         raise BadInput(f"--package-ca-file: there is no file {certificates}.", field="package_ca_file")
+    index = read_index(settings.package_index, settings.package_hosts, certificates)
+    return PackageNeeds(index=index, uv=find_uv(), most_bytes=most_bytes, cache_bytes=cache_bytes)
+
+
+def find_uv() -> Path:
+    """The program that locks and installs.
+
+    Raises:
+        BadInput: there is none.
+    """
     beside = Path(sys.executable).parent / "uv"
     found = str(beside) if beside.is_file() else shutil.which("uv")
     if found is None:
@@ -58,8 +68,7 @@ def package_needs(settings: AgentSettings) -> PackageNeeds:
             "--package-index: there is no uv, which builds requirements: pip install uv, beside the agent.",
             field="package_index",
         )
-    index = read_index(settings.package_index, settings.package_hosts, certificates)
-    return PackageNeeds(index=index, uv=Path(found).resolve(), most_bytes=most_bytes, cache_bytes=cache_bytes)
+    return Path(found).resolve()
 
 
 def open_builds(

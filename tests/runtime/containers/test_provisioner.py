@@ -24,6 +24,8 @@ from pilotlight_runtime.containers.secret_requests import MemoryLoadSecrets
 from pilotlight_runtime.devices.cpu_slots import CpuDevices
 from pilotlight_runtime.devices.device_port import DeviceAccess
 from pilotlight_runtime.egress.proxy_supervisor import ProxySupervisor
+from pilotlight_runtime.environments.environment_builds import EnvironmentBuilds
+from pilotlight_runtime.environments.environment_cache import EnvironmentCache
 from pilotlight_runtime.sandbox.fake_launcher import FakeLauncher
 from tests.builders.nodes import CEILINGS, bind, gpu_slice
 from tests.builders.specs import function_spec, manifest
@@ -60,7 +62,9 @@ class Node:
         self.ways_out = ProxySupervisor()
         pools = BlankPools([self.pool])
         compiles = CompileCache(folder / "compiled", limit=1)
-        self.provisioner = Provisioner(stager, pools, devices, most, self.ways_out, MemoryLoadSecrets(), compiles)
+        builds = EnvironmentBuilds(EnvironmentCache(folder / "environments", 0), {}, None, group, lambda: None)
+        secrets = MemoryLoadSecrets()
+        self.provisioner = Provisioner(stager, pools, devices, most, self.ways_out, secrets, compiles, builds)
 
 
 @asynccontextmanager

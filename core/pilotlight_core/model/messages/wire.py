@@ -13,7 +13,9 @@ from pilotlight_core.model.messages.agent_questions import (
     ErasedTenants,
     ErasedWanted,
     LeaveNested,
+    LockPackages,
     NestedAnswer,
+    PackagesLocked,
     SecretsAnswer,
     SecretsWanted,
 )
@@ -58,7 +60,6 @@ from pilotlight_core.model.messages.node_messages import (
     Stop,
     Unpark,
 )
-from pilotlight_core.model.messages.package_questions import LockPackages, PackagesLocked
 from pilotlight_core.model.messages.ran import Ran
 from pilotlight_core.model.messages.scheduling import (
     AskCall,

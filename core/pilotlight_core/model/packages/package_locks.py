@@ -22,7 +22,7 @@ MOST_LOCK_BYTES = 512 * 1024
 """Of its text; a manifest is read whole."""
 PackageName = Annotated[str, Meta(max_length=128)]
 PackageVersion = Annotated[str, Meta(max_length=64)]
-FileHash = Annotated[str, Meta(min_length=64, max_length=64)]
+FileHash = Annotated[str, Meta(max_length=64)]
 _NAME = re.compile(NAME)
 _VERSION = re.compile(r"[A-Za-z0-9][A-Za-z0-9.+!_-]{0,63}")
 _HASH = re.compile(r"[0-9a-f]{64}")

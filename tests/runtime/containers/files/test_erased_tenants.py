@@ -10,6 +10,7 @@ from pilotlight_core.model.messages.message import Message
 from pilotlight_runtime.containers.files.erased_tenants import ErasedFiles
 from pilotlight_runtime.containers.files.file_cache import FileCache
 from pilotlight_runtime.containers.files.node_weights import NodeWeights
+from pilotlight_runtime.environments.environment_cache import EnvironmentCache
 
 DIGEST = "a" * 64
 
@@ -40,7 +41,8 @@ def names_in(folder: Path) -> list[str]:
 
 
 def erased_files(gateways: Gateways, cache: FileCache) -> ErasedFiles:
-    return ErasedFiles(gateways, (cache,), NodeWeights(cache), region="eu", node="n1")
+    environments = EnvironmentCache(cache.folder.with_name("environments"), 0)
+    return ErasedFiles(gateways, (cache, environments), NodeWeights(cache), region="eu", node="n1")
 
 
 async def test_files_of_an_erased_tenant_are_deleted(tmp_path: Path, anyio_backend: str) -> None:
