@@ -184,8 +184,8 @@ class ContainerMeter:
     ) -> Spent:
         """A call has ended; what did not run, though it was about to, is charged nothing.
 
-        `fault`: whose its end is, where that does not follow from the outcome. `can_move`: if it died with its container
-        it goes on elsewhere, and counts there.
+        `fault`: whose its end is, where that does not follow from the outcome. `can_move`: if it died with its
+        container it goes on elsewhere, and counts there.
         """
         fault = (fault or FAULTS.get(outcome, self.fault_of_death)) if ran else Fault.PLATFORM
         spent = self._meter.call_ended(
