@@ -114,8 +114,9 @@ VERBS = frozenset(
     renew reopen repair repeat replace report republish require rescale rescore resend reserve reset resize resolve
     restart restore resume retire retry retune return revert review revoke ring rotate run save schedule see select
     send serve set settle setup shape share shed ship show shrink shut skip sleep spend stage start stop store stream
-    submit subscribe supersede supervise sweep switch sync take tick tidy touch transition trim trip try undo unpark
-    unshare unsubscribe update upgrade upload use vacate validate verify wait wake walk warm watch withdraw wrap write
+    submit subscribe supersede supervise sweep switch sync take terminate tick tidy touch transition trim trip try undo
+    unpark unshare unsubscribe update upgrade upload use vacate validate verify wait wake walk warm watch withdraw wrap
+    write
     """.split()  # noqa: SIM905 - a list that is read and edited as words
 )
 """What functions do that return nothing."""

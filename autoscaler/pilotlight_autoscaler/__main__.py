@@ -14,7 +14,7 @@ from pilotlight_autoscaler.blank_keeper import BlankKeeper
 from pilotlight_autoscaler.controller import Controller
 from pilotlight_autoscaler.observations.world import World
 from pilotlight_autoscaler.policy.move_budget import MoveBudget
-from pilotlight_autoscaler.pools.pool_providers import pool_opener
+from pilotlight_autoscaler.pools.providers.pool_opener import pool_opener
 from pilotlight_autoscaler.repacking import Repacking
 from pilotlight_core.bus import Bus, Lease, bus_users, connect
 from pilotlight_core.host import config, telemetry

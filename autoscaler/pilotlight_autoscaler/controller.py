@@ -423,7 +423,7 @@ class Controller:
             decision.shortages = [shortage for shortage in decision.shortages if not shortage.never]
         for lost in self.world.lost_binds(at):
             decision.commands.append(AddressedCommand(node=lost.node, command=lost.bind))
-        decision.shortages = [self.world.hopes.told(each, at + self._wall_offset) for each in decision.shortages]
+        decision.shortages = [self.world.hopes.with_hope(each, at + self._wall_offset) for each in decision.shortages]
         self._act(decision, at)
         if self._is_settled(at) and self._on_settled is not None:
             self._on_settled()

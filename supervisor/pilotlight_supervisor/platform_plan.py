@@ -13,7 +13,7 @@ import msgspec
 from pilotlight_core.bus import bus_users
 from pilotlight_core.bus.lease_cleanup import end_gateway_lease
 from pilotlight_core.host import config
-from pilotlight_core.model.api.pool_agent_api import MOST_POOL_AGENTS, POOL_AGENT_NODE, AgentLaunch
+from pilotlight_core.model.api.pools.pool_agent_api import MOST_POOL_AGENTS, POOL_AGENT_NODE, AgentLaunch
 from pilotlight_supervisor.embedded_bus import (
     EmbeddedError,
     cluster,

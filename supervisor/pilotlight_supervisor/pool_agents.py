@@ -17,7 +17,7 @@ import msgspec
 import structlog
 from msgspec.structs import replace
 
-from pilotlight_core.model.api.pool_agent_api import AgentLaunch, PoolAgentAnswer, PoolAgentQuestion
+from pilotlight_core.model.api.pools.pool_agent_api import AgentLaunch, PoolAgentAnswer, PoolAgentQuestion
 from pilotlight_supervisor.supervisor import ManagedProcess, Supervisor
 
 READ_WITHIN_S = 5.0

@@ -30,7 +30,7 @@ from pilotlight_core.bus import bus_users
 from pilotlight_core.host import config, telemetry
 from pilotlight_core.host.blobs.blob_opening import open_blobs
 from pilotlight_core.host.file_permissions import WALK_ONLY, private_folder
-from pilotlight_core.model.api.pool_agent_api import POOL_SOCKET
+from pilotlight_core.model.api.pools.pool_agent_api import POOL_SOCKET
 from pilotlight_supervisor.client_file import choose_client_file
 from pilotlight_supervisor.embedded_bus import EmbeddedError, choose_ports, user_url
 from pilotlight_supervisor.free_ports import claim_port, free_port

@@ -12,8 +12,8 @@ from msgspec.structs import replace
 
 from pilotlight_autoscaler.policy.nodes.machine_capacity import capacity_for
 from pilotlight_autoscaler.policy.nodes.pool_view import PoolView
+from pilotlight_core.model.api.pools.pool_terms import PoolProvider
 from pilotlight_core.model.messages.node_messages import Shortage
-from pilotlight_core.model.records.pools import PoolProvider
 from pilotlight_core.model.units import duration_text
 from pilotlight_placement.asks.ask import Ask
 
@@ -64,7 +64,7 @@ class NodeHopes:
             return f"waiting for a node of the pool {node.pool}, {node.node}, since {since}"
         return self.refused.get(version, "")
 
-    def told(self, shortage: Shortage, wall: float) -> Shortage:
+    def with_hope(self, shortage: Shortage, wall: float) -> Shortage:
         """What callers hear of a shortage: also which node comes, or why none does."""
         version = shortage.version
         if (node := self.awaited.get(version)) is not None:

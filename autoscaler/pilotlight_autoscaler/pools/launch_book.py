@@ -111,7 +111,7 @@ class LaunchBook:
                 lambda present: replace(present or NodeRecord(node=record.node), state=NodeState.DRAINING),
             )
 
-    async def label_node(self, record: LaunchRecord) -> None:
+    async def set_node_zone(self, record: LaunchRecord) -> None:
         """The zone of a machine is known when it is there: its node, which joined by a token, has that one."""
         known = self._registry.node_nowait(record.node)
         if known is None or known.labels is None or known.labels.zone == record.zone:

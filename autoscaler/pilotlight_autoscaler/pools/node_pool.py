@@ -65,11 +65,11 @@ class NoticeAbout(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class PoolNotice:
-    """What a provider has said of one machine. `deadline` is unix seconds; 0: there is none."""
+    """What a provider has said of one machine. `deadline_at` is unix seconds; 0: there is none."""
 
     provider_id: str
     about: NoticeAbout
-    deadline: float = 0.0
+    deadline_at: float = 0.0
     reason: str = ""
 
 

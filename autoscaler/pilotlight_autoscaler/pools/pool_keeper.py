@@ -42,17 +42,12 @@ from pilotlight_autoscaler.pools.node_pool import (
 from pilotlight_autoscaler.pools.pool_counts import PoolCounts
 from pilotlight_core.bus import BusError
 from pilotlight_core.model.api.join_text import JoinText
-from pilotlight_core.model.api.pool_agent_api import MOST_POOL_AGENTS, POOL_AGENT_NODE
+from pilotlight_core.model.api.pools.pool_agent_api import MOST_POOL_AGENTS, POOL_AGENT_NODE
+from pilotlight_core.model.api.pools.pool_terms import GIVE_UP_AFTER_S, PoolProvider
 from pilotlight_core.model.errors import PilotlightError
 from pilotlight_core.model.ewma import ewma
 from pilotlight_core.model.ids import token
-from pilotlight_core.model.records.pools import (
-    GIVE_UP_AFTER_S,
-    LaunchRecord,
-    LaunchState,
-    PoolProvider,
-    PoolRecord,
-)
+from pilotlight_core.model.records.pools import LaunchRecord, LaunchState, PoolRecord
 from pilotlight_core.model.versions.public_keys import public_keys_of
 from pilotlight_placement.hardware.node import Node
 
@@ -131,13 +126,13 @@ class PoolKeeper:
         self._types: dict[str, tuple[str, ...]] = {}
         self._listing: set[str] = set()
         self._list_at: dict[str, float] = {}
-        self._tasks: asyncio.TaskGroup
+        self.tasks: asyncio.TaskGroup
         self.counts = PoolCounts()
 
     async def run(self) -> None:
         """Tick until cancelled."""
         try:
-            async with asyncio.TaskGroup() as self._tasks:
+            async with asyncio.TaskGroup() as self.tasks:
                 while True:
                     await asyncio.sleep(TICK_S)
                     if not self._lease.valid(self._clock()):
@@ -165,7 +160,7 @@ class PoolKeeper:
         at = self._wall()
         self._sights.keep(launches)
         self._close_others(records)
-        self._look_at_nodes(launches.values(), at)
+        self._inspect_nodes(launches.values(), at)
         self._start_lists(records, at)
         for launch in launches.values():
             step = next_step(launch, self._sights.sight(launch), _give_up_s(records.get(launch.pool)), at)
@@ -183,7 +178,7 @@ class PoolKeeper:
     def _close_others(self, records: Mapping[str, PoolRecord]) -> None:
         for name in [name for name, (digest, _) in self._pools.items() if self._digest(records.get(name)) != digest]:
             _, pool = self._pools.pop(name)
-            self._tasks.create_task(pool.aclose())
+            self.tasks.create_task(pool.aclose())
 
     def _digest(self, record: PoolRecord | None) -> str:
         return record.terms.digest if record is not None else ""
@@ -193,7 +188,7 @@ class PoolKeeper:
             self._pools[record.name] = record.terms.digest, self._open_pool(record)
         return self._pools[record.name][1]
 
-    def _look_at_nodes(self, launches: Collection[LaunchRecord], at: float) -> None:
+    def _inspect_nodes(self, launches: Collection[LaunchRecord], at: float) -> None:
         now = self._clock()
         coming = {pending.node for pending in self._world.pending.values()}
         coming |= {step.node for step, _ in self._world.executions.starts()}
@@ -213,7 +208,7 @@ class PoolKeeper:
                 continue
             self._list_at[record.name] = at + LIST_EVERY_S[record.terms.provider]
             self._listing.add(record.name)
-            self._tasks.create_task(self._list(record, at))
+            self.tasks.create_task(self._list(record, at))
 
     async def _list(self, record: PoolRecord, at: float) -> None:
         try:
@@ -255,7 +250,7 @@ class PoolKeeper:
         machine = self._sights.machine(launch)
         if machine is not None and _differs(launch, machine):
             await self._book.change(launch, lambda now: _as_listed(now, machine))
-            await self._book.label_node(_as_listed(launch, machine))
+            await self._book.set_node_zone(_as_listed(launch, machine))
         if launch.is_going:
             await self._book.drain_node(launch)
         match next_.step:
@@ -304,7 +299,7 @@ class PoolKeeper:
             return
         self._sights.asking.add(name)
         self._sights.asked(name, at)
-        self._tasks.create_task(self._asking(name, asking))
+        self.tasks.create_task(self._asking(name, asking))
 
     async def _asking(self, name: str, asking: Coroutine[Any, Any, None]) -> None:
         try:
@@ -338,9 +333,9 @@ class PoolKeeper:
             self.counts.launched(launch.pool)
             await self._book.change(launch, lambda now: _as_listed(now, machine))
 
-    def _note_missing(self, order: LaunchOrder, until: float) -> None:
+    def _note_missing(self, order: LaunchOrder, ends_at: float) -> None:
         known = self._missing.setdefault(order.pool.name, {})
-        known.update({(type_, order.launch.zone): until for type_ in order.types})
+        known.update({(type_, order.launch.zone): ends_at for type_ in order.types})
 
     async def _terminate(self, record: PoolRecord, machine: PoolMachine, launch: str) -> None:
         if not self._lease.valid(self._clock()):

@@ -2,29 +2,25 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from typing import Protocol
 
 from msgspec.structs import replace
 
-from pilotlight_core.model.api.pool_api import PoolInfo, PoolMachineInfo
+from pilotlight_core.model.api.pools.pool_api import PoolInfo, PoolMachineInfo
+from pilotlight_core.model.api.pools.pool_terms import DisruptionBudget, PoolProvider, PoolTerms
 from pilotlight_core.model.errors import BadInput, Conflict, NotFound
 from pilotlight_core.model.ids import check_name
 from pilotlight_core.model.placing import Purchase
-from pilotlight_core.model.records.pools import (
-    MOST_POOLS,
-    DisruptionBudget,
-    LaunchRecord,
-    PoolProvider,
-    PoolRecord,
-    PoolState,
-    PoolTerms,
-)
+from pilotlight_core.model.records.pools import MOST_POOLS, LaunchRecord, PoolRecord, PoolState
 from pilotlight_core.model.schedules.schedule_checks import check_schedule
 from pilotlight_core.model.spec import Schedule
 from pilotlight_core.model.versions.public_keys import public_keys_of
 from pilotlight_gateway.tenancy.registry_port import ChangePool
 from pilotlight_placement.hardware.gpu_text import read_gpus
+
+CLUSTER_NAME = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,38}[a-z0-9])?")
 
 
 class PoolRecords(Protocol):
@@ -150,6 +146,8 @@ def _wrong(name: str, terms: PoolTerms) -> Iterator[tuple[str, str]]:
     for field, provider in (("ec2", PoolProvider.EC2), ("kubernetes", PoolProvider.KUBERNETES)):
         if (getattr(terms, field) is not None) is not (terms.provider is provider):
             yield field, f'expected with provider "{provider}", and with no other'
+    if terms.provider is PoolProvider.KUBERNETES and not CLUSTER_NAME.fullmatch(name):
+        yield "pool", "expected at most 40 small letters, digits and '-' of a pool on a cluster: its pods are named so"
     yield from _wrong_ec2(terms)
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from pilotlight_core.model.api.pools.pool_terms import MachineType, PoolProvider
 from pilotlight_core.model.messages.node_messages import HostShare, SliceKind
-from pilotlight_core.model.records.pools import MachineType, PoolProvider, PoolRecord
+from pilotlight_core.model.records.pools import PoolRecord
 from pilotlight_core.model.units import WHOLE_DEVICE, split_evenly
 from pilotlight_core.model.versions.manifest_codec import FEATURES
 from pilotlight_placement.hardware.gpu_text import read_gpus

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from pilotlight_core.model.records.pools import DisruptionBudget, DisruptionReason
+from pilotlight_core.model.api.pools.pool_terms import DisruptionBudget, DisruptionReason
 from pilotlight_core.model.schedules.ticks import last_tick
 from pilotlight_core.model.spec import Schedule
 

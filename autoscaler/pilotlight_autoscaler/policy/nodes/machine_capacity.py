@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from pilotlight_autoscaler.policy.nodes.pool_view import PoolView, hypothetical_node
+from pilotlight_core.model.api.pools.pool_terms import MachineType
 from pilotlight_core.model.placing import Over
-from pilotlight_core.model.records.pools import MachineType
 from pilotlight_placement.asks.ask import Ask
 from pilotlight_placement.fleet.fleet import Fleet
 from pilotlight_placement.plan.draft import PlanLimits

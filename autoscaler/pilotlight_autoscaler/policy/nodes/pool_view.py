@@ -9,9 +9,10 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
+from pilotlight_core.model.api.pools.pool_terms import MachineType
 from pilotlight_core.model.devices import CPU_PRICE
 from pilotlight_core.model.messages.node_messages import HostShare
-from pilotlight_core.model.records.pools import LaunchRecord, LaunchState, MachineType, PoolRecord
+from pilotlight_core.model.records.pools import LaunchRecord, LaunchState, PoolRecord
 from pilotlight_placement.asks.options import Prices
 from pilotlight_placement.hardware.gpu_text import read_gpus
 from pilotlight_placement.hardware.machine_nodes import machine_node

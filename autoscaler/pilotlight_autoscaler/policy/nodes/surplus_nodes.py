@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from pilotlight_autoscaler.policy.nodes.disruption import may_go
 from pilotlight_autoscaler.policy.nodes.machine_capacity import capacity_for
 from pilotlight_autoscaler.policy.nodes.pool_view import PoolView
-from pilotlight_core.model.records.pools import DisruptionReason, LaunchRecord, LaunchState
+from pilotlight_core.model.api.pools.pool_terms import DisruptionReason
+from pilotlight_core.model.records.pools import LaunchRecord, LaunchState
 from pilotlight_placement.asks.ask import Ask
 
 DRAINED = "its pool is drained"

@@ -25,7 +25,7 @@ from pilotlight_autoscaler.policy.nodes.pool_view import (
     hypothetical_node,
     limit_reached,
 )
-from pilotlight_core.model.records.pools import MachineType
+from pilotlight_core.model.api.pools.pool_terms import MachineType
 from pilotlight_placement.asks.ask import Ask
 from pilotlight_placement.asks.options import Prices
 from pilotlight_placement.fleet.fleet import Fleet

@@ -31,9 +31,9 @@ def notice_in(body: str) -> PoolNotice | None:
 def _notice(kind: str, machine: str, detail: dict[str, Any], said_at: float) -> PoolNotice | None:
     match kind:
         case "EC2 Spot Instance Interruption Warning":
-            deadline = said_at + INTERRUPTED_IN_S if said_at else 0.0
+            deadline_at = said_at + INTERRUPTED_IN_S if said_at else 0.0
             return PoolNotice(
-                provider_id=machine, about=NoticeAbout.INTERRUPTION, deadline=deadline,
+                provider_id=machine, about=NoticeAbout.INTERRUPTION, deadline_at=deadline_at,
                 reason="EC2 takes the spot machine back",
             )  # fmt: skip
         case "EC2 Instance Rebalance Recommendation":

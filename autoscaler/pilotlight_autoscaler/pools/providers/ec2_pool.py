@@ -26,7 +26,8 @@ from pilotlight_autoscaler.pools.node_pool import (
 from pilotlight_autoscaler.pools.providers.ec2_events import notice_in
 from pilotlight_autoscaler.pools.providers.user_data import user_data
 from pilotlight_core.host.outbound.aws_clients import AwsClient, open_aws
-from pilotlight_core.model.records.pools import Ec2Terms, PoolRecord
+from pilotlight_core.model.api.pools.pool_terms import Ec2Terms
+from pilotlight_core.model.records.pools import PoolRecord
 
 PLATFORM_TAG, POOL_TAG, LAUNCH_TAG, NODE_TAG = (
     "pilotlight:platform", "pilotlight:pool", "pilotlight:launch", "pilotlight:node"

@@ -3,7 +3,6 @@
 A pod is made of a `PodTemplate` that operators keep beside it, with the node's name as its own and its pool as a label
 and a node selector. The token by which it joins is a `Secret` of its name, which goes with the pod, and is worth
 nothing once the node has joined. A pod's name says that it is the one: made again it is there already.
-
 """
 
 from __future__ import annotations
@@ -36,6 +35,8 @@ JOIN_VOLUME = "join"
 TIMEOUT_S = 20.0
 PAGE = 500
 OVER = ("Succeeded", "Failed")
+REFUSALS = (httpx.codes.BAD_REQUEST, httpx.codes.FORBIDDEN, httpx.codes.UNPROCESSABLE_ENTITY)
+"""Asked again the cluster would say the same."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -138,12 +139,7 @@ class KubernetesPool:
         except (httpx.HTTPError, ValueError) as error:
             raise PoolError(f"the cluster's API does not answer: {error!r}") from None
         told = f"the cluster's API answers {answer.status_code} to {method} {path}: {answer.text[:300]}"
-        refused = answer.status_code in (
-            httpx.codes.UNPROCESSABLE_ENTITY,
-            httpx.codes.BAD_REQUEST,
-            httpx.codes.FORBIDDEN,
-        )
-        raise LaunchRefused(told) if refused else PoolError(told)
+        raise LaunchRefused(told) if answer.status_code in REFUSALS else PoolError(told)
 
 
 def _secret_name(node: str) -> str:

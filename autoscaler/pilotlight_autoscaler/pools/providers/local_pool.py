@@ -20,7 +20,7 @@ from pilotlight_autoscaler.pools.node_pool import (
     PoolMachine,
     PoolNotice,
 )
-from pilotlight_core.model.api.pool_agent_api import (
+from pilotlight_core.model.api.pools.pool_agent_api import (
     POOL_SOCKET,
     AgentLaunch,
     PoolAgentAnswer,

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import shlex
 
-from pilotlight_core.model.records.pools import Ec2Terms, LaunchRecord
+from pilotlight_core.model.api.pools.pool_terms import Ec2Terms
+from pilotlight_core.model.records.pools import LaunchRecord
 
 METADATA = "http://169.254.169.254/latest"
 SCRIPT = """\

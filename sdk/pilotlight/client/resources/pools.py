@@ -6,7 +6,7 @@ from typing import Any
 from urllib.parse import quote
 
 from pilotlight.client.resources.platform import PlatformClient
-from pilotlight_core.model.records.pools import PoolTerms
+from pilotlight_core.model.api.pools.pool_terms import PoolTerms
 
 Json = dict[str, Any]
 

@@ -18,15 +18,9 @@ from msgspec.structs import replace
 from pilotlight_autoscaler.pools.node_pool import LaunchOrder, LaunchRefused, NoCapacity, NoticeAbout
 from pilotlight_autoscaler.pools.providers.ec2_pool import Ec2Pool, OpenService
 from pilotlight_core.host.outbound.aws_clients import AwsClient, open_aws
+from pilotlight_core.model.api.pools.pool_terms import Ec2Terms, MachineType, PoolProvider, PoolTerms
 from pilotlight_core.model.placing import Purchase
-from pilotlight_core.model.records.pools import (
-    Ec2Terms,
-    LaunchRecord,
-    MachineType,
-    PoolProvider,
-    PoolRecord,
-    PoolTerms,
-)
+from pilotlight_core.model.records.pools import LaunchRecord, PoolRecord
 
 REGION = "eu-central-1"
 JOIN = f"pl_join_{8 * 'a'}_{40 * 'b'}"
@@ -222,7 +216,7 @@ async def test_messages_of_the_queue_become_notices(account: Account, monkeypatc
     assert {name: notice.about for name, notice in found.items()} == {
         "i-1": NoticeAbout.INTERRUPTION, "i-2": NoticeAbout.REBALANCE, "i-3": NoticeAbout.STATE,
     }  # fmt: skip
-    assert found["i-1"].deadline == datetime(2026, 11, 20, 10, 2, tzinfo=UTC).timestamp()
+    assert found["i-1"].deadline_at == datetime(2026, 11, 20, 10, 2, tzinfo=UTC).timestamp()
     assert list(await pool.notices()) == []
     kept = sqs.get_queue_attributes(QueueUrl=account.queue, AttributeNames=["All"])["Attributes"]
     assert kept["ApproximateNumberOfMessagesNotVisible"] == kept["ApproximateNumberOfMessages"] == "0"

@@ -15,14 +15,8 @@ import pytest
 
 from pilotlight_autoscaler.pools.node_pool import LaunchOrder, LaunchRefused, PoolError, PoolMachine
 from pilotlight_autoscaler.pools.providers.kubernetes_pool import ClusterAccess, KubernetesPool
-from pilotlight_core.model.records.pools import (
-    KubernetesTerms,
-    LaunchRecord,
-    MachineType,
-    PoolProvider,
-    PoolRecord,
-    PoolTerms,
-)
+from pilotlight_core.model.api.pools.pool_terms import KubernetesTerms, MachineType, PoolProvider, PoolTerms
+from pilotlight_core.model.records.pools import LaunchRecord, PoolRecord
 
 SPACE = "/api/v1/namespaces/pilotlight-nodes"
 TEMPLATE = {
@@ -105,9 +99,8 @@ def order(pool: PoolRecord) -> LaunchOrder:
 async def test_an_agent_is_a_pod_that_is_made_once_listed_and_ended(cluster: FakeCluster, tmp_path: Path) -> None:
     """Of the template, for machines of its type and zone, with the token as a secret that goes with it."""
     (tmp_path / "token").write_text("of-the-account\n")
-    pool = KubernetesPool(
-        record(zones=("eu-1",)), "test", ClusterAccess(url=cluster.url, token_file=tmp_path / "token")
-    )
+    access = ClusterAccess(url=cluster.url, token_file=tmp_path / "token")
+    pool = KubernetesPool(record(zones=("eu-1",)), "test", access)
     try:
         made = await pool.launch(order(record(zones=("eu-1",))))
         assert await pool.launch(order(record(zones=("eu-1",)))) == made

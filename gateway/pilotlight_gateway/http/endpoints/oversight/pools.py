@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from starlette.requests import Request
 from starlette.responses import Response
 
-from pilotlight_core.model.api.pool_api import PoolInfo, PoolList
+from pilotlight_core.model.api.pools.pool_api import PoolInfo, PoolList
+from pilotlight_core.model.api.pools.pool_terms import PoolTerms
 from pilotlight_core.model.ids import check_name
-from pilotlight_core.model.records.pools import PoolTerms
 from pilotlight_gateway.bodies.byte_budget import ByteBudget
 from pilotlight_gateway.http.protocol.api_operations import BODY, Operation, json_answer, read_struct
 from pilotlight_gateway.nodes.pool_book import (

@@ -15,7 +15,7 @@ from pilotlight.cli.output import note, print_json
 from pilotlight.cli.session import ask, client
 from pilotlight.cli.tables import print_table
 from pilotlight.definitions.errors import OptionError
-from pilotlight_core.model.records.pools import MachineType, PoolTerms
+from pilotlight_core.model.api.pools.pool_terms import MachineType, PoolTerms
 
 app = command_app(no_args_is_help=True)
 Json = Annotated[bool, typer.Option("--json", help="print JSON")]

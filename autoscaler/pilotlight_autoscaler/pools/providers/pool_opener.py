@@ -9,7 +9,8 @@ from pilotlight_autoscaler.pools.pool_keeper import OpenPool
 from pilotlight_autoscaler.pools.providers.ec2_pool import Ec2Pool
 from pilotlight_autoscaler.pools.providers.kubernetes_pool import KubernetesPool, cluster_access
 from pilotlight_autoscaler.pools.providers.local_pool import LocalPool
-from pilotlight_core.model.records.pools import PoolProvider, PoolRecord
+from pilotlight_core.model.api.pools.pool_terms import PoolProvider
+from pilotlight_core.model.records.pools import PoolRecord
 
 
 def pool_opener(state_dir: Path, *, platform: str) -> OpenPool:

@@ -15,29 +15,29 @@ POOL_AGENT_NODE = "local-pool-{}"
 """The names of their nodes: each has a user on the bus from the start."""
 MOST_POOL_AGENTS = 64
 
-Name = Annotated[str, Meta(pattern=NAME_PATTERN)]
-Text = Annotated[str, Meta(max_length=200)]
+AgentName = Annotated[str, Meta(pattern=NAME_PATTERN)]
+AgentText = Annotated[str, Meta(max_length=200)]
 
 
 class AgentLaunch(msgspec.Struct, frozen=True, kw_only=True):
     """An agent that runs, or is to."""
 
-    launch: Name
-    pool: Name
-    node: Name
-    zone: Name
+    launch: AgentName
+    pool: AgentName
+    node: AgentName
+    zone: AgentName
     spot: bool = False
-    fake_gpus: Text = ""
+    fake_gpus: AgentText = ""
     cpu_slots: Annotated[int, Meta(ge=0, le=4096)] = 0
     is_ending: bool = False
 
 
 class PoolAgentQuestion(msgspec.Struct, frozen=True, kw_only=True):
     verb: Literal["list", "launch", "terminate"]
-    pool: Name
+    pool: AgentName
     launch: AgentLaunch | None = None
     """To launch."""
-    id: Text = ""
+    id: AgentText = ""
     """Of the launch whose agent is to end."""
 
 

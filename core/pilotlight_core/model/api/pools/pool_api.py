@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from pilotlight_core.model.records.pools import PoolTerms
+from pilotlight_core.model.api.pools.pool_terms import PoolTerms
 
 
 class PoolMachineInfo(msgspec.Struct, frozen=True, kw_only=True):
