@@ -299,7 +299,12 @@ class Container:
             room=AnswerRoom(connection), kill=self._kill_untrusted,
         )  # fmt: skip
         self._check = check_of(
-            manifest.spec, runner, send=self._io.send_to_guest, failed=self._take_out, at=self._clock()
+            manifest.spec,
+            runner,
+            send=self._io.send_to_guest,
+            failed=self._take_out,
+            container=self.id,
+            at=self._clock(),
         )
         blank.tap.running = self.runner.only_call
         connection.set_frame_limit(frame_limit(manifest.spec))
