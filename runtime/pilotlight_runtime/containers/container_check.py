@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from itertools import count
 from typing import Protocol
+from zlib import crc32
 
 import msgspec
 from msgspec import UNSET
@@ -37,7 +38,10 @@ class RoomForCheck(Protocol):
 
 
 class ContainerCheck:
-    """`failed` is called once, with what is wrong, and the error if there was one. Instants are monotonic seconds."""
+    """Begins one check after the other.
+
+    `failed` is called once, with what is wrong, and the error if there was one. Instants are monotonic seconds.
+    """
 
     def __init__(
         self,
@@ -59,6 +63,11 @@ class ContainerCheck:
         self._numbers = count(1)
         self.done = 0
         """How many have gone well."""
+
+    @property
+    def is_under_way(self) -> bool:
+        """Whether the guest has a check that it has not answered."""
+        return bool(self._call_id)
 
     def left_s(self, at: float) -> float:
         """How long the check that is under way may still take; 0 without one."""
@@ -104,12 +113,22 @@ def check_of(
     *,
     send: Callable[[guest.GuestFrame], None],
     failed: Callable[[str, RemoteError | None], None],
+    container: str,
     at: float,
 ) -> ContainerCheck | None:
-    """The repeated check of a function's container; None: it has none."""
+    """The repeated check of a function's container, ready at `at`; None: it has none."""
     if spec.rehearsal is UNSET or not spec.rehearsal.check_every:
         return None
-    return ContainerCheck(spec.rehearsal, room, send=send, failed=failed, at=at)
+    early_s = spec.rehearsal.check_every * early_part(container)
+    return ContainerCheck(spec.rehearsal, room, send=send, failed=failed, at=at - early_s)
+
+
+def early_part(container: str) -> float:
+    """By which part of its period a container's first check comes early: up to half.
+
+    Containers that have started together do not check themselves together, nor would all of them go at once.
+    """
+    return crc32(container.encode()) % 1_000 / 2_000
 
 
 def is_due(since_s: float, every_s: float, *, is_idle: bool) -> bool:

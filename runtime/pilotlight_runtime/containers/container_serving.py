@@ -90,7 +90,14 @@ class ContainerServing:
             calls.nested, container.id, find_running=self.runner.find_running, send=self._io.send_to_guest,
             room=AnswerRoom(connection), kill=container.kill_untrusted,
         )  # fmt: skip
-        self._check = check_of(spec, self.runner, send=self._io.send_to_guest, failed=self._take_out, at=clock())
+        self._check = check_of(
+            spec,
+            self.runner,
+            send=self._io.send_to_guest,
+            failed=self._take_out,
+            container=container.id,
+            at=clock(),
+        )
         self._is_forming = False  # a batch, when this was last asked
         self._preemption: PreemptionPlan | None = None  # once its node is taken away
         self._hooks_began = False

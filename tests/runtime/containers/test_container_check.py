@@ -11,7 +11,7 @@ from pilotlight_core.model import values
 from pilotlight_core.model.messages.call_messages import Outcome, RemoteError
 from pilotlight_core.model.messages.node_messages import ContainerState
 from pilotlight_core.model.rehearsals.rehearsal import CheckExample, Rehearsal, WarmupExample
-from pilotlight_runtime.containers.container_check import ContainerCheck, check_of, is_due
+from pilotlight_runtime.containers.container_check import ContainerCheck, check_of, early_part, is_due
 from pilotlight_runtime.guest import frames as guest
 from tests.builders.specs import function_spec, method
 from tests.runtime.harness import Harness
@@ -127,7 +127,23 @@ def test_only_functions_that_say_so_are_checked_again() -> None:
     """Every period is their own."""
     room = Room()
     for spec in (function_spec("f"), function_spec("f", rehearsal=Rehearsal(checks=("a",)))):
-        assert check_of(spec, room, send=print, failed=print, at=0.0) is None
+        assert check_of(spec, room, send=print, failed=print, container="c1", at=0.0) is None
+
+
+def test_containers_do_not_check_themselves_together() -> None:
+    """The first check of each comes by another part of its period early, half of it at most."""
+    parts = [early_part(f"ctr_embed_1a_{number}") for number in range(100)]
+    assert 0.0 <= min(parts) < 0.1 < 0.4 < max(parts) < 0.5
+    sent: list[guest.GuestFrame] = []
+    spec = function_spec("f", rehearsal=Rehearsal(checks=("a",), check_every=10.0))
+    check = check_of(spec, Room(), send=sent.append, failed=lambda *_: None, container="c1", at=100.0)
+    assert check is not None
+    due = 110.0 - 10.0 * early_part("c1")
+    check.tick(due - 0.1)
+    assert not sent
+    check.tick(due)
+    assert len(sent) == 1
+    assert check.is_under_way
 
 
 SERVICE = """

@@ -7,6 +7,7 @@ from pathlib import Path
 from pilotlight_core.bus import BusTimeout
 from pilotlight_core.model.messages.agent_questions import MOST_ASKED, ErasedTenants, ErasedWanted
 from pilotlight_core.model.messages.message import Message
+from pilotlight_runtime.containers.files.compile_cache import CompileCache
 from pilotlight_runtime.containers.files.erased_tenants import ErasedFiles
 from pilotlight_runtime.containers.files.file_cache import FileCache
 from pilotlight_runtime.containers.files.node_weights import NodeWeights
@@ -56,6 +57,20 @@ async def test_files_of_an_erased_tenant_are_deleted(tmp_path: Path, anyio_backe
     assert cache.tenants() == ["rival"]
     cache.check_integrity()
     assert gateways.asked == [("pl.eu.node.n1.erased", ErasedWanted(tenants=("acme", "rival")))]
+
+
+async def test_what_an_erased_tenants_containers_have_compiled_goes_too(tmp_path: Path, anyio_backend: str) -> None:
+    """Also of one that has nothing else here."""
+    (compiled := tmp_path / "compiled").mkdir()
+    for tenant in ("acme", "late", "rival"):
+        (compiled / tenant / "ver_1").mkdir(parents=True)
+    caches = cache_of(tmp_path / "files", "acme", "rival"), CompileCache(compiled, 1_000)
+    gateways = Gateways("acme", "late")
+    erased = ErasedFiles(gateways, caches, region="eu", node="n1")
+
+    assert await erased.delete_erased() == 3
+    assert (names_in(tmp_path / "files"), names_in(compiled)) == (["rival"], ["rival"])
+    assert gateways.asked[0][1] == ErasedWanted(tenants=("acme", "late", "rival"))
 
 
 async def test_a_node_that_hears_nothing_asks_again(tmp_path: Path, anyio_backend: str) -> None:
