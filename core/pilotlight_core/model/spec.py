@@ -434,9 +434,7 @@ def check_spec(spec: FunctionSpec) -> None:
         "max_units": most_units_fault(max_units_of(spec)),
         "network": targets_fault(network_of(spec)),
         "warm": "" if spec.warm is UNSET else windows_fault(spec.warm, spec.max_containers),
-        "resumable": resumable_fault(
-            spec.resumable, has_streams=Mode.GENERATOR in {each.mode for each in spec.methods}
-        ),
+        "resumable": resumable_fault(spec.resumable, {method.mode for method in spec.methods}),
     }
     for field, why in faults.items():
         if why:

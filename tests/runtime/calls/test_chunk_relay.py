@@ -23,6 +23,7 @@ from pilotlight_runtime.guest.frames import (
     ChunkOut,
     Invoke,
     Result,
+    StreamStart,
     WindowUpdate,
 )
 from tests.builders.calls import run
@@ -161,7 +162,7 @@ def test_a_stream_that_goes_on_counts_from_where_it_was(io: FakeRunnerIO) -> Non
     runner = runner_of(io, mode=Mode.GENERATOR)
     runner.add(accepted(run("a", window=4, resume=RESUMED), 1.0), 1.0)
     (invoke,) = io.of(Invoke)
-    assert (invoke.resumable, invoke.after, invoke.state) == (True, 4, b"four")
+    assert invoke.resume == StreamStart(after=4, state=b"four")
     runner.on_chunk(ChunkOut(call_id="a", seq=5, data=b"5"), 1.1)
     assert not io.repeated
     runner.on_chunk(ChunkOut(call_id="a", seq=6, data=b"6"), 1.2)
