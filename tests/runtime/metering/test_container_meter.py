@@ -295,3 +295,17 @@ def test_what_a_stream_repeats_is_the_operators() -> None:
         (70, "died", Fault.TENANT, True, True),
     ]
     assert (spent.ns, spent.resumed) == (70, True)
+
+
+def test_what_a_moved_stream_has_done_is_its_tenants() -> None:
+    """Though the platform ended its container: it goes on from there. Of a call that is lost nothing is to pay."""
+    container = MeteredContainer()
+    container.meter.owner = ACME
+    container.meter.enter(LeaseState.IDLE)
+    container.meter.fault_of_death = Fault.PLATFORM
+    for call in ("a", "b"):
+        container.meter.call_started(run(call))
+    container.at_ns = 100
+    moved, lost = (container.meter.call_ended(call, Outcome.DIED, 1, can_move=call == "a") for call in ("a", "b"))
+
+    assert (moved.fault, lost.fault) == (Fault.NONE, Fault.PLATFORM)

@@ -12,7 +12,21 @@ import pytest
 import pilotlight
 from pilotlight import App
 from pilotlight.client.resources import call_events
-from tests.sdk.scripted import JOB, Answer, ScriptedPlatform, answer, event, problem, problem_document, result, typed
+from pilotlight.client.resources.calls import CallsClient
+from pilotlight.client.transport.config import ClientConfig
+from pilotlight.client.transport.platform_connection import PlatformConnection
+from tests.sdk.scripted import (
+    JOB,
+    KEY,
+    Answer,
+    ScriptedPlatform,
+    answer,
+    event,
+    problem,
+    problem_document,
+    result,
+    typed,
+)
 
 app = App("hello")
 CALL, EVENTS = "/v1/functions/hello.count/calls", f"/v1/calls/{JOB}/events"
@@ -100,6 +114,19 @@ def test_a_last_event_that_is_lost_is_said(platform: ScriptedPlatform) -> None:
 
     with pytest.raises(pilotlight.UnknownCall, match="its last event is lost"):
         list(count.remote_gen(1))
+
+
+async def test_a_client_that_is_closed_reads_on_nothing(platform: ScriptedPlatform) -> None:
+    """Its streams end with it."""
+    platform.will("POST", CALL, begun(numbered(1, 0), hold=True))
+    connection = PlatformConnection(ClientConfig(url=platform.url, api_key=KEY))
+    chunks = CallsClient(connection).stream(count.target, (3,), {})
+
+    assert await anext(chunks) == 0
+    await connection.aclose()
+    with pytest.raises((pilotlight.UnknownCall, RuntimeError)):  # the latter is aiohttp's, if nobody waits as it closes
+        await anext(chunks)
+    assert [request.path for request in platform.requests] == [CALL]
 
 
 def test_an_error_is_the_last_event(platform: ScriptedPlatform) -> None:
