@@ -34,6 +34,7 @@ from pilotlight_gateway.fleet.placement_explainer import Explainer
 from pilotlight_gateway.http import routes
 from pilotlight_gateway.http.app import bind, create_app, document_of
 from pilotlight_gateway.http.calls.call_endpoint import CallEndpoint, CallEntry
+from pilotlight_gateway.http.calls.call_events import EventServices
 from pilotlight_gateway.http.calls.call_limits import CallLimits
 from pilotlight_gateway.http.calls.call_reader import CallReader
 from pilotlight_gateway.http.calls.call_routes import CallRoutes
@@ -52,7 +53,6 @@ from pilotlight_gateway.http.endpoints.billing.invoices import INVOICES, Invoice
 from pilotlight_gateway.http.endpoints.billing.job_money import JobMoney
 from pilotlight_gateway.http.endpoints.billing.quarantine import QUARANTINE, QuarantineServices
 from pilotlight_gateway.http.endpoints.billing.usage import USAGE, UsageServices
-from pilotlight_gateway.http.endpoints.call_events import EventServices
 from pilotlight_gateway.http.endpoints.containers import CONTAINERS, ContainerServices
 from pilotlight_gateway.http.endpoints.curves import CURVES, CurveServices
 from pilotlight_gateway.http.endpoints.documents import DocumentServices

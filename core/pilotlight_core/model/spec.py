@@ -397,9 +397,7 @@ def check_spec(spec: FunctionSpec) -> None:
         "max_units": most_units_fault(max_units_of(spec)),
         "network": targets_fault(network_of(spec)),
         "warm": "" if spec.warm is UNSET else windows_fault(spec.warm, spec.max_containers),
-        "resumable": resumable_fault(
-            spec.resumable, has_streams=Mode.GENERATOR in {each.mode for each in spec.methods}
-        ),
+        "resumable": resumable_fault(spec.resumable, {method.mode for method in spec.methods}),
     }
     if spec.rehearsal is not UNSET:
         batches = {one.name: one.batching.max_batch_size if one.batching else 0 for one in spec.methods}

@@ -21,7 +21,8 @@ from pilotlight_core.model.records.jobs import JobState
 from pilotlight_core.model.spec import Priority
 from pilotlight_core.model.streams.resuming import MOST_RESUME_S
 from pilotlight_gateway.deploys.function_logs import MOST_LINES, FunctionLine
-from pilotlight_gateway.http.endpoints import account, apps, call_events, documents, health, jobs, logs
+from pilotlight_gateway.http.calls import call_events
+from pilotlight_gateway.http.endpoints import account, apps, documents, health, jobs, logs
 from pilotlight_gateway.http.endpoints.autoscaler import AUTOSCALER
 from pilotlight_gateway.http.endpoints.batches import BATCHES
 from pilotlight_gateway.http.endpoints.billing.budgets import BUDGETS

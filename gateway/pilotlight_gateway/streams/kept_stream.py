@@ -202,9 +202,14 @@ class KeptStream:
             self._unread_bytes -= size
             self._kept_bytes += size
         self._read = place
-        while self._read > self._first and (self._kept_bytes > KEPT_BYTES or self._read - self._first > KEPT_EVENTS):
+        while self._read > self._first and self._keeps_too_much():
             self._drop()
         self._notify()
+
+    def _keeps_too_much(self) -> bool:
+        """Of what was read, or without memory that is counted for it."""
+        is_much = self._kept_bytes > KEPT_BYTES or self._read - self._first > KEPT_EVENTS
+        return is_much or not self._events[0].is_held
 
     def _is_full(self) -> bool:
         return self.place - self._read >= UNREAD_EVENTS or self._unread_bytes > UNREAD_BYTES

@@ -30,7 +30,7 @@ MOST_ASKED = 1_024
 """Questions of other gateways that wait at a time; each is one reader."""
 
 
-class AskingBus(Protocol):
+class StreamBus(Protocol):
     """What it needs of the bus."""
 
     async def request(self, subject: str, message: Message, timeout: float) -> Any: ...
@@ -87,7 +87,7 @@ class LocalSource:
 class RemoteSource:
     """A stream of another gateway."""
 
-    def __init__(self, bus: AskingBus, subject: str, asked: AskEvents) -> None:
+    def __init__(self, bus: StreamBus, subject: str, asked: AskEvents) -> None:
         self.resume_s = 0.0
         self._bus = bus
         self._subject = subject
@@ -119,7 +119,7 @@ class StreamExchange:
     """Answers other gateways while `running` is open."""
 
     def __init__(
-        self, bus: AskingBus, keeper: StreamKeeper, owners: StreamOwners, *, region: str, gateway: str
+        self, bus: StreamBus, keeper: StreamKeeper, owners: StreamOwners, *, region: str, gateway: str
     ) -> None:
         self._bus = bus
         self.keeper = keeper

@@ -27,7 +27,7 @@ from pilotlight_core.model.spec import FunctionSpec
 from pilotlight_runtime.calls.abandoned_work import overdue_work
 from pilotlight_runtime.calls.batch_queue import DynamicBatch, DynamicBatches
 from pilotlight_runtime.calls.call_errors import not_taken_error, truncated_error
-from pilotlight_runtime.calls.chunk_relay import STALLED_S, ChunkRelay, invoke_of
+from pilotlight_runtime.calls.chunk_relay import STALLED_S, ChunkRelay, start_of
 from pilotlight_runtime.calls.preemption_plan import PreemptionPlan
 from pilotlight_runtime.calls.run_times import RunTimes
 from pilotlight_runtime.calls.runner_io import RunnerIO
@@ -332,7 +332,11 @@ class CallRunner:
         if not self._try_start(call, at):
             return
         run = call.run
-        self._io.send_to_guest(invoke_of(run, call.input))
+        self._io.send_to_guest(
+            guest.Invoke(
+                call_id=call.call_id, method=run.method, input=call.input, window=run.window, resume=start_of(run)
+            )
+        )
         self._streams.begin(call, at)
         call.input = b""
         self._busy_inputs += 1

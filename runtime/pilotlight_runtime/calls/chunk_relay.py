@@ -111,14 +111,9 @@ class ChunkRelay:
         return is_full and at - call.full_since_at > STALLED_S
 
 
-def invoke_of(run: Run, data: bytes) -> guest.Invoke:
-    """What the guest is told of a call with the input `data`."""
-    if (resume := run.resume) is None:
-        return guest.Invoke(call_id=run.call_id, method=run.method, input=data, window=run.window)
-    return guest.Invoke(
-        call_id=run.call_id, method=run.method, input=data, window=run.window, resumable=True, after=resume.after,
-        state=resume.state,
-    )  # fmt: skip
+def start_of(run: Run) -> guest.StreamStart | None:
+    """Where the guest begins a stream; None: it is not resumable."""
+    return None if run.resume is None else guest.StreamStart(after=run.resume.after, state=run.resume.state)
 
 
 def _least(run: Run) -> int:

@@ -76,7 +76,7 @@ async def _run_stream(
 ) -> Result:
     began = now()
     out = StreamOut(call, send)
-    progress.read_seq = max(progress.read_seq, call.after)
+    progress.read_seq = max(progress.read_seq, out.seq)
     RUNNING_STREAM.set(out)
     moved = asyncio.Event()
     chunks: Any = None

@@ -102,6 +102,15 @@ class Load(GuestFrame, frozen=True, kw_only=True):
     """Folder of packages that come before those of the base environment; "": there are none."""
 
 
+class StreamStart(msgspec.Struct, frozen=True, kw_only=True, array_like=True, gc=False):
+    """Where a resumable stream begins."""
+
+    after: int = 0
+    """The number of the last chunk that an earlier container sent, and that is in the state."""
+    state: bytes = b""
+    """The msgpack of what its last checkpoint saved; b"": it begins."""
+
+
 class Invoke(GuestFrame, frozen=True, kw_only=True):
     """Run one call. `input` is the msgpack of the object of named arguments."""
 
@@ -111,12 +120,8 @@ class Invoke(GuestFrame, frozen=True, kw_only=True):
     input: bytes = b""
     window: int = 256
     """The most chunks that a stream may be ahead of the last WindowUpdate; see `chunks_ahead`."""
-    resumable: bool = False
-    """Whether the agent takes its checkpoints."""
-    after: int = 0
-    """Of a stream that goes on: the number of the last chunk before."""
-    state: bytes = b""
-    """The msgpack of what its last checkpoint saved; b"": it begins."""
+    resume: StreamStart | None = None
+    """Of a resumable stream, whose checkpoints the agent takes."""
 
 
 class InvokeBatch(GuestFrame, frozen=True, kw_only=True):

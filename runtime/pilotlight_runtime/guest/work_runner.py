@@ -250,7 +250,7 @@ def run_call(target: GuestTarget, call: Invoke, progress: CallProgress, channel:
 def _run_stream(ready: partial[Any], call: Invoke, progress: CallProgress, channel: ReplyChannel) -> Result:
     began = now()
     out = StreamOut(call, channel.send)
-    progress.read_seq = max(progress.read_seq, call.after)
+    progress.read_seq = max(progress.read_seq, out.seq)
     RUNNING_STREAM.set(out)
     chunks: Iterator[Any] | None = None
     try:

@@ -187,7 +187,10 @@ class ContainerMeter:
         `fault`: whose its end is, where that does not follow from the outcome. `can_move`: if it died with its
         container it goes on elsewhere, and counts there.
         """
+        moved = can_move and outcome is Outcome.DIED
         fault = (fault or FAULTS.get(outcome, self.fault_of_death)) if ran else Fault.PLATFORM
+        if ran and moved and fault is Fault.PLATFORM:
+            fault = Fault.NONE  # its work is not lost: what is repeated of it is the operator's
         spent = self._meter.call_ended(
             call_id,
             WORDS[outcome],
@@ -195,7 +198,7 @@ class ContainerMeter:
             batch_size,
             fault=fault,
             units=units or NOTHING,
-            moved=can_move and outcome is Outcome.DIED,
+            moved=moved,
         )
         if self._rerun and call_id in self._rerun:
             self._rerun.discard(call_id)

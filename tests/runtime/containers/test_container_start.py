@@ -11,13 +11,16 @@ from pilotlight_core.model.errors import BadInput
 from pilotlight_core.model.messages.agent_questions import SecretsAnswer
 from pilotlight_core.model.messages.call_messages import MISCONFIGURED, Outcome, RemoteError
 from pilotlight_core.model.messages.node_messages import ContainerState
+from pilotlight_core.model.spec import Mode
+from pilotlight_core.model.streams.resuming import Resumable
 from pilotlight_runtime.containers.container_start import ContainerStart, StartFailed, failure_of
 from pilotlight_runtime.containers.files.bundle import CannotVerify
 from pilotlight_runtime.containers.provisioner import Provisioner
 from pilotlight_runtime.guest import frames as guest
 from pilotlight_runtime.sandbox.sandbox_errors import SandboxError
 from tests.builders.nodes import bind, cpu_slot
-from tests.runtime.harness import Harness
+from tests.builders.specs import function_spec, manifest, method
+from tests.runtime.harness import TENANT, Harness
 
 
 async def test_an_import_that_never_ends_is_ended_by_a_drain(world: Harness) -> None:
@@ -153,3 +156,13 @@ async def test_a_guest_of_before_gets_no_function_with_secrets(world: Harness, m
     gone = await world.bind(await world.deploy(USES, secrets={"TOKEN": "token"}), state=ContainerState.GONE)
 
     assert "is of a release that knows no secrets" in world.credits[gone][-1].reason
+
+
+async def test_a_guest_of_before_gets_no_resumable_function(world: Harness, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It would begin a stream anew that was to go on."""
+    monkeypatch.setattr(guest, "KNOWS_RESUME", (1, 99))
+    spec = function_spec("f", method(mode=Mode.GENERATOR), resumable=Resumable())
+    version = await world.store(manifest(spec, tenant=TENANT, app="demo"))
+    gone = await world.bind(version, state=ContainerState.GONE)
+
+    assert "is of a release that knows no resumable streams" in world.credits[gone][-1].reason

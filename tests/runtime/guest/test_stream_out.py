@@ -6,12 +6,12 @@ import pytest
 
 from pilotlight_core.model.messages.call_messages import LEAST_AHEAD, WINDOW
 from pilotlight_runtime.guest import stream_out
-from pilotlight_runtime.guest.frames import CheckpointOut, GuestFrame, Invoke
+from pilotlight_runtime.guest.frames import CheckpointOut, GuestFrame, Invoke, StreamStart
 from pilotlight_runtime.guest.stream_out import StreamOut
 
 
 def stream(sent: list[GuestFrame], **how: object) -> StreamOut:
-    return StreamOut(Invoke(call_id="a", window=WINDOW, resumable=True, **how), sent.append)  # type: ignore[arg-type]
+    return StreamOut(Invoke(call_id="a", window=WINDOW, resume=StreamStart(**how)), sent.append)  # type: ignore[arg-type]
 
 
 def saved(sent: list[GuestFrame]) -> list[tuple[int, bytes]]:

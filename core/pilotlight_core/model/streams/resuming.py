@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 import msgspec
 from msgspec import UNSET, UnsetType
 
@@ -28,11 +30,11 @@ class Resumable(msgspec.Struct, frozen=True, kw_only=True):
     """How many times a stream goes on in another container."""
 
 
-def resumable_fault(resumable: Resumable | UnsetType, *, has_streams: bool) -> str:
-    """Why a function cannot be resumable so; "": it can, or is not."""
+def resumable_fault(resumable: Resumable | UnsetType, modes: Collection[str]) -> str:
+    """Why a function with methods of these modes cannot be resumable so; "": it can, or is not."""
     if resumable is UNSET:
         return ""
-    if not has_streams:
+    if "generator" not in modes:
         return "resumable= is for generators: nothing here yields"
     if not 0 <= resumable.resume_s <= MOST_RESUME_S:
         return f"resume_s must be 0 to {MOST_RESUME_S:g} seconds, not {resumable.resume_s!r}"

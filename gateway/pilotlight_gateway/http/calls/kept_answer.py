@@ -1,7 +1,7 @@
 """A call as server-sent events that outlive their connection: its client may come back for what follows.
 
 The request that began the call lasts as long as the call, as far as limits, money, keys and the end of the gateway are
-concerned. Its connection is the first reader of the events; `endpoints.call_events` serves the others.
+concerned. Its connection is the first reader of the events; `call_events` serves the others.
 """
 
 from __future__ import annotations

@@ -61,6 +61,7 @@ class _CallEvents:
         """The id of the last event."""
         self._broken_at = 0.0
         self._failures = 0
+        self._closings = connection.closings
 
     async def read_first(
         self, opened: AbstractAsyncContextManager[httpx.Response]
@@ -77,6 +78,8 @@ class _CallEvents:
             broken = error
             if not self._resume_s:
                 raise
+        if self._connection.closings != self._closings:
+            self._resume_s = 0.0  # its client was closed: nobody reads on
         if not self.is_over and not self._resume_s:
             raise broken
         self._broken_at = time.monotonic()
@@ -112,6 +115,8 @@ class _CallEvents:
     def _note_failure(self, error: PilotlightError) -> None:
         """A connection did not come about, or broke: raise what no other attempt mends, or is too late for."""
         is_gone = error.wire_code == "call_lost" and "request_id" in error.more  # its gateway, as another one says
+        if self._connection.closings != self._closings:
+            self._resume_s = 0.0
         is_final = is_gone or (error.meaning.status < 500 and not error.meaning.retry)
         if self.is_over or is_final or time.monotonic() - self._broken_at > self._resume_s:
             self.is_over = True

@@ -26,7 +26,7 @@ from tests.builders.specs import function_spec, method
 )
 def test_what_is_asked_for_has_bounds(asked: Resumable, why: str) -> None:
     """Of time that is waited, and of containers that are lost."""
-    assert resumable_fault(asked, has_streams=True) == why
+    assert resumable_fault(asked, {Mode.GENERATOR}) == why
 
 
 def test_only_what_yields_is_resumable() -> None:
