@@ -215,7 +215,7 @@ class Container:
             at = self._clock()
             self._calls.slots.drain(self.id)
             self._preemption = PreemptionPlan(until_at=at + within_s, reason=reason)
-            self.runner.hand_back()
+            self.runner.refuse_unstarted()
             self._run_drain_hooks(self._preemption, at)
             self.runner.preempt(self._preemption, at)
         self.drain(within_s + CUT_OFF_MARGIN_S, reason)

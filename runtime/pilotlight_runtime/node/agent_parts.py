@@ -222,16 +222,9 @@ def build_parts(needs: AgentDependencies, group: asyncio.TaskGroup, records: Age
     )
     notices = NoticeDrain(needs.notices, NoticeKeeper(needs.folders.notice, boot_id()), containers, report_due.set)
     reporter = Reporter(
-        needs.bus,
-        me,
-        containers,
-        pools,
-        ceilings=needs.ceilings,
-        features=features_of(guarantees),
-        due=report_due,
-        clock=time.monotonic,
-        notice=lambda: notices.notice,
-    )
+        needs.bus, me, containers, pools, ceilings=needs.ceilings, features=features_of(guarantees), due=report_due,
+        clock=time.monotonic, notice=lambda: notices.notice,
+    )  # fmt: skip
     return AgentParts(
         calls=calls,
         slices=slices,
