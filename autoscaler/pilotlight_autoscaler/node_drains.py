@@ -63,12 +63,12 @@ class NodeDrains:
         found: list[tuple[str, Drain]] = []
         for node in list(self._since):
             since = self._since[node] = at if (began := self._since[node]) is None else began
-            self._tell(node, self._ending(reports, node, at - since), DRAINED, found, epoch, at)
+            self._add_commands(node, self._ending(reports, node, at - since), DRAINED, found, epoch, at)
         for node in at_risk:
-            self._tell(node, _replaced(reports, node), AT_RISK, found, epoch, at)
+            self._add_commands(node, _replaced(reports, node), AT_RISK, found, epoch, at)
         return found
 
-    def _tell(
+    def _add_commands(
         self,
         node: str,
         ending: Iterable[ContainerReport],

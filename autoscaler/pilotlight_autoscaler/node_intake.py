@@ -162,7 +162,7 @@ class NodeIntake:
 
     def stops(self, epoch: int, at: float) -> list[tuple[str, Stop | Drain]]:
         """The commands that end containers which nobody has bound, or whose node is drained, with their nodes."""
-        self.spot_zones.look(self._world.nodes, at)
+        self.spot_zones.refresh(self._world.nodes, at)
         found: list[tuple[str, Stop | Drain]] = [*self._drains.due(self._world.nodes, epoch, at)]
         for node, strays in self._strays.items():
             for container, stopped_at in strays.items():

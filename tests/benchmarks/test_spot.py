@@ -10,6 +10,7 @@ import pytest
 
 from benchmarks import spot
 from benchmarks.spot import DAY_S, BadTrace, Interval, Setting, SpotRun, drawn_availability, play, read_trace
+from pilotlight_autoscaler.observations.world import NODE_LOST_S
 
 HEADING = "zone,start_s,end_s,capacity\n"
 
@@ -41,7 +42,7 @@ def test_a_machine_that_is_taken_away_is_missed_for_a_start() -> None:
     run = SpotRun(trace=away, setting=plain, end_s=20_000.0)
     assert run.result().capacity_share == pytest.approx(1 - 2 * 390.0 / 20_000.0)
     silent = play(away, Setting(wanted=1, has_goal=False, falls_back=False, notice_s=None), 20_000.0)
-    assert silent.capacity_share == pytest.approx(1 - (2 * 390.0 + spot.NODE_LOST_S) / 20_000.0)
+    assert silent.capacity_share == pytest.approx(1 - (2 * 390.0 + NODE_LOST_S) / 20_000.0)
     assert silent.preemptions == 1
 
 

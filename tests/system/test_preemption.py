@@ -85,6 +85,20 @@ class Drill:
         found = self.platform.http.get("/v1/nodes").json()["nodes"]
         return next((each for each in found if each["node"] == node), {"draining": True})
 
+    def wait_ended(self, node: str, agent: int) -> None:
+        """Until the node drains, and its agent's process has ended."""
+        wait_until(lambda: self.listed(node)["draining"], f"{node} drains")
+        wait_until(lambda: not _runs(agent), "its agent ends")
+
+    def batch_over(self, batch: str) -> dict[str, Any]:
+        def look() -> dict[str, Any] | None:
+            answer = self.platform.http.get(f"/v1/batches/{batch}")
+            found: dict[str, Any] = answer.json()
+            is_over = answer.status_code == 200 and found["state"] in ("completed", "cancelled", "failed")
+            return found if is_over else None
+
+        return wait_until(look, "the batch is over")
+
     def pid(self, node: str) -> int:
         return self.platform.pids[AGENTS[node]]
 
@@ -133,8 +147,7 @@ def test_nobody_notices_that_a_node_is_taken_away(drill: Drill, tmp_path: Path) 
             jobs = drill.submitted(12, 0.3)
             batch = _batch(platform, tmp_path, 20)
             deadline = drill.give_notice(node)
-            wait_until(lambda node=node: drill.listed(node)["draining"], f"{node} drains")
-            wait_until(lambda agent=agent: not _runs(agent), "its agent ends")
+            drill.wait_ended(node, agent)
             assert time.time() < deadline
             assert all(drill.ended(job)["state"] == "succeeded" for job in jobs)
             assert [drill.ended(job)["attempts"] for job in jobs] == [1] * len(jobs)
@@ -143,7 +156,7 @@ def test_nobody_notices_that_a_node_is_taken_away(drill: Drill, tmp_path: Path) 
             assert set(outcomes) == {200}, outcomes
             events = stream.result()
             assert [each.data["value"] for each in events if each.name == "chunk"] == list(range(30)), events[-1]
-            done = wait_until(lambda batch=batch: _over(platform, batch), "the batch is over")
+            done = drill.batch_over(batch)
             assert (done["state"], done["counts"]["succeeded"]) == ("completed", 20), done
             assert {each["node"] for each in platform.containers("taken")} == set(AGENTS) - {node}
             drill.take_back(node)
@@ -201,12 +214,6 @@ def _batch(platform: Platform, folder: Path, lines: int) -> str:
     rows = ({"custom_id": f"row-{number}", "input": {"seconds": 0.1}} for number in range(lines))
     file.write_text("".join(json.dumps(row) + "\n" for row in rows))
     return platform.cli("batch", "submit", "taken.work", str(file)).stdout.strip()
-
-
-def _over(platform: Platform, batch: str) -> dict[str, Any] | None:
-    answer = platform.http.get(f"/v1/batches/{batch}")
-    found: dict[str, Any] = answer.json()
-    return found if answer.status_code == 200 and found["state"] in ("completed", "cancelled", "failed") else None
 
 
 def _running(platform: Platform, function: str) -> bool:

@@ -38,7 +38,7 @@ class SpotZones:
             self._taken[node] = notice.deadline
             self._avoided.zone_preempted(zone, at)
 
-    def look(self, nodes: Set[str] | Mapping[str, NodeReport], at: float) -> None:
+    def refresh(self, nodes: Set[str] | Mapping[str, NodeReport], at: float) -> None:
         """Find the spot nodes that are not among `nodes` any more."""
         for node in [node for node in self._nodes if node not in nodes]:
             _, zone, _ = self._nodes.pop(node)

@@ -172,7 +172,7 @@ class CallRunner:
         self._batches.stop_waiting()
         self.pump(at)
 
-    def hand_back(self) -> None:
+    def refuse_unstarted(self) -> None:
         """Give back every call that has not begun: it runs elsewhere."""
         for call in [call for call in self._held.values() if not call.was_started]:
             self._dequeue(call)

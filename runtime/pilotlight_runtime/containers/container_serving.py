@@ -153,7 +153,7 @@ class ContainerServing:
     def preempt(self, within_s: float, reason: str, at: float) -> None:
         """Give back what has not begun, and end within `within_s` what has."""
         self._preemption = PreemptionPlan(until_at=at + within_s, reason=reason)
-        self.runner.hand_back()
+        self.runner.refuse_unstarted()
         self._run_drain_hooks(self._preemption, at)
         self.runner.preempt(self._preemption, at)
 

@@ -33,7 +33,7 @@ def test_a_notice_is_noted_once() -> None:
     zones.on_report(spot("n1", "a", notice=TAKEN), 100.0)
     zones.on_report(spot("n1", "a", notice=TAKEN), 101.0)
     zones.on_report(spot("n1", "a", stopped=True), 150.0)
-    zones.look(NAMES - {"n1", "n4"}, 150.0)
+    zones.refresh(NAMES - {"n1", "n4"}, 150.0)
     assert zones.avoided(150.0) == {"a"}
 
 
@@ -41,7 +41,7 @@ def test_a_spot_node_that_is_silent_was_taken_away() -> None:
     """One that has stopped in order was not."""
     zones = seen(*NODES)
     zones.on_report(spot("n2", "b", stopped=True), 10.0)
-    zones.look(NAMES - {"n1", "n2"}, 10.0)
+    zones.refresh(NAMES - {"n1", "n2"}, 10.0)
     assert zones.avoided(10.0) == {"a"}
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from pilotlight import App, Cls, OptionError, batched, concurrent, enter, exit, method  # noqa: A004
+from pilotlight import App, Cls, OptionError, batched, concurrent, drain, enter, exit, method  # noqa: A004
 from pilotlight.definitions.specs import module_name
 from pilotlight_core.model.errors import BadInput
 from pilotlight_core.model.spec import Mode
@@ -80,6 +80,9 @@ def test_a_class_becomes_its_methods_and_hooks() -> None:
 
         def helper(self) -> None: ...
 
+        @drain
+        def save(self) -> None: ...
+
         @exit()
         def close(self) -> None: ...
 
@@ -91,6 +94,7 @@ def test_a_class_becomes_its_methods_and_hooks() -> None:
         ("ping", "unary"), ("embed", "unary"), ("words", "generator"),
     ]  # fmt: skip
     assert (spec.enter, spec.exit, spec.max_inputs) == (("open", "load"), ("close",), 8)
+    assert spec.drain == ("save",)
     assert spec.slots == 8
 
 

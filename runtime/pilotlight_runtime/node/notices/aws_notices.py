@@ -57,7 +57,7 @@ class AwsNotices:
         self._token = ""
         self._token_until_at = 0.0
 
-    async def look(self) -> NodeNotice | None:
+    async def poll(self) -> NodeNotice | None:
         if (action := await self._text(ACTION)) is not None:
             return self._of_action(action)
         if (state := await self._text(LIFECYCLE)) is not None and state.strip().startswith("Terminat"):

@@ -56,7 +56,7 @@ class AzureNotices:
         self._begun_at = 0.0
         """When an event without a time was first seen."""
 
-    async def look(self) -> NodeNotice | None:
+    async def poll(self) -> NodeNotice | None:
         if not self._machine:
             self._machine = await self._name()
         answer = await self._client.ask(EVENTS, HEADERS, within_s=self._within_s)

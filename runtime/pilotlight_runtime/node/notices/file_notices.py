@@ -28,7 +28,7 @@ LATEST = 1e12
 class NoticeFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What the file says."""
 
-    deadline: float = 0.0
+    deadline_at: float = msgspec.field(default=0.0, name="deadline")
     """Unix seconds."""
     reason: str = ""
     kind: NoticeKind = NoticeKind.PREEMPT
@@ -43,7 +43,7 @@ class FileNotices:
     def __init__(self, path: Path) -> None:
         self._path = path
 
-    async def look(self) -> NodeNotice | None:
+    async def poll(self) -> NodeNotice | None:
         text = await asyncio.to_thread(self._read)
         if not text.strip():
             return None
@@ -51,10 +51,10 @@ class FileNotices:
             told = msgspec.json.decode(text, type=NoticeFile)
         except (msgspec.DecodeError, RecursionError) as error:
             raise NoticesUnread(f"{self._path}: {error}") from None
-        if told.kind is NoticeKind.PREEMPT and not (math.isfinite(told.deadline) and 0 < told.deadline < LATEST):
-            raise NoticesUnread(f"{self._path}: deadline: expected unix seconds, got {told.deadline}")
+        if told.kind is NoticeKind.PREEMPT and not (math.isfinite(told.deadline_at) and 0 < told.deadline_at < LATEST):
+            raise NoticesUnread(f"{self._path}: deadline: expected unix seconds, got {told.deadline_at}")
         reason = told.reason[:MOST_REASON] or "a notice in its file"
-        deadline = told.deadline if told.kind is NoticeKind.PREEMPT else 0.0
+        deadline = told.deadline_at if told.kind is NoticeKind.PREEMPT else 0.0
         return NodeNotice(kind=told.kind, deadline=deadline, reason=reason)
 
     async def aclose(self) -> None:

@@ -40,7 +40,7 @@ class GcpNotices:
         self._etag = ""
         """Of the last answer; "": there was none, so the next one is not waited for."""
 
-    async def look(self) -> NodeNotice | None:
+    async def poll(self) -> NodeNotice | None:
         asked = {"wait_for_change": "true", "timeout_sec": self._wait_s, "last_etag": self._etag} if self._etag else {}
         etag, self._etag = self._etag, ""
         path = f"{PATH}?{urlencode(asked)}" if asked else PATH

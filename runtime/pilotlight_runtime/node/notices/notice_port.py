@@ -13,11 +13,11 @@ class NoticesUnread(Exception):
 
 class NoticeSource(Protocol):
     pause_s: float
-    """Between two looks."""
+    """Between two questions."""
     revokes: bool
     """Whether a notice that is not repeated has been withdrawn."""
 
-    async def look(self) -> NodeNotice | None:
+    async def poll(self) -> NodeNotice | None:
         """What the provider says now; None: nothing. It may wait for news, for a minute or two at most.
 
         Raises:

@@ -50,7 +50,7 @@ class NoticeWatch:
             return
         try:
             while True:
-                pause_s = await self._look(self._source)
+                pause_s = await self._poll(self._source)
                 await asyncio.sleep(pause_s)
         finally:
             await self._source.aclose()
@@ -60,11 +60,11 @@ class NoticeWatch:
         self.drained = True
         await asyncio.to_thread(self._keeper.write, self.notice, drained=True)
 
-    async def _look(self, source: NoticeSource) -> float:
+    async def _poll(self, source: NoticeSource) -> float:
         """Ask once; returns how long to wait until the next time."""
         told, why = None, ""
         try:
-            told = await source.look()
+            told = await source.poll()
         except NoticesUnread as error:
             why = str(error)
         except Exception as error:

@@ -19,7 +19,7 @@ class ScriptedNotices:
         self.looks = 0
         self.looked = asyncio.Event()
 
-    async def look(self) -> NodeNotice | None:
+    async def poll(self) -> NodeNotice | None:
         self.looks += 1
         self.looked.set()
         if isinstance(self.said, Exception):

@@ -54,8 +54,8 @@ async def test_nothing_is_said_of_most_machines() -> None:
     """404 three times, with one token for all questions."""
     imds = Imds()
     async with source(imds) as (notices, server):
-        assert await notices.look() is None
-        assert await notices.look() is None
+        assert await notices.poll() is None
+        assert await notices.poll() is None
 
     assert imds.tokens == 1
     assert server.paths == [TOKEN_PATH, *[ACTION, LIFECYCLE, REBALANCE] * 2]
@@ -65,7 +65,7 @@ async def test_a_spot_machine_is_reclaimed_at_its_time() -> None:
     """The time of the notice is the deadline."""
     said = '{"action": "terminate", "time": "2025-11-26T08:22:00Z"}'
     async with source(Imds(action=said, rebalance='{"noticeTime": "2025-11-26T08:19:00Z"}')) as (notices, _):
-        told = await notices.look()
+        told = await notices.poll()
 
     assert told == NodeNotice(kind=NoticeKind.PREEMPT, deadline=NOW + 120, reason="EC2 reclaims it: terminate")
 
@@ -73,7 +73,7 @@ async def test_a_spot_machine_is_reclaimed_at_its_time() -> None:
 async def test_hibernation_begins_at_once() -> None:
     """Whatever the time says."""
     async with source(Imds(action='{"action": "hibernate", "time": "2025-11-26T08:22:00Z"}')) as (notices, _):
-        told = await notices.look()
+        told = await notices.poll()
 
     assert told is not None
     assert told.deadline == NOW
@@ -83,7 +83,7 @@ async def test_hibernation_begins_at_once() -> None:
 async def test_a_group_takes_its_machine_down(state: str, ends: bool) -> None:
     """Its word has no deadline."""
     async with source(Imds(lifecycle=state)) as (notices, _):
-        told = await notices.look()
+        told = await notices.poll()
 
     assert (told is not None) is ends
     assert told is None or (told.kind, told.deadline) == (NoticeKind.PREEMPT, NOW + GROUP_S)
@@ -92,7 +92,7 @@ async def test_a_group_takes_its_machine_down(state: str, ends: bool) -> None:
 async def test_a_recommendation_has_no_deadline() -> None:
     """It ends nothing yet."""
     async with source(Imds(rebalance='{"noticeTime": "2025-11-26T08:19:00Z"}')) as (notices, _):
-        told = await notices.look()
+        told = await notices.poll()
 
     assert told is not None
     assert (told.kind, told.deadline) == (NoticeKind.REBALANCE, 0.0)
@@ -102,12 +102,12 @@ async def test_a_token_is_renewed_before_its_end_and_when_it_is_refused() -> Non
     """A machine that was asleep has tokens that ended meanwhile."""
     imds, now = Imds(), [0.0]
     async with source(imds, lambda: now[0]) as (notices, _):
-        await notices.look()
+        await notices.poll()
         now[0] = 21_600.0 - 100.0
-        await notices.look()
+        await notices.poll()
         assert imds.tokens == 2
         imds.valid = "another"
-        await notices.look()
+        await notices.poll()
 
     assert imds.tokens == 3
 
@@ -128,7 +128,7 @@ async def test_garbage_is_no_notice(imds: Imds) -> None:
     """Nothing is drained for what cannot be read."""
     async with source(imds) as (notices, _):
         with pytest.raises(NoticesUnread):
-            await notices.look()
+            await notices.poll()
 
 
 @pytest.mark.parametrize("token", ["", "a" * 2_000, "a\x00b"])
@@ -136,11 +136,11 @@ async def test_a_token_that_is_none_is_not_used(token: str) -> None:
     """It would be sent back in a header."""
     async with source(lambda _: Reply(text=token)) as (notices, _):
         with pytest.raises(NoticesUnread, match="no token"):
-            await notices.look()
+            await notices.poll()
 
 
 async def test_a_service_that_refuses_is_said() -> None:
     """IMDSv2 may be switched off."""
     async with source(lambda asked: Reply(text="t") if asked.method == "PUT" else Reply(status=403)) as (notices, _):
         with pytest.raises(NoticesUnread, match="403"):
-            await notices.look()
+            await notices.poll()

@@ -44,7 +44,7 @@ async def look(service: Service, times: int = 1) -> list[NodeNotice | None]:
     async with metadata_server(service) as server:
         notices = AzureNotices(server.url, wall=lambda: NOW)
         try:
-            return [await notices.look() for _ in range(times)]
+            return [await notices.poll() for _ in range(times)]
         finally:
             await notices.aclose()
 
@@ -75,9 +75,9 @@ async def test_an_event_that_is_gone_is_no_notice() -> None:
     service = Service(event())
     async with metadata_server(service) as server:
         notices = AzureNotices(server.url, wall=lambda: NOW)
-        assert await notices.look() is not None
+        assert await notices.poll() is not None
         service.events.clear()
-        assert await notices.look() is None
+        assert await notices.poll() is None
         assert notices.revokes
         await notices.aclose()
 

@@ -16,15 +16,15 @@ async def test_a_file_says_when_and_why(tmp_path: Path) -> None:
     """And one that is not there, or empty, says nothing."""
     path = tmp_path / "notice"
     notices = FileNotices(path)
-    assert await notices.look() is None
+    assert await notices.poll() is None
     path.write_text('{"deadline": 1764147720, "reason": "a drill"}')
-    assert await notices.look() == NodeNotice(kind=NoticeKind.PREEMPT, deadline=1_764_147_720.0, reason="a drill")
+    assert await notices.poll() == NodeNotice(kind=NoticeKind.PREEMPT, deadline=1_764_147_720.0, reason="a drill")
     path.write_text('{"kind": "rebalance"}')
-    told = await notices.look()
+    told = await notices.poll()
     assert told is not None
     assert (told.kind, told.deadline) == (NoticeKind.REBALANCE, 0.0)
     path.write_text("\n")
-    assert await notices.look() is None
+    assert await notices.poll() is None
 
 
 @pytest.mark.parametrize(
@@ -44,11 +44,11 @@ async def test_a_file_that_is_wrong_says_what_was_expected(tmp_path: Path, text:
     path = tmp_path / "notice"
     path.write_text(text)
     with pytest.raises(NoticesUnread, match=why):
-        await FileNotices(path).look()
+        await FileNotices(path).poll()
 
 
 async def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
     """Its writer may never come."""
     os.mkfifo(tmp_path / "notice")
     with pytest.raises(NoticesUnread, match="no plain file"):
-        await FileNotices(tmp_path / "notice").look()
+        await FileNotices(tmp_path / "notice").poll()

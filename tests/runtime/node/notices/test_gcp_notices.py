@@ -20,8 +20,8 @@ async def test_the_first_answer_comes_at_once_and_the_next_with_a_change() -> No
     replies = [said("FALSE", "abc1"), said("TRUE", "abc2")]
     async with metadata_server(lambda _: replies.pop(0)) as server:
         notices = GcpNotices(server.url, wait_s=60, wall=lambda: 1_000.0)
-        assert await notices.look() is None
-        told = await notices.look()
+        assert await notices.poll() is None
+        told = await notices.poll()
         await notices.aclose()
 
     assert told == NodeNotice(kind=NoticeKind.PREEMPT, deadline=1_000.0 + NOTICE_S, reason="Compute Engine preempts it")
@@ -37,7 +37,7 @@ async def test_a_wait_without_a_change_is_no_notice() -> None:
 
     async with metadata_server(answer) as server:
         notices = GcpNotices(server.url)
-        assert [await notices.look() for _ in range(3)] == [None, None, None]
+        assert [await notices.poll() for _ in range(3)] == [None, None, None]
         await notices.aclose()
 
 
@@ -49,7 +49,7 @@ async def test_what_is_not_compute_engines_is_no_notice(reply: Reply) -> None:
     async with metadata_server(lambda _: reply) as server:
         notices = GcpNotices(server.url)
         with pytest.raises(NoticesUnread):
-            await notices.look()
+            await notices.poll()
         await notices.aclose()
 
 
@@ -58,10 +58,10 @@ async def test_after_a_failure_it_does_not_wait_for_a_change() -> None:
     replies = [said("FALSE", "abc1"), ABSENT, said("TRUE", "abc2")]
     async with metadata_server(lambda _: replies.pop(0)) as server:
         notices = GcpNotices(server.url)
-        await notices.look()
+        await notices.poll()
         with pytest.raises(NoticesUnread):
-            await notices.look()
-        assert await notices.look() is not None
+            await notices.poll()
+        assert await notices.poll() is not None
         await notices.aclose()
 
     assert server.paths[2] == PATH
