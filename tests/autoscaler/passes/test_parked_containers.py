@@ -88,6 +88,18 @@ def test_a_parked_container_serves_before_another_is_started() -> None:
     assert (held.container, held.slice.ids) == ("c1", ("cpu-0",))
 
 
+def test_what_was_parked_a_moment_ago_serves_again_at_once() -> None:
+    """That it was told to leave its slice is over: it does not count as leaving, or another one would start."""
+    world = world_of(asleep())
+    world.parking["c1"] = 0.9
+    world.on_demand(demand(queued=1), 1.0)
+    decide(world, record(**SPEC), only="ver_1")
+    world.on_report(told(idle(running=1, idle_s=0.0), seq=2), 1.1)
+    world.on_demand(demand(running=1), 1.2)
+
+    assert commands(decide(world, record(**SPEC), at=1.2, only="ver_1")) == []
+
+
 def test_the_latest_parked_serves_first_and_others_are_started_beside_it() -> None:
     """As many as the version wants: two are parked, three are wanted."""
     world = world_of(asleep("c1", idle_s=50.0), asleep("c2"))
