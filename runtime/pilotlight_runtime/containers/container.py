@@ -42,8 +42,7 @@ from pilotlight_runtime.containers.container_nested import ContainerNested
 from pilotlight_runtime.containers.container_parking import CannotPark, ContainerParking
 from pilotlight_runtime.containers.container_start import START_ERRORS, ContainerStart, StartFailed, failure_of
 from pilotlight_runtime.containers.drain_deadline import DrainDeadline
-from pilotlight_runtime.containers.parking import LEAVE_S as PARKED_LEAVE_S
-from pilotlight_runtime.containers.parking import HookTurn, NodeParking, ParkPhase
+from pilotlight_runtime.containers.parking import NodeParking
 from pilotlight_runtime.containers.provisioner import Provisioner
 from pilotlight_runtime.guest import frames as guest
 from pilotlight_runtime.guest.guest_connection import GuestConnection, GuestGone
@@ -88,17 +87,13 @@ class Container:
         self._stop_grace_s = stop_grace_s
         self._clock = clock
         self._meter = meter
-        self._parking = ContainerParking(bind, part, parking, meter, clock)
+        self.parking = ContainerParking(bind, part, parking, meter, clock)
         self._accepted = 0
         self._manifest: Manifest | None = None
         self._start = ContainerStart(
-            bind,
-            part,
-            provisioner=provisioner,
-            changed=lambda: calls.credits.publish_soon(self),
-            kill=self._kill_untrusted,
-            clock=clock,
-        )
+            bind, part, provisioner=provisioner, changed=lambda: calls.credits.publish_soon(self),
+            kill=self._kill_untrusted, clock=clock,
+        )  # fmt: skip
         self.timeline = self._start.timeline
         self._connection: GuestConnection | None = None
         self._io: ContainerIO | None = None
@@ -132,39 +127,23 @@ class Container:
         return self.state in (ContainerState.BINDING, ContainerState.LOADING) and self.runner is None
 
     @property
-    def has_warm_memory(self) -> bool:
-        """Whether its memory is of what its node keeps for parked containers."""
-        return self._parking.has_memory
-
-    @property
     def slice(self) -> str:
         """Where it is; "" while it is parked."""
-        return self._parking.slice
+        return self.parking.slice
 
     def report(self, at: float) -> ContainerReport:
         manifest = self._manifest
         return ContainerReport(
-            id=self.id,
-            version=self.version,
-            tenant=self.tenant,
-            app=manifest.app if manifest else "",
-            function=manifest.function if manifest else "",
-            slice=self.slice,
-            state=self.state,
-            slots=self.slots,
-            running=self.runner.running if self.runner else 0,
-            age_s=at - self._born_at,
-            idle_s=0.0 if self.held else at - self._idle_since_at,
-            calls=self._accepted,
-            reason=self.reason,
+            id=self.id, version=self.version, tenant=self.tenant, app=manifest.app if manifest else "",
+            function=manifest.function if manifest else "", slice=self.slice, state=self.state, slots=self.slots,
+            running=self.runner.running if self.runner else 0, age_s=at - self._born_at,
+            idle_s=0.0 if self.held else at - self._idle_since_at, calls=self._accepted, reason=self.reason,
             timeline=self.timeline,
             memory_bytes=self._start.blank.sandbox.memory_peak_bytes() if self._start.blank else 0,
-            host=self._bind.host,
-            guessed=self._meter.is_guess,
-            secrets=self._start.secrets,
+            host=self._bind.host, guessed=self._meter.is_guess, secrets=self._start.secrets,
             network=self._provisioner.network_mark(self.id, manifest) if manifest else 0,
-            parks=self._parking.where if self.runner is not None else "",
-        )
+            parks=self.parking.where if self.runner is not None else "",
+        )  # fmt: skip
 
     # -- commands, and the clock --------------------------------------------------------------------------------
 
@@ -215,7 +194,7 @@ class Container:
             self._end()
         elif self.is_starting:
             self.stop(reason)
-        elif self._parking.phase is not ParkPhase.AWAKE and not self._ending.is_set():
+        elif self.state in (ContainerState.PARKED, ContainerState.LOADING):
             self._drain_deadline.limit(within_s)
             self._drain_deadline.on_idle()
             self._enter(ContainerState.DRAINING, reason)
@@ -225,13 +204,11 @@ class Container:
         """Have it leave its slice and keep its memory; or why not. Where there is no room for it, it drains."""
         if self.state is ContainerState.PARKED:
             return ""
-        blank, runner = self._start.blank, self.runner
-        if self.state is not ContainerState.READY or runner is None or not runner.is_idle or blank is None:
+        if self.state is not ContainerState.READY or self.held:
             return "busy"
-        load_s = sum(self._start.timeline.values()) / 1000
-        if not self._parking.where:
+        if not self.parking.where:
             return "cannot_park"
-        if not self._parking.begin(blank.sandbox, load_s, likelihood, self._evicted):
+        if not self.parking.begin(likelihood, self._evicted):
             self.drain(LEAVE_S, "there is no room to park it")
             return ""
         self._calls.slots.drain(self.id)
@@ -245,9 +222,9 @@ class Container:
             return ""
         if self.state is not ContainerState.PARKED:
             return "not_parked"
-        if why := self._parking.refusal(slice_id):
+        if why := self.parking.refusal(slice_id):
             return why
-        self._parking.take(slice_id, purpose)
+        self.parking.take(slice_id, purpose)
         self.timeline = {}
         self._born_at = self._clock()
         self._enter(ContainerState.LOADING)
@@ -256,7 +233,7 @@ class Container:
 
     def _evicted(self) -> None:
         """Something else is worth more than its memory."""
-        self._parking.evicted()
+        self.parking.evicted()
         self.stop("it was parked, and its memory is needed for what is worth more")
 
     def stop(self, reason: str) -> None:
@@ -353,8 +330,13 @@ class Container:
         )  # fmt: skip
         blank.tap.running = self.runner.only_call
         connection.set_frame_limit(frame_limit(manifest.spec))
-        self._calls.slots.open(self.id, self.version, manifest.spec.slots)
-        self._parking.hooks = HookTurn() if self._start.has_park_hooks else None
+        load_s = sum(self._start.timeline.values()) / 1000
+        self.parking.open(blank.sandbox, connection, load_s=load_s, has_hooks=self._start.has_park_hooks)
+        self._serve()
+
+    def _serve(self) -> None:
+        """Take calls from now on."""
+        self._calls.slots.open(self.id, self.version, self.slots)
         self._idle_since_at = self._clock()
         self._meter.enter(LeaseState.IDLE)
         self._enter(ContainerState.READY)
@@ -365,42 +347,13 @@ class Container:
         while not self._ending.is_set():
             await self._woken.wait()
             self._woken.clear()
-            if self._ending.is_set():
-                return
             try:
-                if self._parking.phase is ParkPhase.PARKING:
-                    await self._leave_slice()
-                elif self._parking.phase is ParkPhase.UNPARKING:
-                    await self._serve_again()
+                if not self._ending.is_set() and await self.parking.go_on(self._ending):
+                    self.timeline = {"unpark": round((self._clock() - self._born_at) * 1000, 3)}
+                    self._serve()
             except CannotPark as error:
                 self._log(str(error))
                 self.drain(LEAVE_S, str(error))
-
-    async def _leave_slice(self) -> None:
-        blank, connection = self._start.blank, self._connection
-        assert blank is not None and connection is not None  # noqa: S101, PT018 - it was ready
-        try:
-            await self._parking.freeze(blank.sandbox, connection)
-            if not self._ending.is_set():
-                self._parking.leave(blank.sandbox)
-        except CannotPark:
-            self._parking.stay()
-            self._enter(ContainerState.READY)  # for a moment: it drains
-            raise
-
-    async def _serve_again(self) -> None:
-        blank, connection, manifest = self._start.blank, self._connection, self._manifest
-        assert blank is not None and connection is not None and manifest is not None  # noqa: S101, PT018
-        await self._parking.thaw(blank.sandbox, connection)
-        if self._ending.is_set():
-            return
-        self.timeline = {"unpark": round((self._clock() - self._born_at) * 1000, 3)}
-        self._parking.awake()
-        self._calls.slots.open(self.id, self.version, manifest.spec.slots)
-        self._idle_since_at = self._clock()
-        self._meter.enter(LeaseState.IDLE)
-        self._enter(ContainerState.READY)
-        self._provisioner.container_changed()
 
     async def _shut_down(self) -> None:
         if self._kill_reason:
@@ -412,12 +365,10 @@ class Container:
             return
         if self._start.blank is None or self._connection is None or self._start.blank.exit is not None:
             return
-        is_parked = self._parking.phase is not ParkPhase.AWAKE
-        if is_parked:
-            self._start.blank.sandbox.thaw()
+        within_s = self.parking.thaw_to_leave() or LEAVE_S
         try:
             self._connection.send(guest.Leave())
-            async with asyncio.timeout(PARKED_LEAVE_S if is_parked else LEAVE_S):
+            async with asyncio.timeout(within_s):
                 await self._dead.wait()
         except (GuestGone, TimeoutError):
             self._kill("its exit hooks did not end in time")
@@ -452,7 +403,7 @@ class Container:
             runner.on_batch_result(frame, at)
         elif isinstance(frame, guest.NestedCall | guest.NestedLeave) and self._nested is not None:
             self._nested.on_frame(frame)
-        elif isinstance(frame, guest.HooksRan) and self._parking.answer(frame):
+        elif isinstance(frame, guest.HooksRan) and self.parking.answer(frame):
             pass
         else:
             self._kill_unexpected(frame)
@@ -467,8 +418,7 @@ class Container:
                 self.reason = reason
             self._log(f"the container has ended: {reason}")
         self._start.on_exit(self.reason)
-        if self._parking.hooks is not None:
-            self._parking.hooks.end()
+        self.parking.on_exit()
         if self.runner is not None:
             self.runner.on_death(self.reason, self._clock())
             self._set_gone()

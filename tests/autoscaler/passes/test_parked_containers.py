@@ -22,8 +22,8 @@ from tests.autoscaler.builders import decide, demand, limits, record, report
 from tests.builders.nodes import container
 
 MEMORY = HostMemory(total=2**30)
-OLD = {"age_s": 500.0, "idle_s": 100.0, "timeline": {"enter": 2_000.0}}
-SPEC = {"scaledown_window": 10.0, "forecast": False}
+OLD: dict[str, Any] = {"age_s": 500.0, "idle_s": 100.0, "timeline": {"enter": 2_000.0}}
+SPEC: dict[str, Any] = {"scaledown_window": 10.0, "forecast": False}
 
 
 def idle(name: str = "c1", **more: Any) -> ContainerReport:
