@@ -1,4 +1,4 @@
-"""From zero to the first answer: a plain function from a blank and without one, MiniLM from a blank, and what is parked.
+"""From zero to the first answer: a plain function from a blank and without one, MiniLM from a blank, what is parked.
 
 Each run waits until nothing of the function is left, then calls, and takes the caller's own stopwatch; the breakdown is
 what the answer says of the start (`cold_start`, milliseconds a step).
