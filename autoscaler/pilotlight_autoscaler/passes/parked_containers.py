@@ -50,6 +50,7 @@ def _unpark(
         neighbours=record.id in world.agreeing, host=container.host, avoid=world.avoiding.get(record.id, ()),
     )  # fmt: skip
     world.unparking[container.id] = PendingUnpark(coming=coming, at=state.at)
+    world.parking.pop(container.id, None)  # that is over
     command = Unpark(epoch=state.given.epoch, container=container.id, slice=slice_, purpose=purpose)
     state.decision.commands.append(AddressedCommand(node=node, command=command))
     state.decision.notes.append(f"{record.ref}: {container.id} is unparked on {node}/{slice_}")

@@ -40,8 +40,7 @@ from pilotlight_runtime.containers.container_parking import CannotPark, Containe
 from pilotlight_runtime.containers.container_serving import LEAVE_S, ContainerServing
 from pilotlight_runtime.containers.container_start import START_ERRORS, ContainerStart, StartFailed, failure_of
 from pilotlight_runtime.containers.drain_deadline import DrainDeadline
-from pilotlight_runtime.containers.parking import LEAVE_S as PARKED_LEAVE_S
-from pilotlight_runtime.containers.parking import HookTurn, NodeParking, ParkPhase
+from pilotlight_runtime.containers.parking import NodeParking
 from pilotlight_runtime.containers.provisioner import Provisioner
 from pilotlight_runtime.guest import frames as guest
 from pilotlight_runtime.guest.guest_connection import GuestConnection, GuestGone
@@ -86,16 +85,12 @@ class Container:
         self._stop_grace_s = stop_grace_s
         self._clock = clock
         self._meter = meter
-        self._parking = ContainerParking(bind, part, parking, meter, clock)
+        self.parking = ContainerParking(bind, part, parking, meter, clock)
         self._manifest: Manifest | None = None
         self._start = ContainerStart(
-            bind,
-            part,
-            provisioner=provisioner,
-            changed=lambda: calls.credits.publish_soon(self),
-            kill=self.kill_untrusted,
-            clock=clock,
-        )
+            bind, part, provisioner=provisioner, changed=lambda: calls.credits.publish_soon(self),
+            kill=self.kill_untrusted, clock=clock,
+        )  # fmt: skip
         self.timeline = self._start.timeline
         self._connection: GuestConnection | None = None
         self._born_at = self._idle_since_at = self._clock()
@@ -127,14 +122,9 @@ class Container:
         return self.state in starting and self.serving is None
 
     @property
-    def has_warm_memory(self) -> bool:
-        """Whether its memory is of what its node keeps for parked containers."""
-        return self._parking.has_memory
-
-    @property
     def slice(self) -> str:
         """Where it is; "" while it is parked."""
-        return self._parking.slice
+        return self.parking.slice
 
     def report(self, at: float) -> ContainerReport:
         manifest = self._manifest
@@ -158,7 +148,7 @@ class Container:
             guessed=self._meter.is_guess,
             secrets=self._start.secrets,
             network=self._provisioner.network_mark(self.id, manifest) if manifest else 0,
-            parks=self._parking.where if self.serving is not None else "",
+            parks=self.parking.where if self.serving is not None else "",
         )
 
     # -- commands, and the clock --------------------------------------------------------------------------------
@@ -186,7 +176,7 @@ class Container:
             self._end()
         elif self.is_starting:
             self.stop(reason)
-        elif self._parking.phase is not ParkPhase.AWAKE and not self._ending.is_set():
+        elif self.state in (ContainerState.PARKED, ContainerState.LOADING):
             self._drain_deadline.limit(within_s)
             self._drain_deadline.on_idle()
             self._enter(ContainerState.DRAINING, reason)
@@ -196,15 +186,12 @@ class Container:
         """Have it leave its slice and keep its memory; or why not. Where there is no room for it, it drains."""
         if self.state is ContainerState.PARKED:
             return ""
-        blank, serving = self._start.blank, self.serving
-        if self.state is not ContainerState.READY or serving is None or blank is None:
+        is_checking = self.serving is not None and self.serving.is_checking
+        if self.state is not ContainerState.READY or self.held or is_checking:
             return "busy"
-        if not serving.runner.is_idle or serving.is_checking:
-            return "busy"
-        load_s = sum(self._start.timeline.values()) / 1000
-        if not self._parking.where:
+        if not self.parking.where:
             return "cannot_park"
-        if not self._parking.begin(blank.sandbox, load_s, likelihood, self._evicted):
+        if not self.parking.begin(likelihood, self._evicted):
             self.drain(LEAVE_S, "there is no room to park it")
             return ""
         self._calls.slots.drain(self.id)
@@ -218,9 +205,9 @@ class Container:
             return ""
         if self.state is not ContainerState.PARKED:
             return "not_parked"
-        if why := self._parking.refusal(slice_id):
+        if why := self.parking.refusal(slice_id):
             return why
-        self._parking.take(slice_id, purpose)
+        self.parking.take(slice_id, purpose)
         self.timeline = {}
         self._born_at = self._clock()
         self._enter(ContainerState.LOADING)
@@ -229,7 +216,7 @@ class Container:
 
     def _evicted(self) -> None:
         """Something else is worth more than its memory."""
-        self._parking.evicted()
+        self.parking.evicted()
         self.stop("it was parked, and its memory is needed for what is worth more")
 
     def preempt(self, within_s: float, reason: str) -> None:
@@ -324,8 +311,13 @@ class Container:
         )
         blank.tap.running = self.serving.runner.only_call
         connection.set_frame_limit(frame_limit(manifest.spec))
-        self._calls.slots.open(self.id, self.version, manifest.spec.slots)
-        self._parking.hooks = HookTurn() if self._start.has_park_hooks else None
+        load_s = sum(self._start.timeline.values()) / 1000
+        self.parking.open(blank.sandbox, connection, load_s=load_s, has_hooks=self._start.has_park_hooks)
+        self._serve()
+
+    def _serve(self) -> None:
+        """Take calls from now on."""
+        self._calls.slots.open(self.id, self.version, self.slots)
         self._idle_since_at = self._clock()
         self._meter.enter(LeaseState.IDLE)
         self._enter(ContainerState.READY)
@@ -336,42 +328,13 @@ class Container:
         while not self._ending.is_set():
             await self._woken.wait()
             self._woken.clear()
-            if self._ending.is_set():
-                return
             try:
-                if self._parking.phase is ParkPhase.PARKING:
-                    await self._leave_slice()
-                elif self._parking.phase is ParkPhase.UNPARKING:
-                    await self._serve_again()
+                if not self._ending.is_set() and await self.parking.go_on(self._ending):
+                    self.timeline = {"unpark": round((self._clock() - self._born_at) * 1000, 3)}
+                    self._serve()
             except CannotPark as error:
                 self._log.say(str(error))
                 self.drain(LEAVE_S, str(error))
-
-    async def _leave_slice(self) -> None:
-        blank, connection = self._start.blank, self._connection
-        assert blank is not None and connection is not None  # noqa: S101, PT018 - it was ready
-        try:
-            await self._parking.freeze(blank.sandbox, connection)
-            if not self._ending.is_set():
-                self._parking.leave(blank.sandbox)
-        except CannotPark:
-            self._parking.stay()
-            self._enter(ContainerState.READY)  # for a moment: it drains
-            raise
-
-    async def _serve_again(self) -> None:
-        blank, connection, manifest = self._start.blank, self._connection, self._manifest
-        assert blank is not None and connection is not None and manifest is not None  # noqa: S101, PT018
-        await self._parking.thaw(blank.sandbox, connection)
-        if self._ending.is_set():
-            return
-        self.timeline = {"unpark": round((self._clock() - self._born_at) * 1000, 3)}
-        self._parking.awake()
-        self._calls.slots.open(self.id, self.version, manifest.spec.slots)
-        self._idle_since_at = self._clock()
-        self._meter.enter(LeaseState.IDLE)
-        self._enter(ContainerState.READY)
-        self._provisioner.container_changed()
 
     async def _shut_down(self) -> None:
         if self._kill_reason:
@@ -383,13 +346,11 @@ class Container:
             return
         if self._start.blank is None or self._connection is None or self._start.blank.exit is not None:
             return
-        is_parked = self._parking.phase is not ParkPhase.AWAKE
-        if is_parked:
-            self._start.blank.sandbox.thaw()
+        within_s = self.parking.thaw_to_leave()
         try:
             self._connection.send(guest.Leave())
             leave_s = self.serving.leave_s(self._clock()) if self.serving is not None else LEAVE_S
-            async with asyncio.timeout(PARKED_LEAVE_S if is_parked else leave_s):
+            async with asyncio.timeout(within_s or leave_s):
                 await self._dead.wait()
         except (GuestGone, TimeoutError):
             self.kill("its exit hooks did not end in time")
@@ -414,7 +375,7 @@ class Container:
     def _on_frame(self, frame: Any) -> None:
         if self.serving is not None:
             is_known = self.serving.on_frame(frame, self._clock())
-            if not is_known and not (isinstance(frame, guest.HooksRan) and self._parking.answer(frame)):
+            if not is_known and not (isinstance(frame, guest.HooksRan) and self.parking.answer(frame)):
                 self._kill_unexpected(frame)
         elif not self._start.on_frame(frame):
             self._kill_unexpected(frame)
@@ -431,8 +392,7 @@ class Container:
                 self.reason = reason
             self._log.say(f"the container has ended: {reason}")
         self._start.on_exit(self.reason)
-        if self._parking.hooks is not None:
-            self._parking.hooks.end()
+        self.parking.on_exit()
         if self.serving is not None:
             self.serving.runner.on_death(self.reason, self._clock())
             self._set_gone()

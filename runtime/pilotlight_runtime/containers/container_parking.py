@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pilotlight_core.model.messages.node_messages import Bind, SliceKind, SliceReport
 from pilotlight_core.model.messages.usage_facts import Purpose
 from pilotlight_runtime.calls.call_errors import truncated_error
-from pilotlight_runtime.containers.parking import ANY_SLOT, PARK_S, HookTurn, NodeParking, ParkPhase, ParkTurns
+from pilotlight_runtime.containers.parking import ANY_SLOT, LEAVE_S, PARK_S, HookTurn, NodeParking, ParkPhase, ParkTurns
 from pilotlight_runtime.containers.warm_memory import WarmKind
 from pilotlight_runtime.guest import frames as guest
 from pilotlight_runtime.guest.guest_connection import GuestConnection, GuestGone
@@ -30,8 +30,11 @@ class ContainerParking:
         self.id = bind.container
         self.tenant = bind.tenant
         self.slice = part.id
-        self.hooks: HookTurn | None = None
+        self._hooks: HookTurn | None = None
         """Of a guest that has some."""
+        self._sandbox: Sandbox | None = None
+        """Once it is ready, as its connection."""
+        self._connection: GuestConnection | None = None
         self._bind = bind
         self._part = part
         self._node = node
@@ -58,53 +61,74 @@ class ContainerParking:
             return ""
         if self._part.kind is SliceKind.CPU:
             return ANY_SLOT
-        return self._part.id if self.hooks is not None else ""
+        return self._part.id if self._hooks is not None else ""
 
-    def begin(self, sandbox: Sandbox, load_s: float, likelihood: float, evict: Callable[[], None]) -> bool:
+    def open(self, sandbox: Sandbox, connection: GuestConnection, *, load_s: float, has_hooks: bool) -> None:
+        """It is ready after so long a start, and could be parked."""
+        self._sandbox, self._connection, self._load_s = sandbox, connection, load_s
+        self._hooks = HookTurn() if has_hooks else None
+
+    def begin(self, likelihood: float, evict: Callable[[], None]) -> bool:
         """Have it be parked, now that it has no calls; whether there is room for it. `evict` is called to end it."""
-        self._load_s, self._likelihood, self._evict = load_s, likelihood, evict
-        if not self._reserve(sandbox):
+        self._likelihood, self._evict = likelihood, evict
+        if not self._reserve():
             return False
         self._turns.turn(ParkPhase.PARKING)
         return True
 
-    def _reserve(self, sandbox: Sandbox) -> bool:
-        promised = self._bind.host.memory
-        used = sandbox.memory_bytes() or promised
-        size = min(used, promised) if promised else used
-        return self._node.reserve(self.id, size, self._load_s, self._likelihood, self._evict)
-
-    async def freeze(self, sandbox: Sandbox, connection: GuestConnection) -> None:
-        """Run its hooks, and stop its processes.
+    async def go_on(self, ending: asyncio.Event) -> bool:
+        """Do what was begun, unless it is `ending`; whether it serves again.
 
         Raises:
-            CannotPark: says why; its processes run.
+            CannotPark: says why it does neither.
         """
-        await self._run_hooks(guest.ParkGuest(), connection)
+        if self.phase is ParkPhase.PARKING:
+            await self._park(ending)
+        elif self.phase is ParkPhase.UNPARKING:
+            self._opened.thaw()
+            await self._run_hooks(guest.UnparkGuest())
+            if not ending.is_set():
+                self._turns.turn(ParkPhase.AWAKE)
+                self._node.changed()
+                return True
+        return False
+
+    async def _park(self, ending: asyncio.Event) -> None:
+        """Run its hooks, stop its processes, and give back its slice."""
         try:
-            await sandbox.freeze()
-        except CannotFreeze as error:
+            await self._run_hooks(guest.ParkGuest())
+            await self._opened.freeze()
+            if ending.is_set():
+                return
+            if not self._reserve():  # it may use more than before its hooks ran
+                raise CannotPark("there is no room to park it")
+        except (CannotFreeze, CannotPark) as error:
+            self._turns.stay()
+            self._node.release(self.id)
             raise CannotPark(f"it could not be parked: {error}") from error
-
-    def leave(self, sandbox: Sandbox) -> None:
-        """Give back its slice, now that it is frozen.
-
-        Raises:
-            CannotPark: there is no room for its memory any more.
-        """
-        if not self._reserve(sandbox):  # it may use more than before its hooks ran
-            raise CannotPark("there is no room to park it")
-        meter = self._meter
-        meter.release()
+        self._meter.release()
         left, self.slice = self.slice, ""
-        meter.park(*self._node.leave(self, left))
+        self._meter.park(*self._node.leave(self, left))
         self._turns.turn(ParkPhase.PARKED)
         self._node.changed()
 
-    def stay(self) -> None:
-        """It could not be parked."""
-        self._turns.stay()
-        self._node.release(self.id)
+    @property
+    def _opened(self) -> Sandbox:
+        assert self._sandbox is not None  # noqa: S101 - it was ready
+        return self._sandbox
+
+    def _reserve(self) -> bool:
+        promised = self._bind.host.memory
+        used = self._opened.memory_bytes() or promised
+        size = min(used, promised) if promised else used
+        return self._node.reserve(self.id, size, self._load_s, self._likelihood, self._evict)
+
+    def thaw_to_leave(self) -> float:
+        """Let what is parked end by itself; how long it has for that, 0.0: it is not parked."""
+        if self.phase is ParkPhase.AWAKE:
+            return 0.0
+        self._opened.thaw()
+        return LEAVE_S
 
     def refusal(self, slice_id: str) -> str:
         """Why it cannot return to a slice; "" if it can."""
@@ -124,25 +148,11 @@ class ContainerParking:
         self._turns.turn(ParkPhase.UNPARKING)
         self._node.changed()
 
-    async def thaw(self, sandbox: Sandbox, connection: GuestConnection) -> None:
-        """Let its processes go on, and run its hooks.
-
-        Raises:
-            CannotPark: one of them failed.
-        """
-        sandbox.thaw()
-        await self._run_hooks(guest.UnparkGuest(), connection)
-
-    def awake(self) -> None:
-        """It takes calls again."""
-        self._turns.turn(ParkPhase.AWAKE)
-        self._node.changed()
-
     def answer(self, frame: guest.HooksRan) -> bool:
         """Take its guest's answer; False if it was asked nothing."""
         error = frame.error
         text = "" if error is None else f"a hook failed: {truncated_error(error).message}"
-        return self.hooks is not None and self.hooks.answer(text)
+        return self._hooks is not None and self._hooks.answer(text)
 
     def evicted(self) -> None:
         """Its memory is another's: it has none from now on."""
@@ -150,12 +160,17 @@ class ContainerParking:
             self._meter.release()
         self._node.release(self.id)
 
-    async def _run_hooks(self, ask: guest.ParkGuest | guest.UnparkGuest, connection: GuestConnection) -> None:
-        if self.hooks is None:
+    def on_exit(self) -> None:
+        """Its sandbox has ended."""
+        if self._hooks is not None:
+            self._hooks.end()
+
+    async def _run_hooks(self, ask: guest.ParkGuest | guest.UnparkGuest) -> None:
+        if self._hooks is None or self._connection is None:
             return
-        answered = self.hooks.begin()
+        answered = self._hooks.begin()
         try:
-            connection.send(ask)
+            self._connection.send(ask)
             async with asyncio.timeout(PARK_S):
                 error = await answered
         except (GuestGone, TimeoutError):

@@ -301,7 +301,7 @@ class Containers:
         self._host.check_integrity({c.id for c in self._containers.values() if c.slice})
         if {c.slice: c.id for c in self._containers.values() if c.slice} != self._slices.held:
             raise AssertionError("slices and containers disagree")
-        self._parking.warm.check_integrity({c.id for c in self._containers.values() if c.has_warm_memory})
+        self._parking.warm.check_integrity({c.id for c in self._containers.values() if c.parking.has_memory})
         gone = [c.id for c in self._containers.values() if c.state is ContainerState.GONE and c.held]
         if gone:
             raise AssertionError(f"{gone} are gone and hold calls")

@@ -22,8 +22,8 @@ from tests.autoscaler.builders import decide, demand, limits, record, report
 from tests.builders.nodes import container
 
 MEMORY = HostMemory(total=2**30)
-OLD = {"age_s": 500.0, "idle_s": 100.0, "timeline": {"enter": 2_000.0}}
-SPEC = {"scaledown_window": 10.0, "forecast": False}
+OLD: dict[str, Any] = {"age_s": 500.0, "idle_s": 100.0, "timeline": {"enter": 2_000.0}}
+SPEC: dict[str, Any] = {"scaledown_window": 10.0, "forecast": False}
 
 
 def idle(name: str = "c1", **more: Any) -> ContainerReport:
@@ -86,6 +86,18 @@ def test_a_parked_container_serves_before_another_is_started() -> None:
     assert commands(decide(world, record(**SPEC), at=1.1, only="ver_1")) == []
     (held,) = world.fleet(1.1).held.values()
     assert (held.container, held.slice.ids) == ("c1", ("cpu-0",))
+
+
+def test_what_was_parked_a_moment_ago_serves_again_at_once() -> None:
+    """That it was told to leave its slice is over: it does not count as leaving, or another one would start."""
+    world = world_of(asleep())
+    world.parking["c1"] = 0.9
+    world.on_demand(demand(queued=1), 1.0)
+    decide(world, record(**SPEC), only="ver_1")
+    world.on_report(told(idle(running=1, idle_s=0.0), seq=2), 1.1)
+    world.on_demand(demand(running=1), 1.2)
+
+    assert commands(decide(world, record(**SPEC), at=1.2, only="ver_1")) == []
 
 
 def test_the_latest_parked_serves_first_and_others_are_started_beside_it() -> None:

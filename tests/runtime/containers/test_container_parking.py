@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -28,6 +29,7 @@ def f():
     return number
 """
 
+LARGE = COUNT + 'held = b"x" * 50 * 2**20\n'
 UUID = "GPU-11111111-2222-4333-8444-555555555555"
 MODEL = """
 class Model:
@@ -37,8 +39,8 @@ class Model:
     def f(self): return self.place
 """
 FAILING = MODEL.replace('self.place = "host"', 'raise RuntimeError("out of memory")')
-HOOKS = {"is_class": True, "qualname": "Model", "park": ("leave",), "unpark": ("come_back",)}
-ON_GPU = {"gpu": (GpuAsk("H100"),), "methods": (method(name="f", attribute="f"),)}
+HOOKS: dict[str, Any] = {"is_class": True, "qualname": "Model", "park": ("leave",), "unpark": ("come_back",)}
+ON_GPU: dict[str, Any] = {"gpu": (GpuAsk("H100"),), "methods": (method(name="f", attribute="f"),)}
 
 
 @pytest.fixture
@@ -109,21 +111,22 @@ async def test_what_it_uses_is_metered_on_the_memory_alone(walled: Harness) -> N
 
 async def test_it_ends_while_it_is_parked(walled: Harness) -> None:
     """By a drain its exit hooks run, by a stop they do not; nothing of it is left, frozen or not."""
-    for command in (Drain, Stop):
+    for drains in (True, False):
         container = await walled.bind(await walled.deploy(COUNT))
         await parked(walled, container)
-        more = {"within_ms": 1_000.0} if command is Drain else {}
-        assert (await walled.command(command(epoch=walled.epoch, container=container, **more))).ok
+        drain = Drain(epoch=walled.epoch, container=container, within_ms=1_000.0)
+        assert (await walled.command(drain if drains else Stop(epoch=walled.epoch, container=container))).ok
         await walled.report(lambda report: not report.containers and report.memory.parked == 0)
         walled.agent.check_integrity()
 
 
 async def test_what_does_not_fit_ends(server_url: str, tmp_path: Path) -> None:
     """There is memory for one: what came a moment ago stays, and the next one is not kept."""
-    async with harness(server_url, tmp_path, sandbox="bubblewrap", warm_memory=30 * MIB) as world:
-        first = await world.bind(await world.deploy(COUNT))
+    async with harness(server_url, tmp_path, sandbox="bubblewrap", warm_memory=90 * MIB) as world:
+        large = await world.deploy(LARGE)
+        first = await world.bind(large)
         await parked(world, first)
-        second = await world.bind(await world.deploy(COUNT))
+        second = await world.bind(large)
 
         assert (await world.command(Park(epoch=world.epoch, container=second))).ok
 
