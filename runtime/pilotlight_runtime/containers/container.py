@@ -51,6 +51,7 @@ log = structlog.get_logger(__name__)
 
 LEAVE_S = 10.0
 """Bounds the exit hooks."""
+FRESH_S = 0.25
 RETIRE_MARGIN_S = 5.0
 """Beyond the function's timeout, after which none of its calls can still run."""
 
@@ -124,6 +125,12 @@ class Container:
     @property
     def is_starting(self) -> bool:
         return self.state in (ContainerState.BINDING, ContainerState.LOADING)
+
+    @property
+    def is_fresh(self) -> bool:
+        """Whether it has just become ready, so that its first call is about to come."""
+        is_ready = self.state is ContainerState.READY and not self._accepted
+        return is_ready and self._clock() - self._idle_since_at < FRESH_S
 
     def report(self, at: float) -> ContainerReport:
         manifest = self._manifest

@@ -34,6 +34,7 @@ from pilotlight_runtime.containers.container import Container
 from pilotlight_runtime.containers.containers import Containers
 from pilotlight_runtime.containers.files.erased_tenants import ErasedFiles
 from pilotlight_runtime.containers.files.file_cache import FileCache
+from pilotlight_runtime.containers.files.prefetcher import Prefetcher
 from pilotlight_runtime.containers.files.staging import ManifestVerifier, Stager
 from pilotlight_runtime.containers.files.version_files import VersionFiles
 from pilotlight_runtime.containers.host_budget import HostBudget
@@ -98,6 +99,7 @@ class AgentParts:
     containers: Containers
     reporter: Reporter
     erased: ErasedFiles
+    prefetcher: Prefetcher
 
     def check_integrity(self) -> None:
         """Raise AssertionError if a slot, a slice or a nanosecond is counted twice or not at all."""
@@ -190,6 +192,7 @@ def build_parts(needs: AgentDependencies, group: asyncio.TaskGroup, records: Age
     pools = BlankPools((BlankPool(each, size=needs.blanks, changed=report_due.set) for each in starters), on_gpus)
     cache = FileCache(needs.folders.cache, needs.cache_bytes)
     stager = Stager(needs.files, needs.verifier, cache)
+    prefetcher = Prefetcher(stager)
     ways_out = ProxySupervisor(needs.egress_allow)
     secrets = SecretRequests(needs.bus, region=me.region, node=me.node)
     provisioner = Provisioner(stager, pools, needs.devices, needs.ceilings, ways_out, secrets)
@@ -219,6 +222,7 @@ def build_parts(needs: AgentDependencies, group: asyncio.TaskGroup, records: Age
         many_tenants=guarantees.many_tenants,
         changed=report_due.set,
         keep_blanks=pools.resize,
+        prefetch=prefetcher.offer,
     )
     reporter = Reporter(
         needs.bus,
@@ -240,6 +244,7 @@ def build_parts(needs: AgentDependencies, group: asyncio.TaskGroup, records: Age
         ways_out=ways_out,
         containers=containers,
         reporter=reporter,
+        prefetcher=prefetcher,
         erased=ErasedFiles(needs.bus, cache, region=me.region, node=me.node),
     )
 

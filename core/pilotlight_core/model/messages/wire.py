@@ -18,7 +18,7 @@ from pilotlight_core.model.messages.agent_questions import (
     SecretsWanted,
 )
 from pilotlight_core.model.messages.bindings import Bound, Unbound
-from pilotlight_core.model.messages.blank_messages import KeepBlanks
+from pilotlight_core.model.messages.blank_messages import KeepBlanks, Prefetch
 from pilotlight_core.model.messages.call_messages import Cancel, Chunk, Ended, Reconcile, Refused, Run, Started, Window
 from pilotlight_core.model.messages.controller_questions import (
     ContainerStopReply,
@@ -64,7 +64,7 @@ MESSAGE = (
     | ToHome | ToOrigin | CreditsWanted | AskCall | CallReply | Breakers
     | JobsStored | AskJob | JobPlace | PlannedStarts
     | ExplainPlacement | PlacementReply | StopContainer | ContainerStopReply | Ran
-    | KeepBlanks
+    | KeepBlanks | Prefetch
     | Bound | Unbound | BlobWanted | BlobLink
     | ToLimitHome | LimitAnswers | Holdings | HoldingsWanted
     | LinkSwitch | GatewayLoad | Shortages | RenewNode | NodeRenewal
