@@ -154,5 +154,6 @@ async def wait_quiet(demand: BusyContainers, woken: asyncio.Event) -> None:
         async with asyncio.timeout(QUIET_S):
             while demand.needs_processors:
                 with contextlib.suppress(TimeoutError):  # the end of a call wakes nobody
-                    await asyncio.wait_for(woken.wait(), LOOK_EVERY_S)
+                    async with asyncio.timeout(LOOK_EVERY_S):  # `wait_for` may lose a cancellation
+                        await woken.wait()
                 woken.clear()
