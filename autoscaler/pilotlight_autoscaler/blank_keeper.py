@@ -88,8 +88,9 @@ class BlankKeeper:
         due = list(islice(self._due(at), NODES_AT_ONCE))
         for node, command in due:
             self._told[node] = (command.sizes, at)
+        commands: list[tuple[str, KeepBlanks | Prefetch]] = [*due, *ahead]
         async with asyncio.TaskGroup() as group:
-            for node, sent in (*due, *ahead):
+            for node, sent in commands:
                 group.create_task(self._send(node, sent))
 
     def _prefetches(self, record: VersionRecord) -> Iterator[tuple[str, Prefetch]]:

@@ -44,16 +44,16 @@ class Prefetcher:
             while self._waiting:
                 await self._fetch(self._waiting.popleft())
 
+    @staticmethod
+    def bind_of(wanted: Prefetch) -> Bind:
+        """A bind of no container, to no slice: gateways give nothing for it."""
+        return Bind(
+            epoch=wanted.epoch, container="", version=wanted.version, tenant=wanted.tenant,
+            manifest_sha256=wanted.manifest_sha256, slice="",
+        )  # fmt: skip
+
     async def _fetch(self, wanted: Prefetch) -> None:
-        bind = Bind(
-            epoch=wanted.epoch,
-            container="",
-            version=wanted.version,
-            tenant=wanted.tenant,
-            manifest_sha256=wanted.manifest_sha256,
-            slice="",
-        )
         try:
-            await self._stager.fetch_ahead(bind, MOST_BYTES)
+            await self._stager.fetch_ahead(self.bind_of(wanted), MOST_BYTES)
         except (PilotlightError, BlobsDown, OSError) as error:  # its bind will say it again, to its callers
             log.info("a version was not fetched ahead", version=wanted.version, why=str(error))
