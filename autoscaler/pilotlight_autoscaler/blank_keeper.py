@@ -1,4 +1,6 @@
-"""Says to each node how many blanks it keeps, while its controller leads: beside passes, which must not wait for it.
+"""Says to nodes what to do ahead of binds, while its controller leads, beside passes, which must not wait for it.
+
+How many blanks each keeps, and which versions, just deployed, some fetch.
 
 What a node was told last is in its report, so a lost command is said again, and a new leader has nothing to remember.
 """
@@ -9,24 +11,29 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
+from heapq import nsmallest
+from itertools import islice
 
 import structlog
 
 from pilotlight_autoscaler.deployed_needs import DeployedNeeds
 from pilotlight_autoscaler.observations.world import World
-from pilotlight_autoscaler.policy.blank_sizes import BlankNeed, StartableFunctions, blank_sizes
+from pilotlight_autoscaler.policy.blank_sizes import BlankNeed, StartableFunctions, blank_sizes, fits_on, need_of
 from pilotlight_core.bus import Bus, BusError, Lease
 from pilotlight_core.host.registry import Registry
 from pilotlight_core.model import subjects
-from pilotlight_core.model.messages.blank_messages import BlankSize, KeepBlanks
+from pilotlight_core.model.messages.blank_messages import BlankSize, KeepBlanks, Prefetch
 from pilotlight_core.model.messages.node_messages import NodeReport
+from pilotlight_core.model.spec import VersionRecord
 
 LOOK_EVERY_S = 2.0
-SOON_S = 0.1
+SOON_S = 0.02
 """After a deploy, which others may follow."""
 AGAIN_S = 2.0
 """A node's report shows within a second what it was told."""
 NODES_AT_ONCE = 32
+PREFETCHED_ON = 3
+"""Nodes that fetch a version ahead."""
 ANSWER_WITHIN_S = 2.0
 
 log = structlog.get_logger()
@@ -73,14 +80,28 @@ class BlankKeeper:
 
     async def _tell(self, at: float) -> None:
         scaling = self._world.scaling
+        ahead = [sent for record in self._deployed.take_fresh() for sent in self._prefetches(record)]
         needs = self._deployed.counted(scaling.ahead, lambda function: scaling.get(function) is not None)
         if needs != self._needs:
             self._needs = needs
             self._settled.clear()
-        commands = [(node, command) for node, command in self._due(at)][:NODES_AT_ONCE]
+        due = list(islice(self._due(at), NODES_AT_ONCE))
+        for node, command in due:
+            self._told[node] = (command.sizes, at)
+        commands: list[tuple[str, KeepBlanks | Prefetch]] = [*due, *ahead]
         async with asyncio.TaskGroup() as group:
-            for node, command in commands:
-                group.create_task(self._send(node, command, at))
+            for node, sent in commands:
+                group.create_task(self._send(node, sent))
+
+    def _prefetches(self, record: VersionRecord) -> Iterator[tuple[str, Prefetch]]:
+        """For the first few nodes, those with a blank for it first: it starts there, if it is called soon."""
+        need, base = need_of(record), record.base
+        nodes = (node for node in self._world.nodes.values() if node.blank_sizes is not None and fits_on(node, need))
+        for node in nsmallest(PREFETCHED_ON, nodes, key=lambda node: (not node.blanks.get(base), node.node)):
+            sent = Prefetch(
+                epoch=self._lease.epoch, version=record.id, tenant=record.tenant, manifest_sha256=record.manifest_sha256
+            )
+            yield node.node, sent
 
     def _due(self, at: float) -> Iterator[tuple[str, KeepBlanks]]:
         nodes = self._world.nodes
@@ -100,9 +121,10 @@ class BlankKeeper:
     def _command(self, report: NodeReport) -> KeepBlanks:
         return KeepBlanks(epoch=self._lease.epoch, sizes=blank_sizes(report, self._needs))
 
-    async def _send(self, node: str, command: KeepBlanks, at: float) -> None:
-        self._told[node] = (command.sizes, at)
+    async def _send(self, node: str, command: KeepBlanks | Prefetch) -> None:
         try:
             await self._bus.request(subjects.command(self._region, node), command, ANSWER_WITHIN_S)
         except BusError as error:
-            log.warning("a node was not told how many blanks it keeps", node=node, error=repr(error))
+            log.warning(
+                "a node was not told what to do ahead", node=node, what=type(command).__name__, error=repr(error)
+            )

@@ -17,10 +17,12 @@ from pilotlight_autoscaler.policy.blank_sizes import (
 )
 from pilotlight_autoscaler.policy.version_shutdown import why_shut_down
 from pilotlight_core.host.registry import Registry
+from pilotlight_core.model.spec import VersionRecord
 
 MOST_FUNCTIONS = 20_000
 """Of which the needs are known: those beyond would hardly change what nodes keep."""
 APPS_AT_ONCE = 64
+MOST_FRESH = 256
 APPS, TENANTS = "app.", "tenant."
 """How keys of records begin."""
 
@@ -36,10 +38,15 @@ class DeployedNeeds:
         self._apps: dict[str, dict[str, BlankNeed]] = {}
         """By key, the needs of their functions (`tenant:app.function`)."""
         self._functions = 0
+        self._seen: dict[str, None] = {}
+        """Versions that were read."""
+        self._fresh: dict[str, VersionRecord] = {}
+        """Versions that were deployed since what was deployed before is read, until they are taken."""
         for app in registry.iter_apps():
             self._unread[f"{APPS}{app.tenant}.{app.app}"] = None
         if self._unread:
             self.stirred.set()
+        self._was_read = not self._unread
         registry.on_change.append(self._on_record)
 
     def close(self) -> None:
@@ -54,7 +61,13 @@ class DeployedNeeds:
             await self._read(key)
         if not self._unread:
             self.stirred.clear()
+            self._was_read = True
         return bool(keys)
+
+    def take_fresh(self) -> list[VersionRecord]:
+        """The versions that were deployed since the last time."""
+        fresh, self._fresh = list(self._fresh.values()), {}
+        return fresh
 
     def counted(
         self, ahead: Mapping[str, int], is_called: Callable[[str], bool]
@@ -83,8 +96,17 @@ class DeployedNeeds:
             record = self._registry.version(version) or await self._registry.fetch_version(version)
             if record is not None:
                 found[f"{tenant}:{name}.{function}"] = need_of(record)
+                self._note(record)
         self._apps[key] = found
         self._functions += len(found)
+
+    def _note(self, record: VersionRecord) -> None:
+        is_known = record.id in self._seen
+        self._seen[record.id] = None
+        while len(self._seen) > MOST_FUNCTIONS:
+            del self._seen[next(iter(self._seen))]
+        if self._was_read and not is_known and len(self._fresh) < MOST_FRESH:
+            self._fresh[record.id] = record
 
     def _on_record(self, key: str, _: Any) -> None:
         if key.startswith(APPS):

@@ -12,7 +12,7 @@ from pilotlight_core.bus import Bus
 from pilotlight_core.host.registry import Registry
 from pilotlight_core.model import subjects
 from pilotlight_core.model.ids import token
-from pilotlight_core.model.messages.blank_messages import BlankSize, KeepBlanks
+from pilotlight_core.model.messages.blank_messages import BlankSize, KeepBlanks, Prefetch
 from pilotlight_core.model.messages.node_messages import CommandReply
 from pilotlight_core.model.spec import AppRecord
 from tests.builders.nodes import cpu_slot, node_report
@@ -21,13 +21,13 @@ from tests.waiting import until
 
 
 async def test_a_node_is_told_until_its_report_says_so(bus: Bus) -> None:
-    """By who leads; a deploy changes it, and an agent of before is told nothing."""
-    region, base, told = f"r{token(6)}", f"base-{token(6)}", list[KeepBlanks]()
+    """By who leads; a deploy changes it, and has the version fetched ahead. An agent of before is told nothing."""
+    region, base, told, fetched = f"r{token(6)}", f"base-{token(6)}", list[KeepBlanks](), list[Prefetch]()
     slots = tuple(cpu_slot(number) for number in range(4))
     report = node_report("n1", slices=slots, bases=("default", base), blank_sizes=())
 
     def on_command(_subject: str, message: Any, reply: str) -> None:
-        told.append(message)
+        (told if isinstance(message, KeepBlanks) else fetched).append(message)
         bus.publish_nowait(reply, CommandReply(ok=True))
 
     def of(name: str) -> list[int]:
@@ -55,5 +55,6 @@ async def test_a_node_is_told_until_its_report_says_so(bus: Bus) -> None:
                 app = AppRecord(tenant=version.tenant, app=name, revision=1, functions={name: version.id})
                 await registry.deploy(app, 0)
             await until(lambda: of(base) == [3])
+            await until(lambda: len(fetched) == 2)
         await lease.release()
     assert {command.sizes[0].base for command in told} <= {"default", base}

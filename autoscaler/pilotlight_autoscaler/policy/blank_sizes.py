@@ -92,6 +92,13 @@ def blank_sizes(node: NodeReport, needs: Mapping[BlankNeed, StartableFunctions])
     return tuple([size for _, size in weighed])
 
 
+def fits_on(node: NodeReport, need: BlankNeed) -> bool:
+    """Whether a function may start there: its base environment is there, and a slice that would do, taken or not."""
+    if need.base not in (node.bases or (DEFAULT_BASE,)) or node.draining:
+        return False
+    return any(is_served(need, part.kind, part.gpu_type, part.memory) for part in node.slices if part.kind in SLICES)
+
+
 def _classes(slices: Iterable[SliceReport]) -> Counter[_SliceClass]:
     """How many slices of each kind there are, taken ones too: they are free again some time."""
     found: Counter[_SliceClass] = Counter()

@@ -53,6 +53,7 @@ log = structlog.get_logger(__name__)
 CUT_OFF_MARGIN_S = 1.0
 """Beyond the time that calls have when the node is taken away: their ends are told, and the guest may say what it
 counted."""
+FRESH_S = 0.25
 
 
 class Container:
@@ -125,6 +126,12 @@ class Container:
     def slice(self) -> str:
         """Where it is; "" while it is parked."""
         return self.parking.slice
+
+    @property
+    def is_fresh(self) -> bool:
+        """Whether it has just become ready, so that its first call is about to come."""
+        is_unused = self.serving is not None and not self.serving.accepted
+        return is_unused and self.state is ContainerState.READY and self._clock() - self._idle_since_at < FRESH_S
 
     def report(self, at: float) -> ContainerReport:
         manifest = self._manifest

@@ -12,7 +12,7 @@ import structlog
 from pilotlight_core.model.devices import DeviceReport
 from pilotlight_core.model.errors import BadInput
 from pilotlight_core.model.ids import check_name
-from pilotlight_core.model.messages.blank_messages import BlankSize, KeepBlanks
+from pilotlight_core.model.messages.blank_messages import BlankSize, KeepBlanks, Prefetch
 from pilotlight_core.model.messages.call_messages import (
     Cancel,
     Ended,
@@ -47,6 +47,7 @@ from pilotlight_runtime.containers.container import Container
 from pilotlight_runtime.containers.host_budget import HostBudget
 from pilotlight_runtime.containers.parking import NodeParking
 from pilotlight_runtime.containers.start_counts import StartCounts
+from pilotlight_runtime.devices.cpu_slots import usable_cores
 from pilotlight_runtime.metering.slices import Slices
 
 log = structlog.get_logger(__name__)
@@ -78,6 +79,7 @@ class Containers:
         many_tenants: bool,
         changed: Callable[[], None],
         keep_blanks: Callable[[Sequence[BlankSize]], None] = lambda _: None,
+        prefetch: Callable[[Prefetch], None] = lambda _: None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.controller_epoch = 0
@@ -94,7 +96,9 @@ class Containers:
         self._tenant = ""
         self._changed = changed
         self._keep_blanks = keep_blanks
+        self._prefetch = prefetch
         self._containers: dict[str, Container] = {}
+        self._cores = usable_cores()
         self._past: deque[str] = deque(maxlen=REMEMBERED)
         self._ended: deque[tuple[EndedContainer, float]] = deque(maxlen=ENDED_AT_MOST)
         self._clock = clock
@@ -114,8 +118,10 @@ class Containers:
         return self._slices.cpu_slots
 
     @property
-    def any_starting(self) -> bool:
-        return any(container.is_starting for container in self._containers.values())
+    def needs_processors(self) -> bool:
+        """Whether containers need the processors more than blanks: one starts, or has just, or so many have calls."""
+        calling = sum(container.runner is not None and not container.runner.is_idle for container in self)
+        return 2 * calling >= self._cores or any(each.is_starting or each.is_fresh for each in self)
 
     @property
     def host(self) -> HostShare:
@@ -139,7 +145,7 @@ class Containers:
 
     # -- the controller's commands ------------------------------------------------------------------------------
 
-    def command(self, command: ContainerCommand | DeviceCommand | KeepBlanks) -> CommandReply:
+    def command(self, command: ContainerCommand | DeviceCommand | KeepBlanks | Prefetch) -> CommandReply:
         """Obey a command, or reply why not; one of an older epoch than the highest seen is refused."""
         reason = "stale_epoch"
         if command.epoch >= self.controller_epoch:
@@ -150,6 +156,9 @@ class Containers:
                 reason = ""
                 self._keep_blanks(command.sizes)
                 self._changed()
+            elif isinstance(command, Prefetch):
+                reason = ""
+                self._prefetch(command)
             else:
                 reason = self._bind(command) if isinstance(command, Bind) else self._notify(command)
         return CommandReply(ok=not reason, reason=reason, epoch=self.controller_epoch)

@@ -20,7 +20,7 @@ from pilotlight_core.bus import BusDown, BusError
 from pilotlight_core.host.metrics import LoopWatch
 from pilotlight_core.links import TO_AGENT, AcceptedEnds, unix_link
 from pilotlight_core.model import subjects
-from pilotlight_core.model.messages.blank_messages import KeepBlanks
+from pilotlight_core.model.messages.blank_messages import KeepBlanks, Prefetch
 from pilotlight_core.model.messages.call_messages import Cancel, Ended, Outcome, Reconcile, Run, Window
 from pilotlight_core.model.messages.device_commands import DeviceCommand
 from pilotlight_core.model.messages.link_messages import LinkHello
@@ -111,6 +111,7 @@ class Agent:
             parts.weights.run(),
             parts.erased.run(),
             parts.notices.run(stop),
+            parts.prefetcher.run(),
             self._devices.watch(self._on_devices_changed),
         )
         running = [self._group.create_task(loop) for loop in loops]
@@ -190,7 +191,7 @@ class Agent:
             self._calls.on_control(message, time.monotonic())
 
     def _on_command(self, _subject: str, message: Any, reply: str) -> None:
-        if not isinstance(message, ContainerCommand | DeviceCommand | KeepBlanks):
+        if not isinstance(message, ContainerCommand | DeviceCommand | KeepBlanks | Prefetch):
             return
         answer = self._parts.containers.command(message)
         if reply:

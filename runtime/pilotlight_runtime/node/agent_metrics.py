@@ -49,6 +49,8 @@ class AgentMetrics:
         for base, ready in pools.ready.items():
             blanks[self._base(base)] += ready
         yield gauge_by("pilotlight_agent_blanks", "Blanks that are ready, by base environment.", "base", blanks)
+        text = "Blanks that this node should have and that are not ready."
+        yield gauge("pilotlight_agent_blanks_missing", text, pools.missing(containers))
         starts = containers.starts
         yield histogram("pilotlight_agent_start_seconds", "How long containers took to become ready.", starts.ready)
         text = "How long each step took of starts that succeeded."

@@ -36,6 +36,7 @@ from pilotlight_runtime.containers.files.compile_cache import CompileCache
 from pilotlight_runtime.containers.files.erased_tenants import ErasedFiles
 from pilotlight_runtime.containers.files.file_cache import FileCache
 from pilotlight_runtime.containers.files.node_weights import NodeWeights
+from pilotlight_runtime.containers.files.prefetcher import Prefetcher
 from pilotlight_runtime.containers.files.staging import ManifestVerifier, Stager
 from pilotlight_runtime.containers.files.version_files import VersionFiles
 from pilotlight_runtime.containers.host_budget import HostBudget
@@ -122,6 +123,7 @@ class AgentParts:
     weights: NodeWeights
     notices: NoticeDrain
     erased: ErasedFiles
+    prefetcher: Prefetcher
 
     def check_integrity(self) -> None:
         """Raise AssertionError if a slot, a slice or a nanosecond is counted twice or not at all."""
@@ -211,6 +213,7 @@ def build_parts(needs: AgentDependencies, group: asyncio.TaskGroup, records: Age
     compiles = CompileCache(needs.folders.compiled, needs.cache_bytes // COMPILED_PART)
     weights = NodeWeights(cache, changed=report_due.set)
     stager = Stager(needs.files, needs.verifier, cache, weights=weights)
+    prefetcher = Prefetcher(stager)
     ways_out = ProxySupervisor(needs.egress_allow)
     secrets = SecretRequests(needs.bus, region=me.region, node=me.node)
     builders_out, environments = open_builds(
@@ -247,6 +250,7 @@ def build_parts(needs: AgentDependencies, group: asyncio.TaskGroup, records: Age
         many_tenants=guarantees.many_tenants,
         changed=report_due.set,
         keep_blanks=pools.resize,
+        prefetch=prefetcher.offer,
     )
     notices = NoticeDrain(needs.notices, NoticeKeeper(needs.folders.notice, boot_id()), containers, report_due.set)
     features = features_of(guarantees, builds=environments.can_build)
@@ -270,6 +274,7 @@ def build_parts(needs: AgentDependencies, group: asyncio.TaskGroup, records: Age
         notices=notices,
         weights=weights,
         erased=ErasedFiles(needs.bus, (cache, compiles, environments.cache), weights, region=me.region, node=me.node),
+        prefetcher=prefetcher,
     )
 
 

@@ -50,7 +50,7 @@ class Node:
     """A node with one blank, whose blob store is empty."""
 
     cpu_slots = 1
-    any_starting = False
+    needs_processors = False
 
     def __init__(self, folder: Path, group: asyncio.TaskGroup, most: SandboxCeilings) -> None:
         self.launcher = FakeLauncher(greeting_guest)

@@ -1,4 +1,4 @@
-"""How many blanks a node keeps, of which base environment, on which kind of slice."""
+"""What nodes do ahead of binds: how many blanks they keep, and which versions they fetch."""
 
 from __future__ import annotations
 
@@ -30,3 +30,12 @@ class KeepBlanks(Message, frozen=True, kw_only=True):
 
     epoch: int
     sizes: Annotated[tuple[BlankSize, ...], Meta(max_length=MOST_BLANK_SIZES)]
+
+
+class Prefetch(Message, frozen=True, kw_only=True):
+    """Fetch a version that was just deployed, if that can be done: it may be bound here soon."""
+
+    epoch: int
+    version: str
+    tenant: str
+    manifest_sha256: str

@@ -20,7 +20,7 @@ from pilotlight_core.model.messages.agent_questions import (
     SecretsWanted,
 )
 from pilotlight_core.model.messages.bindings import Bound, Unbound
-from pilotlight_core.model.messages.blank_messages import KeepBlanks
+from pilotlight_core.model.messages.blank_messages import KeepBlanks, Prefetch
 from pilotlight_core.model.messages.call_messages import (
     Cancel,
     Chunk,
@@ -81,7 +81,7 @@ MESSAGE = (
     | ToHome | ToOrigin | CreditsWanted | AskCall | CallReply | Breakers
     | JobsStored | AskJob | JobPlace | PlannedStarts
     | ExplainPlacement | PlacementReply | StopContainer | ContainerStopReply | Ran
-    | KeepBlanks
+    | KeepBlanks | Prefetch
     | Bound | Unbound | BlobWanted | BlobLink
     | ToLimitHome | LimitAnswers | Holdings | HoldingsWanted
     | LinkSwitch | GatewayLoad | Shortages | RenewNode | NodeRenewal

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Callable
 from typing import Protocol
 
@@ -17,14 +18,15 @@ from pilotlight_runtime.sandbox.sandbox_spec import ResourceLimits
 log = structlog.get_logger(__name__)
 
 QUIET_S = 2.0
-"""How long making a blank waits for starting containers, which need the processors more."""
+"""How long making a blank waits for containers, which need the processors more."""
+LOOK_EVERY_S = 0.05
 PAUSES_S = (0.5, 1.0, 2.0, 5.0, 10.0, 30.0)
 """Between attempts, when blanks fail to start."""
 
 
-class AnyStarting(Protocol):
+class BusyContainers(Protocol):
     @property
-    def any_starting(self) -> bool: ...
+    def needs_processors(self) -> bool: ...
 
 
 class BlankDemand(Protocol):
@@ -32,7 +34,7 @@ class BlankDemand(Protocol):
     def cpu_slots(self) -> int: ...
 
     @property
-    def any_starting(self) -> bool: ...
+    def needs_processors(self) -> bool: ...
 
 
 class BlankPool:
@@ -67,6 +69,10 @@ class BlankPool:
     def ready(self) -> int:
         return sum(blank.is_ready for blank in self._blanks)
 
+    def missing(self, demand: BlankDemand) -> int:
+        """How many there should be that are not ready."""
+        return max(0, self._wanted(demand) - self.ready)
+
     async def take(self, limits: ResourceLimits) -> Blank:
         """A ready blank, else a new sandbox, with a container's limits.
 
@@ -90,7 +96,7 @@ class BlankPool:
     async def run(self, demand: BlankDemand) -> None:
         """Keep the pool full until cancelled."""
         while True:
-            while len(self._blanks) < min(self._size, demand.cpu_slots):
+            while len(self._blanks) < self._wanted(demand):
                 await wait_quiet(demand, self._woken)
                 await self._make()
             await self._wait_woken()
@@ -101,6 +107,9 @@ class BlankPool:
             for blank in blanks:
                 blank.on_exit = ignore_exit
                 group.create_task(blank.destroy())
+
+    def _wanted(self, demand: BlankDemand) -> int:
+        return min(self._size, demand.cpu_slots)
 
     async def _make(self) -> None:
         blank = None
@@ -139,12 +148,12 @@ class BlankPool:
         self._woken.clear()
 
 
-async def wait_quiet(demand: AnyStarting, woken: asyncio.Event) -> None:
-    """Wait until no container starts, for `QUIET_S` at most."""
-    try:
+async def wait_quiet(demand: BusyContainers, woken: asyncio.Event) -> None:
+    """Wait until the containers leave processors for a blank, for `QUIET_S` at most."""
+    with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(QUIET_S):
-            while demand.any_starting:
-                await woken.wait()
+            while demand.needs_processors:
+                with contextlib.suppress(TimeoutError):  # the end of a call wakes nobody
+                    async with asyncio.timeout(LOOK_EVERY_S):  # `wait_for` may lose a cancellation
+                        await woken.wait()
                 woken.clear()
-    except TimeoutError:
-        pass

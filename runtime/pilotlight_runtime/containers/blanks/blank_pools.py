@@ -39,6 +39,11 @@ class BlankPools:
         """Slice of a GPU -> base environment of the blank that is ready there."""
         return self._on_gpus.ready if self._on_gpus is not None else {}
 
+    def missing(self, demand: BlankDemand) -> int:
+        """How many there should be that are not ready."""
+        on_gpus = self._on_gpus.missing if self._on_gpus is not None else 0
+        return sum(pool.missing(demand) for pool in self._pools.values()) + on_gpus
+
     def of(self, base: str) -> BlankPool:
         """The pool of a base environment; raises KeyError if the node does not have it."""
         return self._pools[base]

@@ -16,7 +16,7 @@ from pilotlight_core.model.messages.blank_messages import BlankSize
 from pilotlight_core.model.messages.node_messages import SliceReport
 from pilotlight_runtime.containers.blanks.blank import Blank, BlankDied, ignore_exit
 from pilotlight_runtime.containers.blanks.blank_plan import everywhere, planned_blanks
-from pilotlight_runtime.containers.blanks.blank_pool import PAUSES_S, AnyStarting, wait_quiet
+from pilotlight_runtime.containers.blanks.blank_pool import PAUSES_S, BusyContainers, wait_quiet
 from pilotlight_runtime.containers.blanks.blank_starter import BlankStarter
 from pilotlight_runtime.devices.device_port import DeviceAccess, Devices
 from pilotlight_runtime.sandbox.sandbox_errors import SandboxError
@@ -69,6 +69,12 @@ class SliceBlanks:
         """Slice -> base environment of the blank that is ready there."""
         return {slice_id: placed.base for slice_id, placed in self._blanks.items() if placed.blank.is_ready}
 
+    @property
+    def missing(self) -> int:
+        """How many are planned that are not ready."""
+        planned, ready = self._planned(self._free()), self.ready
+        return sum(ready.get(slice_id) != base for slice_id, base in planned.items())
+
     def resize(self, sizes: Sequence[BlankSize]) -> None:
         """Keep so many from now on."""
         self._sizes = sizes
@@ -103,13 +109,13 @@ class SliceBlanks:
     def wake(self) -> None:
         self._woken.set()
 
-    async def run(self, demand: AnyStarting) -> None:
+    async def run(self, demand: BusyContainers) -> None:
         """Keep the blanks that are planned until cancelled."""
         while True:
-            while (missing := self._missing()) is not None:
+            while (found := self._next()) is not None:
                 await wait_quiet(demand, self._woken)
-                if missing == self._missing():  # else it was taken meanwhile
-                    await self._make(*missing)
+                if found == self._next():  # else it was taken meanwhile
+                    await self._make(*found)
             await self._woken.wait()
             self._woken.clear()
 
@@ -123,15 +129,22 @@ class SliceBlanks:
 
     # -- inside -------------------------------------------------------------------------------------------------
 
-    def _missing(self) -> tuple[str, str] | None:
+    def _next(self) -> tuple[str, str] | None:
         """The next slice that should have a blank, and of which base; those that should not be are given up."""
-        free = self._slices.free_gpus() if self._most else []
-        there = {slice_id: placed.base for slice_id, placed in self._blanks.items()}
-        planned = planned_blanks(free, self._wanted(free), there, self._most)
+        free = self._free()
+        planned = self._planned(free)
         for part in free:
-            if part.id in there and planned.get(part.id) != there[part.id]:
+            placed = self._blanks.get(part.id)
+            if placed is not None and planned.get(part.id) != placed.base:
                 self._give_up(part.id)
         return next(((name, base) for name, base in planned.items() if name not in self._blanks), None)
+
+    def _free(self) -> list[SliceReport]:
+        return self._slices.free_gpus() if self._most else []
+
+    def _planned(self, free: Sequence[SliceReport]) -> dict[str, str]:
+        there = {slice_id: placed.base for slice_id, placed in self._blanks.items()}
+        return planned_blanks(free, self._wanted(free), there, self._most)
 
     def _wanted(self, free: Sequence[SliceReport]) -> list[BlankSize]:
         sizes = everywhere(next(iter(self._starters), ""), free) if self._sizes is None else self._sizes

@@ -47,7 +47,7 @@ class World:
         self.kept: list[str] = []
         """Taken for a container that has not asked for the blank yet."""
         self.marked: set[str] = set()
-        self.any_starting = False
+        self.needs_processors = False
         self.opens_cuda = self.is_silent = False
         self.launcher = FakeLauncher(self.guest)
         starters = [starter_of(self.launcher, folder / name, group, name=name) for name in ("default", "vllm")]
@@ -222,11 +222,11 @@ async def test_it_waits_for_containers_that_start(tmp_path: Path, anyio_backend:
     """They need the processors more."""
     async with asyncio.TaskGroup() as group:
         world = World(tmp_path, group, (FIRST,), 8)
-        world.any_starting = True
+        world.needs_processors = True
         making = group.create_task(world.blanks.run(world))
         await asyncio.sleep(0.02)  # what must not come rings no bell
         assert world.launcher.started == []
-        world.any_starting = False
+        world.needs_processors = False
         world.blanks.wake()
 
         await until(lambda: len(world.blanks.ready) == 1)
