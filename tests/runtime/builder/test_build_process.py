@@ -1,4 +1,4 @@
-"""The process of a builder: what it sends of what was installed. With uv and an index: `tests/security/test_builder.py`."""
+"""What the process of a builder sends of what was installed. With uv: `tests/security/test_builder.py`."""
 
 from __future__ import annotations
 

@@ -18,6 +18,7 @@ from pilotlight_runtime.environments.package_index import read_index
 from pilotlight_runtime.sandbox.fake_launcher import FakeLauncher
 from pilotlight_runtime.sandbox.sandbox_errors import SandboxNotStarted
 from pilotlight_runtime.sandbox.sandbox_spec import NETWORK, Mount, SandboxSpec
+from tests.waiting import until
 
 BASE = BuildBase(python=Path("/base/bin/python"), read_only=(Mount(source=Path("/base"), target=Path("/base")),))
 OWN = BuildBase(python=Path("/own/bin/python"), read_only=(Mount(source=Path("/own"), target=Path("/own")),))
@@ -85,14 +86,12 @@ async def test_files_of_a_build_are_written(tmp_path: Path) -> None:
     [
         ([BuildEnd(error="no u:p@index.example.com/s/ here")], "no .*here"),
         ([BuiltPiece(path="../a", data=b"", is_last=True)], "leads elsewhere"),
-        ([BuiltPiece(path="a", data=b"x" * 2**20, is_last=False), BuiltPiece(path="a", data=b"x", is_last=True)], "larger"),
+        ([BuiltPiece(path="a", data=b"x" * (2**20 + 1), is_last=True)], "larger"),
         ([BuiltPiece(path="a", data=b"", is_last=False), BuildEnd()], "not whole"),
         ([BuiltPiece(path="a", data=b"", is_last=True)], "gone"),
     ],
 )  # fmt: skip
-async def test_a_build_that_goes_wrong_is_the_tenants_to_know(
-    tmp_path: Path, said: list[BuildFrame], why: str
-) -> None:
+async def test_a_build_that_goes_wrong_is_the_tenants_to_know(tmp_path: Path, said: list[BuildFrame], why: str) -> None:
     """In words; it takes its sandbox along."""
     builder = Builder(tmp_path, lambda _: said)
     (tmp_path / "into").mkdir()
@@ -123,8 +122,7 @@ async def test_a_builder_that_hangs_ends_with_its_time(tmp_path: Path, monkeypat
 
     monkeypatch.setattr(build_sandbox, "LOCK_S", 60.0)
     waiting = asyncio.ensure_future(builder.sandbox.lock("acme", BASE, ("a",)))
-    while len(builder.jobs) < 2:
-        await asyncio.sleep(0)
+    await until(lambda: len(builder.jobs) == 2)
     waiting.cancel()
     with pytest.raises(asyncio.CancelledError):
         await waiting

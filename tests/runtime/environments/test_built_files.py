@@ -29,7 +29,8 @@ def test_files_come_in_pieces(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "path", ["", "/etc/x", "../x", "a/../../x", "a//b", "a/./b", "a/", "x\0y", "n" * 256, "d/" * 40 + "x", "a/" * 600 + "x"]
+    "path",
+    ["", "/etc/x", "../x", "a/../../x", "a//b", "a/./b", "a/", "x\0y", "n" * 256, "d/" * 40 + "x", "a/" * 600 + "x"],
 )
 def test_a_path_leads_nowhere_else(tmp_path: Path, path: str) -> None:
     """Nothing is written then."""

@@ -18,6 +18,7 @@ from pilotlight_runtime.environments.build_sandbox import BuildFailed, BuildSand
 from pilotlight_runtime.environments.built_files import BuiltFiles
 from pilotlight_runtime.environments.environment_builds import BuildTurns, EnvironmentBuilds
 from pilotlight_runtime.environments.environment_cache import EnvironmentCache
+from tests.waiting import until
 
 BASE = BuildBase(python=Path(sys.executable), read_only=())
 HASH = "1" * 64
@@ -134,8 +135,7 @@ async def test_a_build_outlives_who_waits_for_it(tmp_path: Path) -> None:
     async with world_in(tmp_path) as world:
         world.sandbox.may_end.clear()
         waiting = asyncio.ensure_future(world.builds.ensure("acme", "default", lock()))
-        while not world.sandbox.builds:
-            await asyncio.sleep(0)
+        await until(lambda: bool(world.sandbox.builds))
         waiting.cancel()
         with pytest.raises(asyncio.CancelledError):
             await waiting
@@ -208,8 +208,7 @@ async def test_a_tenant_has_one_turn_at_a_time() -> None:
     async with asyncio.TaskGroup() as group:
         for tenant in ("acme", "acme", "acme", "rival"):
             group.create_task(work(tenant))
-        while len(held) < 2:
-            await asyncio.sleep(0)
+        await until(lambda: len(held) == 2)
         assert held == ["acme", "rival"]
         assert turns.waiting == 2
         leave.set()

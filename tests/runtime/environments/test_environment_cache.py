@@ -62,9 +62,9 @@ def test_a_kill_leaves_nothing_half(tmp_path: Path, step: str) -> None:
         import pilotlight_runtime.environments.environment_cache as module
 
         if step == "flush":
-            module._flush_file_system = lambda _: os._exit(9)
+            vars(module)["_flush_file_system"] = lambda _: os._exit(9)
         else:
-            module.delete_folder = lambda _: os._exit(9)
+            vars(module)["delete_folder"] = lambda _: os._exit(9)
         keep_built(fresh, cache.path("acme", "env"), EnvironmentRecord(id="env_1", files=1, bytes=5))
         os._exit(0)
     assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 9

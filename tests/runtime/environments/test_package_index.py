@@ -20,18 +20,19 @@ def test_builders_connect_to_the_index_and_the_hosts_of_its_files() -> None:
 
 
 @pytest.mark.parametrize(
-    "url", ["", "index", "file:///packages", "ftp://e.com/", "https://", "http://e:x/", "https://e e/", "http://e/\nx", "-x"]
+    "url",
+    ["", "index", "file:///packages", "ftp://e.com/", "https://", "http://e:x/", "https://e e/", "http://e/\nx", "-x"],
 )
 def test_what_is_no_index_is_refused(url: str) -> None:
     """With an example."""
-    with pytest.raises(BadInput, match="--package-index .*expected the URL of an index"):
+    with pytest.raises(BadInput, match=r"--package-index .*expected the URL of an index"):
         read_index(url)
 
 
 @pytest.mark.parametrize("hosts", ["a b", "tcp://e:1", "e:0", "e:x", "https://e/x", "user@e"])
 def test_what_is_no_host_is_refused(hosts: str) -> None:
     """With an example."""
-    with pytest.raises(BadInput, match="--package-hosts .*expected hosts"):
+    with pytest.raises(BadInput, match=r"--package-hosts .*expected hosts"):
         read_index("https://e.com/", hosts)
 
 

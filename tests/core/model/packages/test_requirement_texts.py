@@ -88,7 +88,9 @@ def test_a_package_has_one_name() -> None:
 
 def test_a_file_says_one_requirement_a_line() -> None:
     """Comments, empty lines and continued ones are as installers read them; what is there twice counts once."""
-    text = "\ufeff# packages\nduckdb==1.3.0  # fast\n\nnumpy>=1, \\\n  <3\nduckdb==1.3.0\nx#y\n".replace("x#y\n", "polars\\")
+    text = "\ufeff# packages\nduckdb==1.3.0  # fast\n\nnumpy>=1, \\\n  <3\nduckdb==1.3.0\nx#y\n".replace(
+        "x#y\n", "polars\\"
+    )
 
     assert requirements_of_file(text) == ("duckdb==1.3.0", "numpy>=1,   <3", "polars")
 
