@@ -1,4 +1,4 @@
-"""The builder of requirements is the one sandbox with a way out for all: what an index, a package or a deployer could do.
+"""The builder of requirements has a way out whoever asks for it: what an index, a package or a deployer could do.
 
 With real sandboxes, uv and the proxy; the index is the test's own.
 """
@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import asyncio
 import base64
-import hashlib
-import os
+import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 
@@ -50,6 +50,11 @@ async def built(builds: EnvironmentBuilds, *requirements: str, tenant: str = "ac
     await builds.ensure(tenant, "default", await locked(builds, *requirements, tenant=tenant))
 
 
+def escaped(root: Path) -> list[Path]:
+    """What a wheel has written where it may not."""
+    return [path for path in (*root.rglob("escaped.py"), Path("/tmp/escaped.py")) if path.exists()]
+
+
 def halves(root: Path) -> list[Path]:
     """What a build has left behind."""
     return [*(root / "environments").glob("*/*.*"), *(root / "sandboxes").iterdir()]
@@ -62,13 +67,10 @@ async def test_a_wheel_writes_nothing_outside_of_its_folder(
     """Whether the installer refuses it or leaves it out."""
     index.wheels.append(wheel("climber", files={"climber.py": "", path: "escaped = True\n"}))
     async with package_builds(tmp_path / "node", index.url) as builds:
-        try:
+        with suppress(BuildFailed):
             await built(builds, "climber")
-        except BuildFailed as refused:
-            assert "climber" in str(refused)
 
-    assert not list(tmp_path.rglob("escaped.py"))
-    assert not Path("/tmp/escaped.py").exists()
+    assert escaped(tmp_path) == []
     assert set(built_files(tmp_path / "node")) <= {"climber.py", *_info("climber"), *_compiled("climber")}
 
 
@@ -95,10 +97,8 @@ async def test_a_link_in_a_wheel_leads_nowhere(index: LocalIndex, tmp_path: Path
     """It is refused, or is a file with the words of the link."""
     index.wheels.append(wheel("linked", links={"linked_file.py": "/etc/passwd", "linked_folder": "/"}))
     async with package_builds(tmp_path, index.url) as builds:
-        try:
+        with suppress(BuildFailed):
             await built(builds, "linked")
-        except BuildFailed as refused:
-            assert "linked" in str(refused)
 
     assert not [path for path in (tmp_path / "environments").rglob("*") if path.is_symlink()]
     assert all(b"root:" not in data for data in built_files(tmp_path).values())
@@ -125,17 +125,17 @@ async def test_a_file_that_is_not_what_was_locked_is_refused(
     async with package_builds(tmp_path, index.url) as builds:
         lock = await locked(builds, "honest")
         index.wheels[:] = [wheel("honest", files={"honest.py": "GOOD = False\n"})]
-        with pytest.raises(BuildFailed, match="(?i)hash"):
+        with pytest.raises(BuildFailed, match=r"(?i)hash"):
             await builds.ensure("acme", "default", lock)
         index.digests[index.wheels[0].filename] = lock.packages[0].hashes[0]
-        with pytest.raises(BuildFailed, match="(?i)hash"):
+        with pytest.raises(BuildFailed, match=r"(?i)hash"):
             await builds.ensure("acme", "default", lock)
 
     assert built_files(tmp_path) == {}
 
 
 async def test_an_index_leads_a_builder_to_no_other_host(index: LocalIndex, tmp_path: Path, anyio_backend: str) -> None:
-    """Neither by a redirection nor by a link: the proxy connects to what the operator has named, and to nothing else."""
+    """Neither by a redirection nor by a link: the proxy connects to what the operator has named alone."""
     inner = wheel("inner")
     with package_index(inner) as inside:
 
@@ -305,8 +305,8 @@ async def test_tenants_share_nothing_that_is_built(index: LocalIndex, tmp_path: 
         ids = builds.cache.ids()
     mine, theirs = sorted((tmp_path / "environments").glob("*/*/packages/shared.py"))
     assert len(ids) == 2
-    assert os.stat(mine).st_ino != os.stat(theirs).st_ino
-    assert hashlib.sha256(mine.read_bytes()).digest() == hashlib.sha256(theirs.read_bytes()).digest()
+    assert mine.stat().st_ino != theirs.stat().st_ino
+    assert mine.read_bytes() == theirs.read_bytes()
 
 
 def _info(name: str) -> set[str]:
@@ -315,6 +315,4 @@ def _info(name: str) -> set[str]:
 
 
 def _compiled(name: str) -> set[str]:
-    import sys
-
     return {f"__pycache__/{name}.{sys.implementation.cache_tag}.pyc"}

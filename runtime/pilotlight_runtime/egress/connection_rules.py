@@ -17,14 +17,13 @@ def index_target(text: str) -> NetworkTarget:
     return NetworkTarget(Transport(scheme or Transport.TLS), host, int(port))
 
 
-def transport_of(request: ProxyRequest, targets: Sequence[NetworkTarget]) -> Transport:
-    """What may be spoken over the connection.
+def transport_of(request: ProxyRequest, targets: Sequence[NetworkTarget], *, is_index: bool = False) -> Transport:
+    """What may be spoken over the connection; `is_index`: the targets are an operator's, whose hosts may be addresses.
 
     Raises:
         RefusedRequest: none is given.
     """
-    is_named = any(target.host == request.host for target in targets)  # only operators may have named an address
-    if (why := name_fault(request.host)) and not is_named:
+    if not is_index and (why := name_fault(request.host)):
         raise RefusedRequest(403, f"this host cannot be connected to: {why}")
     admitted = {each for each in Transport if any(t.admits(each, request.host, request.port) for t in targets)}
     wanted = (Transport.TCP, Transport.TLS) if request.is_tunnel else (Transport.HTTP,)

@@ -232,7 +232,7 @@ class EgressProxy:
         async with asyncio.timeout(self.bounds.head_s):
             head, more = await _read_head(client)
         request = parse_request(head)
-        transport = transport_of(request, way.targets)
+        transport = transport_of(request, way.targets, is_index=way.asked.is_index)
         is_wide = self.is_wide(way.asked.tenant)
         with await self._pinned.open(way.asked.tenant, request.host, request.port, is_wide=is_wide) as server:
             if request.is_tunnel:
