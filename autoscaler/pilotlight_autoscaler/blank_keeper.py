@@ -18,7 +18,7 @@ import structlog
 
 from pilotlight_autoscaler.deployed_needs import DeployedNeeds
 from pilotlight_autoscaler.observations.world import World
-from pilotlight_autoscaler.policy.blank_sizes import BlankNeed, StartableFunctions, blank_sizes, fits_on, need_of
+from pilotlight_autoscaler.policy.nodes.blank_sizes import BlankNeed, StartableFunctions, blank_sizes, fits_on, need_of
 from pilotlight_core.bus import Bus, BusError, Lease
 from pilotlight_core.host.registry import Registry
 from pilotlight_core.model import subjects

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from pilotlight_autoscaler.policy.blank_sizes import (
+from pilotlight_autoscaler.policy.nodes.blank_sizes import (
     CALLED,
     DEPLOYED,
     FORETOLD,

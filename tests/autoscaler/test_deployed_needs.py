@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from pilotlight_autoscaler.deployed_needs import DeployedNeeds
-from pilotlight_autoscaler.policy.blank_sizes import CALLED, DEPLOYED, FORETOLD, BlankNeed, StartableFunctions
+from pilotlight_autoscaler.policy.nodes.blank_sizes import CALLED, DEPLOYED, FORETOLD, BlankNeed, StartableFunctions
 from pilotlight_core.bus import Bus
 from pilotlight_core.host.registry import Registry
 from pilotlight_core.model.ids import token

@@ -34,8 +34,8 @@ from pilotlight_core.model.devices import DeviceReport
 from pilotlight_core.model.messages.bindings import Binding
 from pilotlight_core.model.messages.demand import Demand
 from pilotlight_core.model.messages.node_messages import Bind, ContainerReport, ContainerState, Credit, NodeReport
+from pilotlight_core.model.messages.node_reports.report_revisions import SteadyReport
 from pilotlight_core.model.messages.ran import Ran
-from pilotlight_core.model.messages.report_revisions import SteadyReport
 from pilotlight_core.model.spec import VersionRecord
 from pilotlight_placement.asks.ask import Ask, avoided_by
 from pilotlight_placement.asks.options import Prices

@@ -340,7 +340,7 @@ class Container:
                     self.timeline = {"unpark": round((self._clock() - self._born_at) * 1000, 3)}
                     self._serve()
             except CannotPark as error:
-                self._log.say(str(error))
+                self._log.log(str(error))
                 self.drain(LEAVE_S, str(error))
 
     async def _shut_down(self) -> None:
@@ -397,7 +397,7 @@ class Container:
             reason = killed or describe(end, self._provisioner.limits(self._manifest))
             if self.state is not ContainerState.GONE:  # else a failed start has set its reason
                 self.reason = reason
-            self._log.say(f"the container has ended: {reason}")
+            self._log.log(f"the container has ended: {reason}")
         self._start.on_exit(self.reason)
         self.parking.on_exit()
         if self.serving is not None:
@@ -441,7 +441,7 @@ class Container:
         self.reason, self.error = failed.reason, failed.error
         log.warning("a container did not become ready", container=self.id, version=self.version, reason=self.reason)
         if self._start.blank is None and failed.error is not None:
-            self._log.say(failed.reason)
+            self._log.log(failed.reason)
         self._set_gone()
 
     def _set_gone(self) -> None:

@@ -27,7 +27,7 @@ class ContainerLog:
         tap.sink = lambda line: self._logs.offer(topic, line)
         self._tap = tap
 
-    def say(self, text: str) -> None:
+    def log(self, text: str) -> None:
         """A sentence, between the lines of its sandbox; or lines, if there is none."""
         if self._tap is not None:
             self._tap.log(text)

@@ -111,7 +111,7 @@ class ContainerServing:
         """Run a call that the slot table has accepted."""
         self.accepted += 1
         self.runner.add(call, at)
-        self._tell_forming()
+        self._publish_forming()
 
     def check_limits(self, at: float) -> None:
         self.runner.check_limits(at)
@@ -180,14 +180,14 @@ class ContainerServing:
         if call.error is not None:
             # Callers other than the owner get only a code; the owner finds the error in the log.
             self._blank.tap.log_failure(call.call_id, call.error)
-        if not self._tell_forming() and call.run.home != call.run.gateway:
+        if not self._publish_forming() and call.run.home != call.run.gateway:
             self._calls.credits.slot_freed(self._container, call.run.home)
         if self.runner.is_idle:
             self._container.on_idle()
         if self._check is not None and self._container.state is ContainerState.READY:
             self._check.begin_if_due(self._clock())
 
-    def _tell_forming(self) -> bool:
+    def _publish_forming(self) -> bool:
         """Say so if a batch has begun to form, or has gone; whether it was said."""
         before, self._is_forming = self._is_forming, self.runner.is_batching and self.runner.batch_room > 0
         if changed := before is not self._is_forming:

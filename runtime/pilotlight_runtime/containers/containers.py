@@ -107,6 +107,10 @@ class Containers:
     def __iter__(self) -> Iterator[Container]:
         return iter(list(self._containers.values()))
 
+    def runners(self) -> Iterator[CallRunner]:
+        """The calls of each container that has been ready."""
+        return (container.serving.runner for container in self if container.serving is not None)
+
     # -- state --------------------------------------------------------------------------------------------------
 
     def get(self, container: str) -> Container | None:
@@ -120,7 +124,7 @@ class Containers:
     @property
     def needs_processors(self) -> bool:
         """Whether containers need the processors more than blanks: one starts, or has just, or so many have calls."""
-        calling = sum(container.runner is not None and not container.runner.is_idle for container in self)
+        calling = sum(not runner.is_idle for runner in self.runners())
         return 2 * calling >= self._cores or any(each.is_starting or each.is_fresh for each in self)
 
     @property
@@ -247,7 +251,7 @@ class Containers:
     @property
     def hold_calls(self) -> bool:
         """Whether any of them has a call, begun or not."""
-        return any(container.serving is not None and not container.serving.runner.is_idle for container in self)
+        return any(not runner.is_idle for runner in self.runners())
 
     def check_limits(self, at: float) -> None:
         for container in self._containers.values():
@@ -347,7 +351,7 @@ class CallDispatcher:
 
     def on_control(self, message: Cancel | Window | Reconcile, at: float) -> None:
         if isinstance(message, Window):
-            for runner in self._runners():
+            for runner in self._containers.runners():
                 runner.on_window(message.call_id, message.upto, at)
         elif isinstance(message, Cancel):
             for call in self._calls.slots.cancel(message.call_id):
@@ -359,12 +363,9 @@ class CallDispatcher:
         """Send undelivered last frames again, and cancel the calls of gateways that are gone."""
         for gateway in self._calls.origins.sweep(at):
             log.warning("a gateway listens no more; its calls are cancelled", gateway=gateway)
-            for runner in self._runners():
+            for runner in self._containers.runners():
                 for call_id in runner.calls_of(gateway):
                     runner.cancel(call_id, f"the gateway {gateway} is gone", at)
-
-    def _runners(self) -> Iterator[CallRunner]:
-        return (container.serving.runner for container in self._containers if container.serving is not None)
 
     def _reconcile(self, message: Reconcile, at: float) -> None:
         outcome = self._calls.slots.reconcile(message, at)

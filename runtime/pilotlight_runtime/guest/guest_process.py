@@ -13,7 +13,7 @@ from io import TextIOWrapper
 
 from pilotlight_runtime.guest import exits
 from pilotlight_runtime.guest.agent_channel import Channel
-from pilotlight_runtime.guest.cuda_probe import has_opened_cuda
+from pilotlight_runtime.guest.basics.cuda_probe import has_opened_cuda
 from pilotlight_runtime.guest.drain_hooks import DrainHooks
 from pilotlight_runtime.guest.frames import FRAMES, Hello, Leave, Load, MalformedFrame
 from pilotlight_runtime.guest.guest_nested import GuestNested

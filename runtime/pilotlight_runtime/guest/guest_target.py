@@ -11,7 +11,7 @@ import msgspec
 from msgspec import UNSET
 
 from pilotlight_core.model.spec import FunctionSpec, MethodSpec, Mode
-from pilotlight_runtime.guest.arguments import Parameters
+from pilotlight_runtime.guest.basics.arguments import Parameters
 
 
 class TargetMethod(msgspec.Struct, frozen=True, kw_only=True):

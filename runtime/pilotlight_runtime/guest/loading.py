@@ -18,15 +18,15 @@ from typing import Any
 
 from pilotlight_core.model.spec import FunctionSpec
 from pilotlight_runtime.guest.agent_channel import AgentGone, Channel
+from pilotlight_runtime.guest.basics.proxy_forwarder import proxy_variables
+from pilotlight_runtime.guest.basics.remote_errors import remote_error
+from pilotlight_runtime.guest.basics.secret_places import place_secrets
 from pilotlight_runtime.guest.frames import COMPILE_PIECE, CompilePiece, Load, Loaded, LoadError, LoadStep
 from pilotlight_runtime.guest.guest_nested import GuestNested
 from pilotlight_runtime.guest.guest_target import GuestTarget, target_of, unwrap
 from pilotlight_runtime.guest.own_calls import OwnCalls, RunHook
-from pilotlight_runtime.guest.proxy_forwarder import proxy_variables
 from pilotlight_runtime.guest.rehearsals.compile_files import CompileFiles
 from pilotlight_runtime.guest.rehearsals.compile_times import compile_s
-from pilotlight_runtime.guest.remote_errors import remote_error
-from pilotlight_runtime.guest.secret_places import place_secrets
 
 THREADS = "OMP_NUM_THREADS"
 Hook = Callable[[], Any]

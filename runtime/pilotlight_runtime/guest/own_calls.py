@@ -18,7 +18,7 @@ from pilotlight_core.model import values
 from pilotlight_core.model.messages.running_code import COUNTING
 from pilotlight_core.model.rehearsals.rehearsal import CheckExample, Rehearsal
 from pilotlight_core.model.spec import FunctionSpec
-from pilotlight_runtime.guest.arguments import Parameters
+from pilotlight_runtime.guest.basics.arguments import Parameters
 from pilotlight_runtime.guest.frames import CHECK_METHOD
 from pilotlight_runtime.guest.guest_target import GuestTarget, TargetMethod
 from pilotlight_runtime.guest.rehearsals.same_values import difference

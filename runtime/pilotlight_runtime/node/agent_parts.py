@@ -186,17 +186,7 @@ def _opened_records(folders: NodeFolders, boot: str) -> AgentRecords:
 def build_parts(needs: AgentDependencies, group: asyncio.TaskGroup, records: AgentRecords) -> AgentParts:
     """Make the parts and connect them; what they start runs in `group`."""
     me, report_due = needs.identity, asyncio.Event()
-    metering = Metering(
-        node=me.node,
-        instance=me.instance,
-        region=me.region,
-        zone=me.zone,
-        purchase=Purchase.SPOT if me.spot else Purchase.ON_DEMAND,
-        slices=needs.devices.inventory(),
-        usage_log=records.usage_log,
-        ended_shares=records.ended_shares,
-        store=needs.bus,
-    )
+    metering = _metering(needs, records)
     guarantees = needs.launcher.guarantees()
     slices, work = Slices(needs.devices, metering, needs.warm_memory), WorkLog()
     host = HostBudget(needs.host)
@@ -226,18 +216,12 @@ def build_parts(needs: AgentDependencies, group: asyncio.TaskGroup, records: Age
         logs.set_limit(bind.tenant, bind.log_bytes_per_hour)
         memory = part.memory or bind.host.memory
         meter = ContainerMeter(
-            metering.slice(part.id),
-            work,
-            key,
-            purpose=bind.purpose,
-            memory=memory,
-            core_ppm=bind.core_ppm,
+            metering.slice(part.id), work, key, purpose=bind.purpose, memory=memory, core_ppm=bind.core_ppm,
             gib_ppm=bind.gib_ppm,
-        )
-        grace_s = needs.stop_grace_s
+        )  # fmt: skip
         return Container(
             bind, part, provisioner=provisioner, calls=calls, meter=meter, logs=logs, parking=parking,
-            stop_grace_s=grace_s,
+            stop_grace_s=needs.stop_grace_s,
         )  # fmt: skip
 
     containers = Containers(
@@ -275,6 +259,21 @@ def build_parts(needs: AgentDependencies, group: asyncio.TaskGroup, records: Age
         weights=weights,
         erased=ErasedFiles(needs.bus, (cache, compiles, environments.cache), weights, region=me.region, node=me.node),
         prefetcher=prefetcher,
+    )
+
+
+def _metering(needs: AgentDependencies, records: AgentRecords) -> Metering:
+    me = needs.identity
+    return Metering(
+        node=me.node,
+        instance=me.instance,
+        region=me.region,
+        zone=me.zone,
+        purchase=Purchase.SPOT if me.spot else Purchase.ON_DEMAND,
+        slices=needs.devices.inventory(),
+        usage_log=records.usage_log,
+        ended_shares=records.ended_shares,
+        store=needs.bus,
     )
 
 

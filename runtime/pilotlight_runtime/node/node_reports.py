@@ -19,8 +19,8 @@ from pilotlight_core.model.messages.node_messages import (
     SandboxCeilings,
     SliceReport,
 )
+from pilotlight_core.model.messages.node_reports.report_revisions import ReportRevisions
 from pilotlight_core.model.messages.ran import Ran
-from pilotlight_core.model.messages.report_revisions import ReportRevisions
 from pilotlight_core.model.versions.manifest_codec import FEATURES, REQUIREMENTS, SANDBOX_LIMITS, SECRET_FILES
 from pilotlight_runtime.calls.gateway_links import Publisher
 from pilotlight_runtime.containers.blanks.blank_pools import BlankPools

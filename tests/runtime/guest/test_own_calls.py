@@ -13,10 +13,10 @@ from pilotlight_core.model import values
 from pilotlight_core.model.messages.running_code import RUNNING_CALL
 from pilotlight_core.model.rehearsals.rehearsal import CheckExample, Rehearsal, WarmupExample
 from pilotlight_core.model.spec import Batching, FunctionSpec, Mode
+from pilotlight_runtime.guest.basics.remote_errors import BadArguments
 from pilotlight_runtime.guest.frames import CHECK_METHOD
 from pilotlight_runtime.guest.guest_target import target_of
 from pilotlight_runtime.guest.own_calls import OwnCalls
-from pilotlight_runtime.guest.remote_errors import BadArguments
 from tests.builders.specs import function_spec, method
 
 LOG: list[Any] = []

@@ -13,7 +13,7 @@ import msgspec
 from pilotlight_core.model import values
 from pilotlight_core.model.errors import BadInput as UnreadableValue
 from pilotlight_core.model.hints import Convert, converter
-from pilotlight_runtime.guest.remote_errors import BadArguments
+from pilotlight_runtime.guest.basics.remote_errors import BadArguments
 
 LISTS = (list, Sequence, Iterable, tuple, typing.Sequence, typing.Iterable)
 ARRAYS = {"ndarray": ("numpy", "ndarray"), "NDArray": ("numpy", "ndarray"), "Tensor": ("torch", "Tensor")}

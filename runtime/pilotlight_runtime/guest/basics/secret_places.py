@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 
-from pilotlight_runtime.guest.remote_errors import hide_in_errors
+from pilotlight_runtime.guest.basics.remote_errors import hide_in_errors
 
 FILE_MODE = 0o400
 

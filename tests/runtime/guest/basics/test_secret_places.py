@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from pilotlight_runtime.guest import remote_errors
-from pilotlight_runtime.guest.remote_errors import remote_error
-from pilotlight_runtime.guest.secret_places import place_secrets
+from pilotlight_runtime.guest.basics import remote_errors
+from pilotlight_runtime.guest.basics.remote_errors import remote_error
+from pilotlight_runtime.guest.basics.secret_places import place_secrets
 
 VALUE = "a value that nobody sees"
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pilotlight_autoscaler.policy.blank_sizes import (
+from pilotlight_autoscaler.policy.nodes.blank_sizes import (
     CALLED,
     DEPLOYED,
     FORETOLD,

@@ -9,7 +9,7 @@ import pytest
 
 from pilotlight_core.model.devices import InstanceReport, MigPlacement
 from pilotlight_core.model.messages.node_messages import ContainerReport, ContainerState, EndedContainer, NodeReport
-from pilotlight_core.model.messages.report_revisions import (
+from pilotlight_core.model.messages.node_reports.report_revisions import (
     GAUGES,
     MOVING,
     MovingContainer,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pilotlight_core.model.messages.call_messages import RemoteError
-from pilotlight_runtime.guest.remote_errors import MAX_MESSAGE, MAX_TRACEBACK, BadArguments, remote_error
+from pilotlight_runtime.guest.basics.remote_errors import MAX_MESSAGE, MAX_TRACEBACK, BadArguments, remote_error
 
 
 class Trap(Exception):

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pilotlight_runtime.guest.cuda_probe import (
+from pilotlight_runtime.guest.basics.cuda_probe import (
     NOT_INITIALIZED,
     VISIBLE,
     answers_calls,

@@ -11,8 +11,8 @@ import numpy
 import pytest
 
 from pilotlight_core.model import values
-from pilotlight_runtime.guest.arguments import Parameters
-from pilotlight_runtime.guest.remote_errors import BadArguments
+from pilotlight_runtime.guest.basics.arguments import Parameters
+from pilotlight_runtime.guest.basics.remote_errors import BadArguments
 from tests.builders.hinted import Model, Point
 
 

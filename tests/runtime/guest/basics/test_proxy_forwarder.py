@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from pilotlight_runtime.guest.proxy_forwarder import NO_PROXY, VARIABLES, proxy_variables
+from pilotlight_runtime.guest.basics.proxy_forwarder import NO_PROXY, VARIABLES, proxy_variables
 from tests.runtime.egress.proxy_world import HOST, OTHER, PUBLIC, proxy_world
 
 CLIENTS = {
@@ -28,7 +28,7 @@ found = asyncio.run(get())
 }
 PROGRAM = """
 import os, sys
-from pilotlight_runtime.guest.proxy_forwarder import proxy_variables
+from pilotlight_runtime.guest.basics.proxy_forwarder import proxy_variables
 os.environ.update(proxy_variables(sys.argv[1], {{}}))
 url = sys.argv[2]
 try:

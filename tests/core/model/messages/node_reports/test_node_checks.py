@@ -7,14 +7,14 @@ from typing import Any
 import pytest
 
 from pilotlight_core.model.messages.bindings import Binding
-from pilotlight_core.model.messages.node_checks import (
+from pilotlight_core.model.messages.node_messages import ContainerState, SliceKind
+from pilotlight_core.model.messages.node_reports.node_checks import (
     NodeFault,
     believed,
     container_fault,
     credit_fault,
     price_fits,
 )
-from pilotlight_core.model.messages.node_messages import ContainerState, SliceKind
 from tests.builders.calls import credit
 from tests.builders.nodes import binding, container, cpu_slot, gpu_device, gpu_slice, node_report
 
