@@ -15,7 +15,6 @@ from tests.system.support.platform import platform as run_platform
 from tests.waiting import wait_until
 
 SOURCE = """\
-import pathlib
 import time
 
 import pilotlight
@@ -33,21 +32,17 @@ def first(seconds: float = 0.0) -> str:
 def second() -> str:
     return "second"
 
-
-@app.gpu_function(gpu="L4", memory="128MiB", scaledown_window=1)
-def elsewhere() -> str:
-    return "elsewhere"
 """
+
+
+ELSEWHERE = SOURCE.replace("T4", "L4").replace("pooled", "elsewhere")
 
 
 @pytest.fixture(scope="module")
 def pooled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Platform]:
     """One with a node without GPUs, whose pools may start two agents."""
     folder = tmp_path_factory.mktemp("pooled")
-    source = folder / "pooled.py"
-    source.write_text(SOURCE)
     with run_platform(folder, "--cpu-slots", "1", "--blanks", "0", "--pool-agents", "2") as running:
-        running.deploy(source)
         yield running
 
 
@@ -58,11 +53,16 @@ def machines(platform: Platform) -> list[dict[str, Any]]:
 
 
 def test_what_has_no_place_gets_a_node_which_goes_when_it_is_empty(pooled: Platform, tmp_path: Path) -> None:
-    """The call waits for the node and is answered there; a second one hears of the limit, and has its turn.
+    """A deploy takes what a pool could hold, and nothing else. The call waits for the node and is answered there; a second one hears of the limit, and has its turn.
 
     A controller that is killed meanwhile finds the node again.
     """
+    here, elsewhere = tmp_path / "pooled.py", tmp_path / "elsewhere.py"
+    here.write_text(SOURCE)
+    elsewhere.write_text(ELSEWHERE)
     pooled.cli("pool", "set", "spare", "--gpus", "1xT4", "--most-nodes", "1", "--consolidate-after", "2s")
+    assert "first can never run here" in pooled.refusal(elsewhere)
+    pooled.deploy(here)
 
     with ThreadPoolExecutor(2) as callers:
         busy = callers.submit(pooled.output, "pooled.first", seconds=8.0)
@@ -75,7 +75,6 @@ def test_what_has_no_place_gets_a_node_which_goes_when_it_is_empty(pooled: Platf
 
     nodes = {node["node"]: node for node in pooled.http.get("/v1/nodes").json()["nodes"]}
     assert nodes["local-pool-1"]["pool"] == "spare"
-    assert pooled.call("pooled.elsewhere").status_code == 503  # no pool has an L4
     wait_until(lambda: not machines(pooled), "the empty node goes")
     assert "local-pool-1" not in pooled.pids
     pooled.cli("pool", "drain", "spare")

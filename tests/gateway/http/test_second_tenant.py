@@ -69,6 +69,7 @@ BODIES: dict[str, Any] = {
     "rotateWebhookSecret": {},
     "setIssuer": {"url": "https://login.example.com", "audience": "api", "tenant": "acme"},
     "setSecret": {"value": "rivals-own-value"},
+    "setPool": {"types": [{"name": "local"}]},
     "joinNode": {"token": f"pl_join_{8 * '0'}_{40 * '0'}", "node": "n1", "key": Nkey.generate(NkeyKind.USER).public},
 }
 
@@ -95,6 +96,7 @@ class Names:
     grant: str = "grant_of_acme"
     node: str = "n1"
     issuer: str = "corp"
+    pool: str = "spare"
     name: str = "acmes-token"
 
     def of(self, operation: Operation[Any]) -> dict[str, str]:

@@ -157,7 +157,11 @@ class Ec2Pool:
         if subnet is None:
             raise LaunchRefused(f"ec2.subnets has none for the zone {order.launch.zone}")
         try:
-            ec2.client.create_launch_template(LaunchTemplateName=name, LaunchTemplateData=self._template(order))
+            tags = [{"Key": PLATFORM_TAG, "Value": self._platform}]
+            ec2.client.create_launch_template(
+                LaunchTemplateName=name, LaunchTemplateData=self._template(order),
+                TagSpecifications=[{"ResourceType": "launch-template", "Tags": tags}],
+            )  # fmt: skip
         except ec2.client_errors as error:
             if _code(error) != TEMPLATE_THERE:  # of an earlier try: the fleet must be asked for with the same
                 raise

@@ -23,6 +23,8 @@ from pilotlight_core.model.placing import Purchase
 from pilotlight_core.model.records.pools import LaunchRecord, PoolRecord
 
 REGION = "eu-central-1"
+IMAGE = "ami-12c6146b"
+"""One of those that moto has; to list them takes it a second."""
 JOIN = f"pl_join_{8 * 'a'}_{40 * 'b'}"
 
 
@@ -55,7 +57,7 @@ class Account:
         self.subnet = ec2.create_subnet(VpcId=vpc, CidrBlock="10.0.1.0/24", AvailabilityZone=f"{REGION}b")["Subnet"][
             "SubnetId"
         ]
-        self.image = ec2.describe_images(MaxResults=5)["Images"][0]["ImageId"]
+        self.image = IMAGE
         self.queue = self.client("sqs").create_queue(QueueName=f"notices-{self.pools}")["QueueUrl"]
 
     def client(self, service: str) -> Any:

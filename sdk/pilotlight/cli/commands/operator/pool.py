@@ -25,7 +25,7 @@ COLUMNS = ("pool", "provider", "types", "purchase", "nodes", "up", "USD per hour
 
 @app.callback()
 def group() -> None:
-    """Pools of nodes: machines that the platform launches for what has no place, and ends when they are empty."""
+    """Pools of nodes: machines that are launched for what has no place."""
 
 
 @app.command(name="list")
@@ -104,7 +104,9 @@ def set_pool(
 
 @app.command()
 def drain(name: Name, as_json: Json = False) -> None:
-    """Let all nodes of a pool go, as their containers start elsewhere, and launch none. 'pool set' opens it again.
+    """Let all nodes of a pool go, and launch none.
+
+    Their containers start elsewhere first. 'pilotlight pool set' opens it again.
 
     \b
     pilotlight pool drain l4-spot
