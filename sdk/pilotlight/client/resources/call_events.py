@@ -106,8 +106,8 @@ class _CallEvents:
 
     async def cancel(self) -> None:
         """The events are not wanted any more: a stream that waits for its client goes on otherwise."""
-        if not self._resume_s or not self._call_id:
-            return  # the end of its connection has cancelled it
+        if not self._resume_s or not self._call_id or self._connection.closings != self._closings:
+            return  # the end of its connection has cancelled it; or its client is closed, and nobody will come back
         with suppress(PilotlightError, TimeoutError):
             async with asyncio.timeout(CANCEL_S):
                 await self._connection.fetch("DELETE", f"/v1/calls/{self._call_id}")
