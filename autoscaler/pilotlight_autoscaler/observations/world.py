@@ -171,7 +171,7 @@ class World:
         for ended in report.ended or ():
             if ended.id not in told:  # agents repeat an end for some seconds
                 self.pending.pop(ended.id, None)
-                self._on_end(ended.id, ended.version, ended.tenant, at, was_ready=ended.was_ready)
+                self._on_end(ended.id, ended.version, ended.tenant, at, was_ready=ended.was_ready or report.draining)
         return True
 
     def on_steady_report(self, report: SteadyReport, at: float) -> bool:

@@ -38,3 +38,4 @@ class DrainHooks:
                 with reported():
                     call_hook(hook, wait)
             self._channel.send(DrainHooksEnded())
+            wait.close()

@@ -232,6 +232,11 @@ class HookRunner:
         self._runner = self._runner or importlib.import_module("asyncio").Runner()
         return self._runner.run(_await(hook))
 
+    def close(self) -> None:
+        """End the loop, if there is one."""
+        if self._runner is not None:
+            self._runner.close()
+
 
 async def _await(hook: Awaitable[Any]) -> Any:
     return await hook
