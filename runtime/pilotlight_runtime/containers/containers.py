@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import structlog
 
@@ -169,6 +169,10 @@ class Containers:
 
     def _cut(self, command: DeviceCommand) -> str:
         reason = "draining" if self.draining else self._slices.command(command)
+        if reason == "slice_taken" and (parked := self._slices.parked_under(command)):
+            # Never under them: they give way, and are gone when the command comes again.
+            self._give_way(parked, "its GPU is cut anew")
+            reason = "changing"
         self._changed()
         return reason
 
@@ -179,8 +183,7 @@ class Containers:
         if refusal := self._refusal(bind):
             return refusal
         if in_the_way := self._slices.in_the_way(bind.slice, bind.tenant):
-            for one in in_the_way:  # what is parked gives way, and is gone when the bind comes again
-                self._containers[one].stop("another tenant needs the GPU where it was parked")
+            self._give_way(in_the_way, "another tenant needs the GPU where it was parked")
             return "slice_taken"
         part = self._slices.take(bind.slice, bind.container, bind.tenant, neighbours=bind.neighbours)
         self._host.take(bind.container, bind.host)
@@ -192,6 +195,10 @@ class Containers:
         self._credits.publish_soon(container)
         self._changed()
         return ""
+
+    def _give_way(self, parked: Iterable[str], reason: str) -> None:
+        for one in parked:
+            self._containers[one].stop(reason)
 
     def _refusal(self, bind: Bind) -> str:
         try:

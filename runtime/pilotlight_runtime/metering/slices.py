@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterable
 
 import msgspec
 
-from pilotlight_core.model.devices import MEMORY_DEVICE, SHARE_UNITS, WARM_PRICE, DeviceReport, SliceName
+from pilotlight_core.model.devices import MEMORY_DEVICE, SHARE_UNITS, WARM_PRICE, DeviceReport, MigPlacement, SliceName
 from pilotlight_core.model.errors import BadInput
-from pilotlight_core.model.messages.device_commands import DeviceCommand
+from pilotlight_core.model.messages.device_commands import Cut, DeviceCommand
 from pilotlight_core.model.messages.node_messages import SliceKind, SliceReport
 from pilotlight_core.model.units import WHOLE_DEVICE
 from pilotlight_runtime.devices.device_port import Devices
@@ -126,6 +126,16 @@ class Slices:
             if parked.left is not None and parked.tenant != tenant and _overlap(parked.left, name)
         ]
 
+    def parked_under(self, command: DeviceCommand) -> list[str]:
+        """The parked containers whose way back a command would destroy."""
+        return [
+            container
+            for container, parked in self._parked.items()
+            if parked.left is not None
+            and command.device in parked.left.devices
+            and (not isinstance(command, Cut) or _placement(parked.left) in command.destroy)
+        ]
+
     def command(self, command: DeviceCommand) -> str:
         """Begin to cut a device, or return why not ("" is yes)."""
         busy = [slice_id for slice_id, hold in self._holds.items() if command.device in hold.name.devices]
@@ -220,6 +230,10 @@ class Slices:
             left[part.device] -= part.ppm
             free.append(part)
         return [*free, *kept.values(), *(parked.memory for parked in self._parked.values())]
+
+
+def _placement(name: SliceName) -> MigPlacement:
+    return MigPlacement(start=name.start, profile=name.profile)
 
 
 def _overlap(one: SliceName, other: SliceName) -> bool:

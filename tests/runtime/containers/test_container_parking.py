@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import signal
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from pilotlight_core.model.devices import MEMORY_DEVICE, WARM_PRICE
+from pilotlight_core.model.devices import MEMORY_DEVICE, WARM_PRICE, MigPlacement, SliceName
 from pilotlight_core.model.messages.call_messages import Refusal
+from pilotlight_core.model.messages.device_commands import Cut
 from pilotlight_core.model.messages.node_messages import ContainerState, Drain, Park, Stop, Unpark
 from pilotlight_core.model.messages.usage import LeaseState
 from pilotlight_core.model.messages.usage_facts import Purpose
 from pilotlight_core.model.units import GpuAsk
 from pilotlight_runtime.devices.fake.fake_nvml import FakeGpu, FakeNvml
 from tests.builders.specs import method
-from tests.runtime.gpus import devices
+from tests.runtime.gpus import devices, machine
 from tests.runtime.harness import WITHIN, Harness, agent, everybody, harness
 
 MIB, GIB = 2**20, 2**30
@@ -192,6 +195,42 @@ async def test_another_tenant_ends_what_is_parked_on_a_gpu_that_it_needs(server_
 
         await world.report(lambda report: not report.containers)
         assert (await world.command(rival)).ok
+
+
+async def test_a_gpu_is_not_cut_under_what_is_parked_there(server_url: str, tmp_path: Path) -> None:
+    """What is parked ends first, for it is kept for calls that may come; the command is carried out when it is gone."""
+    half = MigPlacement(start=0, profile="3g")
+    async with (
+        devices(machine("1xH100:mig", tmp_path)) as gpus,
+        everybody(server_url, tmp_path) as world,
+        agent(world, sandbox="bubblewrap", blanks=0, gpus=gpus, warm_memory=GIB),
+    ):
+        gpu = (await world.report(lambda report: report.devices)).devices[0].id
+        assert (await world.command(Cut(epoch=world.epoch, device=gpu, create=(half,)))).ok
+        await world.report(lambda report: report.devices[0].instances)
+        slice_ = str(SliceName(devices=(gpu,), profile="3g", start=0))
+        await parked(world, await world.bind(await world.deploy(MODEL, **ON_GPU, **HOOKS), slice_))
+        away = Cut(epoch=world.epoch, device=gpu, destroy=(half,))
+
+        assert (await world.command(away)).reason == "changing"
+
+        await world.report(lambda report: not report.containers and report.memory.parked == 0)
+        assert (await world.command(away)).ok
+        await world.report(lambda report: not report.devices[0].instances)
+
+
+async def test_a_guest_that_is_killed_while_it_is_frozen_is_gone_when_it_is_thawed(walled: Harness) -> None:
+    """It answers nobody, and nothing of it is left."""
+    container = await walled.bind(await walled.deploy(COUNT))
+    blank = walled.agent._parts.containers.get(container)._start.blank
+    await parked(walled, container)
+    for pid in blank.sandbox.pids():
+        os.kill(pid, signal.SIGKILL)
+
+    assert (await walled.command(Unpark(epoch=walled.epoch, container=container, slice="cpu-0"))).reason in ("", "gone")
+
+    await walled.report(lambda report: not report.containers and report.memory.parked == 0)
+    assert (await walled.run(container).refused()).reason is Refusal.GONE
 
 
 async def test_a_hook_that_fails_ends_its_container(server_url: str, tmp_path: Path) -> None:
