@@ -39,7 +39,9 @@ def push(
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """Push a folder of weights. What is stored is not sent again: broken off and run again, it goes on.
+    """Push a folder of weights. Broken off and run again, it goes on.
+
+    What is stored is not sent again.
 
     Files named in .pilotlightignore (as in .gitignore) are left out.
 
@@ -92,7 +94,9 @@ def list_weights(as_json: Json = False) -> None:
 
 @app.command(name="show")
 def show(weights: Ref, as_json: Json = False) -> None:
-    """Show the files of weights; without a digest those that were pushed last.
+    """Show the files of weights.
+
+    Without a digest they are those that were pushed last.
 
     \b
     pilotlight weights show llama
@@ -116,7 +120,9 @@ def show(weights: Ref, as_json: Json = False) -> None:
 
 @app.command(name="rm")
 def remove(weights: Ref, as_json: Json = False) -> None:
-    """Remove weights that no function in service uses; without a digest all of the name.
+    """Remove weights that no function in service uses.
+
+    Without a digest that is all of the name. The space is free within two days.
 
     \b
     pilotlight weights rm llama@3f9a0c1d
