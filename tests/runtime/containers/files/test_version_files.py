@@ -206,9 +206,9 @@ class Collected:
 
 
 async def read_sealed(files: VersionFiles) -> bytes:
-    """In pieces; poured it is the same."""
+    """In pieces; copied it is the same."""
     found, poured = b"".join([piece async for piece in files.get(BIND, DIGEST)]), Collected()
-    await files.pour(BIND, DIGEST, poured)
+    await files.copy(BIND, DIGEST, poured)
     assert poured.content == found
     return found
 

@@ -52,9 +52,9 @@ def push(
     check_name(name, "name")
     with upload_progress(name, "reading") as progress:
         packed = pack_weights(folder.expanduser(), allow_pickles=allow_pickle, progress=progress)
-    with _told_if_broken_off(), upload_progress(name) as progress:
+    with _noting_interrupt(), upload_progress(name) as progress:
         work = push_weights(
-            client().weights, name, packed, allow_pickles=allow_pickle, progress=progress, told=_tell_missing
+            client().weights, name, packed, allow_pickles=allow_pickle, progress=progress, told=_show_missing
         )
         pushed = ask(work)
     if as_json:
@@ -141,12 +141,12 @@ def _about(revision: RevisionInfo) -> str:
     return f"{used}; has pickles: {', '.join(revision.pickles)}" if revision.pickles else used
 
 
-def _tell_missing(parts: int, missing: int) -> None:
+def _show_missing(parts: int, missing: int) -> None:
     note(f"uploading {parts} {'part' if parts == 1 else 'parts'}, {size(missing)}")
 
 
 @contextmanager
-def _told_if_broken_off() -> Iterator[None]:
+def _noting_interrupt() -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt:
