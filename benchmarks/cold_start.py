@@ -1,4 +1,4 @@
-"""From zero to the first answer: a plain function from a blank and without one, and MiniLM from a blank.
+"""From zero to the first answer: a plain function from a blank and without one, MiniLM from a blank, what is parked.
 
 Each run waits until nothing of the function is left, then calls, and takes the caller's own stopwatch; the breakdown is
 what the answer says of the start (`cold_start`, milliseconds a step).
@@ -6,6 +6,7 @@ what the answer says of the start (`cold_start`, milliseconds a step).
 
 from __future__ import annotations
 
+import json
 import tempfile
 import time
 from pathlib import Path
@@ -31,8 +32,14 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder, platform(Path(folder), "--blanks", "0") as running:
         running.deploy("benchmarks/functions/app.py")
         bare = _several(running, max(3, runs // 3), "bench.cold", blank=False, text="hello")
+    parked = _parked(runs)
     rows = []
-    for name, measured in (("plain, blank", plain), ("plain, no blank", bare), ("MiniLM, blank", model)):
+    for name, measured in (
+        ("plain, blank", plain),
+        ("plain, no blank", bare),
+        ("MiniLM, blank", model),
+        ("parked", parked),
+    ):
         totals = [total for total, _ in measured]
         rows.append((name, len(totals), report.median(totals), report.percentile(totals, 95), _steps(measured)))
     report.table("zero to first answer", ("function", "runs", "p50 ms", "p95 ms", "steps (median ms)"), rows)
@@ -43,6 +50,7 @@ def main() -> None:
             "plain_no_blank_p50_ms": rows[1][2],
             "minilm_p50_ms": rows[2][2],
             "plain_blank_p95_ms": rows[0][3],
+            "parked_p50_ms": rows[3][2],
         },
     )
 
@@ -59,6 +67,35 @@ def _several(
         answer.raise_for_status()
         measured.append((total, answer.json()["cold_start"] or {}))
     return measured
+
+
+def _parked(runs: int) -> list[tuple[float, dict[str, float]]]:
+    """Calls of a container that is parked, each once it is again: from the request to the first byte of the answer."""
+    env = {"PILOTLIGHT_WARM_MEMORY": "1024"}
+    with tempfile.TemporaryDirectory() as folder, platform(Path(folder), "--blanks", "1", env=env) as running:
+        running.deploy("benchmarks/functions/app.py")
+        running.answer("bench.Parked", "echo", text="hello")
+        measured = []
+        for _ in range(runs):
+            wait_until(lambda: not _is_parked(running), "its node tells that it serves", 60.0)
+            wait_until(lambda: _is_parked(running), "the container is parked", 60.0)
+            body = {"input": {"text": "hello"}, "method": "echo"}
+            start = time.perf_counter()
+            with running.http.stream("POST", "/v1/functions/bench.Parked/calls", json=body) as answer:
+                parts = answer.iter_bytes()
+                data = next(parts)
+                total = (time.perf_counter() - start) * 1000.0
+                data += b"".join(parts)
+            answer.raise_for_status()
+            steps = json.loads(data)["cold_start"] or {}
+            if list(steps) != ["unpark"]:
+                raise AssertionError(f"it was not parked: {steps}")
+            measured.append((total, steps))
+    return measured
+
+
+def _is_parked(running: Platform) -> bool:
+    return [(each["state"], each["slice"]) for each in running.containers("bench")] == [("parked", "")]
 
 
 def _to_zero(running: Platform, *, blank: bool) -> None:

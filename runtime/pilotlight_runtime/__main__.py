@@ -37,7 +37,7 @@ from pilotlight_runtime.devices.several_devices import SeveralDevices
 from pilotlight_runtime.node.agent import open_agent
 from pilotlight_runtime.node.agent_folders import NodeFolders, NodeTaken, own_folders
 from pilotlight_runtime.node.agent_parts import AgentDependencies
-from pilotlight_runtime.node.host_capacity import MIB, host_capacity
+from pilotlight_runtime.node.host_capacity import MIB, host_capacity, split_warm
 from pilotlight_runtime.node.node_credentials import CredentialRenewal, NodeCredentials, with_credentials
 from pilotlight_runtime.node.node_gpus import open_gpus
 from pilotlight_runtime.node.node_reports import NodeIdentity
@@ -123,7 +123,7 @@ async def serve(
         spot=settings.spot,
     )
     check_given(settings)
-    host = host_capacity(settings)
+    host, warm_memory = split_warm(host_capacity(settings), settings)
     started, blobs = launcher(settings.sandbox), open_store(settings)
     try:
         bases = await asyncio.to_thread(open_bases, settings, walled=started.guarantees().own_filesystem)
@@ -156,6 +156,7 @@ async def serve(
                 stop_grace_s=settings.stop_grace,
                 drain_s=settings.drain_seconds,
                 host=host,
+                warm_memory=warm_memory,
                 links=LinkFolder(settings.links),
                 ca_file=settings.ca_file,
                 egress_allow=settings.egress_allow,

@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from pilotlight.definitions.schedules import Cron, Period
     from pilotlight.function import Function
     from pilotlight.function_call import FunctionCall
-    from pilotlight.markers import batched, concurrent, enter, exit, method  # noqa: A004 - the hook's name
+    from pilotlight.markers import batched, concurrent, enter, exit, method, park, unpark  # noqa: A004 - the hook's name
     from pilotlight.weights_folder import weights
     from pilotlight_core.model.calendar.warm_windows import Warm
     from pilotlight_core.model.placing import Measured, Model, Spread
@@ -75,7 +75,7 @@ _HOMES = {
     "pilotlight.definitions.schedules": ("Cron", "Period"),
     "pilotlight.function": ("Function",),
     "pilotlight.function_call": ("FunctionCall",),
-    "pilotlight.markers": ("batched", "concurrent", "enter", "exit", "method"),
+    "pilotlight.markers": ("batched", "concurrent", "enter", "exit", "method", "park", "unpark"),
     "pilotlight.weights_folder": ("weights",),
     "pilotlight_core.model.calendar.warm_windows": ("Warm",),
     "pilotlight_core.model.placing": ("Measured", "Model", "Spread"),
@@ -128,6 +128,8 @@ __all__ = [
     "exit",
     "gpu_function",
     "method",
+    "park",
+    "unpark",
     "weights",
 ]
 

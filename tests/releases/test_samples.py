@@ -69,6 +69,8 @@ def test_what_this_release_writes_is_read_by_the_one_before(tmp_path: Path) -> N
         "unknown": [
             "Demands",
             "Keep",
+            "Park",
+            "Unpark",
             "PlannedStarts",
             "LinkSwitch",
             "GatewayLoad",

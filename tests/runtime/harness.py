@@ -382,11 +382,12 @@ async def harness(
     cpu_slots: int = 2,
     blanks: int = 1,
     bases: tuple[BaseEnvironment, ...] = (),
+    warm_memory: int = 0,
 ) -> AsyncIterator[Harness]:
     """An agent that runs, and everybody it talks to."""
     async with (
         everybody(url, folder) as world,
-        agent(world, sandbox=sandbox, cpu_slots=cpu_slots, blanks=blanks, bases=bases),
+        agent(world, sandbox=sandbox, cpu_slots=cpu_slots, blanks=blanks, bases=bases, warm_memory=warm_memory),
     ):
         yield world
 
@@ -425,6 +426,7 @@ async def agent(
     stop_grace_s: float = STOP_GRACE_S,
     host: HostShare = HOST,
     bases: tuple[BaseEnvironment, ...] = (),
+    warm_memory: int = 0,
 ) -> AsyncIterator[Agent]:
     """Run an agent for the harness's node until the block ends; with `gpus` beside its CPU slots."""
     stop = asyncio.Event()
@@ -447,6 +449,7 @@ async def agent(
             blanks=blanks,
             stop_grace_s=stop_grace_s,
             host=host,
+            warm_memory=warm_memory,
         )
         opened: asyncio.Future[Agent] = asyncio.get_running_loop().create_future()
 

@@ -18,7 +18,10 @@ HEAD = """# SDK
 What `from pilotlight import …` has. How it is used: [the guide](../guide/index.md).
 """
 GROUPS: dict[str, tuple[str, ...]] = {
-    "Definitions": ("App", "gpu_function", "enter", "exit", "method", "batched", "concurrent", "count_units"),
+    "Definitions": (
+        *("App", "gpu_function", "enter", "exit", "park", "unpark"),
+        *("method", "batched", "concurrent", "count_units"),
+    ),
     "Values of options": ("SLO", "Artifact", "Cron", "Period", "Warm", "Spread", "Model", "Measured"),
     "Calls": ("Function", "Cls", "Obj", "FunctionCall", "Client", "call_id", "cancel"),
     "Errors": (

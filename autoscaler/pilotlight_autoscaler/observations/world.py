@@ -16,6 +16,7 @@ from mypy_extensions import mypyc_attr
 
 from pilotlight_autoscaler.observations.container_index import ContainerIndex
 from pilotlight_autoscaler.observations.curve_learning import CurveLearner
+from pilotlight_autoscaler.observations.pending_commands import PendingBind, PendingUnpark
 from pilotlight_autoscaler.observations.planned_starts import PlannedJobStarts
 from pilotlight_autoscaler.observations.refusal_memory import RefusalMemory
 from pilotlight_autoscaler.observations.resident_weights import ResidentWeights
@@ -78,16 +79,6 @@ FOLLOW_EVERY_S = 10.0
 """Places are scored by what is asked for so often, at most: each time all devices are scored anew."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class PendingBind:
-    """A bind that was sent and that no report shows yet."""
-
-    bind: Bind
-    node: str
-    at: float
-    tries: int = 1
-
-
 @dataclass(kw_only=True)
 class CallRate:
     """Calls per second, as of an instant. Changed in place: there are thousands of counts a second."""
@@ -119,6 +110,10 @@ class World:
     pending: dict[str, PendingBind] = field(default_factory=dict)
     draining: dict[str, float] = field(default_factory=dict)
     """Containers with a drain under way, and when it was sent."""
+    parking: dict[str, float] = field(default_factory=dict)
+    """Containers that were told to leave their slices, and when."""
+    unparking: dict[str, PendingUnpark] = field(default_factory=dict)
+    """Parked containers that are told to serve again."""
     replacing: dict[str, float] = field(default_factory=dict)
     """Containers that serve until another of their version is ready, and when that was last asked for."""
     backoff: StartBackoff = field(default_factory=StartBackoff)
@@ -302,10 +297,20 @@ class World:
             del self.seen[node]
         self.pending = {c: p for c, p in self.pending.items() if at - p.at <= BIND_LOST_S * BIND_TRIES}
         self.draining = {c: t for c, t in self.draining.items() if at - t <= 60.0}
+        self.parking = {c: t for c, t in self.parking.items() if at - t <= BIND_LOST_S and not self._is_parked(c)}
+        self.unparking = {c: told for c, told in self.unparking.items() if self._is_unparking(c, told, at)}
         self.replacing = {c: t for c, t in self.replacing.items() if at - t <= REPLACING_KEPT_S}
         if not 0.0 <= at - self._tidied_at < FORGET_EVERY_S:
             self._tidied_at = at
             self._tidy(at)
+
+    def _is_unparking(self, container: str, told: PendingUnpark, at: float) -> bool:
+        """Whether it is not known yet what became of it."""
+        return self.state(container) is ContainerState.PARKED and at - told.at <= BIND_LOST_S
+
+    def _is_parked(self, container: str) -> bool:
+        found = self.index.get(container)
+        return found is not None and found.state is ContainerState.PARKED and not found.slice
 
     def _tidy(self, at: float) -> None:
         for version in [version for version, told in self.demands.items() if _is_over(*told, at)]:
@@ -378,7 +383,7 @@ class World:
                 neighbours=bind.version in self.agreeing, host=bind.host, avoid=self.avoiding.get(bind.version, ()),
             )
             for node, bind in binds
-        )  # fmt: skip
+        ) + tuple([told.coming for told in self.unparking.values()])  # fmt: skip
         beside = ReportOverlay(
             coming=coming,
             closed=self.executions.closed(),

@@ -142,6 +142,15 @@ class AgentSettings(Settings, frozen=True, kw_only=True):
             description="MiB of the host kept for the platform; 0: 1 GiB and a twentieth, at most a quarter",
         ),
     ] = 0
+    warm_memory: Annotated[
+        int,
+        msgspec.Meta(
+            ge=-1,
+            le=2**40,
+            description="MiB of the host, of what the reserve leaves, for parked containers and weights that are kept; "
+            "0: none; -1: an eighth",
+        ),
+    ] = -1
     reserve_cpu: Annotated[float, msgspec.Meta(ge=0, description="cores of the host kept for the platform")] = 0.0
     agents_here: Annotated[
         int, msgspec.Meta(ge=1, le=1000, description="agents on this machine: each has an even part of the host")

@@ -181,6 +181,10 @@ class FunctionSpec(msgspec.Struct, frozen=True, kw_only=True):
     """What it may connect to, as `network_targets` reads it; unset: nothing."""
     secrets: dict[str, str] | UnsetType = UNSET
     """Variable, or file below /run/secrets, and the name of the secret whose value is there (`secret_uses`)."""
+    park: tuple[str, ...] | UnsetType = UNSET
+    """Hooks that leave the device, before the container is parked; without them only one on a CPU slot is."""
+    unpark: tuple[str, ...] | UnsetType = UNSET
+    """Hooks that return to the device, before it serves again."""
 
     def method(self, name: str | None) -> MethodSpec:
         """The method called `name`; None or "": the only one.

@@ -3,6 +3,7 @@
     BINDING   a blank is taken, or a sandbox started; the verified files are linked into it
     LOADING   the guest imports, enters, checks
     READY     calls run
+    PARKED    it has left its slice, and keeps its memory (`parking`); READY again, by way of LOADING, or DRAINING
     DRAINING  held calls end, exit hooks run
     GONE      everything is removed, and the slice is free again
 
@@ -38,8 +39,10 @@ from pilotlight_runtime.containers.blanks.blank import Blank
 from pilotlight_runtime.containers.blanks.resource_limits import describe, frame_limit
 from pilotlight_runtime.containers.container_io import ContainerIO
 from pilotlight_runtime.containers.container_nested import ContainerNested
+from pilotlight_runtime.containers.container_parking import CannotPark, ContainerParking
 from pilotlight_runtime.containers.container_start import START_ERRORS, ContainerStart, StartFailed, failure_of
 from pilotlight_runtime.containers.drain_deadline import DrainDeadline
+from pilotlight_runtime.containers.parking import NodeParking
 from pilotlight_runtime.containers.provisioner import Provisioner
 from pilotlight_runtime.guest import frames as guest
 from pilotlight_runtime.guest.guest_connection import GuestConnection, GuestGone
@@ -65,6 +68,7 @@ class Container:
         calls: NodeCalls,
         meter: ContainerMeter,
         logs: LogShipper,
+        parking: NodeParking,
         stop_grace_s: float = STOP_GRACE_S,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -72,7 +76,6 @@ class Container:
         self.version = bind.version
         self.tenant = bind.tenant
         self.function = bind.function
-        self.slice = part.id
         self.state = ContainerState.BINDING
         self.reason = ""
         self.error: RemoteError | None = None
@@ -84,16 +87,13 @@ class Container:
         self._stop_grace_s = stop_grace_s
         self._clock = clock
         self._meter = meter
+        self.parking = ContainerParking(bind, part, parking, meter, clock)
         self._accepted = 0
         self._manifest: Manifest | None = None
         self._start = ContainerStart(
-            bind,
-            part,
-            provisioner=provisioner,
-            changed=lambda: calls.credits.publish_soon(self),
-            kill=self._kill_untrusted,
-            clock=clock,
-        )
+            bind, part, provisioner=provisioner, changed=lambda: calls.credits.publish_soon(self),
+            kill=self._kill_untrusted, clock=clock,
+        )  # fmt: skip
         self.timeline = self._start.timeline
         self._connection: GuestConnection | None = None
         self._io: ContainerIO | None = None
@@ -102,6 +102,7 @@ class Container:
         self._kill_reason = ""
         self._is_forming = False  # a batch, when this was last asked
         self._ending = asyncio.Event()  # its end was asked for, or has come
+        self._woken = asyncio.Event()  # that, or it is to be parked or unparked
         self._dead = asyncio.Event()
         self._gone = asyncio.Event()
         self._drain_deadline = DrainDeadline(clock)
@@ -123,31 +124,26 @@ class Container:
 
     @property
     def is_starting(self) -> bool:
-        return self.state in (ContainerState.BINDING, ContainerState.LOADING)
+        return self.state in (ContainerState.BINDING, ContainerState.LOADING) and self.runner is None
+
+    @property
+    def slice(self) -> str:
+        """Where it is; "" while it is parked."""
+        return self.parking.slice
 
     def report(self, at: float) -> ContainerReport:
         manifest = self._manifest
         return ContainerReport(
-            id=self.id,
-            version=self.version,
-            tenant=self.tenant,
-            app=manifest.app if manifest else "",
-            function=manifest.function if manifest else "",
-            slice=self.slice,
-            state=self.state,
-            slots=self.slots,
-            running=self.runner.running if self.runner else 0,
-            age_s=at - self._born_at,
-            idle_s=0.0 if self.held else at - self._idle_since_at,
-            calls=self._accepted,
-            reason=self.reason,
+            id=self.id, version=self.version, tenant=self.tenant, app=manifest.app if manifest else "",
+            function=manifest.function if manifest else "", slice=self.slice, state=self.state, slots=self.slots,
+            running=self.runner.running if self.runner else 0, age_s=at - self._born_at,
+            idle_s=0.0 if self.held else at - self._idle_since_at, calls=self._accepted, reason=self.reason,
             timeline=self.timeline,
             memory_bytes=self._start.blank.sandbox.memory_peak_bytes() if self._start.blank else 0,
-            host=self._bind.host,
-            guessed=self._meter.is_guess,
-            secrets=self._start.secrets,
+            host=self._bind.host, guessed=self._meter.is_guess, secrets=self._start.secrets,
             network=self._provisioner.network_mark(self.id, manifest) if manifest else 0,
-        )
+            parks=self.parking.where if self.runner is not None else "",
+        )  # fmt: skip
 
     # -- commands, and the clock --------------------------------------------------------------------------------
 
@@ -195,15 +191,56 @@ class Container:
                 self.runner.drain(self._clock())
                 if self.runner.is_idle:
                     self._drain_deadline.on_idle()
-            self._ending.set()
+            self._end()
         elif self.is_starting:
             self.stop(reason)
+        elif self.state in (ContainerState.PARKED, ContainerState.LOADING):
+            self._drain_deadline.limit(within_s)
+            self._drain_deadline.on_idle()
+            self._enter(ContainerState.DRAINING, reason)
+            self._end()
+
+    def park(self, likelihood: float) -> str:
+        """Have it leave its slice and keep its memory; or why not. Where there is no room for it, it drains."""
+        if self.state is ContainerState.PARKED:
+            return ""
+        if self.state is not ContainerState.READY or self.held:
+            return "busy"
+        if not self.parking.where:
+            return "cannot_park"
+        if not self.parking.begin(likelihood, self._evicted):
+            self.drain(LEAVE_S, "there is no room to park it")
+            return ""
+        self._calls.slots.drain(self.id)
+        self._enter(ContainerState.PARKED)
+        self._woken.set()
+        return ""
+
+    def unpark(self, slice_id: str, purpose: Purpose) -> str:
+        """Have it serve again on a slice; or why not."""
+        if self.state in (ContainerState.READY, ContainerState.LOADING) and slice_id == self.slice:
+            return ""
+        if self.state is not ContainerState.PARKED:
+            return "not_parked"
+        if why := self.parking.refusal(slice_id):
+            return why
+        self.parking.take(slice_id, purpose)
+        self.timeline = {}
+        self._born_at = self._clock()
+        self._enter(ContainerState.LOADING)
+        self._woken.set()
+        return ""
+
+    def _evicted(self) -> None:
+        """Something else is worth more than its memory."""
+        self.parking.evicted()
+        self.stop("it was parked, and its memory is needed for what is worth more")
 
     def stop(self, reason: str) -> None:
         """End now."""
         if self.is_starting and not self._ending.is_set():
             self._start.cut_short()
-        self._ending.set()
+        self._end()
         self._kill(reason or "stopped", Fault.PLATFORM)
 
     def tick(self, at: float) -> None:
@@ -225,7 +262,7 @@ class Container:
         failed: BaseException | None = None
         try:
             if await self._start_up():
-                await self._ending.wait()
+                await self._live()
                 await self._shut_down()
         except BaseException as error:  # noqa: BLE001 - it is raised again, once all is destroyed
             failed = error
@@ -293,11 +330,30 @@ class Container:
         )  # fmt: skip
         blank.tap.running = self.runner.only_call
         connection.set_frame_limit(frame_limit(manifest.spec))
-        self._calls.slots.open(self.id, self.version, manifest.spec.slots)
+        load_s = sum(self._start.timeline.values()) / 1000
+        self.parking.open(blank.sandbox, connection, load_s=load_s, has_hooks=self._start.has_park_hooks)
+        self._serve()
+
+    def _serve(self) -> None:
+        """Take calls from now on."""
+        self._calls.slots.open(self.id, self.version, self.slots)
         self._idle_since_at = self._clock()
         self._meter.enter(LeaseState.IDLE)
         self._enter(ContainerState.READY)
         self._provisioner.container_changed()
+
+    async def _live(self) -> None:
+        """Until it is to end: it serves, and is parked and unparked."""
+        while not self._ending.is_set():
+            await self._woken.wait()
+            self._woken.clear()
+            try:
+                if not self._ending.is_set() and await self.parking.go_on(self._ending):
+                    self.timeline = {"unpark": round((self._clock() - self._born_at) * 1000, 3)}
+                    self._serve()
+            except CannotPark as error:
+                self._log(str(error))
+                self.drain(LEAVE_S, str(error))
 
     async def _shut_down(self) -> None:
         if self._kill_reason:
@@ -309,15 +365,16 @@ class Container:
             return
         if self._start.blank is None or self._connection is None or self._start.blank.exit is not None:
             return
+        within_s = self.parking.thaw_to_leave() or LEAVE_S
         try:
             self._connection.send(guest.Leave())
-            async with asyncio.timeout(LEAVE_S):
+            async with asyncio.timeout(within_s):
                 await self._dead.wait()
         except (GuestGone, TimeoutError):
             self._kill("its exit hooks did not end in time")
 
     async def _destroy(self) -> None:
-        self._ending.set()
+        self._end()
         self.reason = self.reason or self._kill_reason or "a mistake of the platform"
         self._calls.slots.drain(self.id)
         self._provisioner.close_network(self.id)
@@ -346,6 +403,8 @@ class Container:
             runner.on_batch_result(frame, at)
         elif isinstance(frame, guest.NestedCall | guest.NestedLeave) and self._nested is not None:
             self._nested.on_frame(frame)
+        elif isinstance(frame, guest.HooksRan) and self.parking.answer(frame):
+            pass
         else:
             self._kill_unexpected(frame)
 
@@ -359,12 +418,13 @@ class Container:
                 self.reason = reason
             self._log(f"the container has ended: {reason}")
         self._start.on_exit(self.reason)
+        self.parking.on_exit()
         if self.runner is not None:
             self.runner.on_death(self.reason, self._clock())
             self._set_gone()
         self._calls.slots.close(self.id)
         self._drain_deadline.on_idle()
-        self._ending.set()
+        self._end()
         self._dead.set()
 
     def _release(self, call: AcceptedCall) -> None:
@@ -385,6 +445,10 @@ class Container:
 
     # -- small steps --------------------------------------------------------------------------------------------
 
+    def _end(self) -> None:
+        self._ending.set()
+        self._woken.set()
+
     def _retire(self, reason: str) -> None:
         if self._manifest is not None and self.state is ContainerState.READY:
             self.drain(self._manifest.spec.timeout + RETIRE_MARGIN_S, reason)
@@ -403,7 +467,7 @@ class Container:
     def _kill(self, reason: str, fault: Fault = Fault.TENANT) -> None:
         if not self._kill_reason:
             self._kill_reason, self._meter.fault_of_death = reason, fault
-        self._ending.set()
+        self._end()
         self._calls.slots.drain(self.id)
         if self.runner is not None:
             self.runner.halt()

@@ -82,6 +82,8 @@ class ContainerStart:
         self.blank: Blank | None = None
         self.secrets = ""
         """Names the values that it was loaded with; "": it has none, or has not yet."""
+        self.has_park_hooks = False
+        """Whether its guest runs hooks when it is parked and unparked."""
         self._bind = bind
         self._part = part
         self._provisioner = provisioner
@@ -188,6 +190,7 @@ class ContainerStart:
         if isinstance(frame, guest.LoadStep):
             self._note_step(frame)
         elif isinstance(frame, guest.Loaded) and not self._loaded.done():
+            self.has_park_hooks = frame.parks
             self._loaded.set_result(None)
         elif isinstance(frame, guest.LoadError) and not self._loaded.done():
             error, step = truncated_error(frame.error), frame.step if frame.step in guest.STEPS else "start"

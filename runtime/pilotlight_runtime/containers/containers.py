@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 import structlog
 
@@ -30,16 +30,20 @@ from pilotlight_core.model.messages.node_messages import (
     ContainerState,
     Drain,
     EndedContainer,
+    HostMemory,
     HostShare,
     Keep,
+    Park,
     SliceReport,
     Stop,
+    Unpark,
 )
 from pilotlight_runtime.calls.credits import REPEAT_GONE_S, Credits
 from pilotlight_runtime.calls.node_calls import NodeCalls
 from pilotlight_runtime.calls.slot_table import AcceptedCall
 from pilotlight_runtime.containers.container import Container
 from pilotlight_runtime.containers.host_budget import HostBudget
+from pilotlight_runtime.containers.parking import NodeParking
 from pilotlight_runtime.containers.start_counts import StartCounts
 from pilotlight_runtime.metering.slices import Slices
 
@@ -65,6 +69,7 @@ class Containers:
         *,
         slices: Slices,
         host: HostBudget,
+        parking: NodeParking,
         make: MakeContainer,
         publisher: Credits,
         group: asyncio.TaskGroup,
@@ -78,6 +83,7 @@ class Containers:
         """Whether binds are refused."""
         self._slices = slices
         self._host = host
+        self._parking = parking
         self._make = make
         self._credits = publisher
         self._group = group
@@ -112,6 +118,11 @@ class Containers:
         """What there is to promise of the host, taken or not."""
         return self._host.host
 
+    @property
+    def memory(self) -> HostMemory:
+        """What there is for parked containers and weights, and who has it."""
+        return self._parking.warm.report
+
     def ended(self, at: float) -> tuple[EndedContainer, ...]:
         """Those of the last `REPEAT_GONE_S`."""
         return tuple([one for one, since in self._ended if at - since < REPEAT_GONE_S])
@@ -137,6 +148,10 @@ class Containers:
 
     def _cut(self, command: DeviceCommand) -> str:
         reason = "draining" if self.draining else self._slices.command(command)
+        if reason == "slice_taken" and (parked := self._slices.parked_under(command)):
+            # Never under them: they give way, and are gone when the command comes again.
+            self._give_way(parked, "its GPU is cut anew")
+            reason = "changing"
         self._changed()
         return reason
 
@@ -146,6 +161,9 @@ class Containers:
             return "" if known.version == bind.version and known.slice == bind.slice else "container_taken"
         if refusal := self._refusal(bind):
             return refusal
+        if in_the_way := self._slices.in_the_way(bind.slice, bind.tenant):
+            self._give_way(in_the_way, "another tenant needs the GPU where it was parked")
+            return "slice_taken"
         part = self._slices.take(bind.slice, bind.container, bind.tenant, neighbours=bind.neighbours)
         self._host.take(bind.container, bind.host)
         container = self._make(bind, part)
@@ -156,6 +174,10 @@ class Containers:
         self._credits.publish_soon(container)
         self._changed()
         return ""
+
+    def _give_way(self, parked: Iterable[str], reason: str) -> None:
+        for one in parked:
+            self._containers[one].stop(reason)
 
     def _refusal(self, bind: Bind) -> str:
         try:
@@ -173,10 +195,12 @@ class Containers:
             return refusal
         return "other_tenant" if self._tenant not in ("", bind.tenant) and not self._many_tenants else ""
 
-    def _notify(self, command: Drain | Stop | Keep) -> str:
+    def _notify(self, command: Drain | Stop | Keep | Park | Unpark) -> str:
         container = self._containers.get(command.container)
         if container is None:
             return "gone"
+        if isinstance(command, Park | Unpark):
+            return self._move(container, command)
         if isinstance(command, Drain):
             container.drain(command.within_ms / 1000, command.reason)
         elif isinstance(command, Keep):
@@ -185,6 +209,16 @@ class Containers:
             container.stop(command.reason)
         self._changed()
         return ""
+
+    def _move(self, container: Container, command: Park | Unpark) -> str:
+        if self.draining:
+            return "draining"
+        if isinstance(command, Park):
+            reason = container.park(command.likelihood)
+        else:
+            reason = container.unpark(command.slice, command.purpose)
+        self._changed()
+        return reason
 
     async def _run_container(self, container: Container) -> None:
         try:
@@ -195,8 +229,7 @@ class Containers:
             self.starts.note(container)
             del self._containers[container.id]
             self._ended.append((_ended(container), self._clock()))
-            self._slices.release(container.slice)
-            self._host.release(container.id)
+            self._parking.end(container)
             self._changed()
 
     # -- the clock, and the end ---------------------------------------------------------------------------------
@@ -248,9 +281,10 @@ class Containers:
     def check_integrity(self) -> None:
         """Raise AssertionError if a slice or a part of the host is counted twice or has no container."""
         self._slices.check_integrity()
-        self._host.check_integrity(set(self._containers))
-        if {c.slice: c.id for c in self._containers.values()} != self._slices.held:
+        self._host.check_integrity({c.id for c in self._containers.values() if c.slice})
+        if {c.slice: c.id for c in self._containers.values() if c.slice} != self._slices.held:
             raise AssertionError("slices and containers disagree")
+        self._parking.warm.check_integrity({c.id for c in self._containers.values() if c.parking.has_memory})
         gone = [c.id for c in self._containers.values() if c.state is ContainerState.GONE and c.held]
         if gone:
             raise AssertionError(f"{gone} are gone and hold calls")

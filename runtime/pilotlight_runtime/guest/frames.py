@@ -13,6 +13,8 @@
       | ---- CancelCall -----------> |     the call still gets its one Result
       | <---- NestedCall* ---------- |     a call that runs makes another; NestedLeave takes it back
       | ---- NestedResult ---------> |     exactly one per NestedCall
+      | ---- Park ----------------> |     while no call runs, of a guest whose Loaded says that it parks; Unpark later
+      | <---- HooksRan ------------- |     exactly one per Park and Unpark
       | ---- Leave ----------------> |     exit hooks run, then the process ends
 
 The two ends may come from two installations: that of the agent, and that of a base environment. Frames are positional,
@@ -31,11 +33,12 @@ from pilotlight_core.model.bounded import Count, ShortText
 from pilotlight_core.model.messages.call_messages import Outcome, RemoteError
 from pilotlight_core.model.spec import FunctionSpec
 
-FRAMES = (1, 3)
+FRAMES = (1, 4)
 """The version of these frames. The first number changes with what older ends cannot read, the second with what they
 ignore."""
 KNOWS_NETWORK = (1, 1)
 KNOWS_SECRETS = (1, 3)
+KNOWS_PARKING = (1, 4)
 MAX_FRAME = 64 * 2**20
 """Bytes. A 10 MB input in a batch of several fits; a larger answer is `bad_output`."""
 MAX_VALUE = 32 * 2**20
@@ -122,6 +125,14 @@ class NestedResult(GuestFrame, frozen=True, kw_only=True):
     problem: bytes = b""
 
 
+class ParkGuest(GuestFrame, frozen=True, kw_only=True, tag="Park"):
+    """Run the hooks that leave the device. Nothing else is sent until they have ended."""
+
+
+class UnparkGuest(GuestFrame, frozen=True, kw_only=True, tag="Unpark"):
+    """Run the hooks that return to the device."""
+
+
 class Leave(GuestFrame, frozen=True, kw_only=True):
     """Run the exit hooks and end, within a time that the agent bounds."""
 
@@ -147,6 +158,15 @@ class LoadStep(GuestFrame, frozen=True, kw_only=True, tag="Step"):
 
 class Loaded(GuestFrame, frozen=True, kw_only=True):
     """The guest takes calls."""
+
+    parks: bool = False
+    """Whether the function has hooks for `ParkGuest` and `UnparkGuest`."""
+
+
+class HooksRan(GuestFrame, frozen=True, kw_only=True):
+    """The one answer to a ParkGuest or an UnparkGuest."""
+
+    error: RemoteError | None = None
 
 
 class LoadError(GuestFrame, frozen=True, kw_only=True):
@@ -222,8 +242,10 @@ class NestedLeave(GuestFrame, frozen=True, kw_only=True):
 
 
 GuestWork = Invoke | InvokeBatch
-FromAgent = Load | Invoke | InvokeBatch | CancelCall | WindowUpdate | NestedResult | Leave
-FromGuest = Hello | LoadStep | Loaded | LoadError | ChunkOut | Result | BatchResult | NestedCall | NestedLeave
+FromAgent = Load | Invoke | InvokeBatch | CancelCall | WindowUpdate | NestedResult | Leave | ParkGuest | UnparkGuest
+FromGuest = (
+    Hello | LoadStep | Loaded | LoadError | ChunkOut | Result | BatchResult | NestedCall | NestedLeave | HooksRan
+)
 
 _encoder = msgspec.msgpack.Encoder()
 _pack = HEADER.pack

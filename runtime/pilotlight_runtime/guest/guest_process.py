@@ -90,11 +90,11 @@ def serve(load: Load, channel: Channel) -> None:
     """`load_and_serve` for a function without asynchronous methods."""
     wait, nested = HookRunner(), GuestNested(channel, load)
     target = load_blocking(load, channel, nested, wait)
-    send_loaded(channel)
+    send_loaded(channel, target)
     if load.spec.max_inputs == 1:
-        SerialServer(channel, target, nested).serve()
+        SerialServer(channel, target, nested, wait).serve()
     else:
-        ThreadedServer(channel, target, nested, load.spec.max_inputs).serve()
+        ThreadedServer(channel, target, nested, load.spec.max_inputs, wait).serve()
     for hook in target.exit:
         with reported():
             call_hook(hook, wait)

@@ -29,6 +29,13 @@ class GuestTarget(msgspec.Struct, frozen=True, kw_only=True):
     check: Callable[[], Any] | None = None
     """The class's `__check__`, which raises or returns False when an instance is unfit."""
     exit: tuple[Callable[[], Any], ...] = ()
+    park: tuple[Callable[[], Any], ...] = ()
+    """They leave the device, while no call runs."""
+    unpark: tuple[Callable[[], Any], ...] = ()
+
+    @property
+    def parks(self) -> bool:
+        return bool(self.park or self.unpark)
 
 
 def unwrap(thing: Any) -> Any:
@@ -59,6 +66,8 @@ def target_of(spec: FunctionSpec, thing: Any) -> GuestTarget:
         enter=tuple(bound(owner, name) for name in spec.enter),
         check=bound(owner, "__check__") if spec.is_class and hasattr(owner, "__check__") else None,
         exit=tuple(bound(owner, name) for name in spec.exit),
+        park=tuple(bound(owner, name) for name in spec.park or ()),
+        unpark=tuple(bound(owner, name) for name in spec.unpark or ()),
     )
 
 

@@ -135,10 +135,10 @@ def verify(healthy: Any) -> None:
         raise RuntimeError("__check__ answered False")
 
 
-def send_loaded(channel: Channel) -> None:
+def send_loaded(channel: Channel, target: GuestTarget) -> None:
     """Send Loaded, and freeze what has been loaded for the garbage collector."""
     gc.freeze()
-    channel.send(Loaded())
+    channel.send(Loaded(parks=target.parks))
 
 
 @contextmanager

@@ -12,6 +12,8 @@ from pilotlight_runtime.guest.call_table import CallProgress, CallTable
 from pilotlight_runtime.guest.frames import CancelCall, GuestFrame, GuestWork, Leave, NestedResult, WindowUpdate
 from pilotlight_runtime.guest.guest_nested import GuestNested
 from pilotlight_runtime.guest.guest_target import GuestTarget
+from pilotlight_runtime.guest.loading import RunHook
+from pilotlight_runtime.guest.park_hooks import ParkWork, run_park_hooks
 from pilotlight_runtime.guest.work_runner import run_work
 
 MAX_THREADS = 128
@@ -21,8 +23,12 @@ MAX_THREADS = 128
 class ThreadedServer:
     """Serves a target until Leave."""
 
-    def __init__(self, channel: Channel, target: GuestTarget, nested: GuestNested, max_inputs: int) -> None:
+    def __init__(
+        self, channel: Channel, target: GuestTarget, nested: GuestNested, max_inputs: int, wait: RunHook
+    ) -> None:
+        """`wait` runs an asynchronous hook to its end."""
         self._channel = channel
+        self._wait = wait
         self._target = target
         self._table = CallTable()
         self._nested = nested
@@ -58,6 +64,8 @@ class ThreadedServer:
                 self._channel.send(unstarted)
         elif isinstance(frame, NestedResult):
             self._nested.finish(frame)
+        elif isinstance(frame, ParkWork):
+            self._channel.send(run_park_hooks(self._target, frame, self._wait))
         elif isinstance(frame, Leave):
             self._left = True
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
@@ -37,8 +37,11 @@ from pilotlight_runtime.containers.files.node_weights import NodeWeights
 from pilotlight_runtime.containers.files.staging import ManifestVerifier, Stager
 from pilotlight_runtime.containers.files.version_files import VersionFiles
 from pilotlight_runtime.containers.host_budget import HostBudget
+from pilotlight_runtime.containers.parking import NodeParking
 from pilotlight_runtime.containers.provisioner import Provisioner
 from pilotlight_runtime.containers.secret_requests import SecretRequests
+from pilotlight_runtime.containers.warm_memory import WarmMemory
+from pilotlight_runtime.containers.weights_budget import WeightsBudget
 from pilotlight_runtime.devices.device_port import Devices
 from pilotlight_runtime.egress.proxy_supervisor import ProxySupervisor
 from pilotlight_runtime.logs.log_shipper import LogShipper
@@ -70,6 +73,8 @@ class AgentDependencies:
     ceilings: SandboxCeilings
     host: HostShare
     """What its containers may be promised."""
+    warm_memory: int = 0
+    """Bytes of the host beside that, for parked containers and weights."""
     cache_bytes: int = CACHE_BYTES
     """Of versions' files that no container has."""
     links: LinkFolder | None = None
@@ -171,22 +176,15 @@ def build_parts(needs: AgentDependencies, group: asyncio.TaskGroup, records: Age
         store=needs.bus,
     )
     guarantees = needs.launcher.guarantees()
-    slices, work = Slices(needs.devices, metering), WorkLog()
+    slices, work = Slices(needs.devices, metering, needs.warm_memory), WorkLog()
+    host = HostBudget(needs.host)
+    warm = WarmMemory(needs.warm_memory)
+    parking = NodeParking(slices, host, warm, metering, changed=report_due.set, clock=time.monotonic)
     logs = LogShipper(needs.bus, region=me.region, node=me.node, instance=me.instance)
     calls = _calls(needs, group, records.waiting)
-    starters = [
-        BlankStarter(
-            launcher=needs.launcher,
-            base=base,
-            folder=needs.folders.sandboxes,
-            group=group,
-            limits=blank_limits(needs.ceilings),
-        )
-        for base in needs.bases
-    ]
-    pools = BlankPools(BlankPool(starter, size=needs.blanks, changed=report_due.set) for starter in starters)
+    pools = _pools(needs, group, report_due.set)
     cache = FileCache(needs.folders.cache, needs.cache_bytes)
-    weights = NodeWeights(cache, changed=report_due.set)
+    weights = NodeWeights(cache, WeightsBudget(warm, time.monotonic), changed=report_due.set)
     stager = Stager(needs.files, needs.verifier, cache, weights=weights)
     ways_out = ProxySupervisor(needs.egress_allow)
     secrets = SecretRequests(needs.bus, region=me.region, node=me.node)
@@ -206,11 +204,15 @@ def build_parts(needs: AgentDependencies, group: asyncio.TaskGroup, records: Age
             gib_ppm=bind.gib_ppm,
         )
         grace_s = needs.stop_grace_s
-        return Container(bind, part, provisioner=provisioner, calls=calls, meter=meter, logs=logs, stop_grace_s=grace_s)
+        return Container(
+            bind, part, provisioner=provisioner, calls=calls, meter=meter, logs=logs, parking=parking,
+            stop_grace_s=grace_s,
+        )  # fmt: skip
 
     containers = Containers(
         slices=slices,
-        host=HostBudget(needs.host),
+        host=host,
+        parking=parking,
         make=make_container,
         publisher=calls.credits,
         group=group,
@@ -241,6 +243,20 @@ def build_parts(needs: AgentDependencies, group: asyncio.TaskGroup, records: Age
         weights=weights,
         erased=ErasedFiles(needs.bus, cache, weights, region=me.region, node=me.node),
     )
+
+
+def _pools(needs: AgentDependencies, group: asyncio.TaskGroup, changed: Callable[[], None]) -> BlankPools:
+    starters = [
+        BlankStarter(
+            launcher=needs.launcher,
+            base=base,
+            folder=needs.folders.sandboxes,
+            group=group,
+            limits=blank_limits(needs.ceilings),
+        )
+        for base in needs.bases
+    ]
+    return BlankPools(BlankPool(starter, size=needs.blanks, changed=changed) for starter in starters)
 
 
 def _calls(needs: AgentDependencies, group: asyncio.TaskGroup, waiting: WaitingCalls) -> NodeCalls:

@@ -125,5 +125,6 @@ class Reporter:
             ended=containers.ended(at),
             clock=self._wall(),
             weights=self._weights.reports(),
+            memory=containers.memory,
         )
         return self._revisions.numbered(report)

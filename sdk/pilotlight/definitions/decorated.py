@@ -23,6 +23,8 @@ class BatchOptions(msgspec.Struct, frozen=True, kw_only=True):
 class Markers(msgspec.Struct, frozen=True, kw_only=True):
     enter: bool = False
     exit: bool = False
+    park: bool = False
+    unpark: bool = False
     method: bool = False
     batched: BatchOptions | None = None
     max_inputs: int | None = None

@@ -44,6 +44,7 @@ def _build(target: Any, options: Mapping[str, Any]) -> tuple[FunctionSpec, tuple
     weights_of(options)
     callees = _methods(target) if is_class else (_function(target),)
     schedules = _schedules(target, options, callees)
+    park, unpark = _park_hooks(target) if is_class else ((), ())
     spec = FunctionSpec(
         name=function_name(options, target.__name__),
         module=module_name(target),
@@ -54,6 +55,8 @@ def _build(target: Any, options: Mapping[str, Any]) -> tuple[FunctionSpec, tuple
         exit=_hooks(target, "exit") if is_class else (),
         max_inputs=markers_of(target).max_inputs or 1,
         schedules=schedules or UNSET,
+        park=park or UNSET,
+        unpark=unpark or UNSET,
         **fields,
     )
     check_spec(spec)
@@ -104,8 +107,10 @@ def _function(target: Callable[..., Any]) -> Callee:
     if owner and not owner.endswith("<locals>"):
         raise OptionError("it is a method: decorate the class with @gpu_function, and this with @method().")
     mark = markers_of(target)
-    if mark.enter or mark.exit or mark.method:
-        raise OptionError("@enter(), @exit() and @method() mark methods of a class; a function needs none.")
+    if mark.enter or mark.exit or mark.park or mark.unpark or mark.method:
+        raise OptionError(
+            "@enter(), @exit(), @park(), @unpark() and @method() mark methods of a class; a function needs none."
+        )
     return Callee(function=target, name="", attribute=target.__qualname__, batched=mark.batched)
 
 
@@ -135,6 +140,14 @@ def _members(cls: type) -> dict[str, Any]:
     """Return the attributes of a class as defined, base classes first, each once."""
     names = dict.fromkeys(name for base in reversed(cls.__mro__) for name in vars(base))
     return {name: inspect.getattr_static(cls, name) for name in names}
+
+
+def _park_hooks(cls: type) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    park, unpark = _hooks(cls, "park"), _hooks(cls, "unpark")
+    if bool(park) is not bool(unpark):
+        there, missing = ("park", "unpark") if park else ("unpark", "park")
+        raise OptionError(f"@{there}() needs @{missing}() beside it: what leaves the device has to come back.")
+    return park, unpark
 
 
 def _hooks(cls: type, kind: str) -> tuple[str, ...]:

@@ -42,7 +42,7 @@ def test_a_reports_order_is_kept_and_a_new_incarnation_replaces_the_old() -> Non
 
 def test_a_lost_bind_is_sent_again_with_the_same_id() -> None:
     """Agents know container ids, so a repetition is harmless; after three tries it is dropped."""
-    from pilotlight_autoscaler.observations.world import PendingBind
+    from pilotlight_autoscaler.observations.pending_commands import PendingBind
 
     world = World()
     world.pending["new1"] = PendingBind(bind=bind("new1"), node="n1", at=1.0)

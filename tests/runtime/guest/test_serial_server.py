@@ -27,6 +27,7 @@ from pilotlight_runtime.guest.frames import (
     encode,
 )
 from pilotlight_runtime.guest.guest_nested import GuestNested
+from pilotlight_runtime.guest.guest_process import HookRunner
 from pilotlight_runtime.guest.serial_server import SerialServer
 from tests.runtime.guest.apps import nesting, plain
 from tests.runtime.guest.harness import Guest, spec_of
@@ -241,7 +242,7 @@ def test_without_room_for_a_thread_nothing_is_asked(monkeypatch: pytest.MonkeyPa
     with agent, guest:
         channel, no_target = Channel(guest), cast("Any", None)
         nested = GuestNested(channel, Load(spec=spec_of(plain.act), root="/", nested=1))
-        server = SerialServer(channel, no_target, nested)
+        server = SerialServer(channel, no_target, nested, HookRunner())
         nested.only_call = lambda: "a"
 
         def fail(_: threading.Thread) -> None:

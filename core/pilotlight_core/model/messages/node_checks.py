@@ -10,10 +10,11 @@ from enum import StrEnum
 
 import msgspec
 
-from pilotlight_core.model.devices import FAKE_PRICE, UNKNOWN_PRICE, DeviceReport, is_cpu_price
+from pilotlight_core.model.devices import FAKE_PRICE, UNKNOWN_PRICE, DeviceReport, is_cpu_price, is_cpu_slot
 from pilotlight_core.model.messages.bindings import Binding
 from pilotlight_core.model.messages.node_messages import (
     ContainerReport,
+    ContainerState,
     Credit,
     EndedContainer,
     NodeReport,
@@ -57,13 +58,22 @@ def container_fault(node: str, container: ContainerReport, binding: Binding | No
         return NodeFault.NOT_BOUND
     if binding.node != node:
         return NodeFault.BOUND_ELSEWHERE
-    if container.version != binding.version or container.tenant != binding.tenant or container.slice != binding.slice:
+    if container.version != binding.version or container.tenant != binding.tenant:
+        return NodeFault.OTHER_VERSION
+    if container.slice != binding.slice and not _may_be_elsewhere(container, binding):
         return NodeFault.OTHER_VERSION
     named = (container.app, container.function)
     # Before it has the manifest, its agent does not know what the function is called.
     if named not in (binding.app_and_function, ("", "")):
         return NodeFault.OTHER_VERSION
     return NodeFault.MORE_ROOM if container.slots > binding.slots or container.running > binding.slots else None
+
+
+def _may_be_elsewhere(container: ContainerReport, binding: Binding) -> bool:
+    """Whether it need not be on the slice that it was bound to: parked on none, and unparked on any CPU slot."""
+    if not container.slice:
+        return container.state in (ContainerState.PARKED, ContainerState.DRAINING)
+    return is_cpu_price(binding.price) and is_cpu_slot(container.slice)
 
 
 def ended_fault(node: str, ended: EndedContainer, binding: Binding | None) -> NodeFault | None:

@@ -109,6 +109,17 @@ class SandboxCeilings(msgspec.Struct, frozen=True, kw_only=True):
     pids: Count
 
 
+class HostMemory(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """The host memory that a node keeps for what may be needed again soon, beside what its containers are promised."""
+
+    total: Bytes
+    """Bytes; 0: nothing is parked there, and no weights are kept."""
+    parked: Bytes = 0
+    """Of parked containers."""
+    cached: Bytes = 0
+    """Of weights."""
+
+
 class ContainerReport(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     id: ShortText
     version: ShortText
@@ -134,6 +145,8 @@ class ContainerReport(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """Names the values of secrets that it was loaded with (`SecretsAnswer.revision`); "": none, or it has not yet."""
     network: Annotated[int, Meta(ge=0)] = 0
     """What it is let out to of `network=` of its version, as `mark_given` counts it."""
+    parks: ShortText = ""
+    """Where it can be parked, and unparked again: "any" CPU slot of its node, or its own slice; "": nowhere."""
 
 
 class EndedContainer(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -198,6 +211,8 @@ class NodeReport(Message, frozen=True, kw_only=True, gc=False):
     """When it was made, in unix seconds by its node's clock; 0: an agent of before, which does not say."""
     weights: Annotated[tuple[WeightsReport, ...], Meta(max_length=MOST_WEIGHTS_TOLD)] = ()
     """Weights on its disk, the last used first."""
+    memory: HostMemory | None = None
+    """None: its agent parks nothing."""
 
 
 class RenewNode(Message, frozen=True, kw_only=True):
@@ -282,7 +297,26 @@ class Keep(Message, frozen=True, kw_only=True):
     purpose: Purpose
 
 
-ContainerCommand = Bind | Drain | Stop | Keep
+class Park(Message, frozen=True, kw_only=True):
+    """Have an idle container leave its slice, and keep its process and memory. Where that fails, it drains."""
+
+    epoch: int
+    container: str
+    likelihood: float = 1.0
+    """How likely a call of its function is in the next minute: what is worth least goes first."""
+
+
+class Unpark(Message, frozen=True, kw_only=True):
+    """Have a parked container serve again, on this slice of its node."""
+
+    epoch: int
+    container: str
+    slice: str
+    purpose: Purpose = Purpose.CALL
+    """Why it is there from now on."""
+
+
+ContainerCommand = Bind | Drain | Stop | Keep | Park | Unpark
 
 
 class CommandReply(Message, frozen=True, kw_only=True):

@@ -40,10 +40,12 @@ from pilotlight_core.model.messages.node_messages import (
     Keep,
     NodeRenewal,
     NodeReport,
+    Park,
     RenewNode,
     Shortage,
     Shortages,
     Stop,
+    Unpark,
 )
 from pilotlight_core.model.messages.ran import Ran
 from pilotlight_core.model.messages.scheduling import (
@@ -59,7 +61,8 @@ from pilotlight_core.model.messages.usage import UsageBatch
 
 MESSAGE = (
     Run | Cancel | Window | Reconcile | Refused | Started | Chunk | Ended | Credit | NodeReport
-    | Demand | Demands | Shortage | Bind | Drain | Stop | Keep | Cut | SwitchMig | CommandReply | UsageBatch | LogBatch
+    | Demand | Demands | Shortage | Bind | Drain | Stop | Keep | Park | Unpark | Cut | SwitchMig
+    | CommandReply | UsageBatch | LogBatch
     | ToHome | ToOrigin | CreditsWanted | AskCall | CallReply | Breakers
     | JobsStored | AskJob | JobPlace | PlannedStarts
     | ExplainPlacement | PlacementReply | StopContainer | ContainerStopReply | Ran

@@ -52,8 +52,11 @@ SECRET_FILES = "secret-files"  # noqa: S105 - a feature
 """Give values as files too, in a folder that is the container's own."""
 WEIGHTS = "weights"
 """Lay out weights that were pushed, find them for `pilotlight.weights`, and tell that they are there."""
+PARK_HOOKS = "park-hooks"
+"""Run `park` and `unpark` of the specification, which agents of 0.1 refuse as unknown, when a container is parked."""
 FEATURES: frozenset[str] = frozenset({
-    ARTIFACTS, SANDBOX_LIMITS, USAGE_TAGS, SCHEDULES, WARM_WINDOWS, MAX_UNITS, NETWORK, SECRETS, SECRET_FILES, WEIGHTS,
+    ARTIFACTS, SANDBOX_LIMITS, USAGE_TAGS, SCHEDULES, WARM_WINDOWS, MAX_UNITS, NETWORK, SECRETS, SECRET_FILES,
+    WEIGHTS, PARK_HOOKS,
 })  # fmt: skip
 """What this release can do that an earlier one cannot, and what a manifest may need therefore."""
 FIELDS_OF_0_1: dict[type[msgspec.Struct], int] = {
@@ -86,6 +89,7 @@ def needs_of(spec: FunctionSpec, artifacts: Collection[ArtifactEntry] = ()) -> t
         SECRETS: spec.secrets is not UNSET,
         SECRET_FILES: uses_files(spec),
         WEIGHTS: any(artifact.digest for artifact in artifacts),
+        PARK_HOOKS: spec.park is not UNSET or spec.unpark is not UNSET,
     }
     return tuple(sorted(feature for feature, is_used in used.items() if is_used))
 
