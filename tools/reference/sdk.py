@@ -20,7 +20,7 @@ What `from pilotlight import …` has. How it is used: [the guide](../guide/inde
 GROUPS: dict[str, tuple[str, ...]] = {
     "Definitions": (
         *("App", "gpu_function", "enter", "exit", "park", "unpark"),
-        *("method", "batched", "concurrent", "count_units"),
+        *("method", "batched", "concurrent", "count_units", "weights"),
     ),
     "Values of options": ("SLO", "Artifact", "Cron", "Period", "Warm", "Spread", "Model", "Measured"),
     "Calls": ("Function", "Cls", "Obj", "FunctionCall", "Client", "call_id", "cancel"),
