@@ -98,6 +98,7 @@ def test_what_this_release_writes_is_read_by_the_one_before(tmp_path: Path) -> N
             "IssuerRecord",
             "PriceRecord",
             "ScaleRecord",
+            "WeightsRecord",
             "HomeTranches",
             "BilledBudgets",
             "KeySet",

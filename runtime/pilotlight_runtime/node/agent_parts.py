@@ -44,6 +44,7 @@ from pilotlight_runtime.containers.parking import NodeParking
 from pilotlight_runtime.containers.provisioner import Provisioner
 from pilotlight_runtime.containers.secret_requests import SecretRequests
 from pilotlight_runtime.containers.warm_memory import WarmMemory
+from pilotlight_runtime.containers.weights_budget import WeightsBudget
 from pilotlight_runtime.devices.device_port import Devices
 from pilotlight_runtime.egress.proxy_supervisor import ProxySupervisor
 from pilotlight_runtime.environments.environment_builds import EnvironmentBuilds
@@ -190,9 +191,8 @@ def build_parts(needs: AgentDependencies, group: asyncio.TaskGroup, records: Age
     guarantees = needs.launcher.guarantees()
     slices, work = Slices(needs.devices, metering, needs.warm_memory), WorkLog()
     host = HostBudget(needs.host)
-    parking = NodeParking(
-        slices, host, WarmMemory(needs.warm_memory), metering, changed=report_due.set, clock=time.monotonic
-    )
+    warm = WarmMemory(needs.warm_memory)
+    parking = NodeParking(slices, host, warm, metering, changed=report_due.set, clock=time.monotonic)
     logs = LogShipper(needs.bus, region=me.region, node=me.node, instance=me.instance)
     calls = _calls(needs, group, records.waiting)
     starters = _starters(needs, group)
@@ -201,7 +201,7 @@ def build_parts(needs: AgentDependencies, group: asyncio.TaskGroup, records: Age
     pools = BlankPools((BlankPool(each, size=needs.blanks, changed=report_due.set) for each in starters), on_gpus)
     cache = FileCache(needs.folders.cache, needs.cache_bytes)
     compiles = CompileCache(needs.folders.compiled, needs.cache_bytes // COMPILED_PART)
-    weights = NodeWeights(cache, changed=report_due.set)
+    weights = NodeWeights(cache, WeightsBudget(warm, time.monotonic), changed=report_due.set)
     stager = Stager(needs.files, needs.verifier, cache, weights=weights)
     prefetcher = Prefetcher(stager)
     ways_out = ProxySupervisor(needs.egress_allow)

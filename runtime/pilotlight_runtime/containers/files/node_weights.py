@@ -95,6 +95,8 @@ class NodeWeights:
         """The last used last."""
         self._wanted: OrderedDict[WeightsKey, None] = OrderedDict()
         """Those that are to be held in memory."""
+        self._dropped: list[MappedFile] = []
+        """Those that are not held any more, and are to be unmapped in a thread: it takes milliseconds for each GiB."""
         self._due = asyncio.Event()
         self._has_warned = False
         for tenant, name in cache.named(INDEX):
@@ -142,6 +144,9 @@ class NodeWeights:
             self._drop(key)
             del self._known[key]
             self._changed()
+        if self._dropped:
+            dropped, self._dropped = self._dropped, []
+            await asyncio.to_thread(_close, dropped)
         while self._wanted:
             key, _ = self._wanted.popitem(last=False)
             if (known := self._known.get(key)) is not None and not known.held:
@@ -174,6 +179,8 @@ class NodeWeights:
         """Hold nothing any more."""
         for key in self._known:
             self._drop(key)
+        dropped, self._dropped = self._dropped, []
+        _close(dropped)
 
     def _is_there(self, tenant: str, known: _Weights) -> bool:
         return all(self._cache.holds(tenant, FileEntry(name, name, size)) for name, size in known.files)
@@ -201,10 +208,15 @@ class NodeWeights:
         """Hold them no more; the kernel may keep them for a while."""
         known = self._known.get(key)
         if known is not None and known.held:
-            held, known.held = known.held, []
-            for one in held:
-                one.close()
+            self._dropped += known.held
+            known.held = []
+            self._due.set()
         self._budget.release(_name(key))
+
+
+def _close(mapped: list[MappedFile]) -> None:
+    for one in mapped:
+        one.close()
 
 
 def _resident(paths: list[Path]) -> int:

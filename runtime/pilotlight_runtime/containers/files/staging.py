@@ -224,7 +224,7 @@ class Stager:
 
     async def _copy_part(self, bind: Bind, part: ArtifactPart, name: str, fresh: Path, start: int) -> None:
         writer = PartWriter(fresh, start, part, name)
-        await self._files.pour(bind, part.sha256, writer)
+        await self._files.copy(bind, part.sha256, writer)
         writer.finish()
 
     async def _download(self, bind: Bind, file: FileEntry, fresh: Path) -> None:

@@ -59,8 +59,8 @@ class VersionFiles(Protocol):
         """
         ...
 
-    async def pour(self, bind: Bind, sha256: str, writer: BlobWriter) -> None:
-        """Write a blob's content, in as few steps as the way to it allows.
+    async def copy(self, bind: Bind, sha256: str, writer: BlobWriter) -> None:
+        """Give a blob's content to `writer`, in as few steps as the way to it allows.
 
         Raises:
             BlobMissing, BlobsDown; what `writer` raises.
@@ -156,7 +156,7 @@ class StoredFiles:
         async for piece in opened(given.key, bind.tenant, sha256, self._blobs.get(bind.tenant, given.name)):
             yield piece
 
-    async def pour(self, bind: Bind, sha256: str, writer: BlobWriter) -> None:
+    async def copy(self, bind: Bind, sha256: str, writer: BlobWriter) -> None:
         with suppress(BlobMissing):
             await self._blobs.read_whole(bind.tenant, sha256, writer.write_all)
             return
@@ -212,7 +212,7 @@ class LinkedFiles:
             else:
                 return
 
-    async def pour(self, bind: Bind, sha256: str, writer: BlobWriter) -> None:
+    async def copy(self, bind: Bind, sha256: str, writer: BlobWriter) -> None:
         pieces: Any = self.get(bind, sha256)
         async with aclosing(pieces):
             async for piece in pieces:

@@ -39,7 +39,9 @@ def push(
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """Push a folder of weights. What is stored is not sent again: broken off and run again, it goes on.
+    """Push a folder of weights. Broken off and run again, it goes on.
+
+    What is stored is not sent again.
 
     Files named in .pilotlightignore (as in .gitignore) are left out.
 
@@ -50,9 +52,9 @@ def push(
     check_name(name, "name")
     with upload_progress(name, "reading") as progress:
         packed = pack_weights(folder.expanduser(), allow_pickles=allow_pickle, progress=progress)
-    with _told_if_broken_off(), upload_progress(name) as progress:
+    with _noting_interrupt(), upload_progress(name) as progress:
         work = push_weights(
-            client().weights, name, packed, allow_pickles=allow_pickle, progress=progress, told=_tell_missing
+            client().weights, name, packed, allow_pickles=allow_pickle, progress=progress, told=_show_missing
         )
         pushed = ask(work)
     if as_json:
@@ -92,7 +94,9 @@ def list_weights(as_json: Json = False) -> None:
 
 @app.command(name="show")
 def show(weights: Ref, as_json: Json = False) -> None:
-    """Show the files of weights; without a digest those that were pushed last.
+    """Show the files of weights.
+
+    Without a digest they are those that were pushed last.
 
     \b
     pilotlight weights show llama
@@ -116,7 +120,9 @@ def show(weights: Ref, as_json: Json = False) -> None:
 
 @app.command(name="rm")
 def remove(weights: Ref, as_json: Json = False) -> None:
-    """Remove weights that no function in service uses; without a digest all of the name.
+    """Remove weights that no function in service uses.
+
+    Without a digest that is all of the name. The space is free within two days.
 
     \b
     pilotlight weights rm llama@3f9a0c1d
@@ -135,12 +141,12 @@ def _about(revision: RevisionInfo) -> str:
     return f"{used}; has pickles: {', '.join(revision.pickles)}" if revision.pickles else used
 
 
-def _tell_missing(parts: int, missing: int) -> None:
+def _show_missing(parts: int, missing: int) -> None:
     note(f"uploading {parts} {'part' if parts == 1 else 'parts'}, {size(missing)}")
 
 
 @contextmanager
-def _told_if_broken_off() -> Iterator[None]:
+def _noting_interrupt() -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt:
