@@ -1,8 +1,8 @@
 """From zero to the first answer: a plain function from a blank and without one, and MiniLM from a blank.
 
 The last also as the very first call: after a start of the whole platform and one deploy. Blanks import what they import
-by default. Each run waits until nothing of the function is left, then calls, and takes the caller's own stopwatch; the breakdown is
-what the answer says of the start (`cold_start`, milliseconds a step).
+by default. Each other run waits until nothing of the function is left, then calls, and takes the caller's own
+stopwatch; the breakdown is what the answer says of the start (`cold_start`, milliseconds a step).
 """
 
 from __future__ import annotations

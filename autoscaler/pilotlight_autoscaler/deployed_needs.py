@@ -110,13 +110,13 @@ class DeployedNeeds:
 
     def _on_record(self, key: str, _: Any) -> None:
         if key.startswith(APPS):
-            self._stir(key)
+            self._wake(key)
         elif key.startswith(TENANTS):
             prefix = f"{APPS}{key.removeprefix(TENANTS)}."
             for app in self._registry.iter_apps(key.removeprefix(TENANTS)):
-                self._stir(f"{prefix}{app.app}")
+                self._wake(f"{prefix}{app.app}")
 
-    def _stir(self, key: str) -> None:
+    def _wake(self, key: str) -> None:
         self._unread[key] = None
         self.stirred.set()
 

@@ -14,8 +14,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from pilotlight_core.model.messages.blank_messages import BlankSize
-from pilotlight_core.model.messages.node_messages import NodeReport, SliceKind, SliceReport
+from pilotlight_core.model.messages.node_messages import BlankSize, NodeReport, SliceKind, SliceReport
 from pilotlight_core.model.spec import DEFAULT_BASE, VersionRecord
 from pilotlight_placement.asks.ask import CPU, MIB
 from pilotlight_placement.asks.memory_need import memory_of

@@ -35,7 +35,7 @@ class Slices:
         self._metering = metering
         self._holds: dict[str, SliceAllocation] = {}
         """By slice."""
-        self.changed: Callable[[], None] = unheard
+        self.changed: Callable[[], None] = ignore_change
         """Called when slices may have come, gone, been taken or become free."""
         self.sync()
 
@@ -169,7 +169,7 @@ class Slices:
         return [*free, *kept.values()]
 
 
-def unheard() -> None:
+def ignore_change() -> None:
     """The `changed` of slices without blanks."""
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
@@ -177,19 +177,7 @@ def build_parts(needs: AgentDependencies, group: asyncio.TaskGroup, records: Age
     slices, work = Slices(needs.devices, metering), WorkLog()
     logs = LogShipper(needs.bus, region=me.region, node=me.node, instance=me.instance)
     calls = _calls(needs, group, records.waiting)
-    starters = [
-        BlankStarter(
-            launcher=needs.launcher,
-            base=base,
-            folder=needs.folders.sandboxes,
-            group=group,
-            limits=blank_limits(needs.ceilings),
-        )
-        for base in needs.bases
-    ]
-    on_gpus = SliceBlanks(starters, needs.devices, slices, most=needs.gpu_blanks, changed=report_due.set)
-    slices.changed = on_gpus.check
-    pools = BlankPools((BlankPool(each, size=needs.blanks, changed=report_due.set) for each in starters), on_gpus)
+    pools = _pools(needs, group, slices, report_due.set)
     cache = FileCache(needs.folders.cache, needs.cache_bytes)
     stager = Stager(needs.files, needs.verifier, cache)
     prefetcher = Prefetcher(stager)
@@ -247,6 +235,24 @@ def build_parts(needs: AgentDependencies, group: asyncio.TaskGroup, records: Age
         prefetcher=prefetcher,
         erased=ErasedFiles(needs.bus, cache, region=me.region, node=me.node),
     )
+
+
+def _pools(
+    needs: AgentDependencies, group: asyncio.TaskGroup, slices: Slices, changed: Callable[[], None]
+) -> BlankPools:
+    starters = [
+        BlankStarter(
+            launcher=needs.launcher,
+            base=base,
+            folder=needs.folders.sandboxes,
+            group=group,
+            limits=blank_limits(needs.ceilings),
+        )
+        for base in needs.bases
+    ]
+    on_gpus = SliceBlanks(starters, needs.devices, slices, most=needs.gpu_blanks, changed=changed)
+    slices.changed = on_gpus.check
+    return BlankPools((BlankPool(each, size=needs.blanks, changed=changed) for each in starters), on_gpus)
 
 
 def _calls(needs: AgentDependencies, group: asyncio.TaskGroup, waiting: WaitingCalls) -> NodeCalls:

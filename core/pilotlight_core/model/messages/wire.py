@@ -18,7 +18,6 @@ from pilotlight_core.model.messages.agent_questions import (
     SecretsWanted,
 )
 from pilotlight_core.model.messages.bindings import Bound, Unbound
-from pilotlight_core.model.messages.blank_messages import KeepBlanks, Prefetch
 from pilotlight_core.model.messages.call_messages import Cancel, Chunk, Ended, Reconcile, Refused, Run, Started, Window
 from pilotlight_core.model.messages.controller_questions import (
     ContainerStopReply,
@@ -39,8 +38,10 @@ from pilotlight_core.model.messages.node_messages import (
     Credit,
     Drain,
     Keep,
+    KeepBlanks,
     NodeRenewal,
     NodeReport,
+    Prefetch,
     RenewNode,
     Shortage,
     Shortages,
