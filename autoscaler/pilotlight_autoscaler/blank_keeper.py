@@ -22,8 +22,7 @@ from pilotlight_autoscaler.policy.nodes.blank_sizes import BlankNeed, StartableF
 from pilotlight_core.bus import Bus, BusError, Lease
 from pilotlight_core.host.registry import Registry
 from pilotlight_core.model import subjects
-from pilotlight_core.model.messages.blank_messages import BlankSize, KeepBlanks, Prefetch
-from pilotlight_core.model.messages.node_messages import NodeReport
+from pilotlight_core.model.messages.node_messages import BlankSize, KeepBlanks, NodeReport, Prefetch
 from pilotlight_core.model.spec import VersionRecord
 
 LOOK_EVERY_S = 2.0
@@ -74,11 +73,11 @@ class BlankKeeper:
             try:
                 await self._deployed.read_some()
                 if self._lease.valid(time.monotonic()):
-                    await self._tell(time.monotonic())
+                    await self._notify_nodes(time.monotonic())
             except BusError as error:
                 log.warning("nodes are told later how many blanks they keep", error=repr(error))
 
-    async def _tell(self, at: float) -> None:
+    async def _notify_nodes(self, at: float) -> None:
         scaling = self._world.scaling
         ahead = [sent for record in self._deployed.take_fresh() for sent in self._prefetches(record)]
         needs = self._deployed.counted(scaling.ahead, lambda function: scaling.get(function) is not None)

@@ -23,6 +23,8 @@ MOST_FUNCTIONS = 20_000
 """Of which the needs are known: those beyond would hardly change what nodes keep."""
 APPS_AT_ONCE = 64
 MOST_FRESH = 256
+MOST_AT_ONCE = 4
+"""Containers of a function that is called: as many may start together, and find blanks."""
 APPS, TENANTS = "app.", "tenant."
 """How keys of records begin."""
 
@@ -35,8 +37,8 @@ class DeployedNeeds:
         self._wall = wall
         self._unread: dict[str, None] = {}
         """Keys of apps."""
-        self._apps: dict[str, dict[str, BlankNeed]] = {}
-        """By key, the needs of their functions (`tenant:app.function`)."""
+        self._apps: dict[str, dict[str, tuple[BlankNeed, int]]] = {}
+        """By key, of their functions (`tenant:app.function`) the need, and how many containers start at once."""
         self._functions = 0
         self._seen: dict[str, None] = {}
         """Versions that were read."""
@@ -75,11 +77,9 @@ class DeployedNeeds:
         """The functions by their needs. `ahead`: how many containers of some are expected to be needed soon."""
         counted: dict[BlankNeed, StartableFunctions] = {}
         for needs in self._apps.values():
-            for function, need in needs.items():
-                soon = ahead.get(function, 0)
-                weight = FORETOLD * soon if soon else CALLED if is_called(function) else DEPLOYED
+            for function, (need, at_once) in needs.items():
+                more = _counting(ahead.get(function, 0), at_once, is_called=is_called(function))
                 there = counted.get(need)
-                more = StartableFunctions(max(1, soon), weight)
                 counted[need] = more if there is None else _sum(there, more)
         return counted
 
@@ -89,13 +89,14 @@ class DeployedNeeds:
         app = self._registry.app_nowait(tenant, name)
         if app is None or why_shut_down(app, self._registry.tenant_nowait(tenant), self._wall()):
             return
-        found: dict[str, BlankNeed] = {}
+        found: dict[str, tuple[BlankNeed, int]] = {}
         for function, version in app.functions.items():
             if self._functions + len(found) >= MOST_FUNCTIONS:
                 break
             record = self._registry.version(version) or await self._registry.fetch_version(version)
             if record is not None:
-                found[f"{tenant}:{name}.{function}"] = need_of(record)
+                at_once = min(MOST_AT_ONCE, record.spec.max_containers)
+                found[f"{tenant}:{name}.{function}"] = (need_of(record), at_once)
                 self._note(record)
         self._apps[key] = found
         self._functions += len(found)
@@ -110,15 +111,22 @@ class DeployedNeeds:
 
     def _on_record(self, key: str, _: Any) -> None:
         if key.startswith(APPS):
-            self._stir(key)
+            self._wake(key)
         elif key.startswith(TENANTS):
             prefix = f"{APPS}{key.removeprefix(TENANTS)}."
             for app in self._registry.iter_apps(key.removeprefix(TENANTS)):
-                self._stir(f"{prefix}{app.app}")
+                self._wake(f"{prefix}{app.app}")
 
-    def _stir(self, key: str) -> None:
+    def _wake(self, key: str) -> None:
         self._unread[key] = None
         self.stirred.set()
+
+
+def _counting(soon: int, at_once: int, *, is_called: bool) -> StartableFunctions:
+    """What a function counts as of which `soon` containers are expected."""
+    if soon:
+        return StartableFunctions(max(soon, at_once), FORETOLD * soon)
+    return StartableFunctions(at_once, CALLED) if is_called else StartableFunctions(1, DEPLOYED)
 
 
 def _sum(one: StartableFunctions, other: StartableFunctions) -> StartableFunctions:

@@ -12,8 +12,7 @@ from pilotlight_core.bus import Bus
 from pilotlight_core.host.registry import Registry
 from pilotlight_core.model import subjects
 from pilotlight_core.model.ids import token
-from pilotlight_core.model.messages.blank_messages import BlankSize, KeepBlanks, Prefetch
-from pilotlight_core.model.messages.node_messages import CommandReply
+from pilotlight_core.model.messages.node_messages import BlankSize, CommandReply, KeepBlanks, Prefetch
 from pilotlight_core.model.spec import AppRecord
 from tests.builders.nodes import cpu_slot, node_report
 from tests.builders.specs import function_spec, version_record

@@ -19,7 +19,12 @@ async def deploy(registry: Registry, tenant: str, base: str, *functions: str) ->
     """An app with functions of one base environment."""
     versions = {
         name: version_record(
-            function_spec(name), id=f"ver_{token()}", tenant=tenant, app="zoo", function=name, base=base
+            function_spec(name, max_containers=2),
+            id=f"ver_{token()}",
+            tenant=tenant,
+            app="zoo",
+            function=name,
+            base=base,
         )
         for name in functions
     }
@@ -46,11 +51,11 @@ async def test_functions_count_as_long_as_they_are_deployed(bus: Bus) -> None:
     async with Registry(bus) as registry:
         app = await deploy(registry, tenant, base, "plain", "called")
         needs = DeployedNeeds(registry)
-        assert await counted(needs, base) == StartableFunctions(2, DEPLOYED + CALLED)
+        assert await counted(needs, base) == StartableFunctions(1 + 2, DEPLOYED + CALLED)
         assert not needs.stirred.is_set()
 
         soon = {f"{tenant}:zoo.plain": 3}
-        assert await counted(needs, base, soon) == StartableFunctions(4, 3 * FORETOLD + CALLED)
+        assert await counted(needs, base, soon) == StartableFunctions(3 + 2, 3 * FORETOLD + CALLED)
 
         await registry.deploy(msgspec.structs.replace(app, revision=2, stopped=True), 1)
         await until(needs.stirred.is_set)

@@ -25,7 +25,6 @@ from pilotlight_core.host.signing import Signer
 from pilotlight_core.model import subjects, values
 from pilotlight_core.model.ids import token
 from pilotlight_core.model.messages.agent_questions import SecretsAnswer
-from pilotlight_core.model.messages.blank_messages import KeepBlanks
 from pilotlight_core.model.messages.call_messages import Cancel, Chunk, Ended, Reconcile, Refused, Run, Started, Window
 from pilotlight_core.model.messages.device_commands import DeviceCommand
 from pilotlight_core.model.messages.logs import LogBatch, LogLine
@@ -38,6 +37,7 @@ from pilotlight_core.model.messages.node_messages import (
     Credit,
     Drain,
     HostShare,
+    KeepBlanks,
     NodeReport,
 )
 from pilotlight_core.model.messages.usage import UsageBatch, UsageEvent

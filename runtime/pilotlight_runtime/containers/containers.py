@@ -12,7 +12,6 @@ import structlog
 from pilotlight_core.model.devices import DeviceReport
 from pilotlight_core.model.errors import BadInput
 from pilotlight_core.model.ids import check_name
-from pilotlight_core.model.messages.blank_messages import BlankSize, KeepBlanks, Prefetch
 from pilotlight_core.model.messages.call_messages import (
     Cancel,
     Ended,
@@ -26,6 +25,7 @@ from pilotlight_core.model.messages.call_messages import (
 from pilotlight_core.model.messages.device_commands import DeviceCommand
 from pilotlight_core.model.messages.node_messages import (
     Bind,
+    BlankSize,
     CommandReply,
     ContainerCommand,
     ContainerState,
@@ -34,7 +34,9 @@ from pilotlight_core.model.messages.node_messages import (
     HostMemory,
     HostShare,
     Keep,
+    KeepBlanks,
     Park,
+    Prefetch,
     SliceReport,
     Stop,
     Unpark,

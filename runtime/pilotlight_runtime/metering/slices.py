@@ -48,7 +48,7 @@ class Slices:
         """By slice."""
         self._parked: dict[str, ParkedPart] = {}
         """By container."""
-        self.changed: Callable[[], None] = unheard
+        self.changed: Callable[[], None] = ignore_change
         """Called when slices may have come, gone, been taken or become free."""
         self.sync()
 
@@ -243,7 +243,7 @@ def _overlap(one: SliceName, other: SliceName) -> bool:
     return bool(set(one.devices) & set(other.devices))
 
 
-def unheard() -> None:
+def ignore_change() -> None:
     """The `changed` of slices without blanks."""
 
 

@@ -20,11 +20,10 @@ from pilotlight_core.bus import BusDown, BusError
 from pilotlight_core.host.metrics import LoopWatch
 from pilotlight_core.links import TO_AGENT, AcceptedEnds, unix_link
 from pilotlight_core.model import subjects
-from pilotlight_core.model.messages.blank_messages import KeepBlanks, Prefetch
 from pilotlight_core.model.messages.call_messages import Cancel, Ended, Outcome, Reconcile, Run, Window
 from pilotlight_core.model.messages.device_commands import DeviceCommand
 from pilotlight_core.model.messages.link_messages import LinkHello
-from pilotlight_core.model.messages.node_messages import ContainerCommand
+from pilotlight_core.model.messages.node_messages import ContainerCommand, KeepBlanks, Prefetch
 from pilotlight_core.model.messages.scheduling import CreditsWanted
 from pilotlight_runtime.calls.gateway_links import MOST_LINKS
 from pilotlight_runtime.calls.origin_frames import RETRY_S

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
@@ -195,10 +195,7 @@ def build_parts(needs: AgentDependencies, group: asyncio.TaskGroup, records: Age
     parking = NodeParking(slices, host, warm, metering, changed=report_due.set, clock=time.monotonic)
     logs = LogShipper(needs.bus, region=me.region, node=me.node, instance=me.instance)
     calls = _calls(needs, group, records.waiting)
-    starters = _starters(needs, group)
-    on_gpus = SliceBlanks(starters, needs.devices, slices, most=needs.gpu_blanks, changed=report_due.set)
-    slices.changed = on_gpus.check
-    pools = BlankPools((BlankPool(each, size=needs.blanks, changed=report_due.set) for each in starters), on_gpus)
+    pools = _pools(needs, group, slices, report_due.set)
     cache = FileCache(needs.folders.cache, needs.cache_bytes)
     compiles = CompileCache(needs.folders.compiled, needs.cache_bytes // COMPILED_PART)
     weights = NodeWeights(cache, WeightsBudget(warm, time.monotonic), changed=report_due.set)
@@ -277,12 +274,22 @@ def _metering(needs: AgentDependencies, records: AgentRecords) -> Metering:
     )
 
 
-def _starters(needs: AgentDependencies, group: asyncio.TaskGroup) -> list[BlankStarter]:
-    limits = blank_limits(needs.ceilings)
-    return [
-        BlankStarter(launcher=needs.launcher, base=base, folder=needs.folders.sandboxes, group=group, limits=limits)
+def _pools(
+    needs: AgentDependencies, group: asyncio.TaskGroup, slices: Slices, changed: Callable[[], None]
+) -> BlankPools:
+    starters = [
+        BlankStarter(
+            launcher=needs.launcher,
+            base=base,
+            folder=needs.folders.sandboxes,
+            group=group,
+            limits=blank_limits(needs.ceilings),
+        )
         for base in needs.bases
     ]
+    on_gpus = SliceBlanks(starters, needs.devices, slices, most=needs.gpu_blanks, changed=changed)
+    slices.changed = on_gpus.check
+    return BlankPools((BlankPool(each, size=needs.blanks, changed=changed) for each in starters), on_gpus)
 
 
 def _calls(needs: AgentDependencies, group: asyncio.TaskGroup, waiting: WaitingCalls) -> NodeCalls:

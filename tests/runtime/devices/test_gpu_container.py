@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from pilotlight_core.model.messages.blank_messages import BlankSize, KeepBlanks
-from pilotlight_core.model.messages.node_messages import ContainerState, Stop
+from pilotlight_core.model.messages.node_messages import BlankSize, ContainerState, KeepBlanks, Stop
 from pilotlight_core.model.messages.usage import LeaseState, UsageEvent
 from pilotlight_core.model.units import WHOLE_DEVICE, GpuAsk
 from pilotlight_runtime.devices.fake.fake_nvml import FakeGpu, FakeNvml

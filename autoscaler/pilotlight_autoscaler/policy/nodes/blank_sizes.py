@@ -1,10 +1,12 @@
 """How many blanks a node should keep, of which base environment, on which kind of its slices. Pure.
 
-A blank is of use where a function of its base environment may start: as many as there are such functions. What starts
-soon weighs most, then what is called these days, then what is deployed at all: that is the order in which slices get
-one where there are too few. The environment "default" counts as one function more on each kind of slice, as two on CPU
-slots, so that calls right after the first deploys find a blank. On CPU slots each other environment counts as one
-function more: an operator has named it.
+A blank is of use where a function of its base environment may start: one for each, a few for each that is called these
+days, and as many as a forecast expects to start. The latter weigh most, then what is called, then what is deployed at
+all: that is the order in which slices get one where there are too few.
+
+The environment "default" counts as one function more on each kind of slice, as two on CPU slots, so that calls right
+after the first deploys find a blank. On CPU slots each other environment counts as one function more: an operator has
+named it.
 """
 
 from __future__ import annotations
@@ -14,8 +16,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from pilotlight_core.model.messages.blank_messages import BlankSize
-from pilotlight_core.model.messages.node_messages import NodeReport, SliceKind, SliceReport
+from pilotlight_core.model.messages.node_messages import BlankSize, NodeReport, SliceKind, SliceReport
 from pilotlight_core.model.spec import DEFAULT_BASE, VersionRecord
 from pilotlight_placement.asks.ask import CPU, MIB
 from pilotlight_placement.asks.memory_need import memory_of
@@ -39,7 +40,7 @@ class BlankNeed:
 
 
 class StartableFunctions(NamedTuple):
-    """How many functions have a need, and what they weigh."""
+    """How many starts the functions of one need may have at once, and what they weigh."""
 
     number: int
     weight: int

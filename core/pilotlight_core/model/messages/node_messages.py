@@ -25,11 +25,12 @@ from pilotlight_core.model.bounded import (
     StepTimes,
 )
 from pilotlight_core.model.devices import DeviceReport
-from pilotlight_core.model.messages.blank_messages import MOST_BLANK_SIZES, BlankSize
 from pilotlight_core.model.messages.call_messages import RemoteError
 from pilotlight_core.model.messages.message import Message
 from pilotlight_core.model.messages.usage_facts import Purpose
 
+MOST_BLANK_SIZES = 1_024
+"""Base environments times kinds of slices of one node."""
 STOP_GRACE_S = 30.0
 """How long a started call may go on, by default, that nobody wants any more: its caller left or its deadline passed,
 its app was stopped, or its tenant disabled. Then its container is killed."""
@@ -194,6 +195,17 @@ class NodeNotice(msgspec.Struct, frozen=True, kw_only=True):
     """For people."""
 
 
+class BlankSize(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """So many blanks of a base environment on slices of one kind, as far as those are free."""
+
+    base: ShortText
+    count: Count
+    gpu_type: ShortText = ""
+    """As `SliceReport` has it; "": CPU slots."""
+    memory: Bytes = 0
+    """Of such a slice, by which MIG instances differ; 0 for CPU slots."""
+
+
 class NodeReport(Message, frozen=True, kw_only=True, gc=False):
     """A node's inventory and containers, the authoritative state for the controller and all gateways."""
 
@@ -324,6 +336,22 @@ class Keep(Message, frozen=True, kw_only=True):
     epoch: int
     container: str
     purpose: Purpose
+
+
+class KeepBlanks(Message, frozen=True, kw_only=True):
+    """From now on keep so many blanks, and none of what is not named."""
+
+    epoch: int
+    sizes: Annotated[tuple[BlankSize, ...], Meta(max_length=MOST_BLANK_SIZES)]
+
+
+class Prefetch(Message, frozen=True, kw_only=True):
+    """Fetch a version that was just deployed, if that can be done: it may be bound here soon."""
+
+    epoch: int
+    version: str
+    tenant: str
+    manifest_sha256: str
 
 
 class Park(Message, frozen=True, kw_only=True):

@@ -20,7 +20,6 @@ from pilotlight_core.model.messages.agent_questions import (
     SecretsWanted,
 )
 from pilotlight_core.model.messages.bindings import Bound, Unbound
-from pilotlight_core.model.messages.blank_messages import KeepBlanks, Prefetch
 from pilotlight_core.model.messages.call_messages import (
     Cancel,
     Chunk,
@@ -51,9 +50,11 @@ from pilotlight_core.model.messages.node_messages import (
     Credit,
     Drain,
     Keep,
+    KeepBlanks,
     NodeRenewal,
     NodeReport,
     Park,
+    Prefetch,
     RenewNode,
     Shortage,
     Shortages,

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from pilotlight_core.model.messages.blank_messages import BlankSize
-from pilotlight_core.model.messages.node_messages import SliceReport
+from pilotlight_core.model.messages.node_messages import BlankSize, SliceReport
 
 Sizes = Sequence[BlankSize]
 

@@ -6,8 +6,7 @@ import asyncio
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
-from pilotlight_core.model.messages.blank_messages import BlankSize
-from pilotlight_core.model.messages.node_messages import SliceKind, SliceReport
+from pilotlight_core.model.messages.node_messages import BlankSize, SliceKind, SliceReport
 from pilotlight_runtime.containers.blanks.blank import Blank
 from pilotlight_runtime.containers.blanks.blank_pool import BlankDemand, BlankPool
 from pilotlight_runtime.containers.blanks.slice_blanks import SliceBlanks

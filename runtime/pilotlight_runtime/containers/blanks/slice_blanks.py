@@ -12,8 +12,7 @@ from typing import Protocol
 
 import structlog
 
-from pilotlight_core.model.messages.blank_messages import BlankSize
-from pilotlight_core.model.messages.node_messages import SliceReport
+from pilotlight_core.model.messages.node_messages import BlankSize, SliceReport
 from pilotlight_runtime.containers.blanks.blank import Blank, BlankDied, ignore_exit
 from pilotlight_runtime.containers.blanks.blank_plan import everywhere, planned_blanks
 from pilotlight_runtime.containers.blanks.blank_pool import PAUSES_S, BusyContainers, wait_quiet

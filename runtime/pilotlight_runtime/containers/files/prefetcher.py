@@ -13,8 +13,7 @@ import structlog
 
 from pilotlight_core.host.blobs import BlobsDown
 from pilotlight_core.model.errors import PilotlightError
-from pilotlight_core.model.messages.blank_messages import Prefetch
-from pilotlight_core.model.messages.node_messages import Bind
+from pilotlight_core.model.messages.node_messages import Bind, Prefetch
 from pilotlight_runtime.containers.files.staging import Stager
 
 log = structlog.get_logger(__name__)

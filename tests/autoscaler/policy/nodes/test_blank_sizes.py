@@ -12,8 +12,7 @@ from pilotlight_autoscaler.policy.nodes.blank_sizes import (
     is_served,
     need_of,
 )
-from pilotlight_core.model.messages.blank_messages import BlankSize
-from pilotlight_core.model.messages.node_messages import NodeReport, SliceKind, SliceReport
+from pilotlight_core.model.messages.node_messages import BlankSize, NodeReport, SliceKind, SliceReport
 from pilotlight_core.model.units import GpuAsk
 from tests.builders.nodes import GIB, cpu_slot, gpu_slice, node_report
 from tests.builders.specs import function_spec, version_record

@@ -5,8 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pilotlight_core.model.messages.blank_messages import BlankSize
-from pilotlight_core.model.messages.node_messages import SliceKind, SliceReport
+from pilotlight_core.model.messages.node_messages import BlankSize, SliceKind, SliceReport
 from pilotlight_runtime.containers.blanks.blank_plan import everywhere, is_on, planned_blanks
 from tests.builders.nodes import GIB, cpu_slot, gpu_slice
 from tests.example_counts import examples

@@ -8,8 +8,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from pilotlight_core.model.messages.blank_messages import BlankSize
-from pilotlight_core.model.messages.node_messages import SliceReport
+from pilotlight_core.model.messages.node_messages import BlankSize, SliceReport
 from pilotlight_runtime.containers.blanks.blank import Blank
 from pilotlight_runtime.containers.blanks.resource_limits import BASE
 from pilotlight_runtime.containers.blanks.slice_blanks import SliceBlanks

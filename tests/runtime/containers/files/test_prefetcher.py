@@ -10,7 +10,7 @@ import msgspec
 
 from pilotlight_core.host.blobs import BlobBackend, FolderBlobs, MemoryBlobs
 from pilotlight_core.host.signing import Signer
-from pilotlight_core.model.messages.blank_messages import Prefetch
+from pilotlight_core.model.messages.node_messages import Prefetch
 from pilotlight_core.model.spec import FileEntry
 from pilotlight_runtime.containers.files.file_cache import FileCache
 from pilotlight_runtime.containers.files.prefetcher import Prefetcher
