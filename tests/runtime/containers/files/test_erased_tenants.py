@@ -66,7 +66,7 @@ async def test_what_an_erased_tenants_containers_have_compiled_goes_too(tmp_path
         (compiled / tenant / "ver_1").mkdir(parents=True)
     caches = cache_of(tmp_path / "files", "acme", "rival"), CompileCache(compiled, 1_000)
     gateways = Gateways("acme", "late")
-    erased = ErasedFiles(gateways, caches, region="eu", node="n1")
+    erased = ErasedFiles(gateways, caches, NodeWeights(caches[0]), region="eu", node="n1")
 
     assert await erased.delete_erased() == 3
     assert (names_in(tmp_path / "files"), names_in(compiled)) == (["rival"], ["rival"])
