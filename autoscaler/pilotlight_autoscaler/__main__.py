@@ -82,7 +82,7 @@ def _controller(
         stop_grace_s=settings.stop_grace,
         advises=settings.advise,
         zone=settings.zone,
-        open_pool=pool_opener(settings.state_dir, platform=settings.region),
+        open_pool=pool_opener(settings.state_dir),
         on_settled=freeze_again,
     )
 

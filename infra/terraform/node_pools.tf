@@ -1,5 +1,5 @@
 # What a controller may do that launches machines for pools of nodes: for a role that it has, by whatever name. It ends
-# machines with the platform's tag alone, and hands on no role but that of agents.
+# machines with the tag of some pool alone, and hands on no role but that of agents.
 data "aws_iam_policy_document" "node_launches" {
   statement {
     actions = [
@@ -17,9 +17,9 @@ data "aws_iam_policy_document" "node_launches" {
     resources = ["*"]
 
     condition {
-      test     = "StringEquals"
-      variable = "aws:ResourceTag/pilotlight:platform"
-      values   = [var.region]
+      test     = "Null"
+      variable = "aws:ResourceTag/pilotlight:owner"
+      values   = ["false"]
     }
   }
 

@@ -15,7 +15,7 @@ CPUS = MachineType(name="m7.large", cores=2, memory_gib=8, usd_per_hour=0.1)
 def pool(name: str = "l4", *types: MachineType, state: PoolState = PoolState.OPEN, **terms: Any) -> PoolRecord:
     """A pool of machines with one L4; on EC2's terms without what only EC2 needs."""
     fields: dict[str, Any] = {"provider": PoolProvider.EC2, "most_nodes": 10, "zones": ("a",), "budgets": ()} | terms
-    return PoolRecord(name=name, terms=PoolTerms(types=types or (L4,), **fields), state=state)
+    return PoolRecord(name=name, id=f"id-of-{name}", terms=PoolTerms(types=types or (L4,), **fields), state=state)
 
 
 def launch(number: int = 1, record: PoolRecord | None = None, **more: Any) -> LaunchRecord:

@@ -53,10 +53,9 @@ def machines(platform: Platform) -> list[dict[str, Any]]:
 
 
 def test_what_has_no_place_gets_a_node_which_goes_when_it_is_empty(pooled: Platform, tmp_path: Path) -> None:
-    """A deploy takes what a pool could hold, and nothing else. The call waits for the node and is answered there; a
-    second one hears of the limit, and has its turn.
+    """A deploy takes what a pool could hold, and nothing else; a call waits for the node, and is answered there.
 
-    A controller that is killed meanwhile finds the node again.
+    A second one hears of the limit, and has its turn. A controller that is killed meanwhile finds the node again.
     """
     here, elsewhere = tmp_path / "pooled.py", tmp_path / "elsewhere.py"
     here.write_text(SOURCE)

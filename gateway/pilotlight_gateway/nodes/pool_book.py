@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from pilotlight_core.model.api.pools.pool_api import PoolInfo, PoolMachineInfo
 from pilotlight_core.model.api.pools.pool_terms import DisruptionBudget, PoolProvider, PoolTerms
 from pilotlight_core.model.errors import BadInput, Conflict, NotFound
-from pilotlight_core.model.ids import check_name
+from pilotlight_core.model.ids import check_name, token
 from pilotlight_core.model.placing import Purchase
 from pilotlight_core.model.records.pools import MOST_POOLS, LaunchRecord, PoolRecord, PoolState
 from pilotlight_core.model.schedules.schedule_checks import check_schedule
@@ -48,7 +48,12 @@ async def set_pool(registry: PoolRecords, name: str, terms: PoolTerms) -> PoolRe
     before = known.get(name)
     if before is not None and before.terms.provider is not terms.provider and _machines(registry, name):
         raise Conflict(f"The pool {name} has machines of another provider: drain it first, 'pilotlight pool drain'.")
-    made = await registry.change_pool(name, lambda _: PoolRecord(name=name, terms=terms))
+    fresh = token()
+
+    def changed(present: PoolRecord | None) -> PoolRecord:
+        return PoolRecord(name=name, id=present.id if present is not None else fresh, terms=terms)
+
+    made = await registry.change_pool(name, changed)
     assert made is not None  # noqa: S101 - it is never removed here
     return made
 

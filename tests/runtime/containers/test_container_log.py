@@ -8,7 +8,7 @@ from pilotlight_core.model.messages.logs import LogLine
 from pilotlight_runtime.containers.container_log import ContainerLog
 from pilotlight_runtime.logs.log_shipper import LogKey, LogShipper
 from pilotlight_runtime.logs.log_tap import LogTap
-from tests.builders.specs import manifest
+from tests.builders.specs import function_spec, manifest
 
 
 class Offered:
@@ -26,7 +26,7 @@ def test_without_a_sandbox_each_line_is_one_of_the_log() -> None:
     offered = Offered()
     log = ContainerLog(cast("LogShipper", offered), "c1")
     log.log("nobody's")
-    made = log.manifest = manifest()
+    made = log.manifest = manifest(function_spec())
     log.log("no solution:\n  a needs b")
 
     key = LogKey(made.tenant, made.app, made.function)
@@ -37,7 +37,7 @@ def test_a_sandboxes_lines_are_its_containers() -> None:
     """And what is said goes between them."""
     offered, tap = Offered(), Tap()
     log = ContainerLog(cast("LogShipper", offered), "c1")
-    made = log.manifest = manifest()
+    made = log.manifest = manifest(function_spec())
     log.take(cast("LogTap", tap))
     tap.sink(LogLine(0.0, "stdout", "hello", "c1"))
     log.log("it ends")

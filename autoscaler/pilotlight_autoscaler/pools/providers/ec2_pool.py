@@ -13,6 +13,8 @@ from contextlib import suppress
 from itertools import islice
 from typing import Any, TypeVar
 
+import structlog
+
 from pilotlight_autoscaler.pools.node_pool import (
     MOST_LISTED,
     MOST_NOTICES,
@@ -29,8 +31,8 @@ from pilotlight_core.host.outbound.aws_clients import AwsClient, open_aws
 from pilotlight_core.model.api.pools.pool_terms import Ec2Terms
 from pilotlight_core.model.records.pools import PoolRecord
 
-PLATFORM_TAG, POOL_TAG, LAUNCH_TAG, NODE_TAG = (
-    "pilotlight:platform", "pilotlight:pool", "pilotlight:launch", "pilotlight:node"
+OWNER_TAG, POOL_TAG, LAUNCH_TAG, NODE_TAG = (
+    "pilotlight:owner", "pilotlight:pool", "pilotlight:launch", "pilotlight:node"
 )  # fmt: skip
 PRESENT = ("pending", "running", "shutting-down", "stopping", "stopped")
 NO_CAPACITY = frozenset({
@@ -47,6 +49,7 @@ CONNECT_S, READ_S, ATTEMPTS, CONNECTIONS = 5.0, 30.0, 3, 8
 MESSAGES = 10
 """Of a queue, in one answer."""
 
+log = structlog.get_logger(__name__)
 T = TypeVar("T")
 OpenService = Callable[[str], AwsClient]
 """A client of "ec2", "sqs" or "autoscaling"."""
@@ -65,16 +68,16 @@ def service_opener(terms: Ec2Terms) -> OpenService:
 
 
 class Ec2Pool:
-    """The machines of one pool. `platform` is in their tags: no two platforms of an account have the same."""
+    """The machines of one pool: those with its id as a tag, which no pool of another platform has."""
 
-    def __init__(self, record: PoolRecord, platform: str, open_service: OpenService | None = None) -> None:
+    def __init__(self, record: PoolRecord, open_service: OpenService | None = None) -> None:
         terms = record.terms.ec2
-        if terms is None:
+        if terms is None or not record.id:
             raise ValueError(f"the pool {record.name} does not say how its machines are made at EC2")
         self._terms = terms
         self._pool = record.name
         self._is_spot = record.terms.is_spot
-        self._platform = platform
+        self._owner = record.id
         self._open_service = open_service or service_opener(terms)
         self._clients: dict[str, AwsClient] = {}
         self._zones = {subnet: zone for zone, subnet in terms.subnets.items()}
@@ -89,7 +92,10 @@ class Ec2Pool:
 
     async def terminate(self, machine: PoolMachine) -> None:
         if self._terms.lifecycle_group:
-            await self._call("autoscaling", lambda groups: self._let_go(groups, machine.provider_id))
+            try:
+                await self._call("autoscaling", lambda groups: self._let_go(groups, machine.provider_id))
+            except PoolError as error:  # whatever is wrong with a group, the machine is paid for
+                log.warning("a group's hooks are not answered", group=self._terms.lifecycle_group, error=str(error))
         await self._call("ec2", lambda ec2: ec2.client.terminate_instances(InstanceIds=[machine.provider_id]))
 
     async def notices(self) -> Sequence[PoolNotice]:
@@ -121,7 +127,7 @@ class Ec2Pool:
     # --- list ---
 
     def _list(self, ec2: AwsClient, launch: str = "") -> list[PoolMachine]:
-        wanted = {PLATFORM_TAG: self._platform, POOL_TAG: self._pool, **({LAUNCH_TAG: launch} if launch else {})}
+        wanted = {OWNER_TAG: self._owner, **({LAUNCH_TAG: launch} if launch else {})}
         filters = [{"Name": f"tag:{name}", "Values": [value]} for name, value in wanted.items()]
         filters.append({"Name": "instance-state-name", "Values": list(PRESENT)})
         pages = ec2.client.get_paginator("describe_instances").paginate(
@@ -149,7 +155,7 @@ class Ec2Pool:
     # --- launch ---
 
     def _launch(self, ec2: AwsClient, order: LaunchOrder) -> PoolMachine:
-        name = f"pilotlight-{self._platform}-{order.launch.id}"
+        name = f"pilotlight-{order.launch.id}"
         if found := self._list(ec2, order.launch.id):
             self._drop_template(ec2, name)
             return found[0]
@@ -157,7 +163,7 @@ class Ec2Pool:
         if subnet is None:
             raise LaunchRefused(f"ec2.subnets has none for the zone {order.launch.zone}")
         try:
-            tags = [{"Key": PLATFORM_TAG, "Value": self._platform}]
+            tags = [{"Key": OWNER_TAG, "Value": self._owner}]
             ec2.client.create_launch_template(
                 LaunchTemplateName=name, LaunchTemplateData=self._template(order),
                 TagSpecifications=[{"ResourceType": "launch-template", "Tags": tags}],
@@ -165,8 +171,10 @@ class Ec2Pool:
         except ec2.client_errors as error:
             if _code(error) != TEMPLATE_THERE:  # of an earlier try: the fleet must be asked for with the same
                 raise
-        answer = ec2.client.create_fleet(**self._fleet(order, name, subnet))
-        self._drop_template(ec2, name)
+        try:
+            answer = ec2.client.create_fleet(**self._fleet(order, name, subnet))
+        finally:
+            self._drop_template(ec2, name)
         made = [machine for part in answer.get("Instances", ()) for machine in part["InstanceIds"]]
         if not made:
             raise _unfulfilled(answer.get("Errors", ()))
@@ -219,7 +227,7 @@ class Ec2Pool:
 
     def _tags(self, order: LaunchOrder) -> dict[str, str]:
         return {
-            PLATFORM_TAG: self._platform, POOL_TAG: self._pool, LAUNCH_TAG: order.launch.id,
+            OWNER_TAG: self._owner, POOL_TAG: self._pool, LAUNCH_TAG: order.launch.id,
             NODE_TAG: order.launch.node, "Name": order.launch.node,
         }  # fmt: skip
 

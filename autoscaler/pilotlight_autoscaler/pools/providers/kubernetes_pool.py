@@ -27,9 +27,7 @@ from pilotlight_core.model.records.pools import LaunchRecord, PoolRecord
 
 ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 ADDRESS = "https://kubernetes.default.svc"
-POOL_LABEL, LAUNCH_LABEL, PLATFORM_LABEL = (
-    "pilotlight.dev/pool", "pilotlight.dev/launch", "pilotlight.dev/platform"
-)  # fmt: skip
+POOL_LABEL, LAUNCH_LABEL, OWNER_LABEL = "pilotlight.dev/pool", "pilotlight.dev/launch", "pilotlight.dev/owner"
 ZONE_LABEL, TYPE_LABEL = "topology.kubernetes.io/zone", "node.kubernetes.io/instance-type"
 JOIN_VOLUME = "join"
 TIMEOUT_S = 20.0
@@ -62,13 +60,13 @@ def cluster_access() -> ClusterAccess:
 
 
 class KubernetesPool:
-    """The agents of one pool. `platform` is among their labels."""
+    """The agents of one pool: those with its id as a label."""
 
-    def __init__(self, record: PoolRecord, platform: str, access: ClusterAccess) -> None:
+    def __init__(self, record: PoolRecord, access: ClusterAccess) -> None:
         terms = record.terms.kubernetes
-        if terms is None:
+        if terms is None or not record.id:
             raise ValueError(f"the pool {record.name} does not say how its agents are made on a cluster")
-        self._pool, self._platform, self._terms, self._access = record.name, platform, terms, access
+        self._pool, self._owner, self._terms, self._access = record.name, record.id, terms, access
         try:
             verified: ssl.SSLContext | bool = (
                 ssl.create_default_context(cafile=str(access.ca_file)) if access.ca_file is not None else True
@@ -80,7 +78,7 @@ class KubernetesPool:
 
     async def list_machines(self) -> Sequence[PoolMachine]:
         found: list[PoolMachine] = []
-        query = {"labelSelector": f"{POOL_LABEL}={self._pool},{PLATFORM_LABEL}={self._platform}", "limit": str(PAGE)}
+        query = {"labelSelector": f"{OWNER_LABEL}={self._owner}", "limit": str(PAGE)}
         while len(found) < MOST_LISTED:
             answer = await self._ask("GET", f"{self._space}/pods", query=query)
             found += [_machine(pod) for pod in answer.get("items", ())]
@@ -109,7 +107,7 @@ class KubernetesPool:
         await self._http.aclose()
 
     def _labels(self, launch: LaunchRecord) -> dict[str, str]:
-        return {POOL_LABEL: self._pool, LAUNCH_LABEL: launch.id, PLATFORM_LABEL: self._platform}
+        return {POOL_LABEL: self._pool, LAUNCH_LABEL: launch.id, OWNER_LABEL: self._owner}
 
     async def _make(self, kind: str, made: Mapping[str, Any]) -> dict[str, Any]:
         """Create it, or find the one that an earlier try has made."""

@@ -13,16 +13,16 @@ from pilotlight_core.model.api.pools.pool_terms import PoolProvider
 from pilotlight_core.model.records.pools import PoolRecord
 
 
-def pool_opener(state_dir: Path, *, platform: str) -> OpenPool:
-    """Opens pools for one controller. `platform` is in the tags of machines: no two that share an account have one."""
+def pool_opener(state_dir: Path) -> OpenPool:
+    """Opens pools for one controller; local ones are those of the machine with this state folder."""
 
     def opened(record: PoolRecord) -> NodePool:
         match record.terms.provider:
             case PoolProvider.LOCAL:
                 return LocalPool(record.name, state_dir)
             case PoolProvider.EC2:
-                return Ec2Pool(record, platform)
+                return Ec2Pool(record)
             case PoolProvider.KUBERNETES:
-                return KubernetesPool(record, platform, cluster_access())
+                return KubernetesPool(record, cluster_access())
 
     return opened

@@ -58,8 +58,8 @@ class SimulatedPool:
             self.on_end(machine)
 
 
-class LostAnswer(Exception):
-    """The controller died while it waited for an answer."""
+class LostAnswer(BaseException):
+    """The controller died while it waited for an answer: nothing catches that."""
 
 
 class SimulatedPoolView:

@@ -30,6 +30,8 @@ class PoolRecord(msgspec.Struct, frozen=True, kw_only=True):
 
     name: str
     terms: PoolTerms
+    id: str = ""
+    """Of this pool alone, among the pools of all platforms: machines have it as a tag, and belong to nobody else."""
     state: PoolState = PoolState.OPEN
 
     @property
@@ -58,6 +60,8 @@ class LaunchRecord(msgspec.Struct, frozen=True, kw_only=True):
     node: str
     type: str
     zone: str
+    types: tuple[str, ...] = ()
+    """Those that would do, in the order in which the provider was asked."""
     spot: bool = False
     state: LaunchState = LaunchState.LAUNCHING
     epoch: int = 0

@@ -72,7 +72,9 @@ class Account:
         )  # fmt: skip
         types = (MachineType(name="g6.xlarge", gpus="1xL4"), MachineType(name="g5.xlarge", gpus="1xA10"))
         fields: dict[str, Any] = {"purchase": Purchase.SPOT, "zones": ("eu-1",), **more}
-        return PoolRecord(name=self.pools, terms=PoolTerms(provider=PoolProvider.EC2, types=types, ec2=terms, **fields))
+        return PoolRecord(
+            name=self.pools, id=self.pools, terms=PoolTerms(provider=PoolProvider.EC2, types=types, ec2=terms, **fields)
+        )
 
     def opener(self, monkeypatch: pytest.MonkeyPatch) -> OpenService:
         for name, value in (("AWS_ACCESS_KEY_ID", "test"), ("AWS_SECRET_ACCESS_KEY", "test")):
@@ -126,7 +128,7 @@ async def test_a_machine_is_launched_listed_and_ended(account: Account, monkeypa
     """By an instant fleet that takes the spot pools with room, with sessions required for its metadata; found by tags;
     its template, in which a token stood, is gone."""
     record = account.record()
-    pool = Ec2Pool(record, "test", account.opener(monkeypatch))
+    pool = Ec2Pool(record, account.opener(monkeypatch))
 
     machine = await pool.launch(order(record))
 
@@ -157,10 +159,10 @@ async def test_a_launch_that_was_cut_off_is_found_again(account: Account, monkey
     record = account.record()
     account.crash_after_fleet = True
     with pytest.raises(KeyboardInterrupt):
-        await Ec2Pool(record, "test", account.opener(monkeypatch)).launch(order(record))
+        await Ec2Pool(record, account.opener(monkeypatch)).launch(order(record))
     account.crash_after_fleet = False
 
-    pool = Ec2Pool(record, "test", account.opener(monkeypatch))
+    pool = Ec2Pool(record, account.opener(monkeypatch))
     found = await pool.launch(order(record))
 
     assert [found] == list(await pool.list_machines())
@@ -172,9 +174,9 @@ async def test_others_machines_are_not_listed(account: Account, monkeypatch: pyt
     """Of another platform in the account, or another pool."""
     record = account.record()
     opener = account.opener(monkeypatch)
-    await Ec2Pool(record, "other-platform", opener).launch(order(record, "theirs"))
+    await Ec2Pool(replace(record, id="of-another-platform"), opener).launch(order(record, "theirs"))
 
-    assert list(await Ec2Pool(record, "test", opener).list_machines()) == []
+    assert list(await Ec2Pool(record, opener).list_machines()) == []
 
 
 @pytest.mark.parametrize(
@@ -188,7 +190,7 @@ async def test_no_capacity_is_another_matter_than_a_wrong_pool(
     account.answer = {"Instances": [], "Errors": [{"ErrorCode": code, "ErrorMessage": "so it is"}]}
 
     with pytest.raises(raised, match=code):
-        await Ec2Pool(record, "test", account.opener(monkeypatch)).launch(order(record))
+        await Ec2Pool(record, account.opener(monkeypatch)).launch(order(record))
     assert account.client("ec2").describe_launch_templates()["LaunchTemplates"] == []
 
 
@@ -196,7 +198,7 @@ async def test_a_zone_without_a_subnet_is_refused(account: Account, monkeypatch:
     """As a fault of the pool."""
     record = account.record()
     with pytest.raises(LaunchRefused, match="subnets"):
-        await Ec2Pool(record, "test", account.opener(monkeypatch)).launch(order(record, zone="eu-9"))
+        await Ec2Pool(record, account.opener(monkeypatch)).launch(order(record, zone="eu-9"))
 
 
 async def test_messages_of_the_queue_become_notices(account: Account, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -211,7 +213,7 @@ async def test_messages_of_the_queue_become_notices(account: Account, monkeypatc
         event = {"source": "aws.ec2", "detail-type": kind, "detail": detail, "time": "2026-11-20T10:00:00Z"}
         sqs.send_message(QueueUrl=account.queue, MessageBody=json.dumps(event))
     sqs.send_message(QueueUrl=account.queue, MessageBody="no JSON")
-    pool = Ec2Pool(account.record(), "test", account.opener(monkeypatch))
+    pool = Ec2Pool(account.record(), account.opener(monkeypatch))
 
     found = {notice.provider_id: notice for notice in await pool.notices()}
 
@@ -245,7 +247,7 @@ async def test_the_hooks_of_a_group_are_answered(account: Account, monkeypatch: 
     assert record.terms.ec2 is not None
     terms = replace(record.terms, ec2=replace(record.terms.ec2, lifecycle_group="agents"))
     record = replace(record, terms=terms)
-    pool = Ec2Pool(record, "test", account.opener(monkeypatch))
+    pool = Ec2Pool(record, account.opener(monkeypatch))
     machine = await pool.launch(order(record))
 
     await pool.terminate(machine)

@@ -88,7 +88,7 @@ def cluster() -> Iterator[FakeCluster]:
 def record(**more: Any) -> PoolRecord:
     types = (MachineType(name="g2-standard-8", gpus="1xL4"),)
     terms = PoolTerms(provider=PoolProvider.KUBERNETES, types=types, kubernetes=KubernetesTerms(), **more)
-    return PoolRecord(name="l4", terms=terms)
+    return PoolRecord(name="l4", id="l4-of-test", terms=terms)
 
 
 def order(pool: PoolRecord) -> LaunchOrder:
@@ -100,7 +100,7 @@ async def test_an_agent_is_a_pod_that_is_made_once_listed_and_ended(cluster: Fak
     """Of the template, for machines of its type and zone, with the token as a secret that goes with it."""
     (tmp_path / "token").write_text("of-the-account\n")
     access = ClusterAccess(url=cluster.url, token_file=tmp_path / "token")
-    pool = KubernetesPool(record(zones=("eu-1",)), "test", access)
+    pool = KubernetesPool(record(zones=("eu-1",)), access)
     try:
         made = await pool.launch(order(record(zones=("eu-1",))))
         assert await pool.launch(order(record(zones=("eu-1",)))) == made
@@ -126,7 +126,7 @@ async def test_an_agent_is_a_pod_that_is_made_once_listed_and_ended(cluster: Fak
 
 async def test_a_pod_that_is_being_deleted_is_on_its_way_out(cluster: FakeCluster) -> None:
     """As one is whose agent has ended."""
-    pool = KubernetesPool(record(), "test", ClusterAccess(url=cluster.url))
+    pool = KubernetesPool(record(), ClusterAccess(url=cluster.url))
     await pool.launch(order(record()))
     cluster.objects[f"{SPACE}/pods/l4-launch1"]["metadata"]["deletionTimestamp"] = "2026-11-20T10:00:00Z"
 
@@ -136,7 +136,7 @@ async def test_a_pod_that_is_being_deleted_is_on_its_way_out(cluster: FakeCluste
 
 async def test_what_the_cluster_refuses_is_told(cluster: FakeCluster) -> None:
     """Without a template, without rights, and when it does not answer."""
-    pool = KubernetesPool(record(), "test", ClusterAccess(url=cluster.url))
+    pool = KubernetesPool(record(), ClusterAccess(url=cluster.url))
     cluster.objects.clear()
     with pytest.raises(LaunchRefused, match="PodTemplate"):
         await pool.launch(order(record()))

@@ -15,7 +15,7 @@ from tests.builders.pools import pool
 
 def test_a_pool_is_opened_by_its_provider(tmp_path: Path) -> None:
     """One that does not say how, or is on a cluster that this process is not in, is refused in words."""
-    opened = pool_opener(tmp_path, platform="test")
+    opened = pool_opener(tmp_path)
     ec2 = Ec2Terms(image="ami-1", subnets={"a": "subnet-1"}, join_url="https://gw")
     assert isinstance(opened(pool(provider=PoolProvider.LOCAL)), LocalPool)
     assert isinstance(opened(pool(ec2=ec2)), Ec2Pool)

@@ -30,8 +30,8 @@ async def test_an_operator_makes_shows_drains_and_removes_a_pool(world: World) -
 
 async def test_what_is_wrong_is_named(world: World) -> None:
     """A field that there is not, too."""
-    bodies: list[dict[str, object]] = [{"types": []}, LOCAL | {"most_node": 1}, LOCAL | {"fallback": "nobody"}]
     async with world.client(world.operator) as client:
+        bodies: list[dict[str, object]] = [{"types": []}, LOCAL | {"most_node": 1}, LOCAL | {"fallback": "nobody"}]
         wrong = [await client.put("/v1/pools/here", json=body) for body in bodies]
     assert [answer.status_code for answer in wrong] == [422, 422, 422]
     assert wrong[2].json()["field"] == "fallback"
