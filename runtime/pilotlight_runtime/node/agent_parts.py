@@ -180,17 +180,7 @@ def build_parts(needs: AgentDependencies, group: asyncio.TaskGroup, records: Age
     )
     logs = LogShipper(needs.bus, region=me.region, node=me.node, instance=me.instance)
     calls = _calls(needs, group, records.waiting)
-    starters = [
-        BlankStarter(
-            launcher=needs.launcher,
-            base=base,
-            folder=needs.folders.sandboxes,
-            group=group,
-            limits=blank_limits(needs.ceilings),
-        )
-        for base in needs.bases
-    ]
-    pools = BlankPools(BlankPool(starter, size=needs.blanks, changed=report_due.set) for starter in starters)
+    pools = _pools(needs, group, report_due)
     cache = FileCache(needs.folders.cache, needs.cache_bytes)
     stager = Stager(needs.files, needs.verifier, cache)
     ways_out = ProxySupervisor(needs.egress_allow)
@@ -248,6 +238,15 @@ def build_parts(needs: AgentDependencies, group: asyncio.TaskGroup, records: Age
         reporter=reporter,
         erased=ErasedFiles(needs.bus, cache, region=me.region, node=me.node),
     )
+
+
+def _pools(needs: AgentDependencies, group: asyncio.TaskGroup, report_due: asyncio.Event) -> BlankPools:
+    limits, folder = blank_limits(needs.ceilings), needs.folders.sandboxes
+    starters = [
+        BlankStarter(launcher=needs.launcher, base=base, folder=folder, group=group, limits=limits)
+        for base in needs.bases
+    ]
+    return BlankPools(BlankPool(starter, size=needs.blanks, changed=report_due.set) for starter in starters)
 
 
 def _calls(needs: AgentDependencies, group: asyncio.TaskGroup, waiting: WaitingCalls) -> NodeCalls:
