@@ -170,9 +170,8 @@ class FunctionSpec(msgspec.Struct, frozen=True, kw_only=True):
     secrets: dict[str, str] | UnsetType = UNSET
     """Variable, or file below /run/secrets, and the name of the secret whose value is there (`secret_uses`)."""
     park: tuple[str, ...] | UnsetType = UNSET
-    """Hooks that leave the device, before the container is parked; without them only one on a CPU slot is."""
     unpark: tuple[str, ...] | UnsetType = UNSET
-    """Hooks that return to the device, before it serves again."""
+    """Hooks that leave the device before the container is parked, and that return to it; unset: it has none."""
     rehearsal: Rehearsal | UnsetType = UNSET
     """What its containers do before calls reach them, and again later; unset: they enter, and `__check__` runs."""
     resumable: Resumable | UnsetType = UNSET
