@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import httpx
@@ -64,6 +66,7 @@ def test_a_function_finds_what_its_app_requires(wordy: Platform, index: LocalInd
 
     assert wordy.output("wordy.greet") == "hello!"
     assert "packages" in wordy.container_of("wordy", "greet")["timeline"]
+    assert "hello!" in wordy.cli("run", f"{tmp_path / 'app.py'}::greet").stdout
 
 
 def test_the_same_requirements_are_the_same_version(wordy: Platform, index: LocalIndex, tmp_path: Path) -> None:
@@ -114,3 +117,31 @@ def test_an_agent_that_is_killed_has_what_it_had_built(wordy: Platform, index: L
 
     wait_until(lambda: wordy.call("wordy.greet").status_code == httpx.codes.OK, "it runs again")
     assert len(index.asked) == before
+
+
+def test_a_kill_in_the_middle_of_a_build_leaves_nothing_half(
+    wordy: Platform, index: LocalIndex, tmp_path: Path
+) -> None:
+    """The next agent builds it anew."""
+    slow, asked, over = wheel("slow", "1.0"), threading.Event(), threading.Event()
+    index.wheels.append(slow)
+    path = app(tmp_path, "greeting", "slow")
+    path.write_text(path.read_text().replace('"wordy"', '"calm"'))
+    wordy.deploy(path)
+
+    def hang(_: object) -> None:
+        asked.set()
+        over.wait(60.0)
+
+    index.answers[f"/files/{slow.filename}"] = hang
+    with ThreadPoolExecutor(1) as pool:
+        first = pool.submit(wordy.call, "calm.greet")
+        assert asked.wait(60.0)
+        wordy.kill("agent")
+        del index.answers[f"/files/{slow.filename}"]
+        over.set()
+        first.result()
+
+    wait_until(lambda: wordy.call("calm.greet").status_code == httpx.codes.OK, "it is built")
+    folders = (wordy.state / "node" / "local" / "environments").glob("*/*")
+    assert [folder.name for folder in folders if "." in folder.name or not (folder / "record").is_file()] == []

@@ -6,6 +6,7 @@ No link is ever made there, so a path of plain names below the folder stays belo
 from __future__ import annotations
 
 import os
+import shutil
 from pathlib import Path
 from typing import BinaryIO
 
@@ -13,6 +14,8 @@ from pilotlight_runtime.builder.build_frames import BadBuild, BuiltPiece
 
 FILE_MODE, PROGRAM_MODE = 0o444, 0o555
 MOST_FILES = 100_000
+RESERVE_PART, RESERVE_BYTES = 20, 2**30
+"""Of the disk a twentieth is left free, and no more than this, as beside the files of versions."""
 LONGEST_PATH = 1_024
 LONGEST_NAME = 255
 DEEPEST = 40
@@ -21,10 +24,12 @@ DEEPEST = 40
 class BuiltFiles:
     """The files of one environment; use in one thread."""
 
-    def __init__(self, into: Path, *, most_bytes: int, most_files: int = MOST_FILES) -> None:
+    def __init__(self, into: Path, *, most_bytes: int, most_files: int = MOST_FILES, room: int | None = None) -> None:
+        """`room`: what the disk has, beside what is left free of it; None: as it is now."""
         self._into = into
         self._most_bytes = most_bytes
         self._most_files = most_files
+        self._room = disk_left(into) if room is None else room
         self._made = {into}
         self._open: tuple[str, BinaryIO] | None = None
         self.files = 0
@@ -39,6 +44,8 @@ class BuiltFiles:
         self.bytes += len(piece.data)
         if self.bytes > self._most_bytes:
             raise BadBuild(f"the packages are larger than {self._most_bytes >> 20} MiB, which is the most here")
+        if self.bytes > self._room:
+            raise BadBuild(f"the disk of this node has room for {max(0, self._room) >> 20} MiB of packages alone")
         if self._open is None:
             self._open = piece.path, self._create(piece)
         path, file = self._open
@@ -71,6 +78,12 @@ class BuiltFiles:
         mode = PROGRAM_MODE if piece.is_program else FILE_MODE
         fd = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, mode)
         return os.fdopen(fd, "wb")
+
+
+def disk_left(folder: Path) -> int:
+    """The bytes that may be written to the disk of a folder."""
+    usage = shutil.disk_usage(folder)
+    return usage.free - min(usage.total // RESERVE_PART, RESERVE_BYTES)
 
 
 def path_fault(path: str) -> str:

@@ -181,6 +181,9 @@ class EnvironmentBuilds:
             failure = error
         except OSError as error:
             failure = BuildFailed(f"the packages could not be kept: {error}", is_tenants=False)
+        except Exception:
+            log.exception("a build went wrong; the others go on", tenant=tenant)
+            failure = BuildFailed("the platform made a mistake", is_tenants=False)
         log.warning("an environment could not be built", tenant=tenant, environment=name, error=str(failure))
         return failure
 

@@ -110,7 +110,11 @@ class EnvironmentCache:
             each = unused.pop(key)
             del self._built[key]
             sizes[tenant] -= each.record.bytes
-            gone.append(each.folder)
+            # Under another name at once: the next one of this name may come before it is deleted.
+            away = each.folder.with_name(f"{each.folder.name}.{token(8)}")
+            with suppress(OSError):
+                each.folder.rename(away)
+            gone.append(away)
         return gone
 
     def ids(self) -> tuple[str, ...]:
@@ -132,6 +136,9 @@ class EnvironmentCache:
         for key in keys:
             del self._built[key]
         return len(keys)
+
+    def __len__(self) -> int:
+        return len(self._built)
 
     @property
     def bytes(self) -> int:

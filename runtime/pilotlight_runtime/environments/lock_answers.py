@@ -62,6 +62,9 @@ class LockAnswers:
             answer = PackagesLocked(question=asked.question, reason="failed", words="it has no time for it now")
         except OSError as error:
             answer = PackagesLocked(question=asked.question, reason="failed", words=str(error))
+        except Exception:
+            log.exception("a lock went wrong; the others go on")
+            answer = PackagesLocked(question=asked.question, reason="failed", words="the platform made a mistake")
         self._answer(asked, answer)
 
     def _answer(self, asked: LockPackages, answer: PackagesLocked) -> None:

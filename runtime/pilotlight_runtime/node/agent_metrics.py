@@ -64,6 +64,10 @@ class AgentMetrics:
         text = "Ready containers that a check of their function has taken out of service."
         yield counter("pilotlight_agent_failed_checks", text, starts.unfit)
         yield from self._egress()
+        environments = self._parts.environments.cache
+        yield gauge("pilotlight_agent_environments", "What this node has built of requirements.", len(environments))
+        text = "Bytes of what this node has built of requirements."
+        yield gauge("pilotlight_agent_environment_bytes", text, environments.bytes)
         text = "Usage on this node's disk that the bus has not stored yet."
         yield gauge("pilotlight_agent_usage_unacknowledged_bytes", text, metering.unacknowledged_bytes)
         text = "Records of usage that the disk has not taken yet."

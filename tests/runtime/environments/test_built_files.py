@@ -49,6 +49,8 @@ def test_bounds_are_kept(tmp_path: Path) -> None:
     few.add(piece("b"))
     with pytest.raises(BadBuild, match="more than 1 files"):
         few.add(piece("c"))
+    with pytest.raises(BadBuild, match="room for 0 MiB"):
+        BuiltFiles(tmp_path, most_bytes=100, room=-5).add(piece("f"))
     torn = BuiltFiles(tmp_path, most_bytes=100)
     torn.add(piece("d", is_last=False))
     with pytest.raises(BadBuild, match="comes within"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -27,7 +28,7 @@ def build(cache: EnvironmentCache, tenant: str, name: str, size: int = 10) -> Bu
 
 
 def shrunk(cache: EnvironmentCache) -> list[str]:
-    return [f"{path.parent.name}/{path.name}" for path in cache.shrink()]
+    return [f"{path.parent.name}/{path.name.partition('.')[0]}" for path in cache.shrink()]
 
 
 def test_what_is_built_is_found_by_the_next_agent(tmp_path: Path) -> None:
@@ -132,3 +133,15 @@ def test_a_damaged_one_is_replaced(tmp_path: Path) -> None:
     (tmp_path / "acme" / "env" / "packages").mkdir(parents=True)
 
     assert (build(cache, "acme", "env").packages / "tiny").is_dir()
+
+
+def test_what_goes_makes_way_at_once(tmp_path: Path) -> None:
+    """Its name is free before its files are deleted, which may take long: another may be built meanwhile."""
+    cache = EnvironmentCache(tmp_path, 0)
+    build(cache, "acme", "env")
+    (away,) = cache.shrink()
+
+    assert away.is_dir()
+    again = build(cache, "acme", "env")
+    shutil.rmtree(away)
+    assert (again.packages / "tiny").is_dir()

@@ -6,7 +6,6 @@ has only what the base environment lacks.
 
 from __future__ import annotations
 
-import hashlib
 import re
 from typing import Annotated
 
@@ -23,10 +22,9 @@ MOST_LOCK_BYTES = 512 * 1024
 PackageName = Annotated[str, Meta(max_length=128)]
 PackageVersion = Annotated[str, Meta(max_length=64)]
 FileHash = Annotated[str, Meta(max_length=64)]
-_NAME = re.compile(NAME)
-_VERSION = re.compile(r"[A-Za-z0-9][A-Za-z0-9.+!_-]{0,63}")
-_HASH = re.compile(r"[0-9a-f]{64}")
-_TAG = re.compile(r"[a-z0-9_.-]{1,64}")
+_VERSION = r"[A-Za-z0-9][A-Za-z0-9.+!_-]{0,63}"
+_HASH = r"[0-9a-f]{64}"
+_TAG = r"[a-z0-9_.-]{1,64}"
 
 
 class LockedPackage(msgspec.Struct, frozen=True, kw_only=True):
@@ -58,16 +56,20 @@ def lock_fault(lock: PackageLock) -> str:
         return why
     if len(lock.packages) > MOST_PACKAGES:
         return f"it has more than {MOST_PACKAGES} packages"
-    if not all(_TAG.fullmatch(tag) for tag in (lock.python, lock.platform)) or not _HASH.fullmatch(lock.base_digest):
+    if not all(re.fullmatch(_TAG, tag) for tag in (lock.python, lock.platform)) or not _is_hash(lock.base_digest):
         return "it does not say what it is for"
     for each in lock.packages:
-        if not _NAME.fullmatch(each.name) or not _VERSION.fullmatch(each.version):
+        if not re.fullmatch(NAME, each.name) or not re.fullmatch(_VERSION, each.version):
             return f"{each.name!r} {each.version!r} is no package"
-        if not each.hashes or not all(map(_HASH.fullmatch, each.hashes)):
+        if not each.hashes or not all(map(_is_hash, each.hashes)):
             return f"{each.name} has no digest: the index names none"
         if len(each.hashes) > MOST_HASHES:
             return f"{each.name} has more than {MOST_HASHES} files"
     return "" if len(lock_text(lock.packages)) <= MOST_LOCK_BYTES else "its text is too large"
+
+
+def _is_hash(text: str) -> bool:
+    return re.fullmatch(_HASH, text) is not None
 
 
 def lock_text(packages: tuple[LockedPackage, ...]) -> str:
@@ -91,7 +93,11 @@ def locked_packages(text: str) -> tuple[LockedPackage, ...]:
             continue
         name, equals, version = words[0].partition("==")
         hashes = tuple(sorted(word.removeprefix("--hash=sha256:") for word in words[1:] if word.startswith("--hash")))
-        if not equals or not _NAME.fullmatch(name) or not all(word.startswith("--hash=sha256:") for word in words[1:]):
+        if (
+            not equals
+            or not re.fullmatch(NAME, name)
+            or not all(word.startswith("--hash=sha256:") for word in words[1:])
+        ):
             raise ValueError(f"the resolver's answer cannot be read: {line[:200]!r}")
         found.append(LockedPackage(name=name, version=version, hashes=hashes))
     return tuple(sorted(found, key=lambda each: each.name))
@@ -99,6 +105,8 @@ def locked_packages(text: str) -> tuple[LockedPackage, ...]:
 
 def environment_id(tenant: str, lock: PackageLock) -> str:
     """The name of what a node builds of a lock, for one tenant."""
+    import hashlib  # here, since OpenSSL takes longer to load than all of this module, which every guest imports
+
     # The base too: the same packages over another one are another environment.
     text = "\n".join((tenant, lock.base_digest, lock.python, lock.platform, lock_text(lock.packages)))
     return f"env_{hashlib.sha256(text.encode()).hexdigest()[:32]}"

@@ -19,16 +19,17 @@ MOST_REQUIREMENTS = 200
 LONGEST_REQUIREMENT = 300
 EXPECTED = 'expected a package of the index, such as "duckdb==1.3.0"'
 NAME = r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,126}[A-Za-z0-9])?"
+# Compiled when they are first used: every guest imports this module, and few have requirements.
 _VERSION = r"[A-Za-z0-9][A-Za-z0-9.*+!_-]{0,63}"
 _CLAUSE = rf"(?:==|~=|!=|<=|>=|<|>) *{_VERSION}"
-_REQUIREMENT = re.compile(
+_REQUIREMENT = (
     rf"({NAME})"
     rf"(?: *\[ *{NAME}(?: *, *{NAME}){{0,15}} *\])?"
     rf"(?: *{_CLAUSE}(?: *, *{_CLAUSE}){{0,15}})?"
     r"""(?: *; *[A-Za-z0-9_.'"<>=!~(),*+ -]{1,200})?"""
 )
 _FILES = (".whl", ".tar.gz", ".zip", ".tar.bz2", ".tgz")
-_SEPARATORS = re.compile(r"[-_.]+")
+_SEPARATORS = r"[-_.]+"
 
 
 def requirement_fault(text: object) -> str:
@@ -47,7 +48,7 @@ def requirement_fault(text: object) -> str:
         return f"{shown}: paths are not taken: put your own modules beside the code, with which they travel; {EXPECTED}"
     if "$" in text:
         return f"{shown}: variables are not replaced; {EXPECTED}"
-    return "" if _REQUIREMENT.fullmatch(text) else f"{shown}: {EXPECTED}"
+    return "" if re.fullmatch(_REQUIREMENT, text) else f"{shown}: {EXPECTED}"
 
 
 def requirements_fault(texts: object) -> str:
@@ -63,12 +64,12 @@ def requirements_fault(texts: object) -> str:
 
 def normal_name(name: str) -> str:
     """The one spelling of a package's name (PEP 503)."""
-    return _SEPARATORS.sub("-", name).lower()
+    return re.sub(_SEPARATORS, "-", name).lower()
 
 
 def package_of(requirement: str) -> str:
     """The normal name of the package that a requirement asks for."""
-    found = _REQUIREMENT.fullmatch(requirement)
+    found = re.fullmatch(_REQUIREMENT, requirement)
     return normal_name(found[1]) if found else ""
 
 

@@ -75,6 +75,10 @@ def deploy_target(target: DeployTarget, *, message: str = "", prune: bool = Fals
             message=message,
         )  # fmt: skip
         send = partial(_deploy, sent, name)
+        if one.requirements:
+            note(
+                f"resolving what {name} requires: {', '.join(one.requirements[:5])}{' …' * (len(one.requirements) > 5)}"
+            )
         try:
             response = send(prune=prune)
         except RemovesFunctions as error:
