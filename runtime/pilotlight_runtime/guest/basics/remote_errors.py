@@ -13,7 +13,7 @@ MAX_MESSAGE = 4 * 1024
 MAX_TRACEBACK = 32 * 1024
 MAX_FRAMES = 64
 """Of one traceback; the innermost are kept."""
-OURS = (str(Path(__file__).parent), "<frozen importlib")
+OURS = (str(Path(__file__).parents[1]), "<frozen importlib")
 """The platform's frames, left out before the tenant's code."""
 
 
