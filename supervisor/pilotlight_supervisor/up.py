@@ -43,6 +43,8 @@ from pilotlight_supervisor.supervisor import ManagedProcess, Supervisor
 
 LOOPBACK = "127.0.0.1"
 MAX_PORT = 65_535
+LONGEST_SOCKET = 107
+"""Bytes of a socket's name."""
 
 
 @contextmanager
@@ -149,6 +151,17 @@ async def _refusal_of(module: str, *words: str) -> str:
     return message.decode(errors="replace").strip() if child.returncode else ""
 
 
+def check_pool_socket(settings: UpSettings) -> None:
+    """Check that the socket for agents of pools can be where it is to be.
+
+    Raises:
+        UpError: if its name is too long for one.
+    """
+    path = settings.state_dir / POOL_SOCKET
+    if settings.pool_agents and len(os.fsencode(path)) > LONGEST_SOCKET:
+        raise UpError(f"{path} is too long for a socket, which --pool-agents needs: choose a shorter --state-dir.")
+
+
 async def run(settings: UpSettings) -> None:
     """Run the platform until SIGINT or SIGTERM.
 
@@ -156,6 +169,7 @@ async def run(settings: UpSettings) -> None:
         UpError, EmbeddedError: if it cannot be started; nothing is left running then.
     """
     check_blob_url(settings.blob_url)
+    check_pool_socket(settings)
     await check_fake_gpus(settings.fake_gpus)
     await check_bases(settings.base, settings.sandbox)
     claim_ports(settings)

@@ -96,6 +96,8 @@ def test_what_this_release_writes_is_read_by_the_one_before(tmp_path: Path) -> N
             "NodeRecord",
             "JoinTokenRecord",
             "IssuerRecord",
+            "PoolRecord",
+            "LaunchRecord",
             "PriceRecord",
             "ScaleRecord",
             "WeightsRecord",

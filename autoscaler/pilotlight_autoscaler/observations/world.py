@@ -319,6 +319,11 @@ class World:
         demand, seen = self.demands.get(version, (None, 0.0))
         return demand if demand is not None and at - seen <= DEMAND_STALE_S else None
 
+    def tenant_of(self, version: str) -> str:
+        """Whose version it is, as its home has told; "": nobody has."""
+        told = self.demands.get(version)
+        return told[0].tenant if told is not None else ""
+
     def home_is_silent(self, version: str, at: float) -> bool:
         """Whether a version had calls when its home was last heard of, and that was a while ago.
 

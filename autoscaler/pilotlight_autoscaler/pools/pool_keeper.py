@@ -61,6 +61,9 @@ ASKED_AT_ONCE = 32
 """Requests to providers under way."""
 SETTLE_S = 3.0
 """A new leader waits for every node's report before it launches or ends any."""
+BATCH_S = 1.0
+"""What has no place waits for so long before a machine is launched for it: places become free, and others come that
+share the machine."""
 LOST_S = 15.0
 """A node that drains and has not been heard of since a lease began, for so long, is empty."""
 ALL = "-"
@@ -125,6 +128,8 @@ class PoolKeeper:
         """By pool, its digest and type: one of its nodes as its agent reports it, without containers."""
         self._orders: dict[str, LaunchOrder] = {}
         """By launch: what the provider is asked for, in each attempt the same."""
+        self._short_since: dict[str, float] = {}
+        """By version without a place: since when that was seen."""
         self._listing: set[str] = set()
         self._list_at: dict[str, float] = {}
         self.tasks: asyncio.TaskGroup
@@ -402,9 +407,12 @@ class PoolKeeper:
 
     async def _launch_wanted(self, views: Sequence[PoolView], at: float) -> None:
         world = self._world
+        unplaced = world.refusals.unplaced(world.tenant_of)
+        self._short_since = {version: self._short_since.get(version, at) for version, _, _ in unplaced}
         short = [
             UnplacedStarts(version=version, ask=ask, count=missing)
-            for version, ask, missing in world.refusals.unplaced(lambda _: "")
+            for version, ask, missing in unplaced
+            if at - self._short_since[version] >= BATCH_S
         ]
         if any(self._sights.list_age(view.name, at) is None for view in views if view.record.is_open):
             views = [view for view in views if self._sights.list_age(view.name, at) is not None]

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from pilotlight_autoscaler.observations.world import World
 from pilotlight_autoscaler.pools.node_pool import PoolMachine
-from pilotlight_autoscaler.pools.pool_keeper import SETTLE_S, PoolKeeper
+from pilotlight_autoscaler.pools.pool_keeper import BATCH_S, SETTLE_S, PoolKeeper
 from pilotlight_autoscaler.pools.providers.simulated_pool import SimulatedPool
 from pilotlight_core.model.messages.node_messages import ContainerReport, NodeReport
 from pilotlight_core.model.records.pools import LaunchRecord, PoolRecord
@@ -84,7 +84,7 @@ class PoolWorld:
             await asyncio.sleep(0)
         self._report()
 
-    async def settle(self, seconds: float = SETTLE_S + 1.0) -> None:
+    async def settle(self, seconds: float = SETTLE_S + BATCH_S + 1.0) -> None:
         """Turns for so long."""
         for _ in range(int(seconds / 0.5)):
             await self.turn()

@@ -51,6 +51,17 @@ async def test_what_has_no_place_gets_a_node_until_it_is_empty(world: PoolWorld)
         assert not world.registry.join_records
 
 
+async def test_a_place_that_becomes_free_soon_needs_no_machine(world: PoolWorld) -> None:
+    """Whoever finds one within a second is not launched for."""
+    async with world.leading():
+        await world.settle()
+        world.miss("v1")
+        await world.turn()
+        world.world.refusals.keep(())
+        await world.settle()
+        assert not world.cloud.orders
+
+
 async def test_who_waits_hears_for_what(world: PoolWorld) -> None:
     """For a node of which pool; or that the pool is at its limit."""
     world.answers = False
@@ -246,7 +257,7 @@ async def test_what_a_node_has_shown_goes_before_what_people_say_of_its_type(wor
     world.add(pool("l4", EIGHT_L4, most_nodes=5))
     async with world.leading():
         world.miss("v1", "v1", "v1")
-        await world.settle(3.5)
+        await world.settle(4.5)
         assert [each.type for each in world.launches()] == ["g6.48xlarge"]
         await world.settle(20.0)
         assert len(world.launches()) == 3  # each has one GPU, as the first one has shown

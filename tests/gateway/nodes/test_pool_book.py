@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import tomllib
+from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from msgspec.structs import replace
 
@@ -18,7 +21,7 @@ from pilotlight_core.model.api.pools.pool_terms import (
 from pilotlight_core.model.errors import BadInput, Conflict, NotFound
 from pilotlight_core.model.placing import Purchase
 from pilotlight_core.model.records.pools import MOST_POOLS, PoolState
-from pilotlight_gateway.nodes.pool_book import drain_pool, pool_infos, remove_pool, set_pool, show_pool
+from pilotlight_gateway.nodes.pool_book import check_terms, drain_pool, pool_infos, remove_pool, set_pool, show_pool
 from pilotlight_gateway.tenancy.registry_port import MemoryRegistry
 from tests.builders.pools import L4, launch, pool
 
@@ -116,3 +119,12 @@ async def test_a_pool_on_a_cluster_has_a_name_that_pods_may_have(registry: Memor
     await set_pool(registry, "l4-pods", terms)
     with pytest.raises(BadInput, match="small letters"):
         await set_pool(registry, "L4_pods", terms)
+
+
+def test_the_file_of_the_page_is_one() -> None:
+    """`docs/node-pools.md` shows what may be said."""
+    page = (Path(__file__).parents[3] / "docs" / "node-pools.md").read_text()
+    text = page.split("```toml\n", 1)[1].split("```", 1)[0]
+    terms = msgspec.convert(tomllib.loads(text), PoolTerms)
+    check_terms("l4-spot", terms)
+    assert (terms.provider, terms.most_usd_per_hour, len(terms.budgets)) == (PoolProvider.EC2, 15.0, 2)

@@ -92,7 +92,11 @@ class KubernetesPool:
         if not template:
             raise LaunchRefused(f"there is no PodTemplate {self._terms.template} in {self._terms.namespace}")
         await self._make("secrets", _secret(order, self._labels(order.launch)))
-        pod = await self._make("pods", _pod(order, template["template"], self._labels(order.launch)))
+        try:
+            pod = await self._make("pods", _pod(order, template["template"], self._labels(order.launch)))
+        except LaunchRefused:
+            await self._ask("DELETE", f"{self._space}/secrets/{_secret_name(order.launch.node)}", missing={})
+            raise
         return _machine(pod)
 
     async def terminate(self, machine: PoolMachine) -> None:
