@@ -14,6 +14,8 @@ import msgspec
 
 MOST_WARMUPS = 32
 """Examples of a function that run before its first call."""
+MOST_INPUTS = 2_000
+"""Of all those examples together."""
 MOST_EXAMPLE_BYTES = 64 * 1024
 """Of all examples of a function together, encoded."""
 CHECK_EVERY_S = 300.0
@@ -82,6 +84,8 @@ def rehearsal_fault(rehearsal: Rehearsal, batches: Mapping[str, int]) -> tuple[s
         if not 1 <= len(example.inputs) <= most:
             takes = f"batches of at most {most}" if most > 1 else "one input at a time"
             return "warmup", f"an example has {len(example.inputs)} inputs, and the method takes {takes}"
+    if (count := sum(len(example.inputs) for example in rehearsal.warmup)) > MOST_INPUTS:
+        return "warmup", f"its examples have {count} inputs together, {MOST_INPUTS} are the most"
     if rehearsal.example is not None and (why := _method_fault(rehearsal.example.method, batches)):
         return "check", why
     if rehearsal.example is not None and not 0 <= rehearsal.example.tolerance <= 1:
