@@ -132,7 +132,7 @@ def load_blocking(load: Load, channel: Channel, nested: GuestNested, wait: RunHo
     if own.has_check:
         with step(channel, "check"):
             own.check()
-        own.keep_check(is_async=False)
+    own.keep_check(is_async=False)
     compiled.give_away()
     return target
 
@@ -154,7 +154,7 @@ async def load_async(load: Load, channel: Channel, nested: GuestNested) -> Guest
     if own.has_check:
         with step(channel, "check"):
             await own.check_async()
-        own.keep_check(is_async=True)
+    own.keep_check(is_async=True)
     compiled.give_away()
     return target
 

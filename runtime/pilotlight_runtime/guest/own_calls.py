@@ -77,7 +77,9 @@ class OwnCalls:
             check_answer(example, await self._run_apart_async(example.method, (example.input,)))
 
     def keep_check(self, *, is_async: bool) -> None:
-        """Make the check a method that the agent can call."""
+        """Make the check a method that the agent can call; one of nothing goes well."""
+        if self._spec.rehearsal is UNSET:
+            return
         function = self.check_async if is_async else self.check
         self._target.methods[CHECK_METHOD] = TargetMethod(
             function=function, parameters=Parameters(function), streams=False, is_async=is_async

@@ -17,6 +17,8 @@ from tests.builders.specs import function_spec, method
 
 INPUT = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"], "additionalProperties": False}
 NUMBER = {"type": "integer"}
+WIDE = method(input_schema={"properties": {"n": {"items": {"enum": list(range(8_000))}}}})
+"""Costs more to check than it is long."""
 
 
 def spec_of(mode: Mode = Mode.UNARY, **rehearsal: Any) -> FunctionSpec:
@@ -58,6 +60,7 @@ def test_calls_that_fit_are_allowed(spec: FunctionSpec) -> None:
         (spec_of(**warm({1: 2})), "warmup", "no object of named arguments"),
         (spec_of(warmup=(WarmupExample(inputs=(b"\xc1",)),)), "warmup", "cannot be read"),
         (spec_of(warmup=(WarmupExample(inputs=(b"\x91" * 500 + b"\x01",)),)), "warmup", "nested too deeply"),
+        (function_spec("f", WIDE, rehearsal=Rehearsal(**warm({"n": [1] * 500}))), "warmup", "too many parts"),
         (spec_of(**check({"n": "1"}, 2)), "check", "f: check: f: input.n: "),
         (spec_of(**check({"n": 1}, "2")), "check", "f: check: f: output: "),
         (spec_of(Mode.GENERATOR, **check({"n": 1}, 2)), "check", "is the list of its chunks"),

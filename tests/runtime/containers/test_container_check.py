@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from pilotlight_core.model import values
-from pilotlight_core.model.messages.call_messages import Outcome, RemoteError
+from pilotlight_core.model.messages.call_messages import Outcome, Refusal, Refused, RemoteError
 from pilotlight_core.model.messages.node_messages import ContainerState
 from pilotlight_core.model.rehearsals.rehearsal import CheckExample, Rehearsal, WarmupExample
 from pilotlight_runtime.containers.container_check import ContainerCheck, check_of, early_part, is_due
@@ -232,3 +232,17 @@ async def test_a_container_whose_check_fails_later_is_taken_out_of_service(world
     lines = await world.logs(lambda lines: any("Traceback" in line.text for line in lines))
     texts = [line.text for line in lines]
     assert "the container is taken out of service: its check failed: AssertionError: it drifts" in texts
+
+
+async def test_a_check_that_hangs_ends_the_container_and_the_call_behind_it_goes_elsewhere(world: Harness) -> None:
+    """It has not started, so it costs nobody anything."""
+    source = SERVICE.replace('print("checked after", self.calls)', "self.calls and __import__('time').sleep(1_000)")
+    version = await world.deploy(source, **service(checks=("healthy",), check_every=0.1, check_timeout=0.3))
+    container = await world.bind(version)
+    last: object = None
+    while not isinstance(last, Refused):  # the first calls may come before the check has begun
+        last = await world.run(container, word="x").last
+
+    assert last.reason is Refusal.DRAINING
+    gone = await world.credit(container, ContainerState.GONE)
+    assert gone.reason == "its check had not ended after 0.3 s"

@@ -193,6 +193,7 @@ def test_the_check_is_kept_as_a_method_that_no_caller_can_name(*, is_async: bool
     target = target_of(spec, AsyncModel if is_async else Model)
     OwnCalls(spec, target).keep_check(is_async=is_async)
 
+    assert CHECK_METHOD not in target_of(spec, AsyncModel if is_async else Model).methods
     kept = target.methods[CHECK_METHOD]
     assert kept.parameters.read(values.encode({})) == {}
     assert (kept.is_async, kept.streams) == (is_async, False)

@@ -14,6 +14,11 @@ import msgspec
 
 MOST_WARMUPS = 32
 """Examples of a function that run before its first call."""
+MOST_CHECKS = 16
+LONGEST_NAME = 100
+"""Characters of a check's name."""
+MOST_INPUTS = 2_000
+"""Of all those examples together."""
 MOST_EXAMPLE_BYTES = 64 * 1024
 """Of all examples of a function together, encoded."""
 CHECK_EVERY_S = 300.0
@@ -73,30 +78,39 @@ def rehearsal_fault(rehearsal: Rehearsal, batches: Mapping[str, int]) -> tuple[s
 
     `batches` has every method, and the size of its largest batch, 0 if it takes none.
     """
-    if len(rehearsal.warmup) > MOST_WARMUPS:
-        return "warmup", f"it has {len(rehearsal.warmup)} examples, {MOST_WARMUPS} are the most"
-    for example in rehearsal.warmup:
-        if why := _method_fault(example.method, batches):
-            return "warmup", why
-        most = max(1, batches[_named(example.method, batches)])
-        if not 1 <= len(example.inputs) <= most:
-            takes = f"batches of at most {most}" if most > 1 else "one input at a time"
-            return "warmup", f"an example has {len(example.inputs)} inputs, and the method takes {takes}"
+    if why := _warmup_fault(rehearsal, batches):
+        return "warmup", why
+    if len(rehearsal.checks) > MOST_CHECKS:
+        return "checks", f"it has {len(rehearsal.checks)} methods marked @check(), {MOST_CHECKS} are the most"
+    if not all(name.isidentifier() and len(name) <= LONGEST_NAME for name in rehearsal.checks):
+        return "checks", f"expected names of methods, of at most {LONGEST_NAME} characters"
     if rehearsal.example is not None and (why := _method_fault(rehearsal.example.method, batches)):
         return "check", why
     if rehearsal.example is not None and not 0 <= rehearsal.example.tolerance <= 1:
         return "check", f"tolerance={rehearsal.example.tolerance:g} is out of range: expected 0 to 1"
-    if rehearsal.example_bytes > MOST_EXAMPLE_BYTES:
-        return (
-            "warmup",
-            f"its examples have {rehearsal.example_bytes} bytes together, {MOST_EXAMPLE_BYTES} are the most",
-        )
     every, least, most_s = rehearsal.check_every, LEAST_CHECK_EVERY_S, MOST_CHECK_EVERY_S
     if every and not least <= every <= most_s:
         return "check_every", f"{every:g} is out of range: expected {least:g} to {most_s:g} seconds, or 0 for never"
     if not 0 < rehearsal.check_timeout <= MOST_CHECK_TIMEOUT_S:
         return "check_timeout", f"expected more than 0 and at most {MOST_CHECK_TIMEOUT_S:g} seconds"
     return "", ""
+
+
+def _warmup_fault(rehearsal: Rehearsal, batches: Mapping[str, int]) -> str:
+    if len(rehearsal.warmup) > MOST_WARMUPS:
+        return f"it has {len(rehearsal.warmup)} examples, {MOST_WARMUPS} are the most"
+    for example in rehearsal.warmup:
+        if why := _method_fault(example.method, batches):
+            return why
+        most = max(1, batches[_named(example.method, batches)])
+        if not 1 <= len(example.inputs) <= most:
+            takes = f"batches of at most {most}" if most > 1 else "one input at a time"
+            return f"an example has {len(example.inputs)} inputs, and the method takes {takes}"
+    if (count := sum(len(example.inputs) for example in rehearsal.warmup)) > MOST_INPUTS:
+        return f"its examples have {count} inputs together, {MOST_INPUTS} are the most"
+    if (size := rehearsal.example_bytes) > MOST_EXAMPLE_BYTES:
+        return f"its examples have {size} bytes together, {MOST_EXAMPLE_BYTES} are the most"
+    return ""
 
 
 def _named(method: str, batches: Mapping[str, int]) -> str:

@@ -122,6 +122,7 @@ class CompileHandover:
         self._fresh = cache.folder / tenant / f"{version}.{token(8)}"
         self._left = cache.most_bytes - cache.size_of(tenant, version)
         self._taken = 0
+        self._has_begun = False
         self._paths: list[str] = []
         self._open = ""
         """The path of the file whose pieces come."""
@@ -140,6 +141,7 @@ class CompileHandover:
         self._left -= size
         self._taken += size
         self._cache.coming += size
+        self._has_begun = True
         try:
             await asyncio.to_thread(self._write, piece.path, piece.data, is_new=not self._open)
         except OSError as error:  # no room, or a file where a folder is
@@ -163,7 +165,8 @@ class CompileHandover:
     async def discard(self) -> None:
         self._cache.coming -= self._taken
         self._left = self._taken = 0
-        if self._fresh.exists():
+        if self._has_begun:
+            self._has_begun = False
             await asyncio.to_thread(shutil.rmtree, self._fresh, ignore_errors=True)
 
     def _write(self, path: str, data: bytes, *, is_new: bool) -> None:

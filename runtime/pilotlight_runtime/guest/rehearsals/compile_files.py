@@ -38,15 +38,16 @@ class CompileFiles:
         return {name: str(self._folder / sub) for name, sub in VARIABLES.items() if name not in given}
 
     def lay_out(self) -> int:
-        """Copy what was kept, as far as there is room for all of it; the number of files.
+        """Make the folders, and copy what was kept, as far as there is room for all of it; the number of files.
 
         They are copies since compilers write into some of them, and what was kept is read-only.
         """
         files = dict(_files(self._kept))
-        if not files:
-            return 0
         try:
-            self._folder.mkdir(parents=True, exist_ok=True)
+            for folder in VARIABLES.values():  # not every compiler makes its own
+                (self._folder / folder).mkdir(parents=True, exist_ok=True)
+            if not files:
+                return 0
             room = os.statvfs(self._folder)
             if sum(seen.size for seen in files.values()) * ROOM_PART > room.f_bavail * room.f_frsize:
                 return 0

@@ -19,7 +19,7 @@ from pilotlight_core.model.spec import Batching, check_spec
 from pilotlight_core.model.versions.manifest_codec import REHEARSAL, needs_of
 from tests.builders.specs import function_spec, method
 
-CLASS = {"embed": 8, "spell": 0}
+CLASS = {"embed": 8, "spell": 0, "most": 1_000}
 ONE = WarmupExample(inputs=(b"1",))
 
 
@@ -42,13 +42,17 @@ def test_what_fits_the_methods_is_allowed(given: dict[str, Any], batches: dict[s
 @pytest.mark.parametrize(
     ("given", "field", "why"),
     [
-        ({"warmup": (ONE,)}, "warmup", "an example must name a method; its methods: embed, spell"),
+        ({"warmup": (ONE,)}, "warmup", "an example must name a method; its methods: embed, spell, most"),
         ({"warmup": (WarmupExample(method="gone", inputs=(b"1",)),)}, "warmup", "there is no method 'gone'"),
         ({"warmup": (WarmupExample(method="embed", inputs=(b"1",) * 9),)}, "warmup", "batches of at most 8"),
         ({"warmup": (WarmupExample(method="spell", inputs=(b"1",) * 2),)}, "warmup", "one input at a time"),
         ({"warmup": (WarmupExample(method="spell", inputs=()),)}, "warmup", "0 inputs"),
+        ({"warmup": (WarmupExample(method="most", inputs=(b"1",) * 1_000),) * 3}, "warmup", "2000 are the most"),
         ({"warmup": (ONE,) * (MOST_WARMUPS + 1)}, "warmup", "32 are the most"),
         ({"warmup": (WarmupExample(method="spell", inputs=(b"x" * (MOST_EXAMPLE_BYTES + 1),)),)}, "warmup", "bytes"),
+        ({"checks": ("a",) * 17}, "checks", "16 are the most"),
+        ({"checks": ("a.b",)}, "checks", "expected names of methods"),
+        ({"checks": ("a" * 101,)}, "checks", "at most 100 characters"),
         ({"example": CheckExample(method="gone", input=b"", output=b"")}, "check", "no method 'gone'"),
         ({"example": CheckExample(method="spell", input=b"", output=b"", tolerance=2.0)}, "check", "tolerance=2"),
         ({"check_every": 1.0}, "check_every", "1 is out of range: expected 5 to 86400 seconds, or 0 for never"),

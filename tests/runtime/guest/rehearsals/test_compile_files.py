@@ -48,13 +48,13 @@ def test_only_what_is_new_or_has_changed_is_fresh(tmp_path: Path) -> None:
     assert fresh(files) == {"cuda/index": "newer", "inductor/b": "b"}
 
 
-def test_without_files_there_is_no_folder(tmp_path: Path) -> None:
-    """Most functions compile nothing."""
+def test_without_files_there_are_folders_and_nothing_to_hand_over(tmp_path: Path) -> None:
+    """Not every compiler makes its own."""
     files = CompileFiles(str(tmp_path / "kept"), str(tmp_path / "own"))
 
     assert files.lay_out() == 0
     assert fresh(files) == {}
-    assert not (tmp_path / "own").exists()
+    assert sorted(path.name for path in (tmp_path / "own").iterdir()) == ["cuda", "inductor", "triton"]
 
 
 def test_what_does_not_fit_is_not_laid_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
