@@ -358,7 +358,8 @@ class Origin:
         if self._journal is not None:
             return self._move(self._journal, reason, at)
         if not self._retries.may_rerun(self.call.version.spec) or self._has_relayed:
-            return self._fail(call_failures.preempted(reason) if preempted else call_failures.died(reason))
+            error = call_failures.preempted(reason) if preempted else call_failures.died(reason)
+            return self._fail(self._of_part(error))
         self._retries = self._retries.after_loss()
         self.state = OriginState.QUEUED
         return [self._enqueue(at, admitted=True)]
@@ -372,14 +373,21 @@ class Origin:
     def _move(self, journal: StreamJournal, reason: str, at: float) -> list[Effect]:
         """A resumable stream was lost: another container goes on behind the last checkpoint."""
         if journal.closed or not self._retries.may_move(self.call.version.spec):
-            return self._fail(call_failures.stream_lost(reason, self._retries.lost, journal.closed))
+            return self._fail(self._of_part(call_failures.stream_lost(reason, self._retries.lost, journal.closed)))
         self._retries = self._retries.after_loss()
         self.state = OriginState.QUEUED
         point = journal.point(self.last_seq)
         if self._relay is not None:
             self._relay.restart(point.after)
-        detail = {"reason": reason, "after": point.after, "sent": point.sent}
+        is_own = self.call.version.tenant == self.call.tenant  # why a container ended is its owner's to know
+        detail = {"reason": reason if is_own else "", "after": point.after, "sent": point.sent}
         return [*self._stage("moving", at, **detail), self._enqueue(at, admitted=True)]
+
+    def _of_part(self, error: PilotlightError) -> PilotlightError:
+        """An error of a call whose caller may have a part of the answer: it says where that is billed."""
+        if self._has_relayed:
+            error.more |= {"call": self.call.call_id, "receipt": f"/v1/calls/{self.call.call_id}/receipt"}
+        return error
 
     def _may_retry(self, at: float) -> bool:
         call = self.call

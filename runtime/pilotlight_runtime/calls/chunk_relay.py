@@ -6,16 +6,15 @@ from pilotlight_core.model.messages.call_messages import LEAST_AHEAD, Chunk, Run
 from pilotlight_core.model.spec import FunctionSpec, Mode
 from pilotlight_core.model.streams.resuming import MAX_STATE
 from pilotlight_runtime.calls.runner_io import RunnerIO
-from pilotlight_runtime.calls.slot_table import AcceptedCall
+from pilotlight_runtime.calls.slot_table import CHECKPOINT_ROOM, AcceptedCall
 from pilotlight_runtime.guest import frames as guest
 
 STALLED_S = 60.0
 """A stream whose window has been full for so long, or may be, has no reader."""
 
 
-CHECKPOINT_ROOM = 256.0
-"""Checkpoints that may come at once; twice as many a second as a guest sends, and two for each chunk, make room."""
 CHECKPOINTS_PER_S = 20.0
+"""Twice as many as a guest sends between two chunks."""
 CHECKPOINTS_PER_CHUNK = 2.0
 
 

@@ -239,14 +239,37 @@ def test_after_two_more_containers_it_ends() -> None:
     world = World(20, 5)
     world.start()
     for _ in range(3):
-        world.step()
+        for _ in range(7):
+            world.step()
         world.kill_guest()
         if world.end is None:
             world.start()
 
     assert isinstance(world.end, ContainerDied)
+    assert world.end.more["receipt"] == "/v1/calls/a/receipt"
+    assert world.read == text(20)[:17]
     assert "It had gone on elsewhere 2 times before." in str(world.end)
     assert world.starts == 3
+
+
+def test_whose_function_it_is_hears_why_it_moved() -> None:
+    """Another tenant that may call it hears that it did."""
+    reasons = []
+    for tenant in ("acme", "globex"):
+        version = version_record(spec_of(), app="app")
+        origin = Origin(
+            prepared_call(version=version, method=version.spec.methods[0], stream=True, tenant=tenant), "gw1", 0.0
+        )
+        origin.begin(0.0)
+        origin.granted(grant(1), 1.0)
+        died = Ended(call_id="a", grant_number=1, container="c1", outcome=Outcome.DIED, reason="exit code 3")
+        reasons += [
+            one.detail["reason"]
+            for one in origin.frame("n1", died, 2.0)
+            if isinstance(one, ReportStage) and one.name == "moving"
+        ]
+
+    assert reasons == ["exit code 3", ""]
 
 
 def test_a_stream_that_tells_something_else_is_ended() -> None:

@@ -15,7 +15,8 @@ from pilotlight_core.model.messages.call_messages import (
 )
 from pilotlight_core.model.spec import Mode
 from pilotlight_core.model.streams.resuming import MAX_STATE
-from pilotlight_runtime.calls.chunk_relay import CHECKPOINT_ROOM, STALLED_S
+from pilotlight_runtime.calls.chunk_relay import STALLED_S
+from pilotlight_runtime.calls.slot_table import CHECKPOINT_ROOM
 from pilotlight_runtime.guest.frames import (
     MAX_CHUNK,
     CancelCall,
