@@ -214,7 +214,7 @@ def test_a_parked_container_is_metered_on_the_memory_that_it_was_promised(
 def test_a_container_that_was_parked_may_return_to_any_cpu_slot(more: dict[str, Any], fault: UsageFault | None) -> None:
     """Of its node, as large as its own but for the rest of a division, and beside it no more than it was promised."""
     bound = bound_container(slice="cpu-0", ppm=250_000, price="4xcpu", core_ppm=7)
-    fields = {"device": "cpu", "ppm": 250_000, "price": "4xcpu"} | more
+    fields: dict[str, Any] = {"device": "cpu", "ppm": 250_000, "price": "4xcpu"} | more
     assert binding_fault(event(1, 0, SECOND, **fields), bound, AT) is fault
 
 
