@@ -121,7 +121,7 @@ class ContainerParking:
         promised = self._bind.host.memory
         used = self._opened.memory_bytes() or promised
         size = min(used, promised) if promised else used
-        return self._node.reserve(self.id, size, self._load_s, self._likelihood, self._evict)
+        return self._node.reserve(self, size, self._load_s, self._likelihood, self._evict)
 
     def thaw_to_leave(self) -> float:
         """Let what is parked end by itself; how long it has for that, 0.0: it is not parked."""

@@ -101,8 +101,8 @@ class NodeParking:
         """Take memory for a container that is to be parked, from what is worth less; whether there is enough."""
         return self.warm.take(
             WarmThing(
-                kind=WarmKind.PARKED, name=container, size=size, load_s=load_s, likelihood=likelihood,
-                since=self._clock(), evict=evict,
+                kind=WarmKind.PARKED, name=container.id, tenant=container.tenant, size=size, load_s=load_s,
+                likelihood=likelihood, since=self._clock(), evict=evict,
             )
         )  # fmt: skip
 
