@@ -118,6 +118,19 @@ def test_what_was_parked_a_moment_ago_serves_again_at_once() -> None:
     assert commands(decide(world, record(**SPEC), at=1.2, only="ver_1")) == []
 
 
+def test_what_is_being_parked_is_called_back() -> None:
+    """No report says yet that it has left its slice: it may stay there, and no other one starts."""
+    world = world_of(idle())
+    decide(world, record(**SPEC))
+    world.parking["c1"] = 1.0
+    world.on_demand(demand(queued=1), 1.05)
+
+    (unpark,) = commands(decide(world, record(**SPEC), at=1.05, only="ver_1"))
+
+    assert unpark == Unpark(epoch=7, container="c1", slice="cpu-0", purpose=Purpose.CALL)
+    assert commands(decide(world, record(**SPEC), at=1.06, only="ver_1")) == []
+
+
 def test_the_latest_parked_serves_first_and_others_are_started_beside_it() -> None:
     """As many as the version wants: two are parked, three are wanted."""
     world = world_of(asleep("c1", idle_s=50.0), asleep("c2"))
