@@ -97,7 +97,9 @@ class NodeParking:
         self._clock = clock
         self.warm = warm
 
-    def reserve(self, container: str, size: int, load_s: float, likelihood: float, evict: Callable[[], None]) -> bool:
+    def reserve(
+        self, container: Parkable, size: int, load_s: float, likelihood: float, evict: Callable[[], None]
+    ) -> bool:
         """Take memory for a container that is to be parked, from what is worth less; whether there is enough."""
         return self.warm.take(
             WarmThing(
