@@ -30,7 +30,6 @@ class WarmThing:
 
     kind: WarmKind
     name: str
-    tenant: str
     size: int
     """Bytes."""
     load_s: float
@@ -41,6 +40,8 @@ class WarmThing:
     """Monotonic seconds."""
     evict: Callable[[], None]
     """Ends it. It counts no more from then on."""
+    tenant: str = ""
+    """Whose it is; what is nobody's counts together."""
 
     def worth(self, at: float) -> float:
         return worth(self.load_s, self.likelihood, self.size, at - self.since)
