@@ -145,7 +145,9 @@ def present_containers(
             elif not goes and not nodes[node].draining:
                 parked.append(container)
             continue
-        goes = goes or container.id in world.parking
+        if container.id in world.parking and not goes and not nodes[node].draining:
+            parked.append(container)
+            continue
         # Containers of a draining node are left alone.
         if container.state in LIVE and not goes and not nodes[node].draining:
             there.append(container)

@@ -212,9 +212,12 @@ class Container:
             return ""
         if self.state is not ContainerState.PARKED:
             return "not_parked"
-        if why := self.parking.refusal(slice_id):
+        if slice_id and slice_id == self.slice:  # it has not left it yet
+            self.parking.call_back(purpose)
+        elif why := self.parking.refusal(slice_id):
             return why
-        self.parking.take(slice_id, purpose)
+        else:
+            self.parking.take(slice_id, purpose)
         self.timeline = {}
         self._born_at = self._clock()
         self._enter(ContainerState.LOADING)

@@ -323,6 +323,8 @@ class Containers:
         self._host.check_integrity({c.id for c in self._containers.values() if c.slice})
         if {c.slice: c.id for c in self._containers.values() if c.slice} != self._slices.held:
             raise AssertionError("slices and containers disagree")
+        if not self._slices.parked <= {c.id for c in self._containers.values() if not c.slice}:
+            raise AssertionError("a container is on a slice, and parked")
         self._parking.warm.check_integrity({c.id for c in self._containers.values() if c.parking.has_memory})
         gone = [c.id for c in self._containers.values() if c.state is ContainerState.GONE and c.held]
         if gone:
