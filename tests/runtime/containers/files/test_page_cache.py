@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ctypes
+import errno
 import resource
 from pathlib import Path
 
@@ -48,7 +50,7 @@ def test_where_nothing_is_locked_it_is_read_even_so(path: Path, monkeypatch: pyt
             return getattr(libc, name)
 
         def mlock(self, *_: object) -> int:
-            page_cache.ctypes.set_errno(page_cache.errno.ENOMEM)
+            ctypes.set_errno(errno.ENOMEM)
             return -1
 
     monkeypatch.setattr(page_cache, "_libc", Refusing)
