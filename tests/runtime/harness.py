@@ -26,6 +26,7 @@ from pilotlight_core.model import subjects, values
 from pilotlight_core.model.ids import token
 from pilotlight_core.model.messages.agent_questions import SecretsAnswer
 from pilotlight_core.model.messages.call_messages import Cancel, Chunk, Ended, Reconcile, Refused, Run, Started, Window
+from pilotlight_core.model.messages.device_commands import DeviceCommand
 from pilotlight_core.model.messages.logs import LogBatch, LogLine
 from pilotlight_core.model.messages.node_messages import (
     STOP_GRACE_S,
@@ -234,7 +235,7 @@ class Harness:
         await self.blobs.put(manifest.tenant, digest, blob)
         return Version(manifest=manifest, blob=digest)
 
-    async def command(self, command: ContainerCommand) -> CommandReply:
+    async def command(self, command: ContainerCommand | DeviceCommand) -> CommandReply:
         """Send a command and return the agent's reply."""
         reply = await self.bus.request(subjects.command(REGION, self.node), command, WITHIN)
         assert isinstance(reply, CommandReply)

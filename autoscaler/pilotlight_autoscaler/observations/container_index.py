@@ -74,6 +74,11 @@ class ContainerIndex:
         found = self._by_id.get(container)
         return found.report.version if found is not None else ""
 
+    def is_parked(self, container: str) -> bool:
+        """Whether it has left its slice, and has none."""
+        found = self._by_id.get(container)
+        return found is not None and found.report.state is ContainerState.PARKED and not found.report.slice
+
     def node_of(self, container: str) -> str:
         """The node that reports a container.
 

@@ -297,20 +297,14 @@ class World:
             del self.seen[node]
         self.pending = {c: p for c, p in self.pending.items() if at - p.at <= BIND_LOST_S * BIND_TRIES}
         self.draining = {c: t for c, t in self.draining.items() if at - t <= 60.0}
-        self.parking = {c: t for c, t in self.parking.items() if at - t <= BIND_LOST_S and not self._is_parked(c)}
-        self.unparking = {c: told for c, told in self.unparking.items() if self._is_unparking(c, told, at)}
+        self.parking = {c: t for c, t in self.parking.items() if at - t <= BIND_LOST_S and not self.index.is_parked(c)}
+        self.unparking = {
+            c: told for c, told in self.unparking.items() if at - told.at <= BIND_LOST_S and self.index.is_parked(c)
+        }
         self.replacing = {c: t for c, t in self.replacing.items() if at - t <= REPLACING_KEPT_S}
         if not 0.0 <= at - self._tidied_at < FORGET_EVERY_S:
             self._tidied_at = at
             self._tidy(at)
-
-    def _is_unparking(self, container: str, told: PendingUnpark, at: float) -> bool:
-        """Whether it is not known yet what became of it."""
-        return self.state(container) is ContainerState.PARKED and at - told.at <= BIND_LOST_S
-
-    def _is_parked(self, container: str) -> bool:
-        found = self.index.get(container)
-        return found is not None and found.state is ContainerState.PARKED and not found.slice
 
     def _tidy(self, at: float) -> None:
         for version in [version for version, told in self.demands.items() if _is_over(*told, at)]:

@@ -24,6 +24,7 @@ from pilotlight_autoscaler.policy.scaling_policy import FIRST_LOAD_S, MIN_RESIDE
 from pilotlight_autoscaler.policy.warmth import can_be_parked, tier_of
 from pilotlight_autoscaler.policy.wish import Warmth, Wish
 from pilotlight_core.model.messages.node_messages import ContainerReport, Drain, Park
+from pilotlight_core.model.scaling.warm_worth import worth
 from pilotlight_core.model.spec import VersionRecord
 from pilotlight_placement.asks.ask import Ask
 from pilotlight_placement.fleet.fleet import Fleet
@@ -61,7 +62,9 @@ class PassState:
         self._wishes: dict[str, Wish] = {}
         self._wishes_for: dict[str, Wish] = {}
         """By version."""
-        self.idle = IdleContainers(views=self.views, idle=world.index.idle, idle_on=world.index.idle_on)
+        self.idle = IdleContainers(
+            views=self.views, idle=world.index.idle, idle_on=world.index.idle_on, worth=self._worth
+        )
         self.room_s: dict[str, float] = {}
         """When a place is expected that others leave for a version."""
         self._next_idle_s: dict[bool, float] = {}
@@ -162,6 +165,14 @@ class PassState:
         memory = self.world.nodes[self.world.index.node_of(container.id)].memory
         is_worth = tier_of(view.spec, load_s, is_funded=not view.unfunded) is Warmth.PARKED
         return is_worth and can_be_parked(container, memory)
+
+    def _worth(self, version: str) -> float:
+        """What a container of a version saves while it stays where it is, by what it takes of its device, or host."""
+        record = self.versions.get(version)
+        if record is None:
+            return 0.0
+        spec = record.spec
+        return worth(self.load_s(record), self.likelihood(record), spec.vram or spec.memory)
 
     def load_s(self, record: VersionRecord) -> float:
         """How long a start of a version takes; as long as a first one, where nothing is known."""

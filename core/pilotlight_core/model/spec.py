@@ -182,9 +182,8 @@ class FunctionSpec(msgspec.Struct, frozen=True, kw_only=True):
     secrets: dict[str, str] | UnsetType = UNSET
     """Variable, or file below /run/secrets, and the name of the secret whose value is there (`secret_uses`)."""
     park: tuple[str, ...] | UnsetType = UNSET
-    """Hooks that leave the device, before the container is parked; without them only one on a CPU slot is."""
     unpark: tuple[str, ...] | UnsetType = UNSET
-    """Hooks that return to the device, before it serves again."""
+    """Hooks that leave the device before the container is parked, and that return to it; unset: it has none."""
 
     def method(self, name: str | None) -> MethodSpec:
         """The method called `name`; None or "": the only one.
@@ -359,7 +358,7 @@ def check_spec(spec: FunctionSpec) -> None:
         BadInput: naming the field.
     """
     check_name(spec.name, "function")
-    memory = memory_text(spec.memory)
+    memory, window, zero = memory_text(spec.memory), spec.scaledown_window, spec.zero_window
     of_memory = f"1 MiB to memory= ({memory})"
     rules: tuple[tuple[bool, str, str], ...] = (
         (bool(spec.module) and len(spec.module) < 256, "module", "a module name"),
@@ -376,12 +375,8 @@ def check_spec(spec: FunctionSpec) -> None:
         (1 <= spec.max_containers <= 10_000, "max_containers", "1 to 10000"),
         (spec.min_containers <= spec.max_containers, "min_containers", "at most max_containers"),
         (0 <= spec.buffer_containers <= 1_000, "buffer_containers", "0 to 1000"),
-        (0 <= spec.scaledown_window <= 86_400, "scaledown_window", "0 to 86400 seconds"),
-        (
-            spec.zero_window is UNSET or spec.scaledown_window <= spec.zero_window <= 86_400,
-            "zero_window",
-            "scaledown_window to 86400 seconds",
-        ),
+        (0 <= window <= 86_400, "scaledown_window", "0 to 86400 seconds"),
+        (zero is UNSET or window <= zero <= 86_400, "zero_window", "scaledown_window to 86400 seconds"),
         (1 <= spec.max_inputs <= 10_000, "max_inputs", "1 to 10000"),
         (sum(len(k) + len(v) for k, v in spec.env.items()) <= MAX_ENV_BYTES, "env", "at most 32 KiB in all"),
         (spec.vram is None or 0 < spec.vram <= 2**42, "vram", "more than 0 and at most 4 TiB"),

@@ -73,7 +73,7 @@ class ContainerParking:
         self._likelihood, self._evict = likelihood, evict
         if not self._reserve():
             return False
-        self._turns.turn(ParkPhase.PARKING)
+        self._turns.advance(ParkPhase.PARKING)
         return True
 
     async def go_on(self, ending: asyncio.Event) -> bool:
@@ -88,7 +88,7 @@ class ContainerParking:
             self._opened.thaw()
             await self._run_hooks(guest.UnparkGuest())
             if not ending.is_set():
-                self._turns.turn(ParkPhase.AWAKE)
+                self._turns.advance(ParkPhase.AWAKE)
                 self._node.changed()
                 return True
         return False
@@ -103,13 +103,13 @@ class ContainerParking:
             if not self._reserve():  # it may use more than before its hooks ran
                 raise CannotPark("there is no room to park it")
         except (CannotFreeze, CannotPark) as error:
-            self._turns.stay()
+            self._turns.revert()
             self._node.release(self.id)
             raise CannotPark(f"it could not be parked: {error}") from error
         self._meter.release()
         left, self.slice = self.slice, ""
         self._meter.park(*self._node.leave(self, left))
-        self._turns.turn(ParkPhase.PARKED)
+        self._turns.advance(ParkPhase.PARKED)
         self._node.changed()
 
     @property
@@ -145,7 +145,7 @@ class ContainerParking:
         self._node.release(self.id)
         self.slice = part.id
         self._meter.unpark(self._node.meter(part.id), purpose)
-        self._turns.turn(ParkPhase.UNPARKING)
+        self._turns.advance(ParkPhase.UNPARKING)
         self._node.changed()
 
     def answer(self, frame: guest.HooksRan) -> bool:

@@ -53,13 +53,13 @@ class ParkTurns:
     def may(self, to: ParkPhase) -> bool:
         return AFTER[self.phase] is to
 
-    def turn(self, to: ParkPhase) -> None:
+    def advance(self, to: ParkPhase) -> None:
         """Raises ValueError for any other than the next one."""
         if not self.may(to):
             raise ValueError(f"a container that is {self.phase.name} cannot become {to.name}")
         self.phase = to
 
-    def stay(self) -> None:
+    def revert(self) -> None:
         """What was to be parked could not be."""
         if self.phase is not ParkPhase.PARKING:
             raise ValueError(f"a container that is {self.phase.name} is not on its way")

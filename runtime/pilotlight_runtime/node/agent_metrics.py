@@ -44,6 +44,11 @@ class AgentMetrics:
         held = [bool(part.container) for part in containers.slices()]
         text = "Slices that this node offers, by whether a container has them."
         yield gauge_by("pilotlight_agent_slices", text, "state", {"free": held.count(False), "held": held.count(True)})
+        memory = containers.memory
+        text = "Host memory that this node keeps for parked containers and weights, by what has it."
+        free = memory.total - memory.parked - memory.cached
+        kinds = {"parked": memory.parked, "cached": memory.cached, "free": free}
+        yield gauge_by("pilotlight_agent_warm_memory_bytes", text, "state", kinds)
         blanks = Counter[str]()
         for base, ready in pools.ready.items():
             blanks[self._base(base)] += ready

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
@@ -182,7 +182,7 @@ def build_parts(needs: AgentDependencies, group: asyncio.TaskGroup, records: Age
     parking = NodeParking(slices, host, warm, metering, changed=report_due.set, clock=time.monotonic)
     logs = LogShipper(needs.bus, region=me.region, node=me.node, instance=me.instance)
     calls = _calls(needs, group, records.waiting)
-    pools = _pools(needs, group, report_due.set)
+    pools = _pools(needs, group, report_due)
     cache = FileCache(needs.folders.cache, needs.cache_bytes)
     weights = NodeWeights(cache, WeightsBudget(warm, time.monotonic), changed=report_due.set)
     stager = Stager(needs.files, needs.verifier, cache, weights=weights)
@@ -245,18 +245,13 @@ def build_parts(needs: AgentDependencies, group: asyncio.TaskGroup, records: Age
     )
 
 
-def _pools(needs: AgentDependencies, group: asyncio.TaskGroup, changed: Callable[[], None]) -> BlankPools:
+def _pools(needs: AgentDependencies, group: asyncio.TaskGroup, report_due: asyncio.Event) -> BlankPools:
+    limits, folder = blank_limits(needs.ceilings), needs.folders.sandboxes
     starters = [
-        BlankStarter(
-            launcher=needs.launcher,
-            base=base,
-            folder=needs.folders.sandboxes,
-            group=group,
-            limits=blank_limits(needs.ceilings),
-        )
+        BlankStarter(launcher=needs.launcher, base=base, folder=folder, group=group, limits=limits)
         for base in needs.bases
     ]
-    return BlankPools(BlankPool(starter, size=needs.blanks, changed=changed) for starter in starters)
+    return BlankPools(BlankPool(starter, size=needs.blanks, changed=report_due.set) for starter in starters)
 
 
 def _calls(needs: AgentDependencies, group: asyncio.TaskGroup, waiting: WaitingCalls) -> NodeCalls:

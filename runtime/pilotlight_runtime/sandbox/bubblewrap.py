@@ -16,8 +16,8 @@ from pilotlight_runtime.sandbox.descriptors import ParentDescriptors, descriptor
 from pilotlight_runtime.sandbox.exec_chain import PROGRAMS, PrivilegeDrop, find_program, staged
 from pilotlight_runtime.sandbox.freezer import (
     CannotFreeze,
-    continue_processes,
     freeze_group,
+    resume_processes,
     stop_processes,
     thaw_group,
 )
@@ -180,7 +180,7 @@ class BubblewrapSandbox(ChildSandbox):
         if self._group and (place := self._group.freezer) is not None:
             thaw_group(place)
         else:
-            continue_processes(self.pids())
+            resume_processes(self.pids())
 
     def limit(self, limits: ResourceLimits) -> None:
         if self._group:

@@ -112,7 +112,7 @@ class Cgroup:
         for folder in self.folders:
             kill_members(folder)
         if self._own_freezer is not None:
-            let_end(self._own_freezer.folder)
+            release_killed(self._own_freezer.folder)
 
     def events(self) -> CgroupEvents:
         oom_file = "memory.oom_control" if self._is_v1("memory") else "memory.events"
@@ -178,7 +178,7 @@ def kill_members(folder: Path) -> None:
         killed |= new
 
 
-def let_end(folder: Path) -> None:
+def release_killed(folder: Path) -> None:
     """Let what was killed in a group of version 1's freezer end: what is frozen does not."""
     with contextlib.suppress(OSError):
         if (state := folder / "freezer.state").exists():

@@ -21,7 +21,7 @@ from pilotlight_runtime.sandbox.cgroup import (
     CgroupFolder,
     CgroupVersion,
     kill_members,
-    let_end,
+    release_killed,
     remove_folder,
 )
 from pilotlight_runtime.sandbox.sandbox_errors import SandboxNotStarted
@@ -150,7 +150,7 @@ class Cgroups:
         for folder in leftovers:
             kill_members(folder)
         for folder in leftovers:
-            let_end(folder)
+            release_killed(folder)
         give_up = time.monotonic() + SWEEP_S
         while leftovers := [folder for folder in leftovers if not remove_folder(folder)]:
             if time.monotonic() > give_up:

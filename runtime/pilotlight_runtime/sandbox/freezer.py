@@ -84,14 +84,14 @@ async def stop_processes(pids: Callable[[], Iterable[int]], within_s: float = FR
             await asyncio.sleep(LOOK_S)
             known, were_stopped = found, all(map(is_stopped, found))
     except OSError as error:
-        continue_processes(pids())
+        resume_processes(pids())
         raise CannotFreeze(f"its processes cannot be stopped: {error}") from error
     except BaseException:
-        continue_processes(pids())
+        resume_processes(pids())
         raise
 
 
-def continue_processes(pids: Iterable[int]) -> None:
+def resume_processes(pids: Iterable[int]) -> None:
     _signal(pids, signal.SIGCONT)
 
 

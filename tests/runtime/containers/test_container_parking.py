@@ -222,9 +222,11 @@ async def test_a_gpu_is_not_cut_under_what_is_parked_there(server_url: str, tmp_
 async def test_a_guest_that_is_killed_while_it_is_frozen_is_gone_when_it_is_thawed(walled: Harness) -> None:
     """It answers nobody, and nothing of it is left."""
     container = await walled.bind(await walled.deploy(COUNT))
-    blank = walled.agent._parts.containers.get(container)._start.blank
+    there = walled.agent._parts.containers.get(container)
+    assert there is not None
+    assert there._start.blank is not None
     await parked(walled, container)
-    for pid in blank.sandbox.pids():
+    for pid in there._start.blank.sandbox.pids():
         os.kill(pid, signal.SIGKILL)
 
     assert (await walled.command(Unpark(epoch=walled.epoch, container=container, slice="cpu-0"))).reason in ("", "gone")

@@ -16,8 +16,8 @@ def test_each_turn_follows_the_one_before() -> None:
         for other in set(ParkPhase) - {step}:
             assert not turns.may(other)
             with pytest.raises(ValueError, match="cannot become"):
-                turns.turn(other)
-        turns.turn(step)
+                turns.advance(other)
+        turns.advance(step)
     assert turns.phase is ParkPhase.AWAKE
 
 
@@ -25,9 +25,9 @@ def test_only_what_is_on_its_way_can_stay() -> None:
     """It could not be frozen: it is where it was."""
     turns = ParkTurns()
     with pytest.raises(ValueError, match="not on its way"):
-        turns.stay()
-    turns.turn(ParkPhase.PARKING)
-    turns.stay()
+        turns.revert()
+    turns.advance(ParkPhase.PARKING)
+    turns.revert()
     assert turns.phase is ParkPhase.AWAKE
 
 

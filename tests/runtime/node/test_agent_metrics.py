@@ -26,6 +26,8 @@ async def test_it_tells_of_containers_slices_blanks_and_usage(world: Harness) ->
     assert found['pilotlight_agent_containers{state="draining"}'] == 0
     assert found['pilotlight_agent_slices{state="held"}'] == found['pilotlight_agent_slices{state="free"}'] == 1
     assert sum(name.startswith("pilotlight_agent_blanks{base=") for name in found) == 1
+    assert found['pilotlight_agent_containers{state="parked"}'] == 0
+    assert found['pilotlight_agent_warm_memory_bytes{state="parked"}'] == 0
     assert found["pilotlight_agent_usage_unwritten_records"] == 0
     assert found["pilotlight_agent_usage_unacknowledged_bytes"] >= 0
     assert found["pilotlight_loop_lag_seconds_count"] > 0

@@ -11,14 +11,14 @@ from pathlib import Path
 
 import pytest
 
-from pilotlight_runtime.sandbox.cgroup import Cgroup, CgroupFolder, let_end
+from pilotlight_runtime.sandbox.cgroup import Cgroup, CgroupFolder, release_killed
 from pilotlight_runtime.sandbox.cgroups import freezer_folder
 from pilotlight_runtime.sandbox.freezer import (
     CannotFreeze,
-    continue_processes,
     freeze_group,
     is_frozen,
     is_stopped,
+    resume_processes,
     stop_processes,
     thaw_group,
 )
@@ -59,7 +59,7 @@ async def test_whoever_starts_processes_meanwhile_is_stopped_with_all_of_them(an
         stopped = descendants(pid)
         assert all(map(is_stopped, stopped))
         assert descendants(pid) == stopped
-        continue_processes(stopped)
+        resume_processes(stopped)
         await until(lambda: descendants(pid) != stopped)
 
 
@@ -128,7 +128,7 @@ def test_what_was_killed_while_it_was_frozen_is_let_end(tmp_path: Path) -> None:
     (tmp_path / "freezer.state").write_text("FROZEN")
     Cgroup({}, CgroupFolder(version=1, folder=tmp_path)).kill()
     assert (tmp_path / "freezer.state").read_text() == "THAWED"
-    let_end(tmp_path / "gone")
+    release_killed(tmp_path / "gone")
 
 
 def test_where_the_freezer_is() -> None:
