@@ -15,6 +15,7 @@ import asyncio
 import hashlib
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -159,6 +160,7 @@ async def _from_s3(folder: Path, endpoint: str, size: int, runs: int) -> tuple[l
         began = time.perf_counter()
         await stager.stage(bind(tenant=TENANT), version, code, models)
         loads.append(size / (time.perf_counter() - began))
+        shutil.rmtree(here)  # so that the disk is not busy with it during the next run
     await blobs.aclose()
     return loads, gets
 

@@ -9,11 +9,11 @@ a moment before finds its parts, and the search for blobs that nobody needs leav
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-import msgspec
 from msgspec.structs import replace
 
 from pilotlight_core.host.blobs import BlobMissing, BlobStore
@@ -37,7 +37,6 @@ from pilotlight_core.model.versions.pushed_weights import (
     WeightsRevision,
     listing_of,
     parts_in,
-    weights_digest,
     weights_entry,
 )
 from pilotlight_gateway.deploys.blob_usage import BlobUsage, check_blob_bytes
@@ -66,7 +65,7 @@ class PushedWeights:
         """
         tenant, name = principal.tenant, check_name(pushed.name, "name")
         listing = await asyncio.to_thread(listing_of, pushed.parts)
-        digest, size = weights_digest(pushed.parts), bytes_of((pushed,))
+        digest, size = hashlib.sha256(listing).hexdigest(), bytes_of((pushed,))
         record = await self.registry.weights(tenant, name)
         newest = record.newest if record is not None else None
         if newest is not None and newest.digest == digest:
@@ -213,9 +212,9 @@ class PushedWeights:
         """Raises NotFound if the store has lost it."""
         try:
             data = await self.blobs.read(tenant, revision.digest)
-            if weights_digest(parts_in(data)) == revision.digest:
+            if hashlib.sha256(data).hexdigest() == revision.digest:
                 return data
-        except (BlobMissing, msgspec.DecodeError):
+        except BlobMissing:
             pass
         raise NotFound(
             f"The listing of the weights {revision.digest[:12]} is not in the blob store as it was pushed: push anew."

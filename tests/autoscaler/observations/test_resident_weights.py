@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import pytest
+
 from pilotlight_autoscaler.observations.resident_weights import MOST_OF_NODE, ResidentWeights
+from pilotlight_autoscaler.observations.world import World
 from pilotlight_core.model.messages.node_messages import WeightsReport
 from pilotlight_core.model.placing import Placing
+from tests.autoscaler.builders import decide, demand, record, report
 from tests.builders.nodes import node_report
 from tests.builders.specs import function_spec, version_record
 
@@ -53,3 +57,17 @@ def test_what_is_remembered_of_a_node_is_bounded() -> None:
     assert len(weights.by_node({"n1": node})["n1"]) == MOST_OF_NODE
     weights.forget("n1")
     assert weights.by_node({"n1": node}) == {}
+
+
+@pytest.mark.parametrize("has", ["n1", "n2", "n3"])
+def test_a_container_starts_where_its_weights_are(has: str) -> None:
+    """Before it has run anywhere, and of no other tenant's."""
+    world = World()
+    for node in ("n1", "n2", "n3"):
+        weights = (told(),) if node == has else (told("rival"),)
+        world.on_report(report(node=node, weights=weights), 1.0)
+    world.on_demand(demand(queued=1), 1.0)
+
+    (sent,) = decide(world, record(placing=Placing(weights=f"@{DIGEST}"))).commands
+
+    assert sent.node == has

@@ -112,8 +112,8 @@ class NodeWeights:
             if (known := self._known.get(key)) is None:
                 files = tuple((one.entry.sha256, one.entry.size) for one in artifact_files((artifact,)))
                 known = self._known[key] = _Weights(files=files)
-                await asyncio.to_thread(_write_index, self._cache, tenant, artifact.digest, files)
-                self._cache.add(tenant, _index_entry(artifact.digest, files))
+                if await asyncio.to_thread(_write_index, self._cache, tenant, artifact.digest, files):
+                    self._cache.add(tenant, _index_entry(artifact.digest, files))
             self._known.move_to_end(key)
             if known.held:
                 self._budget.touch(_name(key))
@@ -245,11 +245,17 @@ def _index_entry(digest: str, files: tuple[tuple[str, int], ...]) -> FileEntry:
     return FileEntry("", f"{INDEX}{digest}", len(msgspec.json.encode(files)))
 
 
-def _write_index(cache: FileCache, tenant: str, digest: str, files: tuple[tuple[str, int], ...]) -> None:
+def _write_index(cache: FileCache, tenant: str, digest: str, files: tuple[tuple[str, int], ...]) -> bool:
+    """False: the disk is full, so the next agent will not know of them; no container fails by that."""
     path = cache.path(tenant, f"{INDEX}{digest}")
     fresh = path.with_suffix(".new")
-    fresh.write_bytes(msgspec.json.encode(files))
-    fresh.replace(path)
+    try:
+        fresh.write_bytes(msgspec.json.encode(files))
+        fresh.replace(path)
+    except OSError as error:
+        log.warning("which weights lie here could not be written down", digest=digest, error=str(error))
+        return False
+    return True
 
 
 def _read_index(cache: FileCache, tenant: str, name: str) -> tuple[tuple[str, int], ...] | None:

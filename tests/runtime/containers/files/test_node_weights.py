@@ -78,6 +78,20 @@ async def test_the_next_agent_of_the_node_knows_them(cache: FileCache) -> None:
     assert [(one.digest[0], one.resident) for one in again.reports()] == [("1", SIZE)]
 
 
+async def test_a_full_disk_fails_no_start(cache: FileCache, monkeypatch: pytest.MonkeyPatch) -> None:
+    """This agent knows them even so; the next one will not."""
+    entry = weights(cache, "1")
+
+    def full(*_: object) -> int:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Path, "write_bytes", full)
+    node = NodeWeights(cache)
+    await node.note_used("acme", [entry])
+    assert len(node.reports()) == 1
+    assert NodeWeights(FileCache(cache.folder)).reports() == ()
+
+
 async def test_what_the_cache_has_dropped_is_told_no_more(cache: FileCache) -> None:
     """Nor held in memory."""
     budget = Budget()
