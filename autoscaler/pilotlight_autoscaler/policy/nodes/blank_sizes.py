@@ -16,7 +16,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from pilotlight_core.model.messages.node_messages import BlankSize, NodeReport, SliceKind, SliceReport
+from pilotlight_core.model.messages.node_messages import MOST_BLANK_SIZES, BlankSize, NodeReport, SliceKind, SliceReport
 from pilotlight_core.model.spec import DEFAULT_BASE, VersionRecord
 from pilotlight_placement.asks.ask import CPU, MIB
 from pilotlight_placement.asks.memory_need import memory_of
@@ -24,6 +24,8 @@ from pilotlight_placement.hardware.catalogue import is_kind
 
 DEPLOYED, CALLED, FORETOLD = 1, 4, 16
 """What a function weighs: of which no call is known, that is called these days, or that is expected to be soon."""
+MOST_CLASSES = 64
+"""Kinds of slices of one node that are looked at: an honest one has a handful, a hostile one may claim thousands."""
 SLICES = (SliceKind.CPU, SliceKind.GPU, SliceKind.MIG)
 """A share is made for its container, of a GPU whose blank it takes."""
 
@@ -76,7 +78,7 @@ def blank_sizes(node: NodeReport, needs: Mapping[BlankNeed, StartableFunctions])
     """The sizes for a node, the most important first; `needs` are those of all functions that are deployed."""
     bases = node.bases or (DEFAULT_BASE,)
     weighed: list[tuple[int, BlankSize]] = []
-    for each, slices in _classes(node.slices).items():
+    for each, slices in _classes(node.slices).most_common(MOST_CLASSES):
         is_cpu = each.kind is SliceKind.CPU
         found = dict.fromkeys(bases, ONE) if is_cpu else {}
         if DEFAULT_BASE in bases:
@@ -90,7 +92,7 @@ def blank_sizes(node: NodeReport, needs: Mapping[BlankNeed, StartableFunctions])
             size = BlankSize(base=base, gpu_type=each.gpu_type, memory=each.memory, count=count)
             weighed.append((functions.weight, size))
     weighed.sort(key=lambda one: (-one[0], one[1].base, one[1].gpu_type, one[1].memory))
-    return tuple([size for _, size in weighed])
+    return tuple([size for _, size in weighed[:MOST_BLANK_SIZES]])
 
 
 def fits_on(node: NodeReport, need: BlankNeed) -> bool:

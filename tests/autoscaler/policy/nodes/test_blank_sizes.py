@@ -6,9 +6,11 @@ from pilotlight_autoscaler.policy.nodes.blank_sizes import (
     CALLED,
     DEPLOYED,
     FORETOLD,
+    MOST_CLASSES,
     BlankNeed,
     StartableFunctions,
     blank_sizes,
+    fits_on,
     is_served,
     need_of,
 )
@@ -103,3 +105,23 @@ def test_needs_of_one_base_environment_add_up() -> None:
 def test_an_agent_of_before_has_the_one_environment() -> None:
     """And says none."""
     assert blank_sizes(node(cpu_slot(), bases=()), {}) == (BlankSize(base="default", count=1),)
+
+
+def test_a_node_that_claims_thousands_of_kinds_gets_an_answer_of_bounded_size() -> None:
+    """A hostile one must not occupy the controller."""
+    slices = [cpu_slot(), *(instance(str(number), number * GIB) for number in range(1, 3_000))]
+    needs = {
+        BlankNeed(base=base, types=("ANY",), mib=1): StartableFunctions(1, DEPLOYED) for base in ("default", "vllm")
+    }
+
+    assert len(blank_sizes(node(*slices), needs)) <= 2 * MOST_CLASSES
+
+
+def test_a_function_fits_where_its_environment_and_a_slice_are() -> None:
+    """Taken or not; a node that drains takes nothing new."""
+    need = BlankNeed(base="vllm", types=("H100",), mib=8 * 1024)
+
+    assert fits_on(node(cpu_slot(), instance("a")), need)
+    assert not fits_on(node(cpu_slot()), need)
+    assert not fits_on(node(instance("a"), bases=("default",)), need)
+    assert not fits_on(node_report(slices=(instance("a"),), bases=("vllm",), draining=True), need)
