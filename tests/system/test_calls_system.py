@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from decimal import Decimal
+from functools import partial
 from typing import Any
 
 import httpx
@@ -212,10 +213,13 @@ def test_the_request_of_a_failed_call_is_in_the_logs(platform: Platform, sdk: An
         sdk("flaky").remote(name="fails too", failures=9)
     for request_id, text in ((failed["request_id"], "of fails"), (caught.value.more["request_id"], "of fails too")):
         words = ("logs", "calls.flaky", "--call", str(request_id))
-        lines = wait_until(lambda words=words: platform.cli(*words).stdout, "its lines are stored")  # type: ignore[misc]
-        assert f"failure 3 {text}\n" in lines
+        wait_until(partial(logs_have, platform, words, f"failure 3 {text}\n"), "its lines are stored")
         gateway = (platform.state / "logs" / "gateway.log").read_text()
         assert [line for line in gateway.splitlines() if request_id in line and "function_raised" in line]
+
+
+def logs_have(platform: Platform, words: tuple[str, ...], text: str) -> bool:
+    return text in platform.cli(*words).stdout
 
 
 def test_it_is_tried_again_whichever_way_it_is_called(sdk: Any) -> None:

@@ -45,6 +45,8 @@ DENIED_FOR_EVER = "can not cancel deny message deletes"
 NO_MESSAGE = 10037
 NO_STREAM = 10059
 NO_SEQUENCE = 10043
+NOT_DELETED, FOUND_NONE = 10057, "no message found"
+"""A message could not be deleted, and why: there is none, between others that are there."""
 BATCHED = b"NATS/1.0\r\n%bNats-Batch-Id: %b\r\nNats-Batch-Sequence: %d\r\n"
 
 
@@ -321,7 +323,8 @@ class JetStream:
         try:
             await self.persist(partial(self.api, f"STREAM.MSG.DELETE.{stream}", request), READ_TIMEOUT)
         except StoreRefused as error:
-            if error.number not in (NO_MESSAGE, NO_SEQUENCE):
+            is_gone = error.number == NOT_DELETED and FOUND_NONE in error.detail
+            if not is_gone and error.number not in (NO_MESSAGE, NO_SEQUENCE):
                 raise
 
     async def depths(self, stream: str, subject: str) -> dict[str, int]:

@@ -52,8 +52,6 @@ log = structlog.get_logger(__name__)
 
 HEAD_BYTES = 64 * 1024
 """One read from the socket may exceed it."""
-READ_BYTES = 256 * 1024
-"""The most that one read from a socket gives."""
 PIPELINED = 32
 """Requests that may wait on a connection for the answer to an earlier one."""
 HEAD_SECONDS, LINGER_SECONDS = 10.0, 2.0
@@ -186,20 +184,23 @@ class BoundedProtocol(HttpToolsProtocol):
         if between and self._take_known(data):
             return
         self._read = data if between else None
+        # With TLS one read may give all that came while reading was paused. So what is in it beside a piece of a body,
+        # which sets `_bodiless` to 0, is not counted, nor the beginning of a head after one.
+        in_body = self._receiving and not self._heading
+        self._bodiless += len(data)
         super().data_received(data)
         self._read = None
         if self._plain is not None:  # the rest of its body is still to come
             self._begin_exchange()
         if self._heading and not self.transport.is_closing():
-            self._head_size += len(data)
+            self._head_size += 0 if in_body else len(data)
             if self._head_size > HEAD_BYTES:
                 self.transport.write(HEAD_TOO_LARGE)
                 self.transport.close()
             elif self._timer is None:
                 self._arm(self.head_seconds)
         elif self._receiving and not self.transport.is_closing():
-            self._bodiless += len(data)
-            if self._bodiless > HEAD_BYTES + READ_BYTES:  # a trailer or a chunk's head without an end
+            if self._bodiless > HEAD_BYTES:  # a trailer or a chunk's head without an end
                 self.transport.close()
         elif self.cycle is not None and self.cycle.response_complete:  # an empty line, or the end of a late body
             self._rest()
@@ -248,6 +249,7 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def on_headers_complete(self) -> None:
         self._heading = False
+        self._bodiless = 0
         self._disarm()
         self._plain, self._plain_body, self._declined = self._plain_head(), b"", False
         if self._plain is None:

@@ -113,9 +113,18 @@ async def test_an_erased_key_leaves_nothing(bus: Bus) -> None:
     assert await kv.read(key) is None
 
 
-async def test_what_is_written_while_a_key_is_erased_is_erased_too(bus: Bus, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Since it has another sequence number than what was read."""
-    kv, key = bus.kv(BLOB_KEY_BUCKET), f"key.{token()}"
+@pytest.mark.parametrize("is_first", [False, True], ids=["between others", "first"])
+async def test_what_is_written_while_a_key_is_erased_is_erased_too(
+    bus: Bus, monkeypatch: pytest.MonkeyPatch, is_first: bool
+) -> None:
+    """Since it has another sequence number than what was read, of which the server says in two ways that it is gone."""
+    name, key = f"T{token()}", "key.acme"
+    config = next(one for one in stream_configs(DEFAULT_LIMITS) if one["name"] == "KV_BLOB_KEYS")
+    own = {"name": f"KV_{name}", "subjects": [f"$KV.{name}.>"], "max_bytes": 2**20}
+    await bus.jetstream.ensure_stream(config | own)
+    kv = bus.kv(name)
+    if not is_first:
+        await kv.put("key.other", b"0")
     await kv.put(key, b"1")
     delete, written = bus.jetstream.delete_overwritten, [b"2", b"3"]
 

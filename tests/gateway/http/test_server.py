@@ -8,6 +8,7 @@ import gc
 import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import cast
 
 import httpx
 import pytest
@@ -272,6 +273,33 @@ async def test_trailers_do_not_pile_up(world: World, trailer: bytes) -> None:
     async with serving(world) as (host, port):
         head = CALL + b"transfer-encoding: chunked\r\n\r\n0\r\n"
         await closed(host, port, head, *([trailer * 10_000] * 100))
+
+
+async def test_a_large_read_is_no_endless_trailer() -> None:
+    """A TLS connection gives all that came while reading was paused in one read: of a body, or with the next head."""
+    sizes: list[int] = []
+
+    async def count(_: Scope, receive: Receive, send: Send) -> None:
+        size, more = 0, True
+        while more:
+            piece = await receive()
+            size, more = size + len(piece["body"]), piece["more_body"]
+        sizes.append(size)
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+    async with serving_app(count, ConnectionBook(ConnectionBounds()), BoundedProtocol) as ((host, port), running):
+        reader, writer = await asyncio.open_connection(host, port)
+        await until(lambda: running.server_state.connections)
+        connection = cast("BoundedProtocol", next(iter(running.server_state.connections)))
+        head = b"POST / HTTP/1.1\r\nhost: x\r\ncontent-length: 2000000\r\n\r\n"
+        for read in (head, b"x" * 1_000_000, b"x" * 1_000_000 + head[:20], head[20:], b"x" * 2_000_000):
+            connection.data_received(read)
+        await until(lambda: len(sizes) == 2)
+        assert sizes == [2_000_000, 2_000_000]
+        async with asyncio.timeout(20.0):
+            assert (await reader.read(12), connection.transport.is_closing()) == (b"HTTP/1.1 200", False)
+        writer.close()
 
 
 async def test_a_body_that_was_not_asked_for_is_no_request(world: World) -> None:

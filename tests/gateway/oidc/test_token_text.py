@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -148,5 +149,5 @@ def test_what_can_be_read_in_two_ways_is_refused(document: bytes) -> None:
 def test_any_bytes_are_read_or_refused(data: bytes) -> None:
     """Nothing else ever comes of them."""
     for token in (data, text(payload=data), text(header=data)):
-        with pytest.raises(Unauthenticated):
-            read_token(token)
+        with suppress(Unauthenticated):
+            assert read_token(token).text == token
