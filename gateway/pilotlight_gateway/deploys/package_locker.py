@@ -34,8 +34,8 @@ log = structlog.get_logger(__name__)
 LOCK_S = 90.0
 """For one node, with its line; longer than it takes itself."""
 NODES_TRIED = 3
-KEPT = 256
-"""Locks between the two requests of a deploy: the first one names what is to be uploaded."""
+KEPT = 32
+"""Locks, of half a megabyte at most, between the two requests of a deploy: the first one names what to upload."""
 KEPT_S = 600.0
 NO_INDEX = (
     "requirements= needs a node that has a package index: an operator names it, 'pilotlight up --package-index URL' or "

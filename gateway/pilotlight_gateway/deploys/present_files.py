@@ -83,8 +83,9 @@ async def lock_in_service(
             known = msgspec.json.decode(data, type=_LockOnly)
         except (BlobMissing, msgspec.DecodeError):
             continue
-        if known.lock is not None and known.base == base and known.lock.requirements == requirements:
-            return known.lock
+        # A deploy changes all functions of an app, so they have one lock.
+        is_same = known.lock is not None and known.base == base and known.lock.requirements == requirements
+        return known.lock if is_same else None
     return None
 
 

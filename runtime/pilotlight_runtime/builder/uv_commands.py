@@ -23,7 +23,7 @@ def lock_command(job: BuildJob, folder: Path) -> list[str]:
     return [
         *(job.uv, "pip", "compile", str(folder / "requirements.in"), "--constraints", str(folder / "base.txt")),
         *(("--constraints", str(folder / "pins.txt")) if job.pins else ()),
-        *("--find-links", str(folder / "stubs"), "--default-index", job.index, "--python", job.python),
+        *("--find-links", str(folder / "stubs"), "--python", job.python),
         *("--generate-hashes", "--no-header", "--no-annotate", "--no-emit-index-url", "--no-emit-find-links"),
         *_PLAIN,
     ]
@@ -34,7 +34,7 @@ def install_command(job: BuildJob, folder: Path, target: Path) -> list[str]:
     return [
         *(job.uv, "pip", "install", "--requirements", str(folder / "lock.txt"), "--target", str(target)),
         *("--no-deps", "--require-hashes", "--compile-bytecode", "--link-mode", "hardlink"),
-        *("--default-index", job.index, "--python", job.python, *_PLAIN),
+        *("--python", job.python, *_PLAIN),
     ]
 
 
@@ -44,6 +44,7 @@ def uv_environment(job: BuildJob, folder: Path, proxy: str) -> Mapping[str, str]
         "HOME": str(folder),
         "PATH": "/usr/bin:/bin",
         "LANG": "C.UTF-8",
+        "UV_DEFAULT_INDEX": job.index,  # not on the command line, which every user of the host can read
         "UV_CACHE_DIR": str(folder / "cache"),
         "UV_PYTHON_DOWNLOADS": "never",
         "UV_HTTP_TIMEOUT": "30",

@@ -15,7 +15,11 @@ from pilotlight_runtime.sandbox.sandbox_spec import Mount
 FACTS_S = 60.0
 CODE = """
 import hashlib, importlib.metadata, json, sys, sysconfig
-found = sorted({f"{each.metadata['Name']}=={each.version}" for each in importlib.metadata.distributions()})
+found = sorted({
+    f"{each.metadata['Name']}=={each.version}"
+    for each in importlib.metadata.distributions()
+    if each.metadata["Name"] != "pilotlight"
+})
 print("\\n" + json.dumps({
     "digest": hashlib.sha256("\\n".join(found).encode()).hexdigest(),
     "python": f"cp{sys.version_info[0]}{sys.version_info[1]}",
@@ -26,7 +30,7 @@ print("\\n" + json.dumps({
 
 class BaseFacts(msgspec.Struct, frozen=True, kw_only=True):
     digest: str
-    """Of the names and versions of its packages."""
+    """Of the names and versions of its packages, but for the platform's own: what is built outlives its upgrade."""
     python: str
     platform: str
 

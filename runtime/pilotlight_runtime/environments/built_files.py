@@ -74,7 +74,9 @@ class BuiltFiles:
         target = self._into / piece.path
         if target.parent not in self._made:
             target.parent.mkdir(parents=True, exist_ok=True)
-            self._made.add(target.parent)
+            self._made.update(self._into / each for each in Path(piece.path).parents)
+            if len(self._made) > self._most_files:
+                raise BadBuild(f"the packages have more than {self._most_files} folders, which is the most here")
         mode = PROGRAM_MODE if piece.is_program else FILE_MODE
         fd = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, mode)
         return os.fdopen(fd, "wb")

@@ -30,7 +30,12 @@ class PackageIndex:
         origin = _origin(bare)
         for text in (self.url, self.url.rstrip("/"), bare, bare.rstrip("/"), origin):
             words = words.replace(text, HIDDEN_INDEX)
-        return _CREDENTIALS.sub("//", words).replace(origin.partition("://")[2], HIDDEN_INDEX)
+        words = _CREDENTIALS.sub("//", words)
+        for target in self.targets:
+            place = target.rpartition("://")[2]
+            for text in (f"https://{place}", f"http://{place}", place, place.rpartition(":")[0]):
+                words = words.replace(text, HIDDEN_INDEX)
+        return words
 
 
 def read_index(url: str, hosts: str = "", certificates: str = "") -> PackageIndex:

@@ -24,6 +24,7 @@ def test_an_environment_is_its_packages(tmp_path: Path) -> None:
     one, same, other = (base_venv(tmp_path / name) for name in ("one", "same", "other"))
     for venv, version in ((one, "1.0"), (same, "1.0"), (other, "1.1")):
         distribution(venv, "tiny", version)
+    distribution(same, "pilotlight", "9.9")  # of another release of the platform, which changes nothing
 
     facts = [base_facts(venv / "bin" / "python") for venv in (one, same, other)]
 

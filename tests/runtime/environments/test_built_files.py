@@ -51,6 +51,8 @@ def test_bounds_are_kept(tmp_path: Path) -> None:
         few.add(piece("c"))
     with pytest.raises(BadBuild, match="room for 0 MiB"):
         BuiltFiles(tmp_path, most_bytes=100, room=-5).add(piece("f"))
+    with pytest.raises(BadBuild, match="more than 3 folders"):
+        BuiltFiles(tmp_path, most_bytes=100, most_files=3).add(piece("g/h/i/j"))
     torn = BuiltFiles(tmp_path, most_bytes=100)
     torn.add(piece("d", is_last=False))
     with pytest.raises(BadBuild, match="comes within"):

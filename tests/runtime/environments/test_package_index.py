@@ -46,14 +46,16 @@ def test_a_refusal_does_not_repeat_a_password() -> None:
 
 def test_tenants_do_not_learn_where_the_index_is() -> None:
     """Whatever part of its address the resolver names."""
-    index = read_index("http://robot:s3cret@inside.corp:8080/simple/")
+    index = read_index("http://robot:s3cret@inside.corp:8080/simple/", "files.corp")
     words = (
         "Failed to fetch: `http://robot:s3cret@inside.corp:8080/simple/x/`\n"
         "tried http://inside.corp:8080/simple/ and http://robot:****@inside.corp:8080/files/x.whl at inside.corp:8080"
+        " or https://files.corp/x.whl, files.corp:443"
     )
 
     told = index.without_address(words)
 
     assert "inside.corp" not in told
+    assert "files.corp" not in told
     assert "s3cret" not in told
     assert "<the package index>x/" in told

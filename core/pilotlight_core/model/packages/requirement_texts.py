@@ -23,7 +23,7 @@ NAME = r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,126}[A-Za-z0-9])?"
 _VERSION = r"[A-Za-z0-9][A-Za-z0-9.*+!_-]{0,63}"
 _CLAUSE = rf"(?:==|~=|!=|<=|>=|<|>) *{_VERSION}"
 _REQUIREMENT = (
-    rf"({NAME})"
+    rf"{NAME}"
     rf"(?: *\[ *{NAME}(?: *, *{NAME}){{0,15}} *\])?"
     rf"(?: *{_CLAUSE}(?: *, *{_CLAUSE}){{0,15}})?"
     r"""(?: *; *[A-Za-z0-9_.'"<>=!~(),*+ -]{1,200})?"""
@@ -65,12 +65,6 @@ def requirements_fault(texts: object) -> str:
 def normal_name(name: str) -> str:
     """The one spelling of a package's name (PEP 503)."""
     return re.sub(_SEPARATORS, "-", name).lower()
-
-
-def package_of(requirement: str) -> str:
-    """The normal name of the package that a requirement asks for."""
-    found = re.fullmatch(_REQUIREMENT, requirement)
-    return normal_name(found[1]) if found else ""
 
 
 def requirements_of_file(text: str) -> tuple[str, ...]:

@@ -7,7 +7,6 @@ import pytest
 from pilotlight_core.model.packages.requirement_texts import (
     MOST_REQUIREMENTS,
     normal_name,
-    package_of,
     requirement_fault,
     requirements_fault,
     requirements_of_file,
@@ -82,8 +81,6 @@ def test_a_refusal_takes_no_longer_than_its_text() -> None:
 def test_a_package_has_one_name() -> None:
     """However it is written (PEP 503)."""
     assert normal_name("Ruamel.Yaml_Clib") == "ruamel-yaml-clib"
-    assert package_of("Ruamel.Yaml[jinja2]>=1; os_name == 'posix'") == "ruamel-yaml"
-    assert package_of("-e .") == ""
 
 
 def test_a_file_says_one_requirement_a_line() -> None:

@@ -11,7 +11,7 @@ from pilotlight_runtime.containers.files.compile_cache import CompileCache
 from pilotlight_runtime.containers.files.erased_tenants import ErasedFiles
 from pilotlight_runtime.containers.files.file_cache import FileCache
 from pilotlight_runtime.containers.files.node_weights import NodeWeights
-from pilotlight_runtime.environments.environment_cache import EnvironmentCache
+from pilotlight_runtime.environments.environment_cache import EnvironmentCache, EnvironmentRecord, keep_built
 
 DIGEST = "a" * 64
 
@@ -91,3 +91,19 @@ async def test_questions_are_bounded(tmp_path: Path, anyio_backend: str) -> None
     gateways = Gateways(names[-1])
     assert await erased_files(gateways, cache_of(tmp_path, *names)).delete_erased() == 1
     assert [len(asked.tenants) for _, asked in gateways.asked if isinstance(asked, ErasedWanted)] == [MOST_ASKED, 1]
+
+
+async def test_what_was_built_for_an_erased_tenant_goes_too(tmp_path: Path, anyio_backend: str) -> None:
+    """Also where nothing else is kept of it."""
+    environments = EnvironmentCache(tmp_path / "environments", 100)
+    for tenant in ("acme", "rival"):
+        fresh = environments.fresh_folder(tenant, "env")
+        record = EnvironmentRecord(id=f"env_{tenant}", files=0, bytes=0)
+        keep_built(fresh, environments.path(tenant, "env"), record)
+        environments.add(tenant, "env", record)
+    cache = FileCache(tmp_path / "cache")
+
+    await ErasedFiles(Gateways("acme"), cache, environments, region="eu", node="n1").delete_erased()
+
+    assert names_in(tmp_path / "environments") == ["rival"]
+    assert environments.ids() == ("env_rival",)
