@@ -23,6 +23,7 @@ from pilotlight_core.bus import Bus, BusError, Lease
 from pilotlight_core.host.registry import Registry
 from pilotlight_core.model import subjects
 from pilotlight_core.model.messages.node_messages import BlankSize, KeepBlanks, NodeReport, Prefetch
+from pilotlight_core.model.records.nodes import NodeState
 from pilotlight_core.model.spec import VersionRecord
 
 LOOK_EVERY_S = 2.0
@@ -44,6 +45,7 @@ class BlankKeeper:
         self._lease = lease
         self._world = world
         self._region = region
+        self._registry = registry
         self._deployed = DeployedNeeds(registry)
         self._needs: dict[BlankNeed, StartableFunctions] = {}
         self._settled: dict[str, tuple[str, int]] = {}
@@ -95,12 +97,20 @@ class BlankKeeper:
     def _prefetches(self, record: VersionRecord) -> Iterator[tuple[str, Prefetch]]:
         """For the first few nodes, those with a blank for it first: it starts there, if it is called soon."""
         need, base = need_of(record), record.base
-        nodes = (node for node in self._world.nodes.values() if node.blank_sizes is not None and fits_on(node, need))
+        nodes = (node for node in self._world.nodes.values() if self._may_fetch(node) and fits_on(node, need))
         for node in nsmallest(PREFETCHED_ON, nodes, key=lambda node: (not node.blanks.get(base), node.node)):
             sent = Prefetch(
                 epoch=self._lease.epoch, version=record.id, tenant=record.tenant, manifest_sha256=record.manifest_sha256
             )
             yield node.node, sent
+
+    def _may_fetch(self, node: NodeReport) -> bool:
+        """Whether it may hear of versions that are not bound there.
+
+        Not if it has joined by a token: it reads nothing of the store without a binding, nor is it to learn more.
+        """
+        known = self._registry.node_nowait(node.node)
+        return node.blank_sizes is not None and (known is None or (not known.joined and known.state is NodeState.OPEN))
 
     def _due(self, at: float) -> Iterator[tuple[str, KeepBlanks]]:
         nodes = self._world.nodes

@@ -13,6 +13,7 @@ from pilotlight_core.host.registry import Registry
 from pilotlight_core.model import subjects
 from pilotlight_core.model.ids import token
 from pilotlight_core.model.messages.node_messages import BlankSize, CommandReply, KeepBlanks, Prefetch
+from pilotlight_core.model.records.nodes import NodeLabels, NodeRecord
 from pilotlight_core.model.spec import AppRecord
 from tests.builders.nodes import cpu_slot, node_report
 from tests.builders.specs import function_spec, version_record
@@ -20,24 +21,33 @@ from tests.waiting import until
 
 
 async def test_a_node_is_told_until_its_report_says_so(bus: Bus) -> None:
-    """By who leads; a deploy changes it, and has the version fetched ahead. An agent of before is told nothing."""
-    region, base, told, fetched = f"r{token(6)}", f"base-{token(6)}", list[KeepBlanks](), list[Prefetch]()
+    """By who leads; a deploy changes it, and has the version fetched ahead.
+
+    An agent of before is told nothing, and one that has joined by a token hears of no version before it is bound there.
+    """
+    region, base, told, fetched = f"r{token(6)}", f"base-{token(6)}", list[KeepBlanks](), list[tuple[str, Prefetch]]()
     slots = tuple(cpu_slot(number) for number in range(4))
     report = node_report("n1", slices=slots, bases=("default", base), blank_sizes=())
 
-    def on_command(_subject: str, message: Any, reply: str) -> None:
-        (told if isinstance(message, KeepBlanks) else fetched).append(message)
+    def on_command(subject: str, message: Any, reply: str) -> None:
+        if isinstance(message, Prefetch):
+            fetched.append((subject, message))
+        elif subject == subjects.command(region, "n1"):
+            told.append(message)
         bus.publish_nowait(reply, CommandReply(ok=True))
 
     def of(name: str) -> list[int]:
         return [size.count for command in told[-1:] for size in command.sizes if size.base == name]
 
-    for node in ("n1", "old"):
+    joined = NodeRecord(node=f"joined-{token(6)}", labels=NodeLabels(region=region, zone="z"))
+    for node in ("n1", "old", joined.node):
         await bus.subscribe(subjects.command(region, node), on_command)
     await bus.flush()
     async with Registry(bus) as registry:
         world, lease = World(), bus.lease(f"blanks-{token(6)}", "me")
         world.nodes["n1"] = report
+        await registry.change_node(joined.node, lambda _: joined)
+        world.nodes[joined.node] = node_report(joined.node, slices=slots, bases=("default", base), blank_sizes=())
         world.nodes["old"] = node_report("old", slices=slots, blank_sizes=None)
         async with BlankKeeper(bus, registry, lease, world, region=region).running():
             await lease.acquire()
@@ -55,5 +65,6 @@ async def test_a_node_is_told_until_its_report_says_so(bus: Bus) -> None:
                 await registry.deploy(app, 0)
             await until(lambda: of(base) == [3])
             await until(lambda: len(fetched) == 2)
+            assert {subject for subject, _ in fetched} == {subjects.command(region, "n1")}
         await lease.release()
     assert {command.sizes[0].base for command in told} <= {"default", base}

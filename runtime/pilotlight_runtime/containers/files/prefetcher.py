@@ -1,7 +1,7 @@
 """Versions that may be bound here soon: their manifests verified, and their bundles in the node's cache, ahead.
 
 Only of a store that this node reads itself, and in the clear: gateways give links and keys for what is bound, and a
-node is to read no more of the store than it runs.
+node is to read no more of the store than it runs. Nodes that have joined by a token are not even told.
 """
 
 from __future__ import annotations
