@@ -340,6 +340,8 @@ class Container:
             self._woken.clear()
             try:
                 if not self._ending.is_set() and await self.parking.go_on(self._ending):
+                    if self.serving is not None:
+                        self.serving.resume(self._clock())
                     self.timeline = {"unpark": round((self._clock() - self._born_at) * 1000, 3)}
                     self._serve()
             except CannotPark as error:

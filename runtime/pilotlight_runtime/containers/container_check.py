@@ -69,6 +69,10 @@ class ContainerCheck:
         """Whether the guest has a check that it has not answered."""
         return bool(self._call_id)
 
+    def postpone(self, at: float) -> None:
+        """Begin the time until the next one anew: the container was away, and is there for a call."""
+        self._last_at = at
+
     def left_s(self, at: float) -> float:
         """How long the check that is under way may still take; 0 without one."""
         return max(0.0, self._began_at + self._most_s - at) if self._call_id else 0.0

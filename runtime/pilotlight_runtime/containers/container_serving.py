@@ -105,7 +105,12 @@ class ContainerServing:
     @property
     def is_checking(self) -> bool:
         """Whether its guest is busy with a check."""
-        return self._check is not None and self._check.left_s(self._clock()) > 0
+        return self._check is not None and self._check.is_under_way
+
+    def resume(self, at: float) -> None:
+        """It was parked, and serves again: its next check has time."""
+        if self._check is not None:
+            self._check.postpone(at)
 
     def add(self, call: AcceptedCall, at: float) -> None:
         """Run a call that the slot table has accepted."""

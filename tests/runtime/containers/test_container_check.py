@@ -82,6 +82,16 @@ def test_a_check_takes_the_place_of_one_call_until_it_is_answered() -> None:
     assert not checked.failures
 
 
+def test_what_was_parked_is_not_checked_before_its_first_call() -> None:
+    """The next check comes a period after it serves again."""
+    checked = Checked()
+    checked.check.postpone(100.0)
+    checked.check.tick(109.0)
+    assert not checked.sent
+    checked.check.tick(110.0)
+    assert len(checked.sent) == 1
+
+
 def test_without_room_it_waits_for_the_end_of_a_call() -> None:
     """And begins then, before the next one."""
     checked = Checked(Room(is_idle=False, free=0))

@@ -103,7 +103,8 @@ async def test_what_was_built_for_an_erased_tenant_goes_too(tmp_path: Path, anyi
         environments.add(tenant, "env", record)
     cache = FileCache(tmp_path / "cache")
 
-    await ErasedFiles(Gateways("acme"), cache, environments, region="eu", node="n1").delete_erased()
+    weights = NodeWeights(cache)
+    await ErasedFiles(Gateways("acme"), (cache, environments), weights, region="eu", node="n1").delete_erased()
 
     assert names_in(tmp_path / "environments") == ["rival"]
     assert environments.ids() == ("env_rival",)
