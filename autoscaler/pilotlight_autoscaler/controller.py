@@ -150,7 +150,9 @@ class Controller:
             world=world, registered=self._registered, book=CurveBook(registry), new_id=self._new_id,
             stop_grace_s=stop_grace_s, pause=self._pause, unfunded=self._budgets.unfunded,
         )  # fmt: skip
-        self._pools = PoolKeeper(world, registry, lease, open_pool, region=region, zone=zone)
+        self._pools = PoolKeeper(
+            world, registry, lease, open_pool, region=region, zone=zone, spot_zones=self.intake.spot_zones
+        )
         self._failed_passes = 0
         """In a row."""
         self._started = 0

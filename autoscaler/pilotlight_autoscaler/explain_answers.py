@@ -68,7 +68,7 @@ def decision_status(world: World, decided: PlacementDecision, at: float) -> Deci
         return DecisionStatus.STARTING if coming else DecisionStatus.GONE
     if state is ContainerState.GONE:
         return DecisionStatus.GONE
-    if state is ContainerState.DRAINING or name in world.draining:
+    if state in (ContainerState.DRAINING, ContainerState.PARKED) or name in world.draining:
         return DecisionStatus.LEAVING
     return DecisionStatus.STARTING if state in STARTS else DecisionStatus.RUNNING
 

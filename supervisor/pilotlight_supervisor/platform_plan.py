@@ -68,11 +68,25 @@ class UpSettings(msgspec.Struct, frozen=True, kw_only=True):
     sandbox: Annotated[str, msgspec.Meta(description="bubblewrap, or process (no isolation: one tenant only)")] = (
         "bubblewrap"
     )
+    package_index: Annotated[
+        str, msgspec.Meta(description="URL of the package index of which agents build requirements=; empty: none")
+    ] = ""
+    package_hosts: Annotated[
+        str, msgspec.Meta(description="further hosts at which that index has its files, comma-separated")
+    ] = ""
+    package_ca_file: Annotated[str, msgspec.Meta(description="PEM: the authorities of the index's certificate")] = ""
     base: Annotated[
         tuple[str, ...], msgspec.Meta(description="NAME=PATH, base environments of each agent; may be repeated")
     ] = ()
     fake_gpus: Annotated[
         str, msgspec.Meta(description="GPUs of each agent that exist in software only, such as 2xH100:mig,1xT4")
+    ] = ""
+    notice_dir: Annotated[
+        str,
+        msgspec.Meta(
+            description="folder in which a file NODE.json says that a node is taken away, for drills: the --notices of "
+            "each agent; empty: none"
+        ),
     ] = ""
     blob_url: Annotated[str, msgspec.Meta(description="file:///… or s3://bucket/prefix; empty: below --state-dir")] = ""
     encrypt_blobs: Annotated[
@@ -278,17 +292,25 @@ def _agent(
     env: Mapping[str, str],
     blob_url: str,
 ) -> ManagedProcess:
-    name = _numbered("agent", number)
+    name, node = _numbered("agent", number), _numbered("local", number)
     flags = (
-        "--name", name, "--metrics-port", str(metrics[name]), "--node", _numbered("local", number),
+        "--name", name, "--metrics-port", str(metrics[name]), "--node", node,
         "--cpu-slots", str(settings.cpu_slots), "--blanks", str(settings.blanks), "--sandbox", settings.sandbox,
         "--blob-url", blob_url, "--agents-here", str(len(_agents(settings)) + settings.pool_agents),
     )  # fmt: skip
     fake = ("--fake-gpus", settings.fake_gpus) if settings.fake_gpus else ()
     bases = [word for base in settings.base for word in ("--base", base)]
-    command = _python("pilotlight_runtime", *common, *flags, *fake, *bases)
+    notices = ("--notices", f"file:{Path(settings.notice_dir).resolve() / node}.json") if settings.notice_dir else ()
+    command = _python("pilotlight_runtime", *common, *flags, *fake, *bases, *notices)
+    env = {**env, **_index(settings)}
     # A node reads the files of its containers over links: it needs no credentials of the store.
     return ManagedProcess(name=name, rank=2, stop_within_s=10.0, env=env, withheld=("AWS_",), command=command)
+
+
+def _index(settings: UpSettings) -> Mapping[str, str]:
+    """Where packages come from, in variables: every user of the host can read a command line."""
+    names = ("package_index", "package_hosts", "package_ca_file")
+    return {f"{config.PREFIX}{name.upper()}": value for name in names if (value := getattr(settings, name))}
 
 
 def _python(module: str, *arguments: str) -> tuple[str, ...]:

@@ -31,6 +31,7 @@ from pilotlight_core.host import config, telemetry
 from pilotlight_core.host.blobs.blob_opening import open_blobs
 from pilotlight_core.host.file_permissions import WALK_ONLY, private_folder
 from pilotlight_core.model.api.pools.pool_agent_api import POOL_SOCKET
+from pilotlight_supervisor.blank_readiness import wait_blanks
 from pilotlight_supervisor.client_file import choose_client_file
 from pilotlight_supervisor.embedded_bus import EmbeddedError, choose_ports, user_url
 from pilotlight_supervisor.free_ports import claim_port, free_port
@@ -220,7 +221,8 @@ async def supervise(
 ) -> None:
     """Run `parts` until SIGINT or SIGTERM, and what is `beside` them; a second signal kills them.
 
-    When `ready.url` answers, print a line and write the ready file, again whenever a pid changes.
+    When `ready.url` answers, and agents have their blanks, print a line and write the ready file, the latter again
+    whenever a pid changes.
     """
     is_up = False
 
@@ -232,7 +234,7 @@ async def supervise(
     stop = _stop_on_signals(supervisor)
     try:
         async with beside(supervisor):
-            is_up = await _come_up(supervisor, ready.url, stop)
+            is_up = await _come_up(supervisor, ready, stop)
             if is_up:
                 write_pids()
                 print(f"Pilotlight is up at {ready.url} (key in {ready.api_key_file})", flush=True)  # noqa: T201
@@ -242,11 +244,14 @@ async def supervise(
         await supervisor.stop()
 
 
-async def _come_up(supervisor: Supervisor, url: str, stop: asyncio.Event) -> bool:
+async def _come_up(supervisor: Supervisor, ready: ReadyFile, stop: asyncio.Event) -> bool:
 
     async def all_ready() -> None:
         await supervisor.start()
-        await wait_ready(supervisor, url)
+        await wait_ready(supervisor, ready.url)
+        agents = {name: url for name, url in ready.metrics_by_process.items() if name.startswith("agent")}
+        if not await wait_blanks(supervisor, agents):
+            print("note: not all blanks are ready yet: until they are, first calls start slower.", flush=True)  # noqa: T201
 
     up, stopped = asyncio.create_task(all_ready()), asyncio.create_task(stop.wait())
     try:

@@ -20,6 +20,7 @@ from itertools import count
 import structlog
 
 from pilotlight_autoscaler.observations.node_hopes import AwaitedNode, NodeHopes
+from pilotlight_autoscaler.observations.spot_zones import SpotZones
 from pilotlight_autoscaler.observations.world import World
 from pilotlight_autoscaler.policy.nodes.launch_steps import LaunchStep, NextStep, next_step
 from pilotlight_autoscaler.policy.nodes.pool_view import PoolView, as_empty
@@ -58,11 +59,9 @@ SMOOTHING = 0.3
 
 log = structlog.get_logger(__name__)
 
-OnPoolNotice = Callable[[LaunchRecord, PoolNotice], None]
-
 
 class PoolKeeper:
-    """`zone` is that of pools which name none. `avoided` gives the zones that took spot nodes away lately."""
+    """`zone` is that of pools which name none. `spot_zones` knows which took spot nodes away lately."""
 
     def __init__(
         self,
@@ -73,8 +72,7 @@ class PoolKeeper:
         *,
         region: str,
         zone: str,
-        avoided: Callable[[float], Collection[str]] = lambda _: (),
-        on_notice: OnPoolNotice = lambda _, __: None,
+        spot_zones: SpotZones | None = None,
         clock: Callable[[], float] = time.monotonic,
         wall: Callable[[], float] = time.time,
     ) -> None:
@@ -84,8 +82,7 @@ class PoolKeeper:
         self._book = LaunchBook(registry, lambda: lease.epoch)
         self._region = region
         self._zone = zone
-        self._avoided = avoided
-        self._on_notice = on_notice
+        self._spot_zones = spot_zones or SpotZones()
         self._clock = clock
         self._wall = wall
         self._epoch = 0
@@ -209,7 +206,8 @@ class PoolKeeper:
             if launch is None:
                 continue
             log.info("notice", pool=record.name, node=launch.node, about=notice.about, reason=notice.reason)
-            self._on_notice(launch, notice)
+            if launch.spot and notice.about is NoticeAbout.INTERRUPTION:
+                self._spot_zones.on_preempted(launch.zone, self._clock())
             if notice.about is not NoticeAbout.STATE and launch.state in (LaunchState.LAUNCHING, LaunchState.UP):
                 reason = notice.reason or f"its provider: {notice.about}"
                 await self._book.move(launch, LaunchState.DRAINING, self._wall(), reason)
@@ -307,7 +305,9 @@ class PoolKeeper:
         if any(self._sights.list_age(view.name, at) is None for view in views if view.record.is_open):
             views = [view for view in views if self._sights.list_age(view.name, at) is not None]
         fleet = world.fleet(self._clock())
-        decision = wanted_nodes(short, views, fleet, world.prices, at, avoid=self._avoided(at))
+        zones = {zone for view in views if view.record.terms.is_spot for zone in view.zones}
+        avoid = self._spot_zones.avoided(self._clock(), zones)
+        decision = wanted_nodes(short, views, fleet, world.prices, at, avoid=avoid)
         awaited = dict(decision.awaited)
         for wanted in decision.wanted:
             with suppress(Deposed):

@@ -17,6 +17,7 @@
               version.{version id}   VersionRecord    immutable
               curves.{version id}    CurvesRecord     its throughput curves, measured and learnt
               price.{price}          PriceRecord      its rates over time, over those of the price book
+              weights.{tenant}.{name}  WeightsRecord  what a tenant has pushed under a name
 
 Plain methods answer from memory; the async ones of the same name read from the bus what memory lacks. Callers that
 decide on a record check `fresh` and fail closed: a disconnected mirror may miss that a key was revoked.
@@ -48,6 +49,7 @@ from pilotlight_core.model.records.pools import LAUNCH_KEYS, POOL_KEYS, LaunchRe
 from pilotlight_core.model.scaling.scale_record import ScaleRecord
 from pilotlight_core.model.spec import AppRecord, VersionRecord
 from pilotlight_core.model.tenancy import FunctionShareRecord, KeyRecord, LimitsRecord, TenantRecord
+from pilotlight_core.model.versions.pushed_weights import WeightsRecord
 
 __all__ = ["FunctionShareRecord", "KeyRecord", "LimitsRecord", "OnRecord", "Registry", "TenantRecord"]
 
@@ -281,6 +283,20 @@ class Registry:
     ) -> ScaleRecord | None:
         return await self._records.change(_scale_key(tenant, app, function), change)
 
+    # -- weights ------------------------------------------------------------------------------------------------
+
+    async def weights(self, tenant: str, name: str) -> WeightsRecord | None:
+        """What is pushed under a name, from the bus."""
+        return (await self._records.read(_weights_key(tenant, name), WeightsRecord))[0]
+
+    def iter_weights(self, tenant: str) -> Iterator[WeightsRecord]:
+        return self._records.each(f"weights.{tenant}.", WeightsRecord)
+
+    async def change_weights(
+        self, tenant: str, name: str, change: Callable[[WeightsRecord | None], WeightsRecord | None]
+    ) -> WeightsRecord | None:
+        return await self._records.change(_weights_key(tenant, name), change)
+
     # -- apps and versions --------------------------------------------------------------------------------------
 
     def app_nowait(self, tenant: str, app: str) -> AppRecord | None:
@@ -395,7 +411,7 @@ class Registry:
         return (version for version in versions if tenant in (None, version.tenant))
 
     def bytes_of(self, tenant: str) -> int:
-        """The bytes of the tenant's apps, versions, shares, curves and scales."""
+        """The bytes of the tenant's apps, versions, shares, curves, scales and weights."""
         return self._records.bytes_of(tenant)
 
     def _changed(self, key: str, record: Any) -> None:
@@ -407,3 +423,7 @@ class Registry:
 def _scale_key(tenant: str, app: str, function: str) -> str:
     names = (check_name(tenant, "tenant"), check_name(app, "app"), check_name(function, "function"))
     return f"scale.{'.'.join(names)}"
+
+
+def _weights_key(tenant: str, name: str) -> str:
+    return f"weights.{check_name(tenant, 'tenant')}.{check_name(name, 'name')}"

@@ -29,6 +29,7 @@ from pilotlight_core.model.scaling.scale_record import ScaleRecord
 from pilotlight_core.model.spec import AppRecord, VersionRecord
 from pilotlight_core.model.subjects import REGISTRY_BUCKET, TENANCY_BUCKET
 from pilotlight_core.model.tenancy import FunctionShareRecord, KeyRecord, LimitsRecord, TenantRecord
+from pilotlight_core.model.versions.pushed_weights import WeightsRecord
 
 TENANCY: dict[str, type[msgspec.Struct]] = {
     "tenant": TenantRecord, "tier": Tier, "limits": LimitsRecord, "key": KeyRecord, "budget": BudgetsRecord,
@@ -37,7 +38,7 @@ TENANCY: dict[str, type[msgspec.Struct]] = {
 }  # fmt: skip
 DEPLOYED: dict[str, type[msgspec.Struct]] = {
     "app": AppRecord, "share": FunctionShareRecord, "version": VersionRecord, "curves": CurvesRecord,
-    "price": PriceRecord, "scale": ScaleRecord,
+    "price": PriceRecord, "scale": ScaleRecord, "weights": WeightsRecord,
 }  # fmt: skip
 FEW = frozenset({"pool", "launch"})
 """Kinds of which a controller asks for all, twice a second."""
@@ -105,7 +106,7 @@ class RegistryRecords:
         return self._records
 
     def bytes_of(self, tenant: str) -> int:
-        """The bytes of what the tenant has deployed: its apps, versions, shares, curves and scales."""
+        """The bytes of what the tenant has deployed: its apps, versions, shares, curves, scales and weights."""
         return self._bytes.get(tenant, 0)
 
     def revision(self, key: str) -> int:

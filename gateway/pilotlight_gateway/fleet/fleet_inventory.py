@@ -22,6 +22,7 @@ from pilotlight_core.model.versions.manifest_codec import (
     ARTIFACTS,
     MAX_UNITS,
     NETWORK,
+    REQUIREMENTS,
     SANDBOX_LIMITS,
     USAGE_TAGS,
     WARM_WINDOWS,
@@ -94,6 +95,7 @@ class FleetPlacements:
             curves=curves,
             base=record.base,
             needs=record.needs,
+            environment=record.environment,
         )
         theirs = self.view.containers(record.tenant, self._clock())
         there = sum(each["version"] == record.id and each["state"] is not ContainerState.DRAINING for each in theirs)
@@ -213,6 +215,7 @@ LET_GO: dict[str, dict[str, Any]] = {
     "warm": {},
     "max_units": {},
     "network": {},
+    "requirements": {},
     "isolation": {"isolation": Isolation.SHARED},
     "slo": {"slo_ms": None},
 }
@@ -226,6 +229,7 @@ FEATURE_OF = {
     "warm": WARM_WINDOWS,
     "max_units": MAX_UNITS,
     "network": NETWORK,
+    "requirements": REQUIREMENTS,
 }
 """The feature of its agent that an option needs, which is let go with it."""
 

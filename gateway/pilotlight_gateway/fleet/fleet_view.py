@@ -122,6 +122,7 @@ class FleetView:
                 "pool": report.pool,
                 "sandbox": report.sandbox,
                 "draining": report.draining,
+                "notice": msgspec.structs.asdict(report.notice) if report.notice is not None else None,
                 "bases": report.bases or (DEFAULT_BASE,),
                 "blanks": report.blanks,
                 "slices": [msgspec.structs.asdict(part) for part in report.slices],

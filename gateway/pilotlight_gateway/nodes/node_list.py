@@ -9,7 +9,7 @@ from pilotlight_core.model.api.node_api import NodeInfo
 from pilotlight_core.model.placing import Purchase
 from pilotlight_core.model.records.nodes import NodeRecord, NodeState
 
-SHOWN = ("sandbox", "draining", "bases", "blanks", "slices", "containers", "guarantees", "clock_s")
+SHOWN = ("sandbox", "draining", "bases", "blanks", "slices", "containers", "guarantees", "clock_s", "notice")
 
 
 def node_infos(reports: Iterable[dict[str, Any]], records: Iterable[NodeRecord], at: float) -> list[NodeInfo]:

@@ -27,6 +27,7 @@ from pilotlight_core.model.records.pools import LaunchRecord, PoolRecord
 from pilotlight_core.model.scaling.scale_record import ScaleRecord
 from pilotlight_core.model.spec import AppRecord, VersionRecord
 from pilotlight_core.model.tenancy import FunctionShareRecord, KeyRecord, LimitsRecord, TenantRecord
+from pilotlight_core.model.versions.pushed_weights import WeightsRecord
 
 K = TypeVar("K")
 W = TypeVar("W", bound=msgspec.Struct | None)
@@ -44,6 +45,7 @@ ChangeJoinToken = Callable[[JoinTokenRecord | None], JoinTokenRecord | None]
 ChangePool = Callable[[PoolRecord | None], PoolRecord | None]
 ChangeLaunch = Callable[[LaunchRecord | None], LaunchRecord | None]
 ChangeScale = Callable[[ScaleRecord | None], ScaleRecord | None]
+ChangeWeights = Callable[[WeightsRecord | None], WeightsRecord | None]
 
 
 class TenantRegistry(Protocol):
@@ -110,7 +112,7 @@ class NodeRegistry(Protocol):
 
 
 class RegistryPort(IssuerRegistry, LimitRegistry, PriceRegistry, NodeRegistry, Protocol):
-    """The whole registry, with apps, versions, curves, shares and scales."""
+    """The whole registry, with apps, versions, curves, shares, scales and weights."""
 
     def app_nowait(self, tenant: str, app: str) -> AppRecord | None: ...
     async def app(self, tenant: str, app: str) -> AppRecord | None: ...
@@ -130,6 +132,9 @@ class RegistryPort(IssuerRegistry, LimitRegistry, PriceRegistry, NodeRegistry, P
     def scale_nowait(self, tenant: str, app: str, function: str) -> ScaleRecord | None: ...
     async def scale(self, tenant: str, app: str, function: str) -> ScaleRecord | None: ...
     async def change_scale(self, tenant: str, app: str, function: str, change: ChangeScale) -> ScaleRecord | None: ...
+    async def weights(self, tenant: str, name: str) -> WeightsRecord | None: ...
+    def iter_weights(self, tenant: str) -> Iterator[WeightsRecord]: ...
+    async def change_weights(self, tenant: str, name: str, change: ChangeWeights) -> WeightsRecord | None: ...
 
 
 standard_tiers = cache(load_tiers)
@@ -148,6 +153,7 @@ class MemoryRegistry:
     price_records: dict[str, PriceRecord] = field(default_factory=dict)
     share_records: dict[tuple[str, str], FunctionShareRecord] = field(default_factory=dict)
     scale_records: dict[tuple[str, str, str], ScaleRecord] = field(default_factory=dict)
+    weights_records: dict[tuple[str, str], WeightsRecord] = field(default_factory=dict)
     issuer_records: dict[str, IssuerRecord] = field(default_factory=dict)
     node_records: dict[str, NodeRecord] = field(default_factory=dict)
     join_records: dict[str, JoinTokenRecord] = field(default_factory=dict)
@@ -336,7 +342,7 @@ class MemoryRegistry:
             self.curve_records.pop(version_id, None)
 
     def bytes_of(self, tenant: str) -> int:
-        named = (self.apps, self.versions, self.share_records, self.scale_records)
+        named = (self.apps, self.versions, self.share_records, self.scale_records, self.weights_records)
         records: list[Any] = [record for records in named for record in records.values()]
         return sum(len(msgspec.msgpack.encode(record)) for record in records if record.tenant == tenant)
 
@@ -360,6 +366,15 @@ class MemoryRegistry:
 
     async def change_scale(self, tenant: str, app: str, function: str, change: ChangeScale) -> ScaleRecord | None:
         return self._change("scale", self.scale_records, (tenant, app, function), change)
+
+    async def weights(self, tenant: str, name: str) -> WeightsRecord | None:
+        return self.weights_records.get((tenant, name))
+
+    def iter_weights(self, tenant: str) -> Iterator[WeightsRecord]:
+        return iter([record for key, record in self.weights_records.items() if key[0] == tenant])
+
+    async def change_weights(self, tenant: str, name: str, change: ChangeWeights) -> WeightsRecord | None:
+        return self._change("weights", self.weights_records, (tenant, name), change)
 
     def _change(self, kind: str, records: dict[K, Any], name: K, change: Callable[[Any], W]) -> W:
         record = change(records.get(name))

@@ -19,6 +19,7 @@ from pilotlight.client.resources.pools import PoolsClient
 from pilotlight.client.resources.secrets import SecretsClient
 from pilotlight.client.resources.tenancy import TenancyClient
 from pilotlight.client.resources.webhooks import WebhooksClient
+from pilotlight.client.resources.weights import WeightsClient
 from pilotlight.client.transport.config import ClientConfig, load_config, make_config
 from pilotlight.client.transport.platform_connection import PlatformConnection
 from pilotlight.definitions.call_target import CallTarget
@@ -58,6 +59,7 @@ class Client:
         self.issuers = IssuersClient(self.platform)
         self.webhooks = WebhooksClient(self.platform)
         self.secrets = SecretsClient(self.platform)
+        self.weights = WeightsClient(self.platform)
         self.batches = BatchesClient(self._connection, self.platform)
         self.jobs = JobsClient(self._connection, self.calls, self.platform)
         self.portal = shared_portal()

@@ -72,6 +72,13 @@ SECRET = {
     "name": "hugging-face-token", "number": 12, "created_at": NOW - 7_300, "changed_at": NOW - 60,
     "changed_by": "k1f9a2bc", "functions": ["embeddings.Embedder", "hello.greet"],
 }  # fmt: skip
+WEIGHTS: dict[str, Any] = {
+    "name": "m",
+    "revisions": [{
+        "digest": "a" * 64, "files": 1, "size": 12_000_000_000, "pushed_at": NOW - 7_300, "pushed_by": "k1f9a2bc",
+        "pickles": ["model.bin"], "functions": ["embeddings.Embedder", "hello.greet"],
+    }],
+}  # fmt: skip
 FLEET = {
     "devices": [
         {"node": "n1", "region": "local", "zone": "a", "id": "GPU-1", "type": "T4", "mig": False, "spot": False,
@@ -253,6 +260,14 @@ ROUTES: dict[tuple[str, str], Any] = {
     ("GET", "/v1/secrets"): {"secrets": [SECRET]},
     ("PUT", "/v1/secrets/s"): SECRET,
     ("DELETE", "/v1/secrets/s"): None,
+    ("GET", "/v1/weights"): {"weights": [WEIGHTS]},
+    ("PUT", "/v1/weights/m"): {"name": "m", "digest": "a" * 64, "size": 12, "missing": [], "unchanged": False},
+    ("GET", "/v1/weights/m"): {
+        "name": "m",
+        "revision": WEIGHTS["revisions"][0],
+        "contents": [{"path": "m.json", "size": 12, "parts": 1}],
+    },
+    ("DELETE", "/v1/weights/m"): {"name": "m", "digests": ["a" * 64]},
     ("POST", "/v1/webhooks/w/rotate"): HOOK,
     ("POST", "/v1/webhooks/w/ping"): DELIVERY,
     ("GET", "/v1/webhooks/w/deliveries"): {"deliveries": [DELIVERY]},
@@ -333,6 +348,10 @@ WORDS = {
     "secret set": "secret set s --file value.txt",
     "secret list": "secret list",
     "secret rm": "secret rm s",
+    "weights push": "weights push m model",
+    "weights list": "weights list",
+    "weights show": "weights show m",
+    "weights rm": "weights rm m",
     "webhook list": "webhook list",
     "webhook update": "webhook update w --label x",
     "webhook enable": "webhook enable w",
@@ -464,4 +483,6 @@ def make_folder(place: Path) -> Path:
     (place / "demand.csv").write_text(DEMAND)
     (place / "inputs.jsonl").write_text('{"input": {"name": "Ada"}}\n')
     (place / "value.txt").write_text("a value that nobody sees\n")
+    (place / "model").mkdir()
+    (place / "model" / "m.json").write_text("{}")
     return place

@@ -7,7 +7,6 @@ from pathlib import Path
 from pilotlight_autoscaler.pools.node_pool import NodePool
 from pilotlight_autoscaler.pools.open_pools import OpenPool
 from pilotlight_autoscaler.pools.providers.ec2_pool import Ec2Pool
-from pilotlight_autoscaler.pools.providers.kubernetes_pool import KubernetesPool, cluster_access
 from pilotlight_autoscaler.pools.providers.local_pool import LocalPool
 from pilotlight_core.model.api.pools.pool_terms import PoolProvider
 from pilotlight_core.model.records.pools import PoolRecord
@@ -23,6 +22,9 @@ def pool_opener(state_dir: Path) -> OpenPool:
             case PoolProvider.EC2:
                 return Ec2Pool(record)
             case PoolProvider.KUBERNETES:
-                return KubernetesPool(record, cluster_access())
+                # A controller without such a pool does not load httpx.
+                from pilotlight_autoscaler.pools.providers import kubernetes_pool
+
+                return kubernetes_pool.KubernetesPool(record, kubernetes_pool.cluster_access())
 
     return opened
