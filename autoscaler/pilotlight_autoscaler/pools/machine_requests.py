@@ -140,7 +140,7 @@ class MachineRequests:
             log.warning("a launch is tried again", pool=launch.pool, node=launch.node, error=str(error))
         else:
             self.counts.launched(launch.pool)
-            await self._book.change(launch, lambda now: as_listed(now, machine))
+            await self._book.change(launch, lambda now: as_listed(now, machine, record))
 
     def _note_missing(self, order: LaunchOrder, ends_at: float) -> None:
         known = self._missing.setdefault(order.pool.name, {})
@@ -163,8 +163,8 @@ def _trusted(pool: PoolRecord) -> tuple[bytes, ...]:
     return tuple(public_keys_of(terms.trusted_pem.encode())) if terms is not None and terms.trusted_pem else ()
 
 
-def as_listed(launch: LaunchRecord, machine: PoolMachine) -> LaunchRecord:
-    """The record with what its provider says of the machine."""
-    return replace(
-        launch, provider_id=machine.provider_id, zone=machine.zone or launch.zone, type=machine.type or launch.type
-    )
+def as_listed(launch: LaunchRecord, machine: PoolMachine, pool: PoolRecord | None) -> LaunchRecord:
+    """The record with what its provider says of the machine, which may be of another type that would do."""
+    type_ = machine.type or launch.type
+    digest = pool.terms.digest_of(type_) if pool is not None and type_ != launch.type else launch.digest
+    return replace(launch, provider_id=machine.provider_id, zone=machine.zone or launch.zone, type=type_, digest=digest)

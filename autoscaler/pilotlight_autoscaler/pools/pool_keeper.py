@@ -216,9 +216,9 @@ class PoolKeeper:
 
     async def _take(self, launch: LaunchRecord, next_: NextStep, pool: PoolRecord | None, at: float) -> None:
         machine = self._sights.machine(launch)
-        if machine is not None and as_listed(launch, machine) != launch:
-            await self._book.change(launch, lambda now: as_listed(now, machine))
-            await self._book.set_node_zone(as_listed(launch, machine))
+        if machine is not None and as_listed(launch, machine, pool) != launch:
+            await self._book.change(launch, lambda now: as_listed(now, machine, pool))
+            await self._book.set_node_zone(as_listed(launch, machine, pool))
         if launch.is_going:
             await self._book.drain_node(launch)
         match next_.step:
@@ -275,7 +275,8 @@ class PoolKeeper:
         self._seen = {key: node for key, node in self._seen.items() if key[0] != record.name or key[1] == digest}
         for launch in launches:
             key = record.name, digest, launch.type
-            if launch.state is LaunchState.UP and launch.digest == digest and key not in self._seen:
+            is_new = launch.digest == record.terms.digest_of(launch.type)
+            if launch.state is LaunchState.UP and is_new and key not in self._seen:
                 node = self._world.placed_node(launch.node)
                 if node is not None and (node.gpus or node.slots):
                     self._seen[key] = as_empty(node)
@@ -329,7 +330,7 @@ class PoolKeeper:
             id=token(16), pool=wanted.pool, slot=next(slot for slot in count(1) if slot not in taken),
             node=_node_name(view.record, every), type=wanted.type, types=wanted.types, zone=wanted.zone,
             spot=view.record.terms.is_spot, made_at=at, changed_at=at, gpus=wanted.gpus,
-            usd_per_hour=wanted.usd_per_hour, digest=view.record.terms.digest,
+            usd_per_hour=wanted.usd_per_hour, digest=view.record.terms.digest_of(wanted.type),
         )  # fmt: skip
         made = await self._book.create(launch)
         now = await self._registry.pool(wanted.pool)

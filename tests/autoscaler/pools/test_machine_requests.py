@@ -16,7 +16,7 @@ from pilotlight_autoscaler.pools.providers.simulated_pool import SimulatedPool
 from pilotlight_core.model.records.pools import LaunchState
 from pilotlight_gateway.tenancy.registry_port import MemoryRegistry
 from tests.autoscaler.pools.pool_world import FakeLease
-from tests.builders.pools import launch, pool
+from tests.builders.pools import EIGHT_L4, L4, launch, pool
 
 NOW = 1_000.0
 COMING = launch(1, state=LaunchState.LAUNCHING, made_at=NOW)
@@ -93,7 +93,9 @@ async def test_without_the_lease_nothing_is_asked() -> None:
 
 def test_what_a_provider_lists_goes_before_what_was_asked_for() -> None:
     """Where it says something."""
-    listed = as_listed(COMING, PoolMachine(launch=COMING.id, provider_id="i-1", type="g5.xlarge", zone="b"))
-    assert (listed.provider_id, listed.type, listed.zone) == ("i-1", "g5.xlarge", "b")
-    bare = as_listed(COMING, PoolMachine(launch=COMING.id, provider_id="i-1"))
-    assert (bare.type, bare.zone) == (COMING.type, COMING.zone)
+    both = pool("l4", L4, EIGHT_L4)
+    listed = as_listed(COMING, PoolMachine(launch=COMING.id, provider_id="i-1", type=EIGHT_L4.name, zone="b"), both)
+    assert (listed.provider_id, listed.type, listed.zone) == ("i-1", EIGHT_L4.name, "b")
+    assert listed.digest == both.terms.digest_of(EIGHT_L4.name) != COMING.digest
+    bare = as_listed(COMING, PoolMachine(launch=COMING.id, provider_id="i-1"), None)
+    assert (bare.type, bare.zone, bare.digest) == (COMING.type, COMING.zone, COMING.digest)

@@ -53,9 +53,10 @@ def surplus_nodes(
 def _candidates(
     view: PoolView, up: list[PoolNode], asks: list[Ask], at: float
 ) -> Iterator[tuple[DisruptionReason, PoolNode]]:
-    drifted = [each for each in up if each.launch.digest != view.record.terms.digest]
+    terms = view.record.terms
+    drifted = [each for each in up if each.launch.digest != terms.digest_of(each.launch.type)]
     yield from ((DisruptionReason.DRIFTED, each) for each in drifted)
-    after_s = view.record.terms.consolidate_after_s
+    after_s = terms.consolidate_after_s
     empty = [
         each for each in up if each.empty_since is not None and at - each.empty_since >= after_s and each not in drifted
     ]
