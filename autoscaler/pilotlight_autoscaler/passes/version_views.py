@@ -208,5 +208,6 @@ def ask_of(record: VersionRecord, curves: Curves | None = None) -> Ask:
     """The ask of a version's container, with its known curves."""
     function = function_of(record)
     return Ask.of(
-        record.spec, function=function, tenant=record.tenant, curves=curves, base=record.base, needs=record.needs
-    )
+        record.spec, function=function, tenant=record.tenant, curves=curves, base=record.base, needs=record.needs,
+        environment=record.environment,
+    )  # fmt: skip
