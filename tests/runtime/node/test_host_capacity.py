@@ -10,7 +10,7 @@ from pilotlight_core.host.config import AgentSettings
 from pilotlight_core.model.errors import BadInput
 from pilotlight_runtime.devices.cpu_slots import memory_bytes, usable_cores
 from pilotlight_runtime.node import host_capacity as module
-from pilotlight_runtime.node.host_capacity import default_reserve, gpu_blanks, host_capacity, usable_host
+from pilotlight_runtime.node.host_capacity import default_reserve, gpu_blanks, host_capacity, split_warm, usable_host
 
 GIB = 2**30
 MOUNTS = "30 1 0:27 / {folder} rw,nosuid - cgroup2 cgroup rw,nsdelegate\n"
