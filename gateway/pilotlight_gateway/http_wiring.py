@@ -24,6 +24,7 @@ from pilotlight_gateway.calls.call_responses import CallAnswers
 from pilotlight_gateway.deploys.blob_usage import BlobUsage
 from pilotlight_gateway.deploys.deployer import Deployer, ManifestSigner
 from pilotlight_gateway.deploys.function_logs import LogSource
+from pilotlight_gateway.deploys.package_locker import PackageLocker
 from pilotlight_gateway.deploys.resolver import Resolver
 from pilotlight_gateway.erasure.tenant_eraser import TenantEraser
 from pilotlight_gateway.fleet.container_stopper import ContainerStopper
@@ -62,6 +63,7 @@ from pilotlight_gateway.http.endpoints.logs import LogServices
 from pilotlight_gateway.http.endpoints.nodes import NODES, NodeServices
 from pilotlight_gateway.http.endpoints.oversight.audit import AUDIT, AuditServices
 from pilotlight_gateway.http.endpoints.oversight.erasure import ERASURE, ErasureServices
+from pilotlight_gateway.http.endpoints.oversight.pools import POOLS, PoolServices
 from pilotlight_gateway.http.endpoints.oversight.scaling import SCALING, ScalingServices
 from pilotlight_gateway.http.endpoints.placement import PLACEMENT, PlacementServices
 from pilotlight_gateway.http.endpoints.prices import PRICES, PriceServices
@@ -69,6 +71,7 @@ from pilotlight_gateway.http.endpoints.secrets.secrets import SECRETS, SecretSer
 from pilotlight_gateway.http.endpoints.tenancy import TENANCY
 from pilotlight_gateway.http.endpoints.tenancy_services import TenancyServices
 from pilotlight_gateway.http.endpoints.webhooks import WEBHOOKS, WebhookServices
+from pilotlight_gateway.http.endpoints.weights.weights import WEIGHTS, WeightsServices
 from pilotlight_gateway.http.protocol.api_operations import BoundOperation
 from pilotlight_gateway.http.protocol.http_exchange import OpenRequests
 from pilotlight_gateway.http.protocol.readiness import Readiness
@@ -106,6 +109,11 @@ def deploy_slots() -> TenantSlots:
     return TenantSlots(3, "deploys are under way", of_tenant=1, retry_after=1.0)
 
 
+def lock_slots() -> TenantSlots:
+    """Locks of requirements at a time."""
+    return TenantSlots(16, "deploys with requirements are under way", of_tenant=1, retry_after=2.0)
+
+
 def follower_slots() -> TenantSlots:
     """Readers of logs at a time."""
     return TenantSlots(256, "log readers are connected", of_tenant=64, retry_after=5.0)
@@ -132,6 +140,7 @@ class HttpParts:
     ledger: LedgerReader
     limiter: Limiter
     loads: LoadBook
+    locker: PackageLocker
     logs: LogSource
     metrics: GatewayMetrics
     networks: tuple[Network, ...]
@@ -168,7 +177,7 @@ class _Shared:
         self.usage = BlobUsage(parts.blobs, self.clock)
         self.deployer = Deployer(
             registry=registry, blobs=parts.blobs, usage=self.usage, signer=parts.signer, secrets=parts.vault.store,
-            placements=parts.placements,
+            placements=parts.placements, locker=parts.locker,
         )  # fmt: skip
         self.limits = CallLimits(parts.limiter, parts.costs, parts.metrics, parts.prices)
         self.rates = parts.rates
@@ -251,13 +260,16 @@ def _functions(parts: HttpParts, shared: _Shared) -> tuple[BoundOperation[Any], 
     apps = AppServices(
         registry=registry, calls=parts.calls, deployer=shared.deployer, blobs=parts.blobs, budget=parts.budget,
         codec=parts.codec, rates=shared.rates, usage=shared.usage, uploads=parts.uploads, deploys=deploy_slots(),
+        locks=lock_slots(),
     )  # fmt: skip
+    weights = WeightsServices(weights=shared.deployer.weights, budget=parts.budget, pushes=deploy_slots())
     return (
         *bound(routes.FUNCTION_DOCUMENT, shared.documents),
         *bound(routes.CALLS_BY_ID, account),
         *bound(routes.CALL_EVENTS, EventServices(calls=parts.calls, streams=parts.streams)),
         *bound(routes.JOBS, shared.jobs),
         *bound(routes.APPS, apps),
+        *bound(WEIGHTS, weights),
         *bound(routes.LOGS, LogServices(registry=registry, logs=parts.logs, followers=parts.followers)),
     )
 
@@ -292,6 +304,7 @@ def _fleet(parts: HttpParts, shared: _Shared) -> tuple[BoundOperation[Any], ...]
     return (
         *bound(CONTAINERS, containers),
         *bound(NODES, NodeServices(registry=registry, calls=parts.calls, budget=budget, terms=parts.terms)),
+        *bound(POOLS, PoolServices(registry=registry, budget=budget)),
         *bound(PRICES, PriceServices(registry=registry, book=shared.book, budget=budget)),
         *bound(PLACEMENT, placing),
         *bound(CURVES, curves),

@@ -50,11 +50,23 @@ if TYPE_CHECKING:
         UnknownCall,
         UnknownFunction,
     )
+    from pilotlight.definitions.rehearsal_options import Example
     from pilotlight.definitions.schedules import Cron, Period
     from pilotlight.definitions.stream_states import checkpoint, resume
     from pilotlight.function import Function
     from pilotlight.function_call import FunctionCall
-    from pilotlight.markers import batched, concurrent, enter, exit, method  # noqa: A004 - the hook's name
+    from pilotlight.markers import (  # `exit` is the hook's name
+        batched,
+        check,
+        concurrent,
+        drain,
+        enter,
+        exit,  # noqa: A004
+        method,
+        park,
+        unpark,
+    )
+    from pilotlight.weights_folder import weights
     from pilotlight_core.model.calendar.warm_windows import Warm
     from pilotlight_core.model.placing import Measured, Model, Spread
     from pilotlight_core.model.spec import SLO
@@ -75,11 +87,13 @@ _HOMES = {
         "OptionError", "PilotlightError", "Preempted", "TooMuch", "Unauthenticated", "Unavailable", "UnknownCall",
         "UnknownFunction",
     ),
+    "pilotlight.definitions.rehearsal_options": ("Example",),
     "pilotlight.definitions.schedules": ("Cron", "Period"),
     "pilotlight.definitions.stream_states": ("checkpoint", "resume"),
     "pilotlight.function": ("Function",),
     "pilotlight.function_call": ("FunctionCall",),
-    "pilotlight.markers": ("batched", "concurrent", "enter", "exit", "method"),
+    "pilotlight.markers": ("batched", "check", "concurrent", "drain", "enter", "exit", "method", "park", "unpark"),
+    "pilotlight.weights_folder": ("weights",),
     "pilotlight_core.model.calendar.warm_windows": ("Warm",),
     "pilotlight_core.model.placing": ("Measured", "Model", "Spread"),
     "pilotlight_core.model.streams.resuming": ("Resumable",),
@@ -101,6 +115,7 @@ __all__ = [
     "ContainerDied",
     "Cron",
     "DeadlineExceeded",
+    "Example",
     "ExecutionTimeout",
     "Forbidden",
     "Function",
@@ -128,14 +143,19 @@ __all__ = [
     "batched",
     "call_id",
     "cancel",
+    "check",
     "checkpoint",
     "concurrent",
     "count_units",
+    "drain",
     "enter",
     "exit",
     "gpu_function",
     "method",
+    "park",
     "resume",
+    "unpark",
+    "weights",
 ]
 
 

@@ -38,6 +38,7 @@ from pilotlight_gateway.calls.call_port import CallPort
 from pilotlight_gateway.deploys.blob_usage import BlobUsage
 from pilotlight_gateway.deploys.deployer import Deployer, ManifestSigner
 from pilotlight_gateway.deploys.function_logs import LogSource, MemoryLogs
+from pilotlight_gateway.deploys.package_locker import MemoryLocker, PackageLocker
 from pilotlight_gateway.deploys.resolver import Resolver
 from pilotlight_gateway.erasure.tenant_eraser import TenantEraser
 from pilotlight_gateway.erasure.tenant_traces import MemoryTraces
@@ -162,6 +163,7 @@ class Parts:
     requests: OpenRequests = field(default_factory=OpenRequests)
     stopper: ContainerStopper = field(default_factory=MemoryStopper)
     streams: StreamExchange = field(default_factory=lone_streams)
+    locker: PackageLocker = field(default_factory=MemoryLocker)
     terms: JoiningTerms = field(default_factory=lambda: JoiningTerms(bus_url="nats://bus:4222"))
     tranches: Callable[[str], Awaitable[HomeTranches | None]] = nothing_taken
     all_tranches: Callable[[], Awaitable[list[HomeTranches]]] = nothing_taken_at_all
@@ -200,6 +202,7 @@ class Parts:
             usage=BlobUsage(self.blobs),
             signer=self.signer,
             secrets=self.vault.store,
+            locker=self.locker,
             placements=self.placements,
         )
 
@@ -246,6 +249,7 @@ class Parts:
             ledger=self.ledger,
             limiter=self.limits,
             loads=self.loads,
+            locker=self.locker,
             logs=self.logs,
             metrics=self.metrics,
             networks=self.webhook_networks,

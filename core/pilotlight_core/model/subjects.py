@@ -5,6 +5,8 @@ pl.{region}.node.{node}.ctl        origin -> agent        Cancel, Window
 pl.{region}.node.{node}.cmd        controller -> agent    commands (request, reply: CommandReply)
 pl.{region}.beat.{node}            agent -> all           NodeReport, each second and on change
 pl.{region}.node.{node}.ran        agent -> controller   Ran, each second where anything ran
+pl.{region}.node.{node}.lock       gateway -> agent      LockPackages, at a deploy
+pl.{region}.gw.{gateway}.locked.{node}  agent -> gateway  PackagesLocked, the answer
 pl.{region}.node.{node}.renew      agent -> gateway      RenewNode (request, reply: NodeRenewal)
 pl.{region}.node.{node}.secrets    agent -> gateway      SecretsWanted (request, reply: SecretsAnswer)
 pl.{region}.node.{node}.erased     agent -> gateway      ErasedWanted (request, reply: ErasedTenants)
@@ -46,7 +48,7 @@ from functools import lru_cache
 from zlib import crc32
 
 TENANCY_BUCKET = "TENANCY"
-"""KV: tenant.*, tier.*, limits.*, key.*, budget.*, credit.*"""
+"""KV: tenant.*, tier.*, limits.*, key.*, budget.*, credit.*, node.*, join.*, issuer.*, pool.*, launch.*"""
 REGISTRY_BUCKET = "REGISTRY"
 """KV: app.*.*, share.*.*, scale.*.*.*, version.*, curves.*"""
 LEASE_BUCKET = "LEASES"
@@ -96,7 +98,7 @@ def node_of(subject: str) -> str:
     match subject.split("."):
         case ["pl", _, "credit", node, _] | ["pl", _, "gw", _, "reply", node] | ["pl", _, "beat", node]:
             return node
-        case ["pl", _, "gw", _, "nested", node]:
+        case ["pl", _, "gw", _, "nested" | "locked", node]:
             return node
         case ["pl", _, "node", node, "ran" | "blobs" | "renew" | "secrets" | "erased"]:
             return node
@@ -152,6 +154,14 @@ def reply(region: str, gateway: str, node: str = "*") -> str:
 
 def nested(region: str, gateway: str, node: str = "*") -> str:
     return f"pl.{region}.gw.{gateway}.nested.{node}"
+
+
+def lock_packages(region: str, node: str) -> str:
+    return f"pl.{region}.node.{node}.lock"
+
+
+def packages_locked(region: str, gateway: str, node: str = "*") -> str:
+    return f"pl.{region}.gw.{gateway}.locked.{node}"
 
 
 def to_home(region: str, gateway: str) -> str:

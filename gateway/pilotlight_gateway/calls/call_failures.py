@@ -13,6 +13,7 @@ from pilotlight_core.model.errors import (
     FunctionRaised,
     LoadFailed,
     PilotlightError,
+    Preempted,
     Unavailable,
     error_from_code,
 )
@@ -55,6 +56,11 @@ def diverged(seq: int) -> BadOutput:
         f"The container was lost, and the stream went on in another one, whose event {seq} is not the one that was "
         "sent: a resumable generator has to yield the same again from the same state."
     )
+
+
+def preempted(reason: str) -> Preempted:
+    """The error of a call whose node was taken away before it was done."""
+    return Preempted(f"The call had not ended in time: {reason or 'its node is taken away'}.")
 
 
 def broken_stream() -> ContainerDied:

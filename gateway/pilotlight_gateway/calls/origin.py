@@ -17,7 +17,8 @@ Only the origin sends the call to an agent, retries it and cancels it. Its rules
    agent or its successor said so (`Refused`, or `Ended` with `started=False`); the bus said that there is no listener.
    Silence is no proof: a run that was sent counts as started.
 3. A call that counts as started and was lost with its container or node is run again only if the function is
-   idempotent, and not for ever (`Retries`); otherwise it fails with `container_died`.
+   idempotent, and not for ever (`Retries`); otherwise it fails with `container_died`, or with `preempted` where its
+   agent has ended it since the node is taken away.
 4. A call whose code raised is run again `retries=` times, after a backoff, if the deadline leaves time.
 5. Once a chunk was relayed, a call is never run again: its caller has a part of the first answer. A resumable stream
    goes on from its journal instead, a few times (`Retries`): what its caller has is not relayed again.
@@ -338,7 +339,7 @@ class Origin:
                 self.state = OriginState.WAITING
                 return [over]
             case Outcome.DIED | Outcome.CANCELLED:
-                return [over, *self._again_or_died(ended.reason, at)]
+                return [over, *self._again_or_died(ended.reason, at, preempted=ended.preempted)]
             case _:
                 return [over, *self._fail(call_failures.failure(ended))]
 
@@ -353,11 +354,12 @@ class Origin:
             self._doubt, self._reason = at + LAST_WORDS_S, reason
         return []
 
-    def _again_or_died(self, reason: str, at: float) -> list[Effect]:
+    def _again_or_died(self, reason: str, at: float, *, preempted: bool = False) -> list[Effect]:
         if self._journal is not None:
             return self._move(self._journal, reason, at)
         if not self._retries.may_rerun(self.call.version.spec) or self._has_relayed:
-            return self._fail(self._of_part(call_failures.died(reason)))
+            error = call_failures.preempted(reason) if preempted else call_failures.died(reason)
+            return self._fail(self._of_part(error))
         self._retries = self._retries.after_loss()
         self.state = OriginState.QUEUED
         return [self._enqueue(at, admitted=True)]

@@ -36,12 +36,14 @@ from pilotlight_gateway.http.endpoints.issuers import ISSUERS
 from pilotlight_gateway.http.endpoints.nodes import NODES
 from pilotlight_gateway.http.endpoints.oversight.audit import AUDIT
 from pilotlight_gateway.http.endpoints.oversight.erasure import ERASURE
+from pilotlight_gateway.http.endpoints.oversight.pools import POOLS
 from pilotlight_gateway.http.endpoints.oversight.scaling import SCALING
 from pilotlight_gateway.http.endpoints.placement import PLACEMENT
 from pilotlight_gateway.http.endpoints.prices import PRICES
 from pilotlight_gateway.http.endpoints.secrets.secrets import SECRETS
 from pilotlight_gateway.http.endpoints.tenancy import TENANCY
 from pilotlight_gateway.http.endpoints.webhooks import WEBHOOKS
+from pilotlight_gateway.http.endpoints.weights.weights import WEIGHTS
 from pilotlight_gateway.http.protocol.api_operations import BODY, Operation, Parameter, list_of
 from pilotlight_gateway.jobs.sealed_cursors import PATTERN as CURSOR
 
@@ -247,6 +249,7 @@ OPERATIONS: tuple[Operation[Any], ...] = (
     *LOGS,
     *CONTAINERS,
     *NODES,
+    *POOLS,
     *USAGE,
     *INVOICES,
     *QUARANTINE,
@@ -264,6 +267,7 @@ OPERATIONS: tuple[Operation[Any], ...] = (
     *BATCHES,
     *WEBHOOKS,
     *SECRETS,
+    *WEIGHTS,
     *API_DOCUMENT,
     *HEALTH,
 )

@@ -82,6 +82,10 @@ class AcceptedCall:
     is_split: bool = False
     """Its batch raised as a whole, and it waits to be run again alone."""
     is_cancelled: bool = False
+    is_preempted: bool = False
+    """It ends early since its node is taken away."""
+    is_over: bool = False
+    """Its origin has its last frame, though the guest has not answered it."""
     abandoned_at: float | None = None
     """Since when it runs on although nobody wants its answer any more."""
 

@@ -14,6 +14,13 @@ from pilotlight_core.model import values
 from pilotlight_core.model.messages.call_messages import Outcome
 from pilotlight_core.model.messages.running_code import COUNTING, IN_BATCH, RUNNING_CALL
 from pilotlight_core.model.streams.running_stream import RUNNING_STREAM
+from pilotlight_runtime.guest.basics.remote_errors import (
+    MAX_TRACEBACK,
+    BadAnswer,
+    BadArguments,
+    remote_error,
+    type_name,
+)
 from pilotlight_runtime.guest.call_table import CallProgress, CallTable
 from pilotlight_runtime.guest.frames import (
     MAX_CHUNK,
@@ -27,7 +34,6 @@ from pilotlight_runtime.guest.frames import (
     Result,
 )
 from pilotlight_runtime.guest.guest_target import GuestTarget, TargetMethod
-from pilotlight_runtime.guest.remote_errors import MAX_TRACEBACK, BadAnswer, BadArguments, remote_error, type_name
 from pilotlight_runtime.guest.stream_out import StreamOut
 
 NOTHING = values.encode(None)

@@ -66,7 +66,7 @@ class ContainerMeter:
 
         `core_ppm` and `gib_ppm` are what it pays for beside its slice.
         """
-        self.owner = SliceOwner()
+        self.owner = self._left = SliceOwner()
         self.fault_of_death = Fault.TENANT
         """Whose fault it is if its calls die with it."""
         self._purpose = purpose
@@ -110,6 +110,25 @@ class ContainerMeter:
         if self.owner.container:
             self.owner = msgspec.structs.replace(self.owner, purpose=purpose)
             self._meter.keep(self.owner, self._clock())
+
+    def park(self, memory: Meter, size: int) -> None:
+        """Leave the slice, which is free now, for `size` bytes of the host's memory, all that is paid for.
+
+        From now on it is there by the platform's guess that it will be called again.
+        """
+        self._purpose = Purpose.PREWARM
+        self.release()
+        self._left, self._meter = self.owner, memory
+        self.owner = msgspec.structs.replace(
+            self.owner, purpose=self._purpose, memory=size, core_ppm=0, gib_ppm=size * 1_000_000 // 2**30
+        )
+        self.enter(LeaseState.PARKED)
+
+    def unpark(self, meter: Meter, purpose: Purpose) -> None:
+        """Leave the memory, which is free now, for a slice, and be there for `purpose`, as if it had begun no call."""
+        self._purpose, self._meter = purpose, meter
+        self.owner = msgspec.structs.replace(self._left, purpose=purpose)
+        self.enter(LeaseState.LOADING)
 
     def enter(self, state: LeaseState) -> None:
         """Put the slice in `state`; its `owner`, once that is known, pays for all but the release."""
@@ -160,14 +179,16 @@ class ContainerMeter:
         units: dict[str, int] | None = None,
         *,
         ran: bool = True,
+        fault: Fault | None = None,
         can_move: bool = False,
     ) -> Spent:
         """A call has ended; what did not run, though it was about to, is charged nothing.
 
-        `can_move`: if it died with its container it goes on elsewhere, and counts there.
+        `fault`: whose its end is, where that does not follow from the outcome. `can_move`: if it died with its
+        container it goes on elsewhere, and counts there.
         """
         moved = can_move and outcome is Outcome.DIED
-        fault = FAULTS.get(outcome, self.fault_of_death) if ran else Fault.PLATFORM
+        fault = (fault or FAULTS.get(outcome, self.fault_of_death)) if ran else Fault.PLATFORM
         if ran and moved and fault is Fault.PLATFORM:
             fault = Fault.NONE  # its work is not lost: what is repeated of it is the operator's
         spent = self._meter.call_ended(

@@ -1,7 +1,7 @@
 """What each slice was doing, to the nanosecond, and who pays. Pure: instants are ns of the node's boot clock.
 
-A slice is always in one state. `transition` sets FREE, BLANK, PROVISIONING, LOADING, IDLE and DRAINING; while calls run
-it is BUSY instead, and that time is split among them.
+A slice is always in one state. `transition` sets FREE, BLANK, PROVISIONING, LOADING, IDLE, DRAINING and, of a part of
+the host's memory, PARKED; while calls run it is BUSY instead, and that time is split among them.
 
 *The split.* Virtual time is what one call has been given since the beginning: with k calls running it advances by 1/k
 ns per ns, so a call's share is the difference between its end and its start. It is whole ns; the remainder of a
@@ -71,7 +71,7 @@ class _Running:
         """Of these, up to the last checkpoint but one that is known to be on disk."""
 
 
-OWNED = (LeaseState.LOADING, LeaseState.IDLE, LeaseState.DRAINING)
+OWNED = (LeaseState.LOADING, LeaseState.IDLE, LeaseState.DRAINING, LeaseState.PARKED)
 """The states that a tenant pays for, beside BUSY. For PROVISIONING whoever is known to have the slice pays."""
 
 

@@ -12,6 +12,7 @@ from msgspec import UNSET, UnsetType
 from pilotlight.definitions.artifact_options import Artifact
 from pilotlight.definitions.errors import OptionError
 from pilotlight.definitions.migration_hints import OPTION_HINTS, explain_unknown
+from pilotlight.definitions.rehearsal_options import Example
 from pilotlight.definitions.schedules import Cron, Period
 from pilotlight_core.model.calendar.warm_windows import Warm
 from pilotlight_core.model.errors import BadInput
@@ -66,6 +67,10 @@ class Options(TypedDict, total=False):
     schedule: Cron | Period | None
     network: str | Sequence[str]
     secrets: Mapping[str, str] | Sequence[str] | None
+    warmup: Sequence[Mapping[str, Any] | Sequence[Mapping[str, Any]] | Example]
+    check: Example
+    check_every: float
+    check_timeout: float
     isolation: Literal["shared", "mig", "exclusive"]
     idempotent: bool
     resumable: bool | Resumable
@@ -74,7 +79,7 @@ class Options(TypedDict, total=False):
     model: Model
     by_cost: bool
     measured: Sequence[Measured]
-    weights: str
+    weights: str | Sequence[str]
     spread: Literal["node", "zone"] | Spread
     avoid: str | Sequence[str]
     spot: bool | None
@@ -308,6 +313,11 @@ def _text(name: str, value: Any) -> str:
     return value
 
 
+def _weights(name: str, value: Any) -> str:
+    """Return the text that stands for weights where nodes are preferred; a list is of those that were pushed."""
+    return _text(name, value) if isinstance(value, str) else ""
+
+
 def _model(name: str, value: Any) -> Model:
     if not isinstance(value, Model):
         raise _expected(name, value, "Model(parameters=, precision=, layers=, …)")
@@ -349,7 +359,7 @@ PLACING: dict[str, Callable[[str, Any], Any]] = {
     "model": _model,
     "by_cost": _truth,
     "measured": _measured,
-    "weights": _text,
+    "weights": _weights,
     "spread": _spread,
     "avoid": _one_or_more,
     "spot": _spot,

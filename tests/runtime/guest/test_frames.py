@@ -20,6 +20,7 @@ from pilotlight_runtime.guest.frames import (
     GuestFrame,
     GuestItemResult,
     Hello,
+    HooksRan,
     Invoke,
     InvokeBatch,
     Leave,
@@ -27,7 +28,9 @@ from pilotlight_runtime.guest.frames import (
     Loaded,
     LoadError,
     LoadStep,
+    ParkGuest,
     Result,
+    UnparkGuest,
     WindowUpdate,
     decoder_of,
     encode,
@@ -41,7 +44,10 @@ FRAMES: list[tuple[GuestFrame, list[object]]] = [
     (CancelCall(call_id="a"), ["CancelCall", "a"]),
     (WindowUpdate(call_id="a", upto=3), ["WindowUpdate", "a", 3]),
     (Leave(), ["Leave"]),
-    (Loaded(), ["Loaded"]),
+    (Loaded(parks=True), ["Loaded", True]),
+    (ParkGuest(), ["Park"]),
+    (UnparkGuest(), ["Unpark"]),
+    (HooksRan(), ["HooksRan", None]),
     (LoadStep(name="import", ms=1.5), ["Step", "import", 1.5]),
     (ChunkOut(call_id="a", seq=1, data=b"x"), ["ChunkOut", "a", 1, b"x"]),
     (Result(call_id="a", output=b"x"), ["Result", "a", "ok", b"x", None, 0, True, 0, None]),
@@ -91,7 +97,7 @@ def test_a_guest_that_says_no_version_is_of_release_0_1() -> None:
 def test_each_side_reads_the_frames_of_the_other_and_no_more(frame: GuestFrame) -> None:
     """A guest that sends what only an agent may is refused."""
     payload = encode(frame)[HEADER.size :]
-    from_agent = isinstance(frame, Invoke | InvokeBatch | CancelCall | WindowUpdate | Leave)
+    from_agent = isinstance(frame, Invoke | InvokeBatch | CancelCall | WindowUpdate | Leave | ParkGuest | UnparkGuest)
 
     assert decoder_of(FromAgent if from_agent else FromGuest).decode(payload) == frame
     with pytest.raises(msgspec.DecodeError):

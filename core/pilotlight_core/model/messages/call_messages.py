@@ -262,6 +262,9 @@ class Ended(Message, frozen=True, kw_only=True):
     """What the function counted of the call, by `CallUnit`."""
     frees: bool = True
     """Whether its slot is free again. If the home is another gateway, the agent also sends it a Credit."""
+    preempted: bool = False
+    """Of DIED: its node is taken away, and its agent has ended it in time. `spent` is what its tenant pays of the part.
+    Gateways of before take it for any other death."""
 
     @property
     def gpu_ms(self) -> float | None:

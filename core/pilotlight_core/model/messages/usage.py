@@ -13,8 +13,8 @@ from pilotlight_core.model.messages.usage_facts import Fault, Purpose
 class LeaseState(StrEnum):
     """What a slice was doing.
 
-    PARKED is reserved: no agent sends it yet. It costs what its part and price say, as IDLE does; so whoever parks
-    containers meters them as a part of their host, not of the device that they have left.
+    PARKED is metered on the host's memory (the device `MEMORY_DEVICE`), not on the device that was left: its part is of
+    what the node keeps for parked containers, and its price is that of the memory alone, by `gib_ppm`.
     """
 
     FREE = "free"  # unused: the operator pays
