@@ -18,10 +18,10 @@ from pilotlight_core.host.node_faults import NodeFaults
 from pilotlight_core.host.report_reader import ReportReader
 from pilotlight_core.model.errors import PilotlightError
 from pilotlight_core.model.messages.bindings import Binding
-from pilotlight_core.model.messages.node_checks import NodeFault, believed, credit_fault, ended_fault
 from pilotlight_core.model.messages.node_messages import Credit, Drain, NodeReport, Stop
+from pilotlight_core.model.messages.node_reports.node_checks import NodeFault, believed, credit_fault, ended_fault
+from pilotlight_core.model.messages.node_reports.report_revisions import SteadyReport
 from pilotlight_core.model.messages.ran import Ran
-from pilotlight_core.model.messages.report_revisions import SteadyReport
 from pilotlight_core.model.records.nodes import NODE_KEYS, NodeRecord, as_recorded
 from pilotlight_core.model.subjects import node_of
 from pilotlight_placement.fleet.fleet import Fleet

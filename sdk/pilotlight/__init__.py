@@ -50,13 +50,27 @@ if TYPE_CHECKING:
         UnknownCall,
         UnknownFunction,
     )
+    from pilotlight.definitions.rehearsal_options import Example
     from pilotlight.definitions.schedules import Cron, Period
+    from pilotlight.definitions.stream_states import checkpoint, resume
     from pilotlight.function import Function
     from pilotlight.function_call import FunctionCall
-    from pilotlight.markers import batched, concurrent, drain, enter, exit, method  # noqa: A004 - the hook's name
+    from pilotlight.markers import (  # `exit` is the hook's name
+        batched,
+        check,
+        concurrent,
+        drain,
+        enter,
+        exit,  # noqa: A004
+        method,
+        park,
+        unpark,
+    )
+    from pilotlight.weights_folder import weights
     from pilotlight_core.model.calendar.warm_windows import Warm
     from pilotlight_core.model.placing import Measured, Model, Spread
     from pilotlight_core.model.spec import SLO
+    from pilotlight_core.model.streams.resuming import Resumable
 
 __version__ = VERSION
 
@@ -73,12 +87,16 @@ _HOMES = {
         "OptionError", "PilotlightError", "Preempted", "TooMuch", "Unauthenticated", "Unavailable", "UnknownCall",
         "UnknownFunction",
     ),
+    "pilotlight.definitions.rehearsal_options": ("Example",),
     "pilotlight.definitions.schedules": ("Cron", "Period"),
+    "pilotlight.definitions.stream_states": ("checkpoint", "resume"),
     "pilotlight.function": ("Function",),
     "pilotlight.function_call": ("FunctionCall",),
-    "pilotlight.markers": ("batched", "concurrent", "drain", "enter", "exit", "method"),
+    "pilotlight.markers": ("batched", "check", "concurrent", "drain", "enter", "exit", "method", "park", "unpark"),
+    "pilotlight.weights_folder": ("weights",),
     "pilotlight_core.model.calendar.warm_windows": ("Warm",),
     "pilotlight_core.model.placing": ("Measured", "Model", "Spread"),
+    "pilotlight_core.model.streams.resuming": ("Resumable",),
     "pilotlight_core.model.spec": ("SLO",),
 }  # fmt: skip
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
@@ -97,6 +115,7 @@ __all__ = [
     "ContainerDied",
     "Cron",
     "DeadlineExceeded",
+    "Example",
     "ExecutionTimeout",
     "Forbidden",
     "Function",
@@ -113,6 +132,7 @@ __all__ = [
     "Period",
     "PilotlightError",
     "Preempted",
+    "Resumable",
     "Spread",
     "TooMuch",
     "Unauthenticated",
@@ -123,6 +143,8 @@ __all__ = [
     "batched",
     "call_id",
     "cancel",
+    "check",
+    "checkpoint",
     "concurrent",
     "count_units",
     "drain",
@@ -130,6 +152,10 @@ __all__ = [
     "exit",
     "gpu_function",
     "method",
+    "park",
+    "resume",
+    "unpark",
+    "weights",
 ]
 
 

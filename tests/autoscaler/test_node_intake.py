@@ -17,7 +17,6 @@ from pilotlight_autoscaler.passes.pass_input import PassInput
 from pilotlight_core.host.binding_book import MemoryBindings
 from pilotlight_core.model import subjects
 from pilotlight_core.model.devices import MigMode
-from pilotlight_core.model.messages.node_checks import NodeFault
 from pilotlight_core.model.messages.node_messages import (
     ContainerReport,
     ContainerState,
@@ -26,8 +25,9 @@ from pilotlight_core.model.messages.node_messages import (
     NodeReport,
     NoticeKind,
 )
+from pilotlight_core.model.messages.node_reports.node_checks import NodeFault
+from pilotlight_core.model.messages.node_reports.report_revisions import MovingContainer, ReportRevisions, SteadyReport
 from pilotlight_core.model.messages.ran import BatchesRan, Ran
-from pilotlight_core.model.messages.report_revisions import MovingContainer, ReportRevisions, SteadyReport
 from pilotlight_core.model.messages.wire import decode, encode
 from pilotlight_core.model.records.nodes import NodeLabels, NodeRecord, NodeState
 from pilotlight_core.model.units import GpuAsk

@@ -18,8 +18,13 @@ HEAD = """# SDK
 What `from pilotlight import …` has. How it is used: [the guide](../guide/index.md).
 """
 GROUPS: dict[str, tuple[str, ...]] = {
-    "Definitions": ("App", "gpu_function", "enter", "exit", "drain", "method", "batched", "concurrent", "count_units"),
-    "Values of options": ("SLO", "Artifact", "Cron", "Period", "Warm", "Spread", "Model", "Measured"),
+    "Definitions": (
+        "App", "gpu_function", "enter", "exit", "park", "unpark", "check", "drain", "method", "batched", "concurrent",
+        "count_units", "checkpoint", "resume", "weights",
+    ),
+    "Values of options": (
+        "SLO", "Artifact", "Example", "Cron", "Period", "Warm", "Spread", "Model", "Measured", "Resumable",
+    ),
     "Calls": ("Function", "Cls", "Obj", "FunctionCall", "Client", "call_id", "cancel"),
     "Errors": (
         "PilotlightError", "BadInput", "Misuse", "OptionError", "Unauthenticated", "Forbidden", "NestedRefused",

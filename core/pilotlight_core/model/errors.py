@@ -79,6 +79,9 @@ CODES: dict[str, Code] = {
     "call_lost": Code(
         410, "The call's gateway is gone", "Live calls die with their gateway; send the call again.", retry=True
     ),
+    "events_gone": Code(
+        410, "The events are not kept any more", "Send the call again; reconnect sooner, or read faster."
+    ),
     "idempotency_key_in_use": Code(
         409, "The first request with this key runs still", "Wait for Retry-After, then send it again.", retry=True
     ),
@@ -305,6 +308,7 @@ CLASSES |= {
     "unknown_version": UnknownFunction, "call_lost": UnknownCall, "queue_full": TooMuch, "starting": Unavailable,
     "draining": Unavailable, "overloaded": Unavailable, "breaker_open": Unavailable, "idempotency_key_in_use": Conflict,
     "idempotency_key_reused": BadInput, "answer_not_kept": NotFound, "slow_body": DeadlineExceeded,
+    "events_gone": NotFound,
 }  # fmt: skip
 
 

@@ -119,6 +119,7 @@ class FleetView:
                 "region": report.region,
                 "zone": report.zone,
                 "spot": report.spot,
+                "pool": report.pool,
                 "sandbox": report.sandbox,
                 "draining": report.draining,
                 "notice": msgspec.structs.asdict(report.notice) if report.notice is not None else None,

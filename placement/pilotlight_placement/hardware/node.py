@@ -88,7 +88,7 @@ class Node:
     draining: bool = False
     """It accepts nothing new, and its containers are left alone."""
     weights: frozenset[str] = frozenset()
-    """Ids of the weights in its memory or on its disk."""
+    """Ids of the weights in its memory or on its disk, and of the environments that it has built of requirements."""
 
 
 def parts_of(node: Node) -> list[Gpu | Slot]:

@@ -79,7 +79,7 @@ STEPS = (
     ),
     PolicyStep(
         name="resident",
-        sentence="A node that has the weights already goes before one that must fetch them.",
+        sentence="A node that has the weights, or the built packages, goes before one that must fetch them.",
         key_for=_must_fetch,
     ),
     PolicyStep(

@@ -27,7 +27,7 @@ from pilotlight_core.model.spec import FunctionSpec
 from pilotlight_runtime.calls.abandoned_work import overdue_work
 from pilotlight_runtime.calls.batch_queue import DynamicBatch, DynamicBatches
 from pilotlight_runtime.calls.call_errors import not_taken_error, truncated_error
-from pilotlight_runtime.calls.chunk_relay import STALLED_S, ChunkRelay
+from pilotlight_runtime.calls.chunk_relay import STALLED_S, ChunkRelay, start_of
 from pilotlight_runtime.calls.preemption_plan import PreemptionPlan
 from pilotlight_runtime.calls.run_times import RunTimes
 from pilotlight_runtime.calls.runner_io import RunnerIO
@@ -149,6 +149,24 @@ class CallRunner:
             call.error = not_taken_error(size, call.run.answer)
             self._end(call, call.outcome, at)
 
+    def take_input(self) -> bool:
+        """Take one of the guest's inputs for what is no call; False: there is none."""
+        if self._busy_inputs >= self._max_inputs or self._halted:
+            return False
+        self._busy_inputs += 1
+        return True
+
+    def free_input(self, at: float) -> None:
+        """Give such an input back."""
+        self._busy_inputs -= 1
+        self.pump(at)
+
+    def refuse_waiting(self) -> None:
+        """Give back the calls that the guest does not have: they may run elsewhere."""
+        for call in [call for call in self._held.values() if not call.was_started]:
+            self._dequeue(call)
+            self._refuse(call, Refusal.DRAINING)
+
     def drain(self, at: float) -> None:
         """Make every batch due, since no more calls come."""
         self._batches.stop_waiting()
@@ -225,6 +243,10 @@ class CallRunner:
         if fault := self._streams.relay(self._running.get(frame.call_id), frame, at):
             self._kill_untrusted(fault)
 
+    def on_checkpoint(self, frame: guest.CheckpointOut, at: float) -> None:
+        if fault := self._streams.relay_checkpoint(self._running.get(frame.call_id), frame, at):
+            self._kill_untrusted(fault)
+
     def halt(self) -> None:
         """Give the guest nothing more: its container is killed."""
         self._halted = True
@@ -259,6 +281,7 @@ class CallRunner:
         """Refuse calls that did not start in time; kill the container if one runs too long. Every few 10 ms."""
         if not self._held:
             return
+        self._streams.end_repeats(at)
         if len(self._held) > len(self._running):
             late = [call for call in self._held.values() if not call.was_started and call.start_deadline_at < at]
             for call in late:
@@ -310,8 +333,11 @@ class CallRunner:
             return
         run = call.run
         self._io.send_to_guest(
-            guest.Invoke(call_id=call.call_id, method=run.method, input=call.input, window=run.window)
+            guest.Invoke(
+                call_id=call.call_id, method=run.method, input=call.input, window=run.window, resume=start_of(run)
+            )
         )
+        self._streams.begin(call, at)
         call.input = b""
         self._busy_inputs += 1
 
@@ -422,6 +448,7 @@ class CallRunner:
     ) -> None:
         call_id = call.call_id
         del self._held[call_id]
+        self._streams.forget(call)
         self._io.release(call)
         ended = Ended(
             call_id=call_id,

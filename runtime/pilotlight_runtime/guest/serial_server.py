@@ -27,6 +27,8 @@ from pilotlight_runtime.guest.frames import (
 )
 from pilotlight_runtime.guest.guest_nested import GuestNested
 from pilotlight_runtime.guest.guest_target import GuestTarget
+from pilotlight_runtime.guest.own_calls import RunHook
+from pilotlight_runtime.guest.park_hooks import ParkWork, run_park_hooks
 from pilotlight_runtime.guest.work_runner import run_work
 
 READER_LOOK_S = 0.25
@@ -36,11 +38,15 @@ READER_LOOK_S = 0.25
 class SerialServer:
     """Serves a target until Leave."""
 
-    def __init__(self, channel: Channel, target: GuestTarget, nested: GuestNested, draining: DrainHooks) -> None:
+    def __init__(
+        self, channel: Channel, target: GuestTarget, nested: GuestNested, wait: RunHook, draining: DrainHooks
+    ) -> None:
+        """`wait` runs an asynchronous hook to its end."""
         self._channel = channel
+        self._wait = wait
         self._target = target
         self._table = CallTable()
-        self._queue: deque[GuestWork] = deque()
+        self._queue: deque[GuestWork | ParkWork] = deque()
         self._left = False
         self._nested = nested
         self._draining = draining
@@ -123,12 +129,17 @@ class SerialServer:
                 self._channel.send(unstarted)
         elif isinstance(frame, NestedResult):
             self._nested.finish(frame)
+        elif isinstance(frame, ParkWork):
+            self._queue.append(frame)  # its hooks run where the function does
         elif isinstance(frame, DrainGuest):
             self._draining.start()
         elif isinstance(frame, Leave):
             self._left = True
 
-    def _run(self, work: GuestWork) -> None:
+    def _run(self, work: GuestWork | ParkWork) -> None:
+        if isinstance(work, ParkWork):
+            self._channel.send(run_park_hooks(self._target, work, self._wait))
+            return
         # The next call must not see a call's context variables.
         frame = contextvars.copy_context().run(run_work, self._target, work, self._table, self)
         if frame is not None:

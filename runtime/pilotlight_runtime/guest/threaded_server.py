@@ -21,6 +21,8 @@ from pilotlight_runtime.guest.frames import (
 )
 from pilotlight_runtime.guest.guest_nested import GuestNested
 from pilotlight_runtime.guest.guest_target import GuestTarget
+from pilotlight_runtime.guest.own_calls import RunHook
+from pilotlight_runtime.guest.park_hooks import ParkWork, run_park_hooks
 from pilotlight_runtime.guest.work_runner import run_work
 
 MAX_THREADS = 128
@@ -31,9 +33,17 @@ class ThreadedServer:
     """Serves a target until Leave."""
 
     def __init__(
-        self, channel: Channel, target: GuestTarget, nested: GuestNested, max_inputs: int, draining: DrainHooks
+        self,
+        channel: Channel,
+        target: GuestTarget,
+        nested: GuestNested,
+        max_inputs: int,
+        wait: RunHook,
+        draining: DrainHooks,
     ) -> None:
+        """`wait` runs an asynchronous hook to its end."""
         self._channel = channel
+        self._wait = wait
         self._target = target
         self._table = CallTable()
         self._nested = nested
@@ -70,6 +80,8 @@ class ThreadedServer:
                 self._channel.send(unstarted)
         elif isinstance(frame, NestedResult):
             self._nested.finish(frame)
+        elif isinstance(frame, ParkWork):
+            self._channel.send(run_park_hooks(self._target, frame, self._wait))
         elif isinstance(frame, DrainGuest):
             self._draining.start()
         elif isinstance(frame, Leave):

@@ -27,6 +27,16 @@ class NodeFolders:
         return self.root / "cache"
 
     @property
+    def compiled(self) -> Path:
+        """What containers have compiled, by tenant and version."""
+        return self.root / "compiled"
+
+    @property
+    def environments(self) -> Path:
+        """What was built of tenants' requirements."""
+        return self.root / "environments"
+
+    @property
     def sandboxes(self) -> Path:
         """The code folders of blanks and containers; of no use to the next agent."""
         return self.root / "sandboxes"
@@ -86,6 +96,6 @@ def own_folders(state_dir: Path, node: str) -> Iterator[NodeFolders]:
         lock.flush()
         shutil.rmtree(folders.sandboxes, ignore_errors=True)
         private_folder(folders.sandboxes, WALK_ONLY)
-        for folder in (folders.cache, folders.usage, folders.ended):
+        for folder in (folders.cache, folders.compiled, folders.environments, folders.usage, folders.ended):
             private_folder(folder, OWNER_ONLY)
         yield folders

@@ -32,6 +32,7 @@ async def deploy(
     artifacts: PackedArtifacts | None = None,
     *,
     base: str = DEFAULT_BASE,
+    requirements: tuple[str, ...] = (),
     message: str = "",
     prune: bool = False,
     ends_in_s: float | None = None,
@@ -39,7 +40,7 @@ async def deploy(
 ) -> DeployResponse:
     """Deploy all functions of an app, or none. `prune`: take its other functions out of service.
 
-    `base` is the base environment that they run in.
+    `base` is the base environment that they run in, `requirements` what they find beside it.
     `ends_in_s`: as a run, which ends after so many seconds unless it is renewed.
 
     Raises:
@@ -51,11 +52,13 @@ async def deploy(
     sources = _sources(bundle) | packed.parts
     request = DeployRequest(
         functions=tuple(
-            DeployFunction(spec=spec, artifacts=packed.names.get(name, ())) for name, spec in functions.items()
+            DeployFunction(spec=spec, artifacts=packed.names.get(name, ()), weights=packed.weights.get(name, ()))
+            for name, spec in functions.items()
         ),
         files=bundle.files,
         message=message,
         base=base,
+        requirements=requirements,
         prune=prune,
         ends_in_s=ends_in_s,
         artifacts=packed.entries,
@@ -64,7 +67,7 @@ async def deploy(
         answer = await platform.deploy_app(app, request)
         if not answer.missing:
             return answer
-        await _upload(platform, sources, answer.missing, progress)
+        await upload_parts(platform, sources, answer.missing, progress)
     raise Conflict("Files that were uploaded are missing again and again: try once more.")
 
 
@@ -74,9 +77,15 @@ def _sources(bundle: Bundle) -> dict[str, LocalPart]:
     return {digest: LocalPart(path, 0, sizes[digest], sizes[digest]) for digest, path in bundle.paths.items()}
 
 
-async def _upload(
+async def upload_parts(
     platform: PlatformClient, sources: dict[str, LocalPart], digests: tuple[str, ...], progress: Progress | None
 ) -> None:
+    """Upload the contents of these digests.
+
+    Raises:
+        Misuse: if a file changed since it was packed.
+        PilotlightError: why the platform refused.
+    """
     total, done = sum(sources[digest].size for digest in digests), 0
     todo: Iterator[str] = iter(digests)
 

@@ -8,7 +8,8 @@ import msgspec
 import pytest
 
 from pilotlight_autoscaler.command_sender import subject_of_command
-from pilotlight_autoscaler.observations.world import DEMAND_KEPT_S, DEMAND_STALE_S, FOLLOW_EVERY_S, CallRate, World
+from pilotlight_autoscaler.observations.call_rate import CallRate
+from pilotlight_autoscaler.observations.world import DEMAND_KEPT_S, DEMAND_STALE_S, FOLLOW_EVERY_S, World
 from pilotlight_autoscaler.passes.decide import Pass
 from pilotlight_autoscaler.passes.decision import Decision
 from pilotlight_autoscaler.passes.pass_input import PassInput
@@ -42,7 +43,7 @@ def test_a_reports_order_is_kept_and_a_new_incarnation_replaces_the_old() -> Non
 
 def test_a_lost_bind_is_sent_again_with_the_same_id() -> None:
     """Agents know container ids, so a repetition is harmless; after three tries it is dropped."""
-    from pilotlight_autoscaler.observations.world import PendingBind
+    from pilotlight_autoscaler.observations.pending_commands import PendingBind
 
     world = World()
     world.pending["new1"] = PendingBind(bind=bind("new1"), node="n1", at=1.0)

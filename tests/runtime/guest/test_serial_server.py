@@ -28,6 +28,7 @@ from pilotlight_runtime.guest.frames import (
 )
 from pilotlight_runtime.guest.guest_nested import GuestNested
 from pilotlight_runtime.guest.guest_target import GuestTarget
+from pilotlight_runtime.guest.loading import HookRunner
 from pilotlight_runtime.guest.serial_server import SerialServer
 from tests.runtime.guest.apps import nesting, plain
 from tests.runtime.guest.harness import Guest, spec_of
@@ -242,7 +243,7 @@ def test_without_room_for_a_thread_nothing_is_asked(monkeypatch: pytest.MonkeyPa
     with agent, guest:
         channel, no_target = Channel(guest), GuestTarget(methods={})
         nested = GuestNested(channel, Load(spec=spec_of(plain.act), root="/", nested=1))
-        server = SerialServer(channel, no_target, nested, DrainHooks(channel, ()))
+        server = SerialServer(channel, no_target, nested, HookRunner(), DrainHooks(channel, ()))
         nested.only_call = lambda: "a"
 
         def fail(_: threading.Thread) -> None:

@@ -167,6 +167,8 @@ class DeployFunction(Request, frozen=True, kw_only=True, omit_defaults=True):
     spec: FunctionSpec
     artifacts: tuple[str, ...] = ()
     """The names of those of the request's artifacts that it uses."""
+    weights: tuple[str, ...] = ()
+    """The weights that it uses of those that were pushed: `name`, of which the newest is taken, or `name@digest`."""
 
 
 RunSeconds = Annotated[float, Meta(ge=10, le=3_600)]
@@ -190,6 +192,8 @@ class DeployRequest(Request, frozen=True, kw_only=True, omit_defaults=True):
     """Make it a run: an app that is in no list, and is deleted after so many seconds unless it is renewed."""
     artifacts: tuple[ArtifactEntry, ...] = ()
     """Those that its functions use, each once."""
+    requirements: tuple[str, ...] = ()
+    """Packages that its functions find beside those of the base environment, such as "duckdb==1.3.0"."""
 
 
 class RenewRequest(Request, frozen=True, kw_only=True):

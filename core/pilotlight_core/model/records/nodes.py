@@ -95,9 +95,10 @@ def with_labels(report: NodeReport, record: NodeRecord | None) -> NodeReport:
     """The report with what is on record in the place of what its node says of the same."""
     if record is None or (labels := record.labels) is None:
         return report
-    if (report.region, report.zone, report.spot) == (labels.region, labels.zone, labels.spot):
+    said = (report.region, report.zone, report.spot, report.pool)
+    if said == (labels.region, labels.zone, labels.spot, labels.pool):
         return report
-    return replace(report, region=labels.region, zone=labels.zone, spot=labels.spot)
+    return replace(report, region=labels.region, zone=labels.zone, spot=labels.spot, pool=labels.pool)
 
 
 def is_at_risk(report: NodeReport) -> bool:
