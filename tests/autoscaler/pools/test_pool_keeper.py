@@ -215,7 +215,7 @@ async def test_the_zone_of_a_spot_node_that_is_taken_is_left_out(world: PoolWorl
         (first,) = world.launches()
         world.cloud.to_tell = [PoolNotice(provider_id="i-0", about=NoticeAbout.INTERRUPTION)]
         await world.settle(12.0)
-        assert world.spot_zones.avoided(world.now, ("a", "b", "c")) == {first.zone}
+        assert world.spot_zones.avoided(("a", "b", "c"), world.now) == {first.zone}
         others = {each.zone for each in world.launches() if each.id != first.id}
         assert others
         assert first.zone not in others
