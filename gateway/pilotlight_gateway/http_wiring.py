@@ -24,6 +24,7 @@ from pilotlight_gateway.calls.call_responses import CallAnswers
 from pilotlight_gateway.deploys.blob_usage import BlobUsage
 from pilotlight_gateway.deploys.deployer import Deployer, ManifestSigner
 from pilotlight_gateway.deploys.function_logs import LogSource
+from pilotlight_gateway.deploys.package_locker import PackageLocker
 from pilotlight_gateway.deploys.resolver import Resolver
 from pilotlight_gateway.erasure.tenant_eraser import TenantEraser
 from pilotlight_gateway.fleet.container_stopper import ContainerStopper
@@ -33,6 +34,7 @@ from pilotlight_gateway.fleet.placement_explainer import Explainer
 from pilotlight_gateway.http import routes
 from pilotlight_gateway.http.app import bind, create_app, document_of
 from pilotlight_gateway.http.calls.call_endpoint import CallEndpoint, CallEntry
+from pilotlight_gateway.http.calls.call_events import EventServices
 from pilotlight_gateway.http.calls.call_limits import CallLimits
 from pilotlight_gateway.http.calls.call_reader import CallReader
 from pilotlight_gateway.http.calls.call_routes import CallRoutes
@@ -61,6 +63,7 @@ from pilotlight_gateway.http.endpoints.logs import LogServices
 from pilotlight_gateway.http.endpoints.nodes import NODES, NodeServices
 from pilotlight_gateway.http.endpoints.oversight.audit import AUDIT, AuditServices
 from pilotlight_gateway.http.endpoints.oversight.erasure import ERASURE, ErasureServices
+from pilotlight_gateway.http.endpoints.oversight.pools import POOLS, PoolServices
 from pilotlight_gateway.http.endpoints.oversight.scaling import SCALING, ScalingServices
 from pilotlight_gateway.http.endpoints.placement import PLACEMENT, PlacementServices
 from pilotlight_gateway.http.endpoints.prices import PRICES, PriceServices
@@ -87,6 +90,7 @@ from pilotlight_gateway.nodes.node_identities import JoiningTerms
 from pilotlight_gateway.oidc.issuers import Issuers
 from pilotlight_gateway.schemas.version_schemas import VersionSchemas
 from pilotlight_gateway.secrets.tenant_vault import TenantVault
+from pilotlight_gateway.streams.stream_exchange import StreamExchange
 from pilotlight_gateway.tenancy.auth import CallAuthenticator, Principal
 from pilotlight_gateway.tenancy.registry_port import RegistryPort
 from pilotlight_gateway.webhooks.webhook_port import WebhookStore
@@ -103,6 +107,11 @@ def upload_slots() -> TenantSlots:
 def deploy_slots() -> TenantSlots:
     """Deploys at a time."""
     return TenantSlots(3, "deploys are under way", of_tenant=1, retry_after=1.0)
+
+
+def lock_slots() -> TenantSlots:
+    """Locks of requirements at a time."""
+    return TenantSlots(16, "deploys with requirements are under way", of_tenant=1, retry_after=2.0)
 
 
 def follower_slots() -> TenantSlots:
@@ -131,6 +140,7 @@ class HttpParts:
     ledger: LedgerReader
     limiter: Limiter
     loads: LoadBook
+    locker: PackageLocker
     logs: LogSource
     metrics: GatewayMetrics
     networks: tuple[Network, ...]
@@ -143,6 +153,7 @@ class HttpParts:
     schemas: VersionSchemas
     signer: ManifestSigner
     stopper: ContainerStopper
+    streams: StreamExchange
     terms: JoiningTerms
     tranches: Callable[[str], Awaitable[HomeTranches | None]]
     all_tranches: Callable[[], Awaitable[list[HomeTranches]]]
@@ -166,7 +177,7 @@ class _Shared:
         self.usage = BlobUsage(parts.blobs, self.clock)
         self.deployer = Deployer(
             registry=registry, blobs=parts.blobs, usage=self.usage, signer=parts.signer, secrets=parts.vault.store,
-            placements=parts.placements,
+            placements=parts.placements, locker=parts.locker,
         )  # fmt: skip
         self.limits = CallLimits(parts.limiter, parts.costs, parts.metrics, parts.prices)
         self.rates = parts.rates
@@ -231,7 +242,7 @@ def _call_endpoint(parts: HttpParts, shared: _Shared, entry: CallEntry, unary: U
     """Where calls come in."""
     streams = StreamServices(
         calls=parts.calls, gate=shared.gate, budget=parts.budget, metrics=parts.metrics, codec=parts.codec,
-        book=shared.book, clock=shared.clock,
+        book=shared.book, keeper=parts.streams.keeper, clock=shared.clock,
     )  # fmt: skip
     return CallEndpoint(
         entry,
@@ -249,11 +260,13 @@ def _functions(parts: HttpParts, shared: _Shared) -> tuple[BoundOperation[Any], 
     apps = AppServices(
         registry=registry, calls=parts.calls, deployer=shared.deployer, blobs=parts.blobs, budget=parts.budget,
         codec=parts.codec, rates=shared.rates, usage=shared.usage, uploads=parts.uploads, deploys=deploy_slots(),
+        locks=lock_slots(),
     )  # fmt: skip
     weights = WeightsServices(weights=shared.deployer.weights, budget=parts.budget, pushes=deploy_slots())
     return (
         *bound(routes.FUNCTION_DOCUMENT, shared.documents),
         *bound(routes.CALLS_BY_ID, account),
+        *bound(routes.CALL_EVENTS, EventServices(calls=parts.calls, streams=parts.streams)),
         *bound(routes.JOBS, shared.jobs),
         *bound(routes.APPS, apps),
         *bound(WEIGHTS, weights),
@@ -291,6 +304,7 @@ def _fleet(parts: HttpParts, shared: _Shared) -> tuple[BoundOperation[Any], ...]
     return (
         *bound(CONTAINERS, containers),
         *bound(NODES, NodeServices(registry=registry, calls=parts.calls, budget=budget, terms=parts.terms)),
+        *bound(POOLS, PoolServices(registry=registry, budget=budget)),
         *bound(PRICES, PriceServices(registry=registry, book=shared.book, budget=budget)),
         *bound(PLACEMENT, placing),
         *bound(CURVES, curves),

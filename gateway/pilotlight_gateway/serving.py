@@ -55,6 +55,7 @@ from pilotlight_gateway.deploys.blob_links import BlobLinks, blob_link_answers
 from pilotlight_gateway.deploys.ended_runs import watch_ended_runs
 from pilotlight_gateway.deploys.function_logs import BusLogs
 from pilotlight_gateway.deploys.line_owners import BoundLineOwners
+from pilotlight_gateway.deploys.package_locker import BusLocker
 from pilotlight_gateway.fleet.fleet_inventory import FleetPlacements
 from pilotlight_gateway.fleet.placement_explainer import BusExplainer
 from pilotlight_gateway.gateway_calls import GatewayCalls
@@ -111,6 +112,7 @@ from pilotlight_gateway.tenancy.auth import KeyAuthenticator
 from pilotlight_gateway.tenancy.bootstrap import bootstrap
 from pilotlight_gateway.webhooks.bus_webhooks import BusWebhooks
 from pilotlight_placement.asks.options import Prices
+from pilotlight_placement.hardware.machine_nodes import pool_nodes
 
 log = structlog.get_logger(__name__)
 
@@ -412,6 +414,7 @@ async def _gateway(
     exchange = LoadExchange(bus, loads, measured, budget, lambda: len(readiness.gate), calls.fleet.clocks)
     sources = _metric_sources(calls, idempotency, limiter, jobs, readiness, budget, connections)
     shown = certificates_of(api=public.tls, bodies=internal.tls)
+    locker = BusLocker(bus, calls.fleet.reports, region=settings.region, gateway=calls.table.instance)
     parts = HttpParts(
         audit=BusAuditLog(bus, region=settings.region),
         authenticator=authenticator,
@@ -419,17 +422,20 @@ async def _gateway(
         blobs=blobs, budget=budget, calls=calls.service, codec=codec, costs=costs,
         eraser=erasure.eraser,
         explainer=BusExplainer(bus, region=settings.region),
-        stopper=secrets.stopper,
+        stopper=secrets.stopper, streams=calls.streams,
         terms=joining_terms(settings, settings.node_bus_url, takes_nodes=settings.issuer is not None),
         followers=follower_slots(),
         idempotency=idempotency, issuers=issuers, jobs=jobs.service, ledger=ledger, limiter=limiter, loads=loads,
+        locker=locker, metrics=metrics,
         logs=BusLogs(bus=bus, region=settings.region, owners=BoundLineOwners(calls.bindings, ledger), faults=faults),
-        metrics=metrics,
         networks=settings.webhook_networks,
         prices=prices,
         tranches=keeper.read,
         all_tranches=keeper.read_all,
-        placements=FleetPlacements(calls.fleet, prices=Prices(book=book)),
+        placements=FleetPlacements(
+            calls.fleet, prices=Prices(book=book),
+            pool_nodes=lambda: pool_nodes(registry.pools(), settings.region, settings.zone),
+        ),
         proxies=settings.connection_bounds.exempt,
         readiness=readiness, registry=registry, requests=requests, schemas=schemas, signer=signer,
         uploads=upload_slots(),
@@ -447,6 +453,7 @@ async def _gateway(
             calls.running(),
             blob_link_answers(bus, BlobLinks(blobs, registry, calls.bindings), region=settings.region).running(),
             secrets.running(),
+            locker.running(),
             erasure.running(),
             _nested(bus, calls, wire_nested(parts, authenticator.why_ended), bodies, settings.region).running(),
             shards.running(),

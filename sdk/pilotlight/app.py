@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Never, ParamSpec, Protocol, TypeVar, Unpack, overload
 
@@ -15,6 +15,7 @@ from pilotlight.definitions.decorated import Decorated
 from pilotlight.definitions.errors import OptionError
 from pilotlight.definitions.migration_hints import explain_of_app
 from pilotlight.definitions.options import KNOWN, Options, spec_fields
+from pilotlight.definitions.requirement_options import requirements_of
 from pilotlight.definitions.specs import build_spec
 from pilotlight.definitions.weights_options import weights_of
 from pilotlight.function import Function
@@ -40,15 +41,23 @@ class App:
     """A named set of functions; `functions` maps their names, in order of decoration.
 
     They run in the base environment `base`, one of those that the platform's nodes have: an interpreter with packages.
-    Every node has "default". `tags` are those of all its functions, which may have others beside them, or instead.
+    Every node has "default". `requirements` are packages that they find beside those, from the platform's index, such
+    as `["duckdb==1.3.0"]`, or the path of a requirements.txt below the folder that is deployed; they are locked at the
+    deploy. `tags` are those of all its functions, which may have others beside them, or instead.
 
     Raises:
-        OptionError: if the name, that of the base environment, or a tag is not a legal one, or an option is none of an
-            app's.
+        OptionError: if the name, that of the base environment, a requirement or a tag is not a legal one, or an option
+            is none of an app's.
     """
 
     def __init__(
-        self, name: str, *, base: str = DEFAULT_BASE, tags: Mapping[str, str] | None = None, **others: Never
+        self,
+        name: str,
+        *,
+        base: str = DEFAULT_BASE,
+        requirements: Sequence[str] | str = (),
+        tags: Mapping[str, str] | None = None,
+        **others: Never,
     ) -> None:
         for option in others:
             raise OptionError(f"App({name!r}): {explain_of_app(option, KNOWN)}", field=option)
@@ -60,6 +69,7 @@ class App:
             self.base = check_name(base, "base")
         except BadInput as error:
             raise OptionError(error.detail, field="base") from None
+        self.requirements = requirements_of(requirements)
         self.tags: dict[str, str] = spec_fields({"tags": tags or {}})["tags"]
         self.functions: dict[str, Function[..., Any] | Cls[Any]] = {}
 

@@ -1,4 +1,4 @@
-"""The decorators below `gpu_function`: `@enter() @exit() @park() @unpark() @method() @batched() @concurrent()`.
+"""Decorators below `gpu_function`: hooks of a class, `@method()`, `@batched()`, `@concurrent()`.
 
 A marker is an attribute of the plain function; a marked class stays as its author wrote it.
 """
@@ -97,6 +97,33 @@ def unpark() -> Callable[[F], F]: ...
 def unpark(function: Any = None, /, **unknown: Any) -> Any:
     """Mark a method that returns to the GPU, the same one, before the next call: `self.model.to("cuda")`."""
     return _hook("unpark", function, unknown)
+
+
+@overload
+def check(function: F, /) -> F: ...
+@overload
+def check() -> Callable[[F], F]: ...
+def check(function: Any = None, /, **unknown: Any) -> Any:
+    """Mark a method that finds out whether an instance is fit for calls: it raises or returns False if it is not.
+
+    It runs after the `@enter()` hooks and the examples of `warmup=`, and again every `check_every=` seconds. There may
+    be several.
+    """
+    return _hook("check", function, unknown)
+
+
+@overload
+def drain(function: F, /) -> F: ...
+@overload
+def drain() -> Callable[[F], F]: ...
+def drain(function: Any = None, /, **unknown: Any) -> Any:
+    """Mark a method that runs when its container's node is taken away: write what would be lost to where it lasts.
+
+    It runs once, beside the calls that go on, in a thread of its own (an asynchronous one of a class with asynchronous
+    methods in their event loop), before any of them is ended early. Until then it has some seconds: with a notice of
+    two minutes almost all of them, without a notice none. `@exit()` hooks run after it.
+    """
+    return _hook("drain", function, unknown)
 
 
 # A type checker sees methods as what they are from outside: it does not follow what `gpu_function` makes of a class.

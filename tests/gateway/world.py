@@ -38,6 +38,7 @@ from pilotlight_gateway.calls.call_port import CallPort
 from pilotlight_gateway.deploys.blob_usage import BlobUsage
 from pilotlight_gateway.deploys.deployer import Deployer, ManifestSigner
 from pilotlight_gateway.deploys.function_logs import LogSource, MemoryLogs
+from pilotlight_gateway.deploys.package_locker import MemoryLocker, PackageLocker
 from pilotlight_gateway.deploys.resolver import Resolver
 from pilotlight_gateway.erasure.tenant_eraser import TenantEraser
 from pilotlight_gateway.erasure.tenant_traces import MemoryTraces
@@ -69,12 +70,14 @@ from pilotlight_gateway.schemas.version_schemas import VersionSchemas
 from pilotlight_gateway.secrets.platform_keys import MemoryPlatformKey
 from pilotlight_gateway.secrets.secret_store import MemorySecrets
 from pilotlight_gateway.secrets.tenant_vault import TenantVault
+from pilotlight_gateway.streams.stream_exchange import StreamExchange
 from pilotlight_gateway.tenancy.api_keys import ApiKey, new_key
 from pilotlight_gateway.tenancy.auth import CallAuthenticator, KeyAuthenticator
 from pilotlight_gateway.tenancy.registry_port import MemoryRegistry, RegistryPort
 from pilotlight_gateway.webhooks.webhook_port import MemoryWebhooks, WebhookStore
 from tests.builders.specs import function_spec, id_of, manifest, method, version_record
 from tests.gateway.secrets.vaults import vault_over
+from tests.gateway.stream_gateways import lone_streams
 
 WALL = 1_790_000_000.0
 HELLO = method(
@@ -159,6 +162,8 @@ class Parts:
     prices: CallPrices = field(default_factory=lambda: CallPrices(load_prices()))
     requests: OpenRequests = field(default_factory=OpenRequests)
     stopper: ContainerStopper = field(default_factory=MemoryStopper)
+    streams: StreamExchange = field(default_factory=lone_streams)
+    locker: PackageLocker = field(default_factory=MemoryLocker)
     terms: JoiningTerms = field(default_factory=lambda: JoiningTerms(bus_url="nats://bus:4222"))
     tranches: Callable[[str], Awaitable[HomeTranches | None]] = nothing_taken
     all_tranches: Callable[[], Awaitable[list[HomeTranches]]] = nothing_taken_at_all
@@ -197,6 +202,7 @@ class Parts:
             usage=BlobUsage(self.blobs),
             signer=self.signer,
             secrets=self.vault.store,
+            locker=self.locker,
             placements=self.placements,
         )
 
@@ -243,6 +249,7 @@ class Parts:
             ledger=self.ledger,
             limiter=self.limits,
             loads=self.loads,
+            locker=self.locker,
             logs=self.logs,
             metrics=self.metrics,
             networks=self.webhook_networks,
@@ -255,6 +262,7 @@ class Parts:
             schemas=VersionSchemas(self.blobs),
             signer=self.signer,
             stopper=self.stopper,
+            streams=self.streams,
             terms=self.terms,
             tranches=self.tranches,
             all_tranches=self.all_tranches,
@@ -371,7 +379,7 @@ def events_of(text: str) -> list[tuple[str, Any]]:
         if block.startswith(":"):
             found.append((":", block))
         elif block:
-            name, data = block.split("\n")
+            name, data = [line for line in block.split("\n") if not line.startswith("id: ")]
             found.append((name.removeprefix("event: "), msgspec.json.decode(data.removeprefix("data: "))))
     return found
 

@@ -73,7 +73,7 @@ def test_tags_that_cannot_be_are_refused() -> None:
     [
         ("image", r"App\('shop'\): image= is not supported yet: functions run in a base environment"),
         ("gpu", r"gpu= is an option of a function, not of the app: @app\.gpu_function\(gpu=\)\."),
-        ("colour", r"colour= is not an option of an app: those are base= and tags=\."),
+        ("colour", r"colour= is not an option of an app: those are base=, requirements= and tags=\."),
     ],
 )
 def test_an_option_that_an_app_lacks_is_explained(option: str, why: str) -> None:

@@ -12,6 +12,8 @@ import httpx
 import pytest
 
 import pilotlight
+from tests.builders.package_index import package_index
+from tests.builders.wheels import wheel
 from tests.system.support.platform import Platform, make_tenant
 from tests.system.support.platform import platform as run_platform
 from tests.system.support.sample_apps import APPS
@@ -35,9 +37,15 @@ def _is_here(file: Path) -> bool:
 
 @pytest.fixture(scope="package")
 def platform(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Platform]:
-    """A node of four slots with one blank, started as an operator does."""
+    """A node of four slots with one blank, and a package index, started as an operator does."""
     folder = tmp_path_factory.mktemp("platform")
-    with run_platform(folder, "--cpu-slots", "4", "--blanks", "1", executed=True) as running:
+    greeting = wheel("greeting", files={"greeting.py": "def text():\n    return 'hello!'\n"})
+    with (
+        package_index(greeting) as index,
+        run_platform(
+            folder, "--cpu-slots", "4", "--blanks", "1", "--package-index", index.url, executed=True
+        ) as running,
+    ):
         yield running
 
 

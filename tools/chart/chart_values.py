@@ -127,6 +127,16 @@ VALUES = (
         "MiB of each node that agents leave to its host",
         (Place("ConfigMap", "pilotlight-agent", "data/reserve-memory"),),
     ),
+    ChartValue(
+        "agent.packageIndex",
+        "URL of the index of which requirements= is built; empty: none is",
+        (Place("ConfigMap", "pilotlight-agent", "data/package-index"),),
+    ),
+    ChartValue(
+        "agent.packageHosts",
+        "further hosts of its files, commas between",
+        (Place("ConfigMap", "pilotlight-agent", "data/package-hosts"),),
+    ),
     ChartValue("agent.updateStrategy", "type: OnDelete, if you drain nodes before", _at(AGENT, "spec/updateStrategy")),
 )
 SWITCHES = {

@@ -19,15 +19,18 @@ What `from pilotlight import …` has. How it is used: [the guide](../guide/inde
 """
 GROUPS: dict[str, tuple[str, ...]] = {
     "Definitions": (
-        *("App", "gpu_function", "enter", "exit", "park", "unpark"),
-        *("method", "batched", "concurrent", "count_units", "weights"),
+        "App", "gpu_function", "enter", "exit", "park", "unpark", "check", "drain", "method", "batched", "concurrent",
+        "count_units", "checkpoint", "resume", "weights",
     ),
-    "Values of options": ("SLO", "Artifact", "Cron", "Period", "Warm", "Spread", "Model", "Measured"),
+    "Values of options": (
+        "SLO", "Artifact", "Example", "Cron", "Period", "Warm", "Spread", "Model", "Measured", "Resumable",
+    ),
     "Calls": ("Function", "Cls", "Obj", "FunctionCall", "Client", "call_id", "cancel"),
     "Errors": (
         "PilotlightError", "BadInput", "Misuse", "OptionError", "Unauthenticated", "Forbidden", "NestedRefused",
         "NotFound", "UnknownFunction", "UnknownCall", "Conflict", "TooMuch", "Unavailable", "DeadlineExceeded",
         "Cancelled", "CallFailed", "FunctionRaised", "ExecutionTimeout", "LoadFailed", "BadOutput", "ContainerDied",
+        "Preempted",
     ),
 }  # fmt: skip
 """Every public name, in the order of the page."""

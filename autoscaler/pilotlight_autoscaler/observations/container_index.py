@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from msgspec.structs import force_setattr
 
 from pilotlight_core.model.messages.node_messages import ContainerReport, ContainerState
-from pilotlight_core.model.messages.report_revisions import MovingContainer
+from pilotlight_core.model.messages.node_reports.report_revisions import MovingContainer
 
 LIVE = (ContainerState.READY, ContainerState.BINDING, ContainerState.LOADING, ContainerState.WARMING)
 """A tuple, the most frequent first: the hash of a member is worked out in Python each time."""

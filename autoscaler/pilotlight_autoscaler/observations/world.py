@@ -14,8 +14,10 @@ from itertools import takewhile
 from msgspec.structs import force_setattr
 from mypy_extensions import mypyc_attr
 
+from pilotlight_autoscaler.observations.call_rate import CallRate
 from pilotlight_autoscaler.observations.container_index import ContainerIndex
 from pilotlight_autoscaler.observations.curve_learning import CurveLearner
+from pilotlight_autoscaler.observations.node_hopes import NodeHopes
 from pilotlight_autoscaler.observations.pending_commands import PendingBind, PendingUnpark
 from pilotlight_autoscaler.observations.planned_starts import PlannedJobStarts
 from pilotlight_autoscaler.observations.refusal_memory import RefusalMemory
@@ -29,12 +31,11 @@ from pilotlight_autoscaler.policy.start_backoff import StartBackoff
 from pilotlight_autoscaler.policy.version_reservation import VersionReservation
 from pilotlight_autoscaler.policy.version_shutdown import VersionShutdowns
 from pilotlight_core.model.devices import DeviceReport
-from pilotlight_core.model.ewma import ewma
 from pilotlight_core.model.messages.bindings import Binding
 from pilotlight_core.model.messages.demand import Demand
 from pilotlight_core.model.messages.node_messages import Bind, ContainerReport, ContainerState, Credit, NodeReport
+from pilotlight_core.model.messages.node_reports.report_revisions import SteadyReport
 from pilotlight_core.model.messages.ran import Ran
-from pilotlight_core.model.messages.report_revisions import SteadyReport
 from pilotlight_core.model.spec import VersionRecord
 from pilotlight_placement.asks.ask import Ask, avoided_by
 from pilotlight_placement.asks.options import Prices
@@ -71,27 +72,8 @@ PASSING = frozenset(
     {"slice_taken", "memory_taken", "cpu_taken", "no_such_slice", "slice_withdrawn", "draining", "gone", "stale_epoch"}
 )
 """Temporary refusals: the next report, or the next leader, resolves them."""
-SHORTEST_COUNT_S, LONGEST_COUNT_S = 0.25, 1.0
-"""Bounds of the time behind a count: homes send one each 250 ms, but none while they have nothing to count."""
-RATE_SMOOTHING_S = 2.0
-"""A rate follows a step by 63 % in this time."""
 FOLLOW_EVERY_S = 10.0
 """Places are scored by what is asked for so often, at most: each time all devices are scored anew."""
-
-
-@dataclass(kw_only=True)
-class CallRate:
-    """Calls per second, as of an instant. Changed in place: there are thousands of counts a second."""
-
-    value: float = 0.0
-    at: float = -math.inf
-
-    def count(self, arrivals: int, at: float) -> None:
-        """So many more calls have come until `at`."""
-        elapsed = min(LONGEST_COUNT_S, max(SHORTEST_COUNT_S, at - self.at))
-        part = 1 - math.exp(-elapsed / RATE_SMOOTHING_S)
-        value = self.value if at - self.at <= 2 * LONGEST_COUNT_S else 0.0
-        self.value, self.at = ewma(value, arrivals / elapsed, part), at
 
 
 def _is_over(demand: Demand, told: float, at: float) -> bool:
@@ -147,6 +129,8 @@ class World:
     _rates: dict[str, CallRate] = field(default_factory=dict)
     refusals: RefusalMemory = field(default_factory=RefusalMemory)
     """Versions that had no place, which they have not either until something is freed."""
+    hopes: NodeHopes = field(default_factory=NodeHopes)
+    """Which of them wait for a node of a pool."""
     index: ContainerIndex = field(default_factory=ContainerIndex)
     """The containers of all nodes."""
     waiting: set[str] = field(default_factory=set)
@@ -187,7 +171,7 @@ class World:
         for ended in report.ended or ():
             if ended.id not in told:  # agents repeat an end for some seconds
                 self.pending.pop(ended.id, None)
-                self._on_end(ended.id, ended.version, ended.tenant, at, was_ready=ended.was_ready)
+                self._on_end(ended.id, ended.version, ended.tenant, at, was_ready=ended.was_ready or report.draining)
         return True
 
     def on_steady_report(self, report: SteadyReport, at: float) -> bool:
@@ -334,6 +318,11 @@ class World:
     def demand(self, version: str, at: float) -> Demand | None:
         demand, seen = self.demands.get(version, (None, 0.0))
         return demand if demand is not None and at - seen <= DEMAND_STALE_S else None
+
+    def tenant_of(self, version: str) -> str:
+        """Whose version it is, as its home has told; "": nobody has."""
+        told = self.demands.get(version)
+        return told[0].tenant if told is not None else ""
 
     def home_is_silent(self, version: str, at: float) -> bool:
         """Whether a version had calls when its home was last heard of, and that was a while ago.

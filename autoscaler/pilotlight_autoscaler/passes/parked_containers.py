@@ -59,6 +59,9 @@ def _unpark(
 def _free_slices(state: PassState, report: NodeReport, container: ContainerReport) -> Iterator[str]:
     """Where it may return to: slices of its node that nobody has or is about to have."""
     world = state.world
+    if container.slice:  # it is told to leave it, and may stay
+        yield container.slice
+        return
     told = [(pending.node, pending.bind.slice) for pending in world.pending.values()]
     told += [(step.node, bind.slice) for step, bind in world.executions.starts()]
     told += [(each.coming.node, each.coming.slice) for each in world.unparking.values()]

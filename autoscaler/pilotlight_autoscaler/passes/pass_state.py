@@ -20,7 +20,13 @@ from pilotlight_autoscaler.passes.version_views import (
 from pilotlight_autoscaler.policy.desired import more_needs
 from pilotlight_autoscaler.policy.expected_room import next_idle_s
 from pilotlight_autoscaler.policy.preemption import IdleContainers
-from pilotlight_autoscaler.policy.scaling_policy import FIRST_LOAD_S, MIN_RESIDENCY_S, VersionSpeed, VersionView
+from pilotlight_autoscaler.policy.scaling_policy import (
+    FIRST_LOAD_S,
+    MIN_RESIDENCY_S,
+    VersionSpeed,
+    VersionView,
+    is_idle,
+)
 from pilotlight_autoscaler.policy.warmth import can_be_parked, tier_of
 from pilotlight_autoscaler.policy.wish import Warmth, Wish
 from pilotlight_core.model.messages.node_messages import ContainerReport, Drain, Park
@@ -159,7 +165,9 @@ class PassState:
     def is_worth_parking(self, container: ContainerReport) -> bool:
         """Whether an idle container is parked rather than ended: its start is more than its callers can bear."""
         view, record = self.views[container.version], self.versions[container.version]
-        if not view.deployed or view.is_shut_down or container.id in self.world.replacing:
+        if not is_idle(container, 0.0) or container.id in self.world.replacing:
+            return False
+        if not view.deployed or view.is_shut_down:
             return False
         load_s = self.load_s(record)
         memory = self.world.nodes[self.world.index.node_of(container.id)].memory

@@ -145,7 +145,9 @@ def present_containers(
             elif not goes and not nodes[node].draining:
                 parked.append(container)
             continue
-        goes = goes or container.id in world.parking
+        if container.id in world.parking and not goes and not nodes[node].draining:
+            parked.append(container)
+            continue
         # Containers of a draining node are left alone.
         if container.state in LIVE and not goes and not nodes[node].draining:
             there.append(container)
@@ -206,5 +208,6 @@ def ask_of(record: VersionRecord, curves: Curves | None = None) -> Ask:
     """The ask of a version's container, with its known curves."""
     function = function_of(record)
     return Ask.of(
-        record.spec, function=function, tenant=record.tenant, curves=curves, base=record.base, needs=record.needs
-    )
+        record.spec, function=function, tenant=record.tenant, curves=curves, base=record.base, needs=record.needs,
+        environment=record.environment,
+    )  # fmt: skip

@@ -104,6 +104,7 @@ def gateway() -> BusUser:
             subjects.explain(ANY),
             subjects.advice(ANY),
             subjects.stop_container(ANY),
+            subjects.lock_packages(ANY, ANY),
             f"{agent_inbox(ANY)}.*.*",  # its replies; each request names its own random subject
             "$SYS._INBOX.*.*",  # to servers that ask whom to let in
             *_among_gateways(),
@@ -140,6 +141,8 @@ def controller() -> BusUser:
             *_gets(subjects.BUDGET_BUCKET),
             lease,
             key_subject(subjects.REGISTRY_BUCKET, "curves.*"),
+            # Machines that it launches: what it asked for, by what they join, and that they drain.
+            *(key_subject(subjects.TENANCY_BUCKET, key) for key in ("launch.*.*", "join.*", "node.*")),
             _keys(subjects.BINDING_BUCKET),
             _keys(subjects.SCALING_BUCKET),
             subjects.bindings(ANY, ANY),
@@ -223,6 +226,7 @@ def agent(node: str) -> BusUser:
             subjects.credit(ANY, node),
             subjects.reply(ANY, ANY, node),
             subjects.nested(ANY, ANY, node),
+            subjects.packages_locked(ANY, ANY, node),
             subjects.usage(ANY, node, ANY),
             subjects.logs(ANY, node, ANY, ANY, ANY),
             *_gets(subjects.LAYOUT_BUCKET),
@@ -234,6 +238,7 @@ def agent(node: str) -> BusUser:
             subjects.run(ANY, node, ANY),
             subjects.control(ANY, node),
             subjects.command(ANY, node),
+            subjects.lock_packages(ANY, node),
             subjects.credits_wanted(ANY),
             f"_PL.{node}.>",  # NO_RESPONDERS for what it sends to gateways
         ),

@@ -156,6 +156,12 @@ class AgentSettings(Settings, frozen=True, kw_only=True):
         int, msgspec.Meta(ge=1, le=1000, description="agents on this machine: each has an even part of the host")
     ] = 1
     blanks: Annotated[SettingCount, msgspec.Meta(description="sandboxes kept started ahead, per base environment")] = 2
+    gpu_blanks: Annotated[
+        SettingCount,
+        msgspec.Meta(
+            description="sandboxes kept started ahead on free GPUs and MIG instances, at most; 0, or --blanks 0: none"
+        ),
+    ] = 8
     base: Annotated[
         tuple[str, ...],
         msgspec.Meta(
@@ -179,6 +185,29 @@ class AgentSettings(Settings, frozen=True, kw_only=True):
             "10.1.2.3 or 10.8.0.0/16, comma-separated; empty: none"
         ),
     ] = ""
+    package_index: Annotated[
+        str,
+        msgspec.Meta(
+            description="URL of the package index of which requirements= is built here, such as "
+            "https://packages.example.com/simple/; empty: none is"
+        ),
+    ] = ""
+    package_hosts: Annotated[
+        str,
+        msgspec.Meta(
+            description="further hosts at which that index has its files, comma-separated; builders connect to these "
+            "and the index alone"
+        ),
+    ] = ""
+    package_ca_file: Annotated[
+        str, msgspec.Meta(description="PEM: the authorities of the index's certificate; empty: the public ones")
+    ] = ""
+    most_packages: Annotated[
+        int, msgspec.Meta(ge=1, le=MOST_MIB, description="MiB of packages that one app's requirements= may come to")
+    ] = 2048
+    packages_bytes: Annotated[
+        int, msgspec.Meta(ge=0, description="bytes of built packages kept beside those that containers here have")
+    ] = CACHE_BYTES
     cache_bytes: Annotated[
         int, msgspec.Meta(ge=0, description="bytes of versions' files kept beside those that containers here have")
     ] = CACHE_BYTES
@@ -186,6 +215,15 @@ class AgentSettings(Settings, frozen=True, kw_only=True):
         "bubblewrap"
     )
     spot: Annotated[bool, msgspec.Meta(description="the node may be taken away at short notice")] = False
+    notices: Annotated[
+        str,
+        msgspec.Meta(
+            description="who says that the node is taken away: aws, gcp or azure (their metadata services), file:PATH "
+            '({"deadline": UNIX_SECONDS, "reason": "..."}), or none'
+        ),
+    ] = "none"
+    pool: Annotated[str, msgspec.Meta(description="the pool that the node was launched in; empty: none")] = ""
+    provider_id: Annotated[str, msgspec.Meta(description="the machine's name by its provider, which is shown")] = ""
     blob_url: Annotated[str, msgspec.Meta(description="file:///… or s3://bucket/prefix; empty: below --state-dir")] = ""
     trusted_keys: Annotated[
         str,

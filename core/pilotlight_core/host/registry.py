@@ -9,6 +9,8 @@
               node.{node}            NodeRecord       its identity, labels and state
               join.{token id}        JoinTokenRecord  by which one node may join
               issuer.{issuer}        IssuerRecord     whose tokens are taken, and what their claims stand for
+              pool.{pool}            PoolRecord       machines that may be launched
+              launch.{pool}.{slot}   LaunchRecord     a machine that was asked for, until it is gone
     REGISTRY  app.{tenant}.{app}     AppRecord        replaced by compare-and-set: a deploy is atomic for the app
               share.{tenant}.{app}   FunctionShareRecord      other tenants that may call the app's functions
               scale.{tenant}.{app}.{function}  ScaleRecord  people's word about the size of a function
@@ -43,6 +45,7 @@ from pilotlight_core.model.money.credits import CreditsRecord
 from pilotlight_core.model.price_book import PriceRecord, check_price
 from pilotlight_core.model.records.issuers import ISSUER_KEYS, IssuerRecord
 from pilotlight_core.model.records.nodes import NODE_KEYS, JoinTokenRecord, NodeRecord
+from pilotlight_core.model.records.pools import LAUNCH_KEYS, POOL_KEYS, LaunchRecord, PoolRecord
 from pilotlight_core.model.scaling.scale_record import ScaleRecord
 from pilotlight_core.model.spec import AppRecord, VersionRecord
 from pilotlight_core.model.tenancy import FunctionShareRecord, KeyRecord, LimitsRecord, TenantRecord
@@ -156,6 +159,28 @@ class Registry:
         self, token: str, change: Callable[[JoinTokenRecord | None], JoinTokenRecord | None]
     ) -> JoinTokenRecord | None:
         return await self._records.change(f"join.{check_name(token, 'token')}", change)
+
+    # -- pools of nodes -----------------------------------------------------------------------------------------
+
+    def pools(self) -> Iterator[PoolRecord]:
+        return self._records.each(POOL_KEYS, PoolRecord)
+
+    async def pool(self, name: str) -> PoolRecord | None:
+        """The pool's record, from the bus."""
+        return (await self._records.read(f"{POOL_KEYS}{check_name(name, 'pool')}", PoolRecord))[0]
+
+    async def change_pool(
+        self, name: str, change: Callable[[PoolRecord | None], PoolRecord | None]
+    ) -> PoolRecord | None:
+        return await self._records.change(f"{POOL_KEYS}{check_name(name, 'pool')}", change)
+
+    def launches(self) -> Iterator[LaunchRecord]:
+        return self._records.each(LAUNCH_KEYS, LaunchRecord)
+
+    async def change_launch(
+        self, pool: str, slot: int, change: Callable[[LaunchRecord | None], LaunchRecord | None]
+    ) -> LaunchRecord | None:
+        return await self._records.change(f"{LAUNCH_KEYS}{check_name(pool, 'pool')}.{slot}", change)
 
     # -- what tenants are allowed -------------------------------------------------------------------------------
 

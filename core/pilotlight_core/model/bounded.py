@@ -30,6 +30,8 @@ MOST_DEVICES = 1_024
 MOST_BASES = 64
 """Base environments of a node."""
 MOST_FEATURES = 64
+MOST_ENVIRONMENTS = 4_096
+"""Built ones that a node reports."""
 
 Units = Annotated[dict[ShortText, Annotated[int, Meta(ge=0, le=2**53)]], Meta(max_length=16)]
 """Units of a call by name: whole numbers that every reader of JSON has exactly."""

@@ -16,11 +16,15 @@ from pilotlight_core.model.artifacts.artifact_entries import ArtifactEntry as Ar
 from pilotlight_core.model.artifacts.artifact_entries import ArtifactInfo as ArtifactInfo
 from pilotlight_core.model.artifacts.artifact_entries import ArtifactKind as ArtifactKind
 from pilotlight_core.model.artifacts.artifact_entries import ArtifactPart as ArtifactPart
+from pilotlight_core.model.calendar.schedule_entry import Schedule as Schedule
 from pilotlight_core.model.calendar.warm_windows import Warm, windows_fault
 from pilotlight_core.model.errors import BadInput
 from pilotlight_core.model.ids import check_name, tags_fault
 from pilotlight_core.model.networks.network_targets import targets_fault
+from pilotlight_core.model.packages.package_locks import PackageLock
 from pilotlight_core.model.placing import Placing, check_placing
+from pilotlight_core.model.rehearsals.rehearsal import Rehearsal, rehearsal_fault
+from pilotlight_core.model.streams.resuming import Resumable, resumable_fault
 from pilotlight_core.model.units import GpuAsk, is_gpu, memory_text, most_units_fault
 
 DEFAULT_BASE = "default"
@@ -110,22 +114,6 @@ class MethodSpec(msgspec.Struct, frozen=True, kw_only=True, weakref=True):
     batching: Batching | None = None
 
 
-class Schedule(msgspec.Struct, frozen=True, kw_only=True):
-    """When a function runs by itself: at the minutes of a cron expression, or every so many seconds.
-
-    `schedules.schedule_checks` says which are allowed, `schedules.ticks` what their ticks are.
-    """
-
-    method: str = ""
-    """Of a class: the method that runs."""
-    cron: str = ""
-    """Minute, hour, day of the month, month, day of the week; empty: it has a period."""
-    tz: str = "UTC"
-    """The time zone of `cron`, as the IANA names it."""
-    period_s: int = 0
-    """Seconds from one tick to the next; 0: it has a cron expression."""
-
-
 class FunctionSpec(msgspec.Struct, frozen=True, kw_only=True):
     """The requirements of one function. Memory in bytes, times in seconds unless the name says otherwise."""
 
@@ -184,6 +172,12 @@ class FunctionSpec(msgspec.Struct, frozen=True, kw_only=True):
     park: tuple[str, ...] | UnsetType = UNSET
     unpark: tuple[str, ...] | UnsetType = UNSET
     """Hooks that leave the device before the container is parked, and that return to it; unset: it has none."""
+    rehearsal: Rehearsal | UnsetType = UNSET
+    """What its containers do before calls reach them, and again later; unset: they enter, and `__check__` runs."""
+    resumable: Resumable | UnsetType = UNSET
+    """How its streams go on elsewhere; unset: they do not."""
+    drain: tuple[str, ...] | UnsetType = UNSET
+    """Hooks that run when a container's node is taken away; unset: none."""
 
     def method(self, name: str | None) -> MethodSpec:
         """The method called `name`; None or "": the only one.
@@ -191,10 +185,9 @@ class FunctionSpec(msgspec.Struct, frozen=True, kw_only=True):
         Raises:
             BadInput: if there is no such method, or several and none named.
         """
-        methods = self.methods
-        if not name and len(methods) == 1:
-            return methods[0]
-        for method in methods:
+        if not name and len(self.methods) == 1:
+            return self.methods[0]
+        for method in self.methods:
             if method.name == (name or ""):
                 return method
         known = ", ".join(m.name for m in self.methods if m.name) or "none, it is a plain function"
@@ -258,6 +251,8 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     needs: tuple[str, ...] = ()
     """What an agent must be able to do, sorted: see `manifest_codec.FEATURES`."""
     artifacts: tuple[ArtifactEntry, ...] = ()
+    lock: PackageLock | None = None
+    """What its requirements were resolved to; None: it has none."""
 
 
 class SignedManifest(msgspec.Struct, frozen=True, kw_only=True):
@@ -292,6 +287,8 @@ class VersionRecord(msgspec.Struct, frozen=True, kw_only=True):
     """The manifest's; only nodes that have it are chosen."""
     needs: tuple[str, ...] = ()
     """The manifest's; only nodes whose agent can do all of it are chosen."""
+    environment: str = ""
+    """`environment_id` of the manifest's lock; nodes that have it built go first."""
 
     @property
     def ref(self) -> str:
@@ -358,8 +355,8 @@ def check_spec(spec: FunctionSpec) -> None:
         BadInput: naming the field.
     """
     check_name(spec.name, "function")
-    memory, window, zero = memory_text(spec.memory), spec.scaledown_window, spec.zero_window
-    of_memory = f"1 MiB to memory= ({memory})"
+    of_memory = f"1 MiB to memory= ({memory_text(spec.memory)})"
+    zero_window = spec.scaledown_window if spec.zero_window is UNSET else spec.zero_window
     rules: tuple[tuple[bool, str, str], ...] = (
         (bool(spec.module) and len(spec.module) < 256, "module", "a module name"),
         (0 < len(spec.methods) <= MAX_METHODS, "methods", f"1 to {MAX_METHODS} methods"),
@@ -375,8 +372,8 @@ def check_spec(spec: FunctionSpec) -> None:
         (1 <= spec.max_containers <= 10_000, "max_containers", "1 to 10000"),
         (spec.min_containers <= spec.max_containers, "min_containers", "at most max_containers"),
         (0 <= spec.buffer_containers <= 1_000, "buffer_containers", "0 to 1000"),
-        (0 <= window <= 86_400, "scaledown_window", "0 to 86400 seconds"),
-        (zero is UNSET or window <= zero <= 86_400, "zero_window", "scaledown_window to 86400 seconds"),
+        (0 <= spec.scaledown_window <= 86_400, "scaledown_window", "0 to 86400 seconds"),
+        (spec.scaledown_window <= zero_window <= 86_400, "zero_window", "scaledown_window to 86400 seconds"),
         (1 <= spec.max_inputs <= 10_000, "max_inputs", "1 to 10000"),
         (sum(len(k) + len(v) for k, v in spec.env.items()) <= MAX_ENV_BYTES, "env", "at most 32 KiB in all"),
         (spec.vram is None or 0 < spec.vram <= 2**42, "vram", "more than 0 and at most 4 TiB"),
@@ -391,24 +388,27 @@ def check_spec(spec: FunctionSpec) -> None:
             raise BadInput(f"{spec.name}: {field}={given} is out of range: expected {expected}.", field=field)
     if (named := limit_of(spec.shm) + limit_of(spec.scratch)) > spec.memory:
         raise BadInput(
-            f"{spec.name}: shm= and scratch= are together {memory_text(named)}, more than memory={memory}: both "
-            "live in memory and count into it. Raise memory=.", field="memory",
+            f"{spec.name}: shm= and scratch= are together {memory_text(named)}, more than "
+            f"memory={memory_text(spec.memory)}: both live in memory and count into it. Raise memory=.", field="memory",
         )  # fmt: skip
     faults = {
         "tags": tags_fault(tags_of(spec)),
         "max_units": most_units_fault(max_units_of(spec)),
         "network": targets_fault(network_of(spec)),
         "warm": "" if spec.warm is UNSET else windows_fault(spec.warm, spec.max_containers),
+        "resumable": resumable_fault(spec.resumable, {method.mode for method in spec.methods}),
     }
+    if spec.rehearsal is not UNSET:
+        batches = {one.name: one.batching.max_batch_size if one.batching else 0 for one in spec.methods}
+        at_fault, text = rehearsal_fault(spec.rehearsal, batches)
+        faults[at_fault] = text
     for field, why in faults.items():
         if why:
             raise BadInput(f"{spec.name}: {field}: {why}.", field=field)
+    later = "is not supported yet: it is for engines that stream tokens, which come later. SLO(p95_ms=) is there."
     for level in ("ttft_ms", "itl_ms"):
         if getattr(spec.slo, level) is not None:
-            raise BadInput(
-                f"{spec.name}: SLO({level}=) is not supported yet: it is for engines that stream tokens, which come "
-                "later. SLO(p95_ms=) is there.", field="slo",
-            )  # fmt: skip
+            raise BadInput(f"{spec.name}: SLO({level}=) {later}", field="slo")
     check_placing(
         spec.placing,
         function=spec.name,

@@ -5,16 +5,19 @@ pl.{region}.node.{node}.ctl        origin -> agent        Cancel, Window
 pl.{region}.node.{node}.cmd        controller -> agent    commands (request, reply: CommandReply)
 pl.{region}.beat.{node}            agent -> all           NodeReport, each second and on change
 pl.{region}.node.{node}.ran        agent -> controller   Ran, each second where anything ran
+pl.{region}.node.{node}.lock       gateway -> agent      LockPackages, at a deploy
+pl.{region}.gw.{gateway}.locked.{node}  agent -> gateway  PackagesLocked, the answer
 pl.{region}.node.{node}.renew      agent -> gateway      RenewNode (request, reply: NodeRenewal)
 pl.{region}.node.{node}.secrets    agent -> gateway      SecretsWanted (request, reply: SecretsAnswer)
 pl.{region}.node.{node}.erased     agent -> gateway      ErasedWanted (request, reply: ErasedTenants)
 pl.{region}.credit.{node}.{version}  agent -> home        Credit: free slots and state of one container
 pl.{region}.credits                home -> agents         CreditsWanted
-pl.{region}.gw.{gateway}.reply.{node}  agent -> origin    Refused, Started, Chunk, Ended; Credit of a freed slot
+pl.{region}.gw.{gateway}.reply.{node}  agent -> origin    all frames of calls; Credit of a freed slot
 pl.{region}.gw.{gateway}.nested.{node}  agent -> origin   AskNested (request, reply: NestedAnswer), LeaveNested
 pl.{region}.gw.{gateway}.home      origin -> home         ToHome
 pl.{region}.gw.{gateway}.origin    home -> origin         ToOrigin
 pl.{region}.gw.{gateway}.ask       gateway -> gateway     AskCall (request, reply: CallReply)
+pl.{region}.gw.{gateway}.events    gateway -> gateway     AskEvents (request, reply: StreamEvents)
 pl.{region}.gw.{gateway}.limits    gateway -> limit home  ToLimitHome, Holdings
 pl.{region}.gw.{gateway}.allowed   limit home -> gateway  LimitAnswers
 pl.{region}.holdings               limit home -> gateways HoldingsWanted
@@ -45,7 +48,7 @@ from functools import lru_cache
 from zlib import crc32
 
 TENANCY_BUCKET = "TENANCY"
-"""KV: tenant.*, tier.*, limits.*, key.*, budget.*, credit.*"""
+"""KV: tenant.*, tier.*, limits.*, key.*, budget.*, credit.*, node.*, join.*, issuer.*, pool.*, launch.*"""
 REGISTRY_BUCKET = "REGISTRY"
 """KV: app.*.*, share.*.*, scale.*.*.*, version.*, curves.*"""
 LEASE_BUCKET = "LEASES"
@@ -95,7 +98,7 @@ def node_of(subject: str) -> str:
     match subject.split("."):
         case ["pl", _, "credit", node, _] | ["pl", _, "gw", _, "reply", node] | ["pl", _, "beat", node]:
             return node
-        case ["pl", _, "gw", _, "nested", node]:
+        case ["pl", _, "gw", _, "nested" | "locked", node]:
             return node
         case ["pl", _, "node", node, "ran" | "blobs" | "renew" | "secrets" | "erased"]:
             return node
@@ -153,6 +156,14 @@ def nested(region: str, gateway: str, node: str = "*") -> str:
     return f"pl.{region}.gw.{gateway}.nested.{node}"
 
 
+def lock_packages(region: str, node: str) -> str:
+    return f"pl.{region}.node.{node}.lock"
+
+
+def packages_locked(region: str, gateway: str, node: str = "*") -> str:
+    return f"pl.{region}.gw.{gateway}.locked.{node}"
+
+
 def to_home(region: str, gateway: str) -> str:
     return f"pl.{region}.gw.{gateway}.home"
 
@@ -163,6 +174,10 @@ def to_origin(region: str, gateway: str) -> str:
 
 def ask(region: str, gateway: str) -> str:
     return f"pl.{region}.gw.{gateway}.ask"
+
+
+def events(region: str, gateway: str) -> str:
+    return f"pl.{region}.gw.{gateway}.events"
 
 
 def limits(region: str, gateway: str) -> str:

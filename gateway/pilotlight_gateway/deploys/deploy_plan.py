@@ -10,6 +10,7 @@ import msgspec
 from msgspec import UNSET
 
 from pilotlight_core.model.api.call_api import DeployRequest
+from pilotlight_core.model.packages.package_locks import PackageLock, environment_id
 from pilotlight_core.model.spec import (
     AppRecord,
     ArtifactEntry,
@@ -26,6 +27,9 @@ from pilotlight_gateway.deploys.weights_pins import Pins, near_weights
 SCHEMA_BYTES_IN_RECORD = 4_096
 """JSON bytes of a version's schemas up to which they are in its record, and no call waits for the blob store."""
 
+EXAMPLE_BYTES_IN_RECORD = 4_096
+"""Bytes of a version's examples up to which they are in its record; nobody but its containers needs them."""
+
 
 def secret_warnings(specs: Iterable[FunctionSpec]) -> tuple[str, ...]:
     """What a deployer should know of variables that look like secrets, a line for each function with some."""
@@ -38,7 +42,9 @@ def secret_warnings(specs: Iterable[FunctionSpec]) -> tuple[str, ...]:
     )
 
 
-def manifests_of(tenant: str, app: str, request: DeployRequest, pins: Pins | None = None) -> list[Manifest]:
+def manifests_of(
+    tenant: str, app: str, request: DeployRequest, pins: Pins | None = None, lock: PackageLock | None = None
+) -> list[Manifest]:
     """The manifest of each function, with its weights (`pins`). The order of files and of artifacts does not matter."""
     pinned = pins or {}
     files = tuple(sorted(request.files, key=lambda entry: entry.path))
@@ -54,10 +60,11 @@ def manifests_of(tenant: str, app: str, request: DeployRequest, pins: Pins | Non
             artifacts=_sorted(
                 (*(one for one in artifacts if one.name in function.artifacts), *pinned.get(function.spec.name, ()))
             ),
+            lock=lock,
         )
         for function in request.functions
     ]
-    return [msgspec.structs.replace(one, needs=needs_of(one.spec, one.artifacts)) for one in manifests]
+    return [msgspec.structs.replace(one, needs=needs_of(one.spec, one.artifacts, one.lock)) for one in manifests]
 
 
 def _sorted(artifacts: Iterable[ArtifactEntry]) -> tuple[ArtifactEntry, ...]:
@@ -108,11 +115,20 @@ def version_record(build: Build, app: AppRecord | None, at: float) -> VersionRec
         artifacts=tuple(map(artifact_info, manifest.artifacts)),
         base=manifest.base,
         needs=manifest.needs,
+        environment=environment_of(manifest),
     )
+
+
+def environment_of(manifest: Manifest) -> str:
+    """What nodes call the environment that they build for it; "": it needs none."""
+    lock = manifest.lock
+    return environment_id(manifest.tenant, lock) if lock is not None and lock.packages else ""
 
 
 def _spec_of_record(spec: FunctionSpec) -> tuple[FunctionSpec, bool]:
     """The spec for the registry, which every process has in memory, and whether schemas were left out of it."""
+    if spec.rehearsal is not UNSET and spec.rehearsal.example_bytes > EXAMPLE_BYTES_IN_RECORD:
+        spec = msgspec.structs.replace(spec, rehearsal=UNSET)  # agents have it from the manifest
     schemas = [(method.input_schema, method.output_schema) for method in spec.methods]
     if len(msgspec.json.encode(schemas)) <= SCHEMA_BYTES_IN_RECORD:
         return spec, False

@@ -16,6 +16,7 @@ from pilotlight_core.model.api.call_api import DeployRequest, DeployResponse
 from pilotlight_core.model.api.curve_api import TrialRequest
 from pilotlight_core.model.errors import Conflict, NotFound, RemovesFunctions
 from pilotlight_core.model.limits import Limits
+from pilotlight_core.model.packages.package_locks import PackageLock
 from pilotlight_core.model.spec import AppRecord, Manifest, SignedManifest, VersionRecord
 from pilotlight_core.model.versions.artifacts import parts_of
 from pilotlight_core.model.versions.manifest_codec import version_id
@@ -43,7 +44,8 @@ from pilotlight_gateway.deploys.deploy_plan import (
 from pilotlight_gateway.deploys.deploy_quota import check_deploy_quota, check_record_bytes
 from pilotlight_gateway.deploys.ended_runs import delete_ended_runs
 from pilotlight_gateway.deploys.network_policy import check_network
-from pilotlight_gateway.deploys.present_files import files_in_service, staying_files
+from pilotlight_gateway.deploys.package_locker import PackageLocker
+from pilotlight_gateway.deploys.present_files import files_in_service, lock_in_service, staying_files
 from pilotlight_gateway.deploys.schedule_bounds import check_schedule_bounds
 from pilotlight_gateway.deploys.weights_pins import affinity_warnings, pinned_weights
 from pilotlight_gateway.deploys.weights_pushes import PushedWeights
@@ -72,6 +74,7 @@ class Deployer:
     usage: BlobUsage
     signer: ManifestSigner
     secrets: SecretStore
+    locker: PackageLocker
     placements: FleetPlacements = field(default_factory=FleetPlacements)
 
     @property
@@ -79,8 +82,11 @@ class Deployer:
         """What tenants have pushed, which functions may name."""
         return PushedWeights(registry=self.registry, blobs=self.blobs, usage=self.usage)
 
-    async def deploy(self, principal: Principal, app: str, request: DeployRequest) -> DeployResponse:
-        """Deploy a whole app, or return the digests of contents to upload first. `request` is checked (`read_deploy`).
+    async def deploy(
+        self, principal: Principal, app: str, request: DeployRequest, lock: PackageLock | None = None
+    ) -> DeployResponse:
+        """Deploy a whole app, or return the digests of contents to upload first. `request` is checked (`read_deploy`),
+        `lock` is that of its requirements.
 
         Raises:
             BadInput: names the wrong field, the limit that is reached, a secret or weights that there are not, or a
@@ -102,7 +108,7 @@ class Deployer:
             check_schedule_bounds(self.registry, principal.tenant, app, specs)
         await check_secrets_set(self.secrets, principal.tenant, specs)
         pins = await pinned_weights(self.weights, principal.tenant, request)
-        manifests = manifests_of(principal.tenant, app, request, pins)
+        manifests = manifests_of(principal.tenant, app, request, pins, lock)
         needs = {manifest.function: manifest.needs for manifest in manifests}
         warnings = (
             *await self.placements.check(specs, request.base, needs),
@@ -116,6 +122,18 @@ class Deployer:
         attempt = partial(self._try_deploy, principal, app, request, builds)
         done = await retry_conflicts(attempt, conflict=Conflict)
         return msgspec.structs.replace(done, warnings=warnings)
+
+    async def lock(self, principal: Principal, app: str, request: DeployRequest) -> PackageLock:
+        """What the requirements of a deploy come to; as before, if it asks for the same over the same base environment.
+
+        Raises:
+            BadInput: the resolver's words, or no node has an index. Unavailable: no node answers now.
+        """
+        tenant = principal.tenant
+        present = await self.registry.app(tenant, app)
+        asked = tuple(sorted(request.requirements))
+        known = await lock_in_service(self.registry, self.blobs, present, request.base, asked)
+        return await self.locker.lock(tenant, request.base, asked, known)
 
     async def _missing(self, tenant: str, request: DeployRequest, present: AppRecord | None) -> tuple[str, ...]:
         """The digests to upload first. Raises BadInput, and QuotaExceeded if they would not fit."""
@@ -195,7 +213,8 @@ class Deployer:
         blob = await self.blobs.read(version.tenant, version.manifest_sha256)
         signed = msgspec.msgpack.decode(blob, type=SignedManifest)
         manifest = msgspec.json.decode(signed.manifest, type=Manifest)
-        build = await self._build(msgspec.structs.replace(manifest, spec=pinned(version.spec, asked)))
+        spec = msgspec.structs.replace(pinned(version.spec, asked), rehearsal=manifest.spec.rehearsal)
+        build = await self._build(msgspec.structs.replace(manifest, spec=spec))
         record = msgspec.structs.replace(version_record(build, None, time.time()), number=version.number)
         if self.registry.version(record.id) is None:
             tenant, used = version.tenant, self.registry.bytes_of(version.tenant)

@@ -1,4 +1,4 @@
-"""Which files of a deploy need no upload, because they are stored and will stay."""
+"""What a deploy finds: files that are stored and will stay, and what its requirements were locked to before."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from collections.abc import Mapping
 import msgspec
 
 from pilotlight_core.host.blobs import BlobInfo, BlobMissing, BlobsDown, BlobStore
-from pilotlight_core.model.spec import AppRecord, ArtifactEntry, FileEntry, SignedManifest
+from pilotlight_core.model.packages.package_locks import PackageLock
+from pilotlight_core.model.spec import DEFAULT_BASE, AppRecord, ArtifactEntry, FileEntry, SignedManifest
 from pilotlight_core.model.versions.artifacts import parts_of
 from pilotlight_gateway.tenancy.registry_port import RegistryPort
 
@@ -59,6 +60,33 @@ async def files_in_service(registry: RegistryPort, blobs: BlobStore, app: AppRec
             except (BlobMissing, msgspec.DecodeError):
                 continue
     return found
+
+
+class _LockOnly(msgspec.Struct, frozen=True):
+    """A manifest's base environment, and what was locked over it."""
+
+    base: str = DEFAULT_BASE
+    lock: PackageLock | None = None
+
+
+async def lock_in_service(
+    registry: RegistryPort, blobs: BlobStore, app: AppRecord | None, base: str, requirements: tuple[str, ...]
+) -> PackageLock | None:
+    """What an app's present functions were locked to, if it was for the same requirements. Raises BlobsDown."""
+    for version_id in app.functions.values() if app is not None else ():
+        version = await registry.fetch_version(version_id)
+        if version is None or not version.environment:
+            continue
+        try:
+            signed = await blobs.read(version.tenant, version.manifest_sha256)
+            data = msgspec.msgpack.decode(signed, type=SignedManifest).manifest
+            known = msgspec.json.decode(data, type=_LockOnly)
+        except (BlobMissing, msgspec.DecodeError):
+            continue
+        # A deploy changes all functions of an app, so they have one lock.
+        is_same = known.lock is not None and known.base == base and known.lock.requirements == requirements
+        return known.lock if is_same else None
+    return None
 
 
 def files_of(signed: bytes) -> frozenset[str]:

@@ -23,6 +23,7 @@ from pilotlight_core.model.money.credits import CreditsRecord
 from pilotlight_core.model.price_book import PriceRecord, check_price
 from pilotlight_core.model.records.issuers import IssuerRecord
 from pilotlight_core.model.records.nodes import JoinTokenRecord, NodeRecord
+from pilotlight_core.model.records.pools import LaunchRecord, PoolRecord
 from pilotlight_core.model.scaling.scale_record import ScaleRecord
 from pilotlight_core.model.spec import AppRecord, VersionRecord
 from pilotlight_core.model.tenancy import FunctionShareRecord, KeyRecord, LimitsRecord, TenantRecord
@@ -41,6 +42,8 @@ ChangeFunctionShare = Callable[[FunctionShareRecord | None], FunctionShareRecord
 ChangeIssuer = Callable[[IssuerRecord | None], IssuerRecord | None]
 ChangeNode = Callable[[NodeRecord | None], NodeRecord | None]
 ChangeJoinToken = Callable[[JoinTokenRecord | None], JoinTokenRecord | None]
+ChangePool = Callable[[PoolRecord | None], PoolRecord | None]
+ChangeLaunch = Callable[[LaunchRecord | None], LaunchRecord | None]
 ChangeScale = Callable[[ScaleRecord | None], ScaleRecord | None]
 ChangeWeights = Callable[[WeightsRecord | None], WeightsRecord | None]
 
@@ -92,7 +95,7 @@ class IssuerRegistry(TenantRegistry, Protocol):
 
 
 class NodeRegistry(Protocol):
-    """Nodes, and the tokens by which they join."""
+    """Nodes, the tokens by which they join, and pools of them."""
 
     @property
     def on_change(self) -> list[OnRecord]: ...
@@ -102,6 +105,10 @@ class NodeRegistry(Protocol):
     async def change_node(self, node: str, change: ChangeNode) -> NodeRecord | None: ...
     def join_tokens(self) -> Iterator[JoinTokenRecord]: ...
     async def change_join_token(self, token: str, change: ChangeJoinToken) -> JoinTokenRecord | None: ...
+    def pools(self) -> Iterator[PoolRecord]: ...
+    async def pool(self, name: str) -> PoolRecord | None: ...
+    async def change_pool(self, name: str, change: ChangePool) -> PoolRecord | None: ...
+    def launches(self) -> Iterator[LaunchRecord]: ...
 
 
 class RegistryPort(IssuerRegistry, LimitRegistry, PriceRegistry, NodeRegistry, Protocol):
@@ -150,6 +157,9 @@ class MemoryRegistry:
     issuer_records: dict[str, IssuerRecord] = field(default_factory=dict)
     node_records: dict[str, NodeRecord] = field(default_factory=dict)
     join_records: dict[str, JoinTokenRecord] = field(default_factory=dict)
+    pool_records: dict[str, PoolRecord] = field(default_factory=dict)
+    launch_records: dict[str, LaunchRecord] = field(default_factory=dict)
+    """By pool and slot, with a dot between."""
     apps: dict[tuple[str, str], AppRecord] = field(default_factory=dict)
     versions: dict[str, VersionRecord] = field(default_factory=dict)
     curve_records: dict[str, CurvesRecord] = field(default_factory=dict)
@@ -262,6 +272,21 @@ class MemoryRegistry:
 
     async def change_join_token(self, token: str, change: ChangeJoinToken) -> JoinTokenRecord | None:
         return self._change("join", self.join_records, token, change)
+
+    def pools(self) -> Iterator[PoolRecord]:
+        return iter(list(self.pool_records.values()))
+
+    async def pool(self, name: str) -> PoolRecord | None:
+        return self.pool_records.get(name)
+
+    async def change_pool(self, name: str, change: ChangePool) -> PoolRecord | None:
+        return self._change("pool", self.pool_records, name, change)
+
+    def launches(self) -> Iterator[LaunchRecord]:
+        return iter(list(self.launch_records.values()))
+
+    async def change_launch(self, pool: str, slot: int, change: ChangeLaunch) -> LaunchRecord | None:
+        return self._change("launch", self.launch_records, f"{pool}.{slot}", change)
 
     def prices(self) -> Iterator[PriceRecord]:
         return iter(self.price_records.values())

@@ -44,7 +44,7 @@ class Ask:
     avoid: tuple[str, ...] = ()
     """Functions (`tenant:app.function`) whose nodes are excluded, as are the nodes of those that avoid this one."""
     weights: str = ""
-    """The id of weights, preferably resident on the node; "": none."""
+    """The id of weights, or else of an environment, preferably resident on the node; "": none."""
     purchase: Purchase = Purchase.ANY
     regions: tuple[str, ...] = ()
     """Empty: any."""
@@ -74,8 +74,12 @@ class Ask:
         curves: Curves | None = None,
         base: str = DEFAULT_BASE,
         needs: tuple[str, ...] | None = None,
+        environment: str = "",
     ) -> Ask:
-        """The ask of a function's spec; `curves` replace the declared ones, `needs` what the spec itself needs."""
+        """The ask of a function's spec; `curves` replace the declared ones, `needs` what the spec itself needs.
+
+        `environment` names what nodes build of its requirements.
+        """
         placing = spec.placing
         return cls(
             function=function,
@@ -91,7 +95,7 @@ class Ask:
             spread=placing.spread,
             avoid=avoided_by(spec, tenant),
             # Names of weights are per tenant.
-            weights=f"{tenant}:{placing.weights}" if placing.weights else "",
+            weights=f"{tenant}:{placing.weights}" if placing.weights else environment,
             purchase=placing.purchase,
             regions=placing.regions,
             zones=placing.zones,

@@ -164,7 +164,8 @@ def _resident(ask: Ask, winner: Slice, _mine: Value, loser: Slice, theirs: Value
     weights = f"{tenant}{is_pushed}{digest[:SHOWN_DIGITS]}"
     if theirs.resident < MUST_FETCH:
         return f"{loser.node} has the weights {weights} on its disk, {winner.node} has them in memory"
-    return f"{loser.node} would have to fetch the weights {weights}, {winner.node} has them"
+    what = f"build the packages {ask.weights}" if ask.weights.startswith("env_") else f"fetch the weights {weights}"
+    return f"{loser.node} would have to {what}, {winner.node} has them"
 
 
 def _cost(_: Ask, winner: Slice, mine: Value, __: Slice, theirs: Value) -> str:

@@ -98,11 +98,14 @@ def node_of(report: NodeReport) -> Node:
     }
     return Node(
         name=report.node,
-        domain=Domain(region=report.region, zone=report.zone, spot=report.spot, abilities=abilities_of(report)),
+        domain=Domain(
+            region=report.region, zone=report.zone, pool=report.pool, spot=report.spot, abilities=abilities_of(report)
+        ),
         gpus=tuple(gpus.values()),
         slots=tuple(slots.values()),
         host=report.host,
         draining=report.draining,
+        weights=frozenset(report.environments),
     )
 
 
@@ -342,8 +345,9 @@ def is_same_node(one: NodeReport, other: NodeReport) -> bool:
         (one.slices is other.slices or one.slices == other.slices)
         and (one.devices is other.devices or one.devices == other.devices)
         and (one.host, one.draining, one.spot) == (other.host, other.draining, other.spot)
-        and (one.region, one.zone) == (other.region, other.zone)
+        and (one.region, one.zone, one.pool) == (other.region, other.zone, other.pool)
         and (one.bases, one.features, one.ceilings) == (other.bases, other.features, other.ceilings)
+        and one.environments == other.environments
     )
 
 
@@ -358,8 +362,8 @@ def _marks_of(report: NodeReport, overlay: ReportOverlay) -> Mapping[str, tuple[
 def _with_overlay(node: Node, overlay: ReportOverlay) -> Node:
     weights = overlay.resident.get(node.name, NO_WEIGHTS)
     gpus = tuple(_gpu_with_overlay(node.name, gpu, overlay) for gpu in node.gpus)
-    is_same = not weights and all(gpu is known for gpu, known in zip(gpus, node.gpus, strict=True))
-    return node if is_same else replace(node, gpus=gpus, weights=weights)
+    is_same = weights <= node.weights and all(gpu is known for gpu, known in zip(gpus, node.gpus, strict=True))
+    return node if is_same else replace(node, gpus=gpus, weights=node.weights | weights)
 
 
 def _gpu_with_overlay(node: str, gpu: Gpu, overlay: ReportOverlay) -> Gpu:

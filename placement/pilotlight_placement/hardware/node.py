@@ -88,7 +88,10 @@ class Node:
     draining: bool = False
     """It accepts nothing new, and its containers are left alone."""
     weights: frozenset[str] = frozenset()
-    """Ids of the weights in its memory or on its disk; of those in its memory `in_memory` of them too."""
+    """Ids of the weights in its memory or on its disk, and of the environments that it has built of requirements.
+
+    Of weights in its memory it has `in_memory` of them too.
+    """
 
 
 def in_memory(weights: str) -> str:

@@ -84,7 +84,7 @@ STEPS = (
     ),
     PolicyStep(
         name="resident",
-        sentence="A node with the weights in memory goes first, then one with them on its disk, then others.",
+        sentence="A node with the weights in memory goes first, then one with them, or the packages, on its disk.",
         key_for=_must_fetch,
     ),
     PolicyStep(

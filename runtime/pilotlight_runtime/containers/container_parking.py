@@ -42,6 +42,8 @@ class ContainerParking:
         self._clock = clock
         self._turns = ParkTurns()
         self._load_s = 0.0
+        self._is_called_back = False
+        """Somebody calls before it has left its slice."""
         self._likelihood = 0.0
         self._evict: Callable[[], None] = lambda: None
 
@@ -70,7 +72,7 @@ class ContainerParking:
 
     def begin(self, likelihood: float, evict: Callable[[], None]) -> bool:
         """Have it be parked, now that it has no calls; whether there is room for it. `evict` is called to end it."""
-        self._likelihood, self._evict = likelihood, evict
+        self._likelihood, self._evict, self._is_called_back = likelihood, evict, False
         if not self._reserve():
             return False
         self._turns.advance(ParkPhase.PARKING)
@@ -83,8 +85,8 @@ class ContainerParking:
             CannotPark: says why it does neither.
         """
         if self.phase is ParkPhase.PARKING:
-            await self._park(ending)
-        elif self.phase is ParkPhase.UNPARKING:
+            return await self._park(ending)
+        if self.phase is ParkPhase.UNPARKING:
             self._opened.thaw()
             await self._run_hooks(guest.UnparkGuest())
             if not ending.is_set():
@@ -93,13 +95,16 @@ class ContainerParking:
                 return True
         return False
 
-    async def _park(self, ending: asyncio.Event) -> None:
-        """Run its hooks, stop its processes, and give back its slice."""
+    async def _park(self, ending: asyncio.Event) -> bool:
+        """Run its hooks, stop its processes, and give back its slice; or serve again, if it was called back."""
         try:
             await self._run_hooks(guest.ParkGuest())
-            await self._opened.freeze()
+            if not self._is_called_back:
+                await self._opened.freeze()
             if ending.is_set():
-                return
+                return False
+            if self._is_called_back:
+                return await self._return()
             if not self._reserve():  # it may use more than before its hooks ran
                 raise CannotPark("there is no room to park it")
         except (CannotFreeze, CannotPark) as error:
@@ -111,6 +116,14 @@ class ContainerParking:
         self._meter.park(*self._node.leave(self, left))
         self._turns.advance(ParkPhase.PARKED)
         self._node.changed()
+        return False
+
+    async def _return(self) -> bool:
+        self._opened.thaw()
+        await self._run_hooks(guest.UnparkGuest())
+        self._turns.revert()
+        self._node.release(self.id)
+        return True
 
     @property
     def _opened(self) -> Sandbox:
@@ -121,7 +134,7 @@ class ContainerParking:
         promised = self._bind.host.memory
         used = self._opened.memory_bytes() or promised
         size = min(used, promised) if promised else used
-        return self._node.reserve(self.id, size, self._load_s, self._likelihood, self._evict)
+        return self._node.reserve(self, size, self._load_s, self._likelihood, self._evict)
 
     def thaw_to_leave(self) -> float:
         """Let what is parked end by itself; how long it has for that, 0.0: it is not parked."""
@@ -130,10 +143,13 @@ class ContainerParking:
         self._opened.thaw()
         return LEAVE_S
 
+    def call_back(self, purpose: Purpose) -> None:
+        """Serve again, since it has not left its slice yet."""
+        self._is_called_back = True
+        self._meter.keep(purpose)
+
     def refusal(self, slice_id: str) -> str:
         """Why it cannot return to a slice; "" if it can."""
-        if self.phase is ParkPhase.PARKING:
-            return "parking"
         if self.phase is not ParkPhase.PARKED:
             return "not_parked"
         return self._node.refusal(self, self._part, slice_id, self._bind.host)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import structlog
 
@@ -25,6 +25,7 @@ from pilotlight_core.model.messages.call_messages import (
 from pilotlight_core.model.messages.device_commands import DeviceCommand
 from pilotlight_core.model.messages.node_messages import (
     Bind,
+    BlankSize,
     CommandReply,
     ContainerCommand,
     ContainerState,
@@ -33,11 +34,14 @@ from pilotlight_core.model.messages.node_messages import (
     HostMemory,
     HostShare,
     Keep,
+    KeepBlanks,
     Park,
+    Prefetch,
     SliceReport,
     Stop,
     Unpark,
 )
+from pilotlight_runtime.calls.call_runner import CallRunner
 from pilotlight_runtime.calls.credits import REPEAT_GONE_S, Credits
 from pilotlight_runtime.calls.node_calls import NodeCalls
 from pilotlight_runtime.calls.slot_table import AcceptedCall
@@ -45,6 +49,7 @@ from pilotlight_runtime.containers.container import Container
 from pilotlight_runtime.containers.host_budget import HostBudget
 from pilotlight_runtime.containers.parking import NodeParking
 from pilotlight_runtime.containers.start_counts import StartCounts
+from pilotlight_runtime.devices.cpu_slots import usable_cores
 from pilotlight_runtime.metering.slices import Slices
 
 log = structlog.get_logger(__name__)
@@ -75,6 +80,8 @@ class Containers:
         group: asyncio.TaskGroup,
         many_tenants: bool,
         changed: Callable[[], None],
+        keep_blanks: Callable[[Sequence[BlankSize]], None] = lambda _: None,
+        prefetch: Callable[[Prefetch], None] = lambda _: None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.controller_epoch = 0
@@ -90,7 +97,10 @@ class Containers:
         self._many_tenants = many_tenants
         self._tenant = ""
         self._changed = changed
+        self._keep_blanks = keep_blanks
+        self._prefetch = prefetch
         self._containers: dict[str, Container] = {}
+        self._cores = usable_cores()
         self._past: deque[str] = deque(maxlen=REMEMBERED)
         self._ended: deque[tuple[EndedContainer, float]] = deque(maxlen=ENDED_AT_MOST)
         self._clock = clock
@@ -98,6 +108,10 @@ class Containers:
 
     def __iter__(self) -> Iterator[Container]:
         return iter(list(self._containers.values()))
+
+    def runners(self) -> Iterator[CallRunner]:
+        """The calls of each container that has been ready."""
+        return (container.serving.runner for container in self if container.serving is not None)
 
     # -- state --------------------------------------------------------------------------------------------------
 
@@ -110,8 +124,10 @@ class Containers:
         return self._slices.cpu_slots
 
     @property
-    def any_starting(self) -> bool:
-        return any(container.is_starting for container in self._containers.values())
+    def needs_processors(self) -> bool:
+        """Whether containers need the processors more than blanks: one starts, or has just, or so many have calls."""
+        calling = sum(not runner.is_idle for runner in self.runners())
+        return 2 * calling >= self._cores or any(each.is_starting or each.is_fresh for each in self)
 
     @property
     def host(self) -> HostShare:
@@ -135,13 +151,20 @@ class Containers:
 
     # -- the controller's commands ------------------------------------------------------------------------------
 
-    def command(self, command: ContainerCommand | DeviceCommand) -> CommandReply:
+    def command(self, command: ContainerCommand | DeviceCommand | KeepBlanks | Prefetch) -> CommandReply:
         """Obey a command, or reply why not; one of an older epoch than the highest seen is refused."""
         reason = "stale_epoch"
         if command.epoch >= self.controller_epoch:
             self.controller_epoch = command.epoch
             if isinstance(command, DeviceCommand):
                 reason = self._cut(command)
+            elif isinstance(command, KeepBlanks):
+                reason = ""
+                self._keep_blanks(command.sizes)
+                self._changed()
+            elif isinstance(command, Prefetch):
+                reason = ""
+                self._prefetch(command)
             else:
                 reason = self._bind(command) if isinstance(command, Bind) else self._notify(command)
         return CommandReply(ok=not reason, reason=reason, epoch=self.controller_epoch)
@@ -237,7 +260,7 @@ class Containers:
     @property
     def hold_calls(self) -> bool:
         """Whether any of them has a call, begun or not."""
-        return any(container.runner is not None and not container.runner.is_idle for container in self)
+        return any(not runner.is_idle for runner in self.runners())
 
     def check_limits(self, at: float) -> None:
         for container in self._containers.values():
@@ -257,6 +280,23 @@ class Containers:
             log.exception("a container's clock went wrong", container=container.id)
             container.stop("a mistake of the platform")
 
+    def preempt(self, within_s: float, reason: str) -> None:
+        """The node is taken away: nothing new from now on, and no call goes on for longer than `within_s`."""
+        self.draining = True
+        for container in self:
+            container.preempt(within_s, reason)
+        self._changed()
+
+    def resume(self) -> None:
+        """The node stays after all: binds are taken again. Containers that drain end."""
+        self.draining = False
+        self._changed()
+
+    async def wait_empty(self) -> None:
+        """Until every container is gone that there is now."""
+        for container in self:
+            await container.wait_gone()
+
     async def drain_all(self, *, drain_s: float, end_s: float) -> None:
         """Let every container end its calls within `drain_s`, then stop the rest."""
         self.draining = True
@@ -272,8 +312,7 @@ class Containers:
     async def _wait_all_gone(self, within_s: float) -> bool:
         try:
             async with asyncio.timeout(within_s):
-                for container in self:
-                    await container.wait_gone()
+                await self.wait_empty()
         except TimeoutError:
             return False
         return True
@@ -284,6 +323,8 @@ class Containers:
         self._host.check_integrity({c.id for c in self._containers.values() if c.slice})
         if {c.slice: c.id for c in self._containers.values() if c.slice} != self._slices.held:
             raise AssertionError("slices and containers disagree")
+        if not self._slices.parked <= {c.id for c in self._containers.values() if not c.slice}:
+            raise AssertionError("a container is on a slice, and parked")
         self._parking.warm.check_integrity({c.id for c in self._containers.values() if c.parking.has_memory})
         gone = [c.id for c in self._containers.values() if c.state is ContainerState.GONE and c.held]
         if gone:
@@ -305,8 +346,9 @@ class CallDispatcher:
         container = self._containers.get(run.container)
         outcome = self._calls.slots.accept(run, at, received_at)
         if isinstance(outcome, AcceptedCall):
-            if container is not None and not container.holds(run.call_id):
-                container.add(outcome, at)
+            serving = container.serving if container is not None else None
+            if serving is not None and not serving.runner.holds(run.call_id):
+                serving.add(outcome, at)
                 return
             self._calls.slots.release(run.call_id, run.grant_number)
             # Held: an abandoned run of the same call has not ended yet.
@@ -320,8 +362,8 @@ class CallDispatcher:
 
     def on_control(self, message: Cancel | Window | Reconcile, at: float) -> None:
         if isinstance(message, Window):
-            for container in self._containers:
-                container.on_window(message.call_id, message.upto, at)
+            for runner in self._containers.runners():
+                runner.on_window(message.call_id, message.upto, at)
         elif isinstance(message, Cancel):
             for call in self._calls.slots.cancel(message.call_id):
                 self._cancel(call, message.reason, at)
@@ -332,8 +374,9 @@ class CallDispatcher:
         """Send undelivered last frames again, and cancel the calls of gateways that are gone."""
         for gateway in self._calls.origins.sweep(at):
             log.warning("a gateway listens no more; its calls are cancelled", gateway=gateway)
-            for container in self._containers:
-                container.cancel_calls_of(gateway, at)
+            for runner in self._containers.runners():
+                for call_id in runner.calls_of(gateway):
+                    runner.cancel(call_id, f"the gateway {gateway} is gone", at)
 
     def _reconcile(self, message: Reconcile, at: float) -> None:
         outcome = self._calls.slots.reconcile(message, at)
@@ -352,10 +395,11 @@ class CallDispatcher:
                 self._calls.origins.send(message.gateway, ended)
 
     def _cancel(self, call: AcceptedCall, reason: str, at: float) -> None:
-        if (container := self._containers.get(call.run.container)) is not None:
-            container.cancel(call.call_id, reason, at)
+        container = self._containers.get(call.run.container)
+        if container is not None and container.serving is not None:
+            container.serving.runner.cancel(call.call_id, reason, at)
 
 
 def _ended(container: Container) -> EndedContainer:
-    was_ready = container.runner is not None
+    was_ready = container.serving is not None
     return EndedContainer(id=container.id, version=container.version, tenant=container.tenant, was_ready=was_ready)

@@ -97,12 +97,14 @@ class NodeParking:
         self._clock = clock
         self.warm = warm
 
-    def reserve(self, container: str, size: int, load_s: float, likelihood: float, evict: Callable[[], None]) -> bool:
+    def reserve(
+        self, container: Parkable, size: int, load_s: float, likelihood: float, evict: Callable[[], None]
+    ) -> bool:
         """Take memory for a container that is to be parked, from what is worth less; whether there is enough."""
         return self.warm.take(
             WarmThing(
-                kind=WarmKind.PARKED, name=container, size=size, load_s=load_s, likelihood=likelihood,
-                since=self._clock(), evict=evict,
+                kind=WarmKind.PARKED, name=container.id, tenant=container.tenant, size=size, load_s=load_s,
+                likelihood=likelihood, since=self._clock(), evict=evict,
             )
         )  # fmt: skip
 

@@ -1,12 +1,13 @@
 """The host memory of a node for what may be needed again soon: parked containers, and weights that nobody has loaded.
 
 Both have one budget. What is new takes the place of what is worth less (`core.model.scaling.warm_worth`), but of
-nothing that came a moment ago: else two that are worth about the same would chase each other out. What does not fit is
-not kept.
+nothing that came a moment ago: else two that are worth about the same would chase each other out. And nobody takes the
+place of whoever has less: how long a load takes is for a tenant's own code to say. What does not fit is not kept.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -39,6 +40,8 @@ class WarmThing:
     """Monotonic seconds."""
     evict: Callable[[], None]
     """Ends it. It counts no more from then on."""
+    tenant: str = ""
+    """Whose it is; what is nobody's counts together."""
 
     def worth(self, at: float) -> float:
         return worth(self.load_s, self.likelihood, self.size, at - self.since)
@@ -95,16 +98,15 @@ def victims(new: WarmThing, kept: Iterable[WarmThing], total: int) -> list[WarmT
     """What goes for something new: of what is worth less the least first; None: it does not fit even so."""
     others = [thing for thing in kept if (thing.kind, thing.name) != (new.kind, new.name)]
     missing, at = sum(thing.size for thing in others) + new.size - total, new.since
-    mine, goes = new.worth(at), list[WarmThing]()
-    if missing <= 0:
-        return goes
-    for thing in sorted(others, key=lambda thing: (thing.worth(at), thing.since)):
-        if at - thing.since < RESIDENT_S:
-            continue
-        if thing.worth(at) >= mine:
+    mine, goes, held = new.worth(at), list[WarmThing](), Counter[str]()
+    for thing in (*others, new):
+        held[thing.tenant] += thing.size
+    for thing in sorted(others, key=lambda thing: (thing.worth(at), thing.since)) if missing > 0 else ():
+        if thing.worth(at) >= mine or missing <= 0:
             break
+        if at - thing.since < RESIDENT_S or held[thing.tenant] < held[new.tenant]:
+            continue
         goes.append(thing)
+        held[thing.tenant] -= thing.size
         missing -= thing.size
-        if missing <= 0:
-            return goes
-    return None
+    return goes if missing <= 0 else None

@@ -10,13 +10,20 @@ from pilotlight_runtime.egress.proxy_requests import ProxyRequest, RefusedReques
 ASK = "is not in network= of this function"
 
 
-def transport_of(request: ProxyRequest, targets: Sequence[NetworkTarget]) -> Transport:
-    """What may be spoken over the connection.
+def index_target(text: str) -> NetworkTarget:
+    """A target of an operator's own, as `parse_target` reads others; its host may be an address."""
+    scheme, _, rest = text.rpartition("://")
+    host, _, port = rest.rpartition(":")
+    return NetworkTarget(Transport(scheme or Transport.TLS), host, int(port))
+
+
+def transport_of(request: ProxyRequest, targets: Sequence[NetworkTarget], *, is_index: bool = False) -> Transport:
+    """What may be spoken over the connection; `is_index`: the targets are an operator's, whose hosts may be addresses.
 
     Raises:
         RefusedRequest: none is given.
     """
-    if why := name_fault(request.host):
+    if not is_index and (why := name_fault(request.host)):
         raise RefusedRequest(403, f"this host cannot be connected to: {why}")
     admitted = {each for each in Transport if any(t.admits(each, request.host, request.port) for t in targets)}
     wanted = (Transport.TCP, Transport.TLS) if request.is_tunnel else (Transport.HTTP,)

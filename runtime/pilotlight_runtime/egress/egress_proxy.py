@@ -24,7 +24,7 @@ import structlog
 from pilotlight_core.model.networks.network_targets import NetworkTarget, Transport, parse_target
 from pilotlight_runtime.egress.byte_turns import ByteTurns
 from pilotlight_runtime.egress.client_hello import MOST_HELLO, HelloReader, NoServerName
-from pilotlight_runtime.egress.connection_rules import transport_of
+from pilotlight_runtime.egress.connection_rules import index_target, transport_of
 from pilotlight_runtime.egress.pinned_connections import PinnedConnections
 from pilotlight_runtime.egress.proxy_messages import CountedBytes, OpenWay
 from pilotlight_runtime.egress.proxy_requests import (
@@ -132,7 +132,8 @@ class EgressProxy:
         """Serve a container's socket from now on; it is closed with the way."""
         self.close(asked.container)
         listener.setblocking(False)  # noqa: FBT003 - its only argument
-        way = _Way(asked, tuple(map(parse_target, asked.targets)), listener)
+        read = index_target if asked.is_index else parse_target
+        way = _Way(asked, tuple(map(read, asked.targets)), listener)
         self._ways[asked.container] = way
         way.accepting = self._group.create_task(self._accept(way))
         # Not before the task has let go of it: the loop would take the next descriptor of that number for it.
@@ -231,7 +232,7 @@ class EgressProxy:
         async with asyncio.timeout(self.bounds.head_s):
             head, more = await _read_head(client)
         request = parse_request(head)
-        transport = transport_of(request, way.targets)
+        transport = transport_of(request, way.targets, is_index=way.asked.is_index)
         is_wide = self.is_wide(way.asked.tenant)
         with await self._pinned.open(way.asked.tenant, request.host, request.port, is_wide=is_wide) as server:
             if request.is_tunnel:

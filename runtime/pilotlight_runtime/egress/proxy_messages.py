@@ -21,6 +21,8 @@ class OpenWay(ProxyMessage, frozen=True, kw_only=True):
     """`tenant:app.function`."""
     targets: tuple[str, ...]
     """As `network_targets` reads them."""
+    is_index: bool = False
+    """Whether they are the operator's own, whose hosts may be addresses too."""
 
 
 class CloseWay(ProxyMessage, frozen=True, kw_only=True):

@@ -6,10 +6,11 @@ import contextlib
 import gc
 import sys
 
+from pilotlight_runtime.guest.basics.remote_errors import remote_error
 from pilotlight_runtime.guest.frames import HooksRan, ParkGuest, UnparkGuest
 from pilotlight_runtime.guest.guest_target import GuestTarget
-from pilotlight_runtime.guest.loading import RunHook, await_hook, call_hook
-from pilotlight_runtime.guest.remote_errors import remote_error
+from pilotlight_runtime.guest.loading import await_hook, call_hook
+from pilotlight_runtime.guest.own_calls import RunHook
 
 ParkWork = ParkGuest | UnparkGuest
 

@@ -9,10 +9,19 @@ from queue import SimpleQueue
 from pilotlight_runtime.guest import exits
 from pilotlight_runtime.guest.agent_channel import Channel
 from pilotlight_runtime.guest.call_table import CallProgress, CallTable
-from pilotlight_runtime.guest.frames import CancelCall, GuestFrame, GuestWork, Leave, NestedResult, WindowUpdate
+from pilotlight_runtime.guest.drain_hooks import DrainHooks
+from pilotlight_runtime.guest.frames import (
+    CancelCall,
+    DrainGuest,
+    GuestFrame,
+    GuestWork,
+    Leave,
+    NestedResult,
+    WindowUpdate,
+)
 from pilotlight_runtime.guest.guest_nested import GuestNested
 from pilotlight_runtime.guest.guest_target import GuestTarget
-from pilotlight_runtime.guest.loading import RunHook
+from pilotlight_runtime.guest.own_calls import RunHook
 from pilotlight_runtime.guest.park_hooks import ParkWork, run_park_hooks
 from pilotlight_runtime.guest.work_runner import run_work
 
@@ -24,7 +33,13 @@ class ThreadedServer:
     """Serves a target until Leave."""
 
     def __init__(
-        self, channel: Channel, target: GuestTarget, nested: GuestNested, max_inputs: int, wait: RunHook
+        self,
+        channel: Channel,
+        target: GuestTarget,
+        nested: GuestNested,
+        max_inputs: int,
+        wait: RunHook,
+        draining: DrainHooks,
     ) -> None:
         """`wait` runs an asynchronous hook to its end."""
         self._channel = channel
@@ -32,6 +47,7 @@ class ThreadedServer:
         self._target = target
         self._table = CallTable()
         self._nested = nested
+        self._draining = draining
         nested.only_call = self._table.only_begun
         self._queue: SimpleQueue[GuestWork] = SimpleQueue()
         self._most = min(max_inputs, MAX_THREADS)
@@ -66,6 +82,8 @@ class ThreadedServer:
             self._nested.finish(frame)
         elif isinstance(frame, ParkWork):
             self._channel.send(run_park_hooks(self._target, frame, self._wait))
+        elif isinstance(frame, DrainGuest):
+            self._draining.start()
         elif isinstance(frame, Leave):
             self._left = True
 

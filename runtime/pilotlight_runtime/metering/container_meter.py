@@ -37,6 +37,8 @@ FAULTS: dict[Outcome, Fault] = {
 """Whose fault an outcome is; of `DIED` it depends on the container's end."""
 SPLIT = "split"
 """The outcome of a run in a batch after which the call is run again alone."""
+REPEATED = "repeated"
+"""The outcome of the part of a stream that repeats what an earlier container produced, which was lost."""
 UNPROVEN_NS = NS_PER_S
 """The operator pays for a batch that raised as long as runs alone have made up for those before, but for so much: code
 that works in its batches, raises, and answers from what it kept would be free otherwise.
@@ -139,7 +141,7 @@ class ContainerMeter:
         cold_us = round(run.cold_ms * 1000.0) if run.cold_ms else 0
         self._meter.call_started(
             run.call_id, run.tenant, self._clock(), key=run.key, tags=run.tags, cold_us=cold_us, shadow=run.shadow,
-            parent=run.parent,
+            parent=run.parent, resumed=run.resume is not None and run.resume.resumed,
         )  # fmt: skip
 
     def end_batch(self, calls: Iterable[tuple[str, int]]) -> None:
@@ -160,6 +162,15 @@ class ContainerMeter:
             run.call_id, run.tenant, self._clock(), key=run.key, tags=run.tags, shadow=run.shadow, parent=run.parent
         )  # fmt: skip
 
+    def end_repeat(self, run: Run) -> None:
+        """A stream has repeated what its caller had: that was the operator's time, what follows is its tenant's."""
+        at_ns = self._clock()
+        self._meter.call_ended(run.call_id, REPEATED, at_ns, fault=Fault.PLATFORM)
+        self._meter.call_started(
+            run.call_id, run.tenant, at_ns, key=run.key, tags=run.tags, shadow=run.shadow, parent=run.parent,
+            resumed=True,
+        )  # fmt: skip
+
     def call_ended(
         self,
         call_id: str,
@@ -168,11 +179,26 @@ class ContainerMeter:
         units: dict[str, int] | None = None,
         *,
         ran: bool = True,
+        fault: Fault | None = None,
+        can_move: bool = False,
     ) -> Spent:
-        """A call has ended; what did not run, though it was about to, is charged nothing."""
-        fault = FAULTS.get(outcome, self.fault_of_death) if ran else Fault.PLATFORM
+        """A call has ended; what did not run, though it was about to, is charged nothing.
+
+        `fault`: whose its end is, where that does not follow from the outcome. `can_move`: if it died with its
+        container it goes on elsewhere, and counts there.
+        """
+        moved = can_move and outcome is Outcome.DIED
+        fault = (fault or FAULTS.get(outcome, self.fault_of_death)) if ran else Fault.PLATFORM
+        if ran and moved and fault is Fault.PLATFORM:
+            fault = Fault.NONE  # its work is not lost: what is repeated of it is the operator's
         spent = self._meter.call_ended(
-            call_id, WORDS[outcome], self._clock(), batch_size, fault=fault, units=units or NOTHING
+            call_id,
+            WORDS[outcome],
+            self._clock(),
+            batch_size,
+            fault=fault,
+            units=units or NOTHING,
+            moved=moved,
         )
         if self._rerun and call_id in self._rerun:
             self._rerun.discard(call_id)

@@ -6,7 +6,8 @@ and are one tenant's, or of versions that agree to neighbours.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import contextlib
+from collections.abc import Callable, Iterable
 
 import msgspec
 
@@ -47,6 +48,8 @@ class Slices:
         """By slice."""
         self._parked: dict[str, ParkedPart] = {}
         """By container."""
+        self.changed: Callable[[], None] = ignore_change
+        """Called when slices may have come, gone, been taken or become free."""
         self.sync()
 
     @property
@@ -147,6 +150,42 @@ class Slices:
         if self._warm_memory:
             prices[MEMORY_DEVICE] = WARM_PRICE
         self._metering.recut(self._parts(), prices)
+        self.changed()
+
+    # -- blanks -------------------------------------------------------------------------------------------------
+
+    def free_gpus(self) -> list[SliceReport]:
+        """The GPUs and MIG instances on which a container could be bound now."""
+        return [part for part in self._devices.inventory() if self._is_free_gpu(part)]
+
+    def keeps_blank(self, slice_id: str) -> bool:
+        """Whether a blank on a GPU may stay: it is free, or was taken for a container that has not asked for it yet."""
+        name = SliceName.parse(slice_id)
+        part = self._devices.part(name)
+        if part is None:
+            return False
+        if any(
+            hold.part.id == slice_id or (hold.name.units and hold.part.device == slice_id) for hold in self._on(name)
+        ):
+            return True
+        return self._is_free_gpu(part)
+
+    def mark_blank(self, slice_id: str, *, is_there: bool) -> None:
+        """Meter a GPU as a blank's, or as nobody's again; what a container has is metered as its own."""
+        if not any(self._on(SliceName.parse(slice_id))):
+            with contextlib.suppress(KeyError):  # it was cut away
+                self._metering.mark_blank(slice_id, is_there=is_there)
+
+    def _is_free_gpu(self, part: SliceReport) -> bool:
+        if part.kind not in (SliceKind.GPU, SliceKind.MIG) or {part.id, part.device} & self._devices.withdrawn().keys():
+            return False
+        return not conflict(SliceName.parse(part.id), "", self._holds.values())
+
+    def _on(self, name: SliceName) -> Iterable[SliceAllocation]:
+        """The allocations beside which a slice cannot be given whole."""
+        return (hold for hold in self._holds.values() if conflict(name, "", (hold,)))
+
+    # -- for others ---------------------------------------------------------------------------------------------
 
     def reports(self) -> tuple[SliceReport, ...]:
         """The slices on offer with their containers; a withdrawn one only while a container is still on it."""
@@ -202,6 +241,10 @@ def _overlap(one: SliceName, other: SliceName) -> bool:
     if one.profile and other.profile and one != other:
         return False
     return bool(set(one.devices) & set(other.devices))
+
+
+def ignore_change() -> None:
+    """The `changed` of slices without blanks."""
 
 
 def _wholes(hold: SliceAllocation) -> Iterable[SliceReport]:

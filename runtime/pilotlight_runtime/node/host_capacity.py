@@ -23,6 +23,10 @@ GIB = 2**30
 RESERVE_PART = 20
 WARM_PART = 8
 MOST_RESERVE_PART = 4
+BLANK_BYTES = 200 * MIB
+"""Of host memory, that a blank takes which has imported torch."""
+BLANKS_PART = 2
+"""The part of the reserve that blanks on GPUs may take; those on CPU slots and the platform have the rest."""
 MEMORY_FILES = ("memory.max", "memory.limit_in_bytes")
 
 
@@ -74,6 +78,15 @@ def split_warm(host: HostShare, settings: AgentSettings) -> tuple[HostShare, int
             field="warm_memory",
         )
     return structs.replace(host, memory=host.memory - warm), warm
+
+
+def gpu_blanks(settings: AgentSettings, process: Path = Path("/proc/self")) -> int:
+    """How many blanks this agent keeps on GPUs: as its settings say, but no more than its reserve has memory for."""
+    if not settings.blanks:
+        return 0
+    memory, _ = usable_host(process)
+    reserve = settings.reserve_memory * MIB or default_reserve(memory)
+    return min(settings.gpu_blanks, reserve // BLANKS_PART // settings.agents_here // BLANK_BYTES)
 
 
 def usable_host(process: Path = Path("/proc/self")) -> tuple[int, int]:

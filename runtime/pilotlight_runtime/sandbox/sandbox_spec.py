@@ -17,8 +17,14 @@ APP = Path("/app")
 """The folder of tenant code inside."""
 MODELS = Path("/models")
 """The folder of the version's artifacts inside."""
+PACKAGES = Path("/packages")
+"""The folder of what was built of requirements inside."""
 NETWORK = Path("/run/network")
 """The folder of the proxy's socket inside."""
+COMPILED = Path("/run/compiled")
+"""The folder inside of what containers of the version have compiled on this node before."""
+COMPILE_INTO = Path("/tmp/compiled")  # noqa: S108 - inside, /tmp is the sandbox's own
+"""The folder inside for what compilers keep."""
 SECRETS = Path("/run/secrets")
 """The folder of values of secrets inside: in memory, empty until the container loads."""
 SECRETS_BYTES = 2**20
@@ -105,12 +111,16 @@ class SandboxSpec:
     """Bound read-only at /models, as `code_dir` at /app; None: there is no such folder."""
     network_dir: Path | None = None
     """The same at /run/network: the socket of a proxy may be put into it later, the sandbox's only way out."""
+    compiled_dir: Path | None = None
+    """The same at /run/compiled, as `models_dir`."""
+    packages_dir: Path | None = None
+    """The same at /packages."""
 
     def __post_init__(self) -> None:
         if not _NAME.fullmatch(self.name):
             raise ValueError(f"a sandbox's name is 1-64 letters, digits, '_', '.' and '-', not {self.name!r}")
         if not all(path is None or path.is_absolute() for path in self._paths):
-            raise ValueError("a sandbox needs absolute paths for python, code_dir, models_dir and network_dir")
+            raise ValueError("a sandbox needs absolute paths for its interpreter and its folders")
         for name in self.env:
             if not name or "=" in name:
                 raise ValueError(f"no environment variable can be called {name!r}")
@@ -119,7 +129,7 @@ class SandboxSpec:
 
     @property
     def _paths(self) -> tuple[Path | None, ...]:
-        return self.python, self.code_dir, self.models_dir, self.network_dir
+        return self.python, self.code_dir, self.models_dir, self.network_dir, self.compiled_dir, self.packages_dir
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -179,6 +189,10 @@ def bubblewrap_options(
         options += ["--ro-bind", str(source_of(spec.models_dir)), str(MODELS)]
     if spec.network_dir is not None:
         options += ["--ro-bind", str(source_of(spec.network_dir)), str(NETWORK)]
+    if spec.compiled_dir is not None:
+        options += ["--ro-bind", str(source_of(spec.compiled_dir)), str(COMPILED)]
+    if spec.packages_dir is not None:
+        options += ["--ro-bind", str(source_of(spec.packages_dir)), str(PACKAGES)]
     models = None if spec.models_dir is None else MODELS
     for name, value in environment(spec.env, socket=fds.socket, app=APP, models=models).items():
         options += ["--setenv", name, value]

@@ -15,6 +15,7 @@ from pilotlight.client.resources.issuers import IssuersClient
 from pilotlight.client.resources.jobs import JobsClient
 from pilotlight.client.resources.nodes import NodesClient
 from pilotlight.client.resources.platform import PlatformClient
+from pilotlight.client.resources.pools import PoolsClient
 from pilotlight.client.resources.secrets import SecretsClient
 from pilotlight.client.resources.tenancy import TenancyClient
 from pilotlight.client.resources.webhooks import WebhooksClient
@@ -54,6 +55,7 @@ class Client:
         self.tenancy = TenancyClient(self.platform)
         self.autoscaler = AutoscalerClient(self.platform)
         self.nodes = NodesClient(self.platform)
+        self.pools = PoolsClient(self.platform)
         self.issuers = IssuersClient(self.platform)
         self.webhooks = WebhooksClient(self.platform)
         self.secrets = SecretsClient(self.platform)

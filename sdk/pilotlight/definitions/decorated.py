@@ -25,7 +25,9 @@ class Markers(msgspec.Struct, frozen=True, kw_only=True):
     exit: bool = False
     park: bool = False
     unpark: bool = False
+    drain: bool = False
     method: bool = False
+    check: bool = False
     batched: BatchOptions | None = None
     max_inputs: int | None = None
     schedule: Cron | Period | None = None

@@ -60,6 +60,11 @@ OPTION_HINTS = {
     "outbound_domain_allowlist": "network=",
     "block_network": "nothing: without network= there is none",
     "envs": "env=",
+    "pip": "App(requirements=)",
+    "pip_packages": "App(requirements=)",
+    "python_packages": "App(requirements=)",
+    "dependencies": "App(requirements=)",
+    "runtime_env": "App(requirements=) for packages, and env= for variables",
     "env_vars": "env=",
     "environment": "env=",
     "environment_variables": "env=",
@@ -68,6 +73,12 @@ OPTION_HINTS = {
     "execution_timeout": "timeout=",
     "load_timeout": "startup_timeout=",
     "health_check_timeout": "startup_timeout=",
+    "health_check": "check=Example(…), or a method marked @check()",
+    "check_health": "check=Example(…), or a method marked @check()",
+    "health_check_period_s": "check_every=",
+    "health_check_timeout_s": "check_timeout=",
+    "warmup_inputs": "warmup=",
+    "warm_up": "warmup=",
     "on_start": "a method marked @enter()",
     "on_startup": "a method marked @enter()",
     "on_shutdown": "a method marked @exit()",
@@ -112,8 +123,7 @@ NOT_YET = {
     "disks": "shared volumes come later; small files are packed with the app",
     "network_file_systems": "shared volumes come later; small files are packed with the app",
     "cloud_bucket_mounts": "shared volumes come later; small files are packed with the app",
-    "image": "functions run in a base environment of the node, App(base=) says which; images of one's own come later",
-    "requirements": "functions run in a base environment of the node, App(base=) says which; images come later",
+    "image": "functions run in a base environment of the node: App(base=) says which, App(requirements=) adds packages",
     "proxy": "a function connects through the platform's proxy: network= names the hosts",
     "cloud": "nodes say their region and zone, not their provider: use region= or zone=",
     "enable_memory_snapshot": "started sandboxes stand ready already; snapshots come later",
@@ -132,7 +142,10 @@ NOT_YET = {
 """An option that Pilotlight lacks -> what it waits for."""
 
 
-OF_THE_APP = {"base": "App(NAME, base=) says it for all of its functions"}
+OF_THE_APP = {
+    "base": "App(NAME, base=) says it for all of its functions",
+    "requirements": 'App(NAME, requirements=["duckdb==1.3.0"]) says it for all of its functions',
+}
 """An option of `App` -> how it is given."""
 
 
@@ -160,4 +173,4 @@ def explain_of_app(name: str, of_functions: frozenset[str]) -> str:
         return explain_unknown(name, of_functions, OPTION_HINTS)
     if name in of_functions:
         return f"{name}= is an option of a function, not of the app: @app.gpu_function({name}=)."
-    return f"{name}= is not an option of an app: those are base= and tags=."
+    return f"{name}= is not an option of an app: those are base=, requirements= and tags=."

@@ -7,7 +7,7 @@ ENDPOINT = "every function has an HTTP endpoint of its own, POST /v1/functions/A
 QUEUE = ".spawn() stores a call as a job, and .map() many of them"
 STATE = "nothing is shared between containers yet: what one keeps in its memory, its own calls see"
 SANDBOX = "a container runs deployed functions only"
-IMAGE = "functions run in a base environment of the node, App(base=) says which; images of one's own come later"
+IMAGE = "functions run in a base environment of the node: App(base=) says which, App(requirements=) adds packages"
 MAIN = "a plain script that calls .remote() does it, and 'pilotlight run FILE::FUNCTION' calls one function"
 SETTING = "PILOTLIGHT_URL and PILOTLIGHT_API_KEY, or Client(url=, api_key=), say where the platform is"
 VOLUME = "there are no volumes yet; small files are packed with the app"
@@ -22,7 +22,7 @@ MODULE_NAMES = {
     "gpu": 'gpu= of @gpu_function is a text: gpu="H100", gpu=["L4", "A10"], gpu="any"',
     "remote": FUNCTION, "deployment": FUNCTION, "service": FUNCTION,
     "build": "what takes long goes into a method marked @enter(), which runs once in each container",
-    "on_start": "it is @enter()", "on_shutdown": "it is @exit()",
+    "on_start": "it is @enter()", "on_health_check": "it is @check()", "on_shutdown": "it is @exit()",
     "parameter": "classes take no parameters yet: give them to the method",
     "batch": "it is @batched(max_batch_size=, wait_ms=)",
     "api": "it is @method()",

@@ -32,6 +32,7 @@ async def deploy(
     artifacts: PackedArtifacts | None = None,
     *,
     base: str = DEFAULT_BASE,
+    requirements: tuple[str, ...] = (),
     message: str = "",
     prune: bool = False,
     ends_in_s: float | None = None,
@@ -39,7 +40,7 @@ async def deploy(
 ) -> DeployResponse:
     """Deploy all functions of an app, or none. `prune`: take its other functions out of service.
 
-    `base` is the base environment that they run in.
+    `base` is the base environment that they run in, `requirements` what they find beside it.
     `ends_in_s`: as a run, which ends after so many seconds unless it is renewed.
 
     Raises:
@@ -57,6 +58,7 @@ async def deploy(
         files=bundle.files,
         message=message,
         base=base,
+        requirements=requirements,
         prune=prune,
         ends_in_s=ends_in_s,
         artifacts=packed.entries,

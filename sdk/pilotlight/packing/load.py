@@ -14,6 +14,7 @@ import msgspec
 from pilotlight.app import Registered, collecting
 from pilotlight.definitions.artifact_options import Artifact
 from pilotlight.definitions.errors import Misuse, PilotlightError
+from pilotlight.definitions.requirement_options import read_requirements
 from pilotlight.packing.target import DeployTarget
 from pilotlight_core.model.spec import FunctionSpec
 
@@ -35,6 +36,8 @@ class LoadedApp:
 
     base: str
     """The base environment that it names."""
+    requirements: tuple[str, ...] = ()
+    """The packages that its functions find beside those of it."""
     functions: dict[str, LoadedFunction]
     """By their names, those whose code is packed."""
 
@@ -95,11 +98,17 @@ def _apps_of(registered: Registered, root: Path) -> LoadedApps:
             continue
         if "<locals>" in spec.qualname:
             raise Misuse(f"{spec.qualname} is defined inside a function, where no container finds it: move it out.")
-        found = apps.setdefault(app.name, LoadedApp(base=app.base, functions={}))
+        requirements = read_requirements(app.requirements, root)
+        found = apps.setdefault(app.name, LoadedApp(base=app.base, requirements=requirements, functions={}))
         if found.base != app.base:
             raise Misuse(
                 f"the app {app.name!r} has two base environments, {found.base!r} and {app.base!r}: give its App one.",
                 field="base",
+            )
+        if found.requirements != requirements:
+            raise Misuse(
+                f"the app {app.name!r} is made twice, with other requirements=: give its App one list.",
+                field="requirements",
             )
         functions = found.functions
         known = functions.get(spec.name)

@@ -7,6 +7,8 @@ from typing import Any
 from pilotlight_autoscaler.observations.world import World
 from pilotlight_autoscaler.passes.decision import Decision
 from pilotlight_autoscaler.passes.parked_containers import ANY_SLOT
+from pilotlight_autoscaler.passes.pass_input import PassInput
+from pilotlight_autoscaler.passes.pass_state import PassState
 from pilotlight_core.model.messages.node_messages import (
     Bind,
     ContainerReport,
@@ -18,6 +20,7 @@ from pilotlight_core.model.messages.node_messages import (
     Unpark,
 )
 from pilotlight_core.model.messages.usage_facts import Purpose
+from pilotlight_core.model.spec import VersionRecord
 from tests.autoscaler.builders import decide, demand, limits, record, report
 from tests.builders.nodes import container
 
@@ -48,6 +51,11 @@ def told(*containers: ContainerReport, **more: Any) -> NodeReport:
     return report(*containers, **{"memory": MEMORY, **more})
 
 
+def given(version: VersionRecord) -> PassInput:
+    """The input of a pass over one version."""
+    return PassInput(versions={version.id: version}, deployed={version.id}, epoch=7, new_id=lambda _: "new", at=1.0)
+
+
 def commands(decision: Decision) -> list[Any]:
     return [sent.command for sent in decision.commands]
 
@@ -75,6 +83,16 @@ def test_what_cannot_be_parked_or_starts_quickly_is_ended() -> None:
         assert [type(each) for each in found] == [Drain], (one, memory, more)
 
 
+def test_a_container_with_calls_is_not_parked() -> None:
+    """What others owe is taken back from busy ones too: these drain."""
+    world = world_of(idle(running=1))
+    state = PassState(world, given(record(**SPEC)))
+
+    state.put_aside("c1", state.versions["ver_1"], "owed")
+
+    assert [type(each) for each in commands(state.decision)] == [Drain]
+
+
 def test_a_parked_container_serves_before_another_is_started() -> None:
     """On a slot that nobody has. It is one of those that the version has from then on."""
     world = world_of(asleep())
@@ -98,6 +116,19 @@ def test_what_was_parked_a_moment_ago_serves_again_at_once() -> None:
     world.on_demand(demand(running=1), 1.2)
 
     assert commands(decide(world, record(**SPEC), at=1.2, only="ver_1")) == []
+
+
+def test_what_is_being_parked_is_called_back() -> None:
+    """No report says yet that it has left its slice: it may stay there, and no other one starts."""
+    world = world_of(idle())
+    decide(world, record(**SPEC))
+    world.parking["c1"] = 1.0
+    world.on_demand(demand(queued=1), 1.05)
+
+    (unpark,) = commands(decide(world, record(**SPEC), at=1.05, only="ver_1"))
+
+    assert unpark == Unpark(epoch=7, container="c1", slice="cpu-0", purpose=Purpose.CALL)
+    assert commands(decide(world, record(**SPEC), at=1.06, only="ver_1")) == []
 
 
 def test_the_latest_parked_serves_first_and_others_are_started_beside_it() -> None:

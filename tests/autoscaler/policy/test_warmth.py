@@ -4,7 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from pilotlight_autoscaler.policy.warmth import BEARABLE_S, LONGEST_S, bearable_s, can_be_parked, stays_s, tier_of
+from pilotlight_autoscaler.policy.warmth import (
+    BEARABLE_S,
+    LONGEST_S,
+    bearable_s,
+    can_be_parked,
+    stays_s,
+    tier_of,
+)
 from pilotlight_autoscaler.policy.wish import Warmth
 from pilotlight_core.model.messages.node_messages import HostMemory
 from pilotlight_core.model.spec import SLO

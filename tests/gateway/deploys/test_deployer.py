@@ -15,18 +15,22 @@ from pilotlight_core.host.signing import Signer, Verifier
 from pilotlight_core.model.api.call_api import DeployFunction, DeployRequest
 from pilotlight_core.model.errors import BadInput, Conflict, NotFound, QuotaExceeded, UnknownFunction
 from pilotlight_core.model.limits import Limits
+from pilotlight_core.model.packages.package_locks import environment_id
 from pilotlight_core.model.spec import (
     ArtifactEntry,
     ArtifactInfo,
     ArtifactKind,
     ArtifactPart,
     FunctionSpec,
+    Manifest,
     SignedManifest,
 )
 from pilotlight_core.model.tenancy import LimitsRecord
 from pilotlight_gateway.deploys.app_records import app_info
+from pilotlight_gateway.deploys.package_locker import MemoryLocker
 from pilotlight_gateway.secrets.secret_service import set_secret
 from pilotlight_gateway.tenancy.auth import Principal
+from tests.builders.package_locks import package_lock
 from tests.builders.specs import id_of
 from tests.gateway.world import World, entry, function
 
@@ -296,3 +300,47 @@ async def test_a_run_is_renewed_until_it_has_ended(world: World) -> None:
     await deployer.deploy(ACME, "shop", request(b"one"))
     assert ("acme", RUN) not in world.registry.apps
     assert ran.version_id not in world.registry.versions
+
+
+def requiring(content: bytes, *requirements: str) -> DeployRequest:
+    return msgspec.structs.replace(request(content), requirements=requirements)
+
+
+async def test_what_requirements_come_to_is_signed(world: World) -> None:
+    """It is part of the version, which needs nodes that build, and names what they build."""
+    await upload(world, b"one")
+    deployer, lock = world.services.deployer, package_lock("tiny")
+    bare = await deployer.deploy(ACME, "shop", request(b"one"))
+    asked = requiring(b"one", "tiny")
+
+    answer = await deployer.deploy(ACME, "shop", asked, lock)
+
+    assert [(one.version, one.changed) for one in answer.functions] == [("shop.hello@v2", True)]
+    assert bare.functions[0].version_id != answer.functions[0].version_id
+    record = world.registry.versions[answer.functions[0].version_id]
+    assert record.needs == ("requirements",)
+    assert record.environment == environment_id("acme", lock)
+    signed = msgspec.msgpack.decode(await world.blobs.read("acme", record.manifest_sha256), type=SignedManifest)
+    assert msgspec.json.decode(signed.manifest, type=Manifest).lock == lock
+    satisfied = await deployer.deploy(ACME, "shop", asked, package_lock("tiny", packages=()))
+    assert world.registry.versions[satisfied.functions[0].version_id].needs == ()
+
+
+async def test_the_lock_in_service_is_known_to_who_locks_anew(world: World) -> None:
+    """If it is of the same requirements over the same base environment, however they are ordered."""
+    await upload(world, b"one")
+    deployer, lock = world.services.deployer, package_lock("a", "tiny")
+    locker = world.services.locker
+    assert isinstance(locker, MemoryLocker)
+    with pytest.raises(BadInput, match="There is no index"):
+        await deployer.lock(ACME, "shop", requiring(b"one", "tiny", "a"))
+    assert locker.asked[-1] == ("acme", "default", ("a", "tiny"))
+    await deployer.deploy(ACME, "shop", requiring(b"one", "a", "tiny"), lock)
+
+    assert await deployer.lock(ACME, "shop", requiring(b"two", "tiny", "a")) == lock
+    for other in (
+        requiring(b"one", "tiny"),
+        msgspec.structs.replace(requiring(b"one", "a", "tiny"), base="torch"),
+    ):
+        with pytest.raises(BadInput):
+            await deployer.lock(ACME, "shop", other)

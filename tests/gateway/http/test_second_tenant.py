@@ -70,6 +70,7 @@ BODIES: dict[str, Any] = {
     "rotateWebhookSecret": {},
     "setIssuer": {"url": "https://login.example.com", "audience": "api", "tenant": "acme"},
     "setSecret": {"value": "rivals-own-value"},
+    "setPool": {"types": [{"name": "local"}]},
     "pushWeights": {"parts": [{"path": "m.json", "sha256": hashlib.sha256(b"acme's--blob").hexdigest(), "size": 12}]},
     "joinNode": {"token": f"pl_join_{8 * '0'}_{40 * '0'}", "node": "n1", "key": Nkey.generate(NkeyKind.USER).public},
 }
@@ -97,6 +98,7 @@ class Names:
     grant: str = "grant_of_acme"
     node: str = "n1"
     issuer: str = "corp"
+    pool: str = "spare"
     name: str = "acmes-token"
 
     def of(self, operation: Operation[Any]) -> dict[str, str]:
@@ -113,6 +115,8 @@ async def acme(world: World) -> Names:
     """A tenant that has one of everything there is."""
     (version,) = world.deploy(function("hello", env={"TOKEN": SECRET}))
     world.calls.listed = [{"id": "ctr_hush-hush", "tenant": "acme", "version": version.id, "app": "shop"}]
+    stream = world.services.streams.keeper.open(CALL, "acme", 30.0)
+    stream.end(1, SECRET.encode())
     world.calls.statuses["acme", CALL] = CallStatus(id=CALL, state="running", version="shop.hello@v1", age_ms=1.0)
     await world.services.jobs.store.create(dead_job(id=CALL, tenant="acme"))
     world.ledger.fold("USAGE", 1, delivered([busy(1, 0, ("a", SECOND, "ok"), app="hush-hush")]))

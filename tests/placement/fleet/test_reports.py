@@ -24,6 +24,7 @@ from pilotlight_placement.search.decision_record import NoFit, Placement
 from pilotlight_placement.search.filters import refusal_at
 from pilotlight_placement.search.place import place
 from tests.builders.nodes import container, cpu_slot, gpu_device, gpu_slice, node_report
+from tests.builders.specs import function_spec
 from tests.placement.makers import ask
 
 
@@ -317,3 +318,21 @@ def test_what_an_agent_can_do_is_as_it_says() -> None:
     assert "there is no base environment torch; there is default" in found(mirror, ask(base="torch"))
     mirror.sync([report("old", cpu(0)), report("new", cpu(1), bases=("default", "torch"))])
     assert found(mirror, ask(base="torch")) == "new/cpu-1"
+
+
+def test_a_node_that_has_built_an_environment_goes_first() -> None:
+    """As one that has weights; when it has it no more, it goes like others."""
+    mirror = FleetMirror()
+    small, large = report("small", cpu(0)), report("large", cpu(0), cpu(1))
+    wanted = Ask.of(function_spec(), tenant="acme", environment="env_1")
+    mirror.sync([small, large])
+    assert found(mirror, wanted) == "small/cpu-0"
+
+    built = msgspec.structs.replace(large, environments=("env_1",))
+    mirror.sync([small, built])
+    assert found(mirror, wanted) == "large/cpu-0"
+    beside = ReportOverlay(resident={"large": frozenset({"w"})})
+    mirror.update({"large": built}, beside, 0.0)
+    assert mirror.fleet.places["large"].node.weights == {"env_1", "w"}
+    mirror.sync([small, large])
+    assert found(mirror, wanted) == "small/cpu-0"

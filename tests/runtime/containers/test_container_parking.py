@@ -14,7 +14,7 @@ import pytest
 from pilotlight_core.model.devices import MEMORY_DEVICE, WARM_PRICE, MigPlacement, SliceName
 from pilotlight_core.model.messages.call_messages import Refusal
 from pilotlight_core.model.messages.device_commands import Cut
-from pilotlight_core.model.messages.node_messages import ContainerState, Drain, Park, Stop, Unpark
+from pilotlight_core.model.messages.node_messages import ContainerState, Credit, Drain, Park, Stop, Unpark
 from pilotlight_core.model.messages.usage import LeaseState
 from pilotlight_core.model.messages.usage_facts import Purpose
 from pilotlight_core.model.units import GpuAsk
@@ -67,9 +67,12 @@ async def parked(world: Harness, container: str) -> None:
 async def awake(world: Harness, container: str) -> None:
     """Wait until it serves again."""
     async with asyncio.timeout(WITHIN):
-        while world.credits[container][-1].state is not ContainerState.READY:
+        while not is_back(world.credits[container][-1]):
             await world.news()
-    assert list(world.credits[container][-1].timeline) == ["unpark"]
+
+
+def is_back(credit: Credit) -> bool:
+    return credit.state is ContainerState.READY and list(credit.timeline) == ["unpark"]
 
 
 async def test_a_parked_container_keeps_its_memory_and_gives_its_slot_back(walled: Harness) -> None:
@@ -92,6 +95,22 @@ async def test_a_parked_container_keeps_its_memory_and_gives_its_slot_back(walle
     assert await walled.run(container).output() == 2
     assert await walled.run(other).output() == 1
     assert walled.agent._parts.containers.memory.parked == 0
+
+
+async def test_who_is_called_back_in_time_stays_on_its_slice(walled: Harness) -> None:
+    """The call came while it was being parked: it serves, and no memory is kept for it."""
+    container = await walled.bind(await walled.deploy(COUNT))
+    assert await walled.run(container).output() == 1
+    there = walled.agent._parts.containers.get(container)
+    assert there is not None
+
+    assert there.park(1.0) == ""
+    assert there.unpark("cpu-1", Purpose.CALL) == "not_parked"
+    assert there.unpark("cpu-0", Purpose.CALL) == ""
+
+    await awake(walled, container)
+    assert await walled.run(container).output() == 2
+    await walled.report(lambda report: report.memory.parked == 0 and report.slices[0].container == container)
 
 
 async def test_what_it_uses_is_metered_on_the_memory_alone(walled: Harness) -> None:

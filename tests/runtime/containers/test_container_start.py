@@ -11,13 +11,18 @@ from pilotlight_core.model.errors import BadInput
 from pilotlight_core.model.messages.agent_questions import SecretsAnswer
 from pilotlight_core.model.messages.call_messages import MISCONFIGURED, Outcome, RemoteError
 from pilotlight_core.model.messages.node_messages import ContainerState
-from pilotlight_runtime.containers.container_start import ContainerStart, StartFailed, failure_of
+from pilotlight_core.model.spec import Manifest, Mode
+from pilotlight_core.model.streams.resuming import Resumable
+from pilotlight_runtime.containers.container_start import BUILD_FAILED, ContainerStart, StartFailed, failure_of
 from pilotlight_runtime.containers.files.bundle import CannotVerify
 from pilotlight_runtime.containers.provisioner import Provisioner
+from pilotlight_runtime.environments.build_sandbox import BuildFailed
 from pilotlight_runtime.guest import frames as guest
 from pilotlight_runtime.sandbox.sandbox_errors import SandboxError
 from tests.builders.nodes import bind, cpu_slot
-from tests.runtime.harness import Harness
+from tests.builders.package_locks import package_lock
+from tests.builders.specs import function_spec, manifest, method
+from tests.runtime.harness import TENANT, Harness
 
 
 async def test_an_import_that_never_ends_is_ended_by_a_drain(world: Harness) -> None:
@@ -40,6 +45,8 @@ async def test_an_import_that_never_ends_is_ended_by_a_drain(world: Harness) -> 
         (NoBlobStore("there is no store"), MISCONFIGURED),
         (BlobsDown("the store does not answer"), None),
         (SandboxError("bwrap is missing"), None),
+        (BuildFailed("no such package"), BUILD_FAILED),
+        (BuildFailed("no builder", is_tenants=False), None),
         (OSError("no space left"), None),
         (BadInput("the spec is odd"), "BadInput"),
     ],
@@ -50,6 +57,26 @@ def test_a_tenant_is_shown_what_it_can_mend(error: Exception, shown: str | None)
 
     assert (failed.error.type if failed.error else None) == shown
     assert failed.reason
+
+
+class WithoutPackages:
+    """In the place of a provisioner, whose node cannot build what is required."""
+
+    async def build_packages(self, _: Manifest) -> None:
+        raise BuildFailed("no such package")
+
+
+async def test_no_sandbox_waits_for_a_build(anyio_backend: str) -> None:
+    """One that fails ends the start before it has any."""
+    start = ContainerStart(
+        bind("c1"), cpu_slot(0), provisioner=cast("Provisioner", WithoutPackages()), changed=lambda: None,
+        kill=lambda _: None, clock=lambda: 0.0,
+    )  # fmt: skip
+    with pytest.raises(BuildFailed, match="no such package"):
+        await start.prepare(manifest(function_spec(), lock=package_lock()), lambda _: None)
+
+    assert start.blank is None
+    assert start.timeline == {}
 
 
 async def test_a_guest_says_each_of_its_steps_once_and_no_longer_than_they_can_have_taken(anyio_backend: str) -> None:
@@ -76,6 +103,24 @@ async def test_a_guest_says_each_of_its_steps_once_and_no_longer_than_they_can_h
     assert start.on_frame(guest.Loaded())
     assert not start.on_frame(guest.Loaded())
     assert not start.on_frame(guest.Result(call_id="a", outcome=Outcome.OK))
+
+
+async def test_a_guest_hands_over_what_it_has_compiled_one_piece_at_a_time(anyio_backend: str) -> None:
+    """One that does not wait for its turn breaks a rule, as does one that has loaded."""
+    start = ContainerStart(
+        bind("c1"),
+        cpu_slot(0),
+        provisioner=cast("Provisioner", None),
+        changed=lambda: None,
+        kill=lambda _: None,
+        clock=lambda: 1.0,
+    )
+    piece = guest.CompilePiece(path="a", data=b"1", ends=False)
+
+    assert start.on_frame(piece)
+    assert not start.on_frame(piece)
+    assert start.on_frame(guest.Loaded())
+    assert not start.on_frame(piece)
 
 
 USES = """
@@ -135,3 +180,13 @@ async def test_a_guest_of_before_gets_no_function_with_secrets(world: Harness, m
     gone = await world.bind(await world.deploy(USES, secrets={"TOKEN": "token"}), state=ContainerState.GONE)
 
     assert "is of a release that knows no secrets" in world.credits[gone][-1].reason
+
+
+async def test_a_guest_of_before_gets_no_resumable_function(world: Harness, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It would begin a stream anew that was to go on."""
+    monkeypatch.setattr(guest, "KNOWS_RESUME", (1, 99))
+    spec = function_spec("f", method(mode=Mode.GENERATOR), resumable=Resumable())
+    version = await world.store(manifest(spec, tenant=TENANT, app="demo"))
+    gone = await world.bind(version, state=ContainerState.GONE)
+
+    assert "is of a release that knows no resumable streams" in world.credits[gone][-1].reason

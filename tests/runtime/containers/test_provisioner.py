@@ -15,6 +15,7 @@ from pilotlight_core.model.messages.node_messages import SandboxCeilings
 from pilotlight_runtime.containers.blanks.blank_pool import BlankPool
 from pilotlight_runtime.containers.blanks.blank_pools import BlankPools
 from pilotlight_runtime.containers.blanks.resource_limits import blank_limits
+from pilotlight_runtime.containers.files.compile_cache import CompileCache
 from pilotlight_runtime.containers.files.file_cache import FileCache
 from pilotlight_runtime.containers.files.staging import Stager
 from pilotlight_runtime.containers.files.trusted_keys import TrustedKeys
@@ -23,6 +24,8 @@ from pilotlight_runtime.containers.secret_requests import MemoryLoadSecrets
 from pilotlight_runtime.devices.cpu_slots import CpuDevices
 from pilotlight_runtime.devices.device_port import DeviceAccess
 from pilotlight_runtime.egress.proxy_supervisor import ProxySupervisor
+from pilotlight_runtime.environments.environment_builds import EnvironmentBuilds
+from pilotlight_runtime.environments.environment_cache import EnvironmentCache
 from pilotlight_runtime.sandbox.fake_launcher import FakeLauncher
 from tests.builders.nodes import CEILINGS, bind, gpu_slice
 from tests.builders.specs import function_spec, manifest
@@ -47,7 +50,7 @@ class Node:
     """A node with one blank, whose blob store is empty."""
 
     cpu_slots = 1
-    any_starting = False
+    needs_processors = False
 
     def __init__(self, folder: Path, group: asyncio.TaskGroup, most: SandboxCeilings) -> None:
         self.launcher = FakeLauncher(greeting_guest)
@@ -58,7 +61,10 @@ class Node:
         (self.cpu,) = devices.inventory()
         self.ways_out = ProxySupervisor()
         pools = BlankPools([self.pool])
-        self.provisioner = Provisioner(stager, pools, devices, most, self.ways_out, MemoryLoadSecrets())
+        compiles = CompileCache(folder / "compiled", limit=1)
+        builds = EnvironmentBuilds(EnvironmentCache(folder / "environments", 0), {}, None, group, lambda: None)
+        secrets = MemoryLoadSecrets()
+        self.provisioner = Provisioner(stager, pools, devices, most, self.ways_out, secrets, compiles, builds)
 
 
 @asynccontextmanager

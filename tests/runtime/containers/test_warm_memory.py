@@ -21,12 +21,19 @@ class Keeper:
         self.gone: list[str] = []
 
     def keep(
-        self, name: str, gib: float, *, load_s: float = 1.0, at: float = 0.0, kind: WarmKind = WarmKind.PARKED
+        self,
+        name: str,
+        gib: float,
+        *,
+        load_s: float = 1.0,
+        at: float = 0.0,
+        kind: WarmKind = WarmKind.PARKED,
+        tenant: str = "acme",
     ) -> bool:
         """Whether it was kept."""
         return self.memory.take(
             WarmThing(
-                kind=kind, name=name, size=int(gib * GIB), load_s=load_s, likelihood=1.0, since=at,
+                kind=kind, name=name, tenant=tenant, size=int(gib * GIB), load_s=load_s, likelihood=1.0, since=at,
                 evict=lambda: self.gone.append(name),
             )
         )  # fmt: skip
@@ -57,6 +64,18 @@ def test_what_is_worth_less_goes_for_what_is_worth_more() -> None:
 
     assert keeper.gone == ["cheap"]
     assert not keeper.keep("vast", 9, load_s=50.0, at=2 * RESIDENT_S) or keeper.gone == ["cheap", "fair", "new", "dear"]
+
+
+def test_nobody_takes_the_place_of_who_has_less() -> None:
+    """However long its loads take: a tenant's own code says that. Of those that have as much it may."""
+    keeper = Keeper()
+    assert keeper.keep("small", 2, tenant="zoo")
+    assert keeper.keep("large", 7, load_s=50.0)
+
+    assert not keeper.keep("more", 2, load_s=9.0, at=60.0)
+    assert keeper.gone == []
+    assert keeper.keep("other", 2, load_s=9.0, at=60.0, tenant="rival")
+    assert keeper.gone == ["small"]
 
 
 def test_what_came_a_moment_ago_stays() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pilotlight_core.model.networks.network_targets import Transport, parse_target
-from pilotlight_runtime.egress.connection_rules import transport_of
+from pilotlight_runtime.egress.connection_rules import index_target, transport_of
 from pilotlight_runtime.egress.proxy_requests import ProxyRequest, RefusedRequest
 
 TARGETS = tuple(map(parse_target, ("*.example.com:443", "http://m.example.com:80", "tcp://db.example.com:5432")))
@@ -59,3 +59,15 @@ def test_any_host_is_no_address() -> None:
     for host in ("10.0.0.1", "[fe80::1]", "1", "0x1.2"):
         with pytest.raises(RefusedRequest):
             transport_of(tunnel(host, 443), anywhere)
+
+
+def test_an_operators_own_target_may_be_an_address() -> None:
+    """That one alone: a builder's index may be inside. Others are refused as before."""
+    targets = tuple(map(index_target, ("http://10.0.0.5:8080", "files.example.com:443", "localhost:8443")))
+
+    assert transport_of(clear("10.0.0.5", 8080), targets, is_index=True) is Transport.HTTP
+    assert transport_of(tunnel("files.example.com", 443), targets, is_index=True) is Transport.TLS
+    assert transport_of(tunnel("localhost", 8443), targets, is_index=True) is Transport.TLS
+    for request in (clear("10.0.0.6", 8080), clear("10.0.0.5", 80), tunnel("169.254.169.254", 80)):
+        with pytest.raises(RefusedRequest):
+            transport_of(request, targets, is_index=True)

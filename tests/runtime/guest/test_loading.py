@@ -124,3 +124,39 @@ def test_threads_that_the_spec_names_are_left_alone(tmp_path: Path) -> None:
     spec = function_spec("f", env={"OMP_NUM_THREADS": "7"}, cpu=2.0)
 
     assert load(tmp_path, "def f(): pass", spec)["env"]["OMP_NUM_THREADS"] == "7"
+
+
+ADD = """
+import json, os, subprocess, sys
+from pilotlight_runtime.guest.loading import add_packages
+
+before = list(sys.path)
+add_packages(sys.argv[1])
+import added, json as still
+child = subprocess.run([sys.executable, "-c", "import added; print(added.NAME)"], capture_output=True, text=True)
+print("\\n" + json.dumps({
+    "name": added.NAME, "added": [path for path in sys.path if path not in before], "at": sys.path.index(sys.argv[1]),
+    "site": next(n for n, path in enumerate(sys.path) if path.endswith("site-packages")),
+    "stdlib": os.path.dirname(still.__file__), "pth": os.environ.get("FROM_PTH", ""), "child": child.stdout.strip(),
+}))
+"""
+
+
+def test_packages_come_before_those_of_the_base_and_after_pythons_own(tmp_path: Path) -> None:
+    """What *.pth files say is done, and programs that the function starts find them too."""
+    packages = tmp_path / "packages"
+    (packages / "json").mkdir(parents=True)
+    (packages / "json" / "__init__.py").write_text("raise ImportError('not this one')\n")
+    (packages / "added.py").write_text("NAME = 'of the tenant'\n")
+    (packages / "more.pth").write_text("more\nimport os; os.environ['FROM_PTH'] = 'ran'\n")
+    (packages / "more").mkdir()
+
+    done = subprocess.run(
+        [sys.executable, "-c", ADD, str(packages)], capture_output=True, text=True, timeout=60, check=True
+    )
+    told = json.loads(done.stdout.strip().rpartition("\n")[2])
+
+    assert (told["name"], told["pth"], told["child"]) == ("of the tenant", "ran", "of the tenant")
+    assert told["added"] == [str(packages), str(packages / "more")]
+    assert told["at"] + 1 == told["site"]
+    assert not told["stdlib"].startswith(str(tmp_path))

@@ -7,7 +7,7 @@ import time
 
 from pilotlight_core.model.devices import cpu_price
 from pilotlight_core.model.messages.node_messages import ContainerState, Stop
-from pilotlight_core.model.versions.manifest_codec import FEATURES, SANDBOX_LIMITS, SECRET_FILES
+from pilotlight_core.model.versions.manifest_codec import FEATURES, REQUIREMENTS, SANDBOX_LIMITS, SECRET_FILES
 from pilotlight_runtime.devices.cpu_slots import usable_cores
 from tests.runtime.harness import Harness
 
@@ -21,8 +21,10 @@ async def test_a_node_reports_its_slices_and_containers(world: Harness) -> None:
 
     assert report.node == world.node
     assert report.sandbox == "process"
-    assert not {SANDBOX_LIMITS, SECRET_FILES} & {*report.features}  # which it cannot hold, or has no place for
-    assert {*report.features, SANDBOX_LIMITS, SECRET_FILES} == FEATURES
+    lacking = {SANDBOX_LIMITS, SECRET_FILES, REQUIREMENTS}  # what it cannot hold, has no place for, or no index
+    assert not lacking & {*report.features}
+    assert lacking | {*report.features} == FEATURES
+    assert report.environments == ()
     assert [(part.id, part.ppm, part.price, part.container) for part in report.slices] == [
         ("cpu-0", 500_000, cpu_price(usable_cores()), ""),
         ("cpu-1", 500_000, cpu_price(usable_cores()), container),

@@ -206,6 +206,17 @@ NODE: dict[str, Any] = {
         "devices": [{"id": f"GPU-{n}", "type": "H100", "mig": "on", "shares": False} for n in (1, 2)],
     },
 }  # fmt: skip
+POOL: dict[str, Any] = {
+    "pool": "l4-spot", "state": "open", "usd_per_hour": 0.8,
+    "terms": {
+        "provider": "ec2", "types": [{"name": "g6.xlarge", "gpus": "1xL4"}], "zones": ["eu-1"], "purchase": "spot",
+        "most_nodes": 10,
+    },
+    "machines": [
+        {"node": "l4-spot-8f2e9d1c", "launch": "x", "type": "g6.xlarge", "zone": "eu-1", "state": "draining",
+         "since": NOW, "usd_per_hour": 0.8, "reason": "EC2 takes the spot machine back"},
+    ],
+}  # fmt: skip
 ROUTES: dict[tuple[str, str], Any] = {
     ("GET", "/v1/apps"): {"apps": [APP]},
     ("GET", "/v1/apps/hello/history"): {"app": "hello", "history": [DEPLOY]},
@@ -224,6 +235,10 @@ ROUTES: dict[tuple[str, str], Any] = {
     ("GET", "/v1/nodes/n1"): NODE,
     ("POST", "/v1/nodes/tokens"): {"id": "t", "token": f"pl_join_{8 * 't'}_{40 * 'x'}", "expires_at": NOW},
     **{("POST", f"/v1/nodes/n1/{verb}"): NODE for verb in ("cordon", "uncordon", "drain", "revoke")},
+    ("GET", "/v1/pools"): {"pools": [POOL]},
+    ("PUT", "/v1/pools/l4-spot"): POOL,
+    ("POST", "/v1/pools/l4-spot/drain"): POOL | {"state": "draining"},
+    ("DELETE", "/v1/pools/l4-spot"): None,
     ("GET", "/v1/usage/quarantine"): {
         "items": [{"at": NOW, "node": "n1", "reason": "wall", "text": "{}"}],
         "counts": [{"node": "n1", "reason": "wall", "events": 3}],
@@ -403,6 +418,10 @@ WORDS = {
     "node drain": "node drain n1",
     "node revoke": "node revoke n1 --yes",
     "node quarantine": "node quarantine",
+    "pool list": "pool list --wide",
+    "pool set": "pool set l4-spot --most-usd 12.5",
+    "pool drain": "pool drain l4-spot",
+    "pool rm": "pool rm l4-spot",
     "plan": "plan --demand demand.csv --solver greedy",
     "record": "record --minutes 1 --out record.csv",
     "simulate": "simulate --generate diurnal --count 2 --hours 0.1 --fleet T4:2",

@@ -9,7 +9,19 @@ from typing import Any
 
 import pytest
 
-from pilotlight import App, Cls, OptionError, batched, concurrent, enter, exit, method, park, unpark  # noqa: A004
+from pilotlight import (  # `exit` is the hook's name
+    App,
+    Cls,
+    OptionError,
+    batched,
+    concurrent,
+    drain,
+    enter,
+    exit,  # noqa: A004
+    method,
+    park,
+    unpark,
+)
 from pilotlight.definitions.specs import module_name
 from pilotlight_core.model.errors import BadInput
 from pilotlight_core.model.spec import Mode
@@ -80,6 +92,9 @@ def test_a_class_becomes_its_methods_and_hooks() -> None:
 
         def helper(self) -> None: ...
 
+        @drain
+        def save(self) -> None: ...
+
         @exit()
         def close(self) -> None: ...
 
@@ -97,6 +112,7 @@ def test_a_class_becomes_its_methods_and_hooks() -> None:
         ("ping", "unary"), ("embed", "unary"), ("words", "generator"),
     ]  # fmt: skip
     assert (spec.enter, spec.exit, spec.max_inputs) == (("open", "load"), ("close",), 8)
+    assert spec.drain == ("save",)
     assert (spec.park, spec.unpark) == (("leave",), ("back",))
     assert spec.slots == 8
 

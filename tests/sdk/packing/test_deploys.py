@@ -140,4 +140,7 @@ def test_parts_of_artifacts_are_sent_as_blobs(
     first, _, plain = (request.json for request in platform.asked(DEPLOYS))
     assert first["functions"][0]["artifacts"] == ["tiny"]
     assert first["artifacts"][0]["name"] == "tiny"
-    assert not {"artifacts", "base"} & {*plain, *plain["functions"][0]}  # an older gateway knows them not
+    assert not {"artifacts", "base", "requirements"} & {
+        *plain,
+        *plain["functions"][0],
+    }  # an older gateway knows them not

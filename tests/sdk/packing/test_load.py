@@ -51,6 +51,20 @@ def test_an_app_says_its_base_environment(tmp_path: Path) -> None:
     assert caught.value.more["field"] == "base"
 
 
+def test_an_app_says_what_it_requires(tmp_path: Path) -> None:
+    """In a list, or in a file of the folder that is deployed; its modules agree."""
+    apps = loaded(tmp_path, app=APP.replace("'hello'", "'hello', requirements=['polars']") + GREET)
+    assert {name: one.requirements for name, one in apps.items()} == {"hello": ("polars",)}
+    (tmp_path / "requirements.txt").write_text("duckdb==1.3.0\n")
+    code = APP.replace("'hello'", "'hello', requirements='requirements.txt'") + GREET
+    assert loaded(tmp_path, app=code)["hello"].requirements == ("duckdb==1.3.0",)
+    made = "app = App('hello', requirements=['polars'])"
+    helper = f"from pilotlight import App\n{made}\n@app.gpu_function\ndef helped(): ...\n"
+    with pytest.raises(Misuse, match="'hello' is made twice, with other requirements=") as caught:
+        loaded(tmp_path, app=f"import helper\n{APP}{GREET}", helper=helper)
+    assert caught.value.more["field"] == "requirements"
+
+
 def test_modules_beside_the_target_belong_to_it(tmp_path: Path) -> None:
     """An app may be spread over several modules."""
     helper = "from pilotlight import gpu_function\n@gpu_function(app='hello')\ndef helped(): ...\n"

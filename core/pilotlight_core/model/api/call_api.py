@@ -192,6 +192,8 @@ class DeployRequest(Request, frozen=True, kw_only=True, omit_defaults=True):
     """Make it a run: an app that is in no list, and is deleted after so many seconds unless it is renewed."""
     artifacts: tuple[ArtifactEntry, ...] = ()
     """Those that its functions use, each once."""
+    requirements: tuple[str, ...] = ()
+    """Packages that its functions find beside those of the base environment, such as "duckdb==1.3.0"."""
 
 
 class RenewRequest(Request, frozen=True, kw_only=True):

@@ -1,4 +1,5 @@
-"""What agents ask gateways: links to files of versions, values of secrets, and calls that functions make.
+"""What agents ask gateways: links to files of versions, values of secrets, and calls that functions make; and what
+gateways ask agents: to lock requirements at a deploy, since nodes have the base environments and the way to the index.
 
 Nothing of a value is in clear on the bus: the answer is sealed to a key that the agent makes for one load.
 
@@ -9,14 +10,16 @@ deadline and depth are the origin's own knowledge and travel in no message.
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from msgspec import Meta
 
 from pilotlight_core.model.bounded import Bytes, Count, Rising, ShortText
 from pilotlight_core.model.messages.call_messages import BodyRef
 from pilotlight_core.model.messages.message import Message
+from pilotlight_core.model.packages.package_locks import PackageLock
 
+ResolverWords = Annotated[str, Meta(max_length=16_384)]
 MOST_ASKED = 256
 """Tenants that one question asks about."""
 MOST_AT_ONCE = 64
@@ -137,3 +140,30 @@ class SecretsAnswer(Message, frozen=True, kw_only=True):
     `missing` were sealed under a key that is gone; "other_key": this gateway has another key than its platform;
     "down": the key or the bus does not answer; "busy": ask later."""
     missing: tuple[str, ...] = ()
+
+
+class LockPackages(Message, frozen=True, kw_only=True):
+    """Lock a tenant's requirements over one of the node's base environments; the answer goes to `gateway`."""
+
+    question: str
+    """Unique; the answer names it."""
+    gateway: str
+    tenant: str
+    base: str
+    requirements: tuple[str, ...]
+    known_base: str = ""
+    """The digest of the base environment, and the interpreter's tag, of a lock of the same requirements that there is.
+    """
+    known_python: str = ""
+
+
+class PackagesLocked(Message, frozen=True, kw_only=True):
+    """The lock, or why there is none."""
+
+    question: ShortText
+    lock: PackageLock | None = None
+    reason: Literal["", "unchanged", "refused", "busy", "failed"] = ""
+    """"unchanged": the known lock is for this base; "refused": the deployer can mend it; "busy", "failed": another node
+    may do it."""
+    words: ResolverWords = ""
+    """The resolver's."""

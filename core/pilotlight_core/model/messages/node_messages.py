@@ -12,6 +12,7 @@ from pilotlight_core.model.bounded import (
     MOST_BASES,
     MOST_CONTAINERS,
     MOST_DEVICES,
+    MOST_ENVIRONMENTS,
     MOST_FEATURES,
     MOST_HELD,
     MOST_SLICES,
@@ -28,6 +29,8 @@ from pilotlight_core.model.messages.call_messages import RemoteError
 from pilotlight_core.model.messages.message import Message
 from pilotlight_core.model.messages.usage_facts import Purpose
 
+MOST_BLANK_SIZES = 1_024
+"""Base environments times kinds of slices of one node."""
 STOP_GRACE_S = 30.0
 """How long a started call may go on, by default, that nobody wants any more: its caller left or its deadline passed,
 its app was stopped, or its tenant disabled. Then its container is killed."""
@@ -90,6 +93,8 @@ class SliceReport(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     gpu_type: ShortText = ""
     memory: Bytes = 0
     container: ShortText = ""
+    blank: ShortText = ""
+    """The base environment of the blank that is ready on this slice of a GPU; "": there is none."""
 
 
 class HostShare(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -175,6 +180,32 @@ class WeightsReport(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """Whether they stay there; else the kernel may drop them when it needs the memory."""
 
 
+class NoticeKind(StrEnum):
+    PREEMPT = "preempt"  # the provider takes the node away at the deadline
+    REBALANCE = "rebalance"  # it is more likely to than others are, and says so ahead
+
+
+class NodeNotice(msgspec.Struct, frozen=True, kw_only=True):
+    """What the provider of a node has said of its end."""
+
+    kind: NoticeKind
+    deadline: Duration = 0.0
+    """When the node is gone, in unix seconds by its own clock; 0 of REBALANCE, which has none."""
+    reason: ShortText = ""
+    """For people."""
+
+
+class BlankSize(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """So many blanks of a base environment on slices of one kind, as far as those are free."""
+
+    base: ShortText
+    count: Count
+    gpu_type: ShortText = ""
+    """As `SliceReport` has it; "": CPU slots."""
+    memory: Bytes = 0
+    """Of such a slice, by which MIG instances differ; 0 for CPU slots."""
+
+
 class NodeReport(Message, frozen=True, kw_only=True, gc=False):
     """A node's inventory and containers, the authoritative state for the controller and all gateways."""
 
@@ -207,12 +238,22 @@ class NodeReport(Message, frozen=True, kw_only=True, gc=False):
     revision: Rising = 0
     """That of the incarnation's last report if nothing is new but what moves (`report_revisions`), else higher; 0: an
     agent of before, of whose reports anything may be new."""
+    blank_sizes: Annotated[tuple[BlankSize, ...], Meta(max_length=MOST_BLANK_SIZES)] | None = None
+    """As it was commanded last; None: an agent of before, which knows no such command."""
+    environments: Annotated[tuple[ShortText, ...], Meta(max_length=MOST_ENVIRONMENTS)] = ()
+    """What it has built of requirements, by `environment_id`; where it is, containers start without a build."""
     clock: Duration = 0.0
     """When it was made, in unix seconds by its node's clock; 0: an agent of before, which does not say."""
-    weights: Annotated[tuple[WeightsReport, ...], Meta(max_length=MOST_WEIGHTS_TOLD)] = ()
-    """Weights on its disk, the last used first."""
     memory: HostMemory | None = None
     """None: its agent parks nothing."""
+    weights: Annotated[tuple[WeightsReport, ...], Meta(max_length=MOST_WEIGHTS_TOLD)] = ()
+    """Weights on its disk, the last used first."""
+    notice: NodeNotice | None = None
+    """What its provider has said of its end; None: nothing, or its agent does not ask."""
+    pool: ShortText = ""
+    """The pool that it was launched in; "": none."""
+    provider_id: ShortText = ""
+    """The machine's name by its provider, as its agent was told; shown, and decided on by nobody."""
 
 
 class RenewNode(Message, frozen=True, kw_only=True):
@@ -295,6 +336,22 @@ class Keep(Message, frozen=True, kw_only=True):
     epoch: int
     container: str
     purpose: Purpose
+
+
+class KeepBlanks(Message, frozen=True, kw_only=True):
+    """From now on keep so many blanks, and none of what is not named."""
+
+    epoch: int
+    sizes: Annotated[tuple[BlankSize, ...], Meta(max_length=MOST_BLANK_SIZES)]
+
+
+class Prefetch(Message, frozen=True, kw_only=True):
+    """Fetch a version that was just deployed, if that can be done: it may be bound here soon."""
+
+    epoch: int
+    version: str
+    tenant: str
+    manifest_sha256: str
 
 
 class Park(Message, frozen=True, kw_only=True):

@@ -56,6 +56,10 @@ class CallShare(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     """Its answer is dropped: the platform asked for it, beside the call of `tenant` that another version answers."""
     parent: str = ""
     """The id of the call that made it, in the interval in which it ended; "": it came from outside."""
+    moved: bool = False
+    """Its container died, and its stream goes on elsewhere: the call counts there."""
+    resumed: bool = False
+    """It is the rest of a stream that began elsewhere, where the least that a start is billed for was billed."""
 
 
 class UsageEvent(msgspec.Struct, frozen=True, kw_only=True):

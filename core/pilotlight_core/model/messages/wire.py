@@ -13,12 +13,24 @@ from pilotlight_core.model.messages.agent_questions import (
     ErasedTenants,
     ErasedWanted,
     LeaveNested,
+    LockPackages,
     NestedAnswer,
+    PackagesLocked,
     SecretsAnswer,
     SecretsWanted,
 )
 from pilotlight_core.model.messages.bindings import Bound, Unbound
-from pilotlight_core.model.messages.call_messages import Cancel, Chunk, Ended, Reconcile, Refused, Run, Started, Window
+from pilotlight_core.model.messages.call_messages import (
+    Cancel,
+    Chunk,
+    Ended,
+    Reconcile,
+    Refused,
+    Run,
+    Started,
+    StreamCheckpoint,
+    Window,
+)
 from pilotlight_core.model.messages.controller_questions import (
     ContainerStopReply,
     ExplainPlacement,
@@ -38,9 +50,11 @@ from pilotlight_core.model.messages.node_messages import (
     Credit,
     Drain,
     Keep,
+    KeepBlanks,
     NodeRenewal,
     NodeReport,
     Park,
+    Prefetch,
     RenewNode,
     Shortage,
     Shortages,
@@ -50,10 +64,12 @@ from pilotlight_core.model.messages.node_messages import (
 from pilotlight_core.model.messages.ran import Ran
 from pilotlight_core.model.messages.scheduling import (
     AskCall,
+    AskEvents,
     Breakers,
     CallReply,
     CreditsWanted,
     GatewayLoad,
+    StreamEvents,
     ToHome,
     ToOrigin,
 )
@@ -66,12 +82,15 @@ MESSAGE = (
     | ToHome | ToOrigin | CreditsWanted | AskCall | CallReply | Breakers
     | JobsStored | AskJob | JobPlace | PlannedStarts
     | ExplainPlacement | PlacementReply | StopContainer | ContainerStopReply | Ran
+    | KeepBlanks | Prefetch
     | Bound | Unbound | BlobWanted | BlobLink
     | ToLimitHome | LimitAnswers | Holdings | HoldingsWanted
     | LinkSwitch | GatewayLoad | Shortages | RenewNode | NodeRenewal
     | AskNested | NestedAnswer | LeaveNested
     | SecretsWanted | SecretsAnswer
     | ErasedWanted | ErasedTenants
+    | LockPackages | PackagesLocked
+    | StreamCheckpoint | AskEvents | StreamEvents
 )  # fmt: skip
 _decoder: msgspec.msgpack.Decoder[Any] = msgspec.msgpack.Decoder(MESSAGE)
 _encoder = msgspec.msgpack.Encoder()

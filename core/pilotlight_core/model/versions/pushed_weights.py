@@ -7,7 +7,6 @@ digest stands for all bytes of all files, and weights that are pushed again unch
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Iterable
 from typing import NamedTuple
@@ -119,6 +118,8 @@ def listing_of(parts: Iterable[ArtifactPart]) -> bytes:
 
 def weights_digest(parts: Iterable[ArtifactPart]) -> str:
     """The digest of weights that are these parts."""
+    import hashlib  # who imports pilotlight does not wait for it
+
     return hashlib.sha256(listing_of(parts)).hexdigest()
 
 

@@ -50,6 +50,7 @@ class AppServices:
     usage: BlobUsage
     uploads: TenantSlots
     deploys: TenantSlots
+    locks: TenantSlots
     """A deploy may be 40 MB of values."""
 
 
@@ -105,7 +106,13 @@ async def deploy_app(request: Request, services: AppServices) -> Response:
         with services.deploys.slot(principal.tenant):
             asked = await services.codec.read_deploy(body, app, principal.tenant)
             exchange_of(request.scope).asked = asked
-            return json_answer(await services.deployer.deploy(principal, app, asked))
+            if not asked.requirements:
+                return json_answer(await services.deployer.deploy(principal, app, asked))
+        # Outside of the slots of deploys: a resolver may take a minute, and others need not wait for it.
+        with services.locks.slot(principal.tenant):
+            lock = await services.deployer.lock(principal, app, asked)
+        with services.deploys.slot(principal.tenant):
+            return json_answer(await services.deployer.deploy(principal, app, asked, lock))
 
 
 async def put_blob(request: Request, services: AppServices) -> Response:

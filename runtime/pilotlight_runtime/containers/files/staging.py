@@ -117,6 +117,22 @@ class Stager:
                 await self._lay_out(bind, entries, joined, models, turns)
             await self._weights.note_used(bind.tenant, manifest.artifacts)
 
+    async def fetch_ahead(self, bind: Bind, most: int) -> None:
+        """Have the files of a version's bundle here, which nobody has bound yet, if they are in a local store.
+
+        Not if they are more than `most` bytes, nor if something would have to go for them.
+        """
+        if self._files.path(bind, bind.manifest_sha256) is None:
+            return
+        files = (await self.manifest(bind)).files
+        coming = self._not_here(bind.tenant, files)
+        if sum(file.size for file in coming) > most or self._room.lacking(bind.tenant, coming):
+            return
+        async with self._using():
+            with self._room.held(bind.tenant, coming):
+                if missing := self._cache.missing(bind.tenant, files):
+                    await self._fetch_all(bind, missing, {}, _Turns(self._bundle_turns))
+
     def _not_here(self, tenant: str, files: Iterable[FileEntry]) -> list[FileEntry]:
         return [file for file in files if not self._cache.holds(tenant, file)]
 

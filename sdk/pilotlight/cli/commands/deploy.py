@@ -70,8 +70,15 @@ def deploy_target(target: DeployTarget, *, message: str = "", prune: bool = Fals
     deployed = []
     for name, one in apps.items():
         artifacts = pack_artifacts(one.functions)
-        sent = partial(deploy, platform, name, one.specs, bundle, artifacts, base=one.base, message=message)
+        sent = partial(
+            deploy, platform, name, one.specs, bundle, artifacts, base=one.base, requirements=one.requirements,
+            message=message,
+        )  # fmt: skip
         send = partial(_deploy, sent, name)
+        if one.requirements:
+            note(
+                f"resolving what {name} requires: {', '.join(one.requirements[:5])}{' …' * (len(one.requirements) > 5)}"
+            )
         try:
             response = send(prune=prune)
         except RemovesFunctions as error:

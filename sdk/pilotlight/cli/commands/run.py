@@ -91,6 +91,7 @@ def _running(target: DeployTarget, function: str) -> Iterator[str]:
                     bundle,
                     artifacts,
                     base=app.base,
+                    requirements=app.requirements,
                     ends_in_s=ENDS_IN_S,
                     progress=progress,
                 )

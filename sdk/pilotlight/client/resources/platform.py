@@ -29,6 +29,10 @@ class AppList(msgspec.Struct, frozen=True):
     apps: tuple[AppInfo, ...]
 
 
+LOCK_SILENCE_S = 300.0
+"""A deploy with requirements says nothing while they are resolved: a minute, and again by other nodes."""
+
+
 class PlatformClient:
     """Requests to the platform as a whole. Reads are repeated after a broken connection."""
 
@@ -62,7 +66,10 @@ class PlatformClient:
 
     async def deploy_app(self, app: str, request: DeployRequest) -> DeployResponse:
         """Deploy an app, unless blobs are `missing` and must be uploaded first."""
-        return await self.request("POST", f"/v1/apps/{app}/deploys", body=request, answer_type=DeployResponse)
+        timeout = LOCK_SILENCE_S if request.requirements else None
+        return await self.request(
+            "POST", f"/v1/apps/{app}/deploys", body=request, answer_type=DeployResponse, timeout=timeout
+        )
 
     async def renew_app(self, app: str, ends_in_s: float) -> Json:
         """Let a run end that many seconds from now."""
@@ -215,8 +222,9 @@ class PlatformClient:
         body: msgspec.Struct | Json | None = None,
         params: Mapping[str, str] | None = None,
         answer_type: type[T],
+        timeout: float | None = None,
     ) -> T:
-        """Send a request with a JSON body or none; return its answer.
+        """Send a request with a JSON body or none; return its answer. `timeout`: as `PlatformConnection.fetch` has it.
 
         Raises:
             BadOutput: if the answer is no `answer_type`.
@@ -224,7 +232,9 @@ class PlatformClient:
         content = None if body is None else msgspec.json.encode(body)
 
         async def send() -> bytes:
-            return await self._connection.fetch(method, path, content=content, params=params, headers=JSON)
+            return await self._connection.fetch(
+                method, path, content=content, params=params, headers=JSON, timeout=timeout
+            )
 
         answer = await RequestRetries(repeatable=method == "GET", connect_within=QUICK_CONNECT_S).run(send)
         try:

@@ -1,0 +1,98 @@
+"""Writes the files that a builder sends below a folder, within bounds. What comes is believed in nothing.
+
+No link is ever made there, so a path of plain names below the folder stays below it.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+from typing import BinaryIO
+
+from pilotlight_runtime.builder.build_frames import BadBuild, BuiltPiece
+
+FILE_MODE, PROGRAM_MODE = 0o444, 0o555
+MOST_FILES = 100_000
+RESERVE_PART, RESERVE_BYTES = 20, 2**30
+"""Of the disk a twentieth is left free, and no more than this, as beside the files of versions."""
+LONGEST_PATH = 1_024
+LONGEST_NAME = 255
+DEEPEST = 40
+
+
+class BuiltFiles:
+    """The files of one environment; use in one thread."""
+
+    def __init__(self, into: Path, *, most_bytes: int, most_files: int = MOST_FILES, room: int | None = None) -> None:
+        """`room`: what the disk has, beside what is left free of it; None: as it is now."""
+        self._into = into
+        self._most_bytes = most_bytes
+        self._most_files = most_files
+        self._room = disk_left(into) if room is None else room
+        self._made = {into}
+        self._open: tuple[str, BinaryIO] | None = None
+        self.files = 0
+        self.bytes = 0
+
+    def add(self, piece: BuiltPiece) -> None:
+        """Write a piece.
+
+        Raises:
+            BadBuild: its path is none, or there are too many files or bytes. OSError: the disk is full.
+        """
+        self.bytes += len(piece.data)
+        if self.bytes > self._most_bytes:
+            raise BadBuild(f"the packages are larger than {self._most_bytes >> 20} MiB, which is the most here")
+        if self.bytes > self._room:
+            raise BadBuild(f"the disk of this node has room for {max(0, self._room) >> 20} MiB of packages alone")
+        if self._open is None:
+            self._open = piece.path, self._create(piece)
+        path, file = self._open
+        if path != piece.path:
+            raise BadBuild(f"{piece.path!r} comes within {path!r}")
+        file.write(piece.data)
+        if piece.is_last:
+            file.close()
+            self._open = None
+
+    def finish(self) -> None:
+        """Raise BadBuild if a file is not whole."""
+        if self._open is not None:
+            raise BadBuild(f"{self._open[0]!r} is not whole")
+
+    def close(self) -> None:
+        if self._open is not None:
+            self._open[1].close()
+
+    def _create(self, piece: BuiltPiece) -> BinaryIO:
+        self.files += 1
+        if self.files > self._most_files:
+            raise BadBuild(f"the packages have more than {self._most_files} files, which is the most here")
+        if why := path_fault(piece.path):
+            raise BadBuild(f"a package has the file {piece.path[:200]!r}: {why}")
+        target = self._into / piece.path
+        if target.parent not in self._made:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            self._made.update(self._into / each for each in Path(piece.path).parents)
+            if len(self._made) > self._most_files:
+                raise BadBuild(f"the packages have more than {self._most_files} folders, which is the most here")
+        mode = PROGRAM_MODE if piece.is_program else FILE_MODE
+        fd = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, mode)
+        return os.fdopen(fd, "wb")
+
+
+def disk_left(folder: Path) -> int:
+    """The bytes that may be written to the disk of a folder."""
+    usage = shutil.disk_usage(folder)
+    return usage.free - min(usage.total // RESERVE_PART, RESERVE_BYTES)
+
+
+def path_fault(path: str) -> str:
+    """Why a path is none below a folder, as the rest of a sentence; "" if it is one."""
+    names = path.split("/")
+    if len(path) > LONGEST_PATH or len(names) > DEEPEST or any(len(name.encode()) > LONGEST_NAME for name in names):
+        return "it is too long"
+    if "\0" in path or any(name in ("", ".", "..") for name in names):
+        return "it leads elsewhere"
+    return ""
