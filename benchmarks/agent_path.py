@@ -43,7 +43,9 @@ from pilotlight_runtime.containers.blanks.resource_limits import BASE, limits_of
 from pilotlight_runtime.containers.container import Container
 from pilotlight_runtime.containers.containers import CallDispatcher, Containers
 from pilotlight_runtime.containers.host_budget import HostBudget
+from pilotlight_runtime.containers.parking import NodeParking
 from pilotlight_runtime.containers.provisioner import Provisioner
+from pilotlight_runtime.containers.warm_memory import WarmMemory
 from pilotlight_runtime.devices.cpu_slots import CpuDevices
 from pilotlight_runtime.logs.log_shipper import LogShipper, LogStore
 from pilotlight_runtime.metering.container_meter import ContainerMeter, WorkKey, WorkLog
@@ -220,10 +222,12 @@ def agent_in(folder: Path, group: asyncio.TaskGroup) -> Iterator[Agent]:
     def make(bind: Bind, part: SliceReport) -> Container:
         key = WorkKey(container=bind.container, version=bind.version, slice=part.id)
         meter = ContainerMeter(metering.slice(part.id), work, key)
-        return Container(bind, part, provisioner=provisioner, calls=calls, meter=meter, logs=logs)
+        return Container(bind, part, provisioner=provisioner, calls=calls, meter=meter, logs=logs, parking=parking)
 
+    host = HostBudget(HostShare(cpu_millis=8_000, memory=64 * 2**30))
+    parking = NodeParking(slices, host, WarmMemory(0), metering, changed=lambda: None, clock=time.monotonic)
     containers = Containers(
-        slices=slices, host=HostBudget(HostShare(cpu_millis=8_000, memory=64 * 2**30)), make=make,
+        slices=slices, host=host, parking=parking, make=make,
         publisher=calls.credits, group=group, many_tenants=True, changed=lambda: None,
     )  # fmt: skip
     origin.dispatcher = CallDispatcher(containers, calls)

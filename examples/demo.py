@@ -115,8 +115,6 @@ def deploy() -> None:
 def cold(http: httpx.Client) -> None:
     """The first call of a function of which nothing runs."""
     title("A cold call: nothing of hello.greet is running")
-    while not sum(sum(node["blanks"].values()) for node in http.get("/v1/nodes").json()["nodes"]):
-        time.sleep(0.05)
     answer = call(http, "hello.greet", name="Ada")
     console.print(f"  hello.greet(name='Ada') → [bold]{answer['output']!r}[/bold]")
     cold_start = answer["cold_start"] or {}
@@ -150,6 +148,8 @@ def search(http: httpx.Client) -> None:
     console.print(f"  {query}")
     for match in answer["output"]:
         console.print(f"    [green]{match['score']:.2f}[/green]  {match['text']}")
+    steps = ", ".join(f"{name} {ms:.0f}" for name, ms in (answer["cold_start"] or {}).items())
+    console.print(f'  start, in ms: {steps}; [dim]"blank" is a sandbox that had imported torch before[/dim]')
     console.print(bar(answer["latency"]))
 
 

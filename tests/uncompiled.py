@@ -26,6 +26,8 @@ PLAIN_ONLY: Mapping[str, str] = {
     "tests/gateway/http/test_uvicorn_internals.py": SOURCES,
     "tests/gateway/test_call_drivers.py::test_one_message_of_a_link": REPLACES,
     "tests/runtime/containers/blanks/test_base_environment.py::test_everything_that_a_guest_imports": SOURCES,
+    "tests/runtime/containers/test_container_start.py::test_a_guest_hands_over": STANDS_IN,
+    "tests/runtime/containers/files/test_page_cache.py::test_where_nothing_is_locked": REPLACES,
     "tests/runtime/containers/test_container_start.py::test_a_guest_says_each_of_its_steps_once": STANDS_IN,
     "tests/runtime/containers/test_start_counts.py": STANDS_IN,
     "tests/simulation/test_mutants.py": INHERITS,

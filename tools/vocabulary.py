@@ -103,19 +103,22 @@ VERBS = frozenset(
     """
     abandon abort accept acknowledge aclose acquire activate add adjust admit advance age allocate allow answer append
     apply arm ask audit authenticate await begin bind block bring buffer build call cancel carry change charge check
-    choose claim clean cleanup clear close collect commit compile configure connect copy correct count cover create
-    cut deactivate decide decline delete deliver deploy describe destroy detach disable disarm discard dispatch drain
-    draw drive drop empty enable encode end enqueue ensure enter evict execute exit expect expire explain export
+    checkpoint choose claim clean cleanup clear close collect commit compile configure connect copy correct count cover
+    create cut deactivate decide decline delete deliver deploy describe destroy detach disable disarm discard dispatch
+    drain draw drive drop empty enable encode end enqueue ensure enter evict execute exit expect expire explain export
     extend fail fetch fill finish flush fold follow force forget forward free freeze gather get give grant grow halt
     handle hang hide hold ignore inherit insert install join keep kill lay lead learn leave limit link listen load
-    lock log lose make mark measure merge move note notify observe offer open order pack pause perform pick ping place
+    lock log lose make mark measure merge move note notify observe offer open order pack park pause perform pick ping
+    place
     poll pop post postpone preempt prepare print probe prune publish pull pump purge push put quarantine raise read
     rebase receive reconcile record recover recut redrive refresh refund refuse register relay release remove rename
     renew reopen repair repeat replace report republish require rescale rescore resend reserve reset resize resolve
     restart restore resume retire retry retune return revert review revoke ring rotate run save schedule see select
     send serve set settle setup shape share shed ship show shrink shut skip sleep spend stage start stop store stream
-    submit subscribe supersede supervise sweep switch sync take tick tidy touch transition trim trip try undo unpark
-    unshare unsubscribe update upgrade upload use vacate validate verify wait wake walk warm watch withdraw wrap write
+    submit subscribe supersede supervise sweep switch sync take terminate thaw tick tidy touch transition trim trip try
+    undo
+    unpark unshare unsubscribe update upgrade upload use vacate validate verify wait wake walk warm watch withdraw wrap
+    write
     """.split()  # noqa: SIM905 - a list that is read and edited as words
 )
 """What functions do that return nothing."""

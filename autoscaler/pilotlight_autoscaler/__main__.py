@@ -10,10 +10,13 @@ import sys
 
 import uvloop
 
-from pilotlight_autoscaler.controller import Controller, Repacking
+from pilotlight_autoscaler.blank_keeper import BlankKeeper
+from pilotlight_autoscaler.controller import Controller
 from pilotlight_autoscaler.observations.world import World
 from pilotlight_autoscaler.policy.move_budget import MoveBudget
-from pilotlight_core.bus import Bus, bus_users, connect
+from pilotlight_autoscaler.pools.providers.pool_opener import pool_opener
+from pilotlight_autoscaler.repacking import Repacking
+from pilotlight_core.bus import Bus, Lease, bus_users, connect
 from pilotlight_core.host import config, telemetry
 from pilotlight_core.host.compiled import IS_COMPILED
 from pilotlight_core.host.gc_tuning import freeze, freeze_again
@@ -49,10 +52,13 @@ async def serve(settings: config.ControllerSettings) -> int:
         Registry(bus, load_tiers(settings.tiers)) as registry,
     ):
         bus.spawn(follow_prices(registry, book))
-        controller = _controller(settings, bus, registry, book)
+        lease = bus.lease("controller", settings.name or "controller")
+        controller = _controller(settings, bus, registry, lease, book)
+        keeper = BlankKeeper(bus, registry, lease, controller.world, region=settings.region)
         async with (
             measured_process(settings, bus, controller.collect_metrics),
             controller.running(),
+            keeper.running(),
         ):
             freeze()
             log.info("ready", region=settings.region, compiled=IS_COMPILED)
@@ -63,16 +69,20 @@ async def serve(settings: config.ControllerSettings) -> int:
             return 0 if stop.is_set() else 1
 
 
-def _controller(settings: config.ControllerSettings, bus: Bus, registry: Registry, book: PriceBook) -> Controller:
+def _controller(
+    settings: config.ControllerSettings, bus: Bus, registry: Registry, lease: Lease, book: PriceBook
+) -> Controller:
     return Controller(
         bus,
         registry,
-        bus.lease("controller", settings.name or "controller"),
+        lease,
         World(moves=MoveBudget(per_hour=settings.moves_per_hour), prices=Prices(book=book)),
         region=settings.region,
         repacking=Repacking(every_s=settings.repack_every, min_residency_s=settings.min_residency),
         stop_grace_s=settings.stop_grace,
         advises=settings.advise,
+        zone=settings.zone,
+        open_pool=pool_opener(settings.state_dir),
         on_settled=freeze_again,
     )
 

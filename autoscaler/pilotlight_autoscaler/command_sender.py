@@ -13,14 +13,15 @@ import msgspec
 import structlog
 
 from pilotlight_autoscaler.bindings.binding_terms import binding_of
-from pilotlight_autoscaler.observations.world import PendingBind, World
+from pilotlight_autoscaler.observations.pending_commands import PendingBind
+from pilotlight_autoscaler.observations.world import World
 from pilotlight_autoscaler.passes.decision import AddressedCommand
 from pilotlight_autoscaler.plans.plan_execution import AgentCommand
 from pilotlight_core.bus import Bus, BusError, Lease
 from pilotlight_core.host.binding_book import BindingBook
 from pilotlight_core.host.registry import Registry
 from pilotlight_core.model import subjects
-from pilotlight_core.model.messages.node_messages import Bind, CommandReply, ContainerCommand, Drain, Keep
+from pilotlight_core.model.messages.node_messages import Bind, CommandReply, ContainerCommand, Drain, Keep, Park, Unpark
 from pilotlight_core.model.networks.network_targets import given_targets
 
 COMMAND_TIMEOUT_S = 2.0
@@ -75,12 +76,14 @@ class CommandSender:
             self._world.pending[sent.command.container] = PendingBind(bind=sent.command, node=sent.node, at=at)
         elif isinstance(sent.command, Drain):
             self._world.draining[sent.command.container] = at
+        elif isinstance(sent.command, Park):
+            self._world.parking[sent.command.container] = at
         self._sending += 1
         self._count(sent.command)
         self.tasks.create_task(self._send(sent))
 
     async def _send(self, sent: AddressedCommand) -> None:
-        command: AgentCommand | Keep | None = sent.command
+        command: AgentCommand | Keep | Park | Unpark | None = sent.command
         try:
             if isinstance(sent.command, Bind):
                 command = await self._bound(sent.node, sent.command)
@@ -91,18 +94,27 @@ class CommandSender:
             log.warning(
                 "command not answered", node=sent.node, about=subject_of_command(sent.command), error=repr(error)
             )
-            if isinstance(sent.command, Drain):
-                # The command was lost, or the node drains, which the next report shows.
-                self._world.draining.pop(sent.command.container, None)
+            self._give_up(sent.command)
             return
         finally:
             self._sending -= 1
         if isinstance(answer, CommandReply) and not answer.ok:
             log.warning("command refused", node=sent.node, about=subject_of_command(sent.command), reason=answer.reason)
-            if not isinstance(sent.command, Keep):
+            if isinstance(sent.command, Park | Unpark):
+                self._give_up(sent.command)
+            elif not isinstance(sent.command, Keep):
                 self._world.executions.refused(sent.command, answer.reason)
             if isinstance(sent.command, Bind):
                 self._world.on_refused(sent.command, answer.reason, time.monotonic())
+
+    def _give_up(self, command: AgentCommand | Keep | Park | Unpark) -> None:
+        """The command was lost or refused, or the node drains, which the next report shows."""
+        if isinstance(command, Drain):
+            self._world.draining.pop(command.container, None)
+        elif isinstance(command, Park):
+            self._world.parking.pop(command.container, None)
+        elif isinstance(command, Unpark) and self._world.unparking.pop(command.container, None) is not None:
+            self._world.changed.add(self._world.index.version_of(command.container))
 
     async def _bound(self, node: str, bind: Bind) -> Bind | None:
         """Write what others may believe of the container; the command, with what it pays for.
@@ -131,5 +143,5 @@ class CommandSender:
         return msgspec.structs.replace(bind, core_ppm=binding.core_ppm, gib_ppm=binding.gib_ppm, network=network)
 
 
-def subject_of_command(command: AgentCommand | Keep) -> str:
+def subject_of_command(command: AgentCommand | Keep | Park | Unpark) -> str:
     return command.container if isinstance(command, ContainerCommand) else command.device

@@ -19,13 +19,13 @@ import contextlib
 import time
 from collections.abc import AsyncIterator, Callable, Collection, Iterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from itertools import islice
 
 import msgspec
 import structlog
 from prometheus_client.core import Metric
 
+from pilotlight_autoscaler.advice_log import log_advice
 from pilotlight_autoscaler.bindings.binding_cleanup import EndedBindings
 from pilotlight_autoscaler.command_sender import CommandSender
 from pilotlight_autoscaler.container_stops import ContainerStops
@@ -36,14 +36,15 @@ from pilotlight_autoscaler.memory_store import MemoryStore
 from pilotlight_autoscaler.node_drains import NodeDrains
 from pilotlight_autoscaler.node_intake import NodeIntake
 from pilotlight_autoscaler.observations.refusal_memory import tenants_in_turn
-from pilotlight_autoscaler.observations.wish_log import WishChange
 from pilotlight_autoscaler.observations.world import World
 from pilotlight_autoscaler.old_agents import OldAgents
 from pilotlight_autoscaler.pass_preparation import PassPreparation
 from pilotlight_autoscaler.passes.decide import Pass
 from pilotlight_autoscaler.passes.decision import AddressedCommand, Decision
 from pilotlight_autoscaler.passes.pass_input import PassOptions
+from pilotlight_autoscaler.pools.pool_keeper import OpenPool, PoolKeeper, no_pool
 from pilotlight_autoscaler.registered_versions import RegisteredVersions
+from pilotlight_autoscaler.repacking import Repacking
 from pilotlight_autoscaler.scaling_answers import explain_scaling
 from pilotlight_autoscaler.spent_budgets import SpentBudgets
 from pilotlight_autoscaler.told_shortages import ToldShortages, subject_of_told
@@ -102,16 +103,6 @@ MOVES_SHOW_S = 2.0
 log = structlog.get_logger()
 
 
-@dataclass(frozen=True, kw_only=True)
-class Repacking:
-    """When running containers may be moved. Seconds."""
-
-    every_s: float = 30.0
-    """Interval of emptying the least used devices; 0: never."""
-    min_residency_s: float = 600.0
-    """A younger container is not moved."""
-
-
 class Controller:
     """One controller process. Use as `async with Controller(...).running():`."""
 
@@ -126,6 +117,8 @@ class Controller:
         repacking: Repacking | None = None,
         stop_grace_s: float = STOP_GRACE_S,
         advises: bool = False,
+        zone: str = "local-a",
+        open_pool: OpenPool = no_pool,
         on_settled: Callable[[], None] = lambda: None,
     ) -> None:
         self._advises = advises
@@ -156,6 +149,7 @@ class Controller:
             world=world, registered=self._registered, book=CurveBook(registry), new_id=self._new_id,
             stop_grace_s=stop_grace_s, pause=self._pause, unfunded=self._budgets.unfunded,
         )  # fmt: skip
+        self._pools = PoolKeeper(world, registry, lease, open_pool, region=region, zone=zone)
         self._failed_passes = 0
         """In a row."""
         self._started = 0
@@ -194,7 +188,7 @@ class Controller:
         ):
             self._listening_since = time.monotonic()
             self._tasks = self._sender.tasks = tasks
-            leading = (self._lead, self._learn, self._remember, self._tidy)
+            leading = (self._lead, self._learn, self._remember, self._tidy, self._pools.run)
             jobs = (self._tick, self._edge, self._sweep, *((self._advise,) if self._advises else leading))
             loops = [tasks.create_task(job()) for job in jobs]
             yield
@@ -216,7 +210,8 @@ class Controller:
 
     def collect_metrics(self) -> Iterator[Metric]:
         """A `MetricSource`."""
-        return self.metrics.collect(self.world, time.monotonic(), leads=self.leads, decides=self.decides)
+        yield from self.metrics.collect(self.world, time.monotonic(), leads=self.leads, decides=self.decides)
+        yield from self._pools.counts.collect()
 
     def _on_report(self, subject: str, message: object, _: str) -> None:
         report = self.intake.read(subject, message) if isinstance(message, bytes) else None
@@ -428,6 +423,7 @@ class Controller:
             decision.shortages = [shortage for shortage in decision.shortages if not shortage.never]
         for lost in self.world.lost_binds(at):
             decision.commands.append(AddressedCommand(node=lost.node, command=lost.bind))
+        decision.shortages = [self.world.hopes.with_hope(each, at + self._wall_offset) for each in decision.shortages]
         self._act(decision, at)
         if self._is_settled(at) and self._on_settled is not None:
             self._on_settled()
@@ -490,9 +486,3 @@ class Controller:
         if refused:
             log.info("plans wait for those under way", plans=refused)
         self._sender.advance_plans(at)
-
-
-def log_advice(function: str, change: WishChange) -> None:
-    """Log what a function should have by the advice of a controller that does not lead."""
-    wish = change.wish
-    log.info("advice", function=function, wanted=wish.count, there=change.there, rule=wish.rule, because=wish.because)

@@ -21,11 +21,12 @@ from pilotlight_core.host.metrics.metric_families import (
 )
 from pilotlight_core.model.messages.demand import Demand
 from pilotlight_core.model.messages.device_commands import Cut, SwitchMig
-from pilotlight_core.model.messages.node_messages import Bind, Drain, Keep, Stop
+from pilotlight_core.model.messages.node_messages import Bind, Drain, Keep, Park, Stop, Unpark
 from pilotlight_core.model.spec import Priority
 
 COMMANDS: dict[type, str] = {
-    Bind: "bind", Drain: "drain", Stop: "stop", Keep: "keep", Cut: "cut", SwitchMig: "switch_mig",
+    Bind: "bind", Drain: "drain", Stop: "stop", Keep: "keep", Park: "park", Unpark: "unpark", Cut: "cut",
+    SwitchMig: "switch_mig",
 }  # fmt: skip
 
 

@@ -45,7 +45,7 @@ def answer(
         decisions = decisions[-1:]
         lines = [line for each in decisions for line in _why_not(world, each, asked.node, at)]
     elif asked.function:
-        lines = [*_now(world, asked.function, decisions, at, ref_of), *_before(world, decisions, at)]
+        lines = [*_now(world, asked.function, decisions, at, now, ref_of), *_before(world, decisions, at)]
     else:
         lines = [line for each in decisions for line in _decision_lines(world, each, at)]
     if not lines:
@@ -68,7 +68,7 @@ def decision_status(world: World, decided: PlacementDecision, at: float) -> Deci
         return DecisionStatus.STARTING if coming else DecisionStatus.GONE
     if state is ContainerState.GONE:
         return DecisionStatus.GONE
-    if state is ContainerState.DRAINING or name in world.draining:
+    if state in (ContainerState.DRAINING, ContainerState.PARKED) or name in world.draining:
         return DecisionStatus.LEAVING
     return DecisionStatus.STARTING if state in STARTS else DecisionStatus.RUNNING
 
@@ -95,7 +95,12 @@ def _containers(world: World, function: str, at: float) -> Iterator[tuple[str, C
 
 
 def _now(
-    world: World, function: str, decisions: list[PlacementDecision], at: float, ref_of: Callable[[str], str]
+    world: World,
+    function: str,
+    decisions: list[PlacementDecision],
+    at: float,
+    wall: float,
+    ref_of: Callable[[str], str],
 ) -> Iterator[str]:
     there = [each for each in decisions if decision_status(world, each, at) in NOW]
     described = {each.container for each in there}
@@ -106,6 +111,8 @@ def _now(
     yield "Now:"
     yield from [f"  {level}."] if level else []
     yield from [f"  {ref_of(demand.version)}: {_load_text(demand)}." for demand in loads]
+    hopes = ((demand.version, world.hopes.text(demand.version, wall)) for demand in loads)
+    yield from [f"  {ref_of(version)}: {hope}." for version, hope in hopes if hope]
     yield from ["  It has no container, and none waits for a place."] if not (there or others) else []
     for each in there:
         yield from _indented(_decision_lines(world, each, at))

@@ -11,16 +11,17 @@ from collections.abc import Callable
 import msgspec
 
 from pilotlight_autoscaler.node_drains import NodeDrains
+from pilotlight_autoscaler.observations.spot_zones import SpotZones
 from pilotlight_autoscaler.observations.world import World
 from pilotlight_core.host.binding_book import Bindings
 from pilotlight_core.host.node_faults import NodeFaults
 from pilotlight_core.host.report_reader import ReportReader
 from pilotlight_core.model.errors import PilotlightError
 from pilotlight_core.model.messages.bindings import Binding
-from pilotlight_core.model.messages.node_checks import NodeFault, believed, credit_fault, ended_fault
 from pilotlight_core.model.messages.node_messages import Credit, Drain, NodeReport, Stop
+from pilotlight_core.model.messages.node_reports.node_checks import NodeFault, believed, credit_fault, ended_fault
+from pilotlight_core.model.messages.node_reports.report_revisions import SteadyReport
 from pilotlight_core.model.messages.ran import Ran
-from pilotlight_core.model.messages.report_revisions import SteadyReport
 from pilotlight_core.model.records.nodes import NODE_KEYS, NodeRecord, as_recorded
 from pilotlight_core.model.subjects import node_of
 from pilotlight_placement.fleet.fleet import Fleet
@@ -52,6 +53,7 @@ class NodeIntake:
         self._bindings = bindings
         self._clock = clock
         self.faults = NodeFaults()
+        self.spot_zones = SpotZones()
         self._reports = ReportReader()
         self._tried = Fleet()
         """Empty: nodes are put into it to see whether that goes well."""
@@ -91,6 +93,7 @@ class NodeIntake:
             return False
         kept = as_recorded(self._with_ends_checked(node, kept, at), self._record_of(node))
         if self._world.on_report(kept, at):
+            self.spot_zones.on_report(kept, at)
             self._note_strays(node, [name for name, fault in faults.items() if fault is NodeFault.NOT_BOUND])
             self._note_believed(node, None if faults else kept)
         return True
@@ -159,6 +162,7 @@ class NodeIntake:
 
     def stops(self, epoch: int, at: float) -> list[tuple[str, Stop | Drain]]:
         """The commands that end containers which nobody has bound, or whose node is drained, with their nodes."""
+        self.spot_zones.refresh(self._world.nodes, at)
         found: list[tuple[str, Stop | Drain]] = [*self._drains.due(self._world.nodes, epoch, at)]
         for node, strays in self._strays.items():
             for container, stopped_at in strays.items():

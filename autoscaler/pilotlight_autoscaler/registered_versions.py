@@ -189,7 +189,7 @@ class RegisteredVersions:
             self._note_word(*name.split("."), is_gone=record is None)
         elif kind == "curves":
             self._note_curves(name)
-        else:
+        elif kind != "weights":  # what versions have of those is in their own records
             self._floors = None  # limits of its tenant perhaps
             self._are_limits_changed = True
             self._weights.clear()

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 
-from pilotlight import App, batched, concurrent
+from pilotlight import App, batched, concurrent, enter, method
 
 app = App("bench")
 
@@ -37,6 +38,21 @@ class Batched:
 def cold(text: str) -> str:
     """Answer what was sent, from zero."""
     return text
+
+
+@app.gpu_function(scaledown_window=0.0, zero_window=0.0, forecast=False, max_containers=1)
+class Parked:
+    """Loads for longer than callers can bear: it is parked when nobody calls."""
+
+    @enter()
+    def load(self) -> None:
+        """Take as long as a small model."""
+        time.sleep(1.0)
+
+    @method()
+    def echo(self, text: str) -> str:
+        """Answer what was sent."""
+        return text
 
 
 @app.gpu_function(scaledown_window=600)

@@ -27,9 +27,9 @@ class Match(TypedDict):
     score: float
 
 
-@app.gpu_function(gpu=["any", "cpu"], vram="1GiB", cpu=2, memory="2GiB", scaledown_window=10, idempotent=True)
+@app.gpu_function(gpu=["any", "cpu"], vram="1GiB", cpu=1.5, memory="2GiB", scaledown_window=10, idempotent=True)
 class MiniLM:
-    """The model, loaded once per container."""
+    """The model, loaded once per container. On a machine of two cores others find a place beside it."""
 
     encoder: SentenceEncoder
 

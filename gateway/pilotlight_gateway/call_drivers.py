@@ -11,7 +11,7 @@ from pilotlight_core.bus import NO_RESPONDERS, Handler
 from pilotlight_core.host.binding_book import Bindings
 from pilotlight_core.model import subjects
 from pilotlight_core.model.messages.bindings import Binding
-from pilotlight_core.model.messages.call_messages import Chunk, Ended, Refused, Started
+from pilotlight_core.model.messages.call_messages import Chunk, Ended, Refused, Started, StreamCheckpoint
 from pilotlight_core.model.messages.link_messages import LinkSwitch
 from pilotlight_core.model.messages.node_messages import Credit, NodeReport, Shortage, Shortages
 from pilotlight_core.model.messages.scheduling import Breakers, ToHome
@@ -31,7 +31,7 @@ from pilotlight_gateway.fleet.node_guard import NodeGuard
 from pilotlight_gateway.home.home import QueueLimits
 from pilotlight_gateway.home.homes import Homes
 
-FRAMES = (Ended, Chunk, Started, Refused)
+FRAMES = (Ended, Chunk, Started, Refused, StreamCheckpoint)
 CHECK_S = 0.5
 """Between two checks for silent nodes."""
 

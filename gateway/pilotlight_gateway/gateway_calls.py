@@ -19,6 +19,8 @@ from pilotlight_gateway.cluster.shard_table import ShardTable
 from pilotlight_gateway.cluster.shards import ShardParticipant, Shards, gateway_lease
 from pilotlight_gateway.fleet.fleet_view import FleetView
 from pilotlight_gateway.home.home import QueueLimits
+from pilotlight_gateway.streams.stream_exchange import StreamExchange
+from pilotlight_gateway.streams.stream_keeper import StreamKeeper
 
 
 class GatewayCalls:
@@ -70,6 +72,8 @@ class GatewayCalls:
                 ),
             ]
         self._addresses = GatewayAddresses(bus, self.table, region=region, name=name, url=url)
+        keeper = StreamKeeper(self._port.clock)
+        self.streams = StreamExchange(bus, keeper, self.table, region=region, gateway=instance)
         self.service = CallService(
             bus,
             self.drivers.origins,
@@ -97,6 +101,7 @@ class GatewayCalls:
         async with self.bindings, self._addresses, self._port.driving(self.drivers), AsyncExitStack() as stack:
             if self._links is not None:
                 await stack.enter_async_context(self._links.listening("", self.table.instance, self._accepted))
+            await stack.enter_async_context(self.streams.running())
             for dialer in self._dialers:
                 stack.push_async_callback(self._bus.end, self._bus.spawn(dialer.run()))
             yield

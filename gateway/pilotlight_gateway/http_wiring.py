@@ -34,6 +34,7 @@ from pilotlight_gateway.fleet.placement_explainer import Explainer
 from pilotlight_gateway.http import routes
 from pilotlight_gateway.http.app import bind, create_app, document_of
 from pilotlight_gateway.http.calls.call_endpoint import CallEndpoint, CallEntry
+from pilotlight_gateway.http.calls.call_events import EventServices
 from pilotlight_gateway.http.calls.call_limits import CallLimits
 from pilotlight_gateway.http.calls.call_reader import CallReader
 from pilotlight_gateway.http.calls.call_routes import CallRoutes
@@ -62,6 +63,7 @@ from pilotlight_gateway.http.endpoints.logs import LogServices
 from pilotlight_gateway.http.endpoints.nodes import NODES, NodeServices
 from pilotlight_gateway.http.endpoints.oversight.audit import AUDIT, AuditServices
 from pilotlight_gateway.http.endpoints.oversight.erasure import ERASURE, ErasureServices
+from pilotlight_gateway.http.endpoints.oversight.pools import POOLS, PoolServices
 from pilotlight_gateway.http.endpoints.oversight.scaling import SCALING, ScalingServices
 from pilotlight_gateway.http.endpoints.placement import PLACEMENT, PlacementServices
 from pilotlight_gateway.http.endpoints.prices import PRICES, PriceServices
@@ -69,6 +71,7 @@ from pilotlight_gateway.http.endpoints.secrets.secrets import SECRETS, SecretSer
 from pilotlight_gateway.http.endpoints.tenancy import TENANCY
 from pilotlight_gateway.http.endpoints.tenancy_services import TenancyServices
 from pilotlight_gateway.http.endpoints.webhooks import WEBHOOKS, WebhookServices
+from pilotlight_gateway.http.endpoints.weights.weights import WEIGHTS, WeightsServices
 from pilotlight_gateway.http.protocol.api_operations import BoundOperation
 from pilotlight_gateway.http.protocol.http_exchange import OpenRequests
 from pilotlight_gateway.http.protocol.readiness import Readiness
@@ -87,6 +90,7 @@ from pilotlight_gateway.nodes.node_identities import JoiningTerms
 from pilotlight_gateway.oidc.issuers import Issuers
 from pilotlight_gateway.schemas.version_schemas import VersionSchemas
 from pilotlight_gateway.secrets.tenant_vault import TenantVault
+from pilotlight_gateway.streams.stream_exchange import StreamExchange
 from pilotlight_gateway.tenancy.auth import CallAuthenticator, Principal
 from pilotlight_gateway.tenancy.registry_port import RegistryPort
 from pilotlight_gateway.webhooks.webhook_port import WebhookStore
@@ -149,6 +153,7 @@ class HttpParts:
     schemas: VersionSchemas
     signer: ManifestSigner
     stopper: ContainerStopper
+    streams: StreamExchange
     terms: JoiningTerms
     tranches: Callable[[str], Awaitable[HomeTranches | None]]
     all_tranches: Callable[[], Awaitable[list[HomeTranches]]]
@@ -237,7 +242,7 @@ def _call_endpoint(parts: HttpParts, shared: _Shared, entry: CallEntry, unary: U
     """Where calls come in."""
     streams = StreamServices(
         calls=parts.calls, gate=shared.gate, budget=parts.budget, metrics=parts.metrics, codec=parts.codec,
-        book=shared.book, clock=shared.clock,
+        book=shared.book, keeper=parts.streams.keeper, clock=shared.clock,
     )  # fmt: skip
     return CallEndpoint(
         entry,
@@ -257,11 +262,14 @@ def _functions(parts: HttpParts, shared: _Shared) -> tuple[BoundOperation[Any], 
         codec=parts.codec, rates=shared.rates, usage=shared.usage, uploads=parts.uploads, deploys=deploy_slots(),
         locks=lock_slots(),
     )  # fmt: skip
+    weights = WeightsServices(weights=shared.deployer.weights, budget=parts.budget, pushes=deploy_slots())
     return (
         *bound(routes.FUNCTION_DOCUMENT, shared.documents),
         *bound(routes.CALLS_BY_ID, account),
+        *bound(routes.CALL_EVENTS, EventServices(calls=parts.calls, streams=parts.streams)),
         *bound(routes.JOBS, shared.jobs),
         *bound(routes.APPS, apps),
+        *bound(WEIGHTS, weights),
         *bound(routes.LOGS, LogServices(registry=registry, logs=parts.logs, followers=parts.followers)),
     )
 
@@ -296,6 +304,7 @@ def _fleet(parts: HttpParts, shared: _Shared) -> tuple[BoundOperation[Any], ...]
     return (
         *bound(CONTAINERS, containers),
         *bound(NODES, NodeServices(registry=registry, calls=parts.calls, budget=budget, terms=parts.terms)),
+        *bound(POOLS, PoolServices(registry=registry, budget=budget)),
         *bound(PRICES, PriceServices(registry=registry, book=shared.book, budget=budget)),
         *bound(PLACEMENT, placing),
         *bound(CURVES, curves),

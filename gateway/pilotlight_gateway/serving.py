@@ -112,6 +112,7 @@ from pilotlight_gateway.tenancy.auth import KeyAuthenticator
 from pilotlight_gateway.tenancy.bootstrap import bootstrap
 from pilotlight_gateway.webhooks.bus_webhooks import BusWebhooks
 from pilotlight_placement.asks.options import Prices
+from pilotlight_placement.hardware.machine_nodes import pool_nodes
 
 log = structlog.get_logger(__name__)
 
@@ -421,18 +422,20 @@ async def _gateway(
         blobs=blobs, budget=budget, calls=calls.service, codec=codec, costs=costs,
         eraser=erasure.eraser,
         explainer=BusExplainer(bus, region=settings.region),
-        stopper=secrets.stopper,
+        stopper=secrets.stopper, streams=calls.streams,
         terms=joining_terms(settings, settings.node_bus_url, takes_nodes=settings.issuer is not None),
         followers=follower_slots(),
         idempotency=idempotency, issuers=issuers, jobs=jobs.service, ledger=ledger, limiter=limiter, loads=loads,
-        locker=locker,
+        locker=locker, metrics=metrics,
         logs=BusLogs(bus=bus, region=settings.region, owners=BoundLineOwners(calls.bindings, ledger), faults=faults),
-        metrics=metrics,
         networks=settings.webhook_networks,
         prices=prices,
         tranches=keeper.read,
         all_tranches=keeper.read_all,
-        placements=FleetPlacements(calls.fleet, prices=Prices(book=book)),
+        placements=FleetPlacements(
+            calls.fleet, prices=Prices(book=book),
+            pool_nodes=lambda: pool_nodes(registry.pools(), settings.region, settings.zone),
+        ),
         proxies=settings.connection_bounds.exempt,
         readiness=readiness, registry=registry, requests=requests, schemas=schemas, signer=signer,
         uploads=upload_slots(),

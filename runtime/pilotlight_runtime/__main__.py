@@ -37,10 +37,11 @@ from pilotlight_runtime.devices.several_devices import SeveralDevices
 from pilotlight_runtime.node.agent import open_agent
 from pilotlight_runtime.node.agent_folders import NodeFolders, NodeTaken, own_folders
 from pilotlight_runtime.node.agent_parts import AgentDependencies
-from pilotlight_runtime.node.host_capacity import MIB, host_capacity
+from pilotlight_runtime.node.host_capacity import MIB, gpu_blanks, host_capacity, split_warm
 from pilotlight_runtime.node.node_credentials import CredentialRenewal, NodeCredentials, with_credentials
 from pilotlight_runtime.node.node_gpus import open_gpus
 from pilotlight_runtime.node.node_reports import NodeIdentity
+from pilotlight_runtime.node.notices.notice_sources import notice_source
 from pilotlight_runtime.node.package_builds import package_needs
 from pilotlight_runtime.sandbox.launchers import launcher
 from pilotlight_runtime.sandbox.sandbox_errors import SandboxError
@@ -97,6 +98,7 @@ def check_given(settings: config.AgentSettings) -> None:
     """
     read_networks(settings.egress_allow, "egress_allow")
     try:
+        notice_source(settings.notices)
         if settings.trusted_keys:
             Verifier.load_all(settings.trusted)
     except NoKey as error:
@@ -122,9 +124,12 @@ async def serve(
         zone=settings.zone,
         sandbox=settings.sandbox,
         spot=settings.spot,
+        pool=settings.pool,
+        provider_id=settings.provider_id,
     )
     check_given(settings)
-    host, packages = host_capacity(settings), package_needs(settings)
+    host, warm_memory = split_warm(host_capacity(settings), settings)
+    packages = package_needs(settings)
     started, blobs = launcher(settings.sandbox), open_store(settings)
     try:
         bases = await asyncio.to_thread(open_bases, settings, walled=started.guarantees().own_filesystem)
@@ -153,10 +158,13 @@ async def serve(
                 ceilings=ceilings(settings),
                 folders=folders,
                 blanks=settings.blanks,
+                gpu_blanks=gpu_blanks(settings),
                 cache_bytes=settings.cache_bytes,
                 stop_grace_s=settings.stop_grace,
                 drain_s=settings.drain_seconds,
+                notices=notice_source(settings.notices),
                 host=host,
+                warm_memory=warm_memory,
                 links=LinkFolder(settings.links),
                 ca_file=settings.ca_file,
                 egress_allow=settings.egress_allow,

@@ -43,19 +43,34 @@ if TYPE_CHECKING:
         NotFound,
         OptionError,
         PilotlightError,
+        Preempted,
         TooMuch,
         Unauthenticated,
         Unavailable,
         UnknownCall,
         UnknownFunction,
     )
+    from pilotlight.definitions.rehearsal_options import Example
     from pilotlight.definitions.schedules import Cron, Period
+    from pilotlight.definitions.stream_states import checkpoint, resume
     from pilotlight.function import Function
     from pilotlight.function_call import FunctionCall
-    from pilotlight.markers import batched, concurrent, enter, exit, method  # noqa: A004 - the hook's name
+    from pilotlight.markers import (  # `exit` is the hook's name
+        batched,
+        check,
+        concurrent,
+        drain,
+        enter,
+        exit,  # noqa: A004
+        method,
+        park,
+        unpark,
+    )
+    from pilotlight.weights_folder import weights
     from pilotlight_core.model.calendar.warm_windows import Warm
     from pilotlight_core.model.placing import Measured, Model, Spread
     from pilotlight_core.model.spec import SLO
+    from pilotlight_core.model.streams.resuming import Resumable
 
 __version__ = VERSION
 
@@ -69,14 +84,19 @@ _HOMES = {
     "pilotlight.definitions.errors": (
         "BadInput", "BadOutput", "CallFailed", "Cancelled", "Conflict", "ContainerDied", "DeadlineExceeded",
         "ExecutionTimeout", "Forbidden", "FunctionRaised", "LoadFailed", "Misuse", "NestedRefused", "NotFound",
-        "OptionError", "PilotlightError", "TooMuch", "Unauthenticated", "Unavailable", "UnknownCall", "UnknownFunction",
+        "OptionError", "PilotlightError", "Preempted", "TooMuch", "Unauthenticated", "Unavailable", "UnknownCall",
+        "UnknownFunction",
     ),
+    "pilotlight.definitions.rehearsal_options": ("Example",),
     "pilotlight.definitions.schedules": ("Cron", "Period"),
+    "pilotlight.definitions.stream_states": ("checkpoint", "resume"),
     "pilotlight.function": ("Function",),
     "pilotlight.function_call": ("FunctionCall",),
-    "pilotlight.markers": ("batched", "concurrent", "enter", "exit", "method"),
+    "pilotlight.markers": ("batched", "check", "concurrent", "drain", "enter", "exit", "method", "park", "unpark"),
+    "pilotlight.weights_folder": ("weights",),
     "pilotlight_core.model.calendar.warm_windows": ("Warm",),
     "pilotlight_core.model.placing": ("Measured", "Model", "Spread"),
+    "pilotlight_core.model.streams.resuming": ("Resumable",),
     "pilotlight_core.model.spec": ("SLO",),
 }  # fmt: skip
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
@@ -95,6 +115,7 @@ __all__ = [
     "ContainerDied",
     "Cron",
     "DeadlineExceeded",
+    "Example",
     "ExecutionTimeout",
     "Forbidden",
     "Function",
@@ -110,6 +131,8 @@ __all__ = [
     "OptionError",
     "Period",
     "PilotlightError",
+    "Preempted",
+    "Resumable",
     "Spread",
     "TooMuch",
     "Unauthenticated",
@@ -120,12 +143,19 @@ __all__ = [
     "batched",
     "call_id",
     "cancel",
+    "check",
+    "checkpoint",
     "concurrent",
     "count_units",
+    "drain",
     "enter",
     "exit",
     "gpu_function",
     "method",
+    "park",
+    "resume",
+    "unpark",
+    "weights",
 ]
 
 

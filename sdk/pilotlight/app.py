@@ -17,6 +17,7 @@ from pilotlight.definitions.migration_hints import explain_of_app
 from pilotlight.definitions.options import KNOWN, Options, spec_fields
 from pilotlight.definitions.requirement_options import requirements_of
 from pilotlight.definitions.specs import build_spec
+from pilotlight.definitions.weights_options import weights_of
 from pilotlight.function import Function
 from pilotlight_core.model.errors import BadInput
 from pilotlight_core.model.ids import check_name, tags_fault
@@ -134,6 +135,7 @@ def _wrap(target: Any, options: Mapping[str, Any]) -> Function[..., Any] | Cls[A
     else:
         wrapped = Function.of(target, app=app.name, spec=spec, callee=callees[0])
     wrapped.artifacts = artifacts_of(options)
+    wrapped.weights = weights_of(options)
     app.register(wrapped)
     return wrapped
 

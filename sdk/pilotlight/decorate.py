@@ -26,8 +26,8 @@ def gpu_function(target: Any = None, /, **options: Any) -> Any:
 
     Bare, or with options: `@gpu_function(gpu="any", timeout=60)`; `@app.gpu_function` is the same with an app.
 
-    A class may have a method `__check__(self)`, which runs after its `@enter()` hooks: the start fails if it raises or
-    returns False.
+    A class may have methods marked `@check()`, which run after its `@enter()` hooks and the examples of `warmup`: the
+    start fails if one raises or returns False. `__check__(self)` is another name for such a method.
 
     Options:
         gpu: "H100", "H100:2", "any", or a list in order of preference ("cpu": a CPU slot). Default: a CPU slot.
@@ -62,14 +62,25 @@ def gpu_function(target: Any = None, /, **options: Any) -> Any:
         secrets: Where it finds values of secrets (`pilotlight secret set`), by variable, or file below /run/secrets:
             {"HF_TOKEN": "hf-token", "/run/secrets/key.pem": "signing-key"}. Of a list of names each is the variable of
             its name: ["hf-token"] is HF_TOKEN.
+        warmup: Calls that each container makes of itself before others reach it, so that what is slow the first time is
+            done: a list of inputs, [{"text": "hello"}], of batches, which are lists of inputs, or of Example(input,
+            method="embed"). Their answers are discarded; the start fails if one raises.
+        check: A call whose answer is known, Example(input, output=…): the start fails if another one comes. A container
+            checks itself again later, and is replaced if that fails.
+        check_every: Seconds between two checks of a container, 0: never. Default 300, of `__check__` alone 0.
+        check_timeout: Seconds that a check may take, for which a call may have to wait. Default 10.
         isolation: "shared" with other functions of yours, "mig" or "exclusive". Default "shared".
         idempotent: Whether a started call may run again, if its container dies or its batch raises. Default False.
+        resumable: Whether a stream goes on in another container, when its own is lost: the generator saves its state by
+            `checkpoint(state)`, and begins with `resume(state)`. True, or Resumable(resume_s=, migrations=). Default
+            False.
         slo: Target latency: SLO(p95_ms=) milliseconds.
         priority: "interactive", "standard" or "batch". Default "standard".
         model: Computes GPU memory, instead of `vram`: Model(parameters=8e9, layers=32, …).
         by_cost: Take the GPU of the list with the least cost per call, instead of the first. Default False.
         measured: Measured throughput and latency, by GPU and slice: a list of Measured.
-        weights: A name for the weights that it loads: nodes that have them go first.
+        weights: Weights that were pushed (`pilotlight weights push`), by name or name@digest: a list such as
+            ["llama"]. pilotlight.weights("llama") is their folder; nodes that have them go first.
         spread: "node" or "zone" keeps its containers apart; Spread(over="zone", most=2) is a hard limit.
         avoid: Functions ("app.function") whose nodes it avoids.
         spot: True: interruptible nodes only, False: none of them. Default: any.

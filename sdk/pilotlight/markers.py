@@ -1,4 +1,4 @@
-"""The decorators below `gpu_function`: `@enter() @exit() @method() @batched() @concurrent()`.
+"""Decorators below `gpu_function`: hooks of a class, `@method()`, `@batched()`, `@concurrent()`.
 
 A marker is an attribute of the plain function; a marked class stays as its author wrote it.
 """
@@ -75,6 +75,55 @@ def exit() -> Callable[[F], F]: ...  # noqa: A001
 def exit(function: Any = None, /, **unknown: Any) -> Any:  # noqa: A001
     """Mark a method that runs at the orderly end of a container."""
     return _hook("exit", function, unknown)
+
+
+@overload
+def park(function: F, /) -> F: ...
+@overload
+def park() -> Callable[[F], F]: ...
+def park(function: Any = None, /, **unknown: Any) -> Any:
+    """Mark a method that leaves the GPU while nobody calls: `self.model.to("cpu")`, and drop what is not needed.
+
+    A class on a GPU with `park` and `unpark` is parked instead of ended where its start takes long: its process stays,
+    in the host's memory, and the GPU is free. Classes on CPU slots are parked without.
+    """
+    return _hook("park", function, unknown)
+
+
+@overload
+def unpark(function: F, /) -> F: ...
+@overload
+def unpark() -> Callable[[F], F]: ...
+def unpark(function: Any = None, /, **unknown: Any) -> Any:
+    """Mark a method that returns to the GPU, the same one, before the next call: `self.model.to("cuda")`."""
+    return _hook("unpark", function, unknown)
+
+
+@overload
+def check(function: F, /) -> F: ...
+@overload
+def check() -> Callable[[F], F]: ...
+def check(function: Any = None, /, **unknown: Any) -> Any:
+    """Mark a method that finds out whether an instance is fit for calls: it raises or returns False if it is not.
+
+    It runs after the `@enter()` hooks and the examples of `warmup=`, and again every `check_every=` seconds. There may
+    be several.
+    """
+    return _hook("check", function, unknown)
+
+
+@overload
+def drain(function: F, /) -> F: ...
+@overload
+def drain() -> Callable[[F], F]: ...
+def drain(function: Any = None, /, **unknown: Any) -> Any:
+    """Mark a method that runs when its container's node is taken away: write what would be lost to where it lasts.
+
+    It runs once, beside the calls that go on, in a thread of its own (an asynchronous one of a class with asynchronous
+    methods in their event loop), before any of them is ended early. Until then it has some seconds: with a notice of
+    two minutes almost all of them, without a notice none. `@exit()` hooks run after it.
+    """
+    return _hook("drain", function, unknown)
 
 
 # A type checker sees methods as what they are from outside: it does not follow what `gpu_function` makes of a class.

@@ -13,6 +13,7 @@ import msgspec
 from pilotlight_core.bus import bus_users
 from pilotlight_core.bus.lease_cleanup import end_gateway_lease
 from pilotlight_core.host import config
+from pilotlight_core.model.api.pools.pool_agent_api import MOST_POOL_AGENTS, POOL_AGENT_NODE, AgentLaunch
 from pilotlight_supervisor.embedded_bus import (
     EmbeddedError,
     cluster,
@@ -54,6 +55,12 @@ class UpSettings(msgspec.Struct, frozen=True, kw_only=True):
     extra_gateways: Annotated[
         config.SettingCount, msgspec.Meta(description="further gateways, on ports of their own")
     ] = 0
+    pool_agents: Annotated[
+        int,
+        msgspec.Meta(
+            ge=0, le=MOST_POOL_AGENTS, description="agents that pools of nodes may start here at a time; 0: none"
+        ),
+    ] = 0
     cpu_slots: Annotated[
         config.SettingCount, msgspec.Meta(description="CPU slots of each agent; 0: the machine's cores")
     ] = 0
@@ -73,6 +80,13 @@ class UpSettings(msgspec.Struct, frozen=True, kw_only=True):
     ] = ()
     fake_gpus: Annotated[
         str, msgspec.Meta(description="GPUs of each agent that exist in software only, such as 2xH100:mig,1xT4")
+    ] = ""
+    notice_dir: Annotated[
+        str,
+        msgspec.Meta(
+            description="folder in which a file NODE.json says that a node is taken away, for drills: the --notices of "
+            "each agent; empty: none"
+        ),
     ] = ""
     blob_url: Annotated[str, msgspec.Meta(description="file:///… or s3://bucket/prefix; empty: below --state-dir")] = ""
     encrypt_blobs: Annotated[
@@ -147,7 +161,7 @@ def plan(
     state = settings.state_dir.resolve()
     common = ("--state-dir", str(state), "--region", settings.region, "--zone", settings.zone)
     nats = state / "nats"
-    nodes = [_numbered("local", number) for number in _agents(settings)]
+    nodes = [*(_numbered("local", number) for number in _agents(settings)), *pool_nodes(settings)]
 
     # Addresses have passwords, and every user can read command lines.
     def env(user: str) -> Mapping[str, str]:
@@ -178,9 +192,37 @@ def plan(
         ),
         *(
             _agent(settings, number, metrics, common, env(bus_users.agent(node).name), blob_url)
-            for number, node in zip(_agents(settings), nodes, strict=True)
+            for number, node in zip(_agents(settings), nodes, strict=False)
         ),
     )  # fmt: skip
+
+
+def pool_nodes(settings: UpSettings) -> list[str]:
+    """The nodes that pools may start here, each of which has a user on the bus."""
+    return [POOL_AGENT_NODE.format(number) for number in range(1, settings.pool_agents + 1)]
+
+
+def pool_agent(settings: UpSettings, launch: AgentLaunch, nats_ports: Sequence[int]) -> ManagedProcess:
+    """The process of an agent that a pool starts.
+
+    Raises:
+        ValueError: it has no user on the bus.
+    """
+    if launch.node not in pool_nodes(settings):
+        raise ValueError(f"{launch.node} is none of the nodes that pools may start here")
+    state = settings.state_dir.resolve()
+    fake = ("--fake-gpus", launch.fake_gpus) if launch.fake_gpus else ()
+    command = _python(
+        "pilotlight_runtime", "--state-dir", str(state), "--region", settings.region, "--zone", launch.zone,
+        "--name", launch.node, "--node", launch.node, "--pool", launch.pool, "--provider-id", launch.launch,
+        "--spot" if launch.spot else "--no-spot", "--cpu-slots", str(launch.cpu_slots), "--blanks",
+        str(settings.blanks), "--sandbox", settings.sandbox, "--blob-url",
+        settings.blob_url or f"file://{state / 'blobs'}",
+        "--agents-here", str(len(_agents(settings)) + settings.pool_agents), *fake,
+        *(word for base in settings.base for word in ("--base", base)),
+    )  # fmt: skip
+    env = {"PILOTLIGHT_NATS_URL": user_url(state / "nats", nats_ports, bus_users.agent(launch.node).name)}
+    return ManagedProcess(name=launch.node, rank=2, stop_within_s=10.0, env=env, withheld=("AWS_",), command=command)
 
 
 def _bus(folder: Path, ports: Sequence[int], nodes: Sequence[str]) -> list[ManagedProcess]:
@@ -250,15 +292,16 @@ def _agent(
     env: Mapping[str, str],
     blob_url: str,
 ) -> ManagedProcess:
-    name = _numbered("agent", number)
+    name, node = _numbered("agent", number), _numbered("local", number)
     flags = (
-        "--name", name, "--metrics-port", str(metrics[name]), "--node", _numbered("local", number),
+        "--name", name, "--metrics-port", str(metrics[name]), "--node", node,
         "--cpu-slots", str(settings.cpu_slots), "--blanks", str(settings.blanks), "--sandbox", settings.sandbox,
-        "--blob-url", blob_url, "--agents-here", str(len(_agents(settings))),
+        "--blob-url", blob_url, "--agents-here", str(len(_agents(settings)) + settings.pool_agents),
     )  # fmt: skip
     fake = ("--fake-gpus", settings.fake_gpus) if settings.fake_gpus else ()
     bases = [word for base in settings.base for word in ("--base", base)]
-    command = _python("pilotlight_runtime", *common, *flags, *fake, *bases)
+    notices = ("--notices", f"file:{Path(settings.notice_dir).resolve() / node}.json") if settings.notice_dir else ()
+    command = _python("pilotlight_runtime", *common, *flags, *fake, *bases, *notices)
     env = {**env, **_index(settings)}
     # A node reads the files of its containers over links: it needs no credentials of the store.
     return ManagedProcess(name=name, rank=2, stop_within_s=10.0, env=env, withheld=("AWS_",), command=command)

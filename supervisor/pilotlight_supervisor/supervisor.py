@@ -128,6 +128,30 @@ class Supervisor:
                 if kept.part.ready is not None:
                     await kept.part.ready()
 
+    async def add(self, part: ManagedProcess) -> None:
+        """Keep a further process running from now on.
+
+        Raises:
+            OSError: it cannot be started.
+        """
+        kept = self._kept[part.name] = _Kept(part=part)
+        try:
+            process = await self._launch(kept)
+        except OSError:
+            del self._kept[part.name]
+            raise
+        kept.task = asyncio.create_task(self._keep(kept, process))
+        kept.task.add_done_callback(partial(_log_crash, part.name))
+
+    async def remove(self, name: str) -> None:
+        """End one of the processes, within its `stop_within_s`, and keep it no more."""
+        kept = self._kept.get(name)
+        if kept is not None:
+            kept.stopping.set()
+            if kept.task is not None:
+                await asyncio.wait([kept.task])
+            self._kept.pop(name, None)
+
     async def stop(self) -> None:
         """End all processes, last rank first; each rank is bounded by the longest `stop_within_s` of its members."""
         for _, rank in groupby(sorted(self._kept.values(), key=_rank, reverse=True), key=_rank):
@@ -234,7 +258,7 @@ class Supervisor:
         failing: set[str] = set()
         while True:
             await asyncio.sleep(TRIM_EVERY_S)
-            for name in self._kept:
+            for name in list(self._kept):
                 try:
                     trim_log(self.log_path(name))
                 except Exception as error:  # such as a full disk: it is retried, and logged once

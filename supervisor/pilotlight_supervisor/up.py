@@ -19,8 +19,9 @@ import fcntl
 import os
 import signal
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractAsyncContextManager, contextmanager, nullcontext
+from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -29,16 +30,21 @@ from pilotlight_core.bus import bus_users
 from pilotlight_core.host import config, telemetry
 from pilotlight_core.host.blobs.blob_opening import open_blobs
 from pilotlight_core.host.file_permissions import WALK_ONLY, private_folder
+from pilotlight_core.model.api.pools.pool_agent_api import POOL_SOCKET
+from pilotlight_supervisor.blank_readiness import wait_blanks
 from pilotlight_supervisor.client_file import choose_client_file
 from pilotlight_supervisor.embedded_bus import EmbeddedError, choose_ports, user_url
 from pilotlight_supervisor.free_ports import claim_port, free_port
-from pilotlight_supervisor.platform_plan import GatewayPorts, UpSettings, gateway_name, measured, plan
+from pilotlight_supervisor.platform_plan import GatewayPorts, UpSettings, gateway_name, measured, plan, pool_agent
+from pilotlight_supervisor.pool_agents import PoolAgents
 from pilotlight_supervisor.readiness import ReadyFile, UpError, wait_ready, write_ready
 from pilotlight_supervisor.restore_mark import incomplete_restore
 from pilotlight_supervisor.supervisor import ManagedProcess, Supervisor
 
 LOOPBACK = "127.0.0.1"
 MAX_PORT = 65_535
+LONGEST_SOCKET = 107
+"""Bytes of a socket's name."""
 
 
 @contextmanager
@@ -145,6 +151,17 @@ async def _refusal_of(module: str, *words: str) -> str:
     return message.decode(errors="replace").strip() if child.returncode else ""
 
 
+def check_pool_socket(settings: UpSettings) -> None:
+    """Check that the socket for agents of pools can be where it is to be.
+
+    Raises:
+        UpError: if its name is too long for one.
+    """
+    path = settings.state_dir / POOL_SOCKET
+    if settings.pool_agents and len(os.fsencode(path)) > LONGEST_SOCKET:
+        raise UpError(f"{path} is too long for a socket, which --pool-agents needs: choose a shorter --state-dir.")
+
+
 async def run(settings: UpSettings) -> None:
     """Run the platform until SIGINT or SIGTERM.
 
@@ -152,6 +169,7 @@ async def run(settings: UpSettings) -> None:
         UpError, EmbeddedError: if it cannot be started; nothing is left running then.
     """
     check_blob_url(settings.blob_url)
+    check_pool_socket(settings)
     await check_fake_gpus(settings.fake_gpus)
     await check_bases(settings.base, settings.sandbox)
     claim_ports(settings)
@@ -182,17 +200,29 @@ async def run(settings: UpSettings) -> None:
     )
     parts = plan(settings, ports=ports, metrics=metrics, nats_ports=nats_ports)
     ready_file = Path(settings.json_ready) if settings.json_ready else None
-    await supervise(parts, settings.state_dir / "logs", ready, ready_file)
+
+    def pools_of(supervisor: Supervisor) -> AbstractAsyncContextManager[None]:
+        agents = PoolAgents(supervisor, partial(pool_agent, settings, nats_ports=nats_ports), settings.pool_agents)
+        return agents.listening(settings.state_dir / POOL_SOCKET) if settings.pool_agents else nullcontext()
+
+    await supervise(parts, settings.state_dir / "logs", ready, ready_file, pools_of)
 
 
 def _metrics_url(port: int) -> str:
     return f"http://{LOOPBACK}:{port}/metrics"
 
 
-async def supervise(parts: tuple[ManagedProcess, ...], logs: Path, ready: ReadyFile, ready_file: Path | None) -> None:
-    """Run `parts` until SIGINT or SIGTERM; a second signal kills them.
+async def supervise(
+    parts: tuple[ManagedProcess, ...],
+    logs: Path,
+    ready: ReadyFile,
+    ready_file: Path | None,
+    beside: Callable[[Supervisor], AbstractAsyncContextManager[None]] = lambda _: nullcontext(),
+) -> None:
+    """Run `parts` until SIGINT or SIGTERM, and what is `beside` them; a second signal kills them.
 
-    When `ready.url` answers, print a line and write the ready file, again whenever a pid changes.
+    When `ready.url` answers, and agents have their blanks, print a line and write the ready file, the latter again
+    whenever a pid changes.
     """
     is_up = False
 
@@ -203,21 +233,25 @@ async def supervise(parts: tuple[ManagedProcess, ...], logs: Path, ready: ReadyF
     supervisor = Supervisor(parts, logs, write_pids)
     stop = _stop_on_signals(supervisor)
     try:
-        is_up = await _come_up(supervisor, ready.url, stop)
-        if is_up:
-            write_pids()
-            print(f"Pilotlight is up at {ready.url} (key in {ready.api_key_file})", flush=True)  # noqa: T201
-            await stop.wait()
+        async with beside(supervisor):
+            is_up = await _come_up(supervisor, ready, stop)
+            if is_up:
+                write_pids()
+                print(f"Pilotlight is up at {ready.url} (key in {ready.api_key_file})", flush=True)  # noqa: T201
+                await stop.wait()
     finally:
         is_up = False
         await supervisor.stop()
 
 
-async def _come_up(supervisor: Supervisor, url: str, stop: asyncio.Event) -> bool:
+async def _come_up(supervisor: Supervisor, ready: ReadyFile, stop: asyncio.Event) -> bool:
 
     async def all_ready() -> None:
         await supervisor.start()
-        await wait_ready(supervisor, url)
+        await wait_ready(supervisor, ready.url)
+        agents = {name: url for name, url in ready.metrics_by_process.items() if name.startswith("agent")}
+        if not await wait_blanks(supervisor, agents):
+            print("note: not all blanks are ready yet: until they are, first calls start slower.", flush=True)  # noqa: T201
 
     up, stopped = asyncio.create_task(all_ready()), asyncio.create_task(stop.wait())
     try:

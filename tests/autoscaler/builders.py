@@ -47,9 +47,9 @@ def decide(world: World, *versions: VersionRecord, at: float = 1.0, only: str | 
     """What one pass decides on these versions."""
     ids = count(1)
     known = {version.id: version for version in versions}
-    return Pass(
-        world, PassInput(versions=known, deployed=known, epoch=7, new_id=lambda _: f"new{next(ids)}", at=at, **more)
-    ).run(None if only is None else {only})
+    more = {"deployed": known} | more
+    given = PassInput(versions=known, epoch=7, new_id=lambda _: f"new{next(ids)}", at=at, **more)
+    return Pass(world, given).run(None if only is None else {only})
 
 
 def wish_of(view: VersionView, memory: FunctionMemory | None = None, at: float = 0.0) -> Wish:

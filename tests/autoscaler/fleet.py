@@ -13,7 +13,8 @@ from typing import Any
 
 import msgspec
 
-from pilotlight_autoscaler.observations.world import PendingBind, World
+from pilotlight_autoscaler.observations.pending_commands import PendingBind
+from pilotlight_autoscaler.observations.world import World
 from pilotlight_autoscaler.passes.decide import Pass
 from pilotlight_autoscaler.passes.decision import Decision
 from pilotlight_autoscaler.passes.pass_input import PassInput, PassOptions
@@ -29,9 +30,11 @@ from pilotlight_core.model.messages.node_messages import (
     HostShare,
     Keep,
     NodeReport,
+    Park,
     SliceKind,
     SliceReport,
     Stop,
+    Unpark,
 )
 from pilotlight_core.model.spec import VersionRecord
 from pilotlight_core.model.units import GpuAsk
@@ -94,7 +97,7 @@ class FakeNode:
     draining: bool = False
     host: HostShare = HOST
     containers: dict[str, FakeContainer] = field(default_factory=dict)
-    log: list[AgentCommand | Keep] = field(default_factory=list)
+    log: list[AgentCommand | Keep | Park | Unpark] = field(default_factory=list)
     busy: bool = True
     """Whether its containers have calls."""
     _seq: int = 0
@@ -139,7 +142,7 @@ class FakeNode:
         names = [SliceName.parse(each.bind.slice) for each in self.containers.values()]
         return [name for name in names if gpu.id in name.devices]
 
-    def take(self, command: AgentCommand | Keep, at: float) -> str:
+    def take(self, command: AgentCommand | Keep | Park | Unpark, at: float) -> str:
         """Execute a command; the reason if it is refused."""
         self.log.append(command)
         match command:
@@ -157,6 +160,8 @@ class FakeNode:
                 return self._switch(command)
             case Keep():
                 return ""
+            case Park() | Unpark():
+                raise AssertionError("it has no memory for what is parked")
 
     def step(self) -> None:
         """What was leaving has gone."""
@@ -278,7 +283,7 @@ class FakeFleet:
         for step in due:
             self._send(step.node, step.command)
 
-    def _send(self, name: str, command: AgentCommand | Keep) -> None:
+    def _send(self, name: str, command: AgentCommand | Keep | Park | Unpark) -> None:
         if isinstance(command, Bind):
             self.world.pending[command.container] = PendingBind(bind=command, node=name, at=self.at)
         elif isinstance(command, Drain):
@@ -286,7 +291,7 @@ class FakeFleet:
         node = next(node for node in self.nodes if node.name == name)
         if name in self.silent:
             return
-        if (reason := node.take(command, self.at)) and not isinstance(command, Keep):
+        if (reason := node.take(command, self.at)) and not isinstance(command, Keep | Park | Unpark):
             self.world.executions.refused(command, reason)
             if isinstance(command, Bind):
                 del self.world.pending[command.container]

@@ -6,7 +6,8 @@ from collections.abc import Callable
 
 import pytest
 
-from pilotlight_autoscaler.observations.world import PendingBind, World
+from pilotlight_autoscaler.observations.pending_commands import PendingBind
+from pilotlight_autoscaler.observations.world import World
 from pilotlight_core.model.messages.node_messages import Bind, NodeReport
 from pilotlight_core.model.placing import Placing
 from pilotlight_core.model.spec import VersionRecord

@@ -8,7 +8,8 @@ import msgspec
 import pytest
 
 from pilotlight_autoscaler.explain_answers import MOST_TOLD, WAITS_S, answer
-from pilotlight_autoscaler.observations.world import PendingBind, World
+from pilotlight_autoscaler.observations.pending_commands import PendingBind
+from pilotlight_autoscaler.observations.world import World
 from pilotlight_autoscaler.passes.decide import Pass
 from pilotlight_autoscaler.passes.pass_input import PassInput
 from pilotlight_core.model.api.placement_api import DecisionInfo, DecisionStatus

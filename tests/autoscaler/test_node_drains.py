@@ -3,7 +3,13 @@
 from __future__ import annotations
 
 from pilotlight_autoscaler.node_drains import AGAIN_S, AT_ONCE, REPLACED_WITHIN_S, NodeDrains
-from pilotlight_core.model.messages.node_messages import ContainerReport, ContainerState, NodeReport
+from pilotlight_core.model.messages.node_messages import (
+    ContainerReport,
+    ContainerState,
+    NodeNotice,
+    NodeReport,
+    NoticeKind,
+)
 from pilotlight_core.model.records.nodes import NodeRecord, NodeState
 from tests.builders.nodes import container, node_report
 
@@ -64,3 +70,19 @@ def test_a_word_taken_back_counts_at_once() -> None:
     drains.on_record("node.n1", DRAINING)
     drains.on_record("node.n1", None)
     assert named(drains, reports, 200.0) == []
+
+
+def test_a_node_at_risk_is_emptied_without_haste() -> None:
+    """Only what is ready elsewhere ends, or what nobody has needed for long; once it is at risk no more, nothing."""
+    notice = NodeNotice(kind=NoticeKind.REBALANCE)
+    busy, idle, unused = container("c1"), container("c2", "ver_2", idle_s=60.0), container("c3", "ver_3", idle_s=9e3)
+
+    def reports(*elsewhere: ContainerReport, notice: NodeNotice | None = notice) -> dict[str, NodeReport]:
+        here = node_report("n1", containers=(busy, idle, unused), draining=True, notice=notice)
+        return {"n1": here, "n2": node_report("n2", containers=elsewhere)}
+
+    assert named(NodeDrains(), reports(), 0.0) == ["c3"]
+    assert named(NodeDrains(), reports(container("c4")), 0.0) == ["c1", "c3"]
+    assert named(NodeDrains(), reports(container("c4"), notice=None), 0.0) == []
+    preempted = NodeNotice(kind=NoticeKind.PREEMPT, deadline=120.0)
+    assert named(NodeDrains(), reports(container("c4"), notice=preempted), 0.0) == []  # its agent does it

@@ -17,10 +17,17 @@ from pilotlight_autoscaler.passes.pass_input import PassInput
 from pilotlight_core.host.binding_book import MemoryBindings
 from pilotlight_core.model import subjects
 from pilotlight_core.model.devices import MigMode
-from pilotlight_core.model.messages.node_checks import NodeFault
-from pilotlight_core.model.messages.node_messages import ContainerReport, ContainerState, EndedContainer, NodeReport
+from pilotlight_core.model.messages.node_messages import (
+    ContainerReport,
+    ContainerState,
+    EndedContainer,
+    NodeNotice,
+    NodeReport,
+    NoticeKind,
+)
+from pilotlight_core.model.messages.node_reports.node_checks import NodeFault
+from pilotlight_core.model.messages.node_reports.report_revisions import MovingContainer, ReportRevisions, SteadyReport
 from pilotlight_core.model.messages.ran import BatchesRan, Ran
-from pilotlight_core.model.messages.report_revisions import MovingContainer, ReportRevisions, SteadyReport
 from pilotlight_core.model.messages.wire import decode, encode
 from pilotlight_core.model.records.nodes import NodeLabels, NodeRecord, NodeState
 from pilotlight_core.model.units import GpuAsk
@@ -49,6 +56,22 @@ class Place:
 @pytest.fixture
 def place() -> Place:
     return Place()
+
+
+def test_zones_that_took_spot_nodes_away_are_remembered(place: Place) -> None:
+    """By what a node says of itself, and by its silence; a node at risk is seen as draining."""
+    for node in ("n1", "n2", "n3"):
+        said = node_report(node, zone=f"z-{node}", spot=True)
+        place.intake.on_report(subjects.beat("local", node), said)
+    at_risk = node_report("n3", 2, zone="z-n3", spot=True, notice=NodeNotice(kind=NoticeKind.REBALANCE))
+    place.intake.on_report(subjects.beat("local", "n3"), at_risk)
+    assert place.world.nodes["n3"].draining
+    taken = NodeNotice(kind=NoticeKind.PREEMPT, deadline=1.0)
+    place.intake.on_report(BEAT, node_report("n1", 2, zone="z-n1", spot=True, notice=taken))
+    assert place.intake.spot_zones.avoided(0.0) == {"z-n1"}
+    place.world.forget(100.0)
+    place.intake.stops(7, 100.0)
+    assert place.intake.spot_zones.avoided(100.0) <= {"z-n2", "z-n3"}
 
 
 def test_a_report_in_another_nodes_name_is_dropped(place: Place) -> None:

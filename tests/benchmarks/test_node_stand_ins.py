@@ -10,7 +10,7 @@ from benchmarks.controlled.busy_fleet import FleetSize, make_busy_fleet
 from benchmarks.controlled.node_stand_ins import START_S
 from benchmarks.controller import stand_ins
 from pilotlight_core.model.messages.node_messages import Drain
-from pilotlight_core.model.messages.report_revisions import ReportRevisions
+from pilotlight_core.model.messages.node_reports.report_revisions import ReportRevisions
 from pilotlight_runtime.calls.credits import REPEAT_GONE_S
 from tests.builders.nodes import bind
 

@@ -70,12 +70,14 @@ from pilotlight_gateway.schemas.version_schemas import VersionSchemas
 from pilotlight_gateway.secrets.platform_keys import MemoryPlatformKey
 from pilotlight_gateway.secrets.secret_store import MemorySecrets
 from pilotlight_gateway.secrets.tenant_vault import TenantVault
+from pilotlight_gateway.streams.stream_exchange import StreamExchange
 from pilotlight_gateway.tenancy.api_keys import ApiKey, new_key
 from pilotlight_gateway.tenancy.auth import CallAuthenticator, KeyAuthenticator
 from pilotlight_gateway.tenancy.registry_port import MemoryRegistry, RegistryPort
 from pilotlight_gateway.webhooks.webhook_port import MemoryWebhooks, WebhookStore
 from tests.builders.specs import function_spec, id_of, manifest, method, version_record
 from tests.gateway.secrets.vaults import vault_over
+from tests.gateway.stream_gateways import lone_streams
 
 WALL = 1_790_000_000.0
 HELLO = method(
@@ -160,6 +162,7 @@ class Parts:
     prices: CallPrices = field(default_factory=lambda: CallPrices(load_prices()))
     requests: OpenRequests = field(default_factory=OpenRequests)
     stopper: ContainerStopper = field(default_factory=MemoryStopper)
+    streams: StreamExchange = field(default_factory=lone_streams)
     locker: PackageLocker = field(default_factory=MemoryLocker)
     terms: JoiningTerms = field(default_factory=lambda: JoiningTerms(bus_url="nats://bus:4222"))
     tranches: Callable[[str], Awaitable[HomeTranches | None]] = nothing_taken
@@ -259,6 +262,7 @@ class Parts:
             schemas=VersionSchemas(self.blobs),
             signer=self.signer,
             stopper=self.stopper,
+            streams=self.streams,
             terms=self.terms,
             tranches=self.tranches,
             all_tranches=self.all_tranches,
@@ -375,7 +379,7 @@ def events_of(text: str) -> list[tuple[str, Any]]:
         if block.startswith(":"):
             found.append((":", block))
         elif block:
-            name, data = block.split("\n")
+            name, data = [line for line in block.split("\n") if not line.startswith("id: ")]
             found.append((name.removeprefix("event: "), msgspec.json.decode(data.removeprefix("data: "))))
     return found
 

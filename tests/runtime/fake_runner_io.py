@@ -33,6 +33,7 @@ class FakeRunnerIO:
         self.batches: list[tuple[int, float]] = []
         self.splits: list[list[str]] = []
         self.restarts: list[str] = []
+        self.repeated: list[str] = []
         self.pumps_at: float | None = None
         self.refuse_start: Refusal | None = None
 
@@ -64,6 +65,9 @@ class FakeRunnerIO:
 
     def restart(self, call: AcceptedCall) -> None:
         self.restarts.append(call.call_id)
+
+    def end_repeat(self, call: AcceptedCall) -> None:
+        self.repeated.append(call.call_id)
 
     def finish(self, call: AcceptedCall, outcome: Outcome) -> Spent | None:
         return Spent(ns=1_000, ppm=500_000, price="cpu", batch_size=call.batch_size)

@@ -26,6 +26,7 @@ from pilotlight_core.model import subjects, values
 from pilotlight_core.model.ids import token
 from pilotlight_core.model.messages.agent_questions import SecretsAnswer
 from pilotlight_core.model.messages.call_messages import Cancel, Chunk, Ended, Reconcile, Refused, Run, Started, Window
+from pilotlight_core.model.messages.device_commands import DeviceCommand
 from pilotlight_core.model.messages.logs import LogBatch, LogLine
 from pilotlight_core.model.messages.node_messages import (
     STOP_GRACE_S,
@@ -36,6 +37,7 @@ from pilotlight_core.model.messages.node_messages import (
     Credit,
     Drain,
     HostShare,
+    KeepBlanks,
     NodeReport,
 )
 from pilotlight_core.model.messages.usage import UsageBatch, UsageEvent
@@ -51,6 +53,7 @@ from pilotlight_runtime.node.agent import Agent, open_agent
 from pilotlight_runtime.node.agent_folders import own_folders
 from pilotlight_runtime.node.agent_parts import AgentDependencies
 from pilotlight_runtime.node.node_reports import NodeIdentity
+from pilotlight_runtime.node.notices.notice_port import NoticeSource
 from pilotlight_runtime.sandbox.launchers import launcher
 from tests.builders.nodes import CEILINGS
 from tests.builders.specs import function_spec, id_of, manifest, method
@@ -234,7 +237,7 @@ class Harness:
         await self.blobs.put(manifest.tenant, digest, blob)
         return Version(manifest=manifest, blob=digest)
 
-    async def command(self, command: ContainerCommand) -> CommandReply:
+    async def command(self, command: ContainerCommand | DeviceCommand | KeepBlanks) -> CommandReply:
         """Send a command and return the agent's reply."""
         reply = await self.bus.request(subjects.command(REGION, self.node), command, WITHIN)
         assert isinstance(reply, CommandReply)
@@ -254,7 +257,12 @@ class Harness:
         )
 
     async def bind(
-        self, version: Version, slice_id: str = "cpu-0", state: ContainerState = ContainerState.READY, **more: Any
+        self,
+        version: Version,
+        slice_id: str = "cpu-0",
+        state: ContainerState = ContainerState.READY,
+        within: float = WITHIN,
+        **more: Any,
     ) -> str:
         """Bind a version and wait until the container is in a state; returns its id.
 
@@ -266,7 +274,7 @@ class Harness:
             while (reply := await self.command(bind)).reason == "slice_taken":
                 await self.news()
         assert reply.ok, reply
-        await self.credit(bind.container, state)
+        await self.credit(bind.container, state, within)
         return bind.container
 
     def remember(self, container: str, like: str) -> None:
@@ -382,11 +390,12 @@ async def harness(
     cpu_slots: int = 2,
     blanks: int = 1,
     bases: tuple[BaseEnvironment, ...] = (),
+    warm_memory: int = 0,
 ) -> AsyncIterator[Harness]:
     """An agent that runs, and everybody it talks to."""
     async with (
         everybody(url, folder) as world,
-        agent(world, sandbox=sandbox, cpu_slots=cpu_slots, blanks=blanks, bases=bases),
+        agent(world, sandbox=sandbox, cpu_slots=cpu_slots, blanks=blanks, bases=bases, warm_memory=warm_memory),
     ):
         yield world
 
@@ -422,9 +431,12 @@ async def agent(
     cpu_slots: int = 2,
     blanks: int = 1,
     gpus: Devices | None = None,
+    gpu_blanks: int = 0,
     stop_grace_s: float = STOP_GRACE_S,
     host: HostShare = HOST,
     bases: tuple[BaseEnvironment, ...] = (),
+    warm_memory: int = 0,
+    notices: NoticeSource | None = None,
 ) -> AsyncIterator[Agent]:
     """Run an agent for the harness's node until the block ends; with `gpus` beside its CPU slots."""
     stop = asyncio.Event()
@@ -445,8 +457,11 @@ async def agent(
             ceilings=CEILINGS,
             folders=folders,
             blanks=blanks,
+            gpu_blanks=gpu_blanks,
             stop_grace_s=stop_grace_s,
             host=host,
+            warm_memory=warm_memory,
+            notices=notices,
         )
         opened: asyncio.Future[Agent] = asyncio.get_running_loop().create_future()
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pilotlight import App, OptionError, batched, concurrent, enter, exit, method  # noqa: A004
+from pilotlight import App, OptionError, batched, concurrent, drain, enter, exit, method  # noqa: A004
 from pilotlight.definitions.decorated import markers_of
 
 
@@ -67,6 +67,8 @@ def test_hooks_take_no_options() -> None:
         enter(snap=True)  # type: ignore[call-overload]
     with pytest.raises(OptionError, match="takes no options"):
         exit(grace=3)  # type: ignore[call-overload]
+    with pytest.raises(OptionError, match="takes no options"):
+        drain(within=3)  # type: ignore[call-overload]
     with pytest.raises(OptionError, match="a method that yields is a generator"):
         method(is_generator=True)  # type: ignore[call-overload]
 

@@ -24,6 +24,7 @@ from pilotlight_core.model.messages.call_messages import (
     Spent,
     Stages,
     Started,
+    StreamCheckpoint,
 )
 from pilotlight_core.model.messages.message import Message
 from pilotlight_core.model.messages.node_messages import ContainerState, Credit, NodeReport
@@ -249,8 +250,9 @@ class SimAgent(Process):
         self.world.promises.started(run, self.instance, self.containers[run.container].slots)
         fate = self.world.promises.fates[run.call_id]
         self._tell(run.gateway, Started(call_id=run.call_id, grant_number=run.grant_number))
-        for seq in range(1, fate.chunks + 1):
-            self.later(fate.seconds * seq / (fate.chunks + 1), partial(self._chunk, run, seq))
+        after = run.resume.after if run.resume is not None else 0
+        for seq in range(after + 1, fate.chunks + 1):
+            self.later(fate.seconds * (seq - after) / (fate.chunks - after + 1), partial(self._chunk, run, seq))
         self.later(fate.seconds, partial(self._finish, run))
 
     def _run_of(self, item: AcceptedCall) -> Run:
@@ -265,7 +267,11 @@ class SimAgent(Process):
 
     def _chunk(self, run: Run, seq: int) -> None:
         if (run.call_id, run.grant_number) in self._runs:
-            self._tell(run.gateway, Chunk(call_id=run.call_id, grant_number=run.grant_number, seq=seq, data=b""))
+            data = b"%d" % seq
+            self._tell(run.gateway, Chunk(call_id=run.call_id, grant_number=run.grant_number, seq=seq, data=data))
+            if run.resume is not None and seq % 2:
+                state = StreamCheckpoint(call_id=run.call_id, grant_number=run.grant_number, seq=seq, state=data)
+                self._tell(run.gateway, state)
 
     def _finish(self, run: Run) -> None:
         if (run.call_id, run.grant_number) not in self._runs:

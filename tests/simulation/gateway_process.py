@@ -11,12 +11,15 @@ from collections.abc import Callable, Mapping
 from functools import cache, partial
 from typing import Any
 
+from msgspec import UNSET
+
 from pilotlight_core.bus import BusDown, Handler
 from pilotlight_core.model.errors import PilotlightError
 from pilotlight_core.model.messages.limiting import LimitAnswer, LimitAsk, LimitEnd, LimitVerdict
 from pilotlight_core.model.messages.link_messages import LinkHello
 from pilotlight_core.model.messages.scheduling import AskCall
 from pilotlight_core.model.spec import FunctionSpec, MethodSpec, Mode, Priority, VersionRecord
+from pilotlight_core.model.streams.resuming import Resumable
 from pilotlight_core.model.subjects import SHARDS, shard_of
 from pilotlight_gateway.bodies.byte_budget import ByteBudget
 from pilotlight_gateway.call_drivers import CallDrivers
@@ -478,8 +481,9 @@ def _version(version: str, fate: Fate) -> VersionRecord:
     method = MethodSpec(name="", attribute="f", mode=Mode.GENERATOR if fate.chunks else Mode.UNARY)
     app, _, function = FUNCTIONS[version].partition(":")[2].partition(".")
     spec = FunctionSpec(
-        name=function, module="m", qualname="f", methods=(method,), idempotent=fate.idempotent, retries=fate.retries
-    )
+        name=function, module="m", qualname="f", methods=(method,), idempotent=fate.idempotent, retries=fate.retries,
+        resumable=Resumable() if fate.chunks and fate.idempotent else UNSET,
+    )  # fmt: skip
     return VersionRecord(
         id=version, tenant="acme", app=app, function=function, number=1, manifest_sha256="", spec=spec, bundle_bytes=1,
         created_at=0.0,

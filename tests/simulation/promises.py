@@ -1,7 +1,8 @@
 """What is promised of every history, as facts that the world writes down and checks on them.
 
 P1  A grant is used at most once, and none after a higher one; it starts at most once, and a call at most once more than
-    its code raised; idempotent ones at most thrice.
+    its code raised; idempotent ones at most thrice, and so do their streams, which are resumable: no chunk is lost, and
+    none comes twice.
 P2  In particular no call that is not idempotent starts twice, whatever homes come and go.
 P3  Every call of a living gateway ends exactly once, with an answer or an error, by its deadline and a margin.
 P4  A call that never started does not fail with container_died, unless a message of it was lost, or its agent died and

@@ -149,9 +149,9 @@ class Promiscuous(Origin):
 class Stubborn(Origin):
     """Runs idempotent calls again for ever."""
 
-    def _again_or_died(self, reason: str, at: float) -> list[Effect]:
+    def _again_or_died(self, reason: str, at: float, *, preempted: bool = False) -> list[Effect]:
         self._retries = UNTRIED
-        return super()._again_or_died(reason, at)
+        return super()._again_or_died(reason, at, preempted=preempted)
 
 
 class Fickle(Origin):
@@ -164,9 +164,9 @@ class Fickle(Origin):
 class Repeating(Origin):
     """Runs a stream again although a part of it was relayed."""
 
-    def _again_or_died(self, reason: str, at: float) -> list[Effect]:
+    def _again_or_died(self, reason: str, at: float, *, preempted: bool = False) -> list[Effect]:
         self._relay = None
-        return super()._again_or_died(reason, at)
+        return super()._again_or_died(reason, at, preempted=preempted)
 
 
 class Late(SimAgent):

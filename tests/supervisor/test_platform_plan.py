@@ -87,6 +87,18 @@ def test_agents_get_the_base_environments(tmp_path: Path) -> None:
         assert parts[name].command[-4:] == ("--base", "a=/x", "--base", "b=/y")
 
 
+def test_each_agent_has_a_file_of_notices_of_its_own(tmp_path: Path) -> None:
+    """Named after its node; without a folder nobody is asked."""
+    flags = ["--state-dir", str(tmp_path), "--extra-agents", "1"]
+    for more, there in ([], False), (["--notice-dir", str(tmp_path)], True):
+        settings = parse(UpSettings, "", [*flags, *more], {})
+        made = plan(settings, ports=[GatewayPorts(1, 3, 6)], metrics=METRICS, nats_ports=[2])
+        parts = {part.name: part for part in made}
+        for name, node in ("agent", "local"), ("agent-2", "local-2"):
+            assert ("--notices" in parts[name].command) is there
+            assert (f"file:{tmp_path / node}.json" in parts[name].command) is there
+
+
 def test_three_servers_are_one_bus(tmp_path: Path) -> None:
     """Each has its own folder and configuration, all start first, and every process has all addresses."""
     settings = parse(UpSettings, "", ["--state-dir", str(tmp_path), "--nats-servers", "3"], {})

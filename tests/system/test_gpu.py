@@ -14,6 +14,7 @@ import pilotlight
 from pilotlight_core.model.units import WHOLE_DEVICE
 from tests.system.support.platform import Platform
 from tests.system.support.platform import platform as run_platform
+from tests.system.support.processes import descendants
 from tests.system.support.sample_apps import APPS, EXAMPLES
 from tests.waiting import wait_until
 
@@ -79,6 +80,20 @@ def test_the_node_offers_what_the_driver_shows(gpus: dict[str, dict[str, Any]]) 
     assert gpus
     assert gpus.keys() <= uuids
     assert all(part["ppm"] == WHOLE_DEVICE and part["device"] == part["id"] for part in gpus.values())
+
+
+def test_a_blank_waits_on_a_free_gpu_and_has_not_opened_it(platform: Platform, gpus: dict[str, dict[str, Any]]) -> None:
+    """It has imported torch, and the driver lists no process of this platform."""
+
+    def has_blank() -> bool:
+        nodes = platform.http.get("/v1/nodes").json()["nodes"]
+        return any(part["blank"] for node in nodes for part in node["slices"] if part["id"] in gpus)
+
+    wait_until(has_blank, "a GPU has a blank", START_S)
+
+    handles = [pynvml.nvmlDeviceGetHandleByUUID(gpu) for gpu in gpus]
+    computing = {each.pid for handle in handles for each in pynvml.nvmlDeviceGetComputeRunningProcesses(handle)}
+    assert not computing & set(descendants(platform.process.pid))
 
 
 def test_torch_sees_exactly_the_gpu_of_its_container(gpus: dict[str, dict[str, Any]], seen: dict[str, Any]) -> None:

@@ -104,6 +104,29 @@ def used_of(platform: Platform, gpu: str) -> list[tuple[bool, list[str]]]:
     return sorted((mig, sorted(labels)) for mig, labels in parts)
 
 
+def blanks_of(platform: Platform, gpu: str) -> dict[str, str]:
+    """Slice -> base environment of the blank on it, of a type of GPU."""
+    (node,) = platform.http.get("/v1/nodes").json()["nodes"]
+    return {part["id"]: part["blank"] for part in node["slices"] if part["gpu_type"] == gpu and part.get("blank")}
+
+
+def test_a_call_on_a_free_gpu_finds_a_blank_there(gpus: Platform) -> None:
+    """It was kept for a function that nobody has called yet, at the operator's cost, and is used once."""
+    (t4,) = wait_until(lambda: blanks_of(gpus, "T4"), "the T4 has its blank")
+
+    answer = gpus.answer("sliced.whole", text="xy")
+
+    assert answer["output"] == "yx"
+    assert "blank" in answer["cold_start"]
+    assert "sandbox" not in answer["cold_start"]
+    assert gpus.container_of("sliced", "whole")["slice"] == t4
+    wait_until(lambda: not blanks_of(gpus, "T4"), "it is used up")
+    query = "SELECT state, tenant, SUM(ns) FROM lease_line WHERE slice = ? AND state = 'blank' GROUP BY state, tenant"
+    (paid,) = wait_until(lambda: rows_of(gpus, query, t4), "it is in the ledger")
+    assert paid[1] == ""
+    assert paid[2] > 0
+
+
 def test_functions_run_on_instances_that_are_cut_for_them(gpus: Platform) -> None:
     """Each on a part of a GPU; the fleet shows whose is what."""
     assert gpus.output("sliced.small", text="a") == "A"

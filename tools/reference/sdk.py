@@ -18,13 +18,19 @@ HEAD = """# SDK
 What `from pilotlight import …` has. How it is used: [the guide](../guide/index.md).
 """
 GROUPS: dict[str, tuple[str, ...]] = {
-    "Definitions": ("App", "gpu_function", "enter", "exit", "method", "batched", "concurrent", "count_units"),
-    "Values of options": ("SLO", "Artifact", "Cron", "Period", "Warm", "Spread", "Model", "Measured"),
+    "Definitions": (
+        "App", "gpu_function", "enter", "exit", "park", "unpark", "check", "drain", "method", "batched", "concurrent",
+        "count_units", "checkpoint", "resume", "weights",
+    ),
+    "Values of options": (
+        "SLO", "Artifact", "Example", "Cron", "Period", "Warm", "Spread", "Model", "Measured", "Resumable",
+    ),
     "Calls": ("Function", "Cls", "Obj", "FunctionCall", "Client", "call_id", "cancel"),
     "Errors": (
         "PilotlightError", "BadInput", "Misuse", "OptionError", "Unauthenticated", "Forbidden", "NestedRefused",
         "NotFound", "UnknownFunction", "UnknownCall", "Conflict", "TooMuch", "Unavailable", "DeadlineExceeded",
         "Cancelled", "CallFailed", "FunctionRaised", "ExecutionTimeout", "LoadFailed", "BadOutput", "ContainerDied",
+        "Preempted",
     ),
 }  # fmt: skip
 """Every public name, in the order of the page."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from msgspec.structs import force_setattr
 
 from pilotlight_core.model.messages.node_messages import ContainerReport, ContainerState
-from pilotlight_core.model.messages.report_revisions import MovingContainer
+from pilotlight_core.model.messages.node_reports.report_revisions import MovingContainer
 
 LIVE = (ContainerState.READY, ContainerState.BINDING, ContainerState.LOADING, ContainerState.WARMING)
 """A tuple, the most frequent first: the hash of a member is worked out in Python each time."""
@@ -73,6 +73,11 @@ class ContainerIndex:
         """The version of a container; "": no node reports it."""
         found = self._by_id.get(container)
         return found.report.version if found is not None else ""
+
+    def is_parked(self, container: str) -> bool:
+        """Whether it has left its slice, and has none."""
+        found = self._by_id.get(container)
+        return found is not None and found.report.state is ContainerState.PARKED and not found.report.slice
 
     def node_of(self, container: str) -> str:
         """The node that reports a container.

@@ -8,6 +8,7 @@ argument (seconds).
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Set
 from dataclasses import dataclass, field, replace
 from heapq import nsmallest
@@ -55,6 +56,10 @@ class RememberedRefusal:
     """What it asks for, but for its needs of the host; None: it is like no other."""
     needs: tuple[int, int] = (0, 0)
     """Memory and cores of the host."""
+    ask: Ask | None = None
+    """What it asked for; None: no place was sought."""
+    missing: int = 1
+    """How many of its containers have no place."""
 
     def is_within(self, other: RememberedRefusal) -> bool:
         """Whether it needs no more of the host than another one of its kind."""
@@ -104,14 +109,15 @@ class RefusalMemory:
         """A pass found no place for versions, which ask for this; `room`: it considered moves too."""
         kind = kind_of(ask) if ask is not None else None
         needs = (ask.memory, ask.cpu) if ask is not None else (0, 0)
-        for version in dict.fromkeys(versions):
+        for version, missing in Counter(versions).items():
             before = self._pop(version)
             if before is None:
                 self._in_time_every_s = IN_TIME_EVERY_S
             sought_at = at if room else before.room_sought_at if before is not None else None
             self._refused[version] = RememberedRefusal(
-                since=at, room_sought_at=sought_at, again_s=_again_s(before), kind=kind, needs=needs
-            )
+                since=at, room_sought_at=sought_at, again_s=_again_s(before), kind=kind, needs=needs, ask=ask,
+                missing=missing,
+            )  # fmt: skip
             if kind is not None:
                 self._by_kind.setdefault(kind, {})[version] = None
         if kind is not None:
@@ -168,6 +174,15 @@ class RefusalMemory:
         """This is what the callers of a version that has no place hear."""
         if (known := self._refused.get(shortage.version)) is not None:
             known.shortage = shortage
+
+    def unplaced(self, tenant_of: Callable[[str], str]) -> list[tuple[str, Ask, int]]:
+        """The versions without a place, of each tenant one in turn, what they ask for, and for how many containers."""
+        found = []
+        for version in tenants_in_turn(self._refused, tenant_of):
+            one = self._refused[version]
+            if one.ask is not None:
+                found.append((version, one.ask, one.missing))
+        return found
 
     def shortages(self, but: Iterable[str]) -> list[Shortage]:
         """What the callers of all others were told."""

@@ -14,10 +14,14 @@ from itertools import takewhile
 from msgspec.structs import force_setattr
 from mypy_extensions import mypyc_attr
 
+from pilotlight_autoscaler.observations.call_rate import CallRate
 from pilotlight_autoscaler.observations.container_index import ContainerIndex
 from pilotlight_autoscaler.observations.curve_learning import CurveLearner
+from pilotlight_autoscaler.observations.node_hopes import NodeHopes
+from pilotlight_autoscaler.observations.pending_commands import PendingBind, PendingUnpark
 from pilotlight_autoscaler.observations.planned_starts import PlannedJobStarts
 from pilotlight_autoscaler.observations.refusal_memory import RefusalMemory
+from pilotlight_autoscaler.observations.resident_weights import ResidentWeights
 from pilotlight_autoscaler.observations.scaling_memories import ScalingMemories
 from pilotlight_autoscaler.observations.wish_log import WishLog
 from pilotlight_autoscaler.plans.plan_execution import PlanExecutions
@@ -27,12 +31,11 @@ from pilotlight_autoscaler.policy.start_backoff import StartBackoff
 from pilotlight_autoscaler.policy.version_reservation import VersionReservation
 from pilotlight_autoscaler.policy.version_shutdown import VersionShutdowns
 from pilotlight_core.model.devices import DeviceReport
-from pilotlight_core.model.ewma import ewma
 from pilotlight_core.model.messages.bindings import Binding
 from pilotlight_core.model.messages.demand import Demand
 from pilotlight_core.model.messages.node_messages import Bind, ContainerReport, ContainerState, Credit, NodeReport
+from pilotlight_core.model.messages.node_reports.report_revisions import SteadyReport
 from pilotlight_core.model.messages.ran import Ran
-from pilotlight_core.model.messages.report_revisions import SteadyReport
 from pilotlight_core.model.spec import VersionRecord
 from pilotlight_placement.asks.ask import Ask, avoided_by
 from pilotlight_placement.asks.options import Prices
@@ -69,39 +72,8 @@ PASSING = frozenset(
     {"slice_taken", "memory_taken", "cpu_taken", "no_such_slice", "slice_withdrawn", "draining", "gone", "stale_epoch"}
 )
 """Temporary refusals: the next report, or the next leader, resolves them."""
-MAX_WEIGHTS = 256
-"""Weights remembered for a node; older ones have left its file cache."""
-SHORTEST_COUNT_S, LONGEST_COUNT_S = 0.25, 1.0
-"""Bounds of the time behind a count: homes send one each 250 ms, but none while they have nothing to count."""
-RATE_SMOOTHING_S = 2.0
-"""A rate follows a step by 63 % in this time."""
 FOLLOW_EVERY_S = 10.0
 """Places are scored by what is asked for so often, at most: each time all devices are scored anew."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class PendingBind:
-    """A bind that was sent and that no report shows yet."""
-
-    bind: Bind
-    node: str
-    at: float
-    tries: int = 1
-
-
-@dataclass(kw_only=True)
-class CallRate:
-    """Calls per second, as of an instant. Changed in place: there are thousands of counts a second."""
-
-    value: float = 0.0
-    at: float = -math.inf
-
-    def count(self, arrivals: int, at: float) -> None:
-        """So many more calls have come until `at`."""
-        elapsed = min(LONGEST_COUNT_S, max(SHORTEST_COUNT_S, at - self.at))
-        part = 1 - math.exp(-elapsed / RATE_SMOOTHING_S)
-        value = self.value if at - self.at <= 2 * LONGEST_COUNT_S else 0.0
-        self.value, self.at = ewma(value, arrivals / elapsed, part), at
 
 
 def _is_over(demand: Demand, told: float, at: float) -> bool:
@@ -120,6 +92,10 @@ class World:
     pending: dict[str, PendingBind] = field(default_factory=dict)
     draining: dict[str, float] = field(default_factory=dict)
     """Containers with a drain under way, and when it was sent."""
+    parking: dict[str, float] = field(default_factory=dict)
+    """Containers that were told to leave their slices, and when."""
+    unparking: dict[str, PendingUnpark] = field(default_factory=dict)
+    """Parked containers that are told to serve again."""
     replacing: dict[str, float] = field(default_factory=dict)
     """Containers that serve until another of their version is ready, and when that was last asked for."""
     backoff: StartBackoff = field(default_factory=StartBackoff)
@@ -146,16 +122,15 @@ class World:
     """Versions that agree to other tenants on their GPU."""
     avoiding: dict[str, tuple[str, ...]] = field(default_factory=dict)
     """version -> the functions that it avoids, of those that avoid any."""
-    _loading: dict[str, str] = field(default_factory=dict)
-    """version -> the weights that its containers load."""
     _reported: set[str] = field(default_factory=set)
     """Nodes of which the fleet is not told yet: they have reported, or are gone."""
     _tidied_at: float = -math.inf
-    _resident: dict[str, tuple[str, dict[str, None]]] = field(default_factory=dict)
-    """node -> its incarnation, and its loaded weights, the latest last."""
+    weights: ResidentWeights = field(default_factory=ResidentWeights)
     _rates: dict[str, CallRate] = field(default_factory=dict)
     refusals: RefusalMemory = field(default_factory=RefusalMemory)
     """Versions that had no place, which they have not either until something is freed."""
+    hopes: NodeHopes = field(default_factory=NodeHopes)
+    """Which of them wait for a node of a pool."""
     index: ContainerIndex = field(default_factory=ContainerIndex)
     """The containers of all nodes."""
     waiting: set[str] = field(default_factory=set)
@@ -196,7 +171,7 @@ class World:
         for ended in report.ended or ():
             if ended.id not in told:  # agents repeat an end for some seconds
                 self.pending.pop(ended.id, None)
-                self._on_end(ended.id, ended.version, ended.tenant, at, was_ready=ended.was_ready)
+                self._on_end(ended.id, ended.version, ended.tenant, at, was_ready=ended.was_ready or report.draining)
         return True
 
     def on_steady_report(self, report: SteadyReport, at: float) -> bool:
@@ -302,10 +277,14 @@ class World:
         """Drop what was not repeated for too long."""
         for node in self._silent(at, NODE_LOST_S):
             self._forget_node(node)
-            self._resident.pop(node, None)
+            self.weights.forget(node)
             del self.seen[node]
         self.pending = {c: p for c, p in self.pending.items() if at - p.at <= BIND_LOST_S * BIND_TRIES}
         self.draining = {c: t for c, t in self.draining.items() if at - t <= 60.0}
+        self.parking = {c: t for c, t in self.parking.items() if at - t <= BIND_LOST_S and not self.index.is_parked(c)}
+        self.unparking = {
+            c: told for c, told in self.unparking.items() if at - told.at <= BIND_LOST_S and self.index.is_parked(c)
+        }
         self.replacing = {c: t for c, t in self.replacing.items() if at - t <= REPLACING_KEPT_S}
         if not 0.0 <= at - self._tidied_at < FORGET_EVERY_S:
             self._tidied_at = at
@@ -339,6 +318,11 @@ class World:
     def demand(self, version: str, at: float) -> Demand | None:
         demand, seen = self.demands.get(version, (None, 0.0))
         return demand if demand is not None and at - seen <= DEMAND_STALE_S else None
+
+    def tenant_of(self, version: str) -> str:
+        """Whose version it is, as its home has told; "": nobody has."""
+        told = self.demands.get(version)
+        return told[0].tenant if told is not None else ""
 
     def home_is_silent(self, version: str, at: float) -> bool:
         """Whether a version had calls when its home was last heard of, and that was a while ago.
@@ -382,12 +366,12 @@ class World:
                 neighbours=bind.version in self.agreeing, host=bind.host, avoid=self.avoiding.get(bind.version, ()),
             )
             for node, bind in binds
-        )  # fmt: skip
+        ) + tuple([told.coming for told in self.unparking.values()])  # fmt: skip
         beside = ReportOverlay(
             coming=coming,
             closed=self.executions.closed(),
             recut=self.executions.recut(),
-            resident=self._weights_by_node(),
+            resident=self.weights.by_node(self.nodes),
             agreeing=self.agreeing,
             avoiding=self.avoiding,
         )
@@ -423,19 +407,18 @@ class World:
         self.index.changed_tenants.clear()
 
     def observe_versions(self, versions: Mapping[str, VersionRecord], some: Iterable[str] | None = None) -> None:
-        """Record what reports lack: which versions agree to neighbours or avoid functions, and which weights are where.
+        """Record what reports lack: which versions agree to neighbours or avoid functions, and what they load.
 
-        Of all but `some` nothing is new; None: anything may be. Weights are resident on a node where a container that
-        loads them became ready, as long as its agent runs.
+        Of all but `some` nothing is new; None: anything may be.
         """
         if some is None:
-            some = {*versions, *self.agreeing, *self.avoiding, *self._loading}
+            some = {*versions, *self.agreeing, *self.avoiding, *self.weights.named}
         for name in some:
             self._observe_version(name, versions.get(name))
-        for name, weights in self._loading.items():
+        for name, weights in self.weights.named.items():
             for found in self.index.of(name):
                 if found.report.state is ContainerState.READY:
-                    self._load(self.nodes[found.node], weights)
+                    self.weights.note_ready(self.nodes[found.node], weights)
 
     def _observe_version(self, name: str, record: VersionRecord | None) -> None:
         avoided = avoided_by(record.spec, record.tenant) if record is not None and record.spec.placing.avoid else ()
@@ -447,26 +430,7 @@ class World:
                 self.avoiding[name] = avoided
             else:
                 self.avoiding.pop(name, None)
-        if record is not None and record.spec.placing.weights:
-            self._loading[name] = f"{record.tenant}:{record.spec.placing.weights}"
-        else:
-            self._loading.pop(name, None)
-
-    def _load(self, report: NodeReport, weights: str) -> None:
-        instance, known = self._resident.get(report.node, ("", {}))
-        known = known if instance == report.instance else {}
-        known.pop(weights, None)
-        known[weights] = None
-        if len(known) > MAX_WEIGHTS:
-            del known[next(iter(known))]
-        self._resident[report.node] = (report.instance, known)
-
-    def _weights_by_node(self) -> dict[str, frozenset[str]]:
-        return {
-            node: frozenset(known)
-            for node, (instance, known) in self._resident.items()
-            if node in self.nodes and self.nodes[node].instance == instance
-        }
+        self.weights.note_version(name, record)
 
     # --- NodeObservations ---
 

@@ -1,7 +1,8 @@
 """Decisions: one pass over all versions, from the `World` to commands. Pure and level-triggered.
 
     needless_containers   what is shut down, or idle beyond what is wanted, ends
-    missing_containers    what is wanted and not there, as far as tenants' limits allow it
+    parked_containers     what is parked, and not worth its memory any more, ends
+    missing_containers    what is wanted and not there, as far as tenants' limits allow it: parked ones serve again
     plan                  where it starts, and what is cut for it (`pilotlight_placement.plan.plan`)
     preemption_round      which containers are drained for a version without a place: idle ones, and what others owe
     moving_plan           what moves for one that has none even so
@@ -28,6 +29,7 @@ from pilotlight_autoscaler.passes.needless_containers import (
     has_guesses,
     report_guesses,
 )
+from pilotlight_autoscaler.passes.parked_containers import end_parked, needless_parked
 from pilotlight_autoscaler.passes.pass_input import PassInput
 from pilotlight_autoscaler.passes.pass_reservations import current_reservation, reservation_after
 from pilotlight_autoscaler.passes.pass_state import PassState
@@ -75,6 +77,8 @@ class Pass:
         state = self._state
         if state.missing(name) > 0 or self._has_surplus(name) or has_guesses(state, name):
             return False
+        if any(True for _ in needless_parked(state, name)):
+            return False
         view, wish = state.functions[function_of(state.versions[name])], state.wish_for(name)
         state.given.settled.note(name, view, wish, state.at, state.given.wall)
         return True
@@ -105,6 +109,7 @@ class Pass:
             self._explain_levels(self._decided)
             end_shut_down(state)
             drain_surplus(state, self._decided)
+            end_parked(state, self._decided)
             report_guesses(state, self._decided)
         asks = self._missing.find(self._decided, at_an_edge=only is not None)
         missing = {ask: len(names) for ask, names in asks.items()}

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from pilotlight_autoscaler.plans.plan_execution import AgentCommand, PlanStep
-from pilotlight_core.model.messages.node_messages import Keep, Shortage
+from pilotlight_core.model.messages.node_messages import Keep, Park, Shortage, Unpark
 
 
 @dataclass(frozen=True, kw_only=True)
 class AddressedCommand:
     node: str
-    command: AgentCommand | Keep
+    command: AgentCommand | Keep | Park | Unpark
 
 
 @dataclass(kw_only=True)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 
+from pilotlight_autoscaler.passes.parked_containers import unpark
 from pilotlight_autoscaler.passes.pass_shares import free_resources, shares_of
 from pilotlight_autoscaler.passes.pass_state import PassState
 from pilotlight_autoscaler.passes.version_views import explain_level, held_by
+from pilotlight_autoscaler.policy.desired import purpose_of
 from pilotlight_autoscaler.policy.missing_starts import MissingStarts
 from pilotlight_autoscaler.policy.scaling_policy import wanted_by_demand, wanted_by_level
 from pilotlight_autoscaler.policy.shares import TenantShares
@@ -52,6 +54,8 @@ class MissingContainers:
             # One that fails is tried by one container, however many should be there.
             ask = self._state.ask(version)
             allowed = self._allowed(version, ask, 1 if backoff.is_failing(version) else short[version])
+            if allowed > 0 and self._state.views[version].parked:
+                allowed -= self._unpark(version, allowed)
             if allowed > 0:
                 backoff.tried(version, self._state.at)
                 asks.setdefault(ask, []).extend([version] * allowed)
@@ -64,6 +68,12 @@ class MissingContainers:
         ]
         self.starts = tuple(self.shares.in_turn(missing, free_resources(self._state.fleet)))
         return asks
+
+    def _unpark(self, version: str, most: int) -> int:
+        """Have parked containers serve instead of new ones; how many."""
+        state = self._state
+        purpose = purpose_of(state.views[version], state.wish_for(version), 0)
+        return unpark(state, version, most, purpose)
 
     def _is_held_back(self, version: str) -> bool:
         """Whether a place was just made by draining for another tenant: the next whole pass says who has it."""

@@ -78,4 +78,4 @@ def drain_surplus(state: PassState, versions: Iterable[str]) -> None:
         for container in found.at_once:
             state.drain(container.id, record, view.unfunded or f"max_containers={view.ceiling} allows no more")
         for container in found.in_step:
-            state.drain(container.id, record, f"idle for {container.idle_s:.0f} s")
+            state.put_aside(container.id, record, f"idle for {container.idle_s:.0f} s")

@@ -20,13 +20,23 @@ from pilotlight_autoscaler.passes.version_views import (
 from pilotlight_autoscaler.policy.desired import more_needs
 from pilotlight_autoscaler.policy.expected_room import next_idle_s
 from pilotlight_autoscaler.policy.preemption import IdleContainers
-from pilotlight_autoscaler.policy.scaling_policy import MIN_RESIDENCY_S, VersionSpeed, VersionView
-from pilotlight_autoscaler.policy.wish import Wish
-from pilotlight_core.model.messages.node_messages import ContainerReport, Drain
+from pilotlight_autoscaler.policy.scaling_policy import (
+    FIRST_LOAD_S,
+    MIN_RESIDENCY_S,
+    VersionSpeed,
+    VersionView,
+    is_idle,
+)
+from pilotlight_autoscaler.policy.warmth import can_be_parked, tier_of
+from pilotlight_autoscaler.policy.wish import Warmth, Wish
+from pilotlight_core.model.messages.node_messages import ContainerReport, Drain, Park
+from pilotlight_core.model.scaling.warm_worth import worth
 from pilotlight_core.model.spec import VersionRecord
 from pilotlight_placement.asks.ask import Ask
 from pilotlight_placement.fleet.fleet import Fleet
 
+UNKNOWN_CHANCE = 0.5
+"""Of a call in the next minute, where nothing is known of a function."""
 DRAIN_MARGIN_S = 5.0
 """Beyond the function's timeout, after which no call can still run."""
 
@@ -58,7 +68,9 @@ class PassState:
         self._wishes: dict[str, Wish] = {}
         self._wishes_for: dict[str, Wish] = {}
         """By version."""
-        self.idle = IdleContainers(views=self.views, idle=world.index.idle, idle_on=world.index.idle_on)
+        self.idle = IdleContainers(
+            views=self.views, idle=world.index.idle, idle_on=world.index.idle_on, worth=self._worth
+        )
         self.room_s: dict[str, float] = {}
         """When a place is expected that others leave for a version."""
         self._next_idle_s: dict[bool, float] = {}
@@ -138,6 +150,46 @@ class PassState:
         command = self.drain_command(container, record, reason)
         self.decision.commands.append(AddressedCommand(node=self.world.index.node_of(container), command=command))
         self.decision.notes.append(f"{record.ref}: {container} drains: {reason}")
+
+    def put_aside(self, container: str, record: VersionRecord, reason: str) -> None:
+        """Have an idle container leave its slice: it is parked, if that is worth it, or ends."""
+        found = self.world.index.get(container)
+        if found is None or not self.is_worth_parking(found):
+            self.drain(container, record, reason)
+            return
+        self.leaving.add(container)
+        command = Park(epoch=self.given.epoch, container=container, likelihood=self.likelihood(record))
+        self.decision.commands.append(AddressedCommand(node=self.world.index.node_of(container), command=command))
+        self.decision.notes.append(f"{record.ref}: {container} is parked: {reason}")
+
+    def is_worth_parking(self, container: ContainerReport) -> bool:
+        """Whether an idle container is parked rather than ended: its start is more than its callers can bear."""
+        view, record = self.views[container.version], self.versions[container.version]
+        if not is_idle(container, 0.0) or container.id in self.world.replacing:
+            return False
+        if not view.deployed or view.is_shut_down:
+            return False
+        load_s = self.load_s(record)
+        memory = self.world.nodes[self.world.index.node_of(container.id)].memory
+        is_worth = tier_of(view.spec, load_s, is_funded=not view.unfunded) is Warmth.PARKED
+        return is_worth and can_be_parked(container, memory)
+
+    def _worth(self, version: str) -> float:
+        """What a container of a version saves while it stays where it is, by what it takes of its device, or host."""
+        record = self.versions.get(version)
+        if record is None:
+            return 0.0
+        spec = record.spec
+        return worth(self.load_s(record), self.likelihood(record), spec.vram or spec.memory)
+
+    def load_s(self, record: VersionRecord) -> float:
+        """How long a start of a version takes; as long as a first one, where nothing is known."""
+        return self.world.scaling.load_s(function_of(record)) or FIRST_LOAD_S
+
+    def likelihood(self, record: VersionRecord) -> float:
+        """How likely a function is called in the next minute."""
+        memory = self.world.scaling.get(function_of(record))
+        return memory.chance() if memory is not None else UNKNOWN_CHANCE
 
     def drain_command(self, container: str, record: VersionRecord, reason: str) -> Drain:
         within_ms = (record.spec.timeout + DRAIN_MARGIN_S) * 1000.0

@@ -70,7 +70,7 @@ class PreemptionRound:
             for command in (planned.command for planned in made.commands):
                 if isinstance(command, PlannedStart) and not state.fleet.refusal(command.held):
                     state.fleet.hold(command.held)
-            for container, since in state.world.draining.items():
+            for container, since in (*state.world.draining.items(), *state.world.parking.items()):
                 if state.at - since < ROOM_S and container in state.fleet.held and self._is_idle_one(container):
                     state.fleet.release(container)
             if self._kept is not None:
@@ -192,7 +192,7 @@ class PreemptionRound:
         return self._idle[key]
 
     def _drain(self, container: str, version: str, reason: str) -> None:
-        self._state.drain(container, self._state.versions[version], reason)
+        self._state.put_aside(container, self._state.versions[version], reason)
         self._release(container, version)
 
     def _release(self, container: str, version: str) -> None:
@@ -209,7 +209,7 @@ class PreemptionRound:
         index, nodes = state.world.index, state.world.nodes
         leaving = [
             (each.id, each.version)
-            for name in dict.fromkeys((*index.draining, *state.world.draining))
+            for name in dict.fromkeys((*index.draining, *state.world.draining, *state.world.parking))
             if name in fleet.held and (each := index.get(name)) is not None and not nodes[index.node_of(name)].draining
         ]
         for container, version in leaving:

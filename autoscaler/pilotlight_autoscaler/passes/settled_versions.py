@@ -128,7 +128,7 @@ def restless_versions(world: World, at: float) -> set[str]:
     nodes, seen = world.nodes, world.seen
     moving = [node for node in nodes if nodes[node].draining or at - seen.get(node, at) > NODE_LOST_S]
     found = {each.version for node in moving for each in nodes[node].containers}
-    found.update(map(world.index.version_of, (*world.draining, *world.replacing)))
+    found.update(map(world.index.version_of, (*world.draining, *world.replacing, *world.parking, *world.unparking)))
     return found
 
 

@@ -18,6 +18,9 @@ def report_shortfall(state: PassState, short: Shortfall, asks: Mapping[Ask, list
     tenant = short.refusal.record.ask.tenant
     if not short.refusal.never and (spent := state.world.moves.refusal_for(state.at, tenant)):
         short = replace(short, refusal=replace(short.refusal, reason=f"{short.refusal.reason}; {spent}"))
+    if short.refusal.never and state.world.hopes.is_any(short.refusal.record.ask):
+        # The nodes that there are could not hold it, and a pool may have one that does.
+        short = replace(short, refusal=replace(short.refusal, never=False))
     for version in dict.fromkeys(asks[short.refusal.record.ask]):
         state.world.decisions.add(short.refusal, version=state.versions[version].ref, at=state.at)
         room_s = 0.0 if short.refusal.never else state.expected_room_s(version)

@@ -6,12 +6,14 @@ from collections import Counter
 from collections.abc import Callable, Collection, Container, Iterator, Mapping, Sequence
 from types import MappingProxyType
 
+import msgspec
+
 from pilotlight_autoscaler.observations.container_index import LIVE
 from pilotlight_autoscaler.observations.world import NODE_LOST_S, World
 from pilotlight_autoscaler.policy.function_view import FunctionView, PlannedCalls
 from pilotlight_autoscaler.policy.scaling_policy import VersionSpeed, VersionView, wanted_by_level
 from pilotlight_core.model.api.curve_api import TARGET_UTILISATION
-from pilotlight_core.model.messages.node_messages import Bind, ContainerReport
+from pilotlight_core.model.messages.node_messages import Bind, ContainerReport, ContainerState
 from pilotlight_core.model.scaling.scale_bounds import NO_BOUNDS, ScaleBounds
 from pilotlight_core.model.spec import FunctionSpec, VersionRecord
 from pilotlight_placement.asks.ask import Ask
@@ -73,7 +75,7 @@ class VersionViews(Mapping[str, VersionView]):
         world, at = self._world, self._at
         if self._pending is None:
             self._pending = Counter([version for version, _ in _unseen(world)])
-        there, leaving = present_containers(world, version, at)
+        there, leaving, parked = present_containers(world, version, at)
         return VersionView(
             spec=spec,
             deployed=version in self._deployed,
@@ -86,6 +88,7 @@ class VersionViews(Mapping[str, VersionView]):
             containers=tuple(there),
             pending=self._pending[version],
             leaving=leaving,
+            parked=tuple(parked),
             rate=world.rate(version, at),
             speed=self._speed(version, there),
         )
@@ -120,9 +123,15 @@ class FunctionViews(Mapping[str, FunctionView]):
         return len(self._versions_of)
 
 
-def present_containers(world: World, version: str, at: float) -> tuple[list[ContainerReport], int]:
-    """The containers of a version that stay, and how many drain or are replaced."""
+def present_containers(
+    world: World, version: str, at: float
+) -> tuple[list[ContainerReport], int, list[ContainerReport]]:
+    """The containers of a version that stay, how many drain or are replaced, and those that are parked.
+
+    One that is told to serve again stays, as if it had just begun to start.
+    """
     there: list[ContainerReport] = []
+    parked: list[ContainerReport] = []
     leaving = 0
     seen, draining, replacing, nodes = world.seen, world.draining, world.replacing, world.nodes
     for found in world.index.of(version):
@@ -130,12 +139,21 @@ def present_containers(world: World, version: str, at: float) -> tuple[list[Cont
         if at - seen.get(node, at) > NODE_LOST_S:
             continue
         goes = container.id in draining or container.id in replacing
+        if container.state is ContainerState.PARKED:
+            if container.id in world.unparking:
+                there.append(msgspec.structs.replace(container, age_s=0.0))
+            elif not goes and not nodes[node].draining:
+                parked.append(container)
+            continue
+        if container.id in world.parking and not goes and not nodes[node].draining:
+            parked.append(container)
+            continue
         # Containers of a draining node are left alone.
         if container.state in LIVE and not goes and not nodes[node].draining:
             there.append(container)
         else:
             leaving += 1
-    return there, leaving
+    return there, leaving, parked
 
 
 def by_function(versions: Mapping[str, VersionRecord]) -> dict[str, list[str]]:
@@ -164,7 +182,8 @@ def held_by(
     """The specs of a tenant's containers that hold a slice or are about to, and how many there are."""
     for version in world.index.of_tenant(tenant):
         record = versions.get(version)
-        yield record.spec if record is not None else None, len(world.index.versions()[version])
+        count = sum(each.report.state is not ContainerState.PARKED for each in world.index.of(version))
+        yield record.spec if record is not None else None, count
     for version, whose in _unseen(world):
         if whose == tenant:
             record = versions.get(version)

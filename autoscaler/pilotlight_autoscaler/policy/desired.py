@@ -25,6 +25,7 @@ from pilotlight_autoscaler.policy.consolidation import least_kept
 from pilotlight_autoscaler.policy.function_view import PLANNED_MARGIN_S, FunctionView, needed_by_calls
 from pilotlight_autoscaler.policy.prediction.function_memory import MINUTE_S, FunctionMemory
 from pilotlight_autoscaler.policy.scaling_policy import VersionView, wanted_by_level
+from pilotlight_autoscaler.policy.warmth import tier_of
 from pilotlight_autoscaler.policy.wish import ScalingRule, Warmth, Wish
 from pilotlight_core.model.messages.usage_facts import Purpose
 from pilotlight_core.model.scaling.scale_bounds import AS_DEPLOYED
@@ -72,7 +73,7 @@ def desired(view: FunctionView, memory: FunctionMemory, at: float) -> Wish:
     count = max(sum(counts.values()), hold.least if hold is not None else 0)
     return Wish(
         count=count,
-        tier=Warmth.READY if count else Warmth.NONE,
+        tier=Warmth.READY if count else tier_of(current.spec, memory.load_s, is_funded=not current.unfunded),
         rule=best.rule,
         asked_by=asked_by,
         because=best.because,

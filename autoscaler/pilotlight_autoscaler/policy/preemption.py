@@ -44,6 +44,8 @@ class IdleContainers:
     """container -> version, of those that have no call; None: all versions are asked."""
     idle_on: Mapping[str, Collection[str]] = field(default_factory=dict)
     """The same containers, by node."""
+    worth: Callable[[str], float] = lambda _: 0.0
+    """By version: what a container of it saves while it stays on its slice (`core.model.scaling.warm_worth`)."""
     _of_all: dict[float, list[PreemptionVictim]] = field(default_factory=dict)
     """By how long they have been idle at least."""
 
@@ -53,12 +55,12 @@ class IdleContainers:
         return [(name, self.views[name]) for name in sorted(set(self.idle.values())) if name in self.views]
 
     def beyond_floors(self, *, waited_for: bool) -> list[PreemptionVictim]:
-        """Idle containers beyond the floors, the longest idle first; with `waited_for` (calls wait) also recently used
-        ones.
+        """Idle containers beyond the floors, those worth least first, of equal ones the longest idle; with `waited_for`
+        (calls wait) also recently used ones.
         """
         at_least_s = MIN_RESIDENCY_S if waited_for else FLOOR_IDLE_S
         if at_least_s not in self._of_all:
-            self._of_all[at_least_s] = self._longest_idle(at_least_s, self._with_idle())
+            self._of_all[at_least_s] = self._worth_least(at_least_s, self._with_idle())
         return self._of_all[at_least_s]
 
     def on_nodes(self, fleet: Fleet, nodes: Collection[int], *, waited_for: bool) -> list[PreemptionVictim]:
@@ -70,13 +72,16 @@ class IdleContainers:
         there = {container for name in names for container in self.idle_on.get(name, ())}
         versions = sorted({self.idle[container] for container in there})
         views = [(version, self.views[version]) for version in versions if version in self.views]
-        idle = self._longest_idle(MIN_RESIDENCY_S if waited_for else FLOOR_IDLE_S, views)
+        idle = self._worth_least(MIN_RESIDENCY_S if waited_for else FLOOR_IDLE_S, views)
         return [victim for victim in idle if victim[0].id in there]
 
-    @staticmethod
-    def _longest_idle(at_least_s: float, views: Iterable[tuple[str, VersionView]]) -> list[PreemptionVictim]:
-        idle = [(each, name) for name, view in views for each in may_give_way(view, at_least_s)]
-        return sorted(idle, key=lambda victim: (-victim[0].idle_s, victim[0].id))
+    def _worth_least(self, at_least_s: float, views: Iterable[tuple[str, VersionView]]) -> list[PreemptionVictim]:
+        idle = [
+            (self.worth(name), -each.idle_s, each.id, each, name)
+            for name, view in views
+            for each in may_give_way(view, at_least_s)
+        ]
+        return [(each, name) for *_, each, name in sorted(idle, key=lambda one: one[:3])]
 
 
 def _rank_of(fleet: Fleet, container: str) -> int:

@@ -58,6 +58,8 @@ class VersionView:
     pending: int = 0
     leaving: int = 0
     """Containers that drain: calls may run in them too."""
+    parked: Sequence[ContainerReport] = ()
+    """Containers that have no slice, and take no calls until they are unparked."""
     home_is_silent: bool = False
     """Whether its home had calls when it was last heard of, a while ago."""
     is_shut_down: bool = False

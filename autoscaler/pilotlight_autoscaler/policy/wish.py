@@ -11,6 +11,7 @@ class Warmth(StrEnum):
     """In what state the containers of a function should be: the cheapest that keeps its promise."""
 
     READY = "ready"
+    PARKED = "parked"  # off their slices, with their processes and memory
     NONE = "none"
 
 

@@ -17,8 +17,9 @@ from types import ModuleType
 from typing import cast
 
 from pilotlight_autoscaler.observations import scaling_memories
+from pilotlight_autoscaler.observations.call_rate import RATE_SMOOTHING_S
 from pilotlight_autoscaler.observations.scaling_memories import ScalingMemories, SeenFunction
-from pilotlight_autoscaler.observations.world import DEMAND_STALE_S, RATE_SMOOTHING_S
+from pilotlight_autoscaler.observations.world import DEMAND_STALE_S
 from pilotlight_autoscaler.policy import desired, scale_down_pace, scaling_policy
 from pilotlight_autoscaler.policy.plain_wish import CallsWaiting, PlainWish
 from pilotlight_autoscaler.policy.prediction import function_memory

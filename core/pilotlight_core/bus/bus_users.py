@@ -141,6 +141,8 @@ def controller() -> BusUser:
             *_gets(subjects.BUDGET_BUCKET),
             lease,
             key_subject(subjects.REGISTRY_BUCKET, "curves.*"),
+            # Machines that it launches: what it asked for, by what they join, and that they drain.
+            *(key_subject(subjects.TENANCY_BUCKET, key) for key in ("launch.*.*", "join.*", "node.*")),
             _keys(subjects.BINDING_BUCKET),
             _keys(subjects.SCALING_BUCKET),
             subjects.bindings(ANY, ANY),
@@ -193,6 +195,7 @@ def duties() -> BusUser:
             key_subject(subjects.BUDGET_BUCKET, "ledger.*"),
             key_subject(subjects.REGISTRY_BUCKET, "version.*"),
             key_subject(subjects.REGISTRY_BUCKET, "curves.*"),
+            key_subject(subjects.REGISTRY_BUCKET, "weights.*.*"),
             "jobs.>",
             lease,
         ),

@@ -142,11 +142,26 @@ class AgentSettings(Settings, frozen=True, kw_only=True):
             description="MiB of the host kept for the platform; 0: 1 GiB and a twentieth, at most a quarter",
         ),
     ] = 0
+    warm_memory: Annotated[
+        int,
+        msgspec.Meta(
+            ge=-1,
+            le=2**40,
+            description="MiB of the host, of what the reserve leaves, for parked containers and weights that are kept; "
+            "0: none; -1: an eighth",
+        ),
+    ] = -1
     reserve_cpu: Annotated[float, msgspec.Meta(ge=0, description="cores of the host kept for the platform")] = 0.0
     agents_here: Annotated[
         int, msgspec.Meta(ge=1, le=1000, description="agents on this machine: each has an even part of the host")
     ] = 1
     blanks: Annotated[SettingCount, msgspec.Meta(description="sandboxes kept started ahead, per base environment")] = 2
+    gpu_blanks: Annotated[
+        SettingCount,
+        msgspec.Meta(
+            description="sandboxes kept started ahead on free GPUs and MIG instances, at most; 0, or --blanks 0: none"
+        ),
+    ] = 8
     base: Annotated[
         tuple[str, ...],
         msgspec.Meta(
@@ -200,6 +215,15 @@ class AgentSettings(Settings, frozen=True, kw_only=True):
         "bubblewrap"
     )
     spot: Annotated[bool, msgspec.Meta(description="the node may be taken away at short notice")] = False
+    notices: Annotated[
+        str,
+        msgspec.Meta(
+            description="who says that the node is taken away: aws, gcp or azure (their metadata services), file:PATH "
+            '({"deadline": UNIX_SECONDS, "reason": "..."}), or none'
+        ),
+    ] = "none"
+    pool: Annotated[str, msgspec.Meta(description="the pool that the node was launched in; empty: none")] = ""
+    provider_id: Annotated[str, msgspec.Meta(description="the machine's name by its provider, which is shown")] = ""
     blob_url: Annotated[str, msgspec.Meta(description="file:///… or s3://bucket/prefix; empty: below --state-dir")] = ""
     trusted_keys: Annotated[
         str,

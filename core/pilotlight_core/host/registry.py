@@ -9,12 +9,15 @@
               node.{node}            NodeRecord       its identity, labels and state
               join.{token id}        JoinTokenRecord  by which one node may join
               issuer.{issuer}        IssuerRecord     whose tokens are taken, and what their claims stand for
+              pool.{pool}            PoolRecord       machines that may be launched
+              launch.{pool}.{slot}   LaunchRecord     a machine that was asked for, until it is gone
     REGISTRY  app.{tenant}.{app}     AppRecord        replaced by compare-and-set: a deploy is atomic for the app
               share.{tenant}.{app}   FunctionShareRecord      other tenants that may call the app's functions
               scale.{tenant}.{app}.{function}  ScaleRecord  people's word about the size of a function
               version.{version id}   VersionRecord    immutable
               curves.{version id}    CurvesRecord     its throughput curves, measured and learnt
               price.{price}          PriceRecord      its rates over time, over those of the price book
+              weights.{tenant}.{name}  WeightsRecord  what a tenant has pushed under a name
 
 Plain methods answer from memory; the async ones of the same name read from the bus what memory lacks. Callers that
 decide on a record check `fresh` and fail closed: a disconnected mirror may miss that a key was revoked.
@@ -42,9 +45,11 @@ from pilotlight_core.model.money.credits import CreditsRecord
 from pilotlight_core.model.price_book import PriceRecord, check_price
 from pilotlight_core.model.records.issuers import ISSUER_KEYS, IssuerRecord
 from pilotlight_core.model.records.nodes import NODE_KEYS, JoinTokenRecord, NodeRecord
+from pilotlight_core.model.records.pools import LAUNCH_KEYS, POOL_KEYS, LaunchRecord, PoolRecord
 from pilotlight_core.model.scaling.scale_record import ScaleRecord
 from pilotlight_core.model.spec import AppRecord, VersionRecord
 from pilotlight_core.model.tenancy import FunctionShareRecord, KeyRecord, LimitsRecord, TenantRecord
+from pilotlight_core.model.versions.pushed_weights import WeightsRecord
 
 __all__ = ["FunctionShareRecord", "KeyRecord", "LimitsRecord", "OnRecord", "Registry", "TenantRecord"]
 
@@ -155,6 +160,28 @@ class Registry:
     ) -> JoinTokenRecord | None:
         return await self._records.change(f"join.{check_name(token, 'token')}", change)
 
+    # -- pools of nodes -----------------------------------------------------------------------------------------
+
+    def pools(self) -> Iterator[PoolRecord]:
+        return self._records.each(POOL_KEYS, PoolRecord)
+
+    async def pool(self, name: str) -> PoolRecord | None:
+        """The pool's record, from the bus."""
+        return (await self._records.read(f"{POOL_KEYS}{check_name(name, 'pool')}", PoolRecord))[0]
+
+    async def change_pool(
+        self, name: str, change: Callable[[PoolRecord | None], PoolRecord | None]
+    ) -> PoolRecord | None:
+        return await self._records.change(f"{POOL_KEYS}{check_name(name, 'pool')}", change)
+
+    def launches(self) -> Iterator[LaunchRecord]:
+        return self._records.each(LAUNCH_KEYS, LaunchRecord)
+
+    async def change_launch(
+        self, pool: str, slot: int, change: Callable[[LaunchRecord | None], LaunchRecord | None]
+    ) -> LaunchRecord | None:
+        return await self._records.change(f"{LAUNCH_KEYS}{check_name(pool, 'pool')}.{slot}", change)
+
     # -- what tenants are allowed -------------------------------------------------------------------------------
 
     def limits(self, tenant: str, function: str) -> EffectiveLimits:
@@ -255,6 +282,20 @@ class Registry:
         self, tenant: str, app: str, function: str, change: Callable[[ScaleRecord | None], ScaleRecord | None]
     ) -> ScaleRecord | None:
         return await self._records.change(_scale_key(tenant, app, function), change)
+
+    # -- weights ------------------------------------------------------------------------------------------------
+
+    async def weights(self, tenant: str, name: str) -> WeightsRecord | None:
+        """What is pushed under a name, from the bus."""
+        return (await self._records.read(_weights_key(tenant, name), WeightsRecord))[0]
+
+    def iter_weights(self, tenant: str) -> Iterator[WeightsRecord]:
+        return self._records.each(f"weights.{tenant}.", WeightsRecord)
+
+    async def change_weights(
+        self, tenant: str, name: str, change: Callable[[WeightsRecord | None], WeightsRecord | None]
+    ) -> WeightsRecord | None:
+        return await self._records.change(_weights_key(tenant, name), change)
 
     # -- apps and versions --------------------------------------------------------------------------------------
 
@@ -370,7 +411,7 @@ class Registry:
         return (version for version in versions if tenant in (None, version.tenant))
 
     def bytes_of(self, tenant: str) -> int:
-        """The bytes of the tenant's apps, versions, shares, curves and scales."""
+        """The bytes of the tenant's apps, versions, shares, curves, scales and weights."""
         return self._records.bytes_of(tenant)
 
     def _changed(self, key: str, record: Any) -> None:
@@ -382,3 +423,7 @@ class Registry:
 def _scale_key(tenant: str, app: str, function: str) -> str:
     names = (check_name(tenant, "tenant"), check_name(app, "app"), check_name(function, "function"))
     return f"scale.{'.'.join(names)}"
+
+
+def _weights_key(tenant: str, name: str) -> str:
+    return f"weights.{check_name(tenant, 'tenant')}.{check_name(name, 'name')}"

@@ -1,7 +1,7 @@
 """The registry's records over live mirrors of its two buckets.
 
-What the platform cannot do without (tenants, tiers, limits, keys, issuers, nodes) is in a bucket of its own, so that it
-can be written however full the bucket is in which tenants' deploys are.
+What the platform cannot do without (tenants, tiers, limits, keys, issuers, nodes, pools) is in a bucket of its own, so
+that it can be written however full the bucket is in which tenants' deploys are.
 """
 
 from __future__ import annotations
@@ -24,19 +24,24 @@ from pilotlight_core.model.money.credits import CreditsRecord
 from pilotlight_core.model.price_book import PriceRecord
 from pilotlight_core.model.records.issuers import IssuerRecord
 from pilotlight_core.model.records.nodes import JoinTokenRecord, NodeRecord
+from pilotlight_core.model.records.pools import LaunchRecord, PoolRecord
 from pilotlight_core.model.scaling.scale_record import ScaleRecord
 from pilotlight_core.model.spec import AppRecord, VersionRecord
 from pilotlight_core.model.subjects import REGISTRY_BUCKET, TENANCY_BUCKET
 from pilotlight_core.model.tenancy import FunctionShareRecord, KeyRecord, LimitsRecord, TenantRecord
+from pilotlight_core.model.versions.pushed_weights import WeightsRecord
 
 TENANCY: dict[str, type[msgspec.Struct]] = {
     "tenant": TenantRecord, "tier": Tier, "limits": LimitsRecord, "key": KeyRecord, "budget": BudgetsRecord,
     "credit": CreditsRecord, "node": NodeRecord, "join": JoinTokenRecord, "issuer": IssuerRecord,
+    "pool": PoolRecord, "launch": LaunchRecord,
 }  # fmt: skip
 DEPLOYED: dict[str, type[msgspec.Struct]] = {
     "app": AppRecord, "share": FunctionShareRecord, "version": VersionRecord, "curves": CurvesRecord,
-    "price": PriceRecord, "scale": ScaleRecord,
+    "price": PriceRecord, "scale": ScaleRecord, "weights": WeightsRecord,
 }  # fmt: skip
+FEW = frozenset({"pool", "launch"})
+"""Kinds of which a controller asks for all, twice a second."""
 BUDGETS: dict[str, type[msgspec.Struct]] = {"home": HomeTranches, "ledger": BilledBudgets}
 """Of the bucket of that name, which is no part of the registry."""
 _encoder = msgspec.msgpack.Encoder()
@@ -70,6 +75,8 @@ class RegistryRecords:
             bucket.mirror.on_change.append(self._changed)
         self._on_change = on_change
         self._records: dict[str, Any] = {}
+        self._few: dict[str, dict[str, Any]] = {kind: {} for kind in FEW}
+        """By kind, of those that are asked for often: a hundred thousand others stand beside them."""
         self._sizes: dict[str, tuple[str, int]] = {}
         """By key of what a tenant deployed, the tenant and the bytes."""
         self._bytes: dict[str, int] = {}
@@ -99,7 +106,7 @@ class RegistryRecords:
         return self._records
 
     def bytes_of(self, tenant: str) -> int:
-        """The bytes of what the tenant has deployed: its apps, versions, shares, curves and scales."""
+        """The bytes of what the tenant has deployed: its apps, versions, shares, curves, scales and weights."""
         return self._bytes.get(tenant, 0)
 
     def revision(self, key: str) -> int:
@@ -112,6 +119,8 @@ class RegistryRecords:
         return record
 
     def each(self, prefix: str, _cls: type[R]) -> Iterator[R]:
+        if (few := self._few.get(prefix.removesuffix("."))) is not None:
+            return iter(list(few.values()))
         return iter([record for key, record in self._records.items() if key.startswith(prefix)])
 
     async def fetch(self, key: str, cls: type[R]) -> R | None:
@@ -182,10 +191,12 @@ class RegistryRecords:
 
     def _changed(self, key: str, entry: KvEntry | None) -> None:
         record = _decoded(key, entry.value if entry is not None else None)
-        if record is None:
-            self._records.pop(key, None)
-        else:
-            self._records[key] = record
+        few = self._few.get(key.partition(".")[0])
+        for records in (self._records, few) if few is not None else (self._records,):
+            if record is None:
+                records.pop(key, None)
+            else:
+                records[key] = record
         self._count(key, record, len(entry.value) if entry is not None else 0)
         self._on_change(key, record)
 

@@ -16,7 +16,7 @@ from msgspec import Meta
 from pilotlight_core.model.bounded import MOST_DEVICES, MOST_SLICES, Bytes, Ppm, ShortText
 from pilotlight_core.model.devices import DeviceReport, MigMode, MigPlacement
 from pilotlight_core.model.messages.node_messages import NodeReport, SliceReport
-from pilotlight_core.model.messages.report_revisions import SteadyReport
+from pilotlight_core.model.messages.node_reports.report_revisions import SteadyReport
 
 MOST_KNOWN = 20_000
 """Nodes whose hardware is remembered; the one that reported longest ago is forgotten."""

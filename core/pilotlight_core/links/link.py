@@ -23,7 +23,17 @@ from typing import Any, Protocol, cast
 import msgspec
 import structlog
 
-from pilotlight_core.model.messages.call_messages import Cancel, Chunk, Ended, Reconcile, Refused, Run, Started, Window
+from pilotlight_core.model.messages.call_messages import (
+    Cancel,
+    Chunk,
+    Ended,
+    Reconcile,
+    Refused,
+    Run,
+    Started,
+    StreamCheckpoint,
+    Window,
+)
 from pilotlight_core.model.messages.link_messages import LinkHello
 from pilotlight_core.model.messages.message import Message
 from pilotlight_core.model.messages.node_messages import Credit
@@ -48,7 +58,7 @@ TO_AGENT: msgspec.msgpack.Decoder[Any] = msgspec.msgpack.Decoder(
     tuple[int, list[LinkHello | Run | Cancel | Window | Reconcile]]
 )
 TO_GATEWAY: msgspec.msgpack.Decoder[Any] = msgspec.msgpack.Decoder(
-    tuple[int, list[LinkHello | Refused | Started | Chunk | Ended | Credit]]
+    tuple[int, list[LinkHello | Refused | Started | Chunk | StreamCheckpoint | Ended | Credit]]
 )
 TO_PEER: msgspec.msgpack.Decoder[Any] = msgspec.msgpack.Decoder(tuple[int, list[LinkHello | ToHome | ToOrigin]])
 """The closed families of what goes over a link, by direction."""

@@ -37,6 +37,10 @@ CORE_PRICE = "cpu_core"
 MEMORY_PRICE = "memory_gib"
 """The price id of a GiB of host memory that a container is promised."""
 HOST_PRICES = (CORE_PRICE, MEMORY_PRICE)
+MEMORY_DEVICE = "memory"
+"""What parked containers are metered on: the host memory that a node keeps for them."""
+WARM_PRICE = "warm_memory"
+"""The price id of its parts, which cost nothing: the memory itself is paid for by `MEMORY_PRICE`."""
 MINIMUM_PRICE = "minimum"
 """In the ledger: time that a start of a call is billed for without having taken it."""
 UNIT_PPM = NS_PER_HOUR
@@ -44,7 +48,7 @@ UNIT_PPM = NS_PER_HOUR
 """
 CHARGES = frozenset((MINIMUM_PRICE, *UNIT_PRICES))
 """What is billed for no time of anything."""
-BESIDE_PRICES = frozenset((*HOST_PRICES, *CHARGES))
+BESIDE_PRICES = frozenset((*HOST_PRICES, WARM_PRICE, *CHARGES))
 """What is billed beside the time of devices."""
 UNKNOWN_PRICE = "gpu"
 """The price id of GPUs without one of their own."""
@@ -54,6 +58,7 @@ FAKE_PRICE = "fake-"
 """Prefix of the price ids of GPUs that exist in software only, which shows on every receipt."""
 MAX_NAME = 512
 _CPU_PRICE = re.compile(rf"(?:([1-9][0-9]{{0,3}})x)?{CPU_PRICE}")
+_CPU_SLOT = re.compile(r"cpu-[0-9]{1,6}")
 MOST_CORES = 1_024
 """Of one host: a node must not sell more than there can be."""
 _GPU_TYPE = re.compile(r"([A-Z0-9]+)(?:-[0-9]+GB)?")
@@ -72,6 +77,11 @@ def is_cpu_price(price: str) -> bool:
     return found is not None and int(found[1] or 1) <= MOST_CORES
 
 
+def is_cpu_slot(name: str) -> bool:
+    """Whether a slice of that name is a CPU slot."""
+    return _CPU_SLOT.fullmatch(name) is not None
+
+
 def cores_of(price: str) -> int:
     """The cores of a host by the price id of its processors; 0: it is that of another device."""
     found = _CPU_PRICE.fullmatch(price)
@@ -83,7 +93,7 @@ def gpu_of_price(price: str) -> str:
 
     "minimum" of what calls are billed for at least, "units" of what they count.
     """
-    if price in HOST_PRICES:
+    if price in HOST_PRICES or price == WARM_PRICE:
         return "host"
     if price in CHARGES:
         return MINIMUM_PRICE if price == MINIMUM_PRICE else "units"

@@ -9,7 +9,7 @@
     ├── Unavailable              a limit of the platform: try again
     ├── DeadlineExceeded
     ├── Cancelled
-    └── CallFailed               FunctionRaised, ExecutionTimeout, LoadFailed, BadOutput, ContainerDied
+    └── CallFailed               FunctionRaised, ExecutionTimeout, LoadFailed, BadOutput, ContainerDied, Preempted
 
 The detail of an error is a sentence that says what happened. `CODES` has the HTTP status and the advice of each code.
 """
@@ -79,6 +79,9 @@ CODES: dict[str, Code] = {
     "call_lost": Code(
         410, "The call's gateway is gone", "Live calls die with their gateway; send the call again.", retry=True
     ),
+    "events_gone": Code(
+        410, "The events are not kept any more", "Send the call again; reconnect sooner, or read faster."
+    ),
     "idempotency_key_in_use": Code(
         409, "The first request with this key runs still", "Wait for Retry-After, then send it again.", retry=True
     ),
@@ -107,6 +110,11 @@ CODES: dict[str, Code] = {
     ),
     "no_capacity": Code(
         503, "No capacity fits the function now", "Wait for Retry-After, then send it again.", retry=True
+    ),
+    "preempted": Code(
+        503,
+        "The node was taken away during the call",
+        "If it is safe to run twice, send it again; streams of resumable=True go on elsewhere by themselves.",
     ),
     "breaker_open": Code(
         503, "The version keeps failing", "Read its logs; wait for Retry-After, then send it again.", retry=True
@@ -279,6 +287,12 @@ class ContainerDied(CallFailed):
     code = "container_died"
 
 
+class Preempted(CallFailed):
+    """The container's node was taken away while it ran the call; what it had sent until then is all there is."""
+
+    code = "preempted"
+
+
 def _leaves(cls: type[PilotlightError]) -> list[type[PilotlightError]]:
     return [cls, *(leaf for sub in cls.__subclasses__() for leaf in _leaves(sub))]
 
@@ -294,6 +308,7 @@ CLASSES |= {
     "unknown_version": UnknownFunction, "call_lost": UnknownCall, "queue_full": TooMuch, "starting": Unavailable,
     "draining": Unavailable, "overloaded": Unavailable, "breaker_open": Unavailable, "idempotency_key_in_use": Conflict,
     "idempotency_key_reused": BadInput, "answer_not_kept": NotFound, "slow_body": DeadlineExceeded,
+    "events_gone": NotFound,
 }  # fmt: skip
 
 

@@ -29,7 +29,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from pilotlight_core.model.devices import FAKE_PRICE, HOST_PRICES, UNIT_PPM, UNKNOWN_PRICE
+from pilotlight_core.model.devices import FAKE_PRICE, HOST_PRICES, UNIT_PPM, UNKNOWN_PRICE, WARM_PRICE
 from pilotlight_core.model.errors import BadInput
 from pilotlight_core.model.ids import NAME
 from pilotlight_core.model.placing import Purchase
@@ -242,6 +242,8 @@ class PriceBook:
 
     def _find_terms(self, price: str, at: float | None, purchase: str, region: str, ppm: int) -> _Terms:
         times, name = _read_price(price)
+        if name == WARM_PRICE:
+            return 0, 0  # the memory itself has a price
         rate, is_spot, chosen = None, False, name
         for special, terms in self._special.get(name, ()):
             if terms.holds(purchase, region, ppm or WHOLE_DEVICE) and (rate := self._rate_at(special, at)) is not None:
@@ -316,7 +318,7 @@ class PriceBook:
     def knows(self, price: str) -> bool:
         """Whether it is a product's own price, and not that of any other GPU."""
         name = _read_price(price)[1]
-        return name != UNKNOWN_PRICE and (name in self.rates or name in self.dated)
+        return name != UNKNOWN_PRICE and (name in self.rates or name in self.dated or name == WARM_PRICE)
 
 
 class Charge(NamedTuple):

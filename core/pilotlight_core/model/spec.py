@@ -12,12 +12,19 @@ from typing import Any
 import msgspec
 from msgspec import UNSET, UnsetType
 
+from pilotlight_core.model.artifacts.artifact_entries import ArtifactEntry as ArtifactEntry
+from pilotlight_core.model.artifacts.artifact_entries import ArtifactInfo as ArtifactInfo
+from pilotlight_core.model.artifacts.artifact_entries import ArtifactKind as ArtifactKind
+from pilotlight_core.model.artifacts.artifact_entries import ArtifactPart as ArtifactPart
+from pilotlight_core.model.calendar.schedule_entry import Schedule as Schedule
 from pilotlight_core.model.calendar.warm_windows import Warm, windows_fault
 from pilotlight_core.model.errors import BadInput
 from pilotlight_core.model.ids import check_name, tags_fault
 from pilotlight_core.model.networks.network_targets import targets_fault
 from pilotlight_core.model.packages.package_locks import PackageLock
 from pilotlight_core.model.placing import Placing, check_placing
+from pilotlight_core.model.rehearsals.rehearsal import Rehearsal, rehearsal_fault
+from pilotlight_core.model.streams.resuming import Resumable, resumable_fault
 from pilotlight_core.model.units import GpuAsk, is_gpu, memory_text, most_units_fault
 
 DEFAULT_BASE = "default"
@@ -107,22 +114,6 @@ class MethodSpec(msgspec.Struct, frozen=True, kw_only=True, weakref=True):
     batching: Batching | None = None
 
 
-class Schedule(msgspec.Struct, frozen=True, kw_only=True):
-    """When a function runs by itself: at the minutes of a cron expression, or every so many seconds.
-
-    `schedules.schedule_checks` says which are allowed, `schedules.ticks` what their ticks are.
-    """
-
-    method: str = ""
-    """Of a class: the method that runs."""
-    cron: str = ""
-    """Minute, hour, day of the month, month, day of the week; empty: it has a period."""
-    tz: str = "UTC"
-    """The time zone of `cron`, as the IANA names it."""
-    period_s: int = 0
-    """Seconds from one tick to the next; 0: it has a cron expression."""
-
-
 class FunctionSpec(msgspec.Struct, frozen=True, kw_only=True):
     """The requirements of one function. Memory in bytes, times in seconds unless the name says otherwise."""
 
@@ -178,6 +169,15 @@ class FunctionSpec(msgspec.Struct, frozen=True, kw_only=True):
     """What it may connect to, as `network_targets` reads it; unset: nothing."""
     secrets: dict[str, str] | UnsetType = UNSET
     """Variable, or file below /run/secrets, and the name of the secret whose value is there (`secret_uses`)."""
+    park: tuple[str, ...] | UnsetType = UNSET
+    unpark: tuple[str, ...] | UnsetType = UNSET
+    """Hooks that leave the device before the container is parked, and that return to it; unset: it has none."""
+    rehearsal: Rehearsal | UnsetType = UNSET
+    """What its containers do before calls reach them, and again later; unset: they enter, and `__check__` runs."""
+    resumable: Resumable | UnsetType = UNSET
+    """How its streams go on elsewhere; unset: they do not."""
+    drain: tuple[str, ...] | UnsetType = UNSET
+    """Hooks that run when a container's node is taken away; unset: none."""
 
     def method(self, name: str | None) -> MethodSpec:
         """The method called `name`; None or "": the only one.
@@ -234,44 +234,6 @@ class FileEntry(msgspec.Struct, frozen=True):
     path: str
     sha256: str
     size: int
-
-
-class ArtifactKind(StrEnum):
-    """What an artifact is."""
-
-    WEIGHTS = "weights"  # the parameters of a model
-    TOKENIZER = "tokenizer"  # what turns text into tokens
-    ADAPTER = "adapter"  # parameters that go on top of others
-    CONFIG = "config"  # settings of a model or an engine
-    SBOM = "sbom"  # a list of what the version is made of
-
-
-class ArtifactPart(msgspec.Struct, frozen=True):
-    """A file of an artifact, or a piece of a large one: path below the artifact (POSIX, relative), digest, bytes."""
-
-    path: str
-    sha256: str
-    size: int
-
-
-class ArtifactEntry(msgspec.Struct, frozen=True, kw_only=True):
-    """Files of a version beside its bundle, whose limits they do not share. `versions.artifacts` has theirs."""
-
-    kind: ArtifactKind
-    name: str
-    """One of its version; its folder in containers."""
-    parts: tuple[ArtifactPart, ...]
-    """Those of one path stand together, and their contents make up the file in this order."""
-
-
-class ArtifactInfo(msgspec.Struct, frozen=True, kw_only=True):
-    """What is shown of an artifact."""
-
-    kind: ArtifactKind
-    name: str
-    files: int
-    size: int
-    """Bytes of all files."""
 
 
 class Manifest(msgspec.Struct, frozen=True, kw_only=True):
@@ -434,16 +396,19 @@ def check_spec(spec: FunctionSpec) -> None:
         "max_units": most_units_fault(max_units_of(spec)),
         "network": targets_fault(network_of(spec)),
         "warm": "" if spec.warm is UNSET else windows_fault(spec.warm, spec.max_containers),
+        "resumable": resumable_fault(spec.resumable, {method.mode for method in spec.methods}),
     }
+    if spec.rehearsal is not UNSET:
+        batches = {one.name: one.batching.max_batch_size if one.batching else 0 for one in spec.methods}
+        at_fault, text = rehearsal_fault(spec.rehearsal, batches)
+        faults[at_fault] = text
     for field, why in faults.items():
         if why:
             raise BadInput(f"{spec.name}: {field}: {why}.", field=field)
+    later = "is not supported yet: it is for engines that stream tokens, which come later. SLO(p95_ms=) is there."
     for level in ("ttft_ms", "itl_ms"):
         if getattr(spec.slo, level) is not None:
-            raise BadInput(
-                f"{spec.name}: SLO({level}=) is not supported yet: it is for engines that stream tokens, which come "
-                "later. SLO(p95_ms=) is there.", field="slo",
-            )  # fmt: skip
+            raise BadInput(f"{spec.name}: SLO({level}=) {later}", field="slo")
     check_placing(
         spec.placing,
         function=spec.name,

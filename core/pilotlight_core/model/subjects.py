@@ -12,11 +12,12 @@ pl.{region}.node.{node}.secrets    agent -> gateway      SecretsWanted (request,
 pl.{region}.node.{node}.erased     agent -> gateway      ErasedWanted (request, reply: ErasedTenants)
 pl.{region}.credit.{node}.{version}  agent -> home        Credit: free slots and state of one container
 pl.{region}.credits                home -> agents         CreditsWanted
-pl.{region}.gw.{gateway}.reply.{node}  agent -> origin    Refused, Started, Chunk, Ended; Credit of a freed slot
+pl.{region}.gw.{gateway}.reply.{node}  agent -> origin    all frames of calls; Credit of a freed slot
 pl.{region}.gw.{gateway}.nested.{node}  agent -> origin   AskNested (request, reply: NestedAnswer), LeaveNested
 pl.{region}.gw.{gateway}.home      origin -> home         ToHome
 pl.{region}.gw.{gateway}.origin    home -> origin         ToOrigin
 pl.{region}.gw.{gateway}.ask       gateway -> gateway     AskCall (request, reply: CallReply)
+pl.{region}.gw.{gateway}.events    gateway -> gateway     AskEvents (request, reply: StreamEvents)
 pl.{region}.gw.{gateway}.limits    gateway -> limit home  ToLimitHome, Holdings
 pl.{region}.gw.{gateway}.allowed   limit home -> gateway  LimitAnswers
 pl.{region}.holdings               limit home -> gateways HoldingsWanted
@@ -47,7 +48,7 @@ from functools import lru_cache
 from zlib import crc32
 
 TENANCY_BUCKET = "TENANCY"
-"""KV: tenant.*, tier.*, limits.*, key.*, budget.*, credit.*"""
+"""KV: tenant.*, tier.*, limits.*, key.*, budget.*, credit.*, node.*, join.*, issuer.*, pool.*, launch.*"""
 REGISTRY_BUCKET = "REGISTRY"
 """KV: app.*.*, share.*.*, scale.*.*.*, version.*, curves.*"""
 LEASE_BUCKET = "LEASES"
@@ -173,6 +174,10 @@ def to_origin(region: str, gateway: str) -> str:
 
 def ask(region: str, gateway: str) -> str:
     return f"pl.{region}.gw.{gateway}.ask"
+
+
+def events(region: str, gateway: str) -> str:
+    return f"pl.{region}.gw.{gateway}.events"
 
 
 def limits(region: str, gateway: str) -> str:

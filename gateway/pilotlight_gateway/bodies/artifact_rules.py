@@ -70,14 +70,25 @@ def _check_artifact(artifact: ArtifactEntry, field: str) -> None:
     check_name(artifact.name, f"{field}.name")
     if not artifact.parts:
         raise BadInput(f"{field}.parts: {artifact.name} has no file.", field=f"{field}.parts")
+    if artifact.digest:
+        raise BadInput(f"{field}.digest: only weights that were pushed have one.", field=f"{field}.digest")
+    check_parts(artifact, f"{field}.parts", most=PART_BYTES)
+
+
+def check_parts(artifact: ArtifactEntry, field: str, *, most: int, allow_pickles: bool = False) -> None:
+    """Refuse parts of more than `most` bytes, and files that agents could not create as named.
+
+    Raises:
+        BadInput: names the part of `field`.
+    """
     for number, part in enumerate(artifact.parts):
-        check_path(part.path, f"{field}.parts.{number}.path")
-        check_content(part, f"{field}.parts.{number}", PART_BYTES)
+        check_path(part.path, f"{field}.{number}.path")
+        check_content(part, f"{field}.{number}", most, allow_pickles=allow_pickles)
     # A path that comes again after another one is found here to be one that stands twice.
     files = [
         FileEntry(path=parts[0].path, sha256=str(number), size=0) for number, parts in enumerate(files_of(artifact))
     ]
-    check_together(files, f"{field}.parts")
+    check_together(files, field)
 
 
 def _check_names(request: DeployRequest) -> None:

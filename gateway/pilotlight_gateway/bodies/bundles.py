@@ -76,13 +76,13 @@ def _check_entry(entry: FileEntry, field: str) -> None:
     check_content(entry, field, MAX_BUNDLE_BYTES)
 
 
-def check_content(entry: FileEntry | ArtifactPart, field: str, most: int) -> None:
-    """Refuse a pickle, a malformed digest, and a size beyond `most` bytes.
+def check_content(entry: FileEntry | ArtifactPart, field: str, most: int, *, allow_pickles: bool = False) -> None:
+    """Refuse a pickle unless they are allowed, a malformed digest, and a size beyond `most` bytes.
 
     Raises:
         BadInput: names the part of `field`.
     """
-    if entry.path.lower().endswith(PICKLES):
+    if not allow_pickles and entry.path.lower().endswith(PICKLES):
         raise BadInput(
             f"{field}.path: {entry.path!r} is a pickle, which can run code: save tensors as safetensors, data as JSON.",
             field=f"{field}.path",

@@ -11,6 +11,7 @@ from pilotlight_core.model.spec import MAX_FUNCTIONS, check_spec
 from pilotlight_gateway.bodies.artifact_rules import check_artifacts
 from pilotlight_gateway.bodies.bundles import check_files
 from pilotlight_gateway.bodies.json_structs import read_json
+from pilotlight_gateway.schemas.example_calls import check_examples
 from pilotlight_gateway.schemas.schema_validators import check_schemas
 
 LONGEST_MESSAGE = 500
@@ -51,6 +52,7 @@ def check_deploy(app: str, request: DeployRequest) -> None:
         if not all(part.isidentifier() for part in spec.module.split(".")):
             raise BadInput(f"{spec.name}: module {spec.module!r} is not a module's name.", field="module")
         check_schemas(spec)
+        check_examples(spec)
         check_schedules(spec)
         check_secrets(spec)
     check_files(request.files)

@@ -155,8 +155,10 @@ def declined(grant: Grant) -> Settle:
 
 def _together(before: Spent, now: Spent) -> Spent | None:
     """The usage of two starts on slices of one kind; None: the kinds differ."""
-    each = (*(before.starts or (before.ns,)), now.ns)
-    together = msgspec.structs.replace(now, ns=before.ns + now.ns, starts=each)
+    each = before.starts or (before.ns,)
+    if not now.resumed:
+        each = (*each, now.ns)
+    together = msgspec.structs.replace(now, ns=before.ns + now.ns, starts=each, resumed=before.resumed)
     alike = msgspec.structs.replace(
         together, ns=before.ns, batch_size=before.batch_size, starts=before.starts
     ) == before  # fmt: skip

@@ -13,6 +13,7 @@ from pilotlight_core.model.errors import (
     FunctionRaised,
     LoadFailed,
     PilotlightError,
+    Preempted,
     Unavailable,
     error_from_code,
 )
@@ -39,6 +40,27 @@ def failure(ended: Ended) -> PilotlightError:
 def died(reason: str) -> ContainerDied:
     """The error of a call that was lost with its container."""
     return ContainerDied(f"The container died during the call: {reason or 'no reason is known'}.")
+
+
+def stream_lost(reason: str, moved: int, closed: str) -> ContainerDied:
+    """The error of a resumable stream that cannot go on: it has `moved` so often, or its journal is `closed`."""
+    why = reason or "no reason is known"
+    if closed:
+        return ContainerDied(f"The container died during the call: {why}. It could not go on elsewhere: {closed}.")
+    return ContainerDied(f"The container died during the call: {why}. It had gone on elsewhere {moved} times before.")
+
+
+def diverged(seq: int) -> BadOutput:
+    """The error of a resumed stream that repeats other events than its caller has."""
+    return BadOutput(
+        f"The container was lost, and the stream went on in another one, whose event {seq} is not the one that was "
+        "sent: a resumable generator has to yield the same again from the same state."
+    )
+
+
+def preempted(reason: str) -> Preempted:
+    """The error of a call whose node was taken away before it was done."""
+    return Preempted(f"The call had not ended in time: {reason or 'its node is taken away'}.")
 
 
 def broken_stream() -> ContainerDied:

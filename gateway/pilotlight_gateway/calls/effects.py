@@ -41,6 +41,13 @@ class ReportStage(msgspec.Struct, frozen=True):
 
     name: str
     ms: float
+    detail: dict[str, object] = {}
+
+
+class HoldJournal(msgspec.Struct, frozen=True):
+    """Of the gateway's memory: so many bytes are held from now on of the call's journal, instead of those before."""
+
+    size: int
 
 
 class FailCall(msgspec.Struct, frozen=True, kw_only=True):
@@ -52,6 +59,16 @@ class FailCall(msgspec.Struct, frozen=True, kw_only=True):
 
 
 Effect = (
-    Enqueue | HandBack | Settle | Withdraw | SendRun | SendControl | RelayChunk | ReportStage | CallResult | FailCall
+    Enqueue
+    | HandBack
+    | Settle
+    | Withdraw
+    | SendRun
+    | SendControl
+    | RelayChunk
+    | ReportStage
+    | HoldJournal
+    | CallResult
+    | FailCall
 )
 """A `CallResult` is for the caller: the call has succeeded. Nothing follows."""

@@ -32,6 +32,8 @@ class InFlightCall(ABC):
         self.place: BodyRef | None = None
         """Where its agent leaves an answer too large for the bus."""
         self.error: PilotlightError | None = None
+        self.journal_bytes = 0
+        """What is held of its journal."""
 
     @abstractmethod
     def report_stage(self, name: str, ms: float, detail: Mapping[str, object]) -> None:
@@ -44,6 +46,14 @@ class InFlightCall(ABC):
         Raises:
             Unavailable: if the gateway holds too many bytes already, of all or of this tenant.
         """
+
+    def hold_journal(self, size: int) -> None:
+        """Hold so many bytes of its journal.
+
+        Raises:
+            Unavailable: as `relay_chunk`; what was held before still is.
+        """
+        self.journal_bytes = size
 
     @abstractmethod
     def finish(self, result: CallResult) -> None:

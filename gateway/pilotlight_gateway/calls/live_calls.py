@@ -44,6 +44,13 @@ class AwaitedCall(InFlightCall):
             self._events.append(ChunkEvent(seq=seq, data=data))
             self._news.set()
 
+    def hold_journal(self, size: int) -> None:
+        if size > self.journal_bytes:
+            self.budget.take(size - self.journal_bytes, self.call.tenant)
+        else:
+            self.budget.give_back(self.journal_bytes - size, self.call.tenant)
+        self.journal_bytes = size
+
     def finish(self, result: CallResult) -> None:
         if not self.answer.done():
             self.answer.set_result(result)
@@ -82,9 +89,10 @@ class AwaitedCall(InFlightCall):
         self._held -= size
 
     def release(self) -> None:
-        """Give the bytes of unread chunks back."""
+        """Give the bytes of unread chunks back, and of the journal."""
         self.budget.give_back(self._held, self.call.tenant)
         self._held = 0
+        self.hold_journal(0)
 
 
 class CallStream:

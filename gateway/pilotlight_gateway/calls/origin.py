@@ -17,9 +17,11 @@ Only the origin sends the call to an agent, retries it and cancels it. Its rules
    agent or its successor said so (`Refused`, or `Ended` with `started=False`); the bus said that there is no listener.
    Silence is no proof: a run that was sent counts as started.
 3. A call that counts as started and was lost with its container or node is run again only if the function is
-   idempotent, and not for ever (`Retries`); otherwise it fails with `container_died`.
+   idempotent, and not for ever (`Retries`); otherwise it fails with `container_died`, or with `preempted` where its
+   agent has ended it since the node is taken away.
 4. A call whose code raised is run again `retries=` times, after a backoff, if the deadline leaves time.
-5. Once a chunk was relayed, a call is never run again: its caller has a part of the first answer.
+5. Once a chunk was relayed, a call is never run again: its caller has a part of the first answer. A resumable stream
+   goes on from its journal instead, a few times (`Retries`): what its caller has is not relayed again.
 6. The deadline ends everything, with a `Cancel` to the agent that has the call.
 
 Events are method calls with the instant `at`; they return `effects`. The driver calls `tick` at `wake_at`. After
@@ -31,6 +33,8 @@ from __future__ import annotations
 import math
 from enum import StrEnum
 
+from msgspec import UNSET
+
 from pilotlight_core.model.errors import Cancelled, PilotlightError
 from pilotlight_core.model.messages.call_messages import (
     CallFrame,
@@ -41,15 +45,19 @@ from pilotlight_core.model.messages.call_messages import (
     Outcome,
     Refusal,
     Refused,
+    ResumePoint,
     Started,
+    StreamCheckpoint,
 )
 from pilotlight_core.model.messages.scheduling import Dropped, Enqueue, HandBack, Withdraw
+from pilotlight_core.model.spec import Mode
 from pilotlight_gateway.calls import call_failures
 from pilotlight_gateway.calls.attempts import Attempts, declined, settlement_of
-from pilotlight_gateway.calls.effects import Effect, FailCall, ReportStage, SendControl, SendRun
+from pilotlight_gateway.calls.effects import Effect, FailCall, HoldJournal, ReportStage, SendControl, SendRun
 from pilotlight_gateway.calls.prepared_call import PreparedCall
 from pilotlight_gateway.calls.retries import UNTRIED
 from pilotlight_gateway.calls.stream_relay import StreamRelay
+from pilotlight_gateway.streams.stream_journal import StreamJournal
 
 REPEAT_EVERY_S = 2.0
 """A waiting call is enqueued again this often: it, or its grant, may have been lost."""
@@ -73,7 +81,7 @@ class Origin:
     """One live call."""
 
     __slots__ = (
-        "_doubt", "_epoch", "_last_number", "_placed", "_reason", "_relay", "_repeat_at", "_resume_at",
+        "_doubt", "_epoch", "_journal", "_last_number", "_placed", "_reason", "_relay", "_repeat_at", "_resume_at",
         "_retries", "_short_at", "_shortage", "attempts", "call", "gateway", "grant", "state",
     )  # fmt: skip
 
@@ -86,6 +94,8 @@ class Origin:
         self._retries = UNTRIED
         self._relay: StreamRelay | None = None
         """From the first chunk on."""
+        self._journal = StreamJournal() if is_resumable(call) else None
+        """Of a stream that may go on elsewhere."""
         self.grant: Grant | None = None
         """The grant in use; None while the call waits."""
         self._last_number = 0
@@ -112,6 +122,11 @@ class Origin:
         if self.state is OriginState.WAITING:
             return min(self.call.deadline_at, self._resume_at)
         return self.call.deadline_at if self._doubt is None else min(self.call.deadline_at, self._doubt)
+
+    @property
+    def last_seq(self) -> int:
+        """The number of the last chunk that its caller has, or will get."""
+        return self._relay.last_seq if self._relay is not None else 0
 
     # -- the home's side -----------------------------------------------------------------------------------------
 
@@ -156,7 +171,7 @@ class Origin:
         self._last_number = grant.grant_number
         self._epoch = grant.epoch
         self.attempts.granted(grant, at)
-        return [SendRun(grant.node, grant.instance, self.call.run(grant, at, self.gateway))]
+        return [SendRun(grant.node, grant.instance, self.call.run(grant, at, self.gateway, self._resume_point()))]
 
     def uses(self, grant_number: int) -> bool:
         """Whether the grant is in use."""
@@ -189,7 +204,9 @@ class Origin:
             case Ended():
                 return self._ended(grant, frame, at)
             case Chunk():
-                return self._started(at) + self._chunk(grant, frame)
+                return self._started(at) + self._chunk(grant, frame, at)
+            case StreamCheckpoint():
+                return self._started(at) + self._checkpoint(frame, at)
             case Started():
                 return self._started(at)
             case Refused():
@@ -198,6 +215,12 @@ class Origin:
     def was_read(self, chunks: int, size: int) -> list[Effect]:
         """The caller has read so many chunks, of `size` bytes together."""
         return self._relay.was_read(chunks, size, self.grant) if self._relay is not None else []
+
+    def close_journal(self, why: str, at: float) -> list[Effect]:
+        """The gateway has no memory for the journal: the stream cannot go on elsewhere."""
+        assert self._journal is not None  # noqa: S101 - it asked for the memory
+        self._journal.close(why)
+        return self._journal_changed(at, was_closed=False)
 
     def node_gone(self, node: str, instance: str, reason: str, at: float) -> list[Effect]:
         """An agent is gone, or counts as gone."""
@@ -244,14 +267,45 @@ class Origin:
         if self.state is not OriginState.SENT:
             return []
         self.state = OriginState.RUNNING
+        if self._journal is not None:
+            self._journal.begin(at)
         return self._stage("running", at)
 
-    def _chunk(self, grant: Grant, chunk: Chunk) -> list[Effect]:
-        if self._relay is None:
-            self._relay = StreamRelay()
-        if (effects := self._relay.relay(chunk, grant)) is not None:
+    def _chunk(self, grant: Grant, chunk: Chunk, at: float) -> list[Effect]:
+        if (relay := self._relay) is None:
+            relay = self._relay = StreamRelay()
+        journal, before = self._journal, relay.last_seq
+        if journal is not None and relay.heard_seq < chunk.seq <= before and not journal.repeats(chunk.seq, chunk.data):
+            return self._stop("it repeats other events") + self._fail(call_failures.diverged(chunk.seq))
+        effects = relay.relay(chunk, grant)
+        if effects is None:
+            return self._stop("a part of its stream was lost") + self._fail(call_failures.broken_stream())
+        if journal is None or relay.last_seq == before:
             return effects
-        return self._stop("a part of its stream was lost") + self._fail(call_failures.broken_stream())
+        was_closed = bool(journal.closed)
+        journal.note(chunk.seq, chunk.data, at)
+        return effects + self._journal_changed(at, was_closed=was_closed)
+
+    def _checkpoint(self, saved: StreamCheckpoint, at: float) -> list[Effect]:
+        journal = self._journal
+        if journal is None or (self._relay is not None and saved.seq > self._relay.heard_seq):
+            return []  # it asked for none; or a chunk is lost, which the next one shows
+        was_closed = bool(journal.closed)
+        journal.save(saved.seq, saved.state, at)
+        return self._journal_changed(at, was_closed=was_closed)
+
+    def _journal_changed(self, at: float, *, was_closed: bool) -> list[Effect]:
+        """Ask for the memory that the journal wants now, and say when the stream cannot go on elsewhere any more."""
+        journal = self._journal
+        effects: list[Effect] = []
+        if journal is None:
+            return effects
+        if (wanted := journal.wanted) != journal.room:
+            journal.room = wanted
+            effects.append(HoldJournal(wanted))
+        if journal.closed and not was_closed:
+            effects += self._stage("not_resumable", at, reason=journal.closed)
+        return effects
 
     def _refused(self, grant: Grant, refused: Refused, at: float) -> list[Effect]:
         if self.state is not OriginState.SENT or refused.reason is Refusal.DUPLICATE:
@@ -285,7 +339,7 @@ class Origin:
                 self.state = OriginState.WAITING
                 return [over]
             case Outcome.DIED | Outcome.CANCELLED:
-                return [over, *self._again_or_died(ended.reason, at)]
+                return [over, *self._again_or_died(ended.reason, at, preempted=ended.preempted)]
             case _:
                 return [over, *self._fail(call_failures.failure(ended))]
 
@@ -300,12 +354,40 @@ class Origin:
             self._doubt, self._reason = at + LAST_WORDS_S, reason
         return []
 
-    def _again_or_died(self, reason: str, at: float) -> list[Effect]:
+    def _again_or_died(self, reason: str, at: float, *, preempted: bool = False) -> list[Effect]:
+        if self._journal is not None:
+            return self._move(self._journal, reason, at)
         if not self._retries.may_rerun(self.call.version.spec) or self._has_relayed:
-            return self._fail(call_failures.died(reason))
+            error = call_failures.preempted(reason) if preempted else call_failures.died(reason)
+            return self._fail(self._of_part(error))
         self._retries = self._retries.after_loss()
         self.state = OriginState.QUEUED
         return [self._enqueue(at, admitted=True)]
+
+    def _resume_point(self) -> ResumePoint | None:
+        if self._journal is None:
+            return None
+        is_last = not self._retries.may_move(self.call.version.spec)
+        return self._journal.point(self.last_seq, resumed=self._retries.lost > 0, is_last=is_last)
+
+    def _move(self, journal: StreamJournal, reason: str, at: float) -> list[Effect]:
+        """A resumable stream was lost: another container goes on behind the last checkpoint."""
+        if journal.closed or not self._retries.may_move(self.call.version.spec):
+            return self._fail(self._of_part(call_failures.stream_lost(reason, self._retries.lost, journal.closed)))
+        self._retries = self._retries.after_loss()
+        self.state = OriginState.QUEUED
+        point = journal.point(self.last_seq)
+        if self._relay is not None:
+            self._relay.restart(point.after)
+        is_own = self.call.version.tenant == self.call.tenant  # why a container ended is its owner's to know
+        detail = {"reason": reason if is_own else "", "after": point.after, "sent": point.sent}
+        return [*self._stage("moving", at, **detail), self._enqueue(at, admitted=True)]
+
+    def _of_part(self, error: PilotlightError) -> PilotlightError:
+        """An error of a call whose caller may have a part of the answer: it says where that is billed."""
+        if self._has_relayed:
+            error.more |= {"call": self.call.call_id, "receipt": f"/v1/calls/{self.call.call_id}/receipt"}
+        return error
 
     def _may_retry(self, at: float) -> bool:
         call = self.call
@@ -313,10 +395,12 @@ class Origin:
 
     @property
     def _has_relayed(self) -> bool:
-        return self._relay is not None and self._relay.last_seq > 0
+        return self.last_seq > 0
 
     def _finish(self, grant: Grant, ended: Ended) -> list[Effect]:
-        if ended.last_seq != (self._relay.last_seq if self._relay is not None else 0):
+        if self._journal is not None and ended.last_seq < self.last_seq:
+            return self._fail(call_failures.diverged(ended.last_seq + 1))
+        if ended.last_seq != self.last_seq:
             return self._fail(call_failures.broken_stream())
         self.state = OriginState.DONE
         return [self.attempts.result(ended, grant.container, self.call.gateway_ms, self.call.version.spec)]
@@ -343,5 +427,10 @@ class Origin:
             return call_failures.deadline_passed(waited_s, f"was {self.state.value}")
         return call_failures.deadline_passed(waited_s, "waited for a container", self.shortage(at))
 
-    def _stage(self, name: str, at: float) -> list[Effect]:
-        return [ReportStage(name, (at - self.call.arrived_at) * 1000.0)] if self.call.stream else []
+    def _stage(self, name: str, at: float, **detail: object) -> list[Effect]:
+        return [ReportStage(name, (at - self.call.arrived_at) * 1000.0, detail)] if self.call.stream else []
+
+
+def is_resumable(call: PreparedCall) -> bool:
+    """Whether the call is a stream that may go on elsewhere."""
+    return call.version.spec.resumable is not UNSET and call.method.mode is Mode.GENERATOR

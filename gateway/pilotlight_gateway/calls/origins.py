@@ -18,7 +18,7 @@ import structlog
 from pilotlight_core.bus import BusDown, MessageTooLarge
 from pilotlight_core.model import subjects
 from pilotlight_core.model.errors import ContainerDied, Unavailable
-from pilotlight_core.model.messages.call_messages import Chunk, Ended, Grant, Refused, Started
+from pilotlight_core.model.messages.call_messages import CallFrame, Ended, Grant, Refused
 from pilotlight_core.model.messages.node_messages import ContainerState, Credit, Shortage
 from pilotlight_core.model.messages.scheduling import (
     AskCall,
@@ -37,7 +37,15 @@ from pilotlight_gateway.calls.attempts import Attempts, declined, settlement_of
 from pilotlight_gateway.calls.call_book import CallBook
 from pilotlight_gateway.calls.call_port import CallResult
 from pilotlight_gateway.calls.call_responses import usage_of
-from pilotlight_gateway.calls.effects import Effect, FailCall, RelayChunk, ReportStage, SendControl, SendRun
+from pilotlight_gateway.calls.effects import (
+    Effect,
+    FailCall,
+    HoldJournal,
+    RelayChunk,
+    ReportStage,
+    SendControl,
+    SendRun,
+)
 from pilotlight_gateway.calls.in_flight_call import UNSENT, InFlightCall
 from pilotlight_gateway.calls.large_bodies import INLINE_BYTES, LargeBodies
 from pilotlight_gateway.calls.origin import OriginState
@@ -191,7 +199,7 @@ class Origins:
 
     # -- what agents say -----------------------------------------------------------------------------------------
 
-    def on_frame(self, node: str, frame: Refused | Started | Chunk | Ended) -> None:
+    def on_frame(self, node: str, frame: CallFrame) -> None:
         """The agent of `node` has sent a frame of a call."""
         at = self.clock()
         if self._usage_tracker.open and isinstance(frame, Ended | Refused):
@@ -299,8 +307,8 @@ class EffectRunner:
     def perform(self, live: InFlightCall, effects: Iterable[Effect], at: float) -> None:
         """Perform an origin's effects, and set its alarm."""
         for effect in effects:
-            match effect:  # the first four are a warm call's
-                case Enqueue() | Settle():
+            match effect:  # the first four cases are a warm call's
+                case Enqueue() | Settle() | HandBack() | Withdraw():
                     self._to_home(live, effect, at)
                 case SendRun() if live.call.start_hook is not None:
                     live.heard_at = UNSENT
@@ -316,9 +324,9 @@ class EffectRunner:
                 case FailCall():
                     self._fail(live, effect, at)
                 case ReportStage():
-                    live.report_stage(effect.name, effect.ms, {})
-                case HandBack() | Withdraw():
-                    self._to_home(live, effect, at)
+                    live.report_stage(effect.name, effect.ms, effect.detail)
+                case HoldJournal():
+                    self._hold_journal(live, effect, at)
         self._set_alarm(live)
 
     def close_bodies(self, live: InFlightCall) -> None:
@@ -366,6 +374,12 @@ class EffectRunner:
         except Unavailable as error:
             live.fail(error)
             self.perform(live, live.origin.cancel(), at)
+
+    def _hold_journal(self, live: InFlightCall, effect: HoldJournal, at: float) -> None:
+        try:
+            live.hold_journal(effect.size)
+        except Unavailable as error:
+            self.perform(live, live.origin.close_journal(error.detail, at), at)
 
     def _fail(self, live: InFlightCall, effect: FailCall, at: float) -> None:
         if (usage := live.call.usage) is not None:  # before the caller is told, who settles it

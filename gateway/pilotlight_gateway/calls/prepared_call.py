@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from pilotlight_core.model.messages.call_messages import WINDOW, CallDescriptor, Grant, Run
+from pilotlight_core.model.messages.call_messages import WINDOW, CallDescriptor, Grant, ResumePoint, Run
 from pilotlight_core.model.spec import MethodSpec, Priority, VersionRecord
 from pilotlight_gateway.calls.large_bodies import INLINE_BYTES
 from pilotlight_gateway.limits.call_usage import CallUsage
@@ -124,8 +124,8 @@ class PreparedCall:
             queue_ms=scheduling.queue_ms,
         )
 
-    def run(self, grant: Grant, at: float, gateway: str) -> Run:
-        """What the container's agent gets if the process `gateway` sends the call at `at`.
+    def run(self, grant: Grant, at: float, gateway: str, resume: ResumePoint | None = None) -> Run:
+        """What the container's agent gets if the process `gateway` sends the call at `at`; a stream is to `resume`.
 
         An input too large for the bus is left out; the sender offers it by reference.
         """
@@ -149,5 +149,6 @@ class PreparedCall:
             key=self.key,
             parent=self.parent,
             tags=self.tags,
+            resume=resume,
             cold_ms=sum(grant.timeline.values()) if grant.start_ms else 0.0,
         )

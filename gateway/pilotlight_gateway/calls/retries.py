@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import msgspec
+from msgspec import UNSET
 
 from pilotlight_core.model.spec import MAX_RETRY_PAUSE_S, FunctionSpec
 
@@ -37,6 +38,10 @@ class Retries(msgspec.Struct, frozen=True, kw_only=True):
     def may_rerun(self, spec: FunctionSpec) -> bool:
         """Whether a call that was lost may be run again."""
         return spec.idempotent and self.lost < MAX_RERUNS
+
+    def may_move(self, spec: FunctionSpec) -> bool:
+        """Whether a resumable stream that was lost may go on elsewhere."""
+        return spec.resumable is not UNSET and self.lost < spec.resumable.migrations
 
     def may_retry(self, spec: FunctionSpec, at: float, deadline_at: float) -> bool:
         """Whether a call whose code raised may be run again."""

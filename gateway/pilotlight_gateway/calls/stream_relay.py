@@ -13,25 +13,34 @@ UNREAD_BYTES = 2 * 2**20
 class StreamRelay:
     """Relays each chunk once, and tells the container to go on while the caller keeps up."""
 
-    __slots__ = ("_unread_bytes", "_unread_chunks", "_window_sent", "last_seq")
+    __slots__ = ("_unread_bytes", "_unread_chunks", "_window_sent", "heard_seq", "last_seq")
 
     def __init__(self) -> None:
         self.last_seq = 0
         """Of the last chunk that was relayed."""
+        self.heard_seq = 0
+        """Of the last one from the present container, which repeats those that were relayed before it began."""
         self._window_sent = 0
         self._unread_chunks = 0
         self._unread_bytes = 0
 
     def relay(self, chunk: Chunk, grant: Grant) -> list[Effect] | None:
         """The next chunk has come from the grant's container; a repeated one adds nothing. None: one was lost."""
-        if chunk.seq <= self.last_seq:
+        if chunk.seq <= self.heard_seq:
             return []
-        if chunk.seq > self.last_seq + 1:
+        if chunk.seq > self.heard_seq + 1:
             return None
+        self.heard_seq = chunk.seq
+        if chunk.seq <= self.last_seq:
+            return self._go_on(grant)
         self.last_seq = chunk.seq
         self._unread_chunks += 1
         self._unread_bytes += len(chunk.data)
         return [RelayChunk(chunk.seq, chunk.data), *self._go_on(grant)]
+
+    def restart(self, after: int) -> None:
+        """Another container goes on behind chunk `after`."""
+        self.heard_seq = self._window_sent = after
 
     def was_read(self, chunks: int, size: int, grant: Grant | None) -> list[Effect]:
         """The caller has read so many chunks, of `size` bytes together; without a grant nobody sends more."""
@@ -42,7 +51,7 @@ class StreamRelay:
     def _go_on(self, grant: Grant | None) -> list[Effect]:
         """Let the container send more, unless too much is unread."""
         lags = self._unread_chunks > UNREAD_CHUNKS or self._unread_bytes > UNREAD_BYTES
-        if grant is None or lags or self.last_seq < self._window_sent + LEAST_AHEAD // 2:
+        if grant is None or lags or self.heard_seq < self._window_sent + LEAST_AHEAD // 2:
             return []
-        self._window_sent = self.last_seq
-        return [SendControl(grant.node, Window(call_id=grant.call_id, upto=self.last_seq))]
+        self._window_sent = self.heard_seq
+        return [SendControl(grant.node, Window(call_id=grant.call_id, upto=self.heard_seq))]

@@ -22,9 +22,13 @@ from pilotlight_core.model.spec import (
 from pilotlight_core.model.versions.artifacts import artifact_info
 from pilotlight_core.model.versions.manifest_codec import needs_of
 from pilotlight_core.model.versions.secret_names import secret_names
+from pilotlight_gateway.deploys.weights_pins import Pins, near_weights
 
 SCHEMA_BYTES_IN_RECORD = 4_096
 """JSON bytes of a version's schemas up to which they are in its record, and no call waits for the blob store."""
+
+EXAMPLE_BYTES_IN_RECORD = 4_096
+"""Bytes of a version's examples up to which they are in its record; nobody but its containers needs them."""
 
 
 def secret_warnings(specs: Iterable[FunctionSpec]) -> tuple[str, ...]:
@@ -38,25 +42,33 @@ def secret_warnings(specs: Iterable[FunctionSpec]) -> tuple[str, ...]:
     )
 
 
-def manifests_of(tenant: str, app: str, request: DeployRequest, lock: PackageLock | None = None) -> list[Manifest]:
-    """The manifest of each function. The order of files and of artifacts does not matter."""
+def manifests_of(
+    tenant: str, app: str, request: DeployRequest, pins: Pins | None = None, lock: PackageLock | None = None
+) -> list[Manifest]:
+    """The manifest of each function, with its weights (`pins`). The order of files and of artifacts does not matter."""
+    pinned = pins or {}
     files = tuple(sorted(request.files, key=lambda entry: entry.path))
     artifacts = [_with_parts_sorted(artifact) for artifact in request.artifacts]
-    artifacts.sort(key=lambda artifact: artifact.name)
     manifests = [
         Manifest(
             tenant=tenant,
             app=app,
             function=function.spec.name,
-            spec=function.spec,
+            spec=near_weights(function.spec, pinned.get(function.spec.name, ())),
             files=files,
             base=request.base,
-            artifacts=tuple(artifact for artifact in artifacts if artifact.name in function.artifacts),
+            artifacts=_sorted(
+                (*(one for one in artifacts if one.name in function.artifacts), *pinned.get(function.spec.name, ()))
+            ),
             lock=lock,
         )
         for function in request.functions
     ]
     return [msgspec.structs.replace(one, needs=needs_of(one.spec, one.artifacts, one.lock)) for one in manifests]
+
+
+def _sorted(artifacts: Iterable[ArtifactEntry]) -> tuple[ArtifactEntry, ...]:
+    return tuple(sorted(artifacts, key=lambda artifact: artifact.name))
 
 
 def _with_parts_sorted(artifact: ArtifactEntry) -> ArtifactEntry:
@@ -115,6 +127,8 @@ def environment_of(manifest: Manifest) -> str:
 
 def _spec_of_record(spec: FunctionSpec) -> tuple[FunctionSpec, bool]:
     """The spec for the registry, which every process has in memory, and whether schemas were left out of it."""
+    if spec.rehearsal is not UNSET and spec.rehearsal.example_bytes > EXAMPLE_BYTES_IN_RECORD:
+        spec = msgspec.structs.replace(spec, rehearsal=UNSET)  # agents have it from the manifest
     schemas = [(method.input_schema, method.output_schema) for method in spec.methods]
     if len(msgspec.json.encode(schemas)) <= SCHEMA_BYTES_IN_RECORD:
         return spec, False

@@ -47,6 +47,8 @@ from pilotlight_gateway.deploys.network_policy import check_network
 from pilotlight_gateway.deploys.package_locker import PackageLocker
 from pilotlight_gateway.deploys.present_files import files_in_service, lock_in_service, staying_files
 from pilotlight_gateway.deploys.schedule_bounds import check_schedule_bounds
+from pilotlight_gateway.deploys.weights_pins import affinity_warnings, pinned_weights
+from pilotlight_gateway.deploys.weights_pushes import PushedWeights
 from pilotlight_gateway.fleet.curve_trials import pinned
 from pilotlight_gateway.fleet.fleet_inventory import FleetPlacements
 from pilotlight_gateway.secrets.secret_service import check_secrets_set
@@ -75,6 +77,11 @@ class Deployer:
     locker: PackageLocker
     placements: FleetPlacements = field(default_factory=FleetPlacements)
 
+    @property
+    def weights(self) -> PushedWeights:
+        """What tenants have pushed, which functions may name."""
+        return PushedWeights(registry=self.registry, blobs=self.blobs, usage=self.usage)
+
     async def deploy(
         self, principal: Principal, app: str, request: DeployRequest, lock: PackageLock | None = None
     ) -> DeployResponse:
@@ -82,8 +89,8 @@ class Deployer:
         `lock` is that of its requirements.
 
         Raises:
-            BadInput: names the wrong field, the limit that is reached, a secret that there is not, or a function that
-                no node could ever hold.
+            BadInput: names the wrong field, the limit that is reached, a secret or weights that there are not, or a
+                function that no node could ever hold.
             RemovesFunctions: it would, and `prune` is not set.
             QuotaExceeded: names the limit of the tenant.
             Conflict: other deploys keep changing the app.
@@ -100,9 +107,14 @@ class Deployer:
         if request.ends_in_s is None:  # a run has no ticks
             check_schedule_bounds(self.registry, principal.tenant, app, specs)
         await check_secrets_set(self.secrets, principal.tenant, specs)
-        manifests = manifests_of(principal.tenant, app, request, lock)
+        pins = await pinned_weights(self.weights, principal.tenant, request)
+        manifests = manifests_of(principal.tenant, app, request, pins, lock)
         needs = {manifest.function: manifest.needs for manifest in manifests}
-        warnings = (*await self.placements.check(specs, request.base, needs), *secret_warnings(specs))
+        warnings = (
+            *await self.placements.check(specs, request.base, needs),
+            *secret_warnings(specs),
+            *affinity_warnings(self.registry, principal.tenant, specs),
+        )
         missing = await self._missing(principal.tenant, request, present)
         if missing:
             return DeployResponse(app=app, revision=present.revision if present else 0, missing=missing)
@@ -201,7 +213,8 @@ class Deployer:
         blob = await self.blobs.read(version.tenant, version.manifest_sha256)
         signed = msgspec.msgpack.decode(blob, type=SignedManifest)
         manifest = msgspec.json.decode(signed.manifest, type=Manifest)
-        build = await self._build(msgspec.structs.replace(manifest, spec=pinned(version.spec, asked)))
+        spec = msgspec.structs.replace(pinned(version.spec, asked), rehearsal=manifest.spec.rehearsal)
+        build = await self._build(msgspec.structs.replace(manifest, spec=spec))
         record = msgspec.structs.replace(version_record(build, None, time.time()), number=version.number)
         if self.registry.version(record.id) is None:
             tenant, used = version.tenant, self.registry.bytes_of(version.tenant)

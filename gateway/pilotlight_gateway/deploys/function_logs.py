@@ -17,7 +17,7 @@ from pilotlight_core.host.node_faults import NodeFaults
 from pilotlight_core.model import subjects
 from pilotlight_core.model.errors import BadInput
 from pilotlight_core.model.messages.logs import LogBatch, LogLine
-from pilotlight_core.model.messages.node_checks import NodeFault
+from pilotlight_core.model.messages.node_reports.node_checks import NodeFault
 from pilotlight_gateway.deploys.line_owners import LineOwner, LineOwners
 
 MOST_LINES = 100_000

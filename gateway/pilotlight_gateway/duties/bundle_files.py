@@ -1,4 +1,4 @@
-"""The blobs that tenants' versions need: their manifests, and the files of their bundles."""
+"""The blobs that tenants need: manifests of their versions, files of bundles, and weights that they have pushed."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import msgspec
 import structlog
 
 from pilotlight_core.host.blobs import BlobMissing, BlobStore, NoBlobStore
+from pilotlight_core.model.versions.pushed_weights import WeightsRecord, parts_in
 from pilotlight_gateway.deploys.present_files import files_of
 from pilotlight_gateway.duties.version_collector import StoredVersion
 
@@ -18,23 +19,36 @@ log = structlog.get_logger(__name__)
 
 
 class BundleFiles:
-    """The needs of `versions`, read tenant by tenant."""
+    """The needs of `versions` and of `weights` at the unix second `at`, read tenant by tenant."""
 
-    def __init__(self, blobs: BlobStore, versions: Iterable[StoredVersion]) -> None:
+    def __init__(
+        self,
+        blobs: BlobStore,
+        versions: Iterable[StoredVersion],
+        weights: Iterable[WeightsRecord] = (),
+        at: float = 0.0,
+    ) -> None:
         self._blobs = blobs
         self._manifests: dict[str, set[str]] = {}
         for version in versions:
             self._manifests.setdefault(version.tenant, set()).add(version.manifest_sha256)
+        self._listings: dict[str, set[str]] = {}
+        for record in weights:
+            self._listings.setdefault(record.tenant, set()).update(one.digest for one in record.kept_at(at))
 
     async def of(self, tenant: str) -> frozenset[str] | None:
         """The digests that the tenant's versions need; None if that is not known. Raises BlobsDown."""
-        needed = set(self._manifests.get(tenant, ()))
-        for manifest in tuple(needed):
+        manifests, listings = self._manifests.get(tenant, set()), self._listings.get(tenant, set())
+        needed = manifests | listings
+        for digest in tuple(needed):
             try:
-                needed |= files_of(await self._blobs.read(tenant, manifest))
+                data = await self._blobs.read(tenant, digest)
+                needed |= files_of(data) if digest in manifests else {part.sha256 for part in parts_in(data)}
             except (BlobMissing, NoBlobStore, msgspec.DecodeError) as error:
                 log.warning(
-                    "a manifest cannot be read, so no file of its tenant is deleted", tenant=tenant, why=str(error)
+                    "a manifest or a listing of weights cannot be read, so no file of its tenant is deleted",
+                    tenant=tenant,
+                    why=str(error),
                 )
                 return None
             if len(needed) > FILES_AT_MOST:

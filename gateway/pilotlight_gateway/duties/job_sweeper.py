@@ -239,7 +239,8 @@ class JobSweeper:
             pause = self._search_again_s
             try:
                 at = time.time()
-                files = BundleFiles(self._blobs, [version for version, _ in (await self._versions.stored()).values()])
+                versions = [version for version, _ in (await self._versions.stored()).values()]
+                files = BundleFiles(self._blobs, versions, await self._versions.weights(), at)
                 await self._orphans.delete(at, files.of)
                 pause = ORPHANS_EVERY_S
             except PilotlightError as error:

@@ -8,6 +8,7 @@ that a delete that was decided before fails.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
+from contextlib import suppress
 from typing import Any
 
 import msgspec
@@ -17,6 +18,7 @@ from pilotlight_core.bus import Bus, KeyConflict, KvEntry
 from pilotlight_core.bus.streams import MARKER_TTL
 from pilotlight_core.model.spec import AppRecord
 from pilotlight_core.model.subjects import BATCH_BUCKET, REGISTRY_BUCKET
+from pilotlight_core.model.versions.pushed_weights import WeightsRecord
 
 YOUNG_S = 3_600.0
 TRIAL_S = 86_400.0
@@ -57,6 +59,7 @@ class _Running(msgspec.Struct, frozen=True):
 _apps = msgspec.msgpack.Decoder(AppRecord)
 _versions = msgspec.msgpack.Decoder(StoredVersion)
 _batches = msgspec.msgpack.Decoder(_Running)
+_weights = msgspec.msgpack.Decoder(WeightsRecord)
 
 
 def is_needed(version: StoredVersion, app: AppRecord | None, at: float) -> bool:
@@ -92,11 +95,25 @@ class VersionCollector:
         entries = (await self._registry.entries("version.")).items()
         return {key: (version, entry.revision) for key, entry in entries for version in _read(_versions, key, entry)}
 
+    async def weights(self) -> list[WeightsRecord]:
+        """What tenants have pushed. Raises BusError; DecodeError: a later release has written one."""
+        entries = await self._registry.entries("weights.")
+        return [_weights.decode(entry.value) for entry in entries.values()]
+
+    async def forget_weights(self, at: float) -> None:
+        """Delete the records of which all was removed longer ago than anything needs it. Raises BusError."""
+        for key, entry in (await self._registry.entries("weights.")).items():
+            for record in _read(_weights, key, entry):
+                if not record.kept_at(at):
+                    with suppress(KeyConflict):  # it was pushed anew
+                        await self._registry.delete(key, entry.revision, ttl=MARKER_TTL)
+
     async def collect(self, of_jobs: Collection[str], at: float) -> int:
         """Delete what is not needed at the unix second `at`; returns the number of versions.
 
         `of_jobs` are versions that jobs may run. Raises BusError.
         """
+        await self.forget_weights(at)
         versions = await self.stored()
         records = [
             app for key, entry in (await self._registry.entries("app.")).items() for app in _read(_apps, key, entry)

@@ -27,6 +27,7 @@ FOLLOWED = {
     "shares of its apps": (subjects.REGISTRY_BUCKET, "share.{tenant}.*"),
     "apps": (subjects.REGISTRY_BUCKET, "app.{tenant}.*"),
     "sizes set by hand": (subjects.REGISTRY_BUCKET, "scale.{tenant}.>"),
+    "weights": (subjects.REGISTRY_BUCKET, "weights.{tenant}.*"),
     "batches": (subjects.BATCH_BUCKET, "{tenant}.*"),
     "webhooks": (subjects.WEBHOOK_BUCKET, "{tenant}.*"),
     "what is taken of budgets": (subjects.BUDGET_BUCKET, "home.{tenant}"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
@@ -37,6 +37,7 @@ from pilotlight_placement.explain.floor_capacity import containers_that_fit, mos
 from pilotlight_placement.explain.speeds import slice_kinds
 from pilotlight_placement.fleet.fleet import Fleet
 from pilotlight_placement.fleet.reports import FleetMirror
+from pilotlight_placement.hardware.node import Node
 from pilotlight_placement.search.decision_record import NoFit
 from pilotlight_placement.search.feasibility import could_hold
 from pilotlight_placement.search.place import place
@@ -58,8 +59,11 @@ class FleetPlacements:
         view: FleetView | None = None,
         clock: Callable[[], float] = time.monotonic,
         prices: Prices | None = None,
+        pool_nodes: Callable[[], Sequence[Node]] = tuple,
     ) -> None:
+        """`pool_nodes` gives one node of each kind that pools may launch."""
         self.view = view or FleetView()
+        self._pool_nodes = pool_nodes
         self._clock = clock
         self._mirror = FleetMirror(prices)
         self._busy = asyncio.Lock()
@@ -143,7 +147,10 @@ class FleetPlacements:
         at = self._clock()
         reports = self.view.remembered(at)
         if reports and self.view.listened(at) >= SURE_AFTER_S:
-            return await self._inventory.ask(reports, lambda fleet: check_specs(fleet, tuple(specs), base, needs))
+            to_come = Fleet(self._pool_nodes())
+            return await self._inventory.ask(
+                reports, lambda fleet: check_specs(fleet, tuple(specs), base, needs, to_come=to_come)
+            )
         return ()
 
 
@@ -155,13 +162,24 @@ def kinds(fleet: Fleet, ask: Ask) -> tuple[SliceKindInfo, ...]:
 
 
 def check_specs(
-    fleet: Fleet, specs: tuple[FunctionSpec, ...], base: str = DEFAULT_BASE, needs: FunctionNeeds = NO_NEEDS
+    fleet: Fleet,
+    specs: tuple[FunctionSpec, ...],
+    base: str = DEFAULT_BASE,
+    needs: FunctionNeeds = NO_NEEDS,
+    *,
+    to_come: Fleet | None = None,
 ) -> tuple[str, ...]:
-    """As `FleetPlacements.check`, for a known fleet.
+    """As `FleetPlacements.check`, for a known fleet, and the kinds of nodes that pools may launch.
 
     Raises:
         BadInput: names the function and the option.
     """
+    launched = {
+        spec.name
+        for spec in specs
+        if to_come is not None and could_hold(to_come, Ask.of(spec, base=base, needs=needs.get(spec.name)))
+    }
+    specs = tuple(spec for spec in specs if spec.name not in launched)
     for spec in specs:
         found = place(fleet, ask := Ask.of(spec, base=base, needs=needs.get(spec.name)))
         if isinstance(found, NoFit) and found.never:

@@ -9,8 +9,8 @@ import msgspec
 from pilotlight_core.host.binding_book import Bindings
 from pilotlight_core.host.node_faults import NodeFaults
 from pilotlight_core.model.messages.bindings import Binding
-from pilotlight_core.model.messages.node_checks import NodeFault, believed, credit_fault
 from pilotlight_core.model.messages.node_messages import ContainerState, Credit, NodeReport
+from pilotlight_core.model.messages.node_reports.node_checks import NodeFault, believed, credit_fault
 
 EARLY_S = 2.0
 """How long a credit waits for its container's binding: the two come on different ways."""

@@ -165,7 +165,8 @@ def wait_ms(calls: float, pool: ContainerPool, service_time: ServiceTime, at: fl
 
 
 def _wait_for_start(missing: float, pool: ContainerPool, service_time: ServiceTime, at: float) -> float | None:
-    if pool.start_ms is None or pool.has(ContainerState.READY):
+    # One that is parked serves within milliseconds: much sooner than another would have started.
+    if pool.start_ms is None or pool.has(ContainerState.READY, ContainerState.PARKED):
         return None
     starting = pool.starting(at)
     if not starting:

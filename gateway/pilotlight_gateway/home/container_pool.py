@@ -44,6 +44,8 @@ CLOSING = (Refusal.DRAINING, Refusal.GONE, Refusal.NO_SLOT, Refusal.STALE_EPOCH)
 """Refusals that concern the container rather than the call."""
 CALLERS_AT_MOST = 4_096
 """Tenants for whom the last answer is remembered."""
+UNPARKED = "unpark"
+"""The one step of a container that was parked, and serves again."""
 STARTING = (ContainerState.BINDING, ContainerState.LOADING, ContainerState.WARMING)
 
 
@@ -207,6 +209,8 @@ class ContainerPool:
     def _note_ready(self, pooled: PooledContainer, credit: Credit, at: float) -> None:
         if not self.has(ContainerState.READY):
             self.ready_since = at
+        if UNPARKED in credit.timeline:
+            return  # it says nothing of how long another takes
         begun = pooled.started_at if pooled.started_at is not None else at
         self.start_ms = sum(credit.timeline.values()) or (at - begun) * 1000.0
 

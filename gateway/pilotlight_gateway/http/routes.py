@@ -19,7 +19,9 @@ from pilotlight_core.model.api.receipt_api import CallReceipt
 from pilotlight_core.model.ids import FUNCTION_PATTERN, NAME_PATTERN
 from pilotlight_core.model.records.jobs import JobState
 from pilotlight_core.model.spec import Priority
+from pilotlight_core.model.streams.resuming import MOST_RESUME_S
 from pilotlight_gateway.deploys.function_logs import MOST_LINES, FunctionLine
+from pilotlight_gateway.http.calls import call_events
 from pilotlight_gateway.http.endpoints import account, apps, documents, health, jobs, logs
 from pilotlight_gateway.http.endpoints.autoscaler import AUTOSCALER
 from pilotlight_gateway.http.endpoints.batches import BATCHES
@@ -34,20 +36,22 @@ from pilotlight_gateway.http.endpoints.issuers import ISSUERS
 from pilotlight_gateway.http.endpoints.nodes import NODES
 from pilotlight_gateway.http.endpoints.oversight.audit import AUDIT
 from pilotlight_gateway.http.endpoints.oversight.erasure import ERASURE
+from pilotlight_gateway.http.endpoints.oversight.pools import POOLS
 from pilotlight_gateway.http.endpoints.oversight.scaling import SCALING
 from pilotlight_gateway.http.endpoints.placement import PLACEMENT
 from pilotlight_gateway.http.endpoints.prices import PRICES
 from pilotlight_gateway.http.endpoints.secrets.secrets import SECRETS
 from pilotlight_gateway.http.endpoints.tenancy import TENANCY
 from pilotlight_gateway.http.endpoints.webhooks import WEBHOOKS
+from pilotlight_gateway.http.endpoints.weights.weights import WEIGHTS
 from pilotlight_gateway.http.protocol.api_operations import BODY, Operation, Parameter, list_of
 from pilotlight_gateway.jobs.sealed_cursors import PATTERN as CURSOR
 
 CALL_ERRORS = (
     *BODY, "unknown_function", "unknown_version", "not_acceptable", "queue_full", "rate_limited", "cancelled",
-    "function_raised", "load_failed", "bad_output", "container_died", "no_capacity", "draining", "overloaded",
-    "misconfigured", "execution_timeout", "idempotency_key_in_use", "idempotency_key_reused", "answer_not_kept",
-    "call_lost",
+    "function_raised", "load_failed", "bad_output", "container_died", "preempted", "no_capacity", "draining",
+    "overloaded", "misconfigured", "execution_timeout", "idempotency_key_in_use", "idempotency_key_reused",
+    "answer_not_kept", "call_lost",
 )  # fmt: skip
 NAME_SCHEMA = {"type": "string", "pattern": NAME_PATTERN}
 SINCE_SCHEMA = {"type": "string", "pattern": "^[0-9]{1,12}([.][0-9]{1,9})?[smhd]?$"}
@@ -77,6 +81,12 @@ CALL_OPERATION: Operation[None] = Operation(
             name="Prefer", where="header",
             about="respond-async: store the call as a job and answer 202. wait=30: how long to wait for the job, "
             "or for a first request with the same key.",
+        ),
+        Parameter(
+            name="Pilotlight-Resume-S", where="header",
+            about="Of text/event-stream: how many seconds the call goes on when its client is gone, who can read on at "
+            "/v1/calls/{id}/events. Default: what the function says if it is resumable, else 0.",
+            schema={"type": "number", "minimum": 0, "maximum": MOST_RESUME_S},
         ),
         Parameter(name="values", about="msgpack: events carry values as base64 of msgpack."),
     ),
@@ -108,6 +118,22 @@ CALLS_BY_ID = (
     Operation(
         method="DELETE", path="/v1/calls/{id}", name="cancelCall", about="Cancel a call.", status=202,
         endpoint=account.cancel_call, scopes=("invoke",), answer=OBJECT, errors=("unknown_call", "call_lost"),
+    ),
+)  # fmt: skip
+
+CALL_EVENTS = (
+    Operation(
+        method="GET", path="/v1/calls/{id}/events", name="followCall", endpoint=call_events.follow_call,
+        about="The events of a stream whose connection broke, for as long as it waits for its client "
+        "(Pilotlight-Resume-S). 204: there are none, and none follow.",
+        scopes=("invoke",), answer=CallResponse, answer_media=("text/event-stream",),
+        errors=("bad_input", "unknown_call", "call_lost", "events_gone", "no_capacity"),
+        parameters=(
+            Parameter(
+                name="Last-Event-ID", where="header", about="The last event that the client has. Without it: all.",
+                schema={"type": "string", "pattern": "^[0-9]{1,15}$"},
+            ),
+        ),
     ),
 )  # fmt: skip
 
@@ -217,11 +243,13 @@ OPERATIONS: tuple[Operation[Any], ...] = (
     CALL_OPERATION,
     *FUNCTION_DOCUMENT,
     *CALLS_BY_ID,
+    *CALL_EVENTS,
     *JOBS,
     *APPS,
     *LOGS,
     *CONTAINERS,
     *NODES,
+    *POOLS,
     *USAGE,
     *INVOICES,
     *QUARANTINE,
@@ -239,6 +267,7 @@ OPERATIONS: tuple[Operation[Any], ...] = (
     *BATCHES,
     *WEBHOOKS,
     *SECRETS,
+    *WEIGHTS,
     *API_DOCUMENT,
     *HEALTH,
 )

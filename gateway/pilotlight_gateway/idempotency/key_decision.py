@@ -22,7 +22,7 @@ NOT_TAKEN = frozenset(
     }
 )  # fmt: skip
 """Errors of calls that reached no container, or whose starts all failed: safe to repeat."""
-LOST_ON_THE_WAY = frozenset({"container_died", "overloaded", "internal", "deadline_exceeded", "draining"})
+LOST_ON_THE_WAY = frozenset({"container_died", "preempted", "overloaded", "internal", "deadline_exceeded", "draining"})
 """Errors after which an idempotent function may run again. Other errors are the call's answer."""
 
 

@@ -7,12 +7,13 @@ since, and whose fault the end of a call was. The rules stand in their order, th
     provisioning                  the operator: files and a sandbox are made ready, no code of the tenant runs
     for shadow traffic            the operator, used or not
     a guess that nobody used yet  the operator: a container for a forecast, in place of one elsewhere, or kept
-                                  beyond what its function asks for
+                                  beyond what its function asks for, as each one is that is parked
     what else a container does    its holder: its own code is loaded, it is ready, it drains
     a shadow call                 the operator, whosever call it shadows
     a call                        who asked for it; the operator, if the platform ended it: also what is known already.
                                   So it is with a batch that raised as a whole and is run again item by item: each of
-                                  its items is billed for its own run alone
+                                  its items is billed for its own run alone. And with what a stream repeats in another
+                                  container, which says that the platform is at fault for it
 
 Each line of the ledger has the number of the policy that decided it, so a later one changes no earlier line.
 """

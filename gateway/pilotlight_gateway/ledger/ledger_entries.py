@@ -298,7 +298,7 @@ def _charges_of(
     for share in event.shares:
         if not share.ended or payer_of_share(share) != share.tenant:
             continue
-        if (lack := least - share.earlier - share.ns) > 0:
+        if not share.resumed and (lack := least - share.earlier - share.ns) > 0:
             yield share, Charge(MINIMUM_PRICE, event.ppm, rate, lack)
         if most and share.units and share.ended == Outcome.OK:
             for charge in unit_charges(sold_units(share.units, most), book, at):
@@ -382,7 +382,7 @@ def _add_shares(
             group.ns += ns
             tags = _call_tags(event, share) if share.tags else ""
             if ended:
-                group.ended += counts
+                group.ended += counts and not share.moved
                 fault, units = str(share.fault) if says_fault else "", as_json(share.units) if share.units else ""
                 add((group.terms, share.call_id, ns, ended, share.batch_size, fault, units, tags))
             else:

@@ -20,6 +20,7 @@ from functools import lru_cache
 
 import msgspec
 
+from pilotlight_core.model.devices import CPU_PRICE, MEMORY_DEVICE, WARM_PRICE, is_cpu_price
 from pilotlight_core.model.ids import NAME, tags_fault
 from pilotlight_core.model.messages.usage import CallShare, LeaseState, UsageEvent
 from pilotlight_core.model.messages.usage_facts import MOST_UNITS
@@ -162,14 +163,17 @@ def binding_fault(event: UsageEvent, bound: BoundContainer | None, at: float) ->
     """Why a tenant does not pay for an interval that was stored at `at`; None: it does."""
     if bound is None or bound.node != event.node:
         return UsageFault.NOT_BOUND
-    if (event.tenant, event.app, event.function, event.version, event.ppm, event.price) != (
-        bound.tenant, bound.app, bound.function, bound.version, bound.ppm, bound.price,
-    ) or event.slice not in bound.parts:  # fmt: skip
+    if (event.tenant, event.app, event.function, event.version) != (
+        bound.tenant, bound.app, bound.function, bound.version,
+    ):  # fmt: skip
+        return UsageFault.OTHER_TERMS
+    is_its = event.slice in bound.parts and (event.ppm, event.price) == (bound.ppm, bound.price)
+    if not is_its and (event.slice in bound.parts or not (_is_parked(event) or _is_other_slot(event, bound))):
         return UsageFault.OTHER_TERMS
     if bound.purchase and (event.region, event.purchase) != (bound.region, bound.purchase):
         return UsageFault.OTHER_TERMS
     # An older agent bills nothing of the host, and one with several devices on the first alone.
-    of_host = (bound.core_ppm, bound.gib_ppm) if event.slice == bound.parts[0] else (0, 0)
+    of_host = (bound.core_ppm, bound.gib_ppm) if event.slice not in bound.parts[1:] else (0, 0)
     if event.core_ppm > of_host[0] or event.gib_ppm > of_host[1]:
         return UsageFault.OTHER_TERMS
     until = at if bound.ended_at is None else min(at, bound.ended_at)
@@ -177,6 +181,24 @@ def binding_fault(event: UsageEvent, bound: BoundContainer | None, at: float) ->
     if bound.ns + event.t1 - event.t0 > len(bound.parts) * _allowed_ns(bound_s, BOUND_SLACK_NS):
         return UsageFault.TOO_LONG
     return UsageFault.TOO_MANY if bound.starts + starts_in(event) > most_starts(bound, bound_s) else None
+
+
+def _is_parked(event: UsageEvent) -> bool:
+    """Whether it is of a parked container, which pays for its memory alone, and no more of that than it was promised.
+
+    The parts of what its node keeps for parked containers have no price of their own.
+    """
+    is_memory = (event.device, event.price) == (MEMORY_DEVICE, WARM_PRICE)
+    return is_memory and event.state is LeaseState.PARKED and not event.core_ppm
+
+
+def _is_other_slot(event: UsageEvent, bound: BoundContainer) -> bool:
+    """Whether it is of a CPU slot to which a container has returned that was bound to another: all are alike.
+
+    A rest of a division is dealt out among them.
+    """
+    is_slot = is_cpu_price(bound.price) and event.price == bound.price and event.device == CPU_PRICE
+    return is_slot and abs(event.ppm - bound.ppm) <= 1
 
 
 def starts_in(event: UsageEvent) -> int:

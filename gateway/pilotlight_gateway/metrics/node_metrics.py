@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 
-from pilotlight_core.model.messages.node_checks import NodeFault
+from pilotlight_core.model.messages.node_reports.node_checks import NodeFault
 from pilotlight_gateway.fleet.clock_watch import ClockKind, ClockWatch
 
 

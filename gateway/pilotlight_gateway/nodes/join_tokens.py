@@ -6,39 +6,19 @@ that come with it one wins, and what fails in between costs a new token.
 
 from __future__ import annotations
 
-import hashlib
 import hmac
-import secrets
-from typing import NamedTuple
 
 from pilotlight_core.model.api.join_text import JOIN_TOKEN
 from pilotlight_core.model.api.node_api import JoinTokenRequest, NewJoinToken
 from pilotlight_core.model.errors import QuotaExceeded, Unauthenticated
-from pilotlight_core.model.ids import check_name, token
+from pilotlight_core.model.ids import check_name
 from pilotlight_core.model.placing import Purchase
+from pilotlight_core.model.records.join_secrets import JoinSecret, new_join_secret
 from pilotlight_core.model.records.nodes import JoinTokenRecord, NodeLabels
 from pilotlight_gateway.tenancy.registry_port import NodeRegistry
 
 OPEN_AT_MOST = 100
 REFUSED = "The token is not valid: it was used, has expired, or never was. An operator makes a new one, 'node token'."
-
-
-class JoinSecret(NamedTuple):
-    """The parts of a token."""
-
-    id: str
-    secret: str
-
-    def __str__(self) -> str:
-        return f"pl_join_{self.id}_{self.secret}"
-
-    @property
-    def sha256(self) -> str:
-        return hashlib.sha256(self.secret.encode()).hexdigest()
-
-
-def new_join_secret() -> JoinSecret:
-    return JoinSecret(token(8), secrets.token_urlsafe(30))
 
 
 def parse_join_secret(text: str) -> JoinSecret:

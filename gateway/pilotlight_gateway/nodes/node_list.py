@@ -9,7 +9,7 @@ from pilotlight_core.model.api.node_api import NodeInfo
 from pilotlight_core.model.placing import Purchase
 from pilotlight_core.model.records.nodes import NodeRecord, NodeState
 
-SHOWN = ("sandbox", "draining", "bases", "blanks", "slices", "containers", "guarantees", "clock_s")
+SHOWN = ("sandbox", "draining", "bases", "blanks", "slices", "containers", "guarantees", "clock_s", "notice")
 
 
 def node_infos(reports: Iterable[dict[str, Any]], records: Iterable[NodeRecord], at: float) -> list[NodeInfo]:
@@ -20,22 +20,23 @@ def node_infos(reports: Iterable[dict[str, Any]], records: Iterable[NodeRecord],
 
 def node_info(node: str, report: dict[str, Any] | None, record: NodeRecord | None, at: float) -> NodeInfo:
     """One of them; there is a report, or a record, or both."""
-    said: dict[str, Any] = {name: report[name] for name in SHOWN if name in report} if report is not None else {}
+    shown: dict[str, Any] = {name: report[name] for name in SHOWN if name in report} if report is not None else {}
     joined = record is not None and record.joined
     if joined and record is not None and record.labels is not None:
         labels = record.labels
         place = {"region": labels.region, "zone": labels.zone, "pool": labels.pool, "purchase": str(labels.purchase)}
     elif report is not None:
         bought = Purchase.SPOT if report.get("spot") else Purchase.ON_DEMAND
-        place = {"region": report.get("region", ""), "zone": report.get("zone", ""), "purchase": str(bought)}
+        said = {name: report.get(name, "") for name in ("region", "zone", "pool")}
+        place = {**said, "purchase": str(bought)}
     else:
         place = dict[str, str]()
     state = record.state if record is not None else NodeState.OPEN
-    fields = said | place
+    fields = shown | place
     return NodeInfo(
         node=node,
         status=_status(report is not None, record, at),
-        state=NodeState.DRAINING if said.get("draining") else state,
+        state=NodeState.DRAINING if shown.get("draining") else state,
         joined=joined,
         expires_at=record.expires_at if joined and record is not None and not record.revoked_at else None,
         **fields,

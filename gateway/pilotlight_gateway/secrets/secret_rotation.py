@@ -43,6 +43,7 @@ IDLE_S = 5.0
 END_MARGIN_S = 5.0
 """Beyond the function's timeout, within which its calls end."""
 STARTING = frozenset({ContainerState.BINDING, ContainerState.LOADING, ContainerState.WARMING})
+KEPT = frozenset({ContainerState.READY, ContainerState.PARKED})
 REASON = "a secret was set anew"
 
 log = structlog.get_logger(__name__)
@@ -73,8 +74,8 @@ def awaited_replacement(
 
 
 def is_stale(one: ContainerReport, revision: str) -> bool:
-    """Whether a container that is ready has former values."""
-    return one.state is ContainerState.READY and bool(one.secrets) and one.secrets != revision
+    """Whether a container that serves, or is parked and may again, has former values."""
+    return one.state in KEPT and bool(one.secrets) and one.secrets != revision
 
 
 def is_given_up(containers: Iterable[ContainerReport], first: FirstReplacement, at: float) -> bool:
@@ -88,9 +89,13 @@ def container_to_replace(
 ) -> str:
     """Which container of one version is replaced at the instant `at`, as its values are not `revision`; "": none.
 
-    The oldest of those that are ready, unless one of the version is starting or ending, or is not replaced yet.
+    One that is parked goes at once: nobody misses it, and it would serve with what it has. Else the oldest of those
+    that are ready, unless one of the version is starting or ending, or is not replaced yet.
     """
-    present = [one for one in containers if one.state is not ContainerState.GONE]
+    there = [one for one in containers if one.state is not ContainerState.GONE]
+    if parked := [one.id for one in there if one.state is ContainerState.PARKED and is_stale(one, revision)]:
+        return min(parked)
+    present = [one for one in there if one.state is not ContainerState.PARKED]
     if any(one.state is not ContainerState.READY for one in present):
         return ""
     if last is not None and at - last.at < (REPLACED_S if len(present) < last.ready else SEEN_S):
@@ -101,7 +106,8 @@ def container_to_replace(
 
 def keeps_serving(spec: FunctionSpec, containers: Iterable[ContainerReport], container: str) -> bool:
     """Whether a container is to be replaced before it ends."""
-    return any(one.id == container and (spec.min_containers or one.idle_s < IDLE_S) for one in containers)
+    named = (one for one in containers if one.id == container and one.state is not ContainerState.PARKED)
+    return any(spec.min_containers or one.idle_s < IDLE_S for one in named)
 
 
 class SecretRotation:

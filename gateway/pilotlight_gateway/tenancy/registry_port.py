@@ -23,9 +23,11 @@ from pilotlight_core.model.money.credits import CreditsRecord
 from pilotlight_core.model.price_book import PriceRecord, check_price
 from pilotlight_core.model.records.issuers import IssuerRecord
 from pilotlight_core.model.records.nodes import JoinTokenRecord, NodeRecord
+from pilotlight_core.model.records.pools import LaunchRecord, PoolRecord
 from pilotlight_core.model.scaling.scale_record import ScaleRecord
 from pilotlight_core.model.spec import AppRecord, VersionRecord
 from pilotlight_core.model.tenancy import FunctionShareRecord, KeyRecord, LimitsRecord, TenantRecord
+from pilotlight_core.model.versions.pushed_weights import WeightsRecord
 
 K = TypeVar("K")
 W = TypeVar("W", bound=msgspec.Struct | None)
@@ -40,7 +42,10 @@ ChangeFunctionShare = Callable[[FunctionShareRecord | None], FunctionShareRecord
 ChangeIssuer = Callable[[IssuerRecord | None], IssuerRecord | None]
 ChangeNode = Callable[[NodeRecord | None], NodeRecord | None]
 ChangeJoinToken = Callable[[JoinTokenRecord | None], JoinTokenRecord | None]
+ChangePool = Callable[[PoolRecord | None], PoolRecord | None]
+ChangeLaunch = Callable[[LaunchRecord | None], LaunchRecord | None]
 ChangeScale = Callable[[ScaleRecord | None], ScaleRecord | None]
+ChangeWeights = Callable[[WeightsRecord | None], WeightsRecord | None]
 
 
 class TenantRegistry(Protocol):
@@ -90,7 +95,7 @@ class IssuerRegistry(TenantRegistry, Protocol):
 
 
 class NodeRegistry(Protocol):
-    """Nodes, and the tokens by which they join."""
+    """Nodes, the tokens by which they join, and pools of them."""
 
     @property
     def on_change(self) -> list[OnRecord]: ...
@@ -100,10 +105,14 @@ class NodeRegistry(Protocol):
     async def change_node(self, node: str, change: ChangeNode) -> NodeRecord | None: ...
     def join_tokens(self) -> Iterator[JoinTokenRecord]: ...
     async def change_join_token(self, token: str, change: ChangeJoinToken) -> JoinTokenRecord | None: ...
+    def pools(self) -> Iterator[PoolRecord]: ...
+    async def pool(self, name: str) -> PoolRecord | None: ...
+    async def change_pool(self, name: str, change: ChangePool) -> PoolRecord | None: ...
+    def launches(self) -> Iterator[LaunchRecord]: ...
 
 
 class RegistryPort(IssuerRegistry, LimitRegistry, PriceRegistry, NodeRegistry, Protocol):
-    """The whole registry, with apps, versions, curves, shares and scales."""
+    """The whole registry, with apps, versions, curves, shares, scales and weights."""
 
     def app_nowait(self, tenant: str, app: str) -> AppRecord | None: ...
     async def app(self, tenant: str, app: str) -> AppRecord | None: ...
@@ -123,6 +132,9 @@ class RegistryPort(IssuerRegistry, LimitRegistry, PriceRegistry, NodeRegistry, P
     def scale_nowait(self, tenant: str, app: str, function: str) -> ScaleRecord | None: ...
     async def scale(self, tenant: str, app: str, function: str) -> ScaleRecord | None: ...
     async def change_scale(self, tenant: str, app: str, function: str, change: ChangeScale) -> ScaleRecord | None: ...
+    async def weights(self, tenant: str, name: str) -> WeightsRecord | None: ...
+    def iter_weights(self, tenant: str) -> Iterator[WeightsRecord]: ...
+    async def change_weights(self, tenant: str, name: str, change: ChangeWeights) -> WeightsRecord | None: ...
 
 
 standard_tiers = cache(load_tiers)
@@ -141,9 +153,13 @@ class MemoryRegistry:
     price_records: dict[str, PriceRecord] = field(default_factory=dict)
     share_records: dict[tuple[str, str], FunctionShareRecord] = field(default_factory=dict)
     scale_records: dict[tuple[str, str, str], ScaleRecord] = field(default_factory=dict)
+    weights_records: dict[tuple[str, str], WeightsRecord] = field(default_factory=dict)
     issuer_records: dict[str, IssuerRecord] = field(default_factory=dict)
     node_records: dict[str, NodeRecord] = field(default_factory=dict)
     join_records: dict[str, JoinTokenRecord] = field(default_factory=dict)
+    pool_records: dict[str, PoolRecord] = field(default_factory=dict)
+    launch_records: dict[str, LaunchRecord] = field(default_factory=dict)
+    """By pool and slot, with a dot between."""
     apps: dict[tuple[str, str], AppRecord] = field(default_factory=dict)
     versions: dict[str, VersionRecord] = field(default_factory=dict)
     curve_records: dict[str, CurvesRecord] = field(default_factory=dict)
@@ -257,6 +273,21 @@ class MemoryRegistry:
     async def change_join_token(self, token: str, change: ChangeJoinToken) -> JoinTokenRecord | None:
         return self._change("join", self.join_records, token, change)
 
+    def pools(self) -> Iterator[PoolRecord]:
+        return iter(list(self.pool_records.values()))
+
+    async def pool(self, name: str) -> PoolRecord | None:
+        return self.pool_records.get(name)
+
+    async def change_pool(self, name: str, change: ChangePool) -> PoolRecord | None:
+        return self._change("pool", self.pool_records, name, change)
+
+    def launches(self) -> Iterator[LaunchRecord]:
+        return iter(list(self.launch_records.values()))
+
+    async def change_launch(self, pool: str, slot: int, change: ChangeLaunch) -> LaunchRecord | None:
+        return self._change("launch", self.launch_records, f"{pool}.{slot}", change)
+
     def prices(self) -> Iterator[PriceRecord]:
         return iter(self.price_records.values())
 
@@ -311,7 +342,7 @@ class MemoryRegistry:
             self.curve_records.pop(version_id, None)
 
     def bytes_of(self, tenant: str) -> int:
-        named = (self.apps, self.versions, self.share_records, self.scale_records)
+        named = (self.apps, self.versions, self.share_records, self.scale_records, self.weights_records)
         records: list[Any] = [record for records in named for record in records.values()]
         return sum(len(msgspec.msgpack.encode(record)) for record in records if record.tenant == tenant)
 
@@ -335,6 +366,15 @@ class MemoryRegistry:
 
     async def change_scale(self, tenant: str, app: str, function: str, change: ChangeScale) -> ScaleRecord | None:
         return self._change("scale", self.scale_records, (tenant, app, function), change)
+
+    async def weights(self, tenant: str, name: str) -> WeightsRecord | None:
+        return self.weights_records.get((tenant, name))
+
+    def iter_weights(self, tenant: str) -> Iterator[WeightsRecord]:
+        return iter([record for key, record in self.weights_records.items() if key[0] == tenant])
+
+    async def change_weights(self, tenant: str, name: str, change: ChangeWeights) -> WeightsRecord | None:
+        return self._change("weights", self.weights_records, (tenant, name), change)
 
     def _change(self, kind: str, records: dict[K, Any], name: K, change: Callable[[Any], W]) -> W:
         record = change(records.get(name))

@@ -8,6 +8,7 @@ from itertools import islice
 
 from pilotlight_core.model.placing import Over
 from pilotlight_core.model.suggestions import as_sentence
+from pilotlight_core.model.versions.pushed_weights import RESIDENT
 from pilotlight_placement.asks.ask import Ask
 from pilotlight_placement.asks.options import COST_STEP, SLOW, UNMEASURED
 from pilotlight_placement.explain.speeds import on_slice, point_text
@@ -19,6 +20,8 @@ from pilotlight_placement.search.decision_record import DecisionRecord, NoFit, P
 from pilotlight_placement.search.filters import FILTERS, RULED_OUT, refusal_at
 from pilotlight_placement.search.policy import STEPS, best_on, first_difference
 
+SHOWN_DIGITS = 12
+"""Of the digest of weights."""
 MARGIN = 1000
 """More steps of 5 % than any two costs differ by."""
 NODES_NAMED = 8
@@ -156,8 +159,10 @@ def _spread(ask: Ask, winner: Slice, mine: Value, _: Slice, theirs: Value) -> st
     return f"its {what} has {theirs.spread} of the function's containers, that of {winner.node} has {mine.spread}"
 
 
-def _resident(ask: Ask, winner: Slice, _: Value, loser: Slice, __: Value) -> str:
-    what = f"build the packages {ask.weights}" if ask.weights.startswith("env_") else f"fetch the weights {ask.weights}"
+def _resident(ask: Ask, winner: Slice, _mine: Value, loser: Slice, _theirs: Value) -> str:
+    tenant, is_pushed, digest = ask.weights.partition(f":{RESIDENT}")
+    weights = f"{tenant}{is_pushed}{digest[:SHOWN_DIGITS]}"
+    what = f"build the packages {ask.weights}" if ask.weights.startswith("env_") else f"fetch the weights {weights}"
     return f"{loser.node} would have to {what}, {winner.node} has them"
 
 

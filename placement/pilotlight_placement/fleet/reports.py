@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
+from typing import Final
 
 from pilotlight_core.model.devices import DeviceReport, MigMode, ProfileReport, SliceName
 from pilotlight_core.model.errors import BadInput
@@ -33,6 +34,7 @@ from pilotlight_placement.hardware.node import (
 )
 
 CHANGING = "it is being changed"
+NO_WEIGHTS: Final[frozenset[str]] = frozenset()
 
 
 def slot_of(part: SliceReport) -> Slot:
@@ -96,7 +98,9 @@ def node_of(report: NodeReport) -> Node:
     }
     return Node(
         name=report.node,
-        domain=Domain(region=report.region, zone=report.zone, spot=report.spot, abilities=abilities_of(report)),
+        domain=Domain(
+            region=report.region, zone=report.zone, pool=report.pool, spot=report.spot, abilities=abilities_of(report)
+        ),
         gpus=tuple(gpus.values()),
         slots=tuple(slots.values()),
         host=report.host,
@@ -214,6 +218,8 @@ class FleetMirror:
         self._holds = ReportedHolds(self.fleet)
         self._overlaid: set[str] = set()
         """Nodes whose description is not only their report's."""
+        self._resident: dict[str, frozenset[str]] = {}
+        """The weights of nodes that the fleet was told last."""
         self._incoming: dict[str, tuple[IncomingContainer, Node | None, PlacedContainer | None]] = {}
         """What was made of those on their way when they were last told, and of which node."""
 
@@ -240,9 +246,8 @@ class FleetMirror:
                 described.add(name)
             if known is None or known.held is not read.held:
                 reported[name] = read.held
-        closed = {node for node, _ in (*overlay.closed, *overlay.recut)}
-        overlaid = (closed | overlay.resident.keys()) & self._known.keys()
-        anew = sorted(described | overlaid | (self._overlaid & self._known.keys()))
+        overlaid = {node for node, _ in (*overlay.closed, *overlay.recut)} & self._known.keys()
+        anew = sorted(described | overlaid | ((self._overlaid | self._moved_weights(overlay)) & self._known.keys()))
         for name in anew:
             self.fleet.put(_with_overlay(self._known[name].node, overlay))
         self._holds.described(anew)
@@ -252,6 +257,12 @@ class FleetMirror:
         self._incoming = {each.container: self._placed(each) for each in overlay.coming}
         self._holds.settle({name: held for name, (_, _, held) in self._incoming.items()})
         return self.fleet
+
+    def _moved_weights(self, overlay: ReportOverlay) -> set[str]:
+        """The nodes whose weights are others than the fleet was told."""
+        before, self._resident = self._resident, overlay.resident
+        nodes = before.keys() | self._resident.keys()
+        return {node for node in nodes if before.get(node, NO_WEIGHTS) != self._resident.get(node, NO_WEIGHTS)}
 
     def _read(self, report: NodeReport, overlay: ReportOverlay, at: float) -> _ReadNode:
         known = self._known.get(report.node)
@@ -334,7 +345,7 @@ def is_same_node(one: NodeReport, other: NodeReport) -> bool:
         (one.slices is other.slices or one.slices == other.slices)
         and (one.devices is other.devices or one.devices == other.devices)
         and (one.host, one.draining, one.spot) == (other.host, other.draining, other.spot)
-        and (one.region, one.zone) == (other.region, other.zone)
+        and (one.region, one.zone, one.pool) == (other.region, other.zone, other.pool)
         and (one.bases, one.features, one.ceilings) == (other.bases, other.features, other.ceilings)
         and one.environments == other.environments
     )
@@ -349,7 +360,7 @@ def _marks_of(report: NodeReport, overlay: ReportOverlay) -> Mapping[str, tuple[
 
 
 def _with_overlay(node: Node, overlay: ReportOverlay) -> Node:
-    weights = overlay.resident.get(node.name, frozenset())
+    weights = overlay.resident.get(node.name, NO_WEIGHTS)
     gpus = tuple(_gpu_with_overlay(node.name, gpu, overlay) for gpu in node.gpus)
     is_same = weights <= node.weights and all(gpu is known for gpu, known in zip(gpus, node.gpus, strict=True))
     return node if is_same else replace(node, gpus=gpus, weights=node.weights | weights)

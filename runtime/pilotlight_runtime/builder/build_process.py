@@ -20,7 +20,7 @@ from pilotlight_runtime.builder.build_frames import (
     send_frame,
 )
 from pilotlight_runtime.builder.uv_commands import install_command, lock_command, uv_environment
-from pilotlight_runtime.guest.proxy_forwarder import VARIABLES, proxy_variables
+from pilotlight_runtime.guest.basics.proxy_forwarder import VARIABLES, proxy_variables
 
 SOCKET = "PL_FD"
 FOLDER = Path("/tmp/build")  # noqa: S108 - inside, /tmp is the sandbox's own

@@ -27,13 +27,17 @@ from pilotlight_core.model.spec import FunctionSpec
 from pilotlight_runtime.calls.abandoned_work import overdue_work
 from pilotlight_runtime.calls.batch_queue import DynamicBatch, DynamicBatches
 from pilotlight_runtime.calls.call_errors import not_taken_error, truncated_error
-from pilotlight_runtime.calls.chunk_relay import STALLED_S, ChunkRelay
+from pilotlight_runtime.calls.chunk_relay import STALLED_S, ChunkRelay, start_of
+from pilotlight_runtime.calls.preemption_plan import PreemptionPlan
+from pilotlight_runtime.calls.run_times import RunTimes
 from pilotlight_runtime.calls.runner_io import RunnerIO
 from pilotlight_runtime.calls.slot_table import AcceptedCall, CallPhase, whole_us
 from pilotlight_runtime.guest import frames as guest
 
 INLINE_BYTES = 256 * 1024
 """A larger answer is uploaded to the origin's internal listener, since frames share one connection."""
+CUT_OFF_S = 0.5
+"""A guest that is to end a call early has so long to say what it counted of it; plain code does not even hear of it."""
 ORPHANED_S = 10.0
 """An origin that has not cancelled a call so long after its deadline has died."""
 
@@ -51,6 +55,7 @@ class CallRunner:
         self._stop_grace_s = stop_grace_s
         self._streams = ChunkRelay(spec, io)
         self._batches = DynamicBatches(spec)
+        self._times = RunTimes()
         self.is_batching = bool(self._batches)
         self._max_inputs = spec.max_inputs
         self._held: dict[str, AcceptedCall] = {}
@@ -144,10 +149,54 @@ class CallRunner:
             call.error = not_taken_error(size, call.run.answer)
             self._end(call, call.outcome, at)
 
+    def take_input(self) -> bool:
+        """Take one of the guest's inputs for what is no call; False: there is none."""
+        if self._busy_inputs >= self._max_inputs or self._halted:
+            return False
+        self._busy_inputs += 1
+        return True
+
+    def free_input(self, at: float) -> None:
+        """Give such an input back."""
+        self._busy_inputs -= 1
+        self.pump(at)
+
+    def refuse_waiting(self) -> None:
+        """Give back the calls that the guest does not have: they may run elsewhere."""
+        for call in [call for call in self._held.values() if not call.was_started]:
+            self._dequeue(call)
+            self._refuse(call, Refusal.DRAINING)
+
     def drain(self, at: float) -> None:
         """Make every batch due, since no more calls come."""
         self._batches.stop_waiting()
         self.pump(at)
+
+    def refuse_unstarted(self) -> None:
+        """Give back every call that has not begun: it runs elsewhere."""
+        for call in [call for call in self._held.values() if not call.was_started]:
+            self._dequeue(call)
+            self._refuse(call, Refusal.DRAINING)
+
+    def preempt(self, plan: PreemptionPlan, at: float) -> None:
+        """End the calls that do not fit into the time that the node has. Every few 10 ms."""
+        spec = self._spec
+        for call in [call for call in self._held.values() if call.phase is CallPhase.RUNNING]:
+            since = call.abandoned_at
+            if since is not None:
+                if at - since >= CUT_OFF_S and (call.is_preempted or at >= plan.until_at):
+                    self._cut_off(call, at)
+            elif plan.ends_call(
+                at,
+                remaining_s=self._times.remaining_s(call.run.method, at - call.started_at, spec.timeout),
+                may_rerun=spec.idempotent,
+                has_sent=call.sent_seq > 0,
+            ):
+                call.is_preempted = True
+                call.decide(Outcome.DIED, reason=plan.reason)
+                call.abandoned_at = at
+                self._io.send_to_guest(guest.CancelCall(call_id=call.call_id))
+                self._io.end_nested(call)
 
     # -- from the guest -----------------------------------------------------------------------------------------
 
@@ -162,6 +211,7 @@ class CallRunner:
         self._busy_inputs -= 1
         self._answer(call, frame, frame, at)
         if frame.outcome is Outcome.OK:
+            self._times.observe(call.run.method, at - call.started_at)
             self._io.record_batch(beside, (at - call.started_at) * 1000.0)
         if self._queue or self.is_batching:
             self.pump(at)
@@ -172,7 +222,8 @@ class CallRunner:
             self._kill_untrusted("the guest answered a batch that it does not have")
             return
         self._busy_inputs -= 1
-        if frame.whole and self._spec.idempotent and batch.can_split:
+        is_preempted = any(call.is_preempted for call in batch.items)
+        if frame.whole and self._spec.idempotent and batch.can_split and not is_preempted:
             for call in batch.items:  # waiting items do not run meanwhile
                 del self._running[call.call_id]
             self._io.refund(batch.items)
@@ -182,6 +233,7 @@ class CallRunner:
                 del self._running[call.call_id]
                 self._answer(call, result, frame, at)
             if all(result.outcome is Outcome.OK for result in frame.results):
+                self._times.observe(batch.method, at - batch.items[0].started_at)
                 self._io.record_batch(len(batch.items), (at - batch.items[0].started_at) * 1000.0)
             if batch.rest:
                 self._run_next_alone(batch.rest, at)
@@ -189,6 +241,10 @@ class CallRunner:
 
     def on_chunk(self, frame: guest.ChunkOut, at: float) -> None:
         if fault := self._streams.relay(self._running.get(frame.call_id), frame, at):
+            self._kill_untrusted(fault)
+
+    def on_checkpoint(self, frame: guest.CheckpointOut, at: float) -> None:
+        if fault := self._streams.relay_checkpoint(self._running.get(frame.call_id), frame, at):
             self._kill_untrusted(fault)
 
     def halt(self) -> None:
@@ -225,6 +281,7 @@ class CallRunner:
         """Refuse calls that did not start in time; kill the container if one runs too long. Every few 10 ms."""
         if not self._held:
             return
+        self._streams.end_repeats(at)
         if len(self._held) > len(self._running):
             late = [call for call in self._held.values() if not call.was_started and call.start_deadline_at < at]
             for call in late:
@@ -276,8 +333,11 @@ class CallRunner:
             return
         run = call.run
         self._io.send_to_guest(
-            guest.Invoke(call_id=call.call_id, method=run.method, input=call.input, window=run.window)
+            guest.Invoke(
+                call_id=call.call_id, method=run.method, input=call.input, window=run.window, resume=start_of(run)
+            )
         )
+        self._streams.begin(call, at)
         call.input = b""
         self._busy_inputs += 1
 
@@ -358,6 +418,8 @@ class CallRunner:
 
     def _complete(self, call: AcceptedCall, outcome: Outcome, execute_ns: int, at: float, *, started: bool) -> None:
         """End a call that the guest has ended. The agent's clock bounds the time that the guest claims."""
+        if call.is_over:
+            return
         claimed_ms, most_ms = execute_ns / 1e6, (at - call.started_at) * 1e3
         call.execute_ms = whole_us(claimed_ms if claimed_ms < most_ms else most_ms)
         call.spent = self._io.finish(call, outcome)
@@ -365,7 +427,15 @@ class CallRunner:
             call.phase = CallPhase.UPLOADING
             self._io.upload_output(call, self.on_upload)
         else:
-            self._end(call, outcome, at, is_started=started or outcome is not Outcome.CANCELLED)
+            never_began = not started and (call.is_preempted or outcome is Outcome.CANCELLED)
+            self._end(call, outcome, at, is_started=not never_began)
+
+    def _cut_off(self, call: AcceptedCall, at: float) -> None:
+        """End a call that the guest goes on with."""
+        outcome = call.decide(Outcome.DIED)
+        call.spent = self._io.finish(call, outcome)
+        call.is_over = True
+        self._end(call, outcome, at)
 
     def _end(
         self,
@@ -378,6 +448,7 @@ class CallRunner:
     ) -> None:
         call_id = call.call_id
         del self._held[call_id]
+        self._streams.forget(call)
         self._io.release(call)
         ended = Ended(
             call_id=call_id,
@@ -393,5 +464,6 @@ class CallRunner:
             spent=call.spent,
             stages=call.stages(at),
             units=call.units,
+            preempted=call.is_preempted and outcome is Outcome.DIED,
         )
         self._io.send(call.run.gateway, ended)

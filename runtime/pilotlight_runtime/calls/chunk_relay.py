@@ -2,20 +2,51 @@
 
 from __future__ import annotations
 
-from pilotlight_core.model.messages.call_messages import LEAST_AHEAD, Chunk, Run, chunks_ahead
+from pilotlight_core.model.messages.call_messages import LEAST_AHEAD, Chunk, Run, StreamCheckpoint, chunks_ahead
 from pilotlight_core.model.spec import FunctionSpec, Mode
+from pilotlight_core.model.streams.resuming import MAX_STATE
 from pilotlight_runtime.calls.runner_io import RunnerIO
-from pilotlight_runtime.calls.slot_table import AcceptedCall
+from pilotlight_runtime.calls.slot_table import CHECKPOINT_ROOM, AcceptedCall
 from pilotlight_runtime.guest import frames as guest
 
 STALLED_S = 60.0
 """A stream whose window has been full for so long, or may be, has no reader."""
 
 
+CHECKPOINTS_PER_S = 20.0
+"""Twice as many as a guest sends between two chunks."""
+CHECKPOINTS_PER_CHUNK = 2.0
+
+
 class ChunkRelay:
     def __init__(self, spec: FunctionSpec, io: RunnerIO) -> None:
         self._io = io
+        self._repeating: dict[str, AcceptedCall] = {}
+        """Those that produce again what their callers have."""
         self._methods = frozenset(m.name for m in spec.methods if m.mode is Mode.GENERATOR)
+
+    def begin(self, call: AcceptedCall, at: float) -> None:
+        """A call has started: a stream that goes on counts from where it was, and repeats what was sent since."""
+        if (resume := call.run.resume) is None:
+            return
+        call.heard_seq = call.sent_seq = call.read_seq = resume.after
+        if resume.sent > resume.after:
+            call.repeats_until = at + resume.repeat_ms / 1e3
+            self._repeating[call.call_id] = call
+
+    def end_repeats(self, at: float) -> None:
+        """Streams that take longer to repeat than it took the first time: from now on it is their tenant's time."""
+        for call in [call for call in self._repeating.values() if at >= (call.repeats_until or 0.0)]:
+            self._end_repeat(call)
+
+    def forget(self, call: AcceptedCall) -> None:
+        """The call has ended."""
+        self._repeating.pop(call.call_id, None)
+
+    def _end_repeat(self, call: AcceptedCall) -> None:
+        call.repeats_until = None
+        del self._repeating[call.call_id]
+        self._io.end_repeat(call)
 
     def relay(self, call: AcceptedCall | None, frame: guest.ChunkOut, at: float) -> str:
         """Relay one chunk, unless its call is decided; its window holds all the same.
@@ -32,6 +63,7 @@ class ChunkRelay:
         if size > guest.MAX_CHUNK:
             return f"the guest sent a chunk of {size} bytes, {guest.MAX_CHUNK} is the most"
         call.heard_seq = seq
+        call.checkpoint_room = min(CHECKPOINT_ROOM, call.checkpoint_room + CHECKPOINTS_PER_CHUNK)
         if call.outcome is not None:
             return ""
         call.sent_seq = seq
@@ -40,6 +72,30 @@ class ChunkRelay:
         self._io.send(
             run.gateway, Chunk(call_id=frame.call_id, grant_number=call.grant_number, seq=seq, data=frame.data)
         )
+        if call.repeats_until is not None and run.resume is not None and seq >= run.resume.sent:
+            self._end_repeat(call)
+        return ""
+
+    def relay_checkpoint(self, call: AcceptedCall | None, frame: guest.CheckpointOut, at: float) -> str:
+        """Relay a checkpoint, unless its call is decided; returns which rule the guest has broken, "" for none."""
+        if call is None or call.run.resume is None or call.run.method not in self._methods:
+            return "the guest saved a state for a call that is not resumable"
+        size = len(frame.state)
+        if frame.seq != call.heard_seq or size > MAX_STATE:
+            return f"the guest saved a state of {size} bytes behind chunk {frame.seq}, its last is {call.heard_seq}"
+        room = call.checkpoint_room + (at - call.checkpoint_at) * CHECKPOINTS_PER_S
+        call.checkpoint_room, call.checkpoint_at = min(CHECKPOINT_ROOM, room) - 1.0, at
+        if call.checkpoint_room < 0:
+            return "the guest saved its state too often"
+        if size > call.largest_chunk:
+            call.largest_chunk = size
+        if call.outcome is None:
+            self._io.send(
+                call.run.gateway,
+                StreamCheckpoint(
+                    call_id=frame.call_id, grant_number=call.grant_number, seq=frame.seq, state=frame.state
+                ),
+            )
         return ""
 
     def on_window(self, call: AcceptedCall, upto: int, at: float) -> None:
@@ -52,6 +108,11 @@ class ChunkRelay:
         """Whether nothing of a call's stream was read for too long."""
         is_full = call.run.method in self._methods and call.sent_seq >= call.read_seq + _least(call.run)
         return is_full and at - call.full_since_at > STALLED_S
+
+
+def start_of(run: Run) -> guest.StreamStart | None:
+    """Where the guest begins a stream; None: it is not resumable."""
+    return None if run.resume is None else guest.StreamStart(after=run.resume.after, state=run.resume.state)
 
 
 def _least(run: Run) -> int:

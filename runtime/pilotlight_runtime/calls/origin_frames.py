@@ -16,7 +16,7 @@ from typing import Any
 
 from pilotlight_core.bus import NO_RESPONDERS, BusError
 from pilotlight_core.model import subjects
-from pilotlight_core.model.messages.call_messages import CallFrame, Chunk, Ended, Refused, Started
+from pilotlight_core.model.messages.call_messages import CallFrame, Chunk, Ended, Refused, Started, StreamCheckpoint
 from pilotlight_core.model.messages.message import Message
 from pilotlight_runtime.calls.gateway_links import GatewayLinks, Publisher
 
@@ -149,7 +149,7 @@ class OriginSender:
     def _resend_all(self, gateway: str, messages: list[Message]) -> None:
         """The gateway's link has ended, and these may be lost; frames alone are worth telling again."""
         for message in messages:
-            if isinstance(message, Started | Chunk):
+            if isinstance(message, Started | Chunk | StreamCheckpoint):
                 self._publish_passing(gateway, message)
             elif isinstance(message, Ended | Refused):
                 self.resend(message.call_id, message.grant_number)

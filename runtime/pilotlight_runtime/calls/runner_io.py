@@ -38,6 +38,10 @@ class RunnerIO(Protocol):
     def restart(self, call: AcceptedCall) -> None:
         """A call of such a batch runs again."""
 
+    def end_repeat(self, call: AcceptedCall) -> None:
+        """A stream that goes on here has repeated what its caller had: that is not its tenant's to pay, what follows
+        is."""
+
     def finish(self, call: AcceptedCall, outcome: Outcome) -> Spent | None:
         """End the metering of a call that the guest has ended; returns what it cost."""
 

@@ -31,6 +31,8 @@ EPOCHS = 10_000
 ORPHANED_AFTER_S = 2.0
 """A call held for less may be missing from its origin's list because the list is older."""
 EVERY_GRANT = sys.maxsize
+CHECKPOINT_ROOM = 256.0
+"""Checkpoints of a stream that may come at once; `ChunkRelay` says what makes room for more."""
 
 
 class CallPhase(Enum):
@@ -59,6 +61,11 @@ class AcceptedCall:
     """The last chunk that the origin has passed on to the caller."""
     largest_chunk: int = 0
     """Bytes."""
+    checkpoint_room: float = CHECKPOINT_ROOM
+    """How many checkpoints of its stream may come, as of `checkpoint_at`."""
+    checkpoint_at: float = 0.0
+    repeats_until: float | None = None
+    """Of a stream that goes on here: until then, at the latest, it repeats what its caller has; None: it does not."""
     full_since_at: float = 0.0
     """When the window was filled, or last moved."""
     note: int = NO_NOTE
@@ -75,6 +82,10 @@ class AcceptedCall:
     is_split: bool = False
     """Its batch raised as a whole, and it waits to be run again alone."""
     is_cancelled: bool = False
+    is_preempted: bool = False
+    """It ends early since its node is taken away."""
+    is_over: bool = False
+    """Its origin has its last frame, though the guest has not answered it."""
     abandoned_at: float | None = None
     """Since when it runs on although nobody wants its answer any more."""
 

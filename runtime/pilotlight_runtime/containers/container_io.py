@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 from functools import partial
 
 from pilotlight_core.model.messages.call_messages import CallFrame, Outcome, Refusal, Spent
+from pilotlight_core.model.messages.usage_facts import Fault
 from pilotlight_runtime.calls.node_calls import NodeCalls
 from pilotlight_runtime.calls.runner_io import InputFetched, OutputUploaded
 from pilotlight_runtime.calls.slot_table import AcceptedCall
@@ -81,11 +82,26 @@ class ContainerIO:
         call.is_split = False
         self._meter.call_restarted(call.run)
 
+    def end_repeat(self, call: AcceptedCall) -> None:
+        self._meter.end_repeat(call.run)
+
     def finish(self, call: AcceptedCall, outcome: Outcome) -> Spent | None:
-        ran = not call.is_split
+        ran, resume = not call.is_split, call.run.resume
         if not ran:
             self.restart(call)
-        return self._meter.call_ended(call.call_id, outcome, call.batch_size, call.units, ran=ran)
+        fault = None
+        if call.is_preempted and outcome is Outcome.DIED:
+            # The part of a stream that was sent is its caller's; what is run again elsewhere is paid once, there.
+            fault = Fault.NONE if call.sent_seq else Fault.PLATFORM
+        return self._meter.call_ended(
+            call.call_id,
+            outcome,
+            call.batch_size,
+            call.units,
+            ran=ran and call.repeats_until is None,
+            fault=fault,
+            can_move=resume is not None and not resume.is_last,
+        )
 
     def release(self, call: AcceptedCall) -> None:
         if call.note != NO_NOTE:

@@ -5,7 +5,7 @@ packages   what its requirements were locked to is built, if it has any and they
 blank      one that is ready is taken, or a sandbox started
 stage      the verified files are linked into it
 secrets    the present values are asked for, if the version has any
-load       the guest imports, enters, checks, and says so
+load       the guest imports, enters, runs its warm-up examples, checks itself, and says so
 """
 
 from __future__ import annotations
@@ -14,18 +14,22 @@ import asyncio
 from collections.abc import Callable
 from typing import Any
 
+from msgspec import UNSET
+
 from pilotlight_core.host.blobs import BlobMissing, BlobsDown, NoBlobStore
 from pilotlight_core.host.signing import BadSignature, NoKey
 from pilotlight_core.model.errors import PilotlightError
 from pilotlight_core.model.messages.agent_questions import MOST_AT_ONCE
 from pilotlight_core.model.messages.call_messages import MISCONFIGURED, RemoteError
 from pilotlight_core.model.messages.node_messages import Bind, SliceReport
+from pilotlight_core.model.rehearsals.rehearsal import Rehearsal
 from pilotlight_core.model.secrets.secret_masks import SecretMask
 from pilotlight_core.model.secrets.secret_uses import secrets_of
 from pilotlight_core.model.spec import Manifest
 from pilotlight_runtime.calls.call_errors import truncated_error
 from pilotlight_runtime.containers.blanks.blank import Blank, BlankDied, network_unknown
 from pilotlight_runtime.containers.files.bundle import CannotVerify
+from pilotlight_runtime.containers.files.compile_cache import CompileHandover
 from pilotlight_runtime.containers.files.disk_room import NoDiskRoom
 from pilotlight_runtime.containers.host_budget import broken_promise
 from pilotlight_runtime.containers.provisioner import Provisioner
@@ -89,6 +93,8 @@ class ContainerStart:
         self.blank: Blank | None = None
         self.secrets = ""
         """Names the values that it was loaded with; "": it has none, or has not yet."""
+        self.has_park_hooks = False
+        """Whether its guest runs hooks when it is parked and unparked."""
         self._packages = ""
         self._bind = bind
         self._part = part
@@ -99,8 +105,18 @@ class ContainerStart:
         self._born_at = self._step_began_at = clock()
         self._bound_s = FETCH_S
         self._timeout: asyncio.Timeout | None = None
+        self._rehearsal = Rehearsal()
+        self._ends_at = 0.0
+        """By the event loop's clock."""
+        self.is_warming = False
+        """Whether the guest has entered, and now warms up or checks itself."""
         self._loaded: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._loaded.add_done_callback(lambda loaded: loaded.cancelled() or loaded.exception())
+        self._loaded.add_done_callback(self._on_loaded)
+        self._handover: CompileHandover | None = None
+        self._pieces: asyncio.Queue[guest.CompilePiece | None] = asyncio.Queue()
+        """One at most; None: there are no more."""
+        self._is_refusing = False
+        """Whether no further piece is taken."""
 
     def bound(self) -> asyncio.Timeout:
         """Bounds what runs within it: by `FETCH_S`, later by the function's own `startup_timeout`."""
@@ -116,6 +132,8 @@ class ContainerStart:
     def late(self) -> StartFailed:
         """The failure of a start whose time is over."""
         text = f"not ready within {self._bound_s:g} s"
+        if self._is_checking:
+            text = f"its check had not ended after {self._rehearsal.check_timeout:g} s"
         return StartFailed(text, RemoteError("StartupTimeout", text))
 
     async def fetch_manifest(self) -> Manifest:
@@ -130,8 +148,9 @@ class ContainerStart:
         if why := broken_promise(manifest.spec, self._bind.host):
             raise StartFailed(f"could not be started: {why}")
         self._bound_s = manifest.spec.startup_timeout
+        self._ends_at = asyncio.get_running_loop().time() + self._bound_s
         if self._timeout is not None:
-            self._timeout.reschedule(asyncio.get_running_loop().time() + self._bound_s)
+            self._timeout.reschedule(self._ends_at)
         self._end_step("manifest")
         return manifest
 
@@ -165,6 +184,12 @@ class ContainerStart:
         if network and (why := network_unknown(blank.frames)):
             text = f"could not be started: {why}"
             raise StartFailed(text, RemoteError(MISCONFIGURED, text))
+        if manifest.spec.rehearsal is not UNSET:
+            if blank.frames < guest.KNOWS_REHEARSAL:
+                text = "could not be started: its base environment is of a release without warmup= and check="
+                raise StartFailed(text, RemoteError(MISCONFIGURED, text))
+            self._rehearsal = manifest.spec.rehearsal
+        self._handover = self._provisioner.handover(self._bind)
         if self._packages and blank.frames < guest.KNOWS_PACKAGES:
             text = f"the base environment {manifest.base} is of a release that knows no requirements"
             raise StartFailed(f"could not be started: {text}", RemoteError(MISCONFIGURED, text))
@@ -172,17 +197,44 @@ class ContainerStart:
         env, root = dict(self._provisioner.env(self._part)), str(blank.root)
         try:
             load = guest.Load(
-                spec=manifest.spec, root=root, env=env, network=network, nested=MOST_AT_ONCE, secrets=secrets.places,
+                spec=manifest.spec,
+                root=root,
+                env=env,
+                network=network,
+                nested=MOST_AT_ONCE,
+                secrets=secrets.places,
+                compiled=str(blank.compiled_inside),
+                compile_into=str(blank.compile_into),
                 packages=self._packages,
-            )  # fmt: skip
+            )
             connection.send(load)
             self.secrets = secrets.revision
         except GuestGone:
             pass  # the sandbox's exit follows
+        await self._take_compiled(self._handover, connection)
         await self._loaded
+        await self._handover.commit()
+
+    async def close(self) -> None:
+        """Let go of what was handed over in vain."""
+        if self._handover is not None:
+            await self._handover.discard()
+
+    async def _take_compiled(self, handover: CompileHandover, connection: GuestConnection) -> None:
+        """Take what the guest hands over of what it has compiled, until it has loaded or failed."""
+        while (piece := await self._pieces.get()) is not None:
+            go_on = await handover.take(piece)
+            self._is_refusing = not go_on
+            try:
+                connection.send(guest.CompilePieceTaken(go_on=go_on))
+            except GuestGone:
+                return
 
     async def _fetch_secrets(self, manifest: Manifest, blank: Blank) -> LoadedSecrets:
         """The values for this load, which its log hides from now on. Raises StartFailed."""
+        if manifest.spec.resumable is not UNSET and blank.frames < guest.KNOWS_RESUME:
+            reason = f"the base environment {manifest.base} is of a release that knows no resumable streams"
+            raise StartFailed(f"could not be started: {reason}", RemoteError(MISCONFIGURED, reason))
         if not secrets_of(manifest.spec):
             return LoadedSecrets()
         if blank.frames < guest.KNOWS_SECRETS:
@@ -203,16 +255,30 @@ class ContainerStart:
         """Take a frame of a guest that loads; False if none such may come now."""
         if isinstance(frame, guest.LoadStep):
             self._note_step(frame)
+        elif isinstance(frame, guest.CompilePiece) and self._takes_piece():
+            self._pieces.put_nowait(frame)
         elif isinstance(frame, guest.Loaded) and not self._loaded.done():
+            self.has_park_hooks = frame.parks
             self._loaded.set_result(None)
         elif isinstance(frame, guest.LoadError) and not self._loaded.done():
             error, step = truncated_error(frame.error), frame.step if frame.step in guest.STEPS else "start"
             if self.blank is not None:
                 self.blank.tap.log(f"{step} failed: {error.type}: {error.message}")
+                if step in ("warmup", "check") and error.traceback:
+                    self.blank.tap.log_failure("", error)
             self._loaded.set_exception(StartFailed(f"{step} failed", error))
         else:
             return False
         return True
+
+    def _takes_piece(self) -> bool:
+        """Whether the guest may hand over a piece now."""
+        return self._pieces.empty() and not self._is_refusing and not self._loaded.done()
+
+    def _on_loaded(self, loaded: asyncio.Future[None]) -> None:
+        if not loaded.cancelled():
+            loaded.exception()  # retrieved, also when nothing waits for it
+        self._pieces.put_nowait(None)
 
     def on_exit(self, reason: str) -> None:
         """The sandbox has ended: a guest that has not loaded yet never will."""
@@ -224,9 +290,33 @@ class ContainerStart:
         if step.name not in guest.STEPS or step.name in self.timeline:
             self._kill("the guest reported an unknown step")
             return
+        self._bound_check(step.name)
         longest = (self._clock() - self._born_at) * 1000
         self.timeline[step.name] = round(step.ms if 0 <= step.ms <= longest else longest, 3)
         self._changed()
+
+    @property
+    def _is_checking(self) -> bool:
+        """Whether the guest runs its check, as far as its steps tell."""
+        return self._rehearsal.has_check and self.is_warming and self._before_check in self.timeline
+
+    @property
+    def _before_check(self) -> str:
+        """The step before the check."""
+        return "warmup" if self._rehearsal.warmup else "enter"
+
+    def _bound_check(self, ended: str) -> None:
+        """After the step before the check, bound the check; after that the start's own bound holds again."""
+        if ended == "enter":
+            self.is_warming = self._rehearsal.has_check or bool(self._rehearsal.warmup)
+        if self._timeout is None or self._timeout.expired() or not self._rehearsal.has_check:
+            return
+        if ended == self._before_check:
+            until = asyncio.get_running_loop().time() + self._rehearsal.check_timeout
+            self._timeout.reschedule(min(until, self._ends_at))
+        elif ended == "check":
+            self.is_warming = False
+            self._timeout.reschedule(self._ends_at)
 
     def _end_step(self, name: str) -> None:
         """Enter a step in the timeline; the next one begins."""

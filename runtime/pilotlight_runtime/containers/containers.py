@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import structlog
 
@@ -25,22 +25,31 @@ from pilotlight_core.model.messages.call_messages import (
 from pilotlight_core.model.messages.device_commands import DeviceCommand
 from pilotlight_core.model.messages.node_messages import (
     Bind,
+    BlankSize,
     CommandReply,
     ContainerCommand,
     ContainerState,
     Drain,
     EndedContainer,
+    HostMemory,
     HostShare,
     Keep,
+    KeepBlanks,
+    Park,
+    Prefetch,
     SliceReport,
     Stop,
+    Unpark,
 )
+from pilotlight_runtime.calls.call_runner import CallRunner
 from pilotlight_runtime.calls.credits import REPEAT_GONE_S, Credits
 from pilotlight_runtime.calls.node_calls import NodeCalls
 from pilotlight_runtime.calls.slot_table import AcceptedCall
 from pilotlight_runtime.containers.container import Container
 from pilotlight_runtime.containers.host_budget import HostBudget
+from pilotlight_runtime.containers.parking import NodeParking
 from pilotlight_runtime.containers.start_counts import StartCounts
+from pilotlight_runtime.devices.cpu_slots import usable_cores
 from pilotlight_runtime.metering.slices import Slices
 
 log = structlog.get_logger(__name__)
@@ -65,11 +74,14 @@ class Containers:
         *,
         slices: Slices,
         host: HostBudget,
+        parking: NodeParking,
         make: MakeContainer,
         publisher: Credits,
         group: asyncio.TaskGroup,
         many_tenants: bool,
         changed: Callable[[], None],
+        keep_blanks: Callable[[Sequence[BlankSize]], None] = lambda _: None,
+        prefetch: Callable[[Prefetch], None] = lambda _: None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.controller_epoch = 0
@@ -78,13 +90,17 @@ class Containers:
         """Whether binds are refused."""
         self._slices = slices
         self._host = host
+        self._parking = parking
         self._make = make
         self._credits = publisher
         self._group = group
         self._many_tenants = many_tenants
         self._tenant = ""
         self._changed = changed
+        self._keep_blanks = keep_blanks
+        self._prefetch = prefetch
         self._containers: dict[str, Container] = {}
+        self._cores = usable_cores()
         self._past: deque[str] = deque(maxlen=REMEMBERED)
         self._ended: deque[tuple[EndedContainer, float]] = deque(maxlen=ENDED_AT_MOST)
         self._clock = clock
@@ -92,6 +108,10 @@ class Containers:
 
     def __iter__(self) -> Iterator[Container]:
         return iter(list(self._containers.values()))
+
+    def runners(self) -> Iterator[CallRunner]:
+        """The calls of each container that has been ready."""
+        return (container.serving.runner for container in self if container.serving is not None)
 
     # -- state --------------------------------------------------------------------------------------------------
 
@@ -104,13 +124,20 @@ class Containers:
         return self._slices.cpu_slots
 
     @property
-    def any_starting(self) -> bool:
-        return any(container.is_starting for container in self._containers.values())
+    def needs_processors(self) -> bool:
+        """Whether containers need the processors more than blanks: one starts, or has just, or so many have calls."""
+        calling = sum(not runner.is_idle for runner in self.runners())
+        return 2 * calling >= self._cores or any(each.is_starting or each.is_fresh for each in self)
 
     @property
     def host(self) -> HostShare:
         """What there is to promise of the host, taken or not."""
         return self._host.host
+
+    @property
+    def memory(self) -> HostMemory:
+        """What there is for parked containers and weights, and who has it."""
+        return self._parking.warm.report
 
     def ended(self, at: float) -> tuple[EndedContainer, ...]:
         """Those of the last `REPEAT_GONE_S`."""
@@ -124,19 +151,30 @@ class Containers:
 
     # -- the controller's commands ------------------------------------------------------------------------------
 
-    def command(self, command: ContainerCommand | DeviceCommand) -> CommandReply:
+    def command(self, command: ContainerCommand | DeviceCommand | KeepBlanks | Prefetch) -> CommandReply:
         """Obey a command, or reply why not; one of an older epoch than the highest seen is refused."""
         reason = "stale_epoch"
         if command.epoch >= self.controller_epoch:
             self.controller_epoch = command.epoch
             if isinstance(command, DeviceCommand):
                 reason = self._cut(command)
+            elif isinstance(command, KeepBlanks):
+                reason = ""
+                self._keep_blanks(command.sizes)
+                self._changed()
+            elif isinstance(command, Prefetch):
+                reason = ""
+                self._prefetch(command)
             else:
                 reason = self._bind(command) if isinstance(command, Bind) else self._notify(command)
         return CommandReply(ok=not reason, reason=reason, epoch=self.controller_epoch)
 
     def _cut(self, command: DeviceCommand) -> str:
         reason = "draining" if self.draining else self._slices.command(command)
+        if reason == "slice_taken" and (parked := self._slices.parked_under(command)):
+            # Never under them: they give way, and are gone when the command comes again.
+            self._give_way(parked, "its GPU is cut anew")
+            reason = "changing"
         self._changed()
         return reason
 
@@ -146,6 +184,9 @@ class Containers:
             return "" if known.version == bind.version and known.slice == bind.slice else "container_taken"
         if refusal := self._refusal(bind):
             return refusal
+        if in_the_way := self._slices.in_the_way(bind.slice, bind.tenant):
+            self._give_way(in_the_way, "another tenant needs the GPU where it was parked")
+            return "slice_taken"
         part = self._slices.take(bind.slice, bind.container, bind.tenant, neighbours=bind.neighbours)
         self._host.take(bind.container, bind.host)
         container = self._make(bind, part)
@@ -156,6 +197,10 @@ class Containers:
         self._credits.publish_soon(container)
         self._changed()
         return ""
+
+    def _give_way(self, parked: Iterable[str], reason: str) -> None:
+        for one in parked:
+            self._containers[one].stop(reason)
 
     def _refusal(self, bind: Bind) -> str:
         try:
@@ -173,10 +218,12 @@ class Containers:
             return refusal
         return "other_tenant" if self._tenant not in ("", bind.tenant) and not self._many_tenants else ""
 
-    def _notify(self, command: Drain | Stop | Keep) -> str:
+    def _notify(self, command: Drain | Stop | Keep | Park | Unpark) -> str:
         container = self._containers.get(command.container)
         if container is None:
             return "gone"
+        if isinstance(command, Park | Unpark):
+            return self._move(container, command)
         if isinstance(command, Drain):
             container.drain(command.within_ms / 1000, command.reason)
         elif isinstance(command, Keep):
@@ -185,6 +232,16 @@ class Containers:
             container.stop(command.reason)
         self._changed()
         return ""
+
+    def _move(self, container: Container, command: Park | Unpark) -> str:
+        if self.draining:
+            return "draining"
+        if isinstance(command, Park):
+            reason = container.park(command.likelihood)
+        else:
+            reason = container.unpark(command.slice, command.purpose)
+        self._changed()
+        return reason
 
     async def _run_container(self, container: Container) -> None:
         try:
@@ -195,8 +252,7 @@ class Containers:
             self.starts.note(container)
             del self._containers[container.id]
             self._ended.append((_ended(container), self._clock()))
-            self._slices.release(container.slice)
-            self._host.release(container.id)
+            self._parking.end(container)
             self._changed()
 
     # -- the clock, and the end ---------------------------------------------------------------------------------
@@ -204,7 +260,7 @@ class Containers:
     @property
     def hold_calls(self) -> bool:
         """Whether any of them has a call, begun or not."""
-        return any(container.runner is not None and not container.runner.is_idle for container in self)
+        return any(not runner.is_idle for runner in self.runners())
 
     def check_limits(self, at: float) -> None:
         for container in self._containers.values():
@@ -224,6 +280,23 @@ class Containers:
             log.exception("a container's clock went wrong", container=container.id)
             container.stop("a mistake of the platform")
 
+    def preempt(self, within_s: float, reason: str) -> None:
+        """The node is taken away: nothing new from now on, and no call goes on for longer than `within_s`."""
+        self.draining = True
+        for container in self:
+            container.preempt(within_s, reason)
+        self._changed()
+
+    def resume(self) -> None:
+        """The node stays after all: binds are taken again. Containers that drain end."""
+        self.draining = False
+        self._changed()
+
+    async def wait_empty(self) -> None:
+        """Until every container is gone that there is now."""
+        for container in self:
+            await container.wait_gone()
+
     async def drain_all(self, *, drain_s: float, end_s: float) -> None:
         """Let every container end its calls within `drain_s`, then stop the rest."""
         self.draining = True
@@ -239,8 +312,7 @@ class Containers:
     async def _wait_all_gone(self, within_s: float) -> bool:
         try:
             async with asyncio.timeout(within_s):
-                for container in self:
-                    await container.wait_gone()
+                await self.wait_empty()
         except TimeoutError:
             return False
         return True
@@ -248,9 +320,12 @@ class Containers:
     def check_integrity(self) -> None:
         """Raise AssertionError if a slice or a part of the host is counted twice or has no container."""
         self._slices.check_integrity()
-        self._host.check_integrity(set(self._containers))
-        if {c.slice: c.id for c in self._containers.values()} != self._slices.held:
+        self._host.check_integrity({c.id for c in self._containers.values() if c.slice})
+        if {c.slice: c.id for c in self._containers.values() if c.slice} != self._slices.held:
             raise AssertionError("slices and containers disagree")
+        if not self._slices.parked <= {c.id for c in self._containers.values() if not c.slice}:
+            raise AssertionError("a container is on a slice, and parked")
+        self._parking.warm.check_integrity({c.id for c in self._containers.values() if c.parking.has_memory})
         gone = [c.id for c in self._containers.values() if c.state is ContainerState.GONE and c.held]
         if gone:
             raise AssertionError(f"{gone} are gone and hold calls")
@@ -271,8 +346,9 @@ class CallDispatcher:
         container = self._containers.get(run.container)
         outcome = self._calls.slots.accept(run, at, received_at)
         if isinstance(outcome, AcceptedCall):
-            if container is not None and not container.holds(run.call_id):
-                container.add(outcome, at)
+            serving = container.serving if container is not None else None
+            if serving is not None and not serving.runner.holds(run.call_id):
+                serving.add(outcome, at)
                 return
             self._calls.slots.release(run.call_id, run.grant_number)
             # Held: an abandoned run of the same call has not ended yet.
@@ -286,8 +362,8 @@ class CallDispatcher:
 
     def on_control(self, message: Cancel | Window | Reconcile, at: float) -> None:
         if isinstance(message, Window):
-            for container in self._containers:
-                container.on_window(message.call_id, message.upto, at)
+            for runner in self._containers.runners():
+                runner.on_window(message.call_id, message.upto, at)
         elif isinstance(message, Cancel):
             for call in self._calls.slots.cancel(message.call_id):
                 self._cancel(call, message.reason, at)
@@ -298,8 +374,9 @@ class CallDispatcher:
         """Send undelivered last frames again, and cancel the calls of gateways that are gone."""
         for gateway in self._calls.origins.sweep(at):
             log.warning("a gateway listens no more; its calls are cancelled", gateway=gateway)
-            for container in self._containers:
-                container.cancel_calls_of(gateway, at)
+            for runner in self._containers.runners():
+                for call_id in runner.calls_of(gateway):
+                    runner.cancel(call_id, f"the gateway {gateway} is gone", at)
 
     def _reconcile(self, message: Reconcile, at: float) -> None:
         outcome = self._calls.slots.reconcile(message, at)
@@ -318,10 +395,11 @@ class CallDispatcher:
                 self._calls.origins.send(message.gateway, ended)
 
     def _cancel(self, call: AcceptedCall, reason: str, at: float) -> None:
-        if (container := self._containers.get(call.run.container)) is not None:
-            container.cancel(call.call_id, reason, at)
+        container = self._containers.get(call.run.container)
+        if container is not None and container.serving is not None:
+            container.serving.runner.cancel(call.call_id, reason, at)
 
 
 def _ended(container: Container) -> EndedContainer:
-    was_ready = container.runner is not None
+    was_ready = container.serving is not None
     return EndedContainer(id=container.id, version=container.version, tenant=container.tenant, was_ready=was_ready)

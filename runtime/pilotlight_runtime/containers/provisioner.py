@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from pilotlight_core.model.messages.call_messages import RemoteError
-from pilotlight_core.model.messages.node_messages import Bind, SandboxCeilings, SliceKind, SliceReport
+from pilotlight_core.model.messages.node_messages import Bind, SandboxCeilings, SliceReport
 from pilotlight_core.model.networks.network_targets import mark_given
 from pilotlight_core.model.spec import Manifest, network_of
 from pilotlight_runtime.containers.blanks.blank import Blank
 from pilotlight_runtime.containers.blanks.blank_pools import BlankPools
 from pilotlight_runtime.containers.blanks.resource_limits import blank_limits, limits_of, over_ceiling
+from pilotlight_runtime.containers.files.compile_cache import CompileCache, CompileHandover
 from pilotlight_runtime.containers.files.staging import Stager
 from pilotlight_runtime.containers.secret_requests import LoadedSecrets, LoadSecretSource
 from pilotlight_runtime.devices.device_port import Devices
@@ -29,9 +30,11 @@ class Provisioner:
         ceilings: SandboxCeilings,
         ways_out: ProxySupervisor,
         secrets: LoadSecretSource,
+        compiles: CompileCache,
         environments: EnvironmentBuilds,
     ) -> None:
         self._stager = stager
+        self._compiles = compiles
         self._ways_out = ways_out
         self._secrets = secrets
         self._environments = environments
@@ -57,16 +60,13 @@ class Provisioner:
         return await self._stager.manifest(bind)
 
     async def blank(self, manifest: Manifest, part: SliceReport) -> Blank:
-        """A sandbox on a slice with the function's base environment and limits; on a CPU slot a ready blank, if there
-        is one that can get them.
+        """A sandbox on a slice with the function's base environment and limits: a blank, if there is one that can get
+        them.
 
         Raises:
             SandboxError: if it could not be started.
         """
-        limits, pool = self.limits(manifest), self._pools.of(manifest.base)
-        if part.kind is SliceKind.CPU:
-            return await pool.take(limits)
-        return await pool.starter.start(limits, self._devices.access(part.id))
+        return await self._pools.take(manifest.base, part, self._devices.access(part.id), self.limits(manifest))
 
     async def stage(self, bind: Bind, manifest: Manifest, blank: Blank) -> None:
         """Link the version's files into the blank's folders.
@@ -74,6 +74,11 @@ class Provisioner:
         Raises: CannotVerify, NoDiskRoom, BlobMissing, BlobsDown
         """
         await self._stager.stage(bind, manifest, blank.code, blank.models)
+        await self._compiles.lay_out(bind.tenant, bind.version, blank.compiled)
+
+    def handover(self, bind: Bind) -> CompileHandover:
+        """Where what a container of the version compiles goes."""
+        return self._compiles.begin(bind.tenant, bind.version)
 
     async def build_packages(self, manifest: Manifest) -> None:
         """Have what the version's requirements were locked to, built here if it is not yet. Raises BuildFailed"""

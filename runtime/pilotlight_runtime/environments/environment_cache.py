@@ -125,11 +125,17 @@ class EnvironmentCache:
         """Those who have environments here."""
         return sorted({tenant for tenant, _ in self._built})
 
-    def drop(self, tenant: str) -> Path:
-        """Forget a tenant's environments; the folder that the caller deletes."""
-        for key in [key for key in self._built if key[0] == tenant]:
+    @property
+    def folder(self) -> Path:
+        """Where each tenant has a folder of its own."""
+        return self._folder
+
+    def drop(self, tenant: str) -> int:
+        """Forget a tenant's environments, which the caller deletes; how many they were."""
+        keys = [key for key in self._built if key[0] == tenant]
+        for key in keys:
             del self._built[key]
-        return self._folder / tenant
+        return len(keys)
 
     def __len__(self) -> int:
         return len(self._built)

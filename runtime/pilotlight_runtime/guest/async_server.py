@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
+import inspect
 import threading
 from collections import deque
 from concurrent.futures import ThreadPoolExecutor
@@ -19,6 +20,8 @@ from pilotlight_runtime.guest.call_table import CallProgress, CallTable
 from pilotlight_runtime.guest.frames import (
     BatchResult,
     CancelCall,
+    DrainGuest,
+    DrainHooksEnded,
     GuestFrame,
     GuestWork,
     Leave,
@@ -30,6 +33,7 @@ from pilotlight_runtime.guest.frames import (
 from pilotlight_runtime.guest.guest_nested import GuestNested
 from pilotlight_runtime.guest.guest_target import GuestTarget
 from pilotlight_runtime.guest.loading import await_hook, load_async, reported, send_loaded
+from pilotlight_runtime.guest.park_hooks import ParkWork, await_park_hooks
 from pilotlight_runtime.guest.threaded_server import MAX_THREADS
 from pilotlight_runtime.guest.work_runner import run_work
 
@@ -50,7 +54,7 @@ async def _serve(load: Load, channel: Channel) -> None:
     nested = GuestNested(channel, load)
     nested.loop_thread = threading.get_ident()
     target = await load_async(load, channel, nested)
-    send_loaded(channel)
+    send_loaded(channel, target)
     await AsyncServer(channel, target, nested, load.spec.max_inputs).serve()
     for hook in target.exit:
         with reported():
@@ -82,6 +86,7 @@ class AsyncServer:
         """How long the calls ran whose answers are kept."""
         self._is_flush_due = False
         self._pool = ThreadPoolExecutor(min(max_inputs, MAX_THREADS), "pilotlight")
+        self._draining: asyncio.Task[None] | None = None
 
     async def serve(self) -> None:
         with exits.flushed_before_exit(self._channel):
@@ -92,6 +97,8 @@ class AsyncServer:
             while self._tasks:
                 await asyncio.wait(list(self._tasks.values()))
             self._flush()
+            if self._draining is not None:
+                await self._draining
 
     def send(self, frame: GuestFrame) -> None:
         self._channel.send(frame)
@@ -118,8 +125,27 @@ class AsyncServer:
                 self._channel.send(unstarted)
         elif isinstance(frame, NestedResult):
             self._nested.finish(frame)
+        elif isinstance(frame, ParkWork):
+            self._started += 1
+            self._tasks[self._started] = self._loop.create_task(self._run_hooks(self._started, frame))
+        elif isinstance(frame, DrainGuest):
+            self._draining = self._draining or self._loop.create_task(self._drain())
         elif isinstance(frame, Leave):
             self._left.set()
+
+    async def _run_hooks(self, number: int, asked: ParkWork) -> None:
+        with exits.with_agent():
+            self._channel.send(await await_park_hooks(self._target, asked))
+        del self._tasks[number]
+
+    async def _drain(self) -> None:
+        """Run the drain hooks beside the calls: plain ones in a thread."""
+        with exits.with_agent():
+            for hook in self._target.drain:
+                with reported():
+                    answer = hook() if inspect.iscoroutinefunction(hook) else asyncio.to_thread(hook)
+                    await answer
+            self._channel.send(DrainHooksEnded())
 
     def _start(self) -> None:
         while self._waiting and len(self._tasks) < self._most:

@@ -8,13 +8,11 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from pilotlight_core.model.messages.call_messages import chunks_ahead
 from pilotlight_core.model.messages.running_code import COUNTING, IN_BATCH, RUNNING_CALL
+from pilotlight_core.model.streams.running_stream import RUNNING_STREAM
 from pilotlight_runtime.guest.call_table import WINDOW_WAIT_S, CallProgress, CallTable
 from pilotlight_runtime.guest.frames import (
-    MAX_CHUNK,
     BatchResult,
-    ChunkOut,
     GuestFrame,
     GuestWork,
     Invoke,
@@ -22,11 +20,12 @@ from pilotlight_runtime.guest.frames import (
     Result,
 )
 from pilotlight_runtime.guest.guest_target import GuestTarget
+from pilotlight_runtime.guest.stream_out import StreamOut
 from pilotlight_runtime.guest.work_runner import (
     ColumnBatch,
     answered,
     cancelled,
-    encoded,
+    encoded_chunk,
     failed,
     now,
     prepared,
@@ -76,27 +75,24 @@ async def _run_stream(
     ready: partial[Any], call: Invoke, progress: CallProgress, send: SendFrame, task: asyncio.Task[Any]
 ) -> Result:
     began = now()
-    seq = largest = 0
-    ahead = call.window
+    out = StreamOut(call, send)
+    progress.read_seq = max(progress.read_seq, out.seq)
+    RUNNING_STREAM.set(out)
     moved = asyncio.Event()
     chunks: Any = None
     try:
         progress.wake = partial(_interrupt, progress, task, moved)
         chunks = ready()
         async for value in chunks:
-            data = encoded(value, MAX_CHUNK)
-            if len(data) > largest:
-                largest = len(data)
-                ahead = chunks_ahead(call.window, largest)
-            if seq + 1 - ahead > progress.read_seq:
-                await _wait_read(progress, seq + 1 - ahead, moved)
-            send(ChunkOut(call_id=call.call_id, seq=seq + 1, data=data))
-            seq += 1
-        return streamed(call, progress, now() - began, seq)
+            data = encoded_chunk(out, value)
+            if out.needs_read > progress.read_seq:
+                await _wait_read(progress, out.needs_read, moved)
+            out.send_chunk(data)
+        return streamed(call, progress, now() - began, out.seq)
     except _Stalled:
-        return cancelled(call, now() - began, seq)
+        return cancelled(call, now() - began, out.seq)
     except BaseException as error:  # noqa: BLE001 - as in run_async_call
-        return failed(call, progress, error, now() - began, seq)
+        return failed(call, progress, error, now() - began, out.seq)
     finally:
         progress.wake = None
         await _close(chunks, task)

@@ -3,16 +3,22 @@
     agent                         guest
       | <---- Hello ---------------- |     a blank is ready
       | ---- Load -----------------> |     once in its life
-      | <---- Step* ---------------- |     import, enter, check
+      | <---- Step* ---------------- |     import, enter, compile, warmup, check
+      | <---- CompilePiece* -------- |     what was compiled, each piece once CompilePieceTaken says so
       | <---- Loaded | LoadError --- |
       | ---- Invoke ---------------> |     at most `max_inputs` run; more wait in order
       | <---- ChunkOut* ------------ |     at most `window` ahead of the last WindowUpdate
+      | <---- CheckpointOut* ------- |     between its chunks, if its Invoke is resumable
       | <---- Result --------------- |     exactly one per Invoke
       | ---- InvokeBatch ----------> |
       | <---- BatchResult ---------- |     exactly one, a GuestItemResult per item in order
       | ---- CancelCall -----------> |     the call still gets its one Result
       | <---- NestedCall* ---------- |     a call that runs makes another; NestedLeave takes it back
       | ---- NestedResult ---------> |     exactly one per NestedCall
+      | ---- Park ----------------> |     while no call runs, of a guest whose Loaded says that it parks; Unpark later
+      | <---- HooksRan ------------- |     exactly one per Park and Unpark
+      | ---- Drain ----------------> |     once: the node is taken away; calls go on, drain hooks run beside them
+      | <---- Drained -------------- |     they have ended
       | ---- Leave ----------------> |     exit hooks run, then the process ends
 
 The two ends may come from two installations: that of the agent, and that of a base environment. Frames are positional,
@@ -36,7 +42,11 @@ FRAMES = (1, 4)
 ignore."""
 KNOWS_NETWORK = (1, 1)
 KNOWS_SECRETS = (1, 3)
+KNOWS_PARKING = (1, 4)
+KNOWS_REHEARSAL = (1, 4)
 KNOWS_PACKAGES = (1, 4)
+KNOWS_RESUME = (1, 4)
+KNOWS_DRAINS = (1, 4)
 MAX_FRAME = 64 * 2**20
 """Bytes. A 10 MB input in a batch of several fits; a larger answer is `bad_output`."""
 MAX_VALUE = 32 * 2**20
@@ -50,8 +60,12 @@ GROUP = 8
 GROUP_BYTES = 64 * 1024
 """A group of so many bytes is written at once. Up to here joining pieces costs less than sending them one by one."""
 HEADER = struct.Struct("<I")
-STEPS = ("import", "enter", "check")
-"""Of becoming ready."""
+STEPS = ("import", "enter", "compile", "warmup", "check")
+"""Of becoming ready. What torch compiles meanwhile is a step of its own, and not counted in the others."""
+COMPILE_PIECE = 128 * 1024
+"""Bytes of one piece of a file that a compiler has left."""
+CHECK_METHOD = ".check"
+"""The method of an Invoke that has the guest check itself again; no method of a tenant has a dot in its name."""
 KEPT_MEMORY = 64 * 1024
 """Bytes that a decoder keeps between frames; larger frames borrow memory."""
 LEAST_TAIL = 8 * 1024
@@ -80,8 +94,21 @@ class Load(GuestFrame, frozen=True, kw_only=True):
     """The most calls that one of its calls may wait for at a time; 0: this agent knows none."""
     secrets: dict[str, str] = {}
     """Variable, or file below /run/secrets, and the value there."""
+    compiled: str = ""
+    """Folder of what containers of the version have compiled here before."""
+    compile_into: str = ""
+    """Folder for what compilers keep, which becomes CompilePieces; "": this agent takes none."""
     packages: str = ""
     """Folder of packages that come before those of the base environment; "": there are none."""
+
+
+class StreamStart(msgspec.Struct, frozen=True, kw_only=True, array_like=True, gc=False):
+    """Where a resumable stream begins."""
+
+    after: int = 0
+    """The number of the last chunk that an earlier container sent, and that is in the state."""
+    state: bytes = b""
+    """The msgpack of what its last checkpoint saved; b"": it begins."""
 
 
 class Invoke(GuestFrame, frozen=True, kw_only=True):
@@ -93,6 +120,8 @@ class Invoke(GuestFrame, frozen=True, kw_only=True):
     input: bytes = b""
     window: int = 256
     """The most chunks that a stream may be ahead of the last WindowUpdate; see `chunks_ahead`."""
+    resume: StreamStart | None = None
+    """Of a resumable stream, whose checkpoints the agent takes."""
 
 
 class InvokeBatch(GuestFrame, frozen=True, kw_only=True):
@@ -125,6 +154,24 @@ class NestedResult(GuestFrame, frozen=True, kw_only=True):
     problem: bytes = b""
 
 
+class ParkGuest(GuestFrame, frozen=True, kw_only=True, tag="Park"):
+    """Run the hooks that leave the device. Nothing else is sent until they have ended."""
+
+
+class UnparkGuest(GuestFrame, frozen=True, kw_only=True, tag="Unpark"):
+    """Run the hooks that return to the device."""
+
+
+class CompilePieceTaken(GuestFrame, frozen=True, kw_only=True):
+    """The agent has the last piece, and takes another one if it says so."""
+
+    go_on: bool = True
+
+
+class DrainGuest(GuestFrame, frozen=True, kw_only=True, tag="Drain"):
+    """Run the drain hooks: the node is taken away. Calls go on, and no new ones come."""
+
+
 class Leave(GuestFrame, frozen=True, kw_only=True):
     """Run the exit hooks and end, within a time that the agent bounds."""
 
@@ -141,6 +188,8 @@ class Hello(GuestFrame, frozen=True, kw_only=True):
     """The modules of PL_PREIMPORT that were found."""
     frames: tuple[int, int] = (0, 0)
     """Its `FRAMES`. Those of release 0.1 say none, and read no specification with fields that came later."""
+    cuda: bool = False
+    """Whether what it has imported has opened CUDA; guests of before do not say."""
 
 
 class LoadStep(GuestFrame, frozen=True, kw_only=True, tag="Step"):
@@ -148,8 +197,31 @@ class LoadStep(GuestFrame, frozen=True, kw_only=True, tag="Step"):
     ms: float
 
 
+class CompilePiece(GuestFrame, frozen=True, kw_only=True):
+    """A piece of a file that a compiler has left, in order; the next one waits for CompilePieceTaken."""
+
+    path: ShortText
+    """Below `Load.compile_into`, with slashes."""
+    data: bytes
+    ends: bool
+    """Whether it is the file's last."""
+
+
 class Loaded(GuestFrame, frozen=True, kw_only=True):
     """The guest takes calls."""
+
+    parks: bool = False
+    """Whether the function has hooks for `ParkGuest` and `UnparkGuest`."""
+
+
+class HooksRan(GuestFrame, frozen=True, kw_only=True):
+    """The one answer to a ParkGuest or an UnparkGuest."""
+
+    error: RemoteError | None = None
+
+
+class DrainHooksEnded(GuestFrame, frozen=True, kw_only=True, tag="Drained"):
+    """The drain hooks have run."""
 
 
 class LoadError(GuestFrame, frozen=True, kw_only=True):
@@ -165,6 +237,14 @@ class ChunkOut(GuestFrame, frozen=True, kw_only=True):
     call_id: str
     seq: int
     data: bytes
+
+
+class CheckpointOut(GuestFrame, frozen=True, kw_only=True):
+    """The function has saved its state behind chunk `seq`, the last one that was sent: `state` is msgpack."""
+
+    call_id: str
+    seq: Count
+    state: bytes
 
 
 class Result(GuestFrame, frozen=True, kw_only=True):
@@ -225,8 +305,34 @@ class NestedLeave(GuestFrame, frozen=True, kw_only=True):
 
 
 GuestWork = Invoke | InvokeBatch
-FromAgent = Load | Invoke | InvokeBatch | CancelCall | WindowUpdate | NestedResult | Leave
-FromGuest = Hello | LoadStep | Loaded | LoadError | ChunkOut | Result | BatchResult | NestedCall | NestedLeave
+FromAgent = (
+    Load
+    | Invoke
+    | InvokeBatch
+    | CancelCall
+    | WindowUpdate
+    | NestedResult
+    | CompilePieceTaken
+    | DrainGuest
+    | Leave
+    | ParkGuest
+    | UnparkGuest
+)
+FromGuest = (
+    Hello
+    | LoadStep
+    | CompilePiece
+    | Loaded
+    | LoadError
+    | ChunkOut
+    | CheckpointOut
+    | Result
+    | BatchResult
+    | NestedCall
+    | NestedLeave
+    | HooksRan
+    | DrainHooksEnded
+)
 
 _encoder = msgspec.msgpack.Encoder()
 _pack = HEADER.pack

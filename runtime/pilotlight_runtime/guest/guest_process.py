@@ -9,15 +9,15 @@ import signal
 import socket
 import sys
 import time
-from collections.abc import Awaitable
 from io import TextIOWrapper
-from typing import Any
 
 from pilotlight_runtime.guest import exits
 from pilotlight_runtime.guest.agent_channel import Channel
+from pilotlight_runtime.guest.basics.cuda_probe import has_opened_cuda
+from pilotlight_runtime.guest.drain_hooks import DrainHooks
 from pilotlight_runtime.guest.frames import FRAMES, Hello, Leave, Load, MalformedFrame
 from pilotlight_runtime.guest.guest_nested import GuestNested
-from pilotlight_runtime.guest.loading import NotLoaded, call_hook, load_blocking, reported, send_loaded
+from pilotlight_runtime.guest.loading import HookRunner, NotLoaded, call_hook, load_blocking, reported, send_loaded
 from pilotlight_runtime.guest.serial_server import SerialServer
 from pilotlight_runtime.guest.threaded_server import ThreadedServer
 
@@ -27,6 +27,8 @@ PREIMPORT = "PL_PREIMPORT"
 """Names of modules to import before the Load, by commas; missing ones are skipped."""
 LOOP = "pilotlight_runtime.guest.async_server"
 """Imported late: asyncio takes longer to import than all the rest, and not every function needs it."""
+NVML_CHECK = "PYTORCH_NVML_BASED_CUDA_CHECK"
+"""With it torch asks NVML whether there is a GPU, and not CUDA, which would open it."""
 SDK = ("pilotlight.app", "pilotlight.decorate", "pilotlight.markers")
 """What every tenant's module imports, sooner or later."""
 
@@ -39,7 +41,9 @@ def main() -> None:
         wanted = os.environ.pop(PREIMPORT, "")
         # With its Load here already, a caller waits, and the function may not need these modules.
         modules = () if channel.wait_readable(0) else preimport(wanted)
-        channel.send(Hello(pid=os.getpid(), ms=(time.perf_counter() - began) * 1000, modules=modules, frames=FRAMES))
+        cuda = bool(modules) and has_opened_cuda()
+        took_ms = (time.perf_counter() - began) * 1000
+        channel.send(Hello(pid=os.getpid(), ms=took_ms, modules=modules, frames=FRAMES, cuda=cuda))
         load = channel.receive_one()
         if isinstance(load, Leave):
             exits.exit_now(exits.IN_ORDER)
@@ -61,10 +65,14 @@ def configure_process() -> None:
 
 
 def preimport(names: str) -> tuple[str, ...]:
-    """Import the installed modules of `names`, and freeze them for the garbage collector."""
+    """Import the installed modules of `names`, and freeze them for the garbage collector; none may open CUDA."""
     for name in (LOOP, *SDK):
         _importable(name)
+    is_given = NVML_CHECK in os.environ
+    os.environ.setdefault(NVML_CHECK, "1")
     found = tuple(name for name in names.split(",") if name and _importable(name))
+    if not is_given:  # the tenant's code is not to find it
+        del os.environ[NVML_CHECK]
     gc.collect()
     gc.freeze()
     return found
@@ -90,26 +98,13 @@ def serve(load: Load, channel: Channel) -> None:
     """`load_and_serve` for a function without asynchronous methods."""
     wait, nested = HookRunner(), GuestNested(channel, load)
     target = load_blocking(load, channel, nested, wait)
-    send_loaded(channel)
+    send_loaded(channel, target)
+    draining = DrainHooks(channel, target.drain)
     if load.spec.max_inputs == 1:
-        SerialServer(channel, target, nested).serve()
+        SerialServer(channel, target, nested, wait, draining).serve()
     else:
-        ThreadedServer(channel, target, nested, load.spec.max_inputs).serve()
+        ThreadedServer(channel, target, nested, load.spec.max_inputs, wait, draining).serve()
+    draining.join()
     for hook in target.exit:
         with reported():
             call_hook(hook, wait)
-
-
-class HookRunner:
-    """Runs asynchronous hooks in one event loop."""
-
-    def __init__(self) -> None:
-        self._runner: Any = None
-
-    def __call__(self, hook: Awaitable[Any]) -> Any:
-        self._runner = self._runner or importlib.import_module("asyncio").Runner()
-        return self._runner.run(_await(hook))
-
-
-async def _await(hook: Awaitable[Any]) -> Any:
-    return await hook

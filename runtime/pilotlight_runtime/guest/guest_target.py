@@ -8,9 +8,10 @@ from collections.abc import Callable
 from typing import Any
 
 import msgspec
+from msgspec import UNSET
 
 from pilotlight_core.model.spec import FunctionSpec, MethodSpec, Mode
-from pilotlight_runtime.guest.arguments import Parameters
+from pilotlight_runtime.guest.basics.arguments import Parameters
 
 
 class TargetMethod(msgspec.Struct, frozen=True, kw_only=True):
@@ -26,9 +27,18 @@ class GuestTarget(msgspec.Struct, frozen=True, kw_only=True):
 
     methods: dict[str, TargetMethod]
     enter: tuple[Callable[[], Any], ...] = ()
-    check: Callable[[], Any] | None = None
-    """The class's `__check__`, which raises or returns False when an instance is unfit."""
+    checks: tuple[Callable[[], Any], ...] = ()
+    """Methods marked `@check()`, and `__check__`: each raises or returns False when an instance is unfit."""
     exit: tuple[Callable[[], Any], ...] = ()
+    drain: tuple[Callable[[], Any], ...] = ()
+    """Run when the node is taken away."""
+    park: tuple[Callable[[], Any], ...] = ()
+    """They leave the device, while no call runs."""
+    unpark: tuple[Callable[[], Any], ...] = ()
+
+    @property
+    def parks(self) -> bool:
+        return bool(self.park or self.unpark)
 
 
 def unwrap(thing: Any) -> Any:
@@ -57,9 +67,17 @@ def target_of(spec: FunctionSpec, thing: Any) -> GuestTarget:
     return GuestTarget(
         methods=methods,
         enter=tuple(bound(owner, name) for name in spec.enter),
-        check=bound(owner, "__check__") if spec.is_class and hasattr(owner, "__check__") else None,
+        checks=tuple(bound(owner, name) for name in _checks(spec, owner)),
         exit=tuple(bound(owner, name) for name in spec.exit),
+        park=tuple(bound(owner, name) for name in spec.park or ()),
+        unpark=tuple(bound(owner, name) for name in spec.unpark or ()),
+        drain=tuple(bound(owner, name) for name in spec.drain or ()),
     )
+
+
+def _checks(spec: FunctionSpec, owner: Any) -> tuple[str, ...]:
+    marked = () if spec.rehearsal is UNSET else spec.rehearsal.checks
+    return (*marked, "__check__") if spec.is_class and hasattr(owner, "__check__") else marked
 
 
 def bound(owner: Any, name: str) -> Any:

@@ -13,20 +13,23 @@ import traceback
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from functools import reduce
+from pathlib import Path
 from typing import Any
 
 from pilotlight_core.model.spec import FunctionSpec
-from pilotlight_runtime.guest.agent_channel import Channel
-from pilotlight_runtime.guest.frames import Load, Loaded, LoadError, LoadStep
+from pilotlight_runtime.guest.agent_channel import AgentGone, Channel
+from pilotlight_runtime.guest.basics.proxy_forwarder import proxy_variables
+from pilotlight_runtime.guest.basics.remote_errors import remote_error
+from pilotlight_runtime.guest.basics.secret_places import place_secrets
+from pilotlight_runtime.guest.frames import COMPILE_PIECE, CompilePiece, Load, Loaded, LoadError, LoadStep
 from pilotlight_runtime.guest.guest_nested import GuestNested
 from pilotlight_runtime.guest.guest_target import GuestTarget, target_of, unwrap
-from pilotlight_runtime.guest.proxy_forwarder import proxy_variables
-from pilotlight_runtime.guest.remote_errors import remote_error
-from pilotlight_runtime.guest.secret_places import place_secrets
+from pilotlight_runtime.guest.own_calls import OwnCalls, RunHook
+from pilotlight_runtime.guest.rehearsals.compile_files import CompileFiles
+from pilotlight_runtime.guest.rehearsals.compile_times import compile_s
 
 THREADS = "OMP_NUM_THREADS"
 Hook = Callable[[], Any]
-RunHook = Callable[[Awaitable[Any]], Any]
 
 
 class NotLoaded(Exception):
@@ -74,14 +77,18 @@ def set_threads(cores: int) -> None:
 
 @contextmanager
 def step(channel: Channel, name: str) -> Iterator[None]:
-    """Time one step and send it; an exception of the tenant's code becomes a LoadError and NotLoaded."""
-    began = time.perf_counter()
+    """Time one step and send it; an exception of the tenant's code becomes a LoadError and NotLoaded.
+
+    What was compiled meanwhile is left out: that is a step of its own.
+    """
+    began, compiled = time.perf_counter(), compile_s()
     try:
         yield
     except BaseException as error:
         channel.send(LoadError(step=name, error=remote_error(error)))
         raise NotLoaded(f"{name} failed") from error
-    channel.send(LoadStep(name=name, ms=(time.perf_counter() - began) * 1000))
+    took_s = time.perf_counter() - began - (compile_s() - compiled)
+    channel.send(LoadStep(name=name, ms=max(0.0, took_s) * 1000))
 
 
 def open_function(spec: FunctionSpec, nested: GuestNested) -> Any:
@@ -110,6 +117,7 @@ def import_function(spec: FunctionSpec) -> tuple[Any, Any]:
 
 def load_blocking(load: Load, channel: Channel, nested: GuestNested, wait: RunHook) -> GuestTarget:
     """Load with plain hooks; `wait` runs the asynchronous ones to their end. Raises NotLoaded."""
+    compiled = Compiled(load, channel)
     with step(channel, "import"):
         prepare(load)
         thing = open_function(load.spec, nested)
@@ -117,14 +125,21 @@ def load_blocking(load: Load, channel: Channel, nested: GuestNested, wait: RunHo
         target = target_of(load.spec, thing)
         for hook in target.enter:
             call_hook(hook, wait)
-    if target.check is not None:
+    own = OwnCalls(load.spec, target, wait)
+    if own.has_warmup:
+        with step(channel, "warmup"):
+            own.warm_up()
+    if own.has_check:
         with step(channel, "check"):
-            verify(call_hook(target.check, wait))
+            own.check()
+    own.keep_check(is_async=False)
+    compiled.give_away()
     return target
 
 
 async def load_async(load: Load, channel: Channel, nested: GuestNested) -> GuestTarget:
     """Load within the event loop of the calls, so that what hooks open belongs to it. Raises NotLoaded."""
+    compiled = Compiled(load, channel)
     with step(channel, "import"):
         prepare(load)
         thing = open_function(load.spec, nested)
@@ -132,10 +147,63 @@ async def load_async(load: Load, channel: Channel, nested: GuestNested) -> Guest
         target = target_of(load.spec, thing)
         for hook in target.enter:
             await await_hook(hook)
-    if target.check is not None:
+    own = OwnCalls(load.spec, target)
+    if own.has_warmup:
+        with step(channel, "warmup"):
+            await own.warm_up_async()
+    if own.has_check:
         with step(channel, "check"):
-            verify(await await_hook(target.check))
+            await own.check_async()
+    own.keep_check(is_async=True)
+    compiled.give_away()
     return target
+
+
+class Compiled:
+    """What compilers keep for the next container: laid out before the import, handed over at the end.
+
+    Both count into the step `compile`, with the time that torch has compiled.
+    """
+
+    def __init__(self, load: Load, channel: Channel) -> None:
+        began = time.perf_counter()
+        self._channel = channel
+        self._files = CompileFiles(load.compiled, load.compile_into) if load.compile_into else None
+        self._laid_out = 0
+        if self._files is not None:
+            os.environ.update(self._files.variables(load.spec.env))
+            self._laid_out = self._files.lay_out()
+        self._spent_s = time.perf_counter() - began
+
+    def give_away(self) -> None:
+        """Send the agent what is new, and the step if there was anything to do."""
+        began, sent = time.perf_counter(), 0
+        for path, whole in self._files.fresh() if self._files is not None else ():
+            if not self._send(path, whole):
+                break
+            sent += 1
+        spent_s = self._spent_s + compile_s() + time.perf_counter() - began
+        if sent or self._laid_out or compile_s():
+            self._channel.send(LoadStep(name="compile", ms=spent_s * 1000))
+
+    def _send(self, path: str, whole: Path) -> bool:
+        """Send a file in pieces; False: the agent takes no more."""
+        try:
+            with whole.open("rb") as file:
+                left = os.fstat(file.fileno()).st_size
+                while True:
+                    data = file.read(min(COMPILE_PIECE, left))
+                    left -= len(data)
+                    ends = not left or len(data) < COMPILE_PIECE
+                    self._channel.send(CompilePiece(path=path, data=data, ends=ends))
+                    if not self._channel.receive_one().go_on:
+                        return False
+                    if ends:
+                        return True
+        except OSError as error:
+            if isinstance(error, AgentGone):
+                raise
+            return True  # it is gone again
 
 
 def call_hook(hook: Hook, wait: RunHook) -> Any:
@@ -148,20 +216,35 @@ async def await_hook(hook: Hook) -> Any:
     return await answer if inspect.isawaitable(answer) else answer
 
 
-def verify(healthy: Any) -> None:
-    if healthy is False:
-        raise RuntimeError("__check__ answered False")
-
-
-def send_loaded(channel: Channel) -> None:
+def send_loaded(channel: Channel, target: GuestTarget) -> None:
     """Send Loaded, and freeze what has been loaded for the garbage collector."""
     gc.freeze()
-    channel.send(Loaded())
+    channel.send(Loaded(parks=target.parks))
+
+
+class HookRunner:
+    """Runs asynchronous hooks in one event loop."""
+
+    def __init__(self) -> None:
+        self._runner: Any = None
+
+    def __call__(self, hook: Awaitable[Any]) -> Any:
+        self._runner = self._runner or importlib.import_module("asyncio").Runner()
+        return self._runner.run(_await(hook))
+
+    def close(self) -> None:
+        """End the loop, if there is one."""
+        if self._runner is not None:
+            self._runner.close()
+
+
+async def _await(hook: Awaitable[Any]) -> Any:
+    return await hook
 
 
 @contextmanager
 def reported() -> Iterator[None]:
-    """Log what an exit hook raises, so that the next one runs."""
+    """Log what a hook at the end raises, so that the next one runs."""
     try:
         yield
     except BaseException:  # noqa: BLE001 - it is the tenant's code

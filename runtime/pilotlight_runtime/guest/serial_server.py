@@ -15,9 +15,20 @@ from collections import deque
 from pilotlight_runtime.guest import exits
 from pilotlight_runtime.guest.agent_channel import Channel
 from pilotlight_runtime.guest.call_table import WINDOW_WAIT_S, CallProgress, CallTable
-from pilotlight_runtime.guest.frames import CancelCall, GuestFrame, GuestWork, Leave, NestedResult, WindowUpdate
+from pilotlight_runtime.guest.drain_hooks import DrainHooks
+from pilotlight_runtime.guest.frames import (
+    CancelCall,
+    DrainGuest,
+    GuestFrame,
+    GuestWork,
+    Leave,
+    NestedResult,
+    WindowUpdate,
+)
 from pilotlight_runtime.guest.guest_nested import GuestNested
 from pilotlight_runtime.guest.guest_target import GuestTarget
+from pilotlight_runtime.guest.own_calls import RunHook
+from pilotlight_runtime.guest.park_hooks import ParkWork, run_park_hooks
 from pilotlight_runtime.guest.work_runner import run_work
 
 READER_LOOK_S = 0.25
@@ -27,13 +38,18 @@ READER_LOOK_S = 0.25
 class SerialServer:
     """Serves a target until Leave."""
 
-    def __init__(self, channel: Channel, target: GuestTarget, nested: GuestNested) -> None:
+    def __init__(
+        self, channel: Channel, target: GuestTarget, nested: GuestNested, wait: RunHook, draining: DrainHooks
+    ) -> None:
+        """`wait` runs an asynchronous hook to its end."""
         self._channel = channel
+        self._wait = wait
         self._target = target
         self._table = CallTable()
-        self._queue: deque[GuestWork] = deque()
+        self._queue: deque[GuestWork | ParkWork] = deque()
         self._left = False
         self._nested = nested
+        self._draining = draining
         nested.only_call = self._table.only_begun
         nested.need_reader = self._start_reader
         self._reading = threading.Lock()
@@ -42,6 +58,8 @@ class SerialServer:
         self._has_reader = False
 
     def serve(self) -> None:
+        if self._target.drain:
+            self._start_reader()  # they run beside a call
         with exits.with_agent():
             while self._queue or not self._left:
                 self._receive()
@@ -111,10 +129,17 @@ class SerialServer:
                 self._channel.send(unstarted)
         elif isinstance(frame, NestedResult):
             self._nested.finish(frame)
+        elif isinstance(frame, ParkWork):
+            self._queue.append(frame)  # its hooks run where the function does
+        elif isinstance(frame, DrainGuest):
+            self._draining.start()
         elif isinstance(frame, Leave):
             self._left = True
 
-    def _run(self, work: GuestWork) -> None:
+    def _run(self, work: GuestWork | ParkWork) -> None:
+        if isinstance(work, ParkWork):
+            self._channel.send(run_park_hooks(self._target, work, self._wait))
+            return
         # The next call must not see a call's context variables.
         frame = contextvars.copy_context().run(run_work, self._target, work, self._table, self)
         if frame is not None:

@@ -9,9 +9,20 @@ from queue import SimpleQueue
 from pilotlight_runtime.guest import exits
 from pilotlight_runtime.guest.agent_channel import Channel
 from pilotlight_runtime.guest.call_table import CallProgress, CallTable
-from pilotlight_runtime.guest.frames import CancelCall, GuestFrame, GuestWork, Leave, NestedResult, WindowUpdate
+from pilotlight_runtime.guest.drain_hooks import DrainHooks
+from pilotlight_runtime.guest.frames import (
+    CancelCall,
+    DrainGuest,
+    GuestFrame,
+    GuestWork,
+    Leave,
+    NestedResult,
+    WindowUpdate,
+)
 from pilotlight_runtime.guest.guest_nested import GuestNested
 from pilotlight_runtime.guest.guest_target import GuestTarget
+from pilotlight_runtime.guest.own_calls import RunHook
+from pilotlight_runtime.guest.park_hooks import ParkWork, run_park_hooks
 from pilotlight_runtime.guest.work_runner import run_work
 
 MAX_THREADS = 128
@@ -21,11 +32,22 @@ MAX_THREADS = 128
 class ThreadedServer:
     """Serves a target until Leave."""
 
-    def __init__(self, channel: Channel, target: GuestTarget, nested: GuestNested, max_inputs: int) -> None:
+    def __init__(
+        self,
+        channel: Channel,
+        target: GuestTarget,
+        nested: GuestNested,
+        max_inputs: int,
+        wait: RunHook,
+        draining: DrainHooks,
+    ) -> None:
+        """`wait` runs an asynchronous hook to its end."""
         self._channel = channel
+        self._wait = wait
         self._target = target
         self._table = CallTable()
         self._nested = nested
+        self._draining = draining
         nested.only_call = self._table.only_begun
         self._queue: SimpleQueue[GuestWork] = SimpleQueue()
         self._most = min(max_inputs, MAX_THREADS)
@@ -58,6 +80,10 @@ class ThreadedServer:
                 self._channel.send(unstarted)
         elif isinstance(frame, NestedResult):
             self._nested.finish(frame)
+        elif isinstance(frame, ParkWork):
+            self._channel.send(run_park_hooks(self._target, frame, self._wait))
+        elif isinstance(frame, DrainGuest):
+            self._draining.start()
         elif isinstance(frame, Leave):
             self._left = True
 

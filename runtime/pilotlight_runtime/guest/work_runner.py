@@ -11,14 +11,21 @@ from typing import Any, Protocol
 import msgspec
 
 from pilotlight_core.model import values
-from pilotlight_core.model.messages.call_messages import Outcome, chunks_ahead
+from pilotlight_core.model.messages.call_messages import Outcome
 from pilotlight_core.model.messages.running_code import COUNTING, IN_BATCH, RUNNING_CALL
+from pilotlight_core.model.streams.running_stream import RUNNING_STREAM
+from pilotlight_runtime.guest.basics.remote_errors import (
+    MAX_TRACEBACK,
+    BadAnswer,
+    BadArguments,
+    remote_error,
+    type_name,
+)
 from pilotlight_runtime.guest.call_table import CallProgress, CallTable
 from pilotlight_runtime.guest.frames import (
     MAX_CHUNK,
     MAX_VALUE,
     BatchResult,
-    ChunkOut,
     GuestFrame,
     GuestItemResult,
     GuestWork,
@@ -27,7 +34,7 @@ from pilotlight_runtime.guest.frames import (
     Result,
 )
 from pilotlight_runtime.guest.guest_target import GuestTarget, TargetMethod
-from pilotlight_runtime.guest.remote_errors import MAX_TRACEBACK, BadAnswer, BadArguments, remote_error, type_name
+from pilotlight_runtime.guest.stream_out import StreamOut
 
 NOTHING = values.encode(None)
 MAX_TRACEBACKS = 2**20
@@ -62,6 +69,14 @@ def encoded(value: Any, most: int = MAX_VALUE) -> bytes:
         raise BadAnswer(f"{error} (the answer is {with_article(type(value))})") from error
     if len(data) > most:
         raise BadAnswer(f"the answer is {len(data)} bytes: {most} are the most that can be sent of it")
+    return data
+
+
+def encoded_chunk(out: StreamOut, value: Any) -> bytes:
+    """The msgpack of a chunk; raises BadAnswer, and RuntimeError for one that is not the next."""
+    out.check_resumed()
+    data = encoded(value, MAX_CHUNK)
+    out.note_size(len(data))
     return data
 
 
@@ -240,24 +255,21 @@ def run_call(target: GuestTarget, call: Invoke, progress: CallProgress, channel:
 
 def _run_stream(ready: partial[Any], call: Invoke, progress: CallProgress, channel: ReplyChannel) -> Result:
     began = now()
-    seq = largest = 0
-    ahead = call.window
+    out = StreamOut(call, channel.send)
+    progress.read_seq = max(progress.read_seq, out.seq)
+    RUNNING_STREAM.set(out)
     chunks: Iterator[Any] | None = None
     try:
         chunks = iter(ready())
         for value in chunks:
-            data = encoded(value, MAX_CHUNK)
-            if len(data) > largest:
-                largest = len(data)
-                ahead = chunks_ahead(call.window, largest)
+            data = encoded_chunk(out, value)
             channel.read_cancels()
-            if progress.cancelled or not channel.wait_read(progress, seq + 1 - ahead):
-                return cancelled(call, now() - began, seq)
-            channel.send(ChunkOut(call_id=call.call_id, seq=seq + 1, data=data))
-            seq += 1
-        return streamed(call, progress, now() - began, seq)
+            if progress.cancelled or not channel.wait_read(progress, out.needs_read):
+                return cancelled(call, now() - began, out.seq)
+            out.send_chunk(data)
+        return streamed(call, progress, now() - began, out.seq)
     except BaseException as error:  # noqa: BLE001 - as in run_call
-        return failed(call, progress, error, now() - began, seq)
+        return failed(call, progress, error, now() - began, out.seq)
     finally:
         _close(chunks)
 

@@ -37,6 +37,8 @@ FAULTS: dict[Outcome, Fault] = {
 """Whose fault an outcome is; of `DIED` it depends on the container's end."""
 SPLIT = "split"
 """The outcome of a run in a batch after which the call is run again alone."""
+REPEATED = "repeated"
+"""The outcome of the part of a stream that repeats what an earlier container produced, which was lost."""
 UNPROVEN_NS = NS_PER_S
 """The operator pays for a batch that raised as long as runs alone have made up for those before, but for so much: code
 that works in its batches, raises, and answers from what it kept would be free otherwise.
@@ -64,7 +66,7 @@ class ContainerMeter:
 
         `core_ppm` and `gib_ppm` are what it pays for beside its slice.
         """
-        self.owner = SliceOwner()
+        self.owner = self._left = SliceOwner()
         self.fault_of_death = Fault.TENANT
         """Whose fault it is if its calls die with it."""
         self._purpose = purpose
@@ -109,6 +111,25 @@ class ContainerMeter:
             self.owner = msgspec.structs.replace(self.owner, purpose=purpose)
             self._meter.keep(self.owner, self._clock())
 
+    def park(self, memory: Meter, size: int) -> None:
+        """Leave the slice, which is free now, for `size` bytes of the host's memory, all that is paid for.
+
+        From now on it is there by the platform's guess that it will be called again.
+        """
+        self._purpose = Purpose.PREWARM
+        self.release()
+        self._left, self._meter = self.owner, memory
+        self.owner = msgspec.structs.replace(
+            self.owner, purpose=self._purpose, memory=size, core_ppm=0, gib_ppm=size * 1_000_000 // 2**30
+        )
+        self.enter(LeaseState.PARKED)
+
+    def unpark(self, meter: Meter, purpose: Purpose) -> None:
+        """Leave the memory, which is free now, for a slice, and be there for `purpose`, as if it had begun no call."""
+        self._purpose, self._meter = purpose, meter
+        self.owner = msgspec.structs.replace(self._left, purpose=purpose)
+        self.enter(LeaseState.LOADING)
+
     def enter(self, state: LeaseState) -> None:
         """Put the slice in `state`; its `owner`, once that is known, pays for all but the release."""
         self._meter.transition(state, self._clock(), self.owner)
@@ -120,7 +141,7 @@ class ContainerMeter:
         cold_us = round(run.cold_ms * 1000.0) if run.cold_ms else 0
         self._meter.call_started(
             run.call_id, run.tenant, self._clock(), key=run.key, tags=run.tags, cold_us=cold_us, shadow=run.shadow,
-            parent=run.parent,
+            parent=run.parent, resumed=run.resume is not None and run.resume.resumed,
         )  # fmt: skip
 
     def end_batch(self, calls: Iterable[tuple[str, int]]) -> None:
@@ -141,6 +162,15 @@ class ContainerMeter:
             run.call_id, run.tenant, self._clock(), key=run.key, tags=run.tags, shadow=run.shadow, parent=run.parent
         )  # fmt: skip
 
+    def end_repeat(self, run: Run) -> None:
+        """A stream has repeated what its caller had: that was the operator's time, what follows is its tenant's."""
+        at_ns = self._clock()
+        self._meter.call_ended(run.call_id, REPEATED, at_ns, fault=Fault.PLATFORM)
+        self._meter.call_started(
+            run.call_id, run.tenant, at_ns, key=run.key, tags=run.tags, shadow=run.shadow, parent=run.parent,
+            resumed=True,
+        )  # fmt: skip
+
     def call_ended(
         self,
         call_id: str,
@@ -149,11 +179,26 @@ class ContainerMeter:
         units: dict[str, int] | None = None,
         *,
         ran: bool = True,
+        fault: Fault | None = None,
+        can_move: bool = False,
     ) -> Spent:
-        """A call has ended; what did not run, though it was about to, is charged nothing."""
-        fault = FAULTS.get(outcome, self.fault_of_death) if ran else Fault.PLATFORM
+        """A call has ended; what did not run, though it was about to, is charged nothing.
+
+        `fault`: whose its end is, where that does not follow from the outcome. `can_move`: if it died with its
+        container it goes on elsewhere, and counts there.
+        """
+        moved = can_move and outcome is Outcome.DIED
+        fault = (fault or FAULTS.get(outcome, self.fault_of_death)) if ran else Fault.PLATFORM
+        if ran and moved and fault is Fault.PLATFORM:
+            fault = Fault.NONE  # its work is not lost: what is repeated of it is the operator's
         spent = self._meter.call_ended(
-            call_id, WORDS[outcome], self._clock(), batch_size, fault=fault, units=units or NOTHING
+            call_id,
+            WORDS[outcome],
+            self._clock(),
+            batch_size,
+            fault=fault,
+            units=units or NOTHING,
+            moved=moved,
         )
         if self._rerun and call_id in self._rerun:
             self._rerun.discard(call_id)

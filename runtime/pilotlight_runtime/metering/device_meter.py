@@ -15,6 +15,8 @@ from pilotlight_runtime.metering.metered_slice import EndedShare, MeteredSlice
 UNCHANGED_NS = 60 * NS_PER_S
 """How long an interval may be in which nothing changes on a device: 10,000 of them are 167 intervals a second."""
 
+UNUSED = (LeaseState.FREE, LeaseState.BLANK)
+
 
 class MeteredDevice(msgspec.Struct, frozen=True, kw_only=True):
     instance: str
@@ -76,12 +78,14 @@ class DeviceMeter:
     def recut(self, slices: dict[str, int], at_ns: int) -> None:
         """Meter these parts from `at_ns` on.
 
+        A blank on a removed part gives way.
+
         Raises:
             MeterMisuse: if they are more than the device, or a removed part is in use.
         """
         parts = self._whole(slices)
         goes = [meter for name, meter in self._meters.items() if parts.get(name) != meter.lease.ppm]
-        if taken := [meter.lease.slice for meter in goes if meter.state is not LeaseState.FREE]:
+        if taken := [meter.lease.slice for meter in goes if meter.state not in UNUSED]:
             raise MeterMisuse(f"{', '.join(taken)} cannot go: somebody has it")
         # Nothing may end before the newest instant that any of its meters has seen.
         self._now = max(self._now, at_ns, *(meter.now for meter in self._meters.values()))

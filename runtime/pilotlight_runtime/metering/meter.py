@@ -1,7 +1,7 @@
 """What each slice was doing, to the nanosecond, and who pays. Pure: instants are ns of the node's boot clock.
 
-A slice is always in one state. `transition` sets FREE, BLANK, PROVISIONING, LOADING, IDLE and DRAINING; while calls run
-it is BUSY instead, and that time is split among them.
+A slice is always in one state. `transition` sets FREE, BLANK, PROVISIONING, LOADING, IDLE, DRAINING and, of a part of
+the host's memory, PARKED; while calls run it is BUSY instead, and that time is split among them.
 
 *The split.* Virtual time is what one call has been given since the beginning: with k calls running it advances by 1/k
 ns per ns, so a call's share is the difference between its end and its start. It is whole ns; the remainder of a
@@ -46,17 +46,20 @@ NOTHING: dict[str, Any] = {}
 
 class _Running:
     __slots__ = (
-        "billed", "billed_at_last", "billed_on_disk", "cold_us", "key", "parent", "shadow", "since", "tags", "tenant",
+        "billed", "billed_at_last", "billed_on_disk", "cold_us", "key", "parent", "resumed", "shadow", "since", "tags",
+        "tenant",
     )  # fmt: skip
 
     def __init__(
-        self, tenant: str, key: str, tags: dict[str, str], cold_us: int, since: int, parent: str, *, shadow: bool
-    ) -> None:
+        self, tenant: str, key: str, tags: dict[str, str], cold_us: int, since: int, parent: str, *, shadow: bool,
+        resumed: bool,
+    ) -> None:  # fmt: skip
         self.tenant = tenant
         self.key = key
         self.tags = tags
         self.cold_us = cold_us
         self.shadow = shadow
+        self.resumed = resumed
         self.parent = parent
         self.since = since
         """Virtual time up to which its share has gone into events."""
@@ -68,7 +71,7 @@ class _Running:
         """Of these, up to the last checkpoint but one that is known to be on disk."""
 
 
-OWNED = (LeaseState.LOADING, LeaseState.IDLE, LeaseState.DRAINING)
+OWNED = (LeaseState.LOADING, LeaseState.IDLE, LeaseState.DRAINING, LeaseState.PARKED)
 """The states that a tenant pays for, beside BUSY. For PROVISIONING whoever is known to have the slice pays."""
 
 
@@ -156,6 +159,7 @@ class SliceMeter:
         cold_us: int = 0,
         shadow: bool = False,
         parent: str = "",
+        resumed: bool = False,
     ) -> None:
         """The container works on a call of `tenant` from `at_ns` on; `key` and what follows are for the ledger.
 
@@ -166,7 +170,9 @@ class SliceMeter:
             raise MeterMisuse(f"{call_id} cannot start on a slice that is {self.state.value}")
         self._advance(at_ns)
         self._used = True
-        self._running[call_id] = _Running(tenant, key, tags, cold_us, self._virtual, parent, shadow=shadow)
+        self._running[call_id] = _Running(
+            tenant, key, tags, cold_us, self._virtual, parent, shadow=shadow, resumed=resumed
+        )
 
     def call_ended(
         self,
@@ -177,10 +183,11 @@ class SliceMeter:
         *,
         fault: Fault = Fault.NONE,
         units: dict[str, int] = NOTHING,
+        moved: bool = False,
     ) -> Spent:
         """The container has ended a call; returns the sum of its shares in all events.
 
-        `fault` and `units`, which the function counted of it, are for the ledger.
+        `fault`, `units`, which the function counted of it, and whether it was `moved` elsewhere are for the ledger.
 
         Raises:
             MeterMisuse: if it was not running.
@@ -197,7 +204,7 @@ class SliceMeter:
         is_platforms = fault is Fault.PLATFORM
         share = CallShare(
             call_id, running.tenant, ns, outcome, batch_size, running.key, running.tags, fault, units,
-            running.billed, running.cold_us, running.shadow, running.parent,
+            running.billed, running.cold_us, running.shadow, running.parent, moved, running.resumed,
         )  # fmt: skip
         self._ended.append(share)
         if len(self._ended) >= MAX_SHARES:
@@ -222,7 +229,7 @@ class SliceMeter:
             ns=running.billed + ns, ppm=lease.ppm, price=lease.price, batch_size=batch_size,
             core_ppm=owner.core_ppm, gib_ppm=owner.gib_ppm,
             fault=Fault.PLATFORM if is_platforms or running.shadow else Fault.NONE,
-            purchase=lease.purchase if lease.purchase == SPOT else "",
+            purchase=lease.purchase if lease.purchase == SPOT else "", resumed=running.resumed,
         )  # fmt: skip
 
     def checkpoint(self, at_ns: int, *, is_last_on_disk: bool = True) -> list[UsageEvent]:

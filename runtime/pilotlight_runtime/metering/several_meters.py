@@ -51,10 +51,12 @@ class SeveralMeters:
         cold_us: int = 0,
         shadow: bool = False,
         parent: str = "",
+        resumed: bool = False,
     ) -> None:
         for meter in self._meters:
             meter.call_started(
-                call_id, tenant, at_ns, key=key, tags=tags, cold_us=cold_us, shadow=shadow, parent=parent
+                call_id, tenant, at_ns, key=key, tags=tags, cold_us=cold_us, shadow=shadow, parent=parent,
+                resumed=resumed,
             )  # fmt: skip
 
     def call_ended(
@@ -66,9 +68,11 @@ class SeveralMeters:
         *,
         fault: Fault = Fault.NONE,
         units: dict[str, int] = NOTHING,
+        moved: bool = False,
     ) -> Spent:
         """End a call on all of them; returns what it used of them together."""
         spent = [
-            meter.call_ended(call_id, outcome, at_ns, batch_size, fault=fault, units=units) for meter in self._meters
+            meter.call_ended(call_id, outcome, at_ns, batch_size, fault=fault, units=units, moved=moved)
+            for meter in self._meters
         ]
         return msgspec.structs.replace(spent[0], ppm=sum(each.ppm for each in spent))

@@ -6,13 +6,14 @@ and are one tenant's, or of versions that agree to neighbours.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import contextlib
+from collections.abc import Callable, Iterable
 
 import msgspec
 
-from pilotlight_core.model.devices import SHARE_UNITS, DeviceReport, SliceName
+from pilotlight_core.model.devices import MEMORY_DEVICE, SHARE_UNITS, WARM_PRICE, DeviceReport, MigPlacement, SliceName
 from pilotlight_core.model.errors import BadInput
-from pilotlight_core.model.messages.device_commands import DeviceCommand
+from pilotlight_core.model.messages.device_commands import Cut, DeviceCommand
 from pilotlight_core.model.messages.node_messages import SliceKind, SliceReport
 from pilotlight_core.model.units import WHOLE_DEVICE
 from pilotlight_runtime.devices.device_port import Devices
@@ -28,18 +29,38 @@ class SliceAllocation(msgspec.Struct, frozen=True, kw_only=True):
     """Whether other tenants may have shares beside its own."""
 
 
+class ParkedPart(msgspec.Struct, frozen=True, kw_only=True):
+    """What a parked container has: a part of the host's memory, and the way back to its GPU."""
+
+    memory: SliceReport
+    left: SliceName | None = None
+    """The slice to which it returns; None: any CPU slot."""
+    tenant: str
+
+
 class Slices:
-    def __init__(self, devices: Devices, metering: Metering) -> None:
+    def __init__(self, devices: Devices, metering: Metering, warm_memory: int = 0) -> None:
+        """`warm_memory`: bytes of the host for what is parked."""
+        self._warm_memory = warm_memory
         self._devices = devices
         self._metering = metering
         self._holds: dict[str, SliceAllocation] = {}
         """By slice."""
+        self._parked: dict[str, ParkedPart] = {}
+        """By container."""
+        self.changed: Callable[[], None] = ignore_change
+        """Called when slices may have come, gone, been taken or become free."""
         self.sync()
 
     @property
     def cpu_slots(self) -> int:
         """The number of CPU slots, free or taken."""
         return sum(part.kind is SliceKind.CPU for part in self._devices.inventory())
+
+    @property
+    def parked(self) -> set[str]:
+        """The parked containers."""
+        return set(self._parked)
 
     @property
     def held(self) -> dict[str, str]:
@@ -74,16 +95,97 @@ class Slices:
         del self._holds[slice_id]
         self.sync()
 
+    def park(self, slice_id: str, size: int) -> SliceReport:
+        """Give back the slice of a container, which leaves it for `size` bytes of the host; the part to meter."""
+        hold = self._holds.pop(slice_id)
+        # A GiB beyond: parts are rounded up, and must not be more than the whole.
+        ppm = max(1, size * WHOLE_DEVICE // (self._warm_memory + 2**30))
+        part = SliceReport(
+            id=f"parked.{hold.container}", kind=SliceKind.CPU, device=MEMORY_DEVICE, ppm=ppm, price=WARM_PRICE,
+            memory=size, container=hold.container,
+        )  # fmt: skip
+        left = None if hold.part.kind is SliceKind.CPU else hold.name
+        self._parked[hold.container] = ParkedPart(memory=part, left=left, tenant=hold.tenant)
+        self.sync()
+        return part
+
+    def unpark(self, container: str) -> None:
+        """A parked container has left its memory, of which nothing is metered for it any more."""
+        if self._parked.pop(container, None) is not None:
+            self.sync()
+
+    def in_the_way(self, slice_id: str, tenant: str) -> list[str]:
+        """The parked containers of other tenants on a slice's GPUs, where nobody may have one beside them."""
+        try:
+            name = SliceName.parse(slice_id)
+        except BadInput:
+            return []
+        return [
+            container
+            for container, parked in self._parked.items()
+            if parked.left is not None and parked.tenant != tenant and _overlap(parked.left, name)
+        ]
+
+    def parked_under(self, command: DeviceCommand) -> list[str]:
+        """The parked containers whose way back a command would destroy."""
+        return [
+            container
+            for container, parked in self._parked.items()
+            if parked.left is not None
+            and command.device in parked.left.devices
+            and (not isinstance(command, Cut) or _placement(parked.left) in command.destroy)
+        ]
+
     def command(self, command: DeviceCommand) -> str:
         """Begin to cut a device, or return why not ("" is yes)."""
         busy = [slice_id for slice_id, hold in self._holds.items() if command.device in hold.name.devices]
+        parked = (each.left for each in self._parked.values() if each.left is not None)
+        busy += [str(name) for name in parked if command.device in name.devices and str(name) not in busy]
         answer = self._devices.command(command, busy)
         self.sync()
         return answer
 
     def sync(self) -> None:
         prices = {report.id: report.price for report in self._devices.reports({})}
+        if self._warm_memory:
+            prices[MEMORY_DEVICE] = WARM_PRICE
         self._metering.recut(self._parts(), prices)
+        self.changed()
+
+    # -- blanks -------------------------------------------------------------------------------------------------
+
+    def free_gpus(self) -> list[SliceReport]:
+        """The GPUs and MIG instances on which a container could be bound now."""
+        return [part for part in self._devices.inventory() if self._is_free_gpu(part)]
+
+    def keeps_blank(self, slice_id: str) -> bool:
+        """Whether a blank on a GPU may stay: it is free, or was taken for a container that has not asked for it yet."""
+        name = SliceName.parse(slice_id)
+        part = self._devices.part(name)
+        if part is None:
+            return False
+        if any(
+            hold.part.id == slice_id or (hold.name.units and hold.part.device == slice_id) for hold in self._on(name)
+        ):
+            return True
+        return self._is_free_gpu(part)
+
+    def mark_blank(self, slice_id: str, *, is_there: bool) -> None:
+        """Meter a GPU as a blank's, or as nobody's again; what a container has is metered as its own."""
+        if not any(self._on(SliceName.parse(slice_id))):
+            with contextlib.suppress(KeyError):  # it was cut away
+                self._metering.mark_blank(slice_id, is_there=is_there)
+
+    def _is_free_gpu(self, part: SliceReport) -> bool:
+        if part.kind not in (SliceKind.GPU, SliceKind.MIG) or {part.id, part.device} & self._devices.withdrawn().keys():
+            return False
+        return not conflict(SliceName.parse(part.id), "", self._holds.values())
+
+    def _on(self, name: SliceName) -> Iterable[SliceAllocation]:
+        """The allocations beside which a slice cannot be given whole."""
+        return (hold for hold in self._holds.values() if conflict(name, "", (hold,)))
+
+    # -- for others ---------------------------------------------------------------------------------------------
 
     def reports(self) -> tuple[SliceReport, ...]:
         """The slices on offer with their containers; a withdrawn one only while a container is still on it."""
@@ -127,7 +229,22 @@ class Slices:
                 continue
             left[part.device] -= part.ppm
             free.append(part)
-        return [*free, *kept.values()]
+        return [*free, *kept.values(), *(parked.memory for parked in self._parked.values())]
+
+
+def _placement(name: SliceName) -> MigPlacement:
+    return MigPlacement(start=name.start, profile=name.profile)
+
+
+def _overlap(one: SliceName, other: SliceName) -> bool:
+    """Whether two slices have a part of a device in common."""
+    if one.profile and other.profile and one != other:
+        return False
+    return bool(set(one.devices) & set(other.devices))
+
+
+def ignore_change() -> None:
+    """The `changed` of slices without blanks."""
 
 
 def _wholes(hold: SliceAllocation) -> Iterable[SliceReport]:

@@ -17,7 +17,7 @@ from pilotlight_core.bus import BusError, StoreRefused
 from pilotlight_core.model import subjects
 from pilotlight_core.model.devices import SliceName
 from pilotlight_core.model.messages.node_messages import SliceReport
-from pilotlight_core.model.messages.usage import UsageBatch, UsageEvent
+from pilotlight_core.model.messages.usage import LeaseState, UsageBatch, UsageEvent
 from pilotlight_runtime.logs.log_shipper import LogStore
 from pilotlight_runtime.metering.device_meter import DeviceMeter, MeteredDevice
 from pilotlight_runtime.metering.ended_shares import EndedShares
@@ -100,6 +100,15 @@ class Metering:
         name = SliceName.parse(slice_id)
         meters = [self._devices[self._of_slice[part]].slice(part) for part in _parts_of(name)]
         return meters[0] if len(meters) == 1 else SeveralMeters(meters)
+
+    def mark_blank(self, slice_id: str, *, is_there: bool) -> None:
+        """A blank is on a slice that no container has, or is no longer; the operator pays either way.
+
+        Raises:
+            KeyError: there is no such slice.
+        """
+        state = LeaseState.BLANK if is_there else LeaseState.FREE
+        self._devices[self._of_slice[slice_id]].slice(slice_id).transition(state, self._clock())
 
     def recut(self, slices: Iterable[SliceReport], prices: Mapping[str, str] | None = None) -> None:
         """Meter these slices from now on, in place of those before.

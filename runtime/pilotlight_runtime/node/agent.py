@@ -23,7 +23,7 @@ from pilotlight_core.model import subjects
 from pilotlight_core.model.messages.call_messages import Cancel, Ended, Outcome, Reconcile, Run, Window
 from pilotlight_core.model.messages.device_commands import DeviceCommand
 from pilotlight_core.model.messages.link_messages import LinkHello
-from pilotlight_core.model.messages.node_messages import ContainerCommand
+from pilotlight_core.model.messages.node_messages import ContainerCommand, KeepBlanks, Prefetch
 from pilotlight_core.model.messages.scheduling import CreditsWanted
 from pilotlight_runtime.calls.gateway_links import MOST_LINKS
 from pilotlight_runtime.calls.origin_frames import RETRY_S
@@ -40,6 +40,8 @@ IDLE_SWEEP_S = 0.1
 BEAT_S = 1.0
 END_S = 1.5
 """For each later step of the end: exit hooks, the last usage, the last log lines."""
+STEPS = 7
+"""Of the end that have a bound: where the node is taken away, each has its part of the time left."""
 
 
 @asynccontextmanager
@@ -105,7 +107,10 @@ class Agent:
             parts.metering.run(),
             parts.reporter.run(),
             self._layouts.run(),
+            parts.weights.run(),
             parts.erased.run(),
+            parts.notices.run(stop),
+            parts.prefetcher.run(),
             self._devices.watch(self._on_devices_changed),
         )
         running = [self._group.create_task(loop) for loop in loops]
@@ -185,7 +190,7 @@ class Agent:
             self._calls.on_control(message, time.monotonic())
 
     def _on_command(self, _subject: str, message: Any, reply: str) -> None:
-        if not isinstance(message, ContainerCommand | DeviceCommand):
+        if not isinstance(message, ContainerCommand | DeviceCommand | KeepBlanks | Prefetch):
             return
         answer = self._parts.containers.command(message)
         if reply:
@@ -253,7 +258,8 @@ class Agent:
         log.info("the agent ends")
         parts = self._parts
         # 1. Nothing new: binds are refused, containers drain, and those left over are ended.
-        await parts.containers.drain_all(drain_s=self._drain_s, end_s=END_S)
+        bound_s = parts.notices.bound_s
+        await parts.containers.drain_all(drain_s=bound_s(self._drain_s, STEPS), end_s=bound_s(END_S, STEPS))
         # 2. The loops, and the blanks, which no container needs any more.
         for task in running:
             task.cancel()
@@ -271,7 +277,7 @@ class Agent:
 
     async def _bounded(self, name: str, step: Coroutine[Any, Any, Any]) -> None:
         try:
-            async with asyncio.timeout(END_S):
+            async with asyncio.timeout(self._parts.notices.bound_s(END_S, STEPS)):
                 await step
         except (TimeoutError, BusError) as error:
             log.warning("a step of the end was cut short", step=name, error=str(error))

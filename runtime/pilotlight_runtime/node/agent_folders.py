@@ -27,6 +27,11 @@ class NodeFolders:
         return self.root / "cache"
 
     @property
+    def compiled(self) -> Path:
+        """What containers have compiled, by tenant and version."""
+        return self.root / "compiled"
+
+    @property
     def environments(self) -> Path:
         """What was built of tenants' requirements."""
         return self.root / "environments"
@@ -50,6 +55,11 @@ class NodeFolders:
     def waiting(self) -> Path:
         """The file of `WaitingCalls`."""
         return self.root / "waiting"
+
+    @property
+    def notice(self) -> Path:
+        """The file that tells what the node's provider has said of its end."""
+        return self.root / "notice.json"
 
     @property
     def newest_keys(self) -> Path:
@@ -86,6 +96,6 @@ def own_folders(state_dir: Path, node: str) -> Iterator[NodeFolders]:
         lock.flush()
         shutil.rmtree(folders.sandboxes, ignore_errors=True)
         private_folder(folders.sandboxes, WALK_ONLY)
-        for folder in (folders.cache, folders.environments, folders.usage, folders.ended):
+        for folder in (folders.cache, folders.compiled, folders.environments, folders.usage, folders.ended):
             private_folder(folder, OWNER_ONLY)
         yield folders

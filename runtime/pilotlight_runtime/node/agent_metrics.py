@@ -14,6 +14,7 @@ from pilotlight_core.host.metrics.metric_families import (
     gauge,
     gauge_by,
     histogram,
+    histogram_by,
 )
 from pilotlight_core.model.messages.node_messages import ContainerState
 from pilotlight_runtime.node.agent_parts import AgentParts
@@ -44,13 +45,24 @@ class AgentMetrics:
         held = [bool(part.container) for part in containers.slices()]
         text = "Slices that this node offers, by whether a container has them."
         yield gauge_by("pilotlight_agent_slices", text, "state", {"free": held.count(False), "held": held.count(True)})
+        memory = containers.memory
+        text = "Host memory that this node keeps for parked containers and weights, by what has it."
+        free = memory.total - memory.parked - memory.cached
+        kinds = {"parked": memory.parked, "cached": memory.cached, "free": free}
+        yield gauge_by("pilotlight_agent_warm_memory_bytes", text, "state", kinds)
         blanks = Counter[str]()
         for base, ready in pools.ready.items():
             blanks[self._base(base)] += ready
         yield gauge_by("pilotlight_agent_blanks", "Blanks that are ready, by base environment.", "base", blanks)
+        text = "Blanks that this node should have and that are not ready."
+        yield gauge("pilotlight_agent_blanks_missing", text, pools.missing(containers))
         starts = containers.starts
         yield histogram("pilotlight_agent_start_seconds", "How long containers took to become ready.", starts.ready)
+        text = "How long each step took of starts that succeeded."
+        yield histogram_by("pilotlight_agent_start_step_seconds", text, "step", starts.steps)
         yield counter("pilotlight_agent_failed_starts", "Containers that did not become ready.", starts.failed)
+        text = "Ready containers that a check of their function has taken out of service."
+        yield counter("pilotlight_agent_failed_checks", text, starts.unfit)
         yield from self._egress()
         environments = self._parts.environments.cache
         yield gauge("pilotlight_agent_environments", "What this node has built of requirements.", len(environments))

@@ -29,15 +29,22 @@ from pilotlight_runtime.containers.blanks.blank_pool import BlankPool
 from pilotlight_runtime.containers.blanks.blank_pools import BlankPools
 from pilotlight_runtime.containers.blanks.blank_starter import BlankStarter
 from pilotlight_runtime.containers.blanks.resource_limits import blank_limits
+from pilotlight_runtime.containers.blanks.slice_blanks import SliceBlanks
 from pilotlight_runtime.containers.container import Container
 from pilotlight_runtime.containers.containers import Containers
+from pilotlight_runtime.containers.files.compile_cache import CompileCache
 from pilotlight_runtime.containers.files.erased_tenants import ErasedFiles
 from pilotlight_runtime.containers.files.file_cache import FileCache
+from pilotlight_runtime.containers.files.node_weights import NodeWeights
+from pilotlight_runtime.containers.files.prefetcher import Prefetcher
 from pilotlight_runtime.containers.files.staging import ManifestVerifier, Stager
 from pilotlight_runtime.containers.files.version_files import VersionFiles
 from pilotlight_runtime.containers.host_budget import HostBudget
+from pilotlight_runtime.containers.parking import NodeParking
 from pilotlight_runtime.containers.provisioner import Provisioner
 from pilotlight_runtime.containers.secret_requests import SecretRequests
+from pilotlight_runtime.containers.warm_memory import WarmMemory
+from pilotlight_runtime.containers.weights_budget import WeightsBudget
 from pilotlight_runtime.devices.device_port import Devices
 from pilotlight_runtime.egress.proxy_supervisor import ProxySupervisor
 from pilotlight_runtime.environments.environment_builds import EnvironmentBuilds
@@ -51,10 +58,16 @@ from pilotlight_runtime.metering.usage_metering import Metering, boot_id
 from pilotlight_runtime.metering.usage_recovery import recovered_usage
 from pilotlight_runtime.node.agent_folders import NodeFolders
 from pilotlight_runtime.node.node_reports import NodeIdentity, Reporter, features_of
+from pilotlight_runtime.node.notices.kept_notices import NoticeKeeper
+from pilotlight_runtime.node.notices.notice_drain import NoticeDrain
+from pilotlight_runtime.node.notices.notice_port import NoticeSource
 from pilotlight_runtime.node.package_builds import PackageNeeds, open_builds
 from pilotlight_runtime.sandbox.sandbox_port import Launcher
 
 log = structlog.get_logger(__name__)
+
+COMPILED_PART = 8
+"""What containers have compiled may take one part in so many of what versions' files may."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,10 +81,14 @@ class AgentDependencies:
     bases: tuple[BaseEnvironment, ...]
     folders: NodeFolders
     blanks: int
-    """Of each base environment."""
+    """On CPU slots, of each base environment."""
     ceilings: SandboxCeilings
     host: HostShare
     """What its containers may be promised."""
+    warm_memory: int = 0
+    """Bytes of the host beside that, for parked containers and weights."""
+    gpu_blanks: int = 0
+    """On free slices of GPUs, at most, of all base environments together."""
     cache_bytes: int = CACHE_BYTES
     """Of versions' files that no container has."""
     packages: PackageNeeds = field(default_factory=PackageNeeds)
@@ -86,6 +103,8 @@ class AgentDependencies:
     """How long started calls may go on that nobody wants any more."""
     drain_s: float = AGENT_DRAIN_S
     """For running calls when the agent stops."""
+    notices: NoticeSource | None = None
+    """Who says that the node is taken away; None: nobody is asked."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,7 +121,10 @@ class AgentParts:
     locks: LockAnswers
     containers: Containers
     reporter: Reporter
+    weights: NodeWeights
+    notices: NoticeDrain
     erased: ErasedFiles
+    prefetcher: Prefetcher
 
     def check_integrity(self) -> None:
         """Raise AssertionError if a slot, a slice or a nanosecond is counted twice or not at all."""
@@ -165,60 +187,57 @@ def _opened_records(folders: NodeFolders, boot: str) -> AgentRecords:
 def build_parts(needs: AgentDependencies, group: asyncio.TaskGroup, records: AgentRecords) -> AgentParts:
     """Make the parts and connect them; what they start runs in `group`."""
     me, report_due = needs.identity, asyncio.Event()
-    metering = Metering(
-        node=me.node,
-        instance=me.instance,
-        region=me.region,
-        zone=me.zone,
-        purchase=Purchase.SPOT if me.spot else Purchase.ON_DEMAND,
-        slices=needs.devices.inventory(),
-        usage_log=records.usage_log,
-        ended_shares=records.ended_shares,
-        store=needs.bus,
-    )
+    metering = _metering(needs, records)
     guarantees = needs.launcher.guarantees()
-    slices, work = Slices(needs.devices, metering), WorkLog()
+    slices, work = Slices(needs.devices, metering, needs.warm_memory), WorkLog()
+    host = HostBudget(needs.host)
+    warm = WarmMemory(needs.warm_memory)
+    parking = NodeParking(slices, host, warm, metering, changed=report_due.set, clock=time.monotonic)
     logs = LogShipper(needs.bus, region=me.region, node=me.node, instance=me.instance)
     calls = _calls(needs, group, records.waiting)
-    pools = _pools(needs, group, report_due.set)
+    pools = _pools(needs, group, slices, report_due.set)
     cache = FileCache(needs.folders.cache, needs.cache_bytes)
-    stager = Stager(needs.files, needs.verifier, cache)
+    compiles = CompileCache(needs.folders.compiled, needs.cache_bytes // COMPILED_PART)
+    weights = NodeWeights(cache, WeightsBudget(warm, time.monotonic), changed=report_due.set)
+    stager = Stager(needs.files, needs.verifier, cache, weights=weights)
+    prefetcher = Prefetcher(stager)
     ways_out = ProxySupervisor(needs.egress_allow)
     secrets = SecretRequests(needs.bus, region=me.region, node=me.node)
     builders_out, environments = open_builds(
         needs.packages, needs.launcher, needs.bases, needs.folders, group, report_due.set
     )
-    provisioner = Provisioner(stager, pools, needs.devices, needs.ceilings, ways_out, secrets, environments)
+    provisioner = Provisioner(stager, pools, needs.devices, needs.ceilings, ways_out, secrets, compiles, environments)
 
     def make_container(bind: Bind, part: SliceReport) -> Container:
         key = WorkKey(container=bind.container, version=bind.version, slice=part.id)
         logs.set_limit(bind.tenant, bind.log_bytes_per_hour)
         memory = part.memory or bind.host.memory
         meter = ContainerMeter(
-            metering.slice(part.id),
-            work,
-            key,
-            purpose=bind.purpose,
-            memory=memory,
-            core_ppm=bind.core_ppm,
+            metering.slice(part.id), work, key, purpose=bind.purpose, memory=memory, core_ppm=bind.core_ppm,
             gib_ppm=bind.gib_ppm,
-        )
-        grace_s = needs.stop_grace_s
-        return Container(bind, part, provisioner=provisioner, calls=calls, meter=meter, logs=logs, stop_grace_s=grace_s)
+        )  # fmt: skip
+        return Container(
+            bind, part, provisioner=provisioner, calls=calls, meter=meter, logs=logs, parking=parking,
+            stop_grace_s=needs.stop_grace_s,
+        )  # fmt: skip
 
     containers = Containers(
         slices=slices,
-        host=HostBudget(needs.host),
+        host=host,
+        parking=parking,
         make=make_container,
         publisher=calls.credits,
         group=group,
         many_tenants=guarantees.many_tenants,
         changed=report_due.set,
+        keep_blanks=pools.resize,
+        prefetch=prefetcher.offer,
     )
+    notices = NoticeDrain(needs.notices, NoticeKeeper(needs.folders.notice, boot_id()), containers, report_due.set)
     features = features_of(guarantees, builds=environments.can_build)
     reporter = Reporter(
         needs.bus, me, containers, pools, environments.cache, ceilings=needs.ceilings, features=features,
-        due=report_due, clock=time.monotonic,
+        due=report_due, clock=time.monotonic, weights=weights, notice=lambda: notices.notice,
     )  # fmt: skip
     return AgentParts(
         calls=calls,
@@ -233,17 +252,44 @@ def build_parts(needs: AgentDependencies, group: asyncio.TaskGroup, records: Age
         locks=LockAnswers(needs.bus, environments, group, region=me.region, node=me.node),
         containers=containers,
         reporter=reporter,
-        erased=ErasedFiles(needs.bus, cache, environments.cache, region=me.region, node=me.node),
+        notices=notices,
+        weights=weights,
+        erased=ErasedFiles(needs.bus, (cache, compiles, environments.cache), weights, region=me.region, node=me.node),
+        prefetcher=prefetcher,
     )
 
 
-def _pools(needs: AgentDependencies, group: asyncio.TaskGroup, changed: Callable[[], None]) -> BlankPools:
-    limits = blank_limits(needs.ceilings)
+def _metering(needs: AgentDependencies, records: AgentRecords) -> Metering:
+    me = needs.identity
+    return Metering(
+        node=me.node,
+        instance=me.instance,
+        region=me.region,
+        zone=me.zone,
+        purchase=Purchase.SPOT if me.spot else Purchase.ON_DEMAND,
+        slices=needs.devices.inventory(),
+        usage_log=records.usage_log,
+        ended_shares=records.ended_shares,
+        store=needs.bus,
+    )
+
+
+def _pools(
+    needs: AgentDependencies, group: asyncio.TaskGroup, slices: Slices, changed: Callable[[], None]
+) -> BlankPools:
     starters = [
-        BlankStarter(launcher=needs.launcher, base=base, folder=needs.folders.sandboxes, group=group, limits=limits)
+        BlankStarter(
+            launcher=needs.launcher,
+            base=base,
+            folder=needs.folders.sandboxes,
+            group=group,
+            limits=blank_limits(needs.ceilings),
+        )
         for base in needs.bases
     ]
-    return BlankPools(BlankPool(starter, size=needs.blanks, changed=changed) for starter in starters)
+    on_gpus = SliceBlanks(starters, needs.devices, slices, most=needs.gpu_blanks, changed=changed)
+    slices.changed = on_gpus.check
+    return BlankPools((BlankPool(each, size=needs.blanks, changed=changed) for each in starters), on_gpus)
 
 
 def _calls(needs: AgentDependencies, group: asyncio.TaskGroup, waiting: WaitingCalls) -> NodeCalls:

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+from msgspec import structs
+
 from pilotlight_core.host.config import AgentSettings
 from pilotlight_core.model.errors import BadInput
 from pilotlight_core.model.messages.node_messages import HostShare
@@ -19,7 +21,12 @@ from pilotlight_runtime.sandbox.cgroups import own_folders
 MIB = 2**20
 GIB = 2**30
 RESERVE_PART = 20
+WARM_PART = 8
 MOST_RESERVE_PART = 4
+BLANK_BYTES = 200 * MIB
+"""Of host memory, that a blank takes which has imported torch."""
+BLANKS_PART = 2
+"""The part of the reserve that blanks on GPUs may take; those on CPU slots and the platform have the rest."""
 MEMORY_FILES = ("memory.max", "memory.limit_in_bytes")
 
 
@@ -55,6 +62,31 @@ def host_capacity(settings: AgentSettings, process: Path = Path("/proc/self")) -
             field="reserve_cpu",
         )
     return found
+
+
+def split_warm(host: HostShare, settings: AgentSettings) -> tuple[HostShare, int]:
+    """What containers may be promised of that, and the bytes for what is parked or kept.
+
+    Raises:
+        BadInput: if nothing is left to promise.
+    """
+    asked = settings.warm_memory
+    warm = host.memory // WARM_PART if asked < 0 else asked * MIB // settings.agents_here
+    if warm >= host.memory:
+        raise BadInput(
+            f"--warm-memory {asked} leaves nothing of the {host.memory // MIB} MiB that there are for containers.",
+            field="warm_memory",
+        )
+    return structs.replace(host, memory=host.memory - warm), warm
+
+
+def gpu_blanks(settings: AgentSettings, process: Path = Path("/proc/self")) -> int:
+    """How many blanks this agent keeps on GPUs: as its settings say, but no more than its reserve has memory for."""
+    if not settings.blanks:
+        return 0
+    memory, _ = usable_host(process)
+    reserve = settings.reserve_memory * MIB or default_reserve(memory)
+    return min(settings.gpu_blanks, reserve // BLANKS_PART // settings.agents_here // BLANK_BYTES)
 
 
 def usable_host(process: Path = Path("/proc/self")) -> tuple[int, int]:

@@ -5,18 +5,27 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+
+import msgspec
 
 from pilotlight_core.bus import BusError
 from pilotlight_core.model import subjects
-from pilotlight_core.model.messages.node_messages import ContainerState, NodeReport, SandboxCeilings
+from pilotlight_core.model.messages.node_messages import (
+    ContainerState,
+    NodeNotice,
+    NodeReport,
+    SandboxCeilings,
+    SliceReport,
+)
+from pilotlight_core.model.messages.node_reports.report_revisions import ReportRevisions
 from pilotlight_core.model.messages.ran import Ran
-from pilotlight_core.model.messages.report_revisions import ReportRevisions
 from pilotlight_core.model.versions.manifest_codec import FEATURES, REQUIREMENTS, SANDBOX_LIMITS, SECRET_FILES
 from pilotlight_runtime.calls.gateway_links import Publisher
 from pilotlight_runtime.containers.blanks.blank_pools import BlankPools
 from pilotlight_runtime.containers.containers import Containers
+from pilotlight_runtime.containers.files.node_weights import NodeWeights
 from pilotlight_runtime.environments.environment_cache import EnvironmentCache
 from pilotlight_runtime.metering.container_meter import WorkLog
 from pilotlight_runtime.sandbox.sandbox_port import Guarantees
@@ -35,6 +44,8 @@ class NodeIdentity:
     zone: str
     sandbox: str
     spot: bool = False
+    pool: str = ""
+    provider_id: str = ""
 
 
 def features_of(guarantees: Guarantees, *, builds: bool) -> frozenset[str]:
@@ -45,6 +56,16 @@ def features_of(guarantees: Guarantees, *, builds: bool) -> frozenset[str]:
         REQUIREMENTS: not builds,
     }
     return FEATURES - {feature for feature, is_lacking in lacking.items() if is_lacking}
+
+
+def with_blanks(slices: tuple[SliceReport, ...], ready: Mapping[str, str]) -> tuple[SliceReport, ...]:
+    """The slices with the base environments of the blanks that are ready on them."""
+    if not ready:
+        return slices
+    return tuple(
+        msgspec.structs.replace(part, blank=ready[part.id]) if part.id in ready and not part.container else part
+        for part in slices
+    )
 
 
 class Reporter:
@@ -62,8 +83,11 @@ class Reporter:
         features: Iterable[str],
         due: asyncio.Event,
         clock: Callable[[], float],
+        weights: NodeWeights,
         wall: Callable[[], float] = time.time,
+        notice: Callable[[], NodeNotice | None] = lambda: None,
     ) -> None:
+        """`notice`: what the node's provider has said of its end."""
         self.due = due
         self._bus = bus
         self._identity = identity
@@ -73,7 +97,9 @@ class Reporter:
         self._ceilings = ceilings
         self._features = tuple(sorted(features))
         self._clock = clock
+        self._weights = weights
         self._wall = wall
+        self._notice = notice
         self._seq = 0
         self._stopped = False
         self._revisions = ReportRevisions()
@@ -114,20 +140,26 @@ class Reporter:
             region=identity.region,
             zone=identity.zone,
             sandbox=identity.sandbox,
-            slices=containers.slices(),
+            slices=with_blanks(containers.slices(), pools.on_slices),
             containers=tuple(c.report(at) for c in containers if c.state is not ContainerState.GONE),
             blanks=pools.ready,
             devices=containers.devices(),
             controller_epoch=containers.controller_epoch,
             draining=containers.draining,
             spot=identity.spot,
+            pool=identity.pool,
+            provider_id=identity.provider_id,
             stopped=stopped,
             host=containers.host,
             bases=pools.bases,
             features=self._features,
             ceilings=self._ceilings,
             ended=containers.ended(at),
+            blank_sizes=pools.sizes or (),
             environments=self._environments.ids(),
             clock=self._wall(),
+            memory=containers.memory,
+            weights=self._weights.reports(),
+            notice=self._notice(),
         )
         return self._revisions.numbered(report)

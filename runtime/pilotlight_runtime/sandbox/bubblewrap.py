@@ -14,6 +14,13 @@ from pilotlight_runtime.sandbox.cgroup import Cgroup, CgroupEvents
 from pilotlight_runtime.sandbox.cgroups import CONTROLLERS, Cgroups
 from pilotlight_runtime.sandbox.descriptors import ParentDescriptors, descriptors, memory_file
 from pilotlight_runtime.sandbox.exec_chain import PROGRAMS, PrivilegeDrop, find_program, staged
+from pilotlight_runtime.sandbox.freezer import (
+    CannotFreeze,
+    freeze_group,
+    resume_processes,
+    stop_processes,
+    thaw_group,
+)
 from pilotlight_runtime.sandbox.host_uids import UidPool
 from pilotlight_runtime.sandbox.mounts import MOUNT_ROOT, MountNamespace
 from pilotlight_runtime.sandbox.sandbox_errors import SandboxNotStarted
@@ -157,6 +164,23 @@ class BubblewrapSandbox(ChildSandbox):
         if self._group:
             self._memory_peak = max(self._memory_peak, self._group.memory_peak_bytes())
         return self._memory_peak
+
+    def memory_bytes(self) -> int:
+        return self._group.memory_bytes() if self._group else 0
+
+    async def freeze(self) -> None:
+        if not self._group:  # by its descendants alone, one that was just started could be missed
+            raise CannotFreeze("no control group says which processes it has")
+        if (place := self._group.freezer) is not None:
+            await freeze_group(place)
+        else:
+            await stop_processes(self.pids)
+
+    def thaw(self) -> None:
+        if self._group and (place := self._group.freezer) is not None:
+            thaw_group(place)
+        else:
+            resume_processes(self.pids())
 
     def limit(self, limits: ResourceLimits) -> None:
         if self._group:

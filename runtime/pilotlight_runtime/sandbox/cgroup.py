@@ -64,8 +64,10 @@ OPTIONAL = frozenset({"memory.memsw.limit_in_bytes", "memory.swap.max", "memory.
 
 
 class Cgroup:
-    def __init__(self, places: Mapping[CgroupController, CgroupFolder]) -> None:
+    def __init__(self, places: Mapping[CgroupController, CgroupFolder], freezer: CgroupFolder | None = None) -> None:
+        """`freezer` is the folder of version 1's controller of that name; version 2 freezes any group."""
         self._places = places
+        self._own_freezer = freezer
 
     def limit(self, limits: ResourceLimits) -> None:
         """Set every limit; raises `OSError` when one that is not optional is refused."""
@@ -78,7 +80,19 @@ class Cgroup:
 
     @property
     def folders(self) -> tuple[Path, ...]:
-        return tuple(dict.fromkeys(place.folder for place in self._places.values()))
+        return tuple(dict.fromkeys(place.folder for place in self._all_places))
+
+    @property
+    def freezer(self) -> CgroupFolder | None:
+        """By which its processes can be frozen; None: they cannot."""
+        if self._own_freezer is not None:
+            return self._own_freezer
+        return next((place for place in self._places.values() if place.version == 2), None)
+
+    @property
+    def _all_places(self) -> tuple[CgroupFolder, ...]:
+        beside = () if self._own_freezer is None else (self._own_freezer,)
+        return (*self._places.values(), *beside)
 
     @property
     def entrances(self) -> tuple[Path, ...]:
@@ -87,7 +101,7 @@ class Cgroup:
         # period); a single thread that moves itself through `tasks` needs none of that.
         return tuple(
             dict.fromkeys(
-                place.folder / ("tasks" if place.version == 1 else "cgroup.procs") for place in self._places.values()
+                place.folder / ("tasks" if place.version == 1 else "cgroup.procs") for place in self._all_places
             )
         )
 
@@ -97,6 +111,8 @@ class Cgroup:
     def kill(self) -> None:
         for folder in self.folders:
             kill_members(folder)
+        if self._own_freezer is not None:
+            release_killed(self._own_freezer.folder)
 
     def events(self) -> CgroupEvents:
         oom_file = "memory.oom_control" if self._is_v1("memory") else "memory.events"
@@ -108,6 +124,10 @@ class Cgroup:
     def memory_peak_bytes(self) -> int:
         """0 where the kernel does not count it (version 2 before Linux 5.19)."""
         return int(self._read("memory", "memory.max_usage_in_bytes" if self._is_v1("memory") else "memory.peak") or 0)
+
+    def memory_bytes(self) -> int:
+        """What it uses now; 0 where the kernel does not count it."""
+        return int(self._read("memory", "memory.usage_in_bytes" if self._is_v1("memory") else "memory.current") or 0)
 
     def remove(self) -> bool:
         """Remove the folders; False while a process in them is still ending."""
@@ -156,6 +176,13 @@ def kill_members(folder: Path) -> None:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
         killed |= new
+
+
+def release_killed(folder: Path) -> None:
+    """Let what was killed in a group of version 1's freezer end: what is frozen does not."""
+    with contextlib.suppress(OSError):
+        if (state := folder / "freezer.state").exists():
+            state.write_text("THAWED")
 
 
 def remove_folder(folder: Path) -> bool:

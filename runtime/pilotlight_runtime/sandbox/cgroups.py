@@ -21,6 +21,7 @@ from pilotlight_runtime.sandbox.cgroup import (
     CgroupFolder,
     CgroupVersion,
     kill_members,
+    release_killed,
     remove_folder,
 )
 from pilotlight_runtime.sandbox.sandbox_errors import SandboxNotStarted
@@ -62,6 +63,21 @@ def own_folders(mountinfo: str, membership: str) -> dict[CgroupController, Agent
     return unified | found
 
 
+def freezer_folder(mountinfo: str, membership: str) -> CgroupFolder | None:
+    """The agent's folder of version 1's freezer, from the same texts; None: there is none."""
+    paths = {names: path for _, names, path in (line.split(":", 2) for line in membership.splitlines())}
+    for line in mountinfo.splitlines():
+        left, _, right = line.partition(" - ")
+        root, mount_point = left.split()[3:5]
+        kind, _, options = right.split(" ", 2)
+        if kind != "cgroup" or "freezer" not in options.strip().split(","):
+            continue
+        for names, path in paths.items():
+            if "freezer" in names.split(","):
+                return _own(1, root, mount_point, path)
+    return None
+
+
 def _own(version: CgroupVersion, root: str, mount_point: str, path: str) -> AgentCgroupFolder:
     # In a container `root` is the part of the hierarchy that is mounted, and `path` may begin further up.
     below = os.path.relpath(path, root) if Path(path).is_relative_to(root) else "."
@@ -74,21 +90,28 @@ def _own(version: CgroupVersion, root: str, mount_point: str, path: str) -> Agen
 class Cgroups:
     """The control groups that this agent may use; `controllers` may be empty."""
 
-    def __init__(self, own: Mapping[CgroupController, AgentCgroupFolder], agent: str) -> None:
+    def __init__(
+        self, own: Mapping[CgroupController, AgentCgroupFolder], agent: str, freezer: CgroupFolder | None = None
+    ) -> None:
         self._own = own
         self._agent = agent
-        self._tops = tuple(dict.fromkeys(place.folder / FOLDER for place in own.values()))
+        self._freezer = freezer
+        places = (*own.values(), *(() if freezer is None else (freezer,)))
+        self._tops = tuple(dict.fromkeys(place.folder / FOLDER for place in places))
 
     @classmethod
     def detect(cls, process: Path = Path("/proc/self")) -> Cgroups:
         """Find the controllers that work here, and sweep up after dead agents."""
-        places = own_folders((process / "mountinfo").read_text(), (process / "cgroup").read_text())
+        texts = (process / "mountinfo").read_text(), (process / "cgroup").read_text()
+        places, freezer = own_folders(*texts), freezer_folder(*texts)
+        if freezer is not None and not os.access(freezer.folder, os.W_OK):
+            freezer = None
         usable = {name: own for name, own in places.items() if own.version == 1 and os.access(own.folder, os.W_OK)}
         unified = [name for name, own in places.items() if own.version == 2]
         if unified:
             usable |= _delegated(unified, places[unified[0]])
         pid = os.getpid()
-        cgroups = cls(usable, f"{pid}-{_start_time(pid)}")
+        cgroups = cls(usable, f"{pid}-{_start_time(pid)}", freezer)
         cgroups.sweep()
         return cgroups
 
@@ -104,7 +127,10 @@ class Cgroups:
             controller: CgroupFolder(version=own.version, folder=own.folder / FOLDER / self._agent / name)
             for controller, own in self._own.items()
         }
-        group = Cgroup(places)
+        freezer = self._freezer
+        if freezer is not None:
+            freezer = CgroupFolder(version=freezer.version, folder=freezer.folder / FOLDER / self._agent / name)
+        group = Cgroup(places, freezer)
         made: list[Path] = []
         try:
             for folder in group.folders:
@@ -123,6 +149,8 @@ class Cgroups:
         leftovers = [leaf for top in self._tops for name in dead for leaf in (*_folders(top / name), top / name)]
         for folder in leftovers:
             kill_members(folder)
+        for folder in leftovers:
+            release_killed(folder)
         give_up = time.monotonic() + SWEEP_S
         while leftovers := [folder for folder in leftovers if not remove_folder(folder)]:
             if time.monotonic() > give_up:

@@ -13,6 +13,7 @@ import socket
 from collections.abc import Awaitable, Callable
 from typing import Literal
 
+from pilotlight_runtime.sandbox.freezer import CannotFreeze
 from pilotlight_runtime.sandbox.sandbox_port import Guarantees, SandboxExit
 from pilotlight_runtime.sandbox.sandbox_spec import ResourceLimits, SandboxSpec
 
@@ -73,6 +74,9 @@ class FakeSandbox:
         self.stdout_fd, self.stdout_writer = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
         self.stderr_fd, self.stderr_writer = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
         self.memory_peak = 0
+        self.cannot_freeze = ""
+        """Why not; "": it can."""
+        self.is_frozen = False
         self.limits = spec.limits
         self._on_gone = on_gone
         self._exit: SandboxExit | None = None
@@ -86,6 +90,17 @@ class FakeSandbox:
 
     def memory_peak_bytes(self) -> int:
         return self.memory_peak
+
+    def memory_bytes(self) -> int:
+        return self.memory_peak
+
+    async def freeze(self) -> None:
+        if self.cannot_freeze:
+            raise CannotFreeze(self.cannot_freeze)
+        self.is_frozen = True
+
+    def thaw(self) -> None:
+        self.is_frozen = False
 
     def limit(self, limits: ResourceLimits) -> None:
         self.limits = limits

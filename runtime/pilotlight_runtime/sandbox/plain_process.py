@@ -14,6 +14,7 @@ from typing import Literal
 
 from pilotlight_runtime.sandbox.descriptors import refuse_descriptors
 from pilotlight_runtime.sandbox.exec_chain import find_program, staged
+from pilotlight_runtime.sandbox.freezer import CannotFreeze
 from pilotlight_runtime.sandbox.sandbox_errors import SandboxNotStarted
 from pilotlight_runtime.sandbox.sandbox_port import ExitReason, Guarantees, SandboxExit
 from pilotlight_runtime.sandbox.sandbox_spec import ResourceLimits, SandboxSpec, environment
@@ -81,6 +82,15 @@ class ProcessSandbox(ChildSandbox):
 
     def memory_peak_bytes(self) -> int:
         return 0
+
+    def memory_bytes(self) -> int:
+        return 0
+
+    async def freeze(self) -> None:
+        raise CannotFreeze("what has left its process group is not known")
+
+    def thaw(self) -> None:
+        """It is never frozen."""
 
     def limit(self, limits: ResourceLimits) -> None:
         """Without effect."""

@@ -95,6 +95,21 @@ class Sandbox(Protocol):
         """The most memory it has used so far; 0 where nothing counts it."""
         ...
 
+    def memory_bytes(self) -> int:
+        """The memory that it uses now; 0 where nothing counts it."""
+        ...
+
+    async def freeze(self) -> None:
+        """Stop every process in it, which keep their memory, until `thaw`. Within seconds.
+
+        Raises `CannotFreeze` where that is not sure; then all of them run. It can be killed while it is frozen.
+        """
+        ...
+
+    def thaw(self) -> None:
+        """Let its processes go on; nothing happens if they are not frozen."""
+        ...
+
     def limit(self, limits: ResourceLimits) -> None:
         """Change its limits of memory, processes and processors, where cgroups enforce them.
 

@@ -21,6 +21,10 @@ PACKAGES = Path("/packages")
 """The folder of what was built of requirements inside."""
 NETWORK = Path("/run/network")
 """The folder of the proxy's socket inside."""
+COMPILED = Path("/run/compiled")
+"""The folder inside of what containers of the version have compiled on this node before."""
+COMPILE_INTO = Path("/tmp/compiled")  # noqa: S108 - inside, /tmp is the sandbox's own
+"""The folder inside for what compilers keep."""
 SECRETS = Path("/run/secrets")
 """The folder of values of secrets inside: in memory, empty until the container loads."""
 SECRETS_BYTES = 2**20
@@ -107,6 +111,8 @@ class SandboxSpec:
     """Bound read-only at /models, as `code_dir` at /app; None: there is no such folder."""
     network_dir: Path | None = None
     """The same at /run/network: the socket of a proxy may be put into it later, the sandbox's only way out."""
+    compiled_dir: Path | None = None
+    """The same at /run/compiled, as `models_dir`."""
     packages_dir: Path | None = None
     """The same at /packages."""
 
@@ -123,7 +129,7 @@ class SandboxSpec:
 
     @property
     def _paths(self) -> tuple[Path | None, ...]:
-        return self.python, self.code_dir, self.models_dir, self.network_dir, self.packages_dir
+        return self.python, self.code_dir, self.models_dir, self.network_dir, self.compiled_dir, self.packages_dir
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -183,6 +189,8 @@ def bubblewrap_options(
         options += ["--ro-bind", str(source_of(spec.models_dir)), str(MODELS)]
     if spec.network_dir is not None:
         options += ["--ro-bind", str(source_of(spec.network_dir)), str(NETWORK)]
+    if spec.compiled_dir is not None:
+        options += ["--ro-bind", str(source_of(spec.compiled_dir)), str(COMPILED)]
     if spec.packages_dir is not None:
         options += ["--ro-bind", str(source_of(spec.packages_dir)), str(PACKAGES)]
     models = None if spec.models_dir is None else MODELS

@@ -29,6 +29,8 @@ HERE = {
     "deadline_exceeded": "Give it more time with --deadline.",
     "conflict": "See how it is now, and decide again.",
     "call_lost": "Run the command again: a live call dies with its gateway.",
+    "events_gone": AGAIN,
+    "preempted": "If it may run twice, run the command again; streams of resumable=True go on elsewhere by themselves.",
     "idempotency_key_in_use": "Wait until the first one is done, and run the command again.",
     "idempotency_key_reused": "Use another key for another call.",
     "answer_not_kept": "The call has run. To run it again, use another key.",

@@ -18,18 +18,21 @@ from pilotlight.definitions.version import VERSION
 from pilotlight_core.model.suggestions import did_you_mean, nearest
 
 COMMANDS = (
-    "up", "deploy", "run", "call", "job", "logs", "app", "scale", "container", "batch", "webhook", "secret", "fleet",
-    "placement", "explain", "profile", "usage", "billing", "price", "ledger", "tenant", "key", "login", "logout",
-    "whoami", "issuer", "quota", "audit", "backup", "restore", "doctor", "node", "ca", "plan", "record", "simulate",
-    "version",
+    "up", "deploy", "run", "call", "job", "logs", "app", "scale", "container", "batch", "webhook", "secret", "weights",
+    "fleet", "placement", "explain", "profile", "usage", "billing", "price", "ledger", "tenant", "key", "login",
+    "logout", "whoami", "issuer", "quota", "audit", "backup", "restore", "doctor", "node", "pool", "ca", "plan",
+    "record",
+    "simulate", "version",
 )  # fmt: skip
 """Modules of `commands`, in the order of the help."""
 PLACES = {
     "audit": "operator.audit", "backup": "operator.backup", "billing": "billing.billing", "ca": "operator.ca",
     "doctor": "operator.doctor", "explain": "scaling.explain", "issuer": "operator.issuer",
-    "ledger": "operator.ledger", "login": "identity.login", "logout": "identity.logout", "price": "operator.price",
-    "record": "operator.traffic_record", "restore": "operator.restore", "scale": "scaling.scale",
-    "secret": "secrets.secret", "simulate": "operator.simulate", "whoami": "identity.whoami",
+    "ledger": "operator.ledger", "login": "identity.login", "logout": "identity.logout", "pool": "operator.pool",
+    "price": "operator.price", "record": "operator.traffic_record", "restore": "operator.restore",
+    "scale": "scaling.scale", "secret": "secrets.secret", "simulate": "operator.simulate",
+    "weights": "models.weights",
+    "whoami": "identity.whoami",
 }  # fmt: skip
 """Modules that are in a folder of `commands`."""
 ALIASES = {"token": "key"}

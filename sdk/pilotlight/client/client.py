@@ -15,9 +15,11 @@ from pilotlight.client.resources.issuers import IssuersClient
 from pilotlight.client.resources.jobs import JobsClient
 from pilotlight.client.resources.nodes import NodesClient
 from pilotlight.client.resources.platform import PlatformClient
+from pilotlight.client.resources.pools import PoolsClient
 from pilotlight.client.resources.secrets import SecretsClient
 from pilotlight.client.resources.tenancy import TenancyClient
 from pilotlight.client.resources.webhooks import WebhooksClient
+from pilotlight.client.resources.weights import WeightsClient
 from pilotlight.client.transport.config import ClientConfig, load_config, make_config
 from pilotlight.client.transport.platform_connection import PlatformConnection
 from pilotlight.definitions.call_target import CallTarget
@@ -53,9 +55,11 @@ class Client:
         self.tenancy = TenancyClient(self.platform)
         self.autoscaler = AutoscalerClient(self.platform)
         self.nodes = NodesClient(self.platform)
+        self.pools = PoolsClient(self.platform)
         self.issuers = IssuersClient(self.platform)
         self.webhooks = WebhooksClient(self.platform)
         self.secrets = SecretsClient(self.platform)
+        self.weights = WeightsClient(self.platform)
         self.batches = BatchesClient(self._connection, self.platform)
         self.jobs = JobsClient(self._connection, self.calls, self.platform)
         self.portal = shared_portal()

@@ -23,7 +23,11 @@ class BatchOptions(msgspec.Struct, frozen=True, kw_only=True):
 class Markers(msgspec.Struct, frozen=True, kw_only=True):
     enter: bool = False
     exit: bool = False
+    park: bool = False
+    unpark: bool = False
+    drain: bool = False
     method: bool = False
+    check: bool = False
     batched: BatchOptions | None = None
     max_inputs: int | None = None
     schedule: Cron | Period | None = None
@@ -45,3 +49,4 @@ class Decorated:
 
     is_class: bool = False
     artifacts: tuple[Artifact, ...] = ()
+    weights: tuple[str, ...] = ()

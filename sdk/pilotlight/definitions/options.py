@@ -12,6 +12,7 @@ from msgspec import UNSET, UnsetType
 from pilotlight.definitions.artifact_options import Artifact
 from pilotlight.definitions.errors import OptionError
 from pilotlight.definitions.migration_hints import OPTION_HINTS, explain_unknown
+from pilotlight.definitions.rehearsal_options import Example
 from pilotlight.definitions.schedules import Cron, Period
 from pilotlight_core.model.calendar.warm_windows import Warm
 from pilotlight_core.model.errors import BadInput
@@ -19,6 +20,7 @@ from pilotlight_core.model.ids import check_name, tags_fault
 from pilotlight_core.model.networks.network_targets import targets_fault
 from pilotlight_core.model.placing import CONTEXT_BYTES, Measured, Model, Over, Placing, Purchase, Spread
 from pilotlight_core.model.spec import LEAST_MEMORY, LEAST_TMPFS, SLO, Isolation, Priority
+from pilotlight_core.model.streams.resuming import Resumable
 from pilotlight_core.model.units import GpuAsk, most_units_fault, parse_gpu, parse_memory
 
 ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -65,14 +67,19 @@ class Options(TypedDict, total=False):
     schedule: Cron | Period | None
     network: str | Sequence[str]
     secrets: Mapping[str, str] | Sequence[str] | None
+    warmup: Sequence[Mapping[str, Any] | Sequence[Mapping[str, Any]] | Example]
+    check: Example
+    check_every: float
+    check_timeout: float
     isolation: Literal["shared", "mig", "exclusive"]
     idempotent: bool
+    resumable: bool | Resumable
     slo: SLO
     priority: Literal["interactive", "standard", "batch"]
     model: Model
     by_cost: bool
     measured: Sequence[Measured]
-    weights: str
+    weights: str | Sequence[str]
     spread: Literal["node", "zone"] | Spread
     avoid: str | Sequence[str]
     spot: bool | None
@@ -234,6 +241,14 @@ def _warm(name: str, value: Any) -> tuple[Warm, ...] | UnsetType:
     return tuple(_checked(name, window) for window in windows) or UNSET
 
 
+def _resumable(name: str, value: Any) -> Resumable | UnsetType:
+    if isinstance(value, Resumable):
+        return _checked(name, value)
+    if not isinstance(value, bool):
+        raise _expected(name, value, "True, False or Resumable(resume_s=30, migrations=2)")
+    return Resumable() if value else UNSET
+
+
 def _choice(kind: type[Isolation | Priority]) -> Callable[[str, Any], Isolation | Priority]:
     def read(name: str, value: Any) -> Isolation | Priority:
         try:
@@ -279,6 +294,7 @@ READERS: dict[str, Callable[[str, Any], Any]] = {
     "network": _network,
     "isolation": _choice(Isolation),
     "idempotent": _truth,
+    "resumable": _resumable,
     "slo": _slo,
     "priority": _choice(Priority),
 }
@@ -295,6 +311,11 @@ def _text(name: str, value: Any) -> str:
     if not isinstance(value, str) or not value:
         raise _expected(name, value, "a name")
     return value
+
+
+def _weights(name: str, value: Any) -> str:
+    """Return the text that stands for weights where nodes are preferred; a list is of those that were pushed."""
+    return _text(name, value) if isinstance(value, str) else ""
 
 
 def _model(name: str, value: Any) -> Model:
@@ -338,7 +359,7 @@ PLACING: dict[str, Callable[[str, Any], Any]] = {
     "model": _model,
     "by_cost": _truth,
     "measured": _measured,
-    "weights": _text,
+    "weights": _weights,
     "spread": _spread,
     "avoid": _one_or_more,
     "spot": _spot,

@@ -22,7 +22,7 @@ MODULE_NAMES = {
     "gpu": 'gpu= of @gpu_function is a text: gpu="H100", gpu=["L4", "A10"], gpu="any"',
     "remote": FUNCTION, "deployment": FUNCTION, "service": FUNCTION,
     "build": "what takes long goes into a method marked @enter(), which runs once in each container",
-    "on_start": "it is @enter()", "on_shutdown": "it is @exit()",
+    "on_start": "it is @enter()", "on_health_check": "it is @check()", "on_shutdown": "it is @exit()",
     "parameter": "classes take no parameters yet: give them to the method",
     "batch": "it is @batched(max_batch_size=, wait_ms=)",
     "api": "it is @method()",

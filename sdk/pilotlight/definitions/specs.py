@@ -13,8 +13,10 @@ from pilotlight.definitions.artifact_options import artifacts_of
 from pilotlight.definitions.decorated import markers_of
 from pilotlight.definitions.errors import OptionError
 from pilotlight.definitions.options import function_name, spec_fields
+from pilotlight.definitions.rehearsal_options import rehearsal_of
 from pilotlight.definitions.schedules import schedule_of
 from pilotlight.definitions.signature import Callee, method_spec
+from pilotlight.definitions.weights_options import weights_of
 from pilotlight_core.model.errors import BadInput
 from pilotlight_core.model.secrets.secret_uses import check_secrets
 from pilotlight_core.model.spec import FunctionSpec, Schedule, check_spec
@@ -40,8 +42,12 @@ def _build(target: Any, options: Mapping[str, Any]) -> tuple[FunctionSpec, tuple
         raise OptionError("@gpu_function decorates a function or a class.")
     fields = spec_fields(options)
     artifacts_of(options)  # refused here, with the function's place
+    weights_of(options)
     callees = _methods(target) if is_class else (_function(target),)
     schedules = _schedules(target, options, callees)
+    park, unpark = _park_hooks(target) if is_class else ((), ())
+    checks = _hooks(target, "check") if is_class else ()
+    has_own_check = is_class and hasattr(target, "__check__")
     spec = FunctionSpec(
         name=function_name(options, target.__name__),
         module=module_name(target),
@@ -50,8 +56,12 @@ def _build(target: Any, options: Mapping[str, Any]) -> tuple[FunctionSpec, tuple
         methods=tuple(method_spec(callee) for callee in callees),
         enter=_hooks(target, "enter") if is_class else (),
         exit=_hooks(target, "exit") if is_class else (),
+        drain=(_hooks(target, "drain") if is_class else ()) or UNSET,
         max_inputs=markers_of(target).max_inputs or 1,
         schedules=schedules or UNSET,
+        park=park or UNSET,
+        unpark=unpark or UNSET,
+        rehearsal=rehearsal_of(options, callees, checks, has_own_check=has_own_check),
         **fields,
     )
     check_spec(spec)
@@ -102,8 +112,11 @@ def _function(target: Callable[..., Any]) -> Callee:
     if owner and not owner.endswith("<locals>"):
         raise OptionError("it is a method: decorate the class with @gpu_function, and this with @method().")
     mark = markers_of(target)
-    if mark.enter or mark.exit or mark.method:
-        raise OptionError("@enter(), @exit() and @method() mark methods of a class; a function needs none.")
+    if any((mark.enter, mark.exit, mark.check, mark.park, mark.unpark, mark.drain, mark.method)):
+        raise OptionError(
+            "@enter(), @exit(), @check(), @park(), @unpark(), @drain() and @method() mark methods of a class; a "
+            "function needs none."
+        )
     return Callee(function=target, name="", attribute=target.__qualname__, batched=mark.batched)
 
 
@@ -133,6 +146,14 @@ def _members(cls: type) -> dict[str, Any]:
     """Return the attributes of a class as defined, base classes first, each once."""
     names = dict.fromkeys(name for base in reversed(cls.__mro__) for name in vars(base))
     return {name: inspect.getattr_static(cls, name) for name in names}
+
+
+def _park_hooks(cls: type) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    park, unpark = _hooks(cls, "park"), _hooks(cls, "unpark")
+    if bool(park) is not bool(unpark):
+        there, missing = ("park", "unpark") if park else ("unpark", "park")
+        raise OptionError(f"@{there}() needs @{missing}() beside it: what leaves the device has to come back.")
+    return park, unpark
 
 
 def _hooks(cls: type, kind: str) -> tuple[str, ...]:

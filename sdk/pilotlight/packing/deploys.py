@@ -52,7 +52,8 @@ async def deploy(
     sources = _sources(bundle) | packed.parts
     request = DeployRequest(
         functions=tuple(
-            DeployFunction(spec=spec, artifacts=packed.names.get(name, ())) for name, spec in functions.items()
+            DeployFunction(spec=spec, artifacts=packed.names.get(name, ()), weights=packed.weights.get(name, ()))
+            for name, spec in functions.items()
         ),
         files=bundle.files,
         message=message,
@@ -66,7 +67,7 @@ async def deploy(
         answer = await platform.deploy_app(app, request)
         if not answer.missing:
             return answer
-        await _upload(platform, sources, answer.missing, progress)
+        await upload_parts(platform, sources, answer.missing, progress)
     raise Conflict("Files that were uploaded are missing again and again: try once more.")
 
 
@@ -76,9 +77,15 @@ def _sources(bundle: Bundle) -> dict[str, LocalPart]:
     return {digest: LocalPart(path, 0, sizes[digest], sizes[digest]) for digest, path in bundle.paths.items()}
 
 
-async def _upload(
+async def upload_parts(
     platform: PlatformClient, sources: dict[str, LocalPart], digests: tuple[str, ...], progress: Progress | None
 ) -> None:
+    """Upload the contents of these digests.
+
+    Raises:
+        Misuse: if a file changed since it was packed.
+        PilotlightError: why the platform refused.
+    """
     total, done = sum(sources[digest].size for digest in digests), 0
     todo: Iterator[str] = iter(digests)
 

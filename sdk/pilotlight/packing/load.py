@@ -24,6 +24,8 @@ class LoadedFunction(msgspec.Struct, frozen=True, kw_only=True):
 
     spec: FunctionSpec
     artifacts: tuple[Artifact, ...] = ()
+    weights: tuple[str, ...] = ()
+    """Of those that were pushed."""
     folder: Path
     """Of its module."""
 
@@ -118,7 +120,10 @@ def _apps_of(registered: Registered, root: Path) -> LoadedApps:
                 field="name",
             )
         functions[spec.name] = LoadedFunction(
-            spec=spec, artifacts=function.artifacts, folder=Path(file).resolve().parent
+            spec=spec,
+            artifacts=function.artifacts,
+            weights=function.weights,
+            folder=Path(file).resolve().parent,
         )
     return apps
 

@@ -37,6 +37,8 @@ class PackedArtifacts(msgspec.Struct, frozen=True, kw_only=True):
     """function -> those that it uses."""
     parts: dict[str, LocalPart] = {}
     """By sha256."""
+    weights: dict[str, tuple[str, ...]] = {}
+    """function -> those that it uses of what was pushed."""
 
 
 def paths_of_artifacts(apps: LoadedApps) -> frozenset[Path]:
@@ -74,7 +76,8 @@ def pack_artifacts(functions: dict[str, LoadedFunction]) -> PackedArtifacts:
     if bytes_of(entries) > MAX_ARTIFACT_BYTES:
         raise PackError(f"The artifacts have more than {MAX_ARTIFACT_BYTES >> 30} GiB.", field="artifacts")
     names = {name: tuple(one.name for one in function.artifacts) for name, function in functions.items()}
-    return PackedArtifacts(entries=tuple(entries), names=names, parts=parts)
+    weights = {name: function.weights for name, function in functions.items() if function.weights}
+    return PackedArtifacts(entries=tuple(entries), names=names, parts=parts, weights=weights)
 
 
 def _path(artifact: Artifact, function: LoadedFunction) -> Path:

@@ -44,7 +44,7 @@ def ignore_rules(folder: Path) -> GitIgnoreSpec:
         raise PackError(f"{own} cannot be read: {error}.") from error
 
 
-def files_below(folder: Path, leave_out: Container[Path] = ()) -> Iterator[Path]:
+def files_below(folder: Path, leave_out: Container[Path] = (), *, allow_pickles: bool = False) -> Iterator[Path]:
     """Yield the files to pack, in a fixed order; `leave_out` are files and folders that are not packed.
 
     Raises:
@@ -61,7 +61,7 @@ def files_below(folder: Path, leave_out: Container[Path] = ()) -> Iterator[Path]
             if is_folder:
                 open_folders.append(path)
             else:
-                yield checked_file(path, inside)
+                yield checked_file(path, inside, allow_pickles=allow_pickles)
 
 
 def _in_order(folder: Path) -> list[Path]:
@@ -73,7 +73,7 @@ def _in_order(folder: Path) -> list[Path]:
         raise PackError(message, field="files") from error
 
 
-def checked_file(path: Path, inside: str) -> Path:
+def checked_file(path: Path, inside: str, *, allow_pickles: bool = False) -> Path:
     """Return a file that can be packed as `inside`.
 
     Raises:
@@ -84,7 +84,7 @@ def checked_file(path: Path, inside: str) -> Path:
         why = "is a symlink: copy the file, or name it in .pilotlightignore"
     elif not path.is_file():
         why = "is neither a file nor a folder"
-    elif path.suffix.lower() in PICKLES:
+    elif not allow_pickles and path.suffix.lower() in PICKLES:
         why = "is a pickle, which can run code: save tensors as safetensors and data as JSON, or ignore it"
     elif "\\" in inside or STEERING.search(inside) or not _is_text(inside):
         why = "has a name that cannot travel"

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from pilotlight_autoscaler.bindings.binding_cleanup import LOST_S, MISSING_S, EndedBindings
-from pilotlight_autoscaler.observations.world import PendingBind, World
+from pilotlight_autoscaler.observations.pending_commands import PendingBind
+from pilotlight_autoscaler.observations.world import World
 from pilotlight_core.model.messages.bindings import Binding
 from pilotlight_core.model.messages.node_messages import ContainerState
 from tests.autoscaler.builders import report

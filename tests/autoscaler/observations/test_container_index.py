@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from pilotlight_autoscaler.observations.container_index import LIVE, ContainerIndex
 from pilotlight_core.model.messages.node_messages import ContainerReport, ContainerState
-from pilotlight_core.model.messages.report_revisions import MovingContainer
+from pilotlight_core.model.messages.node_reports.report_revisions import MovingContainer
 from tests.builders.nodes import container
 
 

@@ -8,7 +8,8 @@ import msgspec
 import pytest
 
 from pilotlight_autoscaler.command_sender import subject_of_command
-from pilotlight_autoscaler.observations.world import DEMAND_KEPT_S, DEMAND_STALE_S, FOLLOW_EVERY_S, CallRate, World
+from pilotlight_autoscaler.observations.call_rate import CallRate
+from pilotlight_autoscaler.observations.world import DEMAND_KEPT_S, DEMAND_STALE_S, FOLLOW_EVERY_S, World
 from pilotlight_autoscaler.passes.decide import Pass
 from pilotlight_autoscaler.passes.decision import Decision
 from pilotlight_autoscaler.passes.pass_input import PassInput
@@ -42,7 +43,7 @@ def test_a_reports_order_is_kept_and_a_new_incarnation_replaces_the_old() -> Non
 
 def test_a_lost_bind_is_sent_again_with_the_same_id() -> None:
     """Agents know container ids, so a repetition is harmless; after three tries it is dropped."""
-    from pilotlight_autoscaler.observations.world import PendingBind
+    from pilotlight_autoscaler.observations.pending_commands import PendingBind
 
     world = World()
     world.pending["new1"] = PendingBind(bind=bind("new1"), node="n1", at=1.0)
@@ -204,3 +205,12 @@ def test_what_was_refused_for_containers_that_are_not_there_is_looked_at_again()
     world.note_unheard(())
 
     assert world.refusals.due(0.6, room=False) == ["ver_1"]
+
+
+def test_a_start_that_a_drain_has_ended_is_no_failure() -> None:
+    """Its node is taken away: the version starts elsewhere at once."""
+    world = World()
+    world.on_report(report(container("c1", state=ContainerState.LOADING)), 1.0)
+    ended = EndedContainer(id="c1", version="ver_1", tenant="acme")
+    world.on_report(report(seq=2, ended=(ended,), draining=True), 2.0)
+    assert not world.backoff.is_failing("ver_1")

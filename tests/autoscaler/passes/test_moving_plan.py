@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from pilotlight_autoscaler.observations.pending_commands import PendingBind
 from pilotlight_autoscaler.observations.refusal_memory import ROOM_AGAIN_S
-from pilotlight_autoscaler.observations.world import PendingBind
 from pilotlight_autoscaler.passes.decide import SOUGHT_AT_ONCE
 from pilotlight_autoscaler.passes.pass_input import PassOptions
 from pilotlight_autoscaler.policy.move_budget import MoveBudget

@@ -52,6 +52,17 @@ def test_only_what_makes_a_place_goes() -> None:
     assert choose_victims(fleet, ask("H100"), idle(views), spared={"c2"}) == ()
 
 
+def test_what_is_worth_least_goes_first() -> None:
+    """A device's memory is a cache: the longest idle one only where two are worth the same."""
+    views = {
+        name: view(container(f"c-{name}", idle_s=idle_s)) for name, idle_s in (("a", 90.0), ("b", 50.0), ("c", 9.0))
+    }
+
+    found = IdleContainers(views=views, worth=lambda name: 2.0 if name == "a" else 1.0).beyond_floors(waited_for=True)
+
+    assert [victim[0].id for victim in found] == ["c-b", "c-c", "c-a"]
+
+
 def test_several_of_a_node_go_if_one_is_not_enough() -> None:
     """Two whole GPUs are asked for."""
     fleet = Fleet([node("n", gpu("a", "T4"), gpu("b", "T4"))])

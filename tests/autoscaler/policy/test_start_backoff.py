@@ -6,7 +6,8 @@ from itertools import count
 
 import msgspec
 
-from pilotlight_autoscaler.observations.world import PendingBind, World
+from pilotlight_autoscaler.observations.pending_commands import PendingBind
+from pilotlight_autoscaler.observations.world import World
 from pilotlight_autoscaler.passes.decide import Pass
 from pilotlight_autoscaler.passes.pass_input import PassInput
 from pilotlight_autoscaler.policy.start_backoff import LONGEST_DELAY_S, REMEMBERED_S, StartBackoff

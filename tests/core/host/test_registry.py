@@ -19,6 +19,7 @@ from pilotlight_core.model.ids import token
 from pilotlight_core.model.limits import Limits, Tier
 from pilotlight_core.model.spec import AppRecord, VersionRecord
 from pilotlight_supervisor.embedded_bus import embedded_nats
+from tests.builders.pools import launch, pool
 from tests.builders.specs import function_spec, version_record
 from tests.waiting import until
 
@@ -348,3 +349,18 @@ async def test_without_contact_it_grows_stale(tmp_path: Path) -> None:
         assert registry.tenant_nowait("t") is not None
         assert registry.fresh(loop.time())
         assert not registry.fresh(loop.time() + 40)
+
+
+async def test_pools_and_launches_are_listed_until_they_are_gone(registry: Registry, elsewhere: Registry) -> None:
+    """A launch has a place of its own in its pool; the one of another process is seen."""
+    name = f"pool-{token(6)}"
+    record = pool(name)
+    made = await registry.change_pool(name, lambda _: record)
+    assert made == record == await elsewhere.pool(name)
+    first = launch(1, record)
+    await registry.change_launch(name, 1, lambda _: first)
+    await until(lambda: first in elsewhere.launches())
+    assert record in list(elsewhere.pools())
+    await elsewhere.change_launch(name, 1, lambda _: None)
+    await elsewhere.change_pool(name, lambda _: None)
+    await until(lambda: first not in registry.launches() and record not in registry.pools())

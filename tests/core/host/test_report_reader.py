@@ -8,7 +8,7 @@ import pytest
 from pilotlight_core.host.report_reader import ReportReader, SteadyDevice, SteadyInstance
 from pilotlight_core.model.devices import DeviceReport, InstanceReport
 from pilotlight_core.model.messages.node_messages import NodeReport
-from pilotlight_core.model.messages.report_revisions import GAUGES, SteadyReport
+from pilotlight_core.model.messages.node_reports.report_revisions import GAUGES, SteadyReport
 from pilotlight_core.model.messages.wire import encode
 from tests.builders.nodes import bind, container, cpu_slot, gpu_device, node_report
 

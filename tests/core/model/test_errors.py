@@ -38,4 +38,5 @@ def test_only_codes_that_can_help_ask_for_a_retry() -> None:
     """What ran and failed is not repeated blindly by clients."""
     assert not CODES["function_raised"].retry
     assert not CODES["container_died"].retry
+    assert not CODES["preempted"].retry
     assert all(CODES[code].retry for code in ("rate_limited", "queue_full", "no_capacity", "draining", "overloaded"))

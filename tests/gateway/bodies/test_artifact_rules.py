@@ -40,6 +40,7 @@ def test_ordinary_artifacts_pass() -> None:
         (request(artifact(name="../x")), "artifacts.0.name"),
         (request(artifact(), artifact(), uses=("tiny",)), "artifacts"),
         (request(msgspec.structs.replace(artifact(), parts=())), "artifacts.0.parts"),
+        (request(msgspec.structs.replace(artifact(), digest=A)), "artifacts.0.digest"),
         (request(artifact(ArtifactPart("../x", A, 1))), "artifacts.0.parts.0.path"),
         (request(artifact(ArtifactPart("a\nb", A, 1))), "artifacts.0.parts.0.path"),
         (request(artifact(ArtifactPart("m.pkl", A, 1))), "artifacts.0.parts.0.path"),

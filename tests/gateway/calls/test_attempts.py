@@ -12,6 +12,7 @@ from pilotlight_core.model.messages.call_messages import (
     Outcome,
     Spent,
     Stages,
+    lack_ns,
 )
 from pilotlight_core.model.messages.usage_facts import Fault
 from pilotlight_gateway.calls.attempts import Attempts
@@ -100,6 +101,17 @@ def test_what_all_starts_have_taken_is_summed() -> None:
         assert (origin.attempts.cost, origin.attempts.lost_starts) == (1.0, 0)
         if isinstance(last, CallResult):
             assert last.spent == Spent(ns=2_000_000, ppm=500_000, price="h100", starts=(1_000_000, 1_000_000))
+
+
+def test_the_rest_of_a_stream_is_no_start_of_its_own() -> None:
+    """Its time is added, and it does not lack of the least that a start is billed for."""
+    attempts = Attempts(0.0)
+    first, rest = (Spent(ns=ns, ppm=1_000_000, price="h100", resumed=ns == 5) for ns in (3, 5))
+    attempts.ended("n1", ended(Outcome.DIED, spent=first), 1.0)
+    attempts.ended("n2", ended(spent=rest), 2.0)
+
+    assert attempts.spent == Spent(ns=8, ppm=1_000_000, price="h100", starts=(3,))
+    assert (lack_ns(attempts.spent, 10), lack_ns(rest, 10)) == (7, 0)
 
 
 def test_starts_that_paid_for_other_parts_of_the_host_stand_apart() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pilotlight_core.model.errors import ContainerDied, PilotlightError
+from pilotlight_core.model.errors import ContainerDied, PilotlightError, Unavailable
 from pilotlight_core.model.messages.scheduling import Enqueue, Withdraw
 from pilotlight_gateway.bodies.byte_budget import ByteBudget
 from pilotlight_gateway.calls.call_port import CallResult
@@ -108,3 +108,18 @@ async def test_a_streams_error_is_raised_and_ends_it() -> None:
     with pytest.raises(ContainerDied):
         await anext(stream)
     assert not len(site.origins)
+
+
+async def test_a_journal_is_counted_beside_the_chunks() -> None:
+    """More and less of it; what there is no memory for is refused, and what was held stays."""
+    budget = ByteBudget(limit=100)
+    live = awaited(Site(), budget)
+    live.relay_chunk(1, b"x" * 10)
+    live.hold_journal(40)
+    live.hold_journal(30)
+    assert budget.used == 40
+    with pytest.raises(Unavailable):
+        live.hold_journal(60)
+    assert (budget.used, live.journal_bytes) == (40, 30)
+    live.release()
+    assert budget.used == 0

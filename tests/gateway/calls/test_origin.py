@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
 
 from pilotlight_core.model.errors import (
@@ -14,6 +15,7 @@ from pilotlight_core.model.errors import (
     FunctionRaised,
     LoadFailed,
     PilotlightError,
+    Preempted,
     TooMuch,
 )
 from pilotlight_core.model.messages.call_messages import (
@@ -27,6 +29,7 @@ from pilotlight_core.model.messages.call_messages import (
     Started,
 )
 from pilotlight_core.model.messages.scheduling import Dropped, Enqueue, HandBack, Settle, Withdraw
+from pilotlight_core.model.messages.usage_facts import Fault
 from pilotlight_gateway.calls.call_port import CallResult
 from pilotlight_gateway.calls.effects import ReportStage, SendRun
 from pilotlight_gateway.calls.origin import LAST_WORDS_S, REPEAT_EVERY_S, Origin, OriginState
@@ -225,6 +228,30 @@ def test_a_dead_containers_last_words_are_waited_for() -> None:
     origin = sent()
     origin.container_gone("n1", "c1", "killed", 2.0)
     assert "killed" in error_of(origin.tick(2.0 + LAST_WORDS_S)).detail
+
+
+def test_a_call_whose_node_is_taken_away_ends_as_that() -> None:
+    """Its agent ended it in time: an idempotent one runs again, at the operator's cost; any other is told why."""
+    free = msgspec.structs.replace(HALF_MS, fault=Fault.PLATFORM)
+    last = ended(Outcome.DIED, preempted=True, reason="its node is taken away (a drill)", spent=free)
+    failed = fail_of(running().frame("n1", last, 3.0))
+    assert isinstance(failed.error, Preempted)
+    assert "a drill" in failed.error.detail
+
+    again = running(idempotent=True)
+    assert "Enqueue" in kinds(again.frame("n1", last, 3.0))
+    assert again.attempts.billed() is None
+
+
+def test_a_stream_whose_node_is_taken_away_has_a_receipt_for_its_part() -> None:
+    """Idempotent or not: its caller has that part."""
+    origin = running(stream=True, idempotent=True)
+    origin.frame("n1", Chunk(call_id="a", grant_number=1, seq=1, data=b"1"), 2.5)
+    last = ended(Outcome.DIED, preempted=True, last_seq=1, spent=HALF_MS)
+    assert isinstance(error_of(origin.frame("n1", last, 3.0)), Preempted)
+    billed = origin.attempts.billed()
+    assert billed is not None
+    assert billed.spent == HALF_MS
 
 
 # -- how the function ended it ---------------------------------------------------------------------------------------

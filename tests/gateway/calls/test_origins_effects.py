@@ -5,20 +5,24 @@ from __future__ import annotations
 from typing import Any
 
 from pilotlight_core.model.errors import Cancelled, ContainerDied, Unavailable
-from pilotlight_core.model.messages.call_messages import Cancel, Run
+from pilotlight_core.model.messages.call_messages import Cancel, Chunk, Run
 from pilotlight_core.model.messages.scheduling import Withdraw
 from pilotlight_core.model.price_book import standard_book
+from pilotlight_core.model.spec import Mode
+from pilotlight_core.model.streams.resuming import Resumable
 from pilotlight_core.model.timers import Timers
 from pilotlight_gateway.bodies.byte_budget import ByteBudget
 from pilotlight_gateway.calls.call_port import CallResult
 from pilotlight_gateway.calls.effects import FailCall, RelayChunk, ReportStage, SendControl, SendRun
 from pilotlight_gateway.calls.large_bodies import INLINE_BYTES, LargeBodies
+from pilotlight_gateway.calls.origin import Origin
 from pilotlight_gateway.calls.origins import LOST_ANSWER, EffectRunner
 from pilotlight_gateway.cluster.agent_links import AgentLinks
 from pilotlight_gateway.cluster.router import Outbox, ShardRouter
 from pilotlight_gateway.cluster.shard_ownership import MemoryShardOwnership, ShardOwner
 from pilotlight_gateway.limits.call_usage import CallUsage, UsageTracker
-from tests.builders.calls import grant
+from tests.builders.calls import grant, prepared_call
+from tests.builders.specs import function_spec, method, version_record
 from tests.gateway.calls.quiet_call import QuietCall, quiet_call
 from tests.gateway.driver_port import MemoryDriverPort
 
@@ -144,3 +148,27 @@ def test_without_a_bus_an_agent_is_not_told() -> None:
     site.port.connected = False
     site.perform(live, SendControl("n1", Cancel(call_id="a")))
     assert site.port.sent == []
+
+
+class CrampedCall(QuietCall):
+    """One for whose journal there is no memory."""
+
+    def hold_journal(self, size: int) -> None:
+        if size:
+            raise Unavailable("this gateway already holds too much.", code="overloaded")
+        super().hold_journal(size)
+
+
+def test_a_journal_without_memory_is_closed_and_its_caller_is_told() -> None:
+    """The stream goes on; it cannot go on elsewhere."""
+    spec = function_spec("f", method(mode=Mode.GENERATOR), resumable=Resumable())
+    call = prepared_call(version=version_record(spec), method=spec.methods[0], stream=True)
+    site, live = Site(), CrampedCall(call, Origin(call, "gw1", 0.0))
+    live.origin.begin(0.0)
+    live.origin.granted(grant(1), 1.0)
+    site.perform(live, *live.origin.frame("n1", Chunk(call_id="a", grant_number=1, seq=1, data=b"x"), 2.0))
+
+    assert live.said == [
+        "running", (1, b"x"), ("not_resumable", {"reason": "this gateway already holds too much."}),
+    ]  # fmt: skip
+    assert live.journal_bytes == 0

@@ -13,7 +13,7 @@ from pilotlight_core.model import subjects
 from pilotlight_core.model.errors import BadInput
 from pilotlight_core.model.ids import token
 from pilotlight_core.model.messages.logs import LogBatch, LogLine
-from pilotlight_core.model.messages.node_checks import NodeFault
+from pilotlight_core.model.messages.node_reports.node_checks import NodeFault
 from pilotlight_core.model.messages.usage import UsageBatch
 from pilotlight_gateway.deploys.function_logs import BusLogs, LogQuery, MemoryLogs, read_lines, read_since, read_tail
 from pilotlight_gateway.deploys.line_owners import LineOwner, MemoryLineOwners

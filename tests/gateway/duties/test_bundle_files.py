@@ -10,6 +10,12 @@ import msgspec
 from pilotlight_core.host.blobs import MemoryBlobKeys, MemoryBlobs, SealedBlobs
 from pilotlight_core.model.spec import ArtifactEntry, ArtifactKind, ArtifactPart, FileEntry, SignedManifest
 from pilotlight_core.model.versions.manifest_codec import encode_manifest
+from pilotlight_core.model.versions.pushed_weights import (
+    WeightsRecord,
+    WeightsRevision,
+    listing_of,
+    weights_digest,
+)
 from pilotlight_gateway.deploys.deploy_plan import signed_blob
 from pilotlight_gateway.duties.bundle_files import BundleFiles
 from pilotlight_gateway.duties.version_collector import StoredVersion
@@ -62,3 +68,23 @@ async def test_a_manifest_that_is_gone_or_cannot_be_read_keeps_all() -> None:
     ((place, _),) = [one for one in blobs.kept.items() if one[0][0] == "rival"]
     blobs.kept[place] = b"damaged"
     assert await BundleFiles(sealing, [sealed]).of("rival") is None
+
+
+async def test_weights_that_were_pushed_are_needed() -> None:
+    """Their listings and parts, until a day after they were removed; a listing that is lost keeps all."""
+    blobs, part = MemoryBlobs(), ArtifactPart("m", entry(b"m").sha256, 1)
+    digest = weights_digest((part,))
+    await blobs.put("acme", digest, listing_of((part,)))
+
+    def record(removed_at: float) -> WeightsRecord:
+        one = WeightsRevision(
+            digest=digest, files=1, parts=1, size=1, pushed_at=0.0, pushed_by="k", removed_at=removed_at
+        )
+        return WeightsRecord(tenant="acme", name="m", revisions=(one,))
+
+    assert await BundleFiles(blobs, [], [record(0.0)], 10.0**9).of("acme") == frozenset({digest, part.sha256})
+    assert await BundleFiles(blobs, [], [record(0.0)], 10.0**9).of("rival") == frozenset()
+    assert await BundleFiles(blobs, [], [record(5.0)], 6.0).of("acme") == frozenset({digest, part.sha256})
+    assert await BundleFiles(blobs, [], [record(5.0)], 10.0**9).of("acme") == frozenset()
+    blobs.kept["acme", digest] = b"{"
+    assert await BundleFiles(blobs, [], [record(0.0)], 10.0**9).of("acme") is None

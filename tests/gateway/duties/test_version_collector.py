@@ -14,6 +14,7 @@ from pilotlight_core.bus import Bus, connect
 from pilotlight_core.host.registry import Registry
 from pilotlight_core.model.api.curve_api import CurvesRecord
 from pilotlight_core.model.spec import AppRecord, DeployRecord, VersionRecord
+from pilotlight_core.model.versions.pushed_weights import REMOVED_KEPT_S, WeightsRecord, WeightsRevision
 from pilotlight_gateway.duties.version_collector import TRIAL_S, YOUNG_S, StoredVersion, VersionCollector, is_needed
 from pilotlight_supervisor.embedded_bus import embedded_nats
 from tests.builders.specs import function_spec, version_record
@@ -114,3 +115,26 @@ async def test_a_version_that_is_deployed_anew_meanwhile_stays(own_bus: Bus) -> 
         assert await collector._delete(key, "ver_1", after[key][1])
         await registry.put_version(stored("ver_1", created_at=time.time()))
         assert [version.id for version, _ in (await collector.stored()).values()] == ["ver_1"]
+
+
+async def test_records_of_weights_that_were_removed_are_forgotten(own_bus: Bus) -> None:
+    """A day after the last one was; one that has some, or was just removed, stays."""
+
+    def record(name: str, removed_at: float) -> WeightsRecord:
+        one = WeightsRevision(
+            digest="1" * 64, files=1, parts=1, size=1, pushed_at=0.0, pushed_by="k", removed_at=removed_at
+        )
+        return WeightsRecord(tenant="acme", name=name, revisions=(one,))
+
+    collector = VersionCollector(own_bus)
+    async with Registry(own_bus) as registry:
+        for name, removed_at in (("there", 0.0), ("lately", AT - 1), ("gone", AT - REMOVED_KEPT_S)):
+            await registry.change_weights("acme", name, partial(lambda made, _: made, record(name, removed_at)))
+        assert {one.name for one in await collector.weights()} == {"there", "lately", "gone"}
+        assert {one.name for one in registry.iter_weights("acme")} == {"there", "lately", "gone"}
+        assert await registry.weights("rival", "there") is None
+        assert registry.bytes_of("acme") > 0
+
+        await collector.collect((), AT)
+
+        assert {one.name for one in await collector.weights()} == {"there", "lately"}

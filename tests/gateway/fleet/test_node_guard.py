@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from pilotlight_core.host.binding_book import MemoryBindings
-from pilotlight_core.model.messages.node_checks import NodeFault
 from pilotlight_core.model.messages.node_messages import ContainerState
+from pilotlight_core.model.messages.node_reports.node_checks import NodeFault
 from pilotlight_gateway.fleet.node_guard import EARLY_AT_MOST, EARLY_OF_ONE, EARLY_S, NodeGuard
 from tests.builders.calls import credit
 from tests.builders.nodes import binding, container, node_report

@@ -149,6 +149,14 @@ def test_a_known_start_counts_less_what_has_passed_of_it() -> None:
     assert caught.value.retry_after == 6.0
 
 
+def test_a_parked_container_is_there_sooner_than_another() -> None:
+    """How long a start takes is no reason to refuse a call for which one only has to be unparked."""
+    pool = ContainerPool()
+    pool.start_ms = 10_000.0
+    pool.update(credit("c1", state=ContainerState.PARKED), 0.0)
+    admit(call("x", remaining_ms=300.0), filled(0), pool, service_time(50.0), QueueLimits(), 1.0)
+
+
 def test_a_silent_container_is_unknown_rather_than_absent() -> None:
     """While the only container is quarantined the wait is unknown, and the call is admitted."""
     pool = busy()

@@ -186,6 +186,17 @@ def test_a_start_is_timed_and_its_end_is_noted_once() -> None:
     assert (pool.start_ms, pool.ready_since) == (500.0, 0.6)
 
 
+def test_an_unpark_says_nothing_of_how_long_a_start_takes() -> None:
+    """It is what the call waited for, all the same."""
+    pool = rooms_of(credit("c1", 1, state=ContainerState.LOADING))
+    pool.update(credit("c1", 2, timeline={"load": 500.0}), 0.5)
+    pool.update(credit("c1", 3, state=ContainerState.PARKED), 1.0)
+    assert (pool.slots, pool.capacity) == (0, 0)
+    pool.update(credit("c1", 4, state=ContainerState.LOADING), 2.0)
+    pool.update(credit("c1", 5, timeline={"unpark": 2.0}), 2.1)
+    assert (pool.start_ms, pool.ready_since) == (500.0, 2.1)
+
+
 def broken(*, others: bool = True) -> ContainerPool:
     """Two containers, one of which has raised for as long as it takes."""
     pool = rooms_of(credit("bad", 1, slots=2), credit("good", 2, slots=2))

@@ -22,6 +22,7 @@ from pilotlight_core.model.messages.logs import LogBatch, LogLine
 from pilotlight_core.model.money.budgets import Budget, BudgetsRecord
 from pilotlight_core.model.money.credits import CreditGrant, CreditsRecord
 from pilotlight_core.model.tenancy import FunctionShareRecord, LimitsRecord, TenantRecord
+from pilotlight_core.model.versions.pushed_weights import WeightsRecord, WeightsRevision
 from pilotlight_gateway.http.protocol.api_operations import Operation
 from pilotlight_gateway.http.routes import OPERATIONS
 from pilotlight_gateway.secrets.secret_service import set_secret
@@ -69,6 +70,8 @@ BODIES: dict[str, Any] = {
     "rotateWebhookSecret": {},
     "setIssuer": {"url": "https://login.example.com", "audience": "api", "tenant": "acme"},
     "setSecret": {"value": "rivals-own-value"},
+    "setPool": {"types": [{"name": "local"}]},
+    "pushWeights": {"parts": [{"path": "m.json", "sha256": hashlib.sha256(b"acme's--blob").hexdigest(), "size": 12}]},
     "joinNode": {"token": f"pl_join_{8 * '0'}_{40 * '0'}", "node": "n1", "key": Nkey.generate(NkeyKind.USER).public},
 }
 
@@ -95,6 +98,7 @@ class Names:
     grant: str = "grant_of_acme"
     node: str = "n1"
     issuer: str = "corp"
+    pool: str = "spare"
     name: str = "acmes-token"
 
     def of(self, operation: Operation[Any]) -> dict[str, str]:
@@ -111,6 +115,8 @@ async def acme(world: World) -> Names:
     """A tenant that has one of everything there is."""
     (version,) = world.deploy(function("hello", env={"TOKEN": SECRET}))
     world.calls.listed = [{"id": "ctr_hush-hush", "tenant": "acme", "version": version.id, "app": "shop"}]
+    stream = world.services.streams.keeper.open(CALL, "acme", 30.0)
+    stream.end(1, SECRET.encode())
     world.calls.statuses["acme", CALL] = CallStatus(id=CALL, state="running", version="shop.hello@v1", age_ms=1.0)
     await world.services.jobs.store.create(dead_job(id=CALL, tenant="acme"))
     world.ledger.fold("USAGE", 1, delivered([busy(1, 0, ("a", SECOND, "ok"), app="hush-hush")]))
@@ -133,6 +139,9 @@ async def acme(world: World) -> Names:
     await world.services.webhooks.change_delivery("acme", webhook.id, delivery.id, lambda _: delivery)
 
     await set_secret(world.services.vault, "acme", "acmes-token", SECRET, by=world.key.id, at=WALL)
+    revision = WeightsRevision(digest=BLOB, files=1, parts=1, size=12, pushed_at=WALL, pushed_by=world.key.id)
+    weights = WeightsRecord(tenant="acme", name="acmes-token", revisions=(revision,))
+    records.weights_records["acme", "acmes-token"] = weights
 
     await world.batches.create(batch("acme", id="batch_00000000000000000001", label=SECRET))
 
@@ -196,6 +205,7 @@ def everything_of(world: World) -> bytes:
         [record for record in world.webhooks.delivery_records.values() if record.tenant == "acme"],
         world.jobs.writes,
         world.services.vault.store.secrets("acme"),
+        [record for record in records.weights_records.values() if record.tenant == "acme"],
     )
     return msgspec.json.encode(held)
 
@@ -219,6 +229,7 @@ async def test_what_is_anothers_is_as_if_it_were_not_there(
         "createWebhook",
         "getUsage",
         "setSecret",
+        "pushWeights",
     ):  # random, or about the asker alone: nothing in the address differs
         assert theirs.status_code == absent.status_code
     else:
@@ -253,8 +264,17 @@ async def test_a_share_opens_one_function_to_one_tenant(world: World, acme: Name
             if "{" in operation.path and answer.status_code < 400:
                 opened.append(operation.name)
 
-    # An invoice is that of whoever asks, and a secret too.
-    own = {"deployApp", "getInvoice", "putBlob", "setSecret", "removeSecret"}
+    # An invoice is that of whoever asks, and so are a secret and weights.
+    own = {
+        "deployApp",
+        "getInvoice",
+        "putBlob",
+        "setSecret",
+        "removeSecret",
+        "pushWeights",
+        "getWeights",
+        "removeWeights",
+    }
     assert set(opened) == {"callFunction", "describeFunction", *own}
     assert world.calls.seen[0].tenant == "friend"
     assert ("friend", "shop") not in world.registry.apps  # its own deploy wants its own blob first

@@ -95,7 +95,7 @@ def test_a_call_that_may_have_run_is_never_forgotten(code: str) -> None:
         "queue_full", "rate_limited", "budget_exhausted", "no_capacity", "breaker_open", "starting", "load_failed",
         "misconfigured",
     }  # fmt: skip
-    on_the_way = {"container_died", "overloaded", "internal", "deadline_exceeded", "draining"}
+    on_the_way = {"container_died", "preempted", "overloaded", "internal", "deadline_exceeded", "draining"}
 
     assert (fate_of(error, idempotent=False) is FailureRetention.FORGET) == (code in not_taken)
     assert (fate_of(error, idempotent=True) is FailureRetention.FORGET) == (code in not_taken | on_the_way)

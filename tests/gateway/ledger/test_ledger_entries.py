@@ -9,12 +9,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from pilotlight_core.model.devices import MINIMUM_PRICE
 from pilotlight_core.model.messages.call_messages import Spent
 from pilotlight_core.model.messages.usage import CallShare, LeaseState
+from pilotlight_core.model.messages.usage_facts import Fault
 from pilotlight_core.model.price_book import DatedRate, load_prices
 from pilotlight_core.model.units import cost_of, money
 from pilotlight_gateway.calls.call_port import CallResult
 from pilotlight_gateway.calls.call_responses import usage_of
+from pilotlight_gateway.ledger.attribution import OPERATOR
 from pilotlight_gateway.ledger.ledger_entries import NS_PER_HOUR, cut_at_hours, day_of, entries_of, lay_out
 from tests.gateway.ledger.metering import MIDNIGHT, SECOND, busy, event
 
@@ -81,6 +84,24 @@ def test_a_call_that_ended_without_time_is_still_counted() -> None:
     entries = entries_of([event(1, 5, 5, LeaseState.BUSY, shares=(CallShare("a", "acme", 0, "ok"),))], BOOK)
 
     assert [(line.ns, line.calls) for line in entries.usage.values()] == [(0, 1)]
+
+
+def test_a_stream_that_moved_is_one_call() -> None:
+    """Its lost container's part counts no call; what the next one repeats is the operator's; the least counts once."""
+    book = load_prices()
+    book.put("cpu", [DatedRate(nano_usd_per_hour=10**9, minimum_ms=1_000)])
+    repeated = CallShare("a", "acme", 2, "repeated", fault=Fault.PLATFORM, resumed=True)
+    parts = (
+        CallShare("a", "acme", 3, "died", fault=Fault.TENANT, moved=True), repeated,
+        CallShare("a", "acme", 4, "ok", resumed=True),
+    )  # fmt: skip
+    entries = entries_of([event(1, 0, 9, LeaseState.BUSY, shares=parts)], book)
+
+    sums = {(line[1], line[6]): (found.ns, found.calls) for line, found in entries.usage.items()}
+    assert sums[OPERATOR, "cpu"] == (2, 0)
+    assert sums["acme", "cpu"] == (7, 1)
+    assert sums["acme", MINIMUM_PRICE] == (SECOND - 3, 0)
+    assert [row[3] for row in entries.calls if row[3]] == ["died", "repeated", "repeated", "ok"]
 
 
 def test_a_price_that_nobody_knows_is_counted_and_not_free() -> None:

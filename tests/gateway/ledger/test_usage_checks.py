@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from pilotlight_core.model.devices import MEMORY_DEVICE, WARM_PRICE
 from pilotlight_core.model.messages.usage import CallShare, LeaseState, UsageBatch, UsageEvent
 from pilotlight_gateway.ledger.ledger_entries import LONGEST_NS
 from pilotlight_gateway.ledger.usage_checks import (
@@ -168,6 +169,53 @@ def test_a_bound_container_is_billed_for_the_time_that_it_was_bound() -> None:
 def test_a_tenant_pays_on_the_terms_of_the_binding(more: dict[str, Any], fault: UsageFault) -> None:
     """Neither for another's container nor at another price."""
     assert binding_fault(event(1, 0, SECOND, **more), bound_container(), AT) is fault
+
+
+PARKED: dict[str, Any] = {
+    "state": LeaseState.PARKED, "device": MEMORY_DEVICE, "slice": "parked.c1", "ppm": 1_000, "price": WARM_PRICE,
+    "gib_ppm": 500_000,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("more", "fault"),
+    [
+        ({}, None),
+        ({"gib_ppm": 1_000_001}, UsageFault.OTHER_TERMS),
+        ({"core_ppm": 1}, UsageFault.OTHER_TERMS),
+        ({"state": LeaseState.IDLE}, UsageFault.OTHER_TERMS),
+        ({"device": "GPU-1"}, UsageFault.OTHER_TERMS),
+        ({"price": "h100"}, UsageFault.OTHER_TERMS),
+        ({"tenant": "rival"}, UsageFault.OTHER_TERMS),
+        ({"t1": 200 * SECOND}, UsageFault.TOO_LONG),
+    ],
+)
+def test_a_parked_container_is_metered_on_the_memory_that_it_was_promised(
+    more: dict[str, Any], fault: UsageFault | None
+) -> None:
+    """And on nothing else: its slice is not its own meanwhile. Its time is that of its binding, as ever."""
+    fields = {"t1": SECOND} | PARKED | more
+    found = event(1, 0, fields.pop("t1"), fields.pop("state"), **fields)
+    assert binding_fault(found, bound_container(slice="GPU-1", price="h100", gib_ppm=1_000_000), AT) is fault
+
+
+@pytest.mark.parametrize(
+    ("more", "fault"),
+    [
+        ({"slice": "cpu-3"}, None),
+        ({"slice": "cpu-3", "ppm": 249_999}, None),
+        ({"slice": "cpu-3", "ppm": 249_998}, UsageFault.OTHER_TERMS),
+        ({"slice": "cpu-3", "price": "8xcpu"}, UsageFault.OTHER_TERMS),
+        ({"slice": "cpu-3", "device": "GPU-1"}, UsageFault.OTHER_TERMS),
+        ({"slice": "cpu-0", "ppm": 249_999}, UsageFault.OTHER_TERMS),
+        ({"slice": "cpu-3", "core_ppm": 8}, UsageFault.OTHER_TERMS),
+    ],
+)
+def test_a_container_that_was_parked_may_return_to_any_cpu_slot(more: dict[str, Any], fault: UsageFault | None) -> None:
+    """Of its node, as large as its own but for the rest of a division, and beside it no more than it was promised."""
+    bound = bound_container(slice="cpu-0", ppm=250_000, price="4xcpu", core_ppm=7)
+    fields: dict[str, Any] = {"device": "cpu", "ppm": 250_000, "price": "4xcpu"} | more
+    assert binding_fault(event(1, 0, SECOND, **fields), bound, AT) is fault
 
 
 def test_a_tenant_does_not_pay_for_what_nobody_bound() -> None:

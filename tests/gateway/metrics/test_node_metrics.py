@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pilotlight_core.model.messages.node_checks import NodeFault
+from pilotlight_core.model.messages.node_reports.node_checks import NodeFault
 from pilotlight_gateway.fleet.clock_watch import REPORTS, ClockKind, ClockWatch
 from pilotlight_gateway.metrics.node_metrics import clock_gauges, node_fault_counts
 

@@ -7,11 +7,11 @@ import pytest
 from pilotlight_core.model.api.node_api import JoinTokenRequest
 from pilotlight_core.model.errors import BadInput, QuotaExceeded, Unauthenticated
 from pilotlight_core.model.placing import Purchase
+from pilotlight_core.model.records.join_secrets import new_join_secret
 from pilotlight_core.model.records.nodes import NodeLabels
 from pilotlight_gateway.nodes.join_tokens import (
     OPEN_AT_MOST,
     create_join_token,
-    new_join_secret,
     parse_join_secret,
     use_join_token,
 )

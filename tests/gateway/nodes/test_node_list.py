@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from pilotlight_core.model.messages.node_messages import NodeNotice, NoticeKind
 from pilotlight_core.model.records.nodes import NodeLabels, NodeRecord, NodeState
 from pilotlight_gateway.fleet.fleet_view import FleetView
 from pilotlight_gateway.nodes.node_list import node_infos
@@ -49,5 +50,8 @@ def test_an_agent_that_ends_drains() -> None:
     """By its own word."""
     (found,) = node_infos(reports("a", draining=True), [], 10.0)
     assert (found.state, found.draining) == ("draining", True)
+    told = NodeNotice(kind=NoticeKind.PREEMPT, deadline=99.0, reason="a drill")
+    (taken,) = node_infos(reports("a", notice=told), [], 10.0)
+    assert (found.notice, taken.notice) == (None, {"kind": "preempt", "deadline": 99.0, "reason": "a drill"})
     (silent,) = node_infos([], [NodeRecord(node="a", labels=LABELS, expires_at=20.0)], 10.0)
     assert (silent.status, silent.zone) == ("silent", "z1")

@@ -24,6 +24,7 @@ from pilotlight_gateway.secrets.secret_rotation import (
     LastReplacement,
     SecretRotation,
     container_to_replace,
+    keeps_serving,
 )
 from pilotlight_gateway.secrets.secret_store import MemorySecrets
 from pilotlight_gateway.tenancy.registry_port import MemoryRegistry
@@ -51,6 +52,17 @@ def test_while_another_starts_or_ends_none_goes(state: ContainerState) -> None:
     """One that is gone does not count."""
     assert container_to_replace([ready("a"), ready("b", "", state=state)], "new", None, 0.0) == ""
     assert container_to_replace([ready("a"), ready("b", state=ContainerState.GONE)], "new", None, 0.0) == "a"
+
+
+def test_what_is_parked_with_a_former_value_goes_at_once() -> None:
+    """Nobody misses it, and it would serve with what it has; whether others start or end is no matter."""
+    parked = ready("p", state=ContainerState.PARKED, slice="")
+    assert container_to_replace([ready("a", state=ContainerState.LOADING), parked], "new", None, 0.0) == "p"
+    assert container_to_replace([ready("a"), parked], "new", LastReplacement(0.0, 2), 0.0) == "p"
+    assert not keeps_serving(function_spec(min_containers=1), [parked], "p")
+    fresh = ready("f", "new", state=ContainerState.PARKED, slice="")
+    assert container_to_replace([ready("a"), fresh], "new", None, 0.0) == "a"
+    assert container_to_replace([fresh], "new", None, 0.0) == ""
 
 
 def test_the_next_goes_once_the_last_is_replaced() -> None:

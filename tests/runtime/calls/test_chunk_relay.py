@@ -4,14 +4,27 @@ from __future__ import annotations
 
 import pytest
 
-from pilotlight_core.model.messages.call_messages import LEAST_AHEAD, WINDOW, Chunk, Ended, Outcome
+from pilotlight_core.model.messages.call_messages import (
+    LEAST_AHEAD,
+    WINDOW,
+    Chunk,
+    Ended,
+    Outcome,
+    ResumePoint,
+    StreamCheckpoint,
+)
 from pilotlight_core.model.spec import Mode
+from pilotlight_core.model.streams.resuming import MAX_STATE
 from pilotlight_runtime.calls.chunk_relay import STALLED_S
+from pilotlight_runtime.calls.slot_table import CHECKPOINT_ROOM
 from pilotlight_runtime.guest.frames import (
     MAX_CHUNK,
     CancelCall,
+    CheckpointOut,
     ChunkOut,
+    Invoke,
     Result,
+    StreamStart,
     WindowUpdate,
 )
 from tests.builders.calls import run
@@ -140,3 +153,74 @@ def test_a_stream_that_nobody_reads_is_cancelled(io: FakeRunnerIO) -> None:
     assert not io.of(CancelCall)
     runner.cancel_abandoned(2.0 + STALLED_S + 1)
     assert io.of(CancelCall)
+
+
+RESUMED = ResumePoint(after=4, state=b"four", sent=6, repeat_ms=2_000.0, resumed=True)
+
+
+def test_a_stream_that_goes_on_counts_from_where_it_was(io: FakeRunnerIO) -> None:
+    """The guest gets the state; what its caller has is repeated on the operator's time."""
+    runner = runner_of(io, mode=Mode.GENERATOR)
+    runner.add(accepted(run("a", window=4, resume=RESUMED), 1.0), 1.0)
+    (invoke,) = io.of(Invoke)
+    assert invoke.resume == StreamStart(after=4, state=b"four")
+    runner.on_chunk(ChunkOut(call_id="a", seq=5, data=b"5"), 1.1)
+    assert not io.repeated
+    runner.on_chunk(ChunkOut(call_id="a", seq=6, data=b"6"), 1.2)
+    assert io.repeated == ["a"]
+    runner.on_chunk(ChunkOut(call_id="a", seq=7, data=b"7"), 1.3)
+    runner.on_result(Result(call_id="a", last_seq=7), 1.4)
+
+    assert [chunk.seq for chunk in io.of(Chunk)] == [5, 6, 7]
+    assert not io.kills
+    ended = io.last("a")
+    assert isinstance(ended, Ended)
+    assert ended.last_seq == 7
+
+
+def test_checkpoints_are_passed_on_in_order(io: FakeRunnerIO) -> None:
+    """Behind the chunks that they have in them."""
+    runner = runner_of(io, mode=Mode.GENERATOR)
+    runner.add(accepted(run("a", resume=ResumePoint()), 1.0), 1.0)
+    runner.on_checkpoint(CheckpointOut(call_id="a", seq=0, state=b"0"), 1.1)
+    runner.on_chunk(ChunkOut(call_id="a", seq=1, data=b"1"), 1.2)
+    runner.on_checkpoint(CheckpointOut(call_id="a", seq=1, state=b"1"), 1.3)
+    runner.cancel("a", "no more", 1.4)
+    runner.on_checkpoint(CheckpointOut(call_id="a", seq=1, state=b"late"), 1.5)
+
+    told = [(type(frame).__name__, frame.seq) for frame in io.sent if isinstance(frame, Chunk | StreamCheckpoint)]
+    assert told == [("StreamCheckpoint", 0), ("Chunk", 1), ("StreamCheckpoint", 1)]
+    assert not io.kills
+
+
+@pytest.mark.parametrize(
+    ("resume", "seq", "size", "says"),
+    [
+        (None, 0, 1, "for a call that is not resumable"),
+        (ResumePoint(), 1, 1, "a state of 1 bytes behind chunk 1, its last is 0"),
+        (ResumePoint(), 0, MAX_STATE + 1, f"a state of {MAX_STATE + 1} bytes"),
+    ],
+)
+def test_a_guest_that_saves_what_it_may_not_is_killed(
+    io: FakeRunnerIO, resume: ResumePoint | None, seq: int, size: int, says: str
+) -> None:
+    """Nothing a guest sends is trusted."""
+    runner = runner_of(io, mode=Mode.GENERATOR)
+    runner.add(accepted(run("a", resume=resume), 1.0), 1.0)
+    runner.on_checkpoint(CheckpointOut(call_id="a", seq=seq, state=b"x" * size), 1.1)
+
+    assert says in io.kills[0]
+    assert not io.of(StreamCheckpoint)
+
+
+def test_a_guest_that_saves_without_end_is_killed(io: FakeRunnerIO) -> None:
+    """Each costs its node and its gateway; time and chunks make room for more."""
+    runner = runner_of(io, mode=Mode.GENERATOR)
+    runner.add(accepted(run("a", resume=ResumePoint()), 1.0), 1.0)
+    for number in range(100):
+        runner.on_checkpoint(CheckpointOut(call_id="a", seq=0, state=b"x"), 1.0 + number)
+    assert not io.kills
+    for _ in range(int(CHECKPOINT_ROOM) + 1):
+        runner.on_checkpoint(CheckpointOut(call_id="a", seq=0, state=b"x"), 100.0)
+
+    assert set(io.kills) == {"the guest saved its state too often"}

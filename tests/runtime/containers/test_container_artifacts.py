@@ -6,12 +6,14 @@ import hashlib
 import shutil
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from pilotlight_core.model.messages.call_messages import is_misconfigured
 from pilotlight_core.model.messages.node_messages import ContainerState
 from pilotlight_core.model.spec import ArtifactEntry, ArtifactKind, ArtifactPart, FileEntry
 from pilotlight_core.model.versions.manifest_codec import needs_of
+from pilotlight_core.model.versions.pushed_weights import weights_digest
 from tests.builders.specs import function_spec, manifest
 from tests.runtime.harness import Harness, Version, harness
 
@@ -64,6 +66,23 @@ async def test_a_function_reads_its_weights_and_cannot_change_them(
         for part in version.manifest.artifacts[0].parts:
             await world.blobs.delete("acme", part.sha256)
         assert (await world.run(await world.bind(version, "cpu-1")).output())[1] == "one, two"
+
+
+async def test_a_node_tells_of_weights_that_were_pushed(server_url: str, tmp_path: Path) -> None:
+    """As it stands in the signed manifest; parts that do not have its digest are no such weights."""
+    async with harness(server_url, tmp_path) as world:
+        version = await with_weights(world, b"one, ", b"two")
+        digest = weights_digest(version.manifest.artifacts[0].parts)
+        for said in (digest, "0" * 64):
+            weights = msgspec.structs.replace(version.manifest.artifacts[0], digest=said)
+            pushed = msgspec.structs.replace(version.manifest, artifacts=(weights,), needs=("artifacts", "weights"))
+            state = ContainerState.READY if said == digest else ContainerState.GONE
+            container = await world.bind(await world.store(pushed), f"cpu-{int(said != digest)}", state=state)
+        assert "have other parts than their digest says" in world.credits[container][-1].reason
+
+        told = await world.report(lambda report: bool(report.weights and report.weights[0].resident))
+
+        assert [(one.tenant, one.digest, one.size, one.resident) for one in told.weights] == [("acme", digest, 8, 8)]
 
 
 async def test_a_damaged_part_is_refused_by_name(server_url: str, tmp_path: Path) -> None:

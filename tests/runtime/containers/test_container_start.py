@@ -11,7 +11,8 @@ from pilotlight_core.model.errors import BadInput
 from pilotlight_core.model.messages.agent_questions import SecretsAnswer
 from pilotlight_core.model.messages.call_messages import MISCONFIGURED, Outcome, RemoteError
 from pilotlight_core.model.messages.node_messages import ContainerState
-from pilotlight_core.model.spec import Manifest
+from pilotlight_core.model.spec import Manifest, Mode
+from pilotlight_core.model.streams.resuming import Resumable
 from pilotlight_runtime.containers.container_start import BUILD_FAILED, ContainerStart, StartFailed, failure_of
 from pilotlight_runtime.containers.files.bundle import CannotVerify
 from pilotlight_runtime.containers.provisioner import Provisioner
@@ -20,8 +21,8 @@ from pilotlight_runtime.guest import frames as guest
 from pilotlight_runtime.sandbox.sandbox_errors import SandboxError
 from tests.builders.nodes import bind, cpu_slot
 from tests.builders.package_locks import package_lock
-from tests.builders.specs import function_spec, manifest
-from tests.runtime.harness import Harness
+from tests.builders.specs import function_spec, manifest, method
+from tests.runtime.harness import TENANT, Harness
 
 
 async def test_an_import_that_never_ends_is_ended_by_a_drain(world: Harness) -> None:
@@ -104,6 +105,24 @@ async def test_a_guest_says_each_of_its_steps_once_and_no_longer_than_they_can_h
     assert not start.on_frame(guest.Result(call_id="a", outcome=Outcome.OK))
 
 
+async def test_a_guest_hands_over_what_it_has_compiled_one_piece_at_a_time(anyio_backend: str) -> None:
+    """One that does not wait for its turn breaks a rule, as does one that has loaded."""
+    start = ContainerStart(
+        bind("c1"),
+        cpu_slot(0),
+        provisioner=cast("Provisioner", None),
+        changed=lambda: None,
+        kill=lambda _: None,
+        clock=lambda: 1.0,
+    )
+    piece = guest.CompilePiece(path="a", data=b"1", ends=False)
+
+    assert start.on_frame(piece)
+    assert not start.on_frame(piece)
+    assert start.on_frame(guest.Loaded())
+    assert not start.on_frame(piece)
+
+
 USES = """
 import os
 print("importing with", os.environ["TOKEN"])
@@ -161,3 +180,13 @@ async def test_a_guest_of_before_gets_no_function_with_secrets(world: Harness, m
     gone = await world.bind(await world.deploy(USES, secrets={"TOKEN": "token"}), state=ContainerState.GONE)
 
     assert "is of a release that knows no secrets" in world.credits[gone][-1].reason
+
+
+async def test_a_guest_of_before_gets_no_resumable_function(world: Harness, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It would begin a stream anew that was to go on."""
+    monkeypatch.setattr(guest, "KNOWS_RESUME", (1, 99))
+    spec = function_spec("f", method(mode=Mode.GENERATOR), resumable=Resumable())
+    version = await world.store(manifest(spec, tenant=TENANT, app="demo"))
+    gone = await world.bind(version, state=ContainerState.GONE)
+
+    assert "is of a release that knows no resumable streams" in world.credits[gone][-1].reason

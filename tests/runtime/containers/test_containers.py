@@ -10,6 +10,7 @@ from pilotlight_core.model.messages.call_messages import Cancel, Outcome, Reconc
 from pilotlight_core.model.messages.node_messages import ContainerState, HostShare, Keep, Stop
 from pilotlight_core.model.messages.usage_facts import Purpose
 from pilotlight_runtime.calls import slot_table
+from pilotlight_runtime.containers import container as container_module
 from tests.runtime.harness import Harness, agent, everybody
 from tests.waiting import until_found
 
@@ -102,6 +103,29 @@ async def test_plain_processes_serve_one_tenant_only(world: Harness) -> None:
     other = await world.deploy(GREET, tenant="rival")
 
     assert (await world.command(world.bind_of(other, "cpu-1"))).reason == "other_tenant"
+
+
+async def test_blanks_wait_while_containers_need_the_processors(
+    world: Harness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """While one starts, until its first call has come, and while so many have calls that no processor is left."""
+    containers = world.agent._parts.containers
+    monkeypatch.setattr(containers, "_cores", 2)
+    monkeypatch.setattr(container_module, "FRESH_S", 60.0)
+
+    def is_waited() -> bool:
+        return containers.needs_processors
+
+    assert not is_waited()
+    container = await world.bind(await world.deploy(SLEEP))
+    assert is_waited()  # its first call is about to come
+
+    call = world.run(container, seconds=0.3)
+    await call.wait(1)
+    assert is_waited()
+    monkeypatch.setattr(containers, "_cores", 8)
+    assert not is_waited()
+    await call.ended()
 
 
 async def test_an_origin_may_ask_what_became_of_its_calls(world: Harness) -> None:

@@ -15,6 +15,7 @@ from pilotlight_core.model.messages.node_messages import SandboxCeilings
 from pilotlight_runtime.containers.blanks.blank_pool import BlankPool
 from pilotlight_runtime.containers.blanks.blank_pools import BlankPools
 from pilotlight_runtime.containers.blanks.resource_limits import blank_limits
+from pilotlight_runtime.containers.files.compile_cache import CompileCache
 from pilotlight_runtime.containers.files.file_cache import FileCache
 from pilotlight_runtime.containers.files.staging import Stager
 from pilotlight_runtime.containers.files.trusted_keys import TrustedKeys
@@ -49,7 +50,7 @@ class Node:
     """A node with one blank, whose blob store is empty."""
 
     cpu_slots = 1
-    any_starting = False
+    needs_processors = False
 
     def __init__(self, folder: Path, group: asyncio.TaskGroup, most: SandboxCeilings) -> None:
         self.launcher = FakeLauncher(greeting_guest)
@@ -60,8 +61,10 @@ class Node:
         (self.cpu,) = devices.inventory()
         self.ways_out = ProxySupervisor()
         pools = BlankPools([self.pool])
+        compiles = CompileCache(folder / "compiled", limit=1)
         builds = EnvironmentBuilds(EnvironmentCache(folder / "environments", 0), {}, None, group, lambda: None)
-        self.provisioner = Provisioner(stager, pools, devices, most, self.ways_out, MemoryLoadSecrets(), builds)
+        secrets = MemoryLoadSecrets()
+        self.provisioner = Provisioner(stager, pools, devices, most, self.ways_out, secrets, compiles, builds)
 
 
 @asynccontextmanager

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
-from pilotlight_core.model.messages.node_messages import ContainerState, Stop
-from pilotlight_core.model.messages.usage import LeaseState
+from pilotlight_core.model.messages.node_messages import BlankSize, ContainerState, KeepBlanks, Stop
+from pilotlight_core.model.messages.usage import LeaseState, UsageEvent
 from pilotlight_core.model.units import WHOLE_DEVICE, GpuAsk
 from pilotlight_runtime.devices.fake.fake_nvml import FakeGpu, FakeNvml
 from pilotlight_runtime.devices.nvidia.driver_libraries import LIBCUDA, choose
@@ -123,3 +124,42 @@ async def test_a_gpu_that_fails_keeps_its_container_and_takes_no_other(
         await world.credit(container, ContainerState.GONE)
         await world.report(lambda report: all(part.id != UUID for part in report.slices))
         assert (await world.command(world.bind_of(version, UUID))).reason == "slice_withdrawn"
+
+
+async def test_a_bind_on_a_gpu_takes_the_blank_that_waits_there(server_url: str, tmp_path: Path, machine: Path) -> None:
+    """It sees that GPU only. Until then the operator has paid for it, and no nanosecond is missing or counted twice."""
+    async with (
+        gpus_of(FakeNvml([FakeGpu(uuid=UUID), FakeGpu()]), machine) as gpus,
+        everybody(server_url, tmp_path) as world,
+    ):
+        async with agent(world, sandbox="bubblewrap", blanks=0, gpus=gpus, gpu_blanks=2):
+            other = gpus.survey.gpus[1].uuid
+            await world.report(lambda report: {UUID, other} <= {part.id for part in report.slices if part.blank})
+            assert world.reports[-1].blanks == {"default": 2}
+            version = await world.deploy(LOOK, gpu=(GpuAsk("H100"),))
+
+            container = await world.bind(version, UUID)
+
+            timeline = (await world.credit(container, ContainerState.READY)).timeline
+            assert "blank" in timeline
+            assert "sandbox" not in timeline
+            seen = await world.run(container).output()
+            assert seen["env"]["CUDA_VISIBLE_DEVICES"] == UUID
+            assert seen["nodes"] == ["nvidia-uvm", "nvidia0", "nvidiactl"]
+            assert (await world.command(Stop(epoch=world.epoch, container=container))).ok
+            await world.report(lambda report: not report.containers and report.blanks == {"default": 2})
+            size = BlankSize(base="default", gpu_type="H100", memory=gpus.inventory()[0].memory, count=1)
+            assert (await world.command(KeepBlanks(epoch=world.epoch, sizes=(size,)))).ok
+            await world.report(lambda report: report.blanks == {"default": 1} and report.blank_sizes == (size,))
+
+        def is_whole(events: list[UsageEvent]) -> bool:
+            own = sorted((event for event in events if event.slice == UUID), key=lambda event: event.t0)
+            ends = [(event.t0, before.t1) for before, event in pairwise(own)]
+            return {"", "acme"} <= {event.tenant for event in own} and all(t0 == t1 for t0, t1 in ends)
+
+        events = await world.usage(is_whole)
+
+    own = [event for event in events if event.slice == UUID]
+    states = [event.state for event in own]
+    assert states.index(LeaseState.BLANK) < states.index(LeaseState.LOADING)
+    assert {event.tenant for event in own if event.state is LeaseState.BLANK} == {""}

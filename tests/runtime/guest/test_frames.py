@@ -12,6 +12,7 @@ from pilotlight_runtime.guest.frames import (
     MAX_FRAME,
     BatchResult,
     CancelCall,
+    CheckpointOut,
     ChunkOut,
     FrameTooLarge,
     FromAgent,
@@ -19,6 +20,7 @@ from pilotlight_runtime.guest.frames import (
     GuestFrame,
     GuestItemResult,
     Hello,
+    HooksRan,
     Invoke,
     InvokeBatch,
     Leave,
@@ -26,7 +28,9 @@ from pilotlight_runtime.guest.frames import (
     Loaded,
     LoadError,
     LoadStep,
+    ParkGuest,
     Result,
+    UnparkGuest,
     WindowUpdate,
     decoder_of,
     encode,
@@ -34,12 +38,16 @@ from pilotlight_runtime.guest.frames import (
 )
 
 FRAMES: list[tuple[GuestFrame, list[object]]] = [
-    (Invoke(call_id="a", method="m", input=b"\x80", window=4), ["Invoke", "a", "m", b"\x80", 4]),
+    (Invoke(call_id="a", method="m", input=b"\x80", window=4), ["Invoke", "a", "m", b"\x80", 4, None]),
+    (CheckpointOut(call_id="a", seq=1, state=b"x"), ["CheckpointOut", "a", 1, b"x"]),
     (InvokeBatch(batch=1, method="m", items=(("a", b"\x80"),)), ["InvokeBatch", 1, "m", [["a", b"\x80"]]]),
     (CancelCall(call_id="a"), ["CancelCall", "a"]),
     (WindowUpdate(call_id="a", upto=3), ["WindowUpdate", "a", 3]),
     (Leave(), ["Leave"]),
-    (Loaded(), ["Loaded"]),
+    (Loaded(parks=True), ["Loaded", True]),
+    (ParkGuest(), ["Park"]),
+    (UnparkGuest(), ["Unpark"]),
+    (HooksRan(), ["HooksRan", None]),
     (LoadStep(name="import", ms=1.5), ["Step", "import", 1.5]),
     (ChunkOut(call_id="a", seq=1, data=b"x"), ["ChunkOut", "a", 1, b"x"]),
     (Result(call_id="a", output=b"x"), ["Result", "a", "ok", b"x", None, 0, True, 0, None]),
@@ -89,7 +97,7 @@ def test_a_guest_that_says_no_version_is_of_release_0_1() -> None:
 def test_each_side_reads_the_frames_of_the_other_and_no_more(frame: GuestFrame) -> None:
     """A guest that sends what only an agent may is refused."""
     payload = encode(frame)[HEADER.size :]
-    from_agent = isinstance(frame, Invoke | InvokeBatch | CancelCall | WindowUpdate | Leave)
+    from_agent = isinstance(frame, Invoke | InvokeBatch | CancelCall | WindowUpdate | Leave | ParkGuest | UnparkGuest)
 
     assert decoder_of(FromAgent if from_agent else FromGuest).decode(payload) == frame
     with pytest.raises(msgspec.DecodeError):

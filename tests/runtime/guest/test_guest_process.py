@@ -19,6 +19,7 @@ from pilotlight_runtime.guest.frames import (
     WindowUpdate,
     header,
 )
+from pilotlight_runtime.guest.guest_process import NVML_CHECK
 from tests.runtime.guest.apps import plain, shop
 from tests.runtime.guest.harness import APPS, Guest, spec_of
 
@@ -29,6 +30,7 @@ def test_a_blank_says_hello() -> None:
         assert guest.hello.modules == ("json",)
         assert guest.hello.pid == guest.process.pid
         assert guest.hello.frames == FRAMES
+        assert not guest.hello.cuda
         assert guest.leave() == (0, "", "")
 
 
@@ -43,6 +45,7 @@ def test_a_function_is_loaded_by_its_spec() -> None:
     assert environment["OMP_NUM_THREADS"] == "2"
     assert environment["sys.path[0]"] == str(APPS)
     assert "PL_FD" not in environment
+    assert NVML_CHECK not in environment  # it was there while modules were imported ahead
 
 
 def test_a_guest_that_is_expected_skips_the_blank() -> None:

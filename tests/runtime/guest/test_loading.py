@@ -35,7 +35,7 @@ try:
         target = asyncio.run(load_async(load, channel, nested))
     else:
         target = load_blocking(load, channel, nested, HookRunner())
-    send_loaded(channel)
+    send_loaded(channel, target)
     for hook in target.exit:
         with reported():
             hook()

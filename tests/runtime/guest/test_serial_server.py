@@ -8,7 +8,6 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, cast
 
 import numpy
 import pytest
@@ -16,6 +15,7 @@ import pytest
 from pilotlight_core.model import values
 from pilotlight_core.model.messages.call_messages import Outcome
 from pilotlight_runtime.guest.agent_channel import Channel
+from pilotlight_runtime.guest.drain_hooks import DrainHooks
 from pilotlight_runtime.guest.frames import (
     CancelCall,
     ChunkOut,
@@ -27,6 +27,8 @@ from pilotlight_runtime.guest.frames import (
     encode,
 )
 from pilotlight_runtime.guest.guest_nested import GuestNested
+from pilotlight_runtime.guest.guest_target import GuestTarget
+from pilotlight_runtime.guest.loading import HookRunner
 from pilotlight_runtime.guest.serial_server import SerialServer
 from tests.runtime.guest.apps import nesting, plain
 from tests.runtime.guest.harness import Guest, spec_of
@@ -239,9 +241,9 @@ def test_without_room_for_a_thread_nothing_is_asked(monkeypatch: pytest.MonkeyPa
     """The call fails with that, each time, and the server reads on as before."""
     agent, guest = socket.socketpair()
     with agent, guest:
-        channel, no_target = Channel(guest), cast("Any", None)
+        channel, no_target = Channel(guest), GuestTarget(methods={})
         nested = GuestNested(channel, Load(spec=spec_of(plain.act), root="/", nested=1))
-        server = SerialServer(channel, no_target, nested)
+        server = SerialServer(channel, no_target, nested, HookRunner(), DrainHooks(channel, ()))
         nested.only_call = lambda: "a"
 
         def fail(_: threading.Thread) -> None:

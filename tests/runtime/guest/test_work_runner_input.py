@@ -11,9 +11,9 @@ from pilotlight_core.model import values
 from pilotlight_core.model.messages.call_messages import Outcome
 from pilotlight_core.model.spec import Batching
 from pilotlight_runtime.guest import work_runner
+from pilotlight_runtime.guest.basics.remote_errors import BadAnswer, BadArguments
 from pilotlight_runtime.guest.frames import Invoke, InvokeBatch
 from pilotlight_runtime.guest.guest_target import GuestTarget, target_of
-from pilotlight_runtime.guest.remote_errors import BadAnswer, BadArguments
 from pilotlight_runtime.guest.work_runner import ColumnBatch, prepared
 from tests.builders.specs import function_spec, method
 

@@ -6,9 +6,9 @@ import pytest
 
 from pilotlight_core.model import values
 from pilotlight_core.model.messages.call_messages import Outcome
+from pilotlight_runtime.guest.basics.remote_errors import BadAnswer, BadArguments
 from pilotlight_runtime.guest.call_table import CallProgress
 from pilotlight_runtime.guest.frames import Invoke, Result
-from pilotlight_runtime.guest.remote_errors import BadAnswer, BadArguments
 from pilotlight_runtime.guest.work_runner import (
     NOTHING,
     answered,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pilotlight_core.model.messages.call_messages import Outcome
+from pilotlight_core.model.messages.call_messages import Outcome, ResumePoint
 from pilotlight_core.model.messages.usage import LeaseState
 from pilotlight_core.model.messages.usage_facts import Fault, Purpose
 from pilotlight_core.model.units import NS_PER_S
@@ -275,3 +275,37 @@ def test_a_shadow_is_nothing_that_its_tenant_pays() -> None:
 
     (share,) = [share for event in container.slice.checkpoint(10) for share in event.shares]
     assert (share.shadow, share.fault, spent.fault) == (True, Fault.NONE, Fault.PLATFORM)
+
+
+def test_what_a_stream_repeats_is_the_operators() -> None:
+    """What follows is its tenant's, and counts as the rest of a start; one that died and goes on counts there."""
+    container = MeteredContainer()
+    container.meter.owner = ACME
+    container.meter.enter(LeaseState.IDLE)
+    resumed = run("a", resume=ResumePoint(after=1, sent=2, resumed=True))
+    container.meter.call_started(resumed)
+    container.at_ns = 30
+    container.meter.end_repeat(resumed)
+    container.at_ns = 100
+    spent = container.meter.call_ended("a", Outcome.DIED, 1, can_move=True)
+
+    (event,) = [event for event in container.slice.checkpoint(100) if event.shares]
+    assert [(share.ns, share.ended, share.fault, share.moved, share.resumed) for share in event.shares] == [
+        (30, "repeated", Fault.PLATFORM, False, True),
+        (70, "died", Fault.TENANT, True, True),
+    ]
+    assert (spent.ns, spent.resumed) == (70, True)
+
+
+def test_what_a_moved_stream_has_done_is_its_tenants() -> None:
+    """Though the platform ended its container: it goes on from there. Of a call that is lost nothing is to pay."""
+    container = MeteredContainer()
+    container.meter.owner = ACME
+    container.meter.enter(LeaseState.IDLE)
+    container.meter.fault_of_death = Fault.PLATFORM
+    for call in ("a", "b"):
+        container.meter.call_started(run(call))
+    container.at_ns = 100
+    moved, lost = (container.meter.call_ended(call, Outcome.DIED, 1, can_move=call == "a") for call in ("a", "b"))
+
+    assert (moved.fault, lost.fault) == (Fault.NONE, Fault.PLATFORM)

@@ -120,6 +120,18 @@ def test_a_part_that_somebody_has_cannot_be_cut_away() -> None:
     device.check_integrity()
 
 
+def test_a_blank_gives_way_to_a_cut() -> None:
+    """Nobody pays for it but the operator, up to that instant."""
+    device = DeviceMeter(MeteredDevice(instance="i", node="n", device="g", price="h100"), {"g": WHOLE_DEVICE}, at_ns=0)
+    device.slice("g").transition(LeaseState.BLANK, 10)
+
+    device.recut({"g:1g@0": 125_000}, 30)
+
+    blank = [event for event in device.checkpoint(40) if event.state is LeaseState.BLANK]
+    assert [(event.t0, event.t1, event.tenant) for event in blank] == [(10, 30, "")]
+    device.check_integrity()
+
+
 def test_no_part_ends_before_what_another_has_seen() -> None:
     """An instant that is older than that counts as that."""
     device = gpu_meter({"g:3g@4": 500_000, "g:3g@0": 500_000})

@@ -282,3 +282,47 @@ def hold(name: str, tenant: str = "acme", *, neighbours: bool = False) -> SliceA
 def test_what_can_be_beside_what(asked: str, held: str, why: str) -> None:
     """Instances beside instances, shares beside shares, and nothing else on one device."""
     assert conflict(SliceName.parse(asked), "acme", [hold(held)]) == why
+
+
+async def test_a_blank_is_metered_until_its_slice_is_taken_or_cut_away(tmp_path: Path) -> None:
+    """As the operator's; whatever becomes of the GPU meanwhile, all of it is metered once."""
+    async with world("1xH100:mig,1xT4:share", tmp_path) as there:
+        await there.cut(SMALL, THIRD)
+        slices, (h100, t4) = there.slices, there.uuids
+        small, third = f"{h100}:1g@0", f"{h100}:3g@4"
+        told: list[str] = []
+        slices.changed = lambda: told.append("changed")
+        assert {part.id for part in slices.free_gpus()} == {small, third, t4}
+        for slice_id in (small, third, t4):
+            slices.mark_blank(slice_id, is_there=True)
+        await there.check_meters()
+
+        assert not there.take(small, "c1")
+        assert told
+        assert slices.keeps_blank(small)  # its container has not asked for it yet
+        slices.mark_blank(small, is_there=False)  # what a container has is its own
+        assert not there.take(f"{t4}:250/1000~c2", "c2")
+        assert slices.keeps_blank(t4)
+        assert [part.id for part in slices.free_gpus()] == [third]
+        assert not await there.cut(destroy=(THIRD,))
+        assert not slices.keeps_blank(third)
+        slices.mark_blank(third, is_there=False)
+        await there.check_meters()
+
+        there.release(f"{t4}:250/1000~c2")
+        slices.mark_blank(t4, is_there=True)
+        await there.check_meters()
+
+
+async def test_a_gpu_that_is_taken_with_another_keeps_no_blank(tmp_path: Path) -> None:
+    """Its sandbox would not see the other one."""
+    async with world("2xT4", tmp_path) as there:
+        first, second = there.uuids
+        there.slices.mark_blank(first, is_there=True)
+
+        assert not there.take(f"{first}+{second}", "c1")
+
+        assert not there.slices.keeps_blank(first)
+        assert not there.slices.free_gpus()
+        there.slices.mark_blank(first, is_there=False)
+        await there.check_meters()

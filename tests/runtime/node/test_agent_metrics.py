@@ -26,6 +26,8 @@ async def test_it_tells_of_containers_slices_blanks_and_usage(world: Harness) ->
     assert found['pilotlight_agent_containers{state="draining"}'] == 0
     assert found['pilotlight_agent_slices{state="held"}'] == found['pilotlight_agent_slices{state="free"}'] == 1
     assert sum(name.startswith("pilotlight_agent_blanks{base=") for name in found) == 1
+    assert found['pilotlight_agent_containers{state="parked"}'] == 0
+    assert found['pilotlight_agent_warm_memory_bytes{state="parked"}'] == 0
     assert found["pilotlight_agent_usage_unwritten_records"] == 0
     assert found["pilotlight_agent_environments"] == found["pilotlight_agent_environment_bytes"] == 0
     assert found["pilotlight_agent_usage_unacknowledged_bytes"] >= 0
@@ -62,3 +64,6 @@ async def test_each_start_counts_once_by_how_it_ended(world: Harness) -> None:
     await until(lambda: shown(world)["pilotlight_agent_failed_starts_total"] == 1)
     await until(lambda: shown(world)["pilotlight_agent_start_seconds_count"] == 1)
     assert shown(world)["pilotlight_agent_start_seconds_sum"] > 0
+    assert shown(world)['pilotlight_agent_start_step_seconds_count{step="enter"}'] == 1
+    assert shown(world)['pilotlight_agent_start_step_seconds_count{step="warmup"}'] == 0
+    assert shown(world)["pilotlight_agent_failed_checks_total"] == 0

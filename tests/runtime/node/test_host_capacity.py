@@ -10,7 +10,7 @@ from pilotlight_core.host.config import AgentSettings
 from pilotlight_core.model.errors import BadInput
 from pilotlight_runtime.devices.cpu_slots import memory_bytes, usable_cores
 from pilotlight_runtime.node import host_capacity as module
-from pilotlight_runtime.node.host_capacity import default_reserve, host_capacity, usable_host
+from pilotlight_runtime.node.host_capacity import default_reserve, gpu_blanks, host_capacity, usable_host
 
 GIB = 2**30
 MOUNTS = "30 1 0:27 / {folder} rw,nosuid - cgroup2 cgroup rw,nsdelegate\n"
@@ -45,6 +45,22 @@ def test_the_reserve_is_a_setting(host: Path) -> None:
     found = host_capacity(AgentSettings(reserve_memory=4096, reserve_cpu=0.5), host / "proc")
 
     assert (found.memory, found.cpu_millis) == (20 * GIB, 7500)
+
+
+@pytest.mark.parametrize(
+    ("settings", "most"),
+    [
+        (AgentSettings(), 5),  # half of 2.2 GiB, in parts of 200 MiB
+        (AgentSettings(agents_here=2), 2),
+        (AgentSettings(reserve_memory=16 * 1024), 8),
+        (AgentSettings(reserve_memory=16 * 1024, gpu_blanks=3), 3),
+        (AgentSettings(gpu_blanks=0), 0),
+        (AgentSettings(blanks=0), 0),
+    ],
+)
+def test_blanks_on_gpus_are_within_the_reserve(host: Path, settings: AgentSettings, most: int) -> None:
+    """Containers are promised the rest: no blank takes of what they were promised."""
+    assert gpu_blanks(settings, host / "proc") == most
 
 
 @pytest.mark.parametrize(

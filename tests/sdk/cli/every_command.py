@@ -72,6 +72,13 @@ SECRET = {
     "name": "hugging-face-token", "number": 12, "created_at": NOW - 7_300, "changed_at": NOW - 60,
     "changed_by": "k1f9a2bc", "functions": ["embeddings.Embedder", "hello.greet"],
 }  # fmt: skip
+WEIGHTS: dict[str, Any] = {
+    "name": "m",
+    "revisions": [{
+        "digest": "a" * 64, "files": 1, "size": 12_000_000_000, "pushed_at": NOW - 7_300, "pushed_by": "k1f9a2bc",
+        "pickles": ["model.bin"], "functions": ["embeddings.Embedder", "hello.greet"],
+    }],
+}  # fmt: skip
 FLEET = {
     "devices": [
         {"node": "n1", "region": "local", "zone": "a", "id": "GPU-1", "type": "T4", "mig": False, "spot": False,
@@ -199,6 +206,17 @@ NODE: dict[str, Any] = {
         "devices": [{"id": f"GPU-{n}", "type": "H100", "mig": "on", "shares": False} for n in (1, 2)],
     },
 }  # fmt: skip
+POOL: dict[str, Any] = {
+    "pool": "l4-spot", "state": "open", "usd_per_hour": 0.8,
+    "terms": {
+        "provider": "ec2", "types": [{"name": "g6.xlarge", "gpus": "1xL4"}], "zones": ["eu-1"], "purchase": "spot",
+        "most_nodes": 10,
+    },
+    "machines": [
+        {"node": "l4-spot-8f2e9d1c", "launch": "x", "type": "g6.xlarge", "zone": "eu-1", "state": "draining",
+         "since": NOW, "usd_per_hour": 0.8, "reason": "EC2 takes the spot machine back"},
+    ],
+}  # fmt: skip
 ROUTES: dict[tuple[str, str], Any] = {
     ("GET", "/v1/apps"): {"apps": [APP]},
     ("GET", "/v1/apps/hello/history"): {"app": "hello", "history": [DEPLOY]},
@@ -217,6 +235,10 @@ ROUTES: dict[tuple[str, str], Any] = {
     ("GET", "/v1/nodes/n1"): NODE,
     ("POST", "/v1/nodes/tokens"): {"id": "t", "token": f"pl_join_{8 * 't'}_{40 * 'x'}", "expires_at": NOW},
     **{("POST", f"/v1/nodes/n1/{verb}"): NODE for verb in ("cordon", "uncordon", "drain", "revoke")},
+    ("GET", "/v1/pools"): {"pools": [POOL]},
+    ("PUT", "/v1/pools/l4-spot"): POOL,
+    ("POST", "/v1/pools/l4-spot/drain"): POOL | {"state": "draining"},
+    ("DELETE", "/v1/pools/l4-spot"): None,
     ("GET", "/v1/usage/quarantine"): {
         "items": [{"at": NOW, "node": "n1", "reason": "wall", "text": "{}"}],
         "counts": [{"node": "n1", "reason": "wall", "events": 3}],
@@ -238,6 +260,14 @@ ROUTES: dict[tuple[str, str], Any] = {
     ("GET", "/v1/secrets"): {"secrets": [SECRET]},
     ("PUT", "/v1/secrets/s"): SECRET,
     ("DELETE", "/v1/secrets/s"): None,
+    ("GET", "/v1/weights"): {"weights": [WEIGHTS]},
+    ("PUT", "/v1/weights/m"): {"name": "m", "digest": "a" * 64, "size": 12, "missing": [], "unchanged": False},
+    ("GET", "/v1/weights/m"): {
+        "name": "m",
+        "revision": WEIGHTS["revisions"][0],
+        "contents": [{"path": "m.json", "size": 12, "parts": 1}],
+    },
+    ("DELETE", "/v1/weights/m"): {"name": "m", "digests": ["a" * 64]},
     ("POST", "/v1/webhooks/w/rotate"): HOOK,
     ("POST", "/v1/webhooks/w/ping"): DELIVERY,
     ("GET", "/v1/webhooks/w/deliveries"): {"deliveries": [DELIVERY]},
@@ -318,6 +348,10 @@ WORDS = {
     "secret set": "secret set s --file value.txt",
     "secret list": "secret list",
     "secret rm": "secret rm s",
+    "weights push": "weights push m model",
+    "weights list": "weights list",
+    "weights show": "weights show m",
+    "weights rm": "weights rm m",
     "webhook list": "webhook list",
     "webhook update": "webhook update w --label x",
     "webhook enable": "webhook enable w",
@@ -384,6 +418,10 @@ WORDS = {
     "node drain": "node drain n1",
     "node revoke": "node revoke n1 --yes",
     "node quarantine": "node quarantine",
+    "pool list": "pool list --wide",
+    "pool set": "pool set l4-spot --most-usd 12.5",
+    "pool drain": "pool drain l4-spot",
+    "pool rm": "pool rm l4-spot",
     "plan": "plan --demand demand.csv --solver greedy",
     "record": "record --minutes 1 --out record.csv",
     "simulate": "simulate --generate diurnal --count 2 --hours 0.1 --fleet T4:2",
@@ -445,4 +483,6 @@ def make_folder(place: Path) -> Path:
     (place / "demand.csv").write_text(DEMAND)
     (place / "inputs.jsonl").write_text('{"input": {"name": "Ada"}}\n')
     (place / "value.txt").write_text("a value that nobody sees\n")
+    (place / "model").mkdir()
+    (place / "model" / "m.json").write_text("{}")
     return place

@@ -9,7 +9,19 @@ from typing import Any
 
 import pytest
 
-from pilotlight import App, Cls, OptionError, batched, concurrent, enter, exit, method  # noqa: A004
+from pilotlight import (  # `exit` is the hook's name
+    App,
+    Cls,
+    OptionError,
+    batched,
+    concurrent,
+    drain,
+    enter,
+    exit,  # noqa: A004
+    method,
+    park,
+    unpark,
+)
 from pilotlight.definitions.specs import module_name
 from pilotlight_core.model.errors import BadInput
 from pilotlight_core.model.spec import Mode
@@ -80,8 +92,17 @@ def test_a_class_becomes_its_methods_and_hooks() -> None:
 
         def helper(self) -> None: ...
 
+        @drain
+        def save(self) -> None: ...
+
         @exit()
         def close(self) -> None: ...
+
+        @park
+        def leave(self) -> None: ...
+
+        @unpark()
+        async def back(self) -> None: ...
 
     wrapped: Any = Model
     assert isinstance(wrapped, Cls)
@@ -91,6 +112,8 @@ def test_a_class_becomes_its_methods_and_hooks() -> None:
         ("ping", "unary"), ("embed", "unary"), ("words", "generator"),
     ]  # fmt: skip
     assert (spec.enter, spec.exit, spec.max_inputs) == (("open", "load"), ("close",), 8)
+    assert spec.drain == ("save",)
+    assert (spec.park, spec.unpark) == (("leave",), ("back",))
     assert spec.slots == 8
 
 
@@ -155,6 +178,28 @@ def test_a_class_that_cannot_run_is_refused() -> None:
     ):
         with pytest.raises(OptionError, match=message):
             app.gpu_function(cls)
+
+
+def test_what_leaves_the_device_has_to_come_back() -> None:
+    """One hook without the other is refused."""
+
+    class Leaving:
+        @park()
+        def leave(self) -> None: ...
+
+        @method()
+        def predict(self) -> None: ...
+
+    class Returning:
+        @unpark()
+        def back(self) -> None: ...
+
+        @method()
+        def predict(self) -> None: ...
+
+    for cls, missing in ((Leaving, "@unpark"), (Returning, "@park")):
+        with pytest.raises(OptionError, match=f"needs {missing}"):
+            App("tests").gpu_function(cls)
 
 
 def test_a_module_that_was_started_is_named_after_its_file(monkeypatch: pytest.MonkeyPatch) -> None:

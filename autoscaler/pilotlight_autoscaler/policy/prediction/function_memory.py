@@ -45,6 +45,8 @@ MOST_LEAD = 10
 """Minutes ahead that a forecast looks."""
 MOST_MISSED = 10
 """Minutes without a word that are caught up one by one; of more nobody knows what was called, and none is charged."""
+LARGEST_ODDS = 500.0
+"""Logarithms beyond are no numbers for an exponential."""
 MOST_BYTES = 2_048
 KEPT_BINS, KEPT_ERRORS = 36, 60
 
@@ -93,6 +95,11 @@ class FunctionMemory:
     def load_s(self) -> float:
         """How long a start takes."""
         return self._load_s
+
+    def chance(self) -> float:
+        """How likely it is called in this minute."""
+        odds = self.chances.odds()
+        return 1 / (1 + math.exp(-odds[0])) if odds and odds[0] > -LARGEST_ODDS else 0.0
 
     @property
     def worth(self) -> float:

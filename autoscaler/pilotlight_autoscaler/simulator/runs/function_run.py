@@ -18,7 +18,7 @@ from collections.abc import Iterable
 from heapq import heappush
 from random import Random
 
-from pilotlight_autoscaler.observations.world import RATE_SMOOTHING_S
+from pilotlight_autoscaler.observations.call_rate import RATE_SMOOTHING_S
 from pilotlight_autoscaler.policy.plain_wish import PlainVersion
 from pilotlight_autoscaler.policy.scaling_policy import holding_of, most_running
 from pilotlight_autoscaler.simulator.runs.function_sums import FunctionSums

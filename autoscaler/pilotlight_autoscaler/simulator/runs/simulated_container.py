@@ -45,6 +45,7 @@ class SimulatedContainer:
     guessed: bool | None = None
     network: int = 0
     secrets: str = ""
+    parks: str = ""
 
     def __init__(self, name: str, number: int, began_at: float, load_s: float) -> None:
         self.id = name

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import AsyncIterator, Iterable
-from typing import ClassVar, NamedTuple, Protocol
+from collections.abc import AsyncIterator, Callable, Iterable
+from typing import ClassVar, NamedTuple, Protocol, TypeVar
 
+from pilotlight_core.host.blobs.whole_reads import BlobSource
 from pilotlight_core.model.errors import BadInput, Conflict, NotFound, Unavailable
 from pilotlight_core.model.ids import check_name
 
@@ -19,6 +20,7 @@ SHA256 = re.compile(r"[0-9a-f]{64}")
 STORED_NAME = re.compile(r"[0-9a-f]{64}|[0-9a-f]{96}")
 """A digest, or the name of a sealed blob."""
 CHUNK = 2**20
+T = TypeVar("T")
 
 BlobContent = bytes | AsyncIterator[bytes]
 
@@ -144,6 +146,14 @@ class BlobBackend(BlobStore, Protocol):
 
     async def put(self, tenant: str, sha256: str, content: BlobContent, *, anew: bool = False) -> int:
         """As a store's. `anew`: what is there under the name is replaced, at once and whole."""
+        ...
+
+    async def read_whole(self, tenant: str, sha256: str, work: Callable[[BlobSource], T]) -> T:
+        """What `work` makes of a blob as it is stored, in a thread; many are read at once (`whole_reads`).
+
+        Raises:
+            BlobMissing, BlobsDown.
+        """
         ...
 
     async def link(self, tenant: str, sha256: str, seconds: float) -> str:

@@ -21,6 +21,7 @@ import re
 from collections.abc import AsyncIterator
 
 from pilotlight_core.host.blobs.blob_port import BlobChanged, BlobContent, pieces
+from pilotlight_core.host.blobs.whole_reads import BlobSource
 
 KEY_BYTES = 32
 SEGMENT = 64 * 1024
@@ -136,6 +137,42 @@ async def opened(key: bytes, tenant: str, sha256: str, stored: AsyncIterator[byt
         raise changed(sha256)
     if last := segments.open(waiting, is_last=True):
         yield last
+
+
+class OpenedSource:
+    """The content of what is stored, for one thread. `readinto` raises BlobChanged: it is not what was sealed.
+
+    What came before that was.
+    """
+
+    def __init__(self, key: bytes, tenant: str, sha256: str, stored: BlobSource) -> None:
+        self._bound = key, tenant, sha256
+        self._stored = stored
+        self._segments: _Segments | None = None
+        self._next = b""
+        """The segment that is opened next: whether it is the last is known once the one after it is read."""
+        self._opened = memoryview(b"")
+        self._is_over = False
+
+    def readinto(self, buffer: memoryview, /) -> int:
+        if self._segments is None:
+            self._segments = _begun(*self._bound, self._exactly(HEAD))
+            self._next = self._exactly(WHOLE)
+        while not self._opened and not self._is_over:
+            following = self._exactly(WHOLE) if len(self._next) == WHOLE else b""
+            self._opened = memoryview(self._segments.open(self._next, is_last=not following))
+            self._next, self._is_over = following, not following
+        count = min(len(buffer), len(self._opened))
+        buffer[:count] = self._opened[:count]
+        self._opened = self._opened[count:]
+        return count
+
+    def _exactly(self, size: int) -> bytes:
+        """So many bytes; fewer at the end."""
+        found, have = memoryview(bytearray(size)), 0
+        while have < size and (count := self._stored.readinto(found[have:])):
+            have += count
+        return bytes(found[:have])
 
 
 def opened_head(key: bytes, tenant: str, sha256: str, beginning: bytes, size: int) -> bytes:

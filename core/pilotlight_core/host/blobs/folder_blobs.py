@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import io
 import os
 import shutil
 import tempfile
@@ -30,6 +31,7 @@ from pilotlight_core.host.blobs.blob_port import (
     check_stored,
     pieces,
 )
+from pilotlight_core.host.blobs.whole_reads import BlobReaders, BlobSource
 from pilotlight_core.host.file_permissions import WALK_ONLY, private_folder
 from pilotlight_core.model.ids import check_name, token
 
@@ -40,6 +42,7 @@ T = TypeVar("T")
 class FolderBlobs:
     def __init__(self, root: Path) -> None:
         self.root = root
+        self._readers = BlobReaders()
 
     def path(self, tenant: str, sha256: str) -> Path:
         """The path of the blob, which may not exist.
@@ -88,6 +91,9 @@ class FolderBlobs:
         except FileNotFoundError:
             raise BlobMissing(f"There is no blob {sha256}.") from None
 
+    async def read_whole(self, tenant: str, sha256: str, work: Callable[[BlobSource], T]) -> T:
+        return await self._readers.run(partial(_read_whole, self.path(tenant, sha256), work))
+
     async def head(self, tenant: str, sha256: str, size: int) -> bytes:
         path = self.path(tenant, sha256)
         try:
@@ -127,7 +133,7 @@ class FolderBlobs:
         return await _disk(_create_id if create else _read_id, self.root)
 
     async def aclose(self) -> None:
-        """Nothing to close."""
+        self._readers.close()
 
 
 def _create_id(root: Path) -> str:
@@ -176,7 +182,35 @@ async def _disk(work: Callable[..., T], *args: Any) -> T:
     except FileNotFoundError:
         raise
     except OSError as error:
-        raise BlobsDown(f"The blob store's disk does not do it: {error.strerror or error}.") from error
+        raise _disk_error(error) from error
+
+
+def _disk_error(error: OSError) -> BlobsDown:
+    return BlobsDown(f"The blob store's disk does not do it: {error.strerror or error}.")
+
+
+class _FileSource:
+    """A file whose errors are the store's: those of whoever takes what is read are others."""
+
+    def __init__(self, file: io.FileIO) -> None:
+        self._file = file
+
+    def readinto(self, buffer: memoryview, /) -> int:
+        try:
+            return self._file.readinto(buffer)
+        except OSError as error:
+            raise _disk_error(error) from error
+
+
+def _read_whole(path: Path, work: Callable[[BlobSource], T]) -> T:
+    try:
+        file = io.FileIO(path)
+    except FileNotFoundError:
+        raise BlobMissing(f"There is no blob {path.name}.") from None
+    except OSError as error:
+        raise _disk_error(error) from error
+    with file:
+        return work(_FileSource(file))
 
 
 def _touch(path: Path) -> int:

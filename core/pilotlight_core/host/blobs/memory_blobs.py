@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
+import io
 from collections.abc import AsyncIterator, Callable, Iterable
+from typing import TypeVar
 
 from pilotlight_core.host.blobs.blob_port import (
     BlobContent,
@@ -14,7 +17,10 @@ from pilotlight_core.host.blobs.blob_port import (
     check_stored,
     pieces,
 )
+from pilotlight_core.host.blobs.whole_reads import BlobSource
 from pilotlight_core.model.ids import token
+
+T = TypeVar("T")
 
 
 class MemoryBlobs:
@@ -54,6 +60,10 @@ class MemoryBlobs:
             return self.kept[tenant, sha256]
         except KeyError:
             raise BlobMissing(f"There is no blob {sha256}.") from None
+
+    async def read_whole(self, tenant: str, sha256: str, work: Callable[[BlobSource], T]) -> T:
+        content = b"".join([piece async for piece in self.get(tenant, sha256)])
+        return await asyncio.to_thread(work, io.BytesIO(content))
 
     async def head(self, tenant: str, sha256: str, size: int) -> bytes:
         return (await self.read(tenant, sha256))[:size]

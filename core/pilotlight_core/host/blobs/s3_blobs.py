@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import math
 import tempfile
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import aclosing
 from functools import partial
 from typing import IO, Any, TypeVar
@@ -28,15 +28,19 @@ from pilotlight_core.host.blobs.blob_port import (
     check_stored,
     pieces,
 )
+from pilotlight_core.host.blobs.s3_source import S3Source
+from pilotlight_core.host.blobs.whole_reads import READERS, BlobReaders, BlobSource
 from pilotlight_core.host.outbound.aws_clients import open_aws
 from pilotlight_core.model.ids import check_name, token
 
 T = TypeVar("T")
+RunCall = Callable[[Callable[[], Any]], Awaitable[Any]]
 CONNECT_TIMEOUT = 5
 READ_TIMEOUT = 30
 ATTEMPTS = 4
 IN_MEMORY = 8 * 2**20
-AT_ONCE = 16
+AT_ONCE = READERS + 8
+"""Connections: large blobs that are read whole, and beside them small ones."""
 MISSING = frozenset({"404", "NoSuchKey", "NotFound"})
 UNUSABLE = frozenset({"NoSuchBucket", "AccessDenied", "InvalidAccessKeyId", "SignatureDoesNotMatch", "403"})
 """What no repetition mends."""
@@ -64,6 +68,7 @@ class S3Blobs:
         self._root = f"{self._prefix}/" if self._prefix else ""
         self._id_key = f"{self._root}{STORE_ID}"
         self._slots = asyncio.Semaphore(AT_ONCE)
+        self._readers = BlobReaders()
 
     def key(self, tenant: str, sha256: str) -> str:
         check_stored(tenant, sha256)
@@ -91,6 +96,15 @@ class S3Blobs:
 
     async def read(self, tenant: str, sha256: str) -> bytes:
         return b"".join([piece async for piece in self.get(tenant, sha256)])
+
+    async def read_whole(self, tenant: str, sha256: str, work: Callable[[BlobSource], T]) -> T:
+        key = self.key(tenant, sha256)
+
+        def read() -> T:
+            with S3Source(self._s3.get_object(Bucket=self._bucket, Key=key)) as source:
+                return work(source)
+
+        return await self._do(read, sha256, self._readers.run)
 
     async def head(self, tenant: str, sha256: str, size: int) -> bytes:
         body = await self._open(tenant, sha256)
@@ -164,6 +178,7 @@ class S3Blobs:
         return data.decode(errors="replace")
 
     async def aclose(self) -> None:
+        self._readers.close()
         await asyncio.to_thread(self._s3.close)
 
     async def _objects(self, prefix: str) -> AsyncIterator[dict[str, Any]]:
@@ -190,10 +205,11 @@ class S3Blobs:
             return None
         return BlobInfo(tenant, sha256, int(head["ContentLength"]), head["LastModified"].timestamp())
 
-    async def _do(self, call: Callable[[], T], sha256: str) -> T:
+    async def _do(self, call: Callable[[], T], sha256: str, run: RunCall = asyncio.to_thread) -> T:
         async with self._slots:
             try:
-                return await asyncio.to_thread(call)
+                found: T = await run(call)
+                return found
             except self._client_errors as error:
                 if error.response["Error"]["Code"] in MISSING:  # type: ignore[attr-defined]
                     raise BlobMissing(f"There is no blob {sha256}.") from None

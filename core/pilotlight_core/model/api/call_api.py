@@ -167,6 +167,8 @@ class DeployFunction(Request, frozen=True, kw_only=True, omit_defaults=True):
     spec: FunctionSpec
     artifacts: tuple[str, ...] = ()
     """The names of those of the request's artifacts that it uses."""
+    weights: tuple[str, ...] = ()
+    """The weights that it uses of those that were pushed: `name`, of which the newest is taken, or `name@digest`."""
 
 
 RunSeconds = Annotated[float, Meta(ge=10, le=3_600)]

@@ -90,6 +90,8 @@ class NodeInfo(msgspec.Struct, frozen=True, kw_only=True):
     """How far its clock is ahead of the gateway's, in seconds; None: it does not say."""
     guarantees: dict[str, Any] = {}
     """What its agent holds containers to."""
+    notice: dict[str, Any] | None = None
+    """What its provider has said of its end: `kind`, `deadline` in unix seconds, `reason`; None: nothing."""
 
 
 class NodeList(msgspec.Struct, frozen=True, kw_only=True):

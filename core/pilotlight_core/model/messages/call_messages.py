@@ -34,6 +34,23 @@ class BodyRef(msgspec.Struct, frozen=True):
     size: int = 0
 
 
+class ResumePoint(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Where a container begins a stream: at its beginning, or behind the events that an earlier container produced."""
+
+    after: Rising = 0
+    """The number of the last event that the state has in it; the next one is `after + 1`."""
+    state: bytes = b""
+    """The msgpack of the last checkpoint's state; b"": there was none."""
+    sent: Rising = 0
+    """The last event that the origin has relayed: those up to it are produced for the second time."""
+    repeat_ms: Duration = 0.0
+    """How long the events between took the first time: so much of their repetition is the operator's at most."""
+    resumed: bool = False
+    """Whether an earlier container had begun it."""
+    is_last: bool = False
+    """Whether it ends with this container, if that dies."""
+
+
 class Run(Message, frozen=True, kw_only=True):
     """A granted call on its way to one container. `input` is the msgpack of the named arguments."""
 
@@ -73,6 +90,8 @@ class Run(Message, frozen=True, kw_only=True):
     """Its answer is dropped, and its tenant pays nothing of it. Nothing sets it yet."""
     parent: str = ""
     """The id of the call that made this one, for the ledger; "": it came from outside."""
+    resume: ResumePoint | None = None
+    """Of a resumable stream, whose checkpoints the agent passes on; None: it is none."""
 
 
 class Cancel(Message, frozen=True, kw_only=True):
@@ -166,12 +185,14 @@ class Spent(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """PLATFORM: the tenant pays nothing of it: its container was ended for no reason of the tenant, or its answer is
     dropped."""
     starts: tuple[Rising, ...] = ()
-    """At the origin, of several starts on slices of one kind: the nanoseconds of each."""
+    """At the origin, of several starts on slices of one kind: the nanoseconds of each but those that are resumed."""
+    resumed: bool = False
+    """It is the rest of a stream that began in another container, which was billed for the least of a start."""
 
 
 def lack_ns(spent: Spent, least: int) -> int:
     """What starts lack of the nanoseconds that each is billed for at least."""
-    if not least:
+    if not least or (spent.resumed and not spent.starts):
         return 0
     return sum(least - ns for ns in spent.starts or (spent.ns,) if ns < least)
 
@@ -209,6 +230,16 @@ class Chunk(Message, frozen=True, kw_only=True):
     data: bytes
 
 
+class StreamCheckpoint(Message, frozen=True, kw_only=True):
+    """The function has saved its state, in which all chunks up to `seq` are. Sent in order with the chunks."""
+
+    call_id: str = msgspec.field(name="call")
+    grant_number: int = msgspec.field(name="grant")
+    seq: Rising
+    state: bytes
+    """The msgpack of the state."""
+
+
 class Ended(Message, frozen=True, kw_only=True):
     """The last frame of a call."""
 
@@ -231,6 +262,9 @@ class Ended(Message, frozen=True, kw_only=True):
     """What the function counted of the call, by `CallUnit`."""
     frees: bool = True
     """Whether its slot is free again. If the home is another gateway, the agent also sends it a Credit."""
+    preempted: bool = False
+    """Of DIED: its node is taken away, and its agent has ended it in time. `spent` is what its tenant pays of the part.
+    Gateways of before take it for any other death."""
 
     @property
     def gpu_ms(self) -> float | None:
@@ -238,7 +272,7 @@ class Ended(Message, frozen=True, kw_only=True):
         return self.spent.ns / 1e6 * (self.spent.ppm / 1e6) if self.spent is not None else None
 
 
-CallFrame = Refused | Started | Chunk | Ended
+CallFrame = Refused | Started | Chunk | StreamCheckpoint | Ended
 
 
 class CallDescriptor(msgspec.Struct, frozen=True, kw_only=True):

@@ -29,6 +29,8 @@ from pilotlight_core.model.messages.call_messages import RemoteError
 from pilotlight_core.model.messages.message import Message
 from pilotlight_core.model.messages.usage_facts import Purpose
 
+MOST_BLANK_SIZES = 1_024
+"""Base environments times kinds of slices of one node."""
 STOP_GRACE_S = 30.0
 """How long a started call may go on, by default, that nobody wants any more: its caller left or its deadline passed,
 its app was stopped, or its tenant disabled. Then its container is killed."""
@@ -91,6 +93,8 @@ class SliceReport(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     gpu_type: ShortText = ""
     memory: Bytes = 0
     container: ShortText = ""
+    blank: ShortText = ""
+    """The base environment of the blank that is ready on this slice of a GPU; "": there is none."""
 
 
 class HostShare(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -108,6 +112,17 @@ class SandboxCeilings(msgspec.Struct, frozen=True, kw_only=True):
     shm: Bytes
     scratch: Bytes
     pids: Count
+
+
+class HostMemory(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """The host memory that a node keeps for what may be needed again soon, beside what its containers are promised."""
+
+    total: Bytes
+    """Bytes; 0: nothing is parked there, and no weights are kept."""
+    parked: Bytes = 0
+    """Of parked containers."""
+    cached: Bytes = 0
+    """Of weights."""
 
 
 class ContainerReport(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -135,6 +150,8 @@ class ContainerReport(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """Names the values of secrets that it was loaded with (`SecretsAnswer.revision`); "": none, or it has not yet."""
     network: Annotated[int, Meta(ge=0)] = 0
     """What it is let out to of `network=` of its version, as `mark_given` counts it."""
+    parks: ShortText = ""
+    """Where it can be parked, and unparked again: "any" CPU slot of its node, or its own slice; "": nowhere."""
 
 
 class EndedContainer(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -145,6 +162,48 @@ class EndedContainer(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     tenant: ShortText
     was_ready: bool = False
     """Whether its start had succeeded."""
+
+
+MOST_WEIGHTS_TOLD = 1_024
+
+
+class WeightsReport(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """Weights that were pushed and lie on a node's disk."""
+
+    tenant: ShortText
+    digest: ShortText
+    size: Bytes
+    """Of all files."""
+    resident: Bytes = 0
+    """In the node's memory."""
+    locked: bool = False
+    """Whether they stay there; else the kernel may drop them when it needs the memory."""
+
+
+class NoticeKind(StrEnum):
+    PREEMPT = "preempt"  # the provider takes the node away at the deadline
+    REBALANCE = "rebalance"  # it is more likely to than others are, and says so ahead
+
+
+class NodeNotice(msgspec.Struct, frozen=True, kw_only=True):
+    """What the provider of a node has said of its end."""
+
+    kind: NoticeKind
+    deadline: Duration = 0.0
+    """When the node is gone, in unix seconds by its own clock; 0 of REBALANCE, which has none."""
+    reason: ShortText = ""
+    """For people."""
+
+
+class BlankSize(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """So many blanks of a base environment on slices of one kind, as far as those are free."""
+
+    base: ShortText
+    count: Count
+    gpu_type: ShortText = ""
+    """As `SliceReport` has it; "": CPU slots."""
+    memory: Bytes = 0
+    """Of such a slice, by which MIG instances differ; 0 for CPU slots."""
 
 
 class NodeReport(Message, frozen=True, kw_only=True, gc=False):
@@ -179,10 +238,22 @@ class NodeReport(Message, frozen=True, kw_only=True, gc=False):
     revision: Rising = 0
     """That of the incarnation's last report if nothing is new but what moves (`report_revisions`), else higher; 0: an
     agent of before, of whose reports anything may be new."""
+    blank_sizes: Annotated[tuple[BlankSize, ...], Meta(max_length=MOST_BLANK_SIZES)] | None = None
+    """As it was commanded last; None: an agent of before, which knows no such command."""
     environments: Annotated[tuple[ShortText, ...], Meta(max_length=MOST_ENVIRONMENTS)] = ()
     """What it has built of requirements, by `environment_id`; where it is, containers start without a build."""
     clock: Duration = 0.0
     """When it was made, in unix seconds by its node's clock; 0: an agent of before, which does not say."""
+    memory: HostMemory | None = None
+    """None: its agent parks nothing."""
+    weights: Annotated[tuple[WeightsReport, ...], Meta(max_length=MOST_WEIGHTS_TOLD)] = ()
+    """Weights on its disk, the last used first."""
+    notice: NodeNotice | None = None
+    """What its provider has said of its end; None: nothing, or its agent does not ask."""
+    pool: ShortText = ""
+    """The pool that it was launched in; "": none."""
+    provider_id: ShortText = ""
+    """The machine's name by its provider, as its agent was told; shown, and decided on by nobody."""
 
 
 class RenewNode(Message, frozen=True, kw_only=True):
@@ -267,7 +338,42 @@ class Keep(Message, frozen=True, kw_only=True):
     purpose: Purpose
 
 
-ContainerCommand = Bind | Drain | Stop | Keep
+class KeepBlanks(Message, frozen=True, kw_only=True):
+    """From now on keep so many blanks, and none of what is not named."""
+
+    epoch: int
+    sizes: Annotated[tuple[BlankSize, ...], Meta(max_length=MOST_BLANK_SIZES)]
+
+
+class Prefetch(Message, frozen=True, kw_only=True):
+    """Fetch a version that was just deployed, if that can be done: it may be bound here soon."""
+
+    epoch: int
+    version: str
+    tenant: str
+    manifest_sha256: str
+
+
+class Park(Message, frozen=True, kw_only=True):
+    """Have an idle container leave its slice, and keep its process and memory. Where that fails, it drains."""
+
+    epoch: int
+    container: str
+    likelihood: float = 1.0
+    """How likely a call of its function is in the next minute: what is worth least goes first."""
+
+
+class Unpark(Message, frozen=True, kw_only=True):
+    """Have a parked container serve again, on this slice of its node."""
+
+    epoch: int
+    container: str
+    slice: str
+    purpose: Purpose = Purpose.CALL
+    """Why it is there from now on."""
+
+
+ContainerCommand = Bind | Drain | Stop | Keep | Park | Unpark
 
 
 class CommandReply(Message, frozen=True, kw_only=True):

@@ -148,6 +148,36 @@ class AskCall(Message, frozen=True, kw_only=True):
     cancel: bool = False
 
 
+class AskEvents(Message, frozen=True, kw_only=True):
+    """Ask for the next events of a stream, as bytes; the gateway that has it waits a moment for some."""
+
+    tenant: str
+    call_id: str = msgspec.field(name="id")
+    reader: str
+    """Its random name: with another one the stream is taken over."""
+    after: int = 0
+    """The last event that the reader has; at its first question."""
+    place: int = -1
+    """Where it is, as the last answer said; -1: at its first question."""
+    offset: int = 0
+
+
+class StreamEvents(Message, frozen=True, kw_only=True):
+    """The answer to `AskEvents`."""
+
+    known: bool = True
+    """False: the gateway has no such stream of this tenant."""
+    gone: str = ""
+    """Why events that were asked for cannot be had."""
+    data: bytes = b""
+    place: int = 0
+    offset: int = 0
+    """Where the reader is now."""
+    is_over: bool = False
+    """Nothing follows."""
+    resume_s: float = 0.0
+
+
 class CallReply(Message, frozen=True, kw_only=True, tag="CallTold"):
     """The answer to `AskCall`; without `status` the gateway has no such call of this tenant."""
 

@@ -13,8 +13,8 @@ from pilotlight_core.model.messages.usage_facts import Fault, Purpose
 class LeaseState(StrEnum):
     """What a slice was doing.
 
-    PARKED is reserved: no agent sends it yet. It costs what its part and price say, as IDLE does; so whoever parks
-    containers meters them as a part of their host, not of the device that they have left.
+    PARKED is metered on the host's memory (the device `MEMORY_DEVICE`), not on the device that was left: its part is of
+    what the node keeps for parked containers, and its price is that of the memory alone, by `gib_ppm`.
     """
 
     FREE = "free"  # unused: the operator pays
@@ -56,6 +56,10 @@ class CallShare(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     """Its answer is dropped: the platform asked for it, beside the call of `tenant` that another version answers."""
     parent: str = ""
     """The id of the call that made it, in the interval in which it ended; "": it came from outside."""
+    moved: bool = False
+    """Its container died, and its stream goes on elsewhere: the call counts there."""
+    resumed: bool = False
+    """It is the rest of a stream that began elsewhere, where the least that a start is billed for was billed."""
 
 
 class UsageEvent(msgspec.Struct, frozen=True, kw_only=True):

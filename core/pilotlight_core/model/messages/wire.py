@@ -20,7 +20,17 @@ from pilotlight_core.model.messages.agent_questions import (
     SecretsWanted,
 )
 from pilotlight_core.model.messages.bindings import Bound, Unbound
-from pilotlight_core.model.messages.call_messages import Cancel, Chunk, Ended, Reconcile, Refused, Run, Started, Window
+from pilotlight_core.model.messages.call_messages import (
+    Cancel,
+    Chunk,
+    Ended,
+    Reconcile,
+    Refused,
+    Run,
+    Started,
+    StreamCheckpoint,
+    Window,
+)
 from pilotlight_core.model.messages.controller_questions import (
     ContainerStopReply,
     ExplainPlacement,
@@ -40,20 +50,26 @@ from pilotlight_core.model.messages.node_messages import (
     Credit,
     Drain,
     Keep,
+    KeepBlanks,
     NodeRenewal,
     NodeReport,
+    Park,
+    Prefetch,
     RenewNode,
     Shortage,
     Shortages,
     Stop,
+    Unpark,
 )
 from pilotlight_core.model.messages.ran import Ran
 from pilotlight_core.model.messages.scheduling import (
     AskCall,
+    AskEvents,
     Breakers,
     CallReply,
     CreditsWanted,
     GatewayLoad,
+    StreamEvents,
     ToHome,
     ToOrigin,
 )
@@ -61,10 +77,12 @@ from pilotlight_core.model.messages.usage import UsageBatch
 
 MESSAGE = (
     Run | Cancel | Window | Reconcile | Refused | Started | Chunk | Ended | Credit | NodeReport
-    | Demand | Demands | Shortage | Bind | Drain | Stop | Keep | Cut | SwitchMig | CommandReply | UsageBatch | LogBatch
+    | Demand | Demands | Shortage | Bind | Drain | Stop | Keep | Park | Unpark | Cut | SwitchMig
+    | CommandReply | UsageBatch | LogBatch
     | ToHome | ToOrigin | CreditsWanted | AskCall | CallReply | Breakers
     | JobsStored | AskJob | JobPlace | PlannedStarts
     | ExplainPlacement | PlacementReply | StopContainer | ContainerStopReply | Ran
+    | KeepBlanks | Prefetch
     | Bound | Unbound | BlobWanted | BlobLink
     | ToLimitHome | LimitAnswers | Holdings | HoldingsWanted
     | LinkSwitch | GatewayLoad | Shortages | RenewNode | NodeRenewal
@@ -72,6 +90,7 @@ MESSAGE = (
     | SecretsWanted | SecretsAnswer
     | ErasedWanted | ErasedTenants
     | LockPackages | PackagesLocked
+    | StreamCheckpoint | AskEvents | StreamEvents
 )  # fmt: skip
 _decoder: msgspec.msgpack.Decoder[Any] = msgspec.msgpack.Decoder(MESSAGE)
 _encoder = msgspec.msgpack.Encoder()

@@ -17,6 +17,8 @@ The transition after a failure depends on the `FailurePoint`:
 - *raised*: the code raised. It is tried again `retries` times.
 - *interrupted*: it had started, and its container, node or gateway is gone. An idempotent job runs again, `MAX_RERUNS`
   times; any other has failed, because it must not start a second time.
+- *preempted*: the same, and its node was taken away with a notice. An idempotent job runs again until it expires: that
+  says nothing against the job, so it counts as no attempt.
 - *final*: anything else (a timeout, an answer of the wrong type, a version that cannot load) would fail again.
 """
 
@@ -73,6 +75,7 @@ class FailurePoint(StrEnum):
     NOT_STARTED = "not_started"
     RAISED = "raised"
     INTERRUPTED = "interrupted"
+    PREEMPTED = "preempted"
     FINAL = "final"
 
 
@@ -279,6 +282,8 @@ def failure_point_of(code: str, *, began: bool) -> FailurePoint:
         return FailurePoint.RAISED
     if code in REASONS:
         return FailurePoint.FINAL
+    if began and code == "preempted":
+        return FailurePoint.PREEMPTED
     return FailurePoint.INTERRUPTED if began else FailurePoint.NOT_STARTED
 
 
@@ -297,7 +302,9 @@ def failed(job: JobRecord, point: FailurePoint, error: JobError, at: float) -> J
         case FailurePoint.INTERRUPTED if job.idempotent and job.interruptions < MAX_RERUNS:
             lost = msgspec.structs.replace(noted, interruptions=job.interruptions + 1)
             return retried(lost, at, backoff(job.interruptions))
-        case FailurePoint.INTERRUPTED:
+        case FailurePoint.PREEMPTED if job.idempotent:
+            return retried(msgspec.structs.replace(noted, attempts=max(0, noted.attempts - 1)), at, backoff(0))
+        case FailurePoint.INTERRUPTED | FailurePoint.PREEMPTED:
             return _ended(noted, JobState.FAILED, JobFailureReason.INTERRUPTED, at)
         case _:
             return _ended(noted, JobState.FAILED, REASONS.get(error.code, JobFailureReason.UNDELIVERABLE), at)

@@ -16,7 +16,7 @@ from enum import StrEnum
 import msgspec
 from msgspec.structs import replace
 
-from pilotlight_core.model.messages.node_messages import NodeReport, SliceKind, SliceReport
+from pilotlight_core.model.messages.node_messages import NodeReport, NoticeKind, SliceKind, SliceReport
 from pilotlight_core.model.placing import Purchase
 
 LIFE_S = 7 * 86_400.0
@@ -95,14 +95,22 @@ def with_labels(report: NodeReport, record: NodeRecord | None) -> NodeReport:
     """The report with what is on record in the place of what its node says of the same."""
     if record is None or (labels := record.labels) is None:
         return report
-    if (report.region, report.zone, report.spot) == (labels.region, labels.zone, labels.spot):
+    said = (report.region, report.zone, report.spot, report.pool)
+    if said == (labels.region, labels.zone, labels.spot, labels.pool):
         return report
-    return replace(report, region=labels.region, zone=labels.zone, spot=labels.spot)
+    return replace(report, region=labels.region, zone=labels.zone, spot=labels.spot, pool=labels.pool)
+
+
+def is_at_risk(report: NodeReport) -> bool:
+    """Whether its provider recommends to replace it, and has not yet said that it takes it away."""
+    return report.notice is not None and report.notice.kind is NoticeKind.REBALANCE
 
 
 def as_recorded(report: NodeReport, record: NodeRecord | None) -> NodeReport:
     """The report as placement sees it: with the labels on record, and no room where an operator wants nothing new."""
     report = with_labels(report, record)
+    if is_at_risk(report):
+        report = replace(report, draining=True)  # others start elsewhere, before its provider takes it away
     if record is None or record.state is NodeState.OPEN:
         return report
     if record.state is NodeState.DRAINING:

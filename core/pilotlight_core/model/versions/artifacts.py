@@ -44,4 +44,5 @@ def artifact_info(artifact: ArtifactEntry) -> ArtifactInfo:
         name=artifact.name,
         files=sum(1 for _ in files_of(artifact)),
         size=bytes_of((artifact,)),
+        digest=artifact.digest,
     )

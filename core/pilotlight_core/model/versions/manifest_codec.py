@@ -51,11 +51,21 @@ SECRETS = "secrets"
 """Ask for the values of `secrets` when a container loads, and hide them in its log."""
 SECRET_FILES = "secret-files"  # noqa: S105 - a feature
 """Give values as files too, in a folder that is the container's own."""
+PARK_HOOKS = "park-hooks"
+"""Run `park` and `unpark` of the specification, which agents of 0.1 refuse as unknown, when a container is parked."""
+REHEARSAL = "rehearsal"
+"""Run warm-up examples before a container takes calls, and its check, again from time to time."""
+WEIGHTS = "weights"
+"""Lay out weights that were pushed, find them for `pilotlight.weights`, and tell that they are there."""
 REQUIREMENTS = "requirements"
 """Build what `lock` of the manifest names, and show it to the container; of nodes that have a way to an index."""
+RESUMABLE = "resumable"
+"""Pass on the checkpoints of a stream, and start one from a checkpoint."""
+DRAIN_HOOKS = "drain-hooks"
+"""Run `drain` of the specification when the node is taken away."""
 FEATURES: frozenset[str] = frozenset({
     ARTIFACTS, SANDBOX_LIMITS, USAGE_TAGS, SCHEDULES, WARM_WINDOWS, MAX_UNITS, NETWORK, SECRETS, SECRET_FILES,
-    REQUIREMENTS,
+    PARK_HOOKS, REHEARSAL, WEIGHTS, REQUIREMENTS, RESUMABLE, DRAIN_HOOKS,
 })  # fmt: skip
 """What this release can do that an earlier one cannot, and what a manifest may need therefore."""
 FIELDS_OF_0_1: dict[type[msgspec.Struct], int] = {
@@ -89,7 +99,12 @@ def needs_of(
         NETWORK: spec.network is not UNSET,
         SECRETS: spec.secrets is not UNSET,
         SECRET_FILES: uses_files(spec),
+        PARK_HOOKS: spec.park is not UNSET or spec.unpark is not UNSET,
+        REHEARSAL: spec.rehearsal is not UNSET,
+        WEIGHTS: any(artifact.digest for artifact in artifacts),
         REQUIREMENTS: lock is not None and bool(lock.packages),
+        RESUMABLE: spec.resumable is not UNSET,
+        DRAIN_HOOKS: spec.drain is not UNSET,
     }
     return tuple(sorted(feature for feature, is_used in used.items() if is_used))
 

@@ -14,6 +14,7 @@ from pilotlight_core.model.errors import PilotlightError
 from pilotlight_gateway.calls.prepared_call import PreparedCall
 from pilotlight_gateway.calls.redaction import redact_for_caller
 from pilotlight_gateway.http.calls.event_writer import EventWriter, StreamServices
+from pilotlight_gateway.http.calls.kept_answer import KeptAnswers, resume_seconds
 from pilotlight_gateway.http.protocol.drain_gate import draining_error
 from pilotlight_gateway.http.protocol.event_answers import HEADERS, EventStream, event, relay
 from pilotlight_gateway.http.protocol.http_exchange import ClientGone, Exchange, exchange_of, log_failure
@@ -28,13 +29,17 @@ class StreamedCalls:
 
     def __init__(self, services: StreamServices) -> None:
         self._services = services
+        self._kept = KeptAnswers(services)
 
     async def answer(self, call: PreparedCall, scope: Scope, receive: Receive) -> None:
         """Run the call and send its events. An error before the first event is raised, a later one is the last event.
 
         Raises:
-            ClientGone: the client hung up, and the call was cancelled.
+            ClientGone: the client hung up, and the call was cancelled, unless its events can be read again.
         """
+        if resume_s := resume_seconds(call, scope):
+            await self._kept.answer(call, resume_s, scope, receive)
+            return
         exchange = exchange_of(scope)
         stream = EventStream(exchange, HEADERS)
         writer = EventWriter(
@@ -45,18 +50,18 @@ class StreamedCalls:
         except PilotlightError as error:
             if not exchange.status:
                 raise
-            await self._fail(stream, exchange, redact_for_caller(error, call))
+            await self._fail(stream, writer, exchange, redact_for_caller(error, call))
         except asyncio.CancelledError:
             if not exchange.status or (why := self._why_ended(exchange)) is None:
                 raise
-            await self._fail(stream, exchange, why)
+            await self._fail(stream, writer, exchange, why)
         except ClientGone:
             raise
         except Exception:
             if not exchange.status:
                 raise
             log.exception("a streamed call failed unexpectedly", request_id=exchange.request_id)
-            await self._fail(stream, exchange, PilotlightError(code="internal"))
+            await self._fail(stream, writer, exchange, PilotlightError(code="internal"))
         await stream.finish()
 
     async def _send_all(self, call: PreparedCall, writer: EventWriter, stream: EventStream) -> None:
@@ -85,7 +90,8 @@ class StreamedCalls:
             return draining_error()
         return exchange.was_revoked()
 
-    async def _fail(self, stream: EventStream, exchange: Exchange, error: PilotlightError) -> None:
+    async def _fail(self, stream: EventStream, writer: EventWriter, exchange: Exchange, error: PilotlightError) -> None:
         self._services.metrics.call_failed(error.wire_code)
         log_failure(exchange, error)
-        await stream.send(event(b"error", problem_of(error, exchange.request_id, dialect=exchange.dialect).encode()))
+        problem = problem_of(error, exchange.request_id, dialect=exchange.dialect).encode()
+        await stream.send(event(b"error", problem, writer.last))

@@ -21,9 +21,10 @@ from pilotlight_gateway.http.protocol.event_answers import event
 from pilotlight_gateway.http.protocol.http_exchange import Exchange
 from pilotlight_gateway.http.protocol.large_answers import PIECE_BYTES
 from pilotlight_gateway.metrics.gateway_metrics import GatewayMetrics
+from pilotlight_gateway.streams.stream_keeper import StreamKeeper
 
-CHUNK = event(b"chunk", b'{"seq":%d,"value":%b}')
-TYPED_CHUNK = event(b"chunk", b'{"seq":%d,"value_b64":"%b"}')
+CHUNK = event(b"chunk", b'{"seq":%d,"value":%b}', b"%d")
+TYPED_CHUNK = event(b"chunk", b'{"seq":%d,"value_b64":"%b"}', b"%d")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,6 +37,7 @@ class StreamServices:
     metrics: GatewayMetrics
     codec: BodyCodec
     book: PriceBook
+    keeper: StreamKeeper
     clock: Callable[[], float]
     """Monotonic seconds."""
 
@@ -49,7 +51,13 @@ class EventWriter:
         self._exchange = exchange
         self._typed = typed
         self._version = call.version.id
-        self._has_begun = False
+        self.number = 0
+        """Of the last chunk; the result, or the error, has the next one."""
+
+    @property
+    def last(self) -> bytes:
+        """The number of the event behind the last chunk."""
+        return b"%d" % (self.number + 1)
 
     def write_now(self, bunch: list[CallEvent], first: int) -> tuple[int, bytes]:
         """The bytes of the events from `first` on, as one piece, and how many events these are.
@@ -106,12 +114,12 @@ class EventWriter:
         return [self._services.codec.at_once.output_json(data, self._version, self._call.method)]
 
     def _chunk(self, chunk: ChunkEvent, value: list[bytes]) -> bytes:
-        if not self._has_begun:
-            self._has_begun = True
+        if not self.number:
             self._services.metrics.first_chunk.observe(self._services.clock() - self._call.arrived_at)
+        self.number = seq = chunk.seq
         if self._typed:
-            return TYPED_CHUNK % (chunk.seq, b64encode(value[0]))
-        return CHUNK % (chunk.seq, value[0] if len(value) == 1 else b"".join(value))
+            return TYPED_CHUNK % (seq, seq, b64encode(value[0]))
+        return CHUNK % (seq, seq, value[0] if len(value) == 1 else b"".join(value))
 
     def _result(self, result: CallResult, value: list[bytes]) -> bytes:
         services, call = self._services, self._call
@@ -119,9 +127,9 @@ class EventWriter:
         response = response_of(call, result, book=services.book, at=at, request_id=request_id)
         services.metrics.call_ended(response.latency.stages, response.latency.total_ms, result.cold_start)
         if self._typed and is_value(call):
-            return event(b"result", msgspec.json.encode(typed_response(response, result.output)))
+            return event(b"result", msgspec.json.encode(typed_response(response, result.output)), self.last)
         body = json_around(lambda raw: msgspec.structs.replace(response, output=raw), value)
-        return event(b"result", b"".join(body))
+        return event(b"result", b"".join(body), self.last)
 
 
 def _data_of(happened: CallEvent) -> bytes:

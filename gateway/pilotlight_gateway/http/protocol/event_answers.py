@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from functools import partial
+from typing import Protocol
 
 from starlette.types import Receive
 
@@ -29,9 +31,10 @@ class KeepAlive:
     stuck: float = STUCK_S
 
 
-def event(name: bytes, data: bytes) -> bytes:
-    """A server-sent event; `data` is JSON, so it has no line breaks."""
-    return b"event: " + name + b"\ndata: " + data + b"\n\n"
+def event(name: bytes, data: bytes, number: bytes = b"") -> bytes:
+    """A server-sent event; `data` is JSON, so it has no line breaks. With a `number`, clients can go on behind it."""
+    head = b"id: " + number + b"\nevent: " if number else b"event: "
+    return head + name + b"\ndata: " + data + b"\n\n"
 
 
 class EventStream:
@@ -88,6 +91,42 @@ class EventStream:
     async def _open(self) -> None:
         if not self._exchange.status:
             await self._exchange({"type": "http.response.start", "status": 200, "headers": list(self._headers)})
+
+
+class SentEvents(Protocol):
+    """Events that were written already."""
+
+    async def read(self, within_s: float | None = None) -> tuple[bytes, bool]:
+        """The next bytes, and whether nothing follows; waits for some, at most so long."""
+        ...
+
+    def close(self) -> None:
+        """They are read no more."""
+        ...
+
+
+async def send_source(
+    source: SentEvents, stream: EventStream, receive: Receive, piece: bytes = b"", *, is_over: bool = False
+) -> bool:
+    """Send the bytes of a source, behind the first `piece`, to their end; False: the client hung up before."""
+    is_whole = True
+    try:
+        await relay(stream, receive, partial(_send_source, source, stream, piece, is_over=is_over))
+        await stream.finish()
+    except ClientGone:
+        is_whole = False
+    finally:
+        source.close()
+    return is_whole
+
+
+async def _send_source(source: SentEvents, stream: EventStream, piece: bytes, *, is_over: bool) -> None:
+    while True:
+        if piece:
+            await stream.send(piece)
+        if is_over:
+            return
+        piece, is_over = await source.read()
 
 
 async def relay(stream: EventStream, receive: Receive, send_all: Callable[[], Awaitable[None]]) -> None:

@@ -20,6 +20,9 @@ PREIMPORT = "PL_PREIMPORT"
 """The variable with the modules that a blank imports."""
 NO_MODULE = "none"
 """In place of modules, since an empty variable stands for the default."""
+SHARED_HOST = {"OMP_NUM_THREADS": "1", "OMP_WAIT_POLICY": "PASSIVE", "TOKENIZERS_PARALLELISM": "false"}
+"""For the numeric libraries: one thread until the spec says how many cores there are, and threads that wait for each
+other leave the processors to others. Where they spin, a call on a busy host takes twenty times as long."""
 GUEST_ARGV = ("-I", "-m", "pilotlight_runtime.guest")
 MOST_OTHERS = 32
 """Base environments beside the agent's own: each keeps blanks."""
@@ -120,8 +123,7 @@ def _check(name: str, seen: BaseProbe, mounts: tuple[Mount, ...]) -> None:
 
 def _env(preimport: str) -> Mapping[str, str]:
     modules = "" if preimport == NO_MODULE else preimport
-    # One thread for the numeric libraries until the spec says how many cores there are.
-    return {PREIMPORT: modules, "OMP_NUM_THREADS": "1", "TOKENIZERS_PARALLELISM": "false"}
+    return {PREIMPORT: modules, **SHARED_HOST}
 
 
 def _editable(mounts: tuple[Mount, ...], folders: Iterable[Path]) -> list[Mount]:

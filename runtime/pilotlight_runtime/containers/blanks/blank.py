@@ -1,7 +1,7 @@
 """A blank: a sandbox that is started ahead, with the expensive imports done, for one later container.
 
-Its folders of code, of models and of packages are empty and read-only; the agent links a version's files into them. It
-is used once.
+Its folders of code, of models, of packages and of compiled files are empty and read-only; the agent links a version's
+files into them. It is used once.
 """
 
 from __future__ import annotations
@@ -47,15 +47,19 @@ class Blank:
         """The folder of the socket to the proxy, if there is one."""
         self.network_inside = network
         """The path of that inside the sandbox."""
+        self.compiled = self.compiled_inside = folder / "compiled"
+        """The folder of what containers of the version have compiled before, and its path inside the sandbox."""
+        self.compile_into = folder / "compiling"
+        """The path inside for what its compilers keep."""
         self.packages = folder / "packages"
         """The folder of what was built of its requirements."""
         self.packages_inside = PACKAGES
         """The path of that inside the sandbox."""
-        self.frames = FRAMES
-        """The version of the frames that its guest speaks, once it is ready."""
         self.on_exit: Callable[[SandboxExit], None] = ignore_exit
         self.exit: SandboxExit | None = None
         self.hello_ms = 0.0
+        self.has_opened_cuda = False
+        """Whether what it has imported uses the GPU already."""
         self.frames = (0, 0)
         """The version of its guest's frames."""
         self.broken = ""
@@ -134,6 +138,7 @@ class Blank:
             self.sandbox.kill()
             return
         self.hello_ms = frame.ms
+        self.has_opened_cuda = frame.cuda
         self.frames = frame.frames
         self._ready.set_result(None)
 

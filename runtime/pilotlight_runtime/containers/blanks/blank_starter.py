@@ -16,7 +16,15 @@ from pilotlight_runtime.containers.blanks.resource_limits import keeps_file_syst
 from pilotlight_runtime.devices.device_port import DeviceAccess
 from pilotlight_runtime.logs.log_tap import LogTap
 from pilotlight_runtime.sandbox.sandbox_port import Launcher
-from pilotlight_runtime.sandbox.sandbox_spec import APP, NETWORK, PACKAGES, ResourceLimits, SandboxSpec
+from pilotlight_runtime.sandbox.sandbox_spec import (
+    APP,
+    COMPILE_INTO,
+    COMPILED,
+    NETWORK,
+    PACKAGES,
+    ResourceLimits,
+    SandboxSpec,
+)
 
 log = structlog.get_logger(__name__)
 
@@ -39,6 +47,15 @@ class BlankStarter:
             return False
         return keeps_file_systems(limits, self.limits)
 
+    def limit(self, blank: Blank, limits: ResourceLimits) -> bool:
+        """Give a blank its container's limits; False, and the blank is ended, if it uses more already."""
+        try:
+            blank.sandbox.limit(limits)
+        except OSError:
+            self.group.create_task(blank.destroy())
+            return False
+        return True
+
     async def start(self, limits: ResourceLimits, access: DeviceAccess | None = None, *, ahead: bool = False) -> Blank:
         """Start a blank that sees the devices of `access`; it is not ready yet.
 
@@ -53,6 +70,7 @@ class BlankStarter:
         (folder / "app").mkdir(parents=True)
         (folder / "models").mkdir()
         (folder / "network").mkdir()
+        (folder / "compiled").mkdir()
         (folder / "packages").mkdir()
         sandbox = await self.launcher.start(
             SandboxSpec(
@@ -62,6 +80,7 @@ class BlankStarter:
                 code_dir=folder / "app",
                 models_dir=folder / "models",
                 network_dir=folder / "network",
+                compiled_dir=folder / "compiled",
                 packages_dir=folder / "packages",
                 read_only=(*self.base.read_only, *access.read_only),
                 device_nodes=access.nodes,
@@ -75,6 +94,8 @@ class BlankStarter:
         walled = self.launcher.name == "bubblewrap"
         root, network = (APP, NETWORK) if walled else (folder / "app", folder / "network")
         blank = Blank(sandbox, folder=folder, root=root, network=network, tap=tap)
+        if walled:
+            blank.compiled_inside, blank.compile_into = COMPILED, COMPILE_INTO
         blank.packages_inside = PACKAGES if walled else folder / "packages"
         self.group.create_task(blank.watch())
         return blank

@@ -18,6 +18,7 @@ from pilotlight_core.model.versions.artifacts import (
     bytes_of,
     files_of,
 )
+from pilotlight_core.model.versions.pushed_weights import weights_digest
 from pilotlight_runtime.containers.files.bundle import CannotVerify, check_digests, check_paths
 
 
@@ -54,6 +55,8 @@ def check_artifacts(artifacts: tuple[ArtifactEntry, ...]) -> None:
             check_name(artifact.name, "name")
         except BadInput as error:
             raise CannotVerify(f"An artifact cannot be called {artifact.name!r}.") from error
+        if artifact.digest and weights_digest(artifact.parts) != artifact.digest:
+            raise CannotVerify(f"The weights {artifact.name} have other parts than their digest says.")
     if len({artifact.name for artifact in artifacts}) < len(artifacts):
         raise CannotVerify("Two artifacts of the version have the same name.")
     check_paths([file.entry.path for file in artifact_files(artifacts)])

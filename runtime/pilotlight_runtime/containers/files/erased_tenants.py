@@ -7,17 +7,18 @@ from __future__ import annotations
 
 import asyncio
 import shutil
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import Protocol
 
 import structlog
 
 from pilotlight_core.bus import BusError
 from pilotlight_core.model import subjects
 from pilotlight_core.model.messages.agent_questions import MOST_ASKED, ErasedTenants, ErasedWanted
-from pilotlight_runtime.containers.files.file_cache import FileCache
+from pilotlight_runtime.containers.files.node_weights import NodeWeights
 from pilotlight_runtime.containers.files.version_files import Asker
-from pilotlight_runtime.environments.environment_cache import EnvironmentCache
 
 EVERY_S = 30.0
 """Between two questions."""
@@ -26,13 +27,28 @@ ASK_S = 5.0
 log = structlog.get_logger(__name__)
 
 
-class ErasedFiles:
-    """Deletes what a node's caches have of erased tenants."""
+class TenantFolders(Protocol):
+    """A cache with a folder of each tenant in its own."""
 
-    def __init__(self, bus: Asker, cache: FileCache, environments: EnvironmentCache, *, region: str, node: str) -> None:
+    @property
+    def folder(self) -> Path: ...
+
+    def tenants(self) -> list[str]: ...
+
+    def drop(self, tenant: str) -> int:
+        """Forget what a tenant has, which the caller deletes; how much that was."""
+        ...
+
+
+class ErasedFiles:
+    """Deletes what caches have of erased tenants."""
+
+    def __init__(
+        self, bus: Asker, caches: Sequence[TenantFolders], weights: NodeWeights, *, region: str, node: str
+    ) -> None:
         self._bus = bus
-        self._cache = cache
-        self._environments = environments
+        self._caches = caches
+        self._weights = weights
         self._subject = subjects.erased(region, node)
 
     async def run(self) -> None:
@@ -46,7 +62,7 @@ class ErasedFiles:
 
     async def delete_erased(self) -> int:
         """Delete what is due, if a gateway answers; how many files that were."""
-        tenants, gone = sorted({*self._cache.tenants(), *self._environments.tenants()}), 0
+        tenants, gone = sorted({tenant for cache in self._caches for tenant in cache.tenants()}), 0
         for start in range(0, len(tenants), MOST_ASKED):
             asked = tuple(tenants[start : start + MOST_ASKED])
             try:
@@ -55,9 +71,10 @@ class ErasedFiles:
                 return gone  # the next time
             erased = answer.tenants if isinstance(answer, ErasedTenants) else ()
             for tenant in set(erased) & set(asked):
-                files = self._cache.drop(tenant)
-                await asyncio.to_thread(_delete, self._cache.folder / tenant)
-                await asyncio.to_thread(_delete, self._environments.drop(tenant))
+                self._weights.forget(tenant)
+                files = sum([cache.drop(tenant) for cache in self._caches])
+                for cache in self._caches:
+                    await asyncio.to_thread(_delete, cache.folder / tenant)
                 log.info("files of an erased tenant were deleted", tenant=tenant, files=files)
                 gone += files
         return gone

@@ -68,6 +68,10 @@ class FileCache:
     def add(self, tenant: str, file: FileEntry) -> None:
         self._add((tenant, file.sha256), file.size)
 
+    def named(self, prefix: str) -> list[CacheKey]:
+        """Those whose name in the cache begins so."""
+        return [key for key in self._sizes if key[1].startswith(prefix)]
+
     def tenants(self) -> list[str]:
         """Those who have files here."""
         return sorted({tenant for tenant, _ in self._sizes})

@@ -6,10 +6,10 @@ import asyncio
 import hashlib
 import os
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence, Set
-from contextlib import aclosing, asynccontextmanager
+from contextlib import asynccontextmanager
 from itertools import accumulate
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 from weakref import WeakValueDictionary
 
 from pilotlight_core.host.blobs import BlobMissing, BlobsDown
@@ -27,13 +27,15 @@ from pilotlight_runtime.containers.files.file_cache import (
     linked,
     verify_file,
 )
+from pilotlight_runtime.containers.files.node_weights import NodeWeights
+from pilotlight_runtime.containers.files.part_writer import PartWriter, allocate
 from pilotlight_runtime.containers.files.version_files import VersionFiles
 
-AT_ONCE = 16
+AT_ONCE = 24
 """Files and parts of artifacts fetched at a time: what it takes to fill a network card from an object store."""
 BUNDLES_AT_ONCE = 8
 """Files of bundles fetched at a time: they are small, and do not wait behind artifacts."""
-OF_ONE = 8
+OF_ONE = 16
 """Of those, for one container: others that start beside it find room, however much it fetches."""
 PART_TRIES = 3
 """Of one part of a file, when the store breaks off."""
@@ -66,12 +68,18 @@ class Stager:
     """Brings versions to this node. Methods raise CannotVerify, BadSignature, NoDiskRoom, BlobMissing and BlobsDown."""
 
     def __init__(
-        self, files: VersionFiles, verifier: ManifestVerifier, cache: FileCache, room: DiskRoom | None = None
+        self,
+        files: VersionFiles,
+        verifier: ManifestVerifier,
+        cache: FileCache,
+        room: DiskRoom | None = None,
+        weights: NodeWeights | None = None,
     ) -> None:
         self._files = files
         self._verifier = verifier
         self._cache = cache
         self._room = room or DiskRoom(cache.folder)
+        self._weights = weights or NodeWeights(cache)
         self._bundle_turns = asyncio.Semaphore(BUNDLES_AT_ONCE)
         self._artifact_turns = asyncio.Semaphore(AT_ONCE)
         self._busy = 0
@@ -107,6 +115,23 @@ class Stager:
                 await self._lay_out(bind, manifest.files, {}, into, _Turns(self._bundle_turns))
                 turns, entries = _Turns(self._artifact_turns), [file.entry for file in artifacts]
                 await self._lay_out(bind, entries, joined, models, turns)
+            await self._weights.note_used(bind.tenant, manifest.artifacts)
+
+    async def fetch_ahead(self, bind: Bind, most: int) -> None:
+        """Have the files of a version's bundle here, which nobody has bound yet, if they are in a local store.
+
+        Not if they are more than `most` bytes, nor if something would have to go for them.
+        """
+        if self._files.path(bind, bind.manifest_sha256) is None:
+            return
+        files = (await self.manifest(bind)).files
+        coming = self._not_here(bind.tenant, files)
+        if sum(file.size for file in coming) > most or self._room.lacking(bind.tenant, coming):
+            return
+        async with self._using():
+            with self._room.held(bind.tenant, coming):
+                if missing := self._cache.missing(bind.tenant, files):
+                    await self._fetch_all(bind, missing, {}, _Turns(self._bundle_turns))
 
     def _not_here(self, tenant: str, files: Iterable[FileEntry]) -> list[FileEntry]:
         return [file for file in files if not self._cache.holds(tenant, file)]
@@ -171,7 +196,7 @@ class Stager:
         self, bind: Bind, file: FileEntry, parts: Sequence[ArtifactPart], fresh: Path, turns: _Turns
     ) -> None:
         """Write parts one behind the other into the file `fresh`, each at its place as it comes."""
-        await asyncio.to_thread(fresh.touch)
+        await asyncio.to_thread(allocate, fresh, file.size)
         try:
             async with asyncio.TaskGroup() as group:
                 for number, (part, start) in enumerate(zip(parts, _starts(parts), strict=True), 1):
@@ -198,16 +223,9 @@ class Stager:
                 return
 
     async def _copy_part(self, bind: Bind, part: ArtifactPart, name: str, fresh: Path, start: int) -> None:
-        digest, size = hashlib.sha256(), 0
-        pieces: Any = self._files.get(bind, part.sha256)
-        async with aclosing(pieces):
-            async for piece in pieces:
-                if size + len(piece) > part.size:
-                    raise CannotVerify(f"{name} in the blob store is larger than what was signed.")
-                await asyncio.to_thread(_write_at, fresh, start + size, piece, digest)
-                size += len(piece)
-        if size != part.size or digest.hexdigest() != part.sha256:
-            raise CannotVerify(f"{name} in the blob store is not what was signed.")
+        writer = PartWriter(fresh, start, part, name)
+        await self._files.copy(bind, part.sha256, writer)
+        writer.finish()
 
     async def _download(self, bind: Bind, file: FileEntry, fresh: Path) -> None:
         digest, size = hashlib.sha256(), 0
@@ -239,16 +257,6 @@ def _take_local(blob: Path, fresh: Path, file: FileEntry) -> bool:
 def _starts(parts: Sequence[ArtifactPart]) -> list[int]:
     """Where each part begins in the file, in bytes."""
     return list(accumulate((part.size for part in parts), initial=0))[:-1]
-
-
-def _write_at(path: Path, start: int, piece: bytes, digest: hashlib._Hash) -> None:
-    """Write into a file, opened for each piece: a thread is not cancelled with the fetch that it works for."""
-    digest.update(piece)
-    with path.open("r+b", buffering=0) as out:
-        out.seek(start)
-        view = memoryview(piece)
-        while view:
-            view = view[out.write(view) :]
 
 
 def _delete(paths: list[Path]) -> None:

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from contextlib import aclosing, suppress
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from pilotlight_core.bus import BusError, NoResponders
 from pilotlight_core.host.blobs import BlobBackend, BlobMissing, BlobsDown, FolderBlobs, NoBlobStore
-from pilotlight_core.host.blobs.blob_sealing import opened
+from pilotlight_core.host.blobs.blob_sealing import OpenedSource, opened
+from pilotlight_core.host.blobs.whole_reads import BlobSource
 from pilotlight_core.host.http_client import HttpClient, NoHttpClient
 from pilotlight_core.host.sealed_boxes import BoxReader, CannotOpen
 from pilotlight_core.model import subjects
@@ -36,12 +38,32 @@ TRIES = 4
 """Of one blob, while nothing of it has come."""
 
 
+class BlobWriter(Protocol):
+    """Takes the content of one blob. Methods run in threads, one at a time, and raise where it is not to be had."""
+
+    def write_all(self, source: BlobSource) -> None:
+        """All of it; what was taken before does not count."""
+        ...
+
+    def write(self, piece: bytes) -> None:
+        """The next piece."""
+        ...
+
+
 class VersionFiles(Protocol):
     def get(self, bind: Bind, sha256: str) -> AsyncIterator[bytes]:
         """A blob of the version that `bind` names, in pieces of at most 1 MiB.
 
         Raises:
             BlobMissing, BlobsDown: with the first piece, or a later one.
+        """
+        ...
+
+    async def copy(self, bind: Bind, sha256: str, writer: BlobWriter) -> None:
+        """Give a blob's content to `writer`, in as few steps as the way to it allows.
+
+        Raises:
+            BlobMissing, BlobsDown; what `writer` raises.
         """
         ...
 
@@ -134,6 +156,17 @@ class StoredFiles:
         async for piece in opened(given.key, bind.tenant, sha256, self._blobs.get(bind.tenant, given.name)):
             yield piece
 
+    async def copy(self, bind: Bind, sha256: str, writer: BlobWriter) -> None:
+        with suppress(BlobMissing):
+            await self._blobs.read_whole(bind.tenant, sha256, writer.write_all)
+            return
+        given = await self._sealed(bind, sha256)
+
+        def write(stored: BlobSource) -> None:
+            writer.write_all(OpenedSource(given.key, bind.tenant, sha256, stored))
+
+        await self._blobs.read_whole(bind.tenant, given.name, write)
+
     def path(self, bind: Bind, sha256: str) -> Path | None:
         path = self._blobs.path(bind.tenant, sha256) if isinstance(self._blobs, FolderBlobs) else None
         return path if path is not None and path.exists() else None
@@ -178,6 +211,12 @@ class LinkedFiles:
                 await asyncio.sleep(PAUSE_S)
             else:
                 return
+
+    async def copy(self, bind: Bind, sha256: str, writer: BlobWriter) -> None:
+        pieces: Any = self.get(bind, sha256)
+        async with aclosing(pieces):
+            async for piece in pieces:
+                await asyncio.to_thread(writer.write, piece)
 
     def path(self, bind: Bind, sha256: str) -> Path | None:  # noqa: ARG002
         return None

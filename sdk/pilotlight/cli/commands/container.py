@@ -13,6 +13,8 @@ from pilotlight.cli.session import ask, client
 from pilotlight.cli.tables import print_table
 
 app = command_app(no_args_is_help=True)
+LONGEST_REASON = 60
+"""Characters of a reason in a list; --json has all of it."""
 
 
 @app.callback()
@@ -99,8 +101,10 @@ def _row(container: dict[str, Any]) -> tuple[Any, ...]:
 
 
 def _state(container: dict[str, Any]) -> str:
-    """Return the state, with open circuit breakers."""
+    """Return the state, why it drains, and open circuit breakers."""
     parts = [str(container.get("state", ""))]
+    if parts == ["draining"] and (reason := str(container.get("reason", ""))):
+        parts = [f"draining: {reason if len(reason) <= LONGEST_REASON else reason[:LONGEST_REASON] + '…'}"]
     for of, key in (("", "breaker"), ("version's ", "version_breaker")):
         if (state := container.get(key, "closed")) != "closed":
             parts.append(f"{of}breaker {str(state).replace('_', ' ')}")

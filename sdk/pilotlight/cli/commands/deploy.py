@@ -88,6 +88,8 @@ def deploy_target(target: DeployTarget, *, message: str = "", prune: bool = Fals
         deployed.append((response, one.specs))
         for warning in response.warnings:
             note(f"warning: {warning}")
+        for function, weights in artifacts.weights.items():
+            note(f"{function} has the weights {', '.join(weights)}")
         for artifact in map(artifact_info, artifacts.entries):
             note(f"with {artifact.kind.value} {artifact.name}: {files_text(artifact.files)}, {size(artifact.size)}")
     note(f"packed {target.folder.name}: {files_text(len(bundle.files))}, {size(bundle.size)}")
@@ -105,7 +107,7 @@ def _deploy(send: Callable[..., Coroutine[Any, Any, DeployResponse]], name: str,
 
 
 @contextmanager
-def upload_progress(name: str) -> Iterator[Progress | None]:
+def upload_progress(name: str, what: str = "uploading") -> Iterator[Progress | None]:
     """Show a bar during the block where somebody sees it."""
     if not on_terminal(stderr=True):
         yield None
@@ -114,7 +116,7 @@ def upload_progress(name: str) -> Iterator[Progress | None]:
 
     columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn())
     with Progress(*columns, console=console(stderr=True), transient=True) as bar:
-        task = bar.add_task(f"uploading {name}", total=None, visible=False)
+        task = bar.add_task(f"{what} {name}", total=None, visible=False)
         yield lambda done, total: bar.update(task, completed=done, total=total, visible=True)
 
 

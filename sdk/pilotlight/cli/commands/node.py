@@ -24,7 +24,7 @@ from pilotlight_core.model.versions.public_keys import public_keys_of
 TEXT_WIDTH = 120
 Json = Annotated[bool, typer.Option("--json", help="print JSON")]
 Name = Annotated[str, typer.Argument(help="the node's name, as listed")]
-SHOWN = ("node", "status", "state", "joined", "region", "zone", "pool", "purchase", "containers", "bases")
+SHOWN = ("node", "status", "state", "joined", "region", "zone", "pool", "purchase", "containers", "bases", "notice")
 
 app = command_app(no_args_is_help=True)
 

@@ -7,9 +7,9 @@ from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from typing import Any
 
+from pilotlight.client.resources.call_events import read_call
 from pilotlight.client.resources.keyed_calls import AUTO, call_keyed
-from pilotlight.client.transport.event_stream import read_events
-from pilotlight.client.transport.platform_connection import PlatformConnection, lost
+from pilotlight.client.transport.platform_connection import PlatformConnection
 from pilotlight.client.transport.problems import error_from
 from pilotlight.client.transport.retry import RequestRetries
 from pilotlight.client.transport.wire import EVENTS, MSGPACK, OutgoingCall, read_json, value_in
@@ -153,19 +153,14 @@ class CallsClient:
     async def _attempt(self, call: OutgoingCall, retries: RequestRetries) -> AsyncGenerator[CallEvent, None]:
         body = call.body(retries.left_s)
         headers = {"Content-Type": MSGPACK, "Accept": EVENTS}
-        async with (
-            self._connection.open("POST", call.path, content=body, headers=headers, params=call.params) as answer,
-            aclosing(read_events(answer.aiter_bytes())) as stream,
-        ):
+        opened = self._connection.open("POST", call.path, content=body, headers=headers, params=call.params)
+        async with aclosing(read_call(self._connection, opened, call.params)) as stream:
             async for event in stream:
                 data = read_json(event.data)
                 if event.event == "error":
                     raise error_from(data)
                 if event.event in ("stage", "chunk", "result"):
                     yield event.event, data
-                if event.event == "result":
-                    return
-        raise lost("The answer broke off before its end; the call may have been carried out.")
 
 
 def _report_stage(settings: CallSettings, data: dict[str, Any]) -> None:

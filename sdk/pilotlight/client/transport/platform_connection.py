@@ -46,6 +46,8 @@ class PlatformConnection:
         self.config = config
         self._login = LoginKeeper(Path(config.login_file), config.url) if config.login_file else None
         self._http: httpx.AsyncClient | None = None
+        self.closings = 0
+        """How often it was closed: what was read before is not to be read on."""
 
     @asynccontextmanager
     async def open(
@@ -96,6 +98,7 @@ class PlatformConnection:
 
     async def aclose(self) -> None:
         """Close all connections, which cancels the live calls on them."""
+        self.closings += 1
         http, self._http = self._http, None
         if http is not None:
             await http.aclose()

@@ -54,7 +54,7 @@ def delay_before_retry(
         delay = error.retry_after if error.retry_after is not None else FIRST_BACKOFF_S
         return delay if delay < left else None
     lost = error.wire_code == "call_lost"
-    refused = error.meaning.status in REFUSED and error.more.get("should_retry", True)
+    refused = error.meaning.status in REFUSED and error.more.get("should_retry", error.meaning.retry)
     if attempt >= MAX_ATTEMPTS or not (refused or (lost and repeatable)):
         return None
     wait_s = connect_within if isinstance(error, Unreachable) or lost else PATIENCE_S

@@ -7,7 +7,7 @@ from random import Random
 
 import pytest
 
-from pilotlight_autoscaler.observations.world import CallRate
+from pilotlight_autoscaler.observations.call_rate import CallRate
 from pilotlight_autoscaler.simulator.runs.call_steps import move_by_calls
 from pilotlight_autoscaler.simulator.runs.function_run import AGAIN_S, PASS_S, RATE_SEEN_S, FunctionRun
 from pilotlight_autoscaler.simulator.runs.simulated_container import SimulatedContainer

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import time
 from collections.abc import AsyncIterator
@@ -22,6 +23,7 @@ from pilotlight_core.host.blobs import (
     open_blobs,
 )
 from pilotlight_core.host.blobs.blob_port import CHUNK
+from pilotlight_core.host.blobs.whole_reads import BlobSource, read_pieces
 from pilotlight_core.model.errors import BadInput
 from tests.waiting import until_found
 
@@ -69,6 +71,28 @@ async def test_what_was_put_is_read(store: BlobStore) -> None:
 
     assert b"".join(pieces) == CONTENT == await store.read("default", SHA)
     assert max(map(len, pieces)) <= CHUNK
+
+
+async def test_what_lies_there_is_read_whole_in_a_thread(backend: BlobBackend) -> None:
+    """As it is stored; whoever takes it may refuse it, which is no fault of the store; then the next is read."""
+    await backend.put("default", SHA, CONTENT)
+    await backend.put("default", EMPTY, b"")
+
+    def taken(source: BlobSource) -> bytes:
+        found = bytearray()
+        read_pieces(source, found.extend)
+        return bytes(found)
+
+    def refused(source: BlobSource) -> None:
+        source.readinto(memoryview(bytearray(10)))
+        raise ValueError("not this one")
+
+    with pytest.raises(ValueError, match="not this one"):
+        await backend.read_whole("default", SHA, refused)
+    assert await asyncio.gather(*(backend.read_whole("default", SHA, taken) for _ in range(40))) == [CONTENT] * 40
+    assert await backend.read_whole("default", EMPTY, taken) == b""
+    with pytest.raises(BlobMissing):
+        await backend.read_whole("other", SHA, taken)
 
 
 async def test_its_beginning_is_read_alone(store: BlobStore) -> None:

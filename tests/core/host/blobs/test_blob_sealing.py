@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import io
 from collections.abc import AsyncIterator
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -15,12 +17,14 @@ from pilotlight_core.host.blobs.blob_sealing import (
     SEGMENT,
     WHOLE,
     BlobKey,
+    OpenedSource,
     content_size,
     length_for,
     opened,
     opened_head,
     sealed,
 )
+from pilotlight_core.host.blobs.whole_reads import read_pieces
 from tests.example_counts import examples
 
 KEY = BlobKey("acme", bytes(range(32)))
@@ -47,9 +51,37 @@ async def seal(content: bytes, *, key: BlobKey = KEY, piece: int = 100_000) -> b
 
 
 async def open_whole(stored: bytes, sha256: str = SHA, *, key: BlobKey = KEY, piece: int = 70_000) -> bytes:
-    parts = [one async for one in opened(key.of(sha256), key.tenant, sha256, in_pieces(stored, piece))]
+    """In pieces on the loop; in a thread it is the same, or the same refusal."""
+    in_thread = open_in_thread(stored, sha256, key, piece)
+    try:
+        parts = [one async for one in opened(key.of(sha256), key.tenant, sha256, in_pieces(stored, piece))]
+    except BlobChanged:
+        assert in_thread is None
+        raise
     assert all(len(one) <= 2**20 for one in parts)
-    return b"".join(parts)
+    assert in_thread == b"".join(parts)
+    return in_thread
+
+
+class Slow(io.BytesIO):
+    """What is stored, of which at most so many bytes come at once."""
+
+    def __init__(self, stored: bytes, piece: int) -> None:
+        super().__init__(stored)
+        self.piece = piece
+
+    def readinto(self, buffer: Any, /) -> int:
+        return super().readinto(memoryview(buffer)[: self.piece])
+
+
+def open_in_thread(stored: bytes, sha256: str, key: BlobKey, piece: int) -> bytes | None:
+    """The content; None: it does not open."""
+    found = bytearray()
+    try:
+        read_pieces(OpenedSource(key.of(sha256), key.tenant, sha256, Slow(stored, piece)), found.extend)
+    except BlobChanged:
+        return None
+    return bytes(found)
 
 
 @pytest.mark.parametrize("size", SIZES)

@@ -78,6 +78,17 @@ def test_what_was_interrupted_runs_again_only_if_that_is_safe() -> None:
     assert jobs.interrupted(spent, 102.0, "its node is gone").state is JobState.FAILED
 
 
+def test_what_was_preempted_runs_again_as_the_same_attempt() -> None:
+    """Its node was taken away, however often: that is no fault of the job. One that must not start again is dead."""
+    error = JobError(code="preempted", detail="its node is taken away")
+    assert jobs.failure_point_of("preempted", began=True) is FailurePoint.PREEMPTED
+    assert jobs.failure_point_of("preempted", began=False) is FailurePoint.NOT_STARTED
+    again = jobs.failed(running(idempotent=True, interruptions=jobs.MAX_RERUNS), FailurePoint.PREEMPTED, error, 102.0)
+    assert (again.state, again.attempts, again.interruptions) == (JobState.QUEUED, 0, jobs.MAX_RERUNS)
+    dead = jobs.failed(running(), FailurePoint.PREEMPTED, error, 102.0)
+    assert (dead.state, dead.reason, dead.attempts) == (JobState.FAILED, JobFailureReason.INTERRUPTED, 1)
+
+
 def test_what_never_started_waits_until_it_expires() -> None:
     """It is no attempt. A job that never started expires; one that did, and has no time left, has failed."""
     waits = jobs.failed(job(), FailurePoint.NOT_STARTED, JobError(code="no_capacity", detail=""), 500.0)
@@ -172,7 +183,7 @@ def test_whatever_happens_a_job_ends_once(
             starts += before.state is JobState.QUEUED and current.state is JobState.RUNNING
         elif event == "fail" and current.state is JobState.RUNNING:
             current = jobs.failed(current, FailurePoint(str(first)), JobError(code=str(second), detail=""), now)
-            starts -= first is FailurePoint.NOT_STARTED
+            starts -= first is FailurePoint.NOT_STARTED or (first is FailurePoint.PREEMPTED and idempotent)
         elif event == "interrupt" and current.state is JobState.RUNNING:
             current = jobs.interrupted(current, now, "gone")
         elif event == "succeed" and current.state is JobState.RUNNING:

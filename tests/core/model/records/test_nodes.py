@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from pilotlight_core.model.messages.node_messages import NodeNotice, NoticeKind
 from pilotlight_core.model.placing import Purchase
 from pilotlight_core.model.records.nodes import (
     CORDONED,
@@ -12,6 +13,7 @@ from pilotlight_core.model.records.nodes import (
     NodeRecord,
     NodeState,
     as_recorded,
+    is_at_risk,
     with_labels,
 )
 from tests.builders.nodes import container, cpu_slot, gpu_device, node_report
@@ -72,3 +74,13 @@ def test_a_renewal_is_from_its_own_instant_on() -> None:
     once = RECORD.renewed("k1", 10.0)
     assert (once.keys, once.expires_at) == (("k1",), 10.0 + LIFE_S)
     assert once.renewed("k2", 11.0).renewed("k3", 12.0).keys == ("k3", "k2")
+
+
+def test_a_node_at_risk_is_seen_as_draining() -> None:
+    """Others start elsewhere before its provider takes it away; one that is taken away says so of itself."""
+    at_risk = node_report(notice=NodeNotice(kind=NoticeKind.REBALANCE))
+    assert is_at_risk(at_risk)
+    assert as_recorded(at_risk, None).draining
+    taken = node_report(notice=NodeNotice(kind=NoticeKind.PREEMPT, deadline=1.0))
+    assert not is_at_risk(taken)
+    assert as_recorded(taken, None) is taken

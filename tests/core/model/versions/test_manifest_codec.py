@@ -21,6 +21,7 @@ from pilotlight_core.model.spec import (
 from pilotlight_core.model.versions import manifest_codec
 from pilotlight_core.model.versions.manifest_codec import (
     ARTIFACTS,
+    DRAIN_HOOKS,
     FEATURES,
     FIELDS_OF_0_1,
     MAX_UNITS,
@@ -144,6 +145,15 @@ def test_units_of_a_call_at_most_are_a_feature() -> None:
     assert needs_of(naming.spec) == (MAX_UNITS,)
     assert MAX_UNITS in FEATURES
     assert encode_manifest(naming).count(b'"max_units":{"images":3}') == 1
+
+
+def test_drain_hooks_are_a_feature() -> None:
+    """An agent that does not run them would lose what they write."""
+    hooked = msgspec.structs.replace(FULL, spec=msgspec.structs.replace(FULL.spec, drain=("save",)))
+
+    assert needs_of(hooked.spec) == (DRAIN_HOOKS,)
+    assert DRAIN_HOOKS in FEATURES
+    assert encode_manifest(hooked).count(b'"drain":["save"]') == 1
 
 
 def test_a_network_is_a_feature() -> None:

@@ -14,7 +14,7 @@ PLACES = {
     "ref": "shop.hello", "sha256": "0" * 64, "app": "shop", "id": "x", "tenant": "acme", "function": "shop.hello",
     "tier": "free", "grantee": "friend", "delivery": "msg_x", "batch": "batch_x",
     "container": "x", "price": "h100", "month": "2026-11", "budget": "month", "grant": "grant_x", "node": "n1",
-    "issuer": "corp", "name": "token",
+    "issuer": "corp", "name": "token", "pool": "spare",
 }  # fmt: skip
 
 

@@ -22,7 +22,7 @@ class World:
 
     def __init__(self, folder: Path, group: asyncio.TaskGroup) -> None:
         self.cpu_slots = 4
-        self.any_starting = False
+        self.needs_processors = False
         self.silent = False
         self.changed = asyncio.Event()
         self.launcher = FakeLauncher(self.guest)
@@ -79,11 +79,11 @@ async def test_it_waits_for_containers_that_start(tmp_path: Path, anyio_backend:
     """They need the processors more."""
     async with asyncio.TaskGroup() as group:
         world = World(tmp_path, group)
-        world.any_starting = True
+        world.needs_processors = True
         filling = group.create_task(world.pool.run(world))
         await asyncio.sleep(0.02)  # what must not come rings no bell
         assert world.launcher.started == []
-        world.any_starting = False
+        world.needs_processors = False
         world.pool.wake()
         await until(lambda: world.pool.ready == 2)
         filling.cancel()

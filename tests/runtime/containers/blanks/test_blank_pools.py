@@ -19,7 +19,7 @@ class Slots:
     """The demand of a node with four CPU slots, where nothing starts."""
 
     cpu_slots = 4
-    any_starting = False
+    needs_processors = False
 
 
 async def test_a_blank_serves_its_own_base_environment_only(tmp_path: Path, anyio_backend: str) -> None:

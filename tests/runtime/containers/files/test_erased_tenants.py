@@ -7,8 +7,10 @@ from pathlib import Path
 from pilotlight_core.bus import BusTimeout
 from pilotlight_core.model.messages.agent_questions import MOST_ASKED, ErasedTenants, ErasedWanted
 from pilotlight_core.model.messages.message import Message
+from pilotlight_runtime.containers.files.compile_cache import CompileCache
 from pilotlight_runtime.containers.files.erased_tenants import ErasedFiles
 from pilotlight_runtime.containers.files.file_cache import FileCache
+from pilotlight_runtime.containers.files.node_weights import NodeWeights
 from pilotlight_runtime.environments.environment_cache import EnvironmentCache, EnvironmentRecord, keep_built
 
 DIGEST = "a" * 64
@@ -41,7 +43,7 @@ def names_in(folder: Path) -> list[str]:
 
 def erased_files(gateways: Gateways, cache: FileCache) -> ErasedFiles:
     environments = EnvironmentCache(cache.folder.with_name("environments"), 0)
-    return ErasedFiles(gateways, cache, environments, region="eu", node="n1")
+    return ErasedFiles(gateways, (cache, environments), NodeWeights(cache), region="eu", node="n1")
 
 
 async def test_files_of_an_erased_tenant_are_deleted(tmp_path: Path, anyio_backend: str) -> None:
@@ -55,6 +57,20 @@ async def test_files_of_an_erased_tenant_are_deleted(tmp_path: Path, anyio_backe
     assert cache.tenants() == ["rival"]
     cache.check_integrity()
     assert gateways.asked == [("pl.eu.node.n1.erased", ErasedWanted(tenants=("acme", "rival")))]
+
+
+async def test_what_an_erased_tenants_containers_have_compiled_goes_too(tmp_path: Path, anyio_backend: str) -> None:
+    """Also of one that has nothing else here."""
+    (compiled := tmp_path / "compiled").mkdir()
+    for tenant in ("acme", "late", "rival"):
+        (compiled / tenant / "ver_1").mkdir(parents=True)
+    caches = cache_of(tmp_path / "files", "acme", "rival"), CompileCache(compiled, 1_000)
+    gateways = Gateways("acme", "late")
+    erased = ErasedFiles(gateways, caches, NodeWeights(caches[0]), region="eu", node="n1")
+
+    assert await erased.delete_erased() == 3
+    assert (names_in(tmp_path / "files"), names_in(compiled)) == (["rival"], ["rival"])
+    assert gateways.asked[0][1] == ErasedWanted(tenants=("acme", "late", "rival"))
 
 
 async def test_a_node_that_hears_nothing_asks_again(tmp_path: Path, anyio_backend: str) -> None:
@@ -87,7 +103,8 @@ async def test_what_was_built_for_an_erased_tenant_goes_too(tmp_path: Path, anyi
         environments.add(tenant, "env", record)
     cache = FileCache(tmp_path / "cache")
 
-    await ErasedFiles(Gateways("acme"), cache, environments, region="eu", node="n1").delete_erased()
+    weights = NodeWeights(cache)
+    await ErasedFiles(Gateways("acme"), (cache, environments), weights, region="eu", node="n1").delete_erased()
 
     assert names_in(tmp_path / "environments") == ["rival"]
     assert environments.ids() == ("env_rival",)

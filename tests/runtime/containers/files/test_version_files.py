@@ -13,6 +13,7 @@ import pytest
 from pilotlight_core.bus import BusTimeout, NoResponders
 from pilotlight_core.host.blobs import BlobChanged, BlobMissing, BlobsDown, FolderBlobs, MemoryBlobs, NoBlobStore
 from pilotlight_core.host.blobs.blob_sealing import BlobKey, sealed
+from pilotlight_core.host.blobs.whole_reads import BlobSource, read_pieces
 from pilotlight_core.host.sealed_boxes import BoxReader, seal_box
 from pilotlight_core.model.messages.agent_questions import BlobLink, BlobWanted, blob_key_context
 from pilotlight_core.model.messages.message import Message
@@ -190,8 +191,26 @@ async def sealed_content() -> bytes:
     return b"".join([piece async for piece in sealed(KEY.of(DIGEST), "acme", DIGEST, CONTENT)])
 
 
+class Collected:
+    """A `BlobWriter` that keeps what comes."""
+
+    def __init__(self) -> None:
+        self.content = bytearray()
+
+    def write_all(self, source: BlobSource) -> None:
+        self.content.clear()
+        read_pieces(source, self.content.extend)
+
+    def write(self, piece: bytes) -> None:
+        self.content.extend(piece)
+
+
 async def read_sealed(files: VersionFiles) -> bytes:
-    return b"".join([piece async for piece in files.get(BIND, DIGEST)])
+    """In pieces; copied it is the same."""
+    found, poured = b"".join([piece async for piece in files.get(BIND, DIGEST)]), Collected()
+    await files.copy(BIND, DIGEST, poured)
+    assert poured.content == found
+    return found
 
 
 async def test_a_sealed_file_is_opened_by_the_key_that_a_gateway_gives(tmp_path: Path, anyio_backend: str) -> None:

@@ -16,6 +16,8 @@ from tests.sdk.scripted import ScriptedPlatform, answer, problem
         ({"state": "ready"}, "ready"),
         ({"state": "ready", "breaker": "closed", "version_breaker": "closed"}, "ready"),
         ({"state": "ready", "breaker": "half_open"}, "ready, breaker half open"),
+        ({"state": "draining", "reason": "its check failed: A: b"}, "draining: its check failed: A: b"),
+        ({"state": "draining", "reason": "x" * 61}, f"draining: {'x' * 60}…"),
         (
             {"state": "ready", "breaker": "open", "version_breaker": "open"},
             "ready, breaker open, version's breaker open",

@@ -29,8 +29,9 @@ def delay(
 
 @pytest.mark.parametrize("code", sorted(CODES))
 def test_only_refused_requests_are_repeated(code: str) -> None:
-    """429 and 503 were refused; a call that was taken might run twice."""
-    again = CODES[code].status in (429, 503) or code == "idempotency_key_in_use"
+    """429 and 503 were refused, but for what had begun; a call that was taken might run twice."""
+    refused = CODES[code].status in (429, 503) and CODES[code].retry
+    again = refused or code == "idempotency_key_in_use"
 
     assert (delay(error_from_code(code, "")) is not None) == again
 

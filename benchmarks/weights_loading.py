@@ -1,0 +1,184 @@
+"""A model of a GiB from the host's page cache to its first byte, and weights from an S3 on this machine to a node.
+
+From the cache: zero containers, a blank, and the weights on the node; the model is mapped, each of its pages touched,
+and the caller's own stopwatch ends with the answer. Against the machine: copying the mapped model into memory that is
+there already, over copying as much from memory to memory.
+
+From S3 (moto's server): what the agent's loader takes to fetch, verify and lay out parts of 16 MiB, over what 16
+threads take that GET the same ranges and do nothing with them. Both take turns. (moto copies a whole object for each
+range of it, so each range is an object, as the parts of weights are.)
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from benchmarks import report
+from pilotlight_core.host.blobs.s3_blobs import S3Blobs
+from pilotlight_core.model.spec import ArtifactEntry, ArtifactKind, ArtifactPart
+from pilotlight_core.model.versions.pushed_weights import WEIGHTS_PART_BYTES, weights_digest
+from pilotlight_runtime.containers.files.file_cache import FileCache
+from pilotlight_runtime.containers.files.staging import Stager
+from pilotlight_runtime.containers.files.trusted_keys import TrustedKeys
+from tests.builders.nodes import bind
+from tests.builders.specs import function_spec, manifest
+from tests.runtime.local_files import stored_files
+from tests.system.support.platform import Platform, platform
+from tests.waiting import wait_until
+
+GIB = 2**30
+APP = "benchmarks/functions/weights_app.py"
+GETS = 16
+BUCKET, TENANT = "blobs", "acme"
+
+
+def main() -> None:
+    """Run, print, finish."""
+    options = report.parsed(report.arguments("weights_loading", __doc__ or ""))
+    runs, size = (3, GIB // 8) if options.quick else (30, GIB)
+    with tempfile.TemporaryDirectory() as folder, platform(Path(folder), "--blanks", "1") as running:
+        _push(running, Path(folder) / "gib", size)
+        cached, steps = _from_cache(running, runs)
+        rates = running.output("bench-weights.Gib", method="rates")
+    with tempfile.TemporaryDirectory() as folder, _moto() as endpoint:
+        loads, gets = asyncio.run(_from_s3(Path(folder), endpoint, size // 2, 3 if options.quick else 5))
+    rows = [
+        ("a GiB from the host's cache, from zero: p50 ms", report.median(cached)),
+        ("the same: p95 ms", report.percentile(cached, 95)),
+        ("copied from the mapped model, GB/s", rates["map"] / 1e9),
+        ("read from its file, GB/s", rates["read"] / 1e9),
+        ("copied in memory, GB/s", rates["copy"] / 1e9),
+        ("loaded from S3, MB/s", report.median(loads) / 1e6),
+        (f"{GETS} ranged GETs, MB/s", report.median(gets) / 1e6),
+    ]
+    report.table("loading weights", ("what", "figure"), rows)
+    print(f"steps (median ms): {steps}")
+    report.finish(
+        "weights_loading",
+        {
+            "gib_cached_p50_ms": report.median(cached),
+            "gib_cached_p95_ms": report.percentile(cached, 95),
+            "gib_copy_ratio": rates["map"] / rates["copy"],
+            "s3_ratio": report.median(loads) / report.median(gets),
+            "s3_mb_per_s": report.median(loads) / 1e6,
+        },
+    )
+
+
+def _push(running: Platform, folder: Path, size: int) -> None:
+    """Push a model of so many bytes, and have its function's weights on the node."""
+    folder.mkdir()
+    header = json.dumps({"w": {"dtype": "U8", "shape": [size], "data_offsets": [0, size]}}).encode()
+    with (folder / "model.safetensors").open("wb") as model:
+        model.write(len(header).to_bytes(8, "little") + header)
+        for start in range(0, size, 2**24):
+            model.write(os.urandom(min(2**24, size - start)))
+    running.cli("weights", "push", "gib", str(folder))
+    running.deploy(APP)
+    running.output("bench-weights.Gib", method="first")
+
+
+def _from_cache(running: Platform, runs: int) -> tuple[list[float], str]:
+    totals, steps = [], list[dict[str, float]]()
+    for _ in range(runs):
+        running.http.post("/v1/apps/bench-weights/stop")
+        wait_until(lambda: not running.containers(), "no containers are left", 60.0)
+        running.deploy(APP)
+        wait_until(running.blanks, "a blank is ready", 60.0)
+        start = time.perf_counter()
+        answer = running.answer("bench-weights.Gib", method="first")
+        totals.append((time.perf_counter() - start) * 1000.0)
+        steps.append(answer["cold_start"] or {})
+    names = dict.fromkeys(name for each in steps for name in each)
+    return totals, ", ".join(f"{name} {report.median([each.get(name, 0.0) for each in steps]):.0f}" for name in names)
+
+
+@contextmanager
+def _moto() -> Iterator[str]:
+    """moto's S3, in a process of its own."""
+    os.environ |= {"AWS_ACCESS_KEY_ID": "testing", "AWS_SECRET_ACCESS_KEY": "testing"}
+    os.environ["AWS_DEFAULT_REGION"] = "us-east-1"
+    words = [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", "5917"]
+    server = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        endpoint = "http://127.0.0.1:5917"
+        wait_until(lambda: _makes_bucket(endpoint), "moto answers", 60.0)
+        yield endpoint
+    finally:
+        server.terminate()
+        server.wait()
+
+
+def _client(endpoint: str) -> Any:
+    import boto3
+    from botocore.config import Config
+
+    return boto3.client("s3", endpoint_url=endpoint, config=Config(max_pool_connections=GETS))
+
+
+def _makes_bucket(endpoint: str) -> bool:
+    try:
+        _client(endpoint).create_bucket(Bucket=BUCKET)
+    except Exception:  # noqa: BLE001 - it is not there yet
+        return False
+    return True
+
+
+async def _from_s3(folder: Path, endpoint: str, size: int, runs: int) -> tuple[list[float], list[float]]:
+    """Bytes per second of the loader, and of plain ranged GETs."""
+    blobs, client = S3Blobs(BUCKET, endpoint=endpoint), _client(endpoint)
+    content = os.urandom(size)
+    parts = []
+    for start in range(0, size, WEIGHTS_PART_BYTES):
+        data = content[start : start + WEIGHTS_PART_BYTES]
+        digest = hashlib.sha256(data).hexdigest()
+        await blobs.put(TENANT, digest, data)
+        parts.append(ArtifactPart("model.safetensors", digest, len(data)))
+    weights = ArtifactEntry(kind=ArtifactKind.WEIGHTS, name="model", parts=tuple(parts), digest=weights_digest(parts))
+    version = manifest(function_spec("f"), artifacts=(weights,), tenant=TENANT)
+    loads, gets = [], []
+    for number in range(runs):
+        gets.append(size / await asyncio.to_thread(_get_ranges, client, parts))
+        here = folder / str(number)
+        stager = Stager(stored_files(blobs), TrustedKeys(folder / "keys"), FileCache(here / "cache"))
+        code, models = here / "code", here / "models"
+        code.mkdir(parents=True)
+        models.mkdir()
+        began = time.perf_counter()
+        await stager.stage(bind(tenant=TENANT), version, code, models)
+        loads.append(size / (time.perf_counter() - began))
+        shutil.rmtree(here)  # so that the disk is not busy with it during the next run
+    await blobs.aclose()
+    return loads, gets
+
+
+def _get_ranges(client: Any, parts: list[ArtifactPart]) -> float:
+    """Seconds of 16 threads for all ranges."""
+    began = time.perf_counter()
+    with ThreadPoolExecutor(GETS) as threads:
+        list(threads.map(lambda part: _get_range(client, part), parts))
+    return time.perf_counter() - began
+
+
+def _get_range(client: Any, part: ArtifactPart) -> None:
+    key = f"{TENANT}/{part.sha256}"
+    body = client.get_object(Bucket=BUCKET, Key=key, Range=f"bytes=0-{part.size - 1}")["Body"]
+    while body.read(2**20):
+        pass
+
+
+if __name__ == "__main__":
+    main()

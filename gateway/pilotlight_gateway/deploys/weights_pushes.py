@@ -1,0 +1,250 @@
+"""Weights of tenants: pushed, listed, shown and removed.
+
+A push is asked for twice, as a deploy is: first it answers which parts are missing, then, once they are uploaded, it
+stores the listing and puts its digest into the name's record. A part that is stored is never sent again, so a push that
+was broken off goes on where it was. What is removed stays a day in the record, out of sight: a deploy that has named it
+a moment before finds its parts, and the search for blobs that nobody needs leaves them until then.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from msgspec.structs import replace
+
+from pilotlight_core.host.blobs import BlobMissing, BlobStore
+from pilotlight_core.model.api.weights_api import (
+    PushResponse,
+    RevisionInfo,
+    WeightsDetail,
+    WeightsFile,
+    WeightsInfo,
+)
+from pilotlight_core.model.errors import BadInput, Conflict, NotFound, QuotaExceeded
+from pilotlight_core.model.ids import check_name
+from pilotlight_core.model.spec import ArtifactEntry, ArtifactPart
+from pilotlight_core.model.suggestions import did_you_mean, nearest
+from pilotlight_core.model.versions.artifacts import bytes_of, files_of
+from pilotlight_core.model.versions.pushed_weights import (
+    MOST_REVISIONS,
+    MOST_WEIGHTS,
+    WeightsRecord,
+    WeightsRef,
+    WeightsRevision,
+    listing_of,
+    parts_in,
+    weights_entry,
+)
+from pilotlight_gateway.deploys.blob_usage import BlobUsage, check_blob_bytes
+from pilotlight_gateway.deploys.present_files import staying_files
+from pilotlight_gateway.tenancy.auth import Principal
+from pilotlight_gateway.tenancy.quotas import check_quota
+from pilotlight_gateway.tenancy.registry_port import RegistryPort
+
+ROOM = "remove weights, or delete an app"
+
+
+@dataclass(frozen=True, kw_only=True)
+class PushedWeights:
+    """The weights of all tenants. Methods raise BlobsDown and BusError."""
+
+    registry: RegistryPort
+    blobs: BlobStore
+    usage: BlobUsage
+    wall: Callable[[], float] = time.time
+
+    async def push(self, principal: Principal, pushed: ArtifactEntry, pickles: tuple[str, ...]) -> PushResponse:
+        """Store weights under a name, or say which of their parts to upload first. `pushed` is checked (`read_push`).
+
+        Raises:
+            BadInput: a part has another size than is stored. QuotaExceeded: names the limit. Conflict.
+        """
+        tenant, name = principal.tenant, check_name(pushed.name, "name")
+        listing = await asyncio.to_thread(listing_of, pushed.parts)
+        digest, size = hashlib.sha256(listing).hexdigest(), bytes_of((pushed,))
+        record = await self.registry.weights(tenant, name)
+        newest = record.newest if record is not None else None
+        if newest is not None and newest.digest == digest:
+            return PushResponse(name=name, digest=digest, size=size, unchanged=True)
+        self._check_room(tenant, record)
+        needed = frozenset(part.sha256 for part in await self._parts_of(tenant, newest)) if newest else frozenset()
+        if missing := await self._missing(tenant, pushed, needed, len(listing)):
+            return PushResponse(name=name, digest=digest, size=size, missing=missing)
+        await self.blobs.put(tenant, digest, listing)
+        self.usage.add(tenant, len(listing))
+        revision = WeightsRevision(
+            digest=digest,
+            files=sum(1 for _ in files_of(pushed)),
+            parts=len(pushed.parts),
+            size=size,
+            pushed_at=self.wall(),
+            pushed_by=principal.key_id,
+            pickles=pickles,
+        )
+
+        def changed(present: WeightsRecord | None) -> WeightsRecord:
+            before = present or WeightsRecord(tenant=tenant, name=name)
+            kept = tuple(one for one in before.kept_at(revision.pushed_at) if one.digest != digest)
+            _check_revisions(kept)
+            return replace(before, revisions=(*kept, revision))
+
+        await self.registry.change_weights(tenant, name, changed)
+        return PushResponse(name=name, digest=digest, size=size)
+
+    async def _missing(
+        self, tenant: str, pushed: ArtifactEntry, needed: frozenset[str], listing_bytes: int
+    ) -> tuple[str, ...]:
+        sizes = {part.sha256: part.size for part in pushed.parts}
+        stored = await self.blobs.stored(tenant, sizes)
+        for part in pushed.parts:
+            if part.sha256 in stored and stored[part.sha256].size != part.size:
+                there = stored[part.sha256].size
+                raise BadInput(f"parts: {part.path!r} has {there} bytes there, not {part.size}.", field="parts")
+        staying = await staying_files(self.blobs, tenant, stored, needed, self.wall())
+        missing = tuple(digest for digest in sorted(sizes) if digest not in staying)
+        allowed = self.registry.limits(tenant, "").tenant.blob_bytes
+        if allowed is not None:
+            new = [sizes[digest] for digest in missing if digest not in stored]
+            check_blob_bytes(tenant, allowed, await self.usage.of(tenant), [*new, listing_bytes])
+        return missing
+
+    def _check_room(self, tenant: str, record: WeightsRecord | None) -> None:
+        """Refuse another record, or a longer one, beyond what a tenant may have. Raises QuotaExceeded"""
+        if record is None and sum(1 for _ in self.registry.iter_weights(tenant)) >= MOST_WEIGHTS:
+            raise QuotaExceeded(f"{tenant} has weights of {MOST_WEIGHTS} names, which is the most. Remove some.")
+        if record is not None:
+            _check_revisions(record.kept_at(self.wall()))
+        allowed, used = self.registry.limits(tenant, "").tenant.record_bytes, self.registry.bytes_of(tenant)
+        check_quota(tenant, "record_bytes", allowed, used, "bytes of records", ROOM)
+
+    def listed(self, tenant: str) -> list[WeightsInfo]:
+        """All of a tenant's, by name."""
+        records = sorted(self.registry.iter_weights(tenant), key=lambda record: record.name)
+        users = self._users(tenant)
+        return [
+            WeightsInfo(name=record.name, revisions=[_info(one, users) for one in record.present])
+            for record in records
+            if record.present
+        ]
+
+    async def shown(self, tenant: str, ref: WeightsRef) -> WeightsDetail:
+        """One of a tenant's, with its files.
+
+        Raises:
+            NotFound: there is none. BadInput: a shortened digest is that of several.
+        """
+        revision = await self.find(tenant, ref)
+        entry = weights_entry(ref.name, revision.digest, await self._listing(tenant, revision))
+        files = [
+            WeightsFile(path=parts[0].path, size=sum(part.size for part in parts), parts=len(parts))
+            for parts in files_of(entry)
+        ]
+        return WeightsDetail(name=ref.name, revision=_info(revision, self._users(tenant)), contents=files)
+
+    async def find(self, tenant: str, ref: WeightsRef) -> WeightsRevision:
+        """What a ref names, as the bus has it.
+
+        Raises:
+            NotFound: there is none. BadInput: a shortened digest is that of several.
+        """
+        record = await self.registry.weights(tenant, ref.name)
+        if record is None or record.newest is None:
+            known = [one.name for one in self.registry.iter_weights(tenant) if one.present]
+            hint = did_you_mean(nearest(ref.name, known))
+            how = f"push them with 'pilotlight weights push {ref.name} FOLDER'"
+            raise NotFound(f"There are no weights {ref.name}: {how}.{hint}")
+        found = [one for one in record.present if one.digest.startswith(ref.digest)] if ref.digest else [record.newest]
+        if not found:
+            raise NotFound(f"There are no weights {ref}; the newest of that name are {record.newest.digest[:12]}.")
+        if len(found) > 1:
+            raise BadInput(f"{ref} may be {' or '.join(one.digest[:16] for one in found)}: say more of the digest.")
+        return found[0]
+
+    async def entry(self, tenant: str, ref: WeightsRef) -> ArtifactEntry:
+        """What a ref names, as an artifact of a version, pinned.
+
+        Raises:
+            NotFound: there is none. BadInput: a shortened digest is that of several.
+        """
+        revision = await self.find(tenant, ref)
+        return weights_entry(ref.name, revision.digest, await self._listing(tenant, revision))
+
+    async def remove(self, tenant: str, ref: WeightsRef) -> list[str]:
+        """Remove what a ref names, or all of a name if it has no digest; their digests.
+
+        Raises:
+            NotFound: there is none. Conflict: functions in service use it.
+        """
+        await self.find(tenant, ref)  # refused by what was meant
+        at, users = self.wall(), self._users(tenant)
+        gone: list[str] = []
+
+        def changed(present: WeightsRecord | None) -> WeightsRecord | None:
+            nonlocal gone
+            if present is None:
+                return None
+            gone = [one.digest for one in present.present if one.digest.startswith(ref.digest)]
+            if used := sorted({user for digest in gone for user in users.get(digest, ())}):
+                raise Conflict(
+                    f"{ref} is used by {', '.join(used)}: deploy without it, or stop the app, and remove it then."
+                )
+            marked = tuple(replace(one, removed_at=at) if one.digest in gone else one for one in present.kept_at(at))
+            return replace(present, revisions=marked)
+
+        await self.registry.change_weights(tenant, ref.name, changed)
+        return gone
+
+    def _users(self, tenant: str) -> dict[str, list[str]]:
+        """By digest, `app.function` of those in service that use it."""
+        found: dict[str, list[str]] = {}
+        for function, digest in _uses(self.registry, tenant, self.wall()):
+            found.setdefault(digest, []).append(function)
+        return found
+
+    async def _parts_of(self, tenant: str, revision: WeightsRevision) -> tuple[ArtifactPart, ...]:
+        return parts_in(await self._listing(tenant, revision))
+
+    async def _listing(self, tenant: str, revision: WeightsRevision) -> bytes:
+        """Raises NotFound if the store has lost it."""
+        try:
+            data = await self.blobs.read(tenant, revision.digest)
+            if hashlib.sha256(data).hexdigest() == revision.digest:
+                return data
+        except BlobMissing:
+            pass
+        raise NotFound(
+            f"The listing of the weights {revision.digest[:12]} is not in the blob store as it was pushed: push anew."
+        )
+
+
+def _check_revisions(kept: tuple[WeightsRevision, ...]) -> None:
+    if len(kept) >= MOST_REVISIONS:
+        raise QuotaExceeded(f"These weights were pushed {MOST_REVISIONS} times, which is the most: remove older ones.")
+
+
+def _info(revision: WeightsRevision, users: dict[str, list[str]]) -> RevisionInfo:
+    return RevisionInfo(
+        digest=revision.digest,
+        files=revision.files,
+        size=revision.size,
+        pushed_at=revision.pushed_at,
+        pushed_by=revision.pushed_by,
+        pickles=list(revision.pickles),
+        functions=sorted(users.get(revision.digest, ())),
+    )
+
+
+def _uses(registry: RegistryPort, tenant: str, at: float) -> Iterator[tuple[str, str]]:
+    """(`app.function`, digest) of what functions in service at the unix second `at` use."""
+    for app in registry.iter_apps(tenant):
+        if app.stopped or app.has_ended(at):
+            continue
+        for function, version_id in app.functions.items():
+            version = registry.version(version_id)
+            for artifact in version.artifacts if version is not None else ():
+                if artifact.digest:
+                    yield f"{app.app}.{function}", artifact.digest

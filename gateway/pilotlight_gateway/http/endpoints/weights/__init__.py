@@ -1,0 +1,1 @@
+"""What tenants push once and many functions read: weights."""

@@ -1,0 +1,87 @@
+"""The journal of one resumable stream: what its next container needs, if this one is lost.
+
+It has the state of the last checkpoint, the number of the event that it stands behind, and a mark of each event that
+was relayed since. The next container produces those again; each has to be the one that the caller has, and is not sent.
+Bounded: beyond its room the journal is closed, and the stream is resumable no more until a checkpoint fits.
+"""
+
+from __future__ import annotations
+
+from hashlib import blake2b
+
+from pilotlight_core.model.messages.call_messages import ResumePoint
+from pilotlight_core.model.streams.resuming import JOURNAL_BYTES, MARK_BYTES
+
+STEP_BYTES = 16 * 1024
+"""Room is asked for in steps of so many bytes."""
+
+
+class StreamJournal:
+    """`room` is what it holds of the gateway's memory; whoever changes it by `wanted` tells `grant` or `close`."""
+
+    __slots__ = ("_after", "_began_at", "_heard_at", "_last", "_marks", "_state", "closed", "room")
+
+    def __init__(self) -> None:
+        self._after = self._last = 0
+        """The event that the state stands behind, and the last one that was relayed."""
+        self._state = b""
+        self._marks: list[bytes] = []
+        """Of the events behind the state."""
+        self._began_at = self._heard_at = 0.0
+        """When its container was behind the state, and when the last event came."""
+        self.closed = ""
+        """Why the stream cannot go on elsewhere; "": it can."""
+        self.room = 0
+
+    @property
+    def size(self) -> int:
+        return len(self._state) + MARK_BYTES * len(self._marks)
+
+    @property
+    def wanted(self) -> int:
+        """The room that it should have now."""
+        return -(-self.size // STEP_BYTES) * STEP_BYTES
+
+    def begin(self, at: float) -> None:
+        """The first container has begun."""
+        if not self._last:
+            self._began_at = self._heard_at = at
+
+    def note(self, seq: int, data: bytes, at: float) -> None:
+        """The next event is relayed."""
+        self._last, self._heard_at = seq, at
+        if self.closed:
+            return
+        self._marks.append(_mark(data))
+        if self.size > JOURNAL_BYTES:
+            self.close(f"more than {JOURNAL_BYTES} bytes have to be kept since the last checkpoint, at event {seq}")
+
+    def save(self, seq: int, state: bytes, at: float) -> None:
+        """The function has saved its state behind the event `seq`, the last one of those that came."""
+        if seq < self._after or seq > self._last or (self.closed and seq != self._last):
+            return
+        del self._marks[: seq - self._after]
+        self._after, self._state, self.closed = seq, state, ""
+        if seq == self._last:  # else it repeats what took longer the first time
+            self._began_at = self._heard_at = at
+
+    def repeats(self, seq: int, data: bytes) -> bool:
+        """Whether an event that came again is the one that was relayed, as far as that is known."""
+        place = seq - self._after - 1
+        return bool(self.closed) or place < 0 or (place < len(self._marks) and self._marks[place] == _mark(data))
+
+    def close(self, why: str) -> None:
+        """The stream cannot go on elsewhere, until the next checkpoint."""
+        self.closed = why
+        self._state, self._marks = b"", []
+
+    def point(self, sent: int, *, resumed: bool = False, is_last: bool = False) -> ResumePoint:
+        """Where the next container begins, if the caller has the events up to `sent`; the others as it has them."""
+        repeat_ms = max(0.0, self._heard_at - self._began_at) * 1e3 if sent > self._after else 0.0
+        return ResumePoint(
+            after=self._after, state=self._state, sent=sent, repeat_ms=repeat_ms, resumed=resumed, is_last=is_last
+        )
+
+
+def _mark(data: bytes) -> bytes:
+    return blake2b(data, digest_size=MARK_BYTES).digest()

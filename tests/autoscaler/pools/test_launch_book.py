@@ -1,0 +1,85 @@
+"""Records of launches: fenced, and with all that belongs to them."""
+
+from __future__ import annotations
+
+import pytest
+
+from pilotlight_autoscaler.pools.launch_book import Deposed, LaunchBook
+from pilotlight_core.model.records.nodes import NodeLabels, NodeRecord, NodeState
+from pilotlight_core.model.records.pools import LaunchState
+from pilotlight_gateway.nodes.join_tokens import use_join_token
+from pilotlight_gateway.tenancy.registry_port import MemoryRegistry
+from tests.builders.pools import launch
+
+NOW = 1_000.0
+
+
+@pytest.fixture
+def registry() -> MemoryRegistry:
+    """Without anything."""
+    return MemoryRegistry()
+
+
+def book(registry: MemoryRegistry, epoch: int = 1) -> LaunchBook:
+    return LaunchBook(registry, lambda: epoch)
+
+
+async def test_a_slot_is_had_once(registry: MemoryRegistry) -> None:
+    """Two controllers that decide the same at once launch one machine."""
+    made = await book(registry).create(launch(1, id="mine"))
+    assert made.epoch == 1
+    assert await book(registry).create(launch(1, id="mine")) == made
+    with pytest.raises(Deposed):
+        await book(registry, 2).create(launch(1, id="theirs"))
+
+
+async def test_an_older_leader_changes_nothing(registry: MemoryRegistry) -> None:
+    """A later one does, and what is gone is nobody's."""
+    made = await book(registry, 2).create(launch(1))
+    with pytest.raises(Deposed):
+        await book(registry, 1).move(made, LaunchState.ENDING, NOW)
+    await book(registry, 3).move(made, LaunchState.DRAINING, NOW, "so it is")
+    (after,) = registry.launches()
+    assert (after.state, after.epoch, after.changed_at, after.reason) == (LaunchState.DRAINING, 3, NOW, "so it is")
+    await book(registry, 3).forget(after)
+    with pytest.raises(Deposed):
+        await book(registry, 3).move(after, LaunchState.ENDING, NOW)
+
+
+async def test_a_token_is_for_one_node_and_goes_with_its_machine(registry: MemoryRegistry) -> None:
+    """A new one replaces the one before; the labels of its node are those of the pool."""
+    mine = book(registry)
+    made = await mine.create(launch(1, zone="b", spot=True))
+    first = await mine.issue_token(made, "eu", NOW, NOW + 60.0)
+    (now,) = registry.launches()
+    second = await mine.issue_token(now, "eu", NOW, NOW + 60.0)
+    assert len(registry.join_records) == 1
+    assert first != second
+
+    used = await use_join_token(registry, second, made.node, NOW)
+    assert used.labels == NodeLabels(region="eu", zone="b", pool="l4", spot=True)
+    (now,) = registry.launches()
+    await mine.issue_token(now, "eu", NOW, NOW + 60.0)
+    registry.node_records[made.node] = NodeRecord(node=made.node)
+    (now,) = registry.launches()
+    await mine.forget(now)
+    assert [registry.join_records, registry.node_records, registry.launch_records] == [{}, {}, {}]
+
+
+async def test_the_node_of_a_machine_that_goes_drains(registry: MemoryRegistry) -> None:
+    """On record or not; once."""
+    mine, made = book(registry), launch(1)
+    await mine.drain_node(made)
+    await mine.drain_node(made)
+    assert registry.node_records[made.node].state is NodeState.DRAINING
+
+
+async def test_a_joined_node_gets_the_zone_of_its_machine(registry: MemoryRegistry) -> None:
+    """One that has no labels says its zone itself."""
+    mine, made = book(registry), launch(1, zone="b")
+    await mine.set_node_zone(made)
+    assert not registry.node_records
+    registry.node_records[made.node] = NodeRecord(node=made.node, labels=NodeLabels(region="eu", zone="a"))
+    await mine.set_node_zone(made)
+    await mine.set_node_zone(made)
+    assert registry.node_records[made.node].labels == NodeLabels(region="eu", zone="b")

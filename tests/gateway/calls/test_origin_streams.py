@@ -1,0 +1,381 @@
+"""A resumable stream whose containers die at any event: its caller reads what it would have read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pilotlight_core.model.errors import BadOutput, ContainerDied, PilotlightError
+from pilotlight_core.model.messages.call_messages import Ended, Outcome, Run, Started, Window
+from pilotlight_core.model.messages.scheduling import Enqueue
+from pilotlight_core.model.spec import FunctionSpec, Mode
+from pilotlight_core.model.streams.resuming import MARK_BYTES, Resumable
+from pilotlight_gateway.calls.call_port import CallResult
+from pilotlight_gateway.calls.effects import (
+    Effect,
+    FailCall,
+    HoldJournal,
+    RelayChunk,
+    ReportStage,
+    SendControl,
+    SendRun,
+)
+from pilotlight_gateway.calls.origin import Origin, OriginState
+from pilotlight_runtime.calls.call_runner import CallRunner
+from pilotlight_runtime.calls.slot_table import AcceptedCall
+from pilotlight_runtime.guest.frames import CheckpointOut, ChunkOut, GuestFrame, Invoke, Result, WindowUpdate
+from pilotlight_runtime.guest.stream_out import StreamOut
+from tests.builders.calls import grant, prepared_call
+from tests.builders.specs import function_spec, method, version_record
+from tests.example_counts import examples
+from tests.runtime.fake_runner_io import FakeRunnerIO
+
+Tell = Callable[[StreamOut, int, int], Iterator[bytes]]
+
+
+def spec_of(**more: Any) -> FunctionSpec:
+    return function_spec("fn", method(mode=Mode.GENERATOR), resumable=Resumable(**more))
+
+
+def origin_of(spec: FunctionSpec) -> Origin:
+    """A call of the function, which waits for a container."""
+    version = version_record(spec, app="app")
+    origin = Origin(prepared_call(version=version, method=spec.methods[0], stream=True), "gw1", 0.0)
+    origin.begin(0.0)
+    origin.placed()
+    return origin
+
+
+def tell(out: StreamOut, words: int, every: int) -> Iterator[bytes]:
+    """The function: words that follow from its state alone, which it saves behind each `every`th (0: never)."""
+    number, last = msgspec.msgpack.decode(out.read_state() or b"\x92\x00\x01")
+    while number < words:
+        number, last = number + 1, last * 48_271 % 2_147_483_647
+        yield b"%x" % last
+        if every and number % every == 0:
+            out.save_state(msgspec.msgpack.encode((number, last)))
+
+
+class World:
+    """An origin, and one container after the other; each has a guest that works as far as its window lets it.
+
+    What an agent says is heard in order, as far as the agent lives; each event that a tenant pays for is in `paid`.
+    """
+
+    def __init__(self, words: int, every: int, *, function: Tell = tell, **resumable: Any) -> None:
+        self.spec = spec_of(**resumable)
+        self.origin = origin_of(self.spec)
+        self.function, self.words, self.every = function, words, every
+        self.at = 1.0
+        self.read: list[tuple[int, bytes]] = []
+        self.paid: list[int] = []
+        self.end: CallResult | PilotlightError | None = None
+        self.stages: list[str] = []
+        self.starts = self.unread = 0
+        self.journal_bytes = 0
+        self.has_returned = False
+        self.chunks: Iterator[bytes] = iter(())
+
+    def start(self) -> None:
+        """The next container takes the call."""
+        self.starts += 1
+        self.io = FakeRunnerIO()
+        self.runner = CallRunner(self.spec, "c", self.io)
+        self._perform(self.origin.granted(grant(self.starts), self.at))
+
+    def step(self) -> None:
+        """The guest goes on: a chunk, a checkpoint, or its end."""
+        self.at += 0.001
+        if self.has_returned or self.out.needs_read > self.seen:
+            return
+        before = self.out.seq
+        try:
+            value = next(self.chunks)
+        except StopIteration:
+            self._hear_guest()
+            self.has_returned = True
+            self.runner.on_result(Result(call_id="a", last_seq=self.out.seq), self.at)
+            return
+        self._hear_guest()  # what it saved between
+        self.out.check_resumed()
+        held = self.runner.find_running("a")
+        repeats = held is not None and held.repeats_until is not None
+        self.out.send_chunk(value)
+        self._hear_guest()
+        if not repeats:
+            self.paid.append(before + 1)
+
+    def deliver(self, count: int) -> None:
+        """The origin hears so many of the agent's frames."""
+        for _ in range(min(count, len(self.io.sent))):
+            self._perform(self.origin.frame("n1", self.io.sent.pop(0), self.at))
+
+    def kill_guest(self) -> None:
+        """Its agent says so, behind all that it had said."""
+        self.runner.on_death("killed", self.at)
+        self.deliver(len(self.io.sent))
+
+    def kill_agent(self) -> None:
+        """What it had said and was not heard is lost."""
+        self.io.sent.clear()
+        for effects in (self.origin.node_gone("n1", "i1", "it is gone", self.at), self.origin.tick(self.at + 5.0)):
+            self._perform(effects)
+
+    def read_all(self) -> None:
+        """The caller reads what has come since."""
+        count, self.unread = self.unread, 0
+        self._perform(self.origin.was_read(count, 0))
+
+    def _hear_guest(self) -> None:
+        for frame in self.sent:
+            if isinstance(frame, ChunkOut):
+                self.runner.on_chunk(frame, self.at)
+            elif isinstance(frame, CheckpointOut):
+                self.runner.on_checkpoint(frame, self.at)
+        self.sent.clear()
+
+    def _begin(self, run: Run) -> None:
+        self.runner.add(AcceptedCall(run, self.at, self.at), self.at)
+        (invoke,) = self.io.of(Invoke)
+        self.sent: list[GuestFrame] = []
+        self.out = StreamOut(invoke, self.sent.append)
+        self.seen = self.out.seq
+        self.has_returned = False
+        self.chunks = self.function(self.out, self.words, self.every)
+
+    def _perform(self, effects: list[Effect]) -> None:
+        for effect in effects:
+            match effect:
+                case SendRun():
+                    self._begin(effect.run)
+                case RelayChunk():
+                    self.read.append((effect.seq, effect.data))
+                    self.unread += 1
+                case SendControl(message=Window(upto=upto)):
+                    self.runner.on_window("a", upto, self.at)
+                    self.seen = max([self.seen, *(update.upto for update in self.io.of(WindowUpdate))])
+                case CallResult():
+                    self.end = effect
+                case FailCall():
+                    self.end = effect.error
+                case HoldJournal():
+                    self.journal_bytes = effect.size
+                case ReportStage():
+                    self.stages.append(effect.name)
+
+
+def text(words: int) -> list[tuple[int, bytes]]:
+    """What an undisturbed caller reads."""
+    return list(enumerate(tell(StreamOut(Invoke(call_id="a"), lambda _: None), words, 0), 1))
+
+
+def finish(world: World) -> None:
+    """Nothing more happens to it."""
+    for _ in range(20 * world.words + 200):
+        if world.end is not None:
+            return
+        if world.origin.state is OriginState.QUEUED:
+            world.start()
+        world.step()
+        world.deliver(10)
+        world.read_all()
+    raise AssertionError("it does not end")
+
+
+DEATHS = st.lists(
+    st.tuples(st.integers(0, 300), st.integers(0, 400), st.sampled_from(["guest", "agent"])), min_size=1, max_size=2
+)
+
+
+@given(words=st.integers(0, 400), every=st.integers(0, 9), deaths=DEATHS)
+@examples(300)
+def test_nothing_is_lost_and_nothing_comes_twice(words: int, every: int, deaths: list[tuple[int, int, str]]) -> None:
+    """Whenever its containers die, and however much of what they said is lost with them."""
+    world = World(words, every)
+    world.start()
+    for steps, heard, who in deaths:
+        for step in range(steps):
+            world.step()
+            if step % 7 == 0:
+                world.deliver(heard % 11)
+        world.deliver(heard)
+        if world.end is not None:
+            break
+        world.kill_guest() if who == "guest" else world.kill_agent()
+        if world.origin.state is OriginState.QUEUED:
+            world.start()
+    finish(world)
+
+    assert isinstance(world.end, CallResult), world.end
+    assert world.read == text(words)
+    assert not world.io.kills
+    assert set(world.paid) == set(range(1, words + 1))
+    if all(who == "guest" for _, _, who in deaths):  # else what nobody heard was produced, and is again
+        assert world.paid == list(range(1, words + 1)), "what is repeated is the operator's"
+
+
+def test_the_caller_is_told_where_it_goes_on() -> None:
+    """As a stage, with the number of the event."""
+    world = World(20, 5)
+    world.start()
+    for _ in range(13):
+        world.step()
+    world.deliver(100)
+    world.kill_guest()
+
+    assert world.stages[-1] == "moving"
+    assert world.origin.state is OriginState.QUEUED
+    world.start()
+    assert world.out.seq == 10
+
+
+def test_after_two_more_containers_it_ends() -> None:
+    """A function that ends its container would do so for ever."""
+    world = World(20, 5)
+    world.start()
+    for _ in range(3):
+        for _ in range(7):
+            world.step()
+        world.kill_guest()
+        if world.end is None:
+            world.start()
+
+    assert isinstance(world.end, ContainerDied)
+    assert world.end.more["receipt"] == "/v1/calls/a/receipt"
+    assert world.read == text(20)[:17]
+    assert "It had gone on elsewhere 2 times before." in str(world.end)
+    assert world.starts == 3
+
+
+def test_whose_function_it_is_hears_why_it_moved() -> None:
+    """Another tenant that may call it hears that it did."""
+    reasons = []
+    for tenant in ("acme", "globex"):
+        version = version_record(spec_of(), app="app")
+        origin = Origin(
+            prepared_call(version=version, method=version.spec.methods[0], stream=True, tenant=tenant), "gw1", 0.0
+        )
+        origin.begin(0.0)
+        origin.granted(grant(1), 1.0)
+        died = Ended(call_id="a", grant_number=1, container="c1", outcome=Outcome.DIED, reason="exit code 3")
+        reasons += [
+            one.detail["reason"]
+            for one in origin.frame("n1", died, 2.0)
+            if isinstance(one, ReportStage) and one.name == "moving"
+        ]
+
+    assert reasons == ["exit code 3", ""]
+
+
+def test_a_stream_that_tells_something_else_is_ended() -> None:
+    """Its caller would read two halves of two texts."""
+    told = iter(range(100))
+
+    def drift(_: StreamOut, words: int, __: int) -> Iterator[bytes]:
+        for _number in range(words):
+            yield b"%d" % next(told)
+
+    world = World(9, 0, function=drift)
+    world.start()
+    for _ in range(3):
+        world.step()
+    world.kill_guest()
+    world.start()
+    world.step()
+    world.deliver(9)
+
+    assert isinstance(world.end, BadOutput)
+    assert "whose event 1 is not the one that was sent" in str(world.end)
+
+
+def test_a_stream_that_repeats_less_is_ended() -> None:
+    """It ends before it has said what its caller has."""
+    lengths = iter([5, 2])
+
+    def shrink(_: StreamOut, __: int, ___: int) -> Iterator[bytes]:
+        yield from (b"%d" % number for number in range(next(lengths)))
+
+    world = World(9, 0, function=shrink)
+    world.start()
+    for _ in range(4):
+        world.step()
+    world.kill_guest()
+    world.start()
+    for _ in range(3):
+        world.step()
+    world.deliver(9)
+
+    assert isinstance(world.end, BadOutput)
+    assert "whose event 3 is not the one that was sent" in str(world.end)
+
+
+def test_without_memory_for_its_journal_it_cannot_go_on() -> None:
+    """That is said when it happens, and again when it dies; the next checkpoint that fits changes it."""
+    world = World(30, 20)
+    world.start()
+    for _ in range(3):
+        world.step()
+    world.deliver(9)
+    assert world.journal_bytes >= 3 * MARK_BYTES
+    world._perform(world.origin.close_journal("no memory is left", 2.0))
+    assert world.stages[-1] == "not_resumable"
+    assert world.journal_bytes == 0
+    for _ in range(19):
+        world.step()
+    world.deliver(99)
+    world.kill_guest()
+    assert world.origin.state is OriginState.QUEUED
+
+    closed = World(30, 0)
+    closed.start()
+    closed.step()
+    closed.deliver(9)
+    closed._perform(closed.origin.close_journal("no memory is left", 2.0))
+    closed.kill_guest()
+    assert isinstance(closed.end, ContainerDied)
+    assert "It could not go on elsewhere: no memory is left." in str(closed.end)
+
+
+def test_one_that_may_not_move_dies_with_its_container() -> None:
+    """`migrations=0`: its client can come back, its container not."""
+    world = World(5, 1, migrations=0)
+    world.start()
+    world.step()
+    world.kill_guest()
+
+    assert isinstance(world.end, ContainerDied)
+
+
+def test_repeating_for_too_long_is_the_tenants_time() -> None:
+    """What took a moment the first time may not be dragged out for nothing."""
+    world = World(9, 0)
+    world.start()
+    for _ in range(4):
+        world.step()
+    world.kill_guest()
+    world.start()
+    world.step()
+    assert not world.io.repeated
+    world.runner.check_limits(world.at + 10.0)
+
+    assert world.io.repeated == ["a"]
+
+
+@pytest.mark.parametrize("mode", list(Mode))
+def test_what_returns_is_no_stream(mode: Mode) -> None:
+    """A method that returns is not resumable beside one that yields."""
+    spec = function_spec("fn", method("a", mode=mode), method("b", mode=Mode.GENERATOR), resumable=Resumable())
+    origin = Origin(prepared_call(version=version_record(spec), method=spec.methods[0]), "gw1", 0.0)
+    origin.begin(0.0)
+    (sent,) = origin.granted(grant(1), 1.0)
+
+    assert isinstance(sent, SendRun)
+    assert (sent.run.resume is not None) == (mode is Mode.GENERATOR)
+    origin.frame("n1", Started(call_id="a", grant_number=1), 2.0)
+    died = origin.frame("n1", Ended(call_id="a", grant_number=1, container="c1", outcome=Outcome.DIED), 3.0)
+    assert any(isinstance(effect, Enqueue) for effect in died) == (mode is Mode.GENERATOR)

@@ -1,0 +1,165 @@
+"""Weights of a tenant: what is stored, who may have it, and what stays."""
+
+from __future__ import annotations
+
+import hashlib
+
+import pytest
+
+from pilotlight_core.host.blobs import MemoryBlobs
+from pilotlight_core.model.errors import BadInput, Conflict, NotFound, QuotaExceeded
+from pilotlight_core.model.limits import Limits
+from pilotlight_core.model.spec import ArtifactEntry, ArtifactKind, ArtifactPart
+from pilotlight_core.model.tenancy import LimitsRecord
+from pilotlight_core.model.versions.pushed_weights import REMOVED_KEPT_S, WeightsRef
+from pilotlight_gateway.deploys import weights_pushes
+from pilotlight_gateway.deploys.blob_usage import BlobUsage
+from pilotlight_gateway.deploys.weights_pushes import PushedWeights
+from pilotlight_gateway.tenancy.auth import Principal
+from pilotlight_gateway.tenancy.registry_port import MemoryRegistry
+from tests.gateway.world import Clock
+
+ACME = Principal(tenant="acme", key_id="key1", scopes=frozenset({"deploy"}))
+
+
+def part(content: bytes, path: str = "m.safetensors") -> ArtifactPart:
+    return ArtifactPart(path, hashlib.sha256(content).hexdigest(), len(content))
+
+
+def pushed(*parts: ArtifactPart, name: str = "m") -> ArtifactEntry:
+    return ArtifactEntry(kind=ArtifactKind.WEIGHTS, name=name, parts=parts)
+
+
+@pytest.fixture
+def wall() -> Clock:
+    return Clock(1_000.0)
+
+
+@pytest.fixture
+def blobs(wall: Clock) -> MemoryBlobs:
+    return MemoryBlobs(wall)
+
+
+@pytest.fixture
+def weights(blobs: MemoryBlobs, wall: Clock) -> PushedWeights:
+    return PushedWeights(registry=MemoryRegistry(), blobs=blobs, usage=BlobUsage(blobs), wall=wall)
+
+
+async def push(weights: PushedWeights, *contents: bytes, name: str = "m") -> str:
+    """Upload and push; the digest."""
+    parts = [part(content) for content in contents]
+    for one, content in zip(parts, contents, strict=True):
+        await weights.blobs.put("acme", one.sha256, content)
+    answer = await weights.push(ACME, pushed(*parts, name=name), ())
+    assert not answer.missing
+    return answer.digest
+
+
+async def test_what_is_missing_is_asked_for_and_nothing_is_named(weights: PushedWeights, blobs: MemoryBlobs) -> None:
+    """Each once; what is there is not sent again. Another tenant's blob does not help."""
+    asked = pushed(part(b"1"), part(b"2"), part(b"1"))
+    await blobs.put("rival", part(b"2").sha256, b"2")
+    assert set((await weights.push(ACME, asked, ())).missing) == {part(b"1").sha256, part(b"2").sha256}
+    await blobs.put("acme", part(b"1").sha256, b"1")
+    assert (await weights.push(ACME, asked, ())).missing == (part(b"2").sha256,)
+    assert weights.listed("acme") == []
+
+    await blobs.put("acme", part(b"2").sha256, b"2")
+    first = await weights.push(ACME, asked, ())
+    again = await weights.push(ACME, asked, ())
+
+    assert (first.missing, first.unchanged, again.unchanged) == ((), False, True)
+    (one,) = weights.listed("acme")
+    assert [(each.digest, each.size, each.files) for each in one.revisions] == [(first.digest, 3, 1)]
+
+
+async def test_the_newest_is_what_a_name_stands_for(weights: PushedWeights) -> None:
+    """One that is pushed again is the newest again; a digest may be shortened."""
+    one, two = await push(weights, b"1"), await push(weights, b"2")
+    assert (await weights.find("acme", WeightsRef("m"))).digest == two
+    assert (await weights.entry("acme", WeightsRef("m", one[:8]))).digest == one
+    assert await push(weights, b"1") == one
+    assert (await weights.find("acme", WeightsRef("m"))).digest == one
+    assert [each.digest for each in weights.listed("acme")[0].revisions] == [two, one]
+    shown = await weights.shown("acme", WeightsRef("m", two))
+    assert [(file.path, file.size, file.parts) for file in shown.contents] == [("m.safetensors", 1, 1)]
+
+
+async def test_nobody_else_has_them(weights: PushedWeights) -> None:
+    """By name or by digest: they are as if they were not there."""
+    digest = await push(weights, b"1")
+    for ref in (WeightsRef("m"), WeightsRef("m", digest)):
+        with pytest.raises(NotFound, match="There are no weights"):
+            await weights.entry("rival", ref)
+        with pytest.raises(NotFound):
+            await weights.remove("rival", ref)
+    assert weights.listed("rival") == []
+
+
+async def test_what_is_removed_is_gone_but_for_a_day(weights: PushedWeights, wall: Clock) -> None:
+    """Its record stays so long, for a deploy that had just named it."""
+    one, two = await push(weights, b"1"), await push(weights, b"2")
+    assert await weights.remove("acme", WeightsRef("m", one[:10])) == [one]
+    with pytest.raises(NotFound, match=f"the newest of that name are {two[:12]}"):
+        await weights.find("acme", WeightsRef("m", one))
+    assert await weights.remove("acme", WeightsRef("m")) == [two]
+    assert weights.listed("acme") == []
+    record = await weights.registry.weights("acme", "m")
+    assert record is not None
+    assert len(record.revisions) == 2
+
+    wall.at += REMOVED_KEPT_S + 1
+    await push(weights, b"3")
+    record = await weights.registry.weights("acme", "m")
+    assert record is not None
+    assert len(record.revisions) == 1
+
+
+async def test_quotas_count_them(weights: PushedWeights, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before anything is sent; names and revisions are bounded too."""
+    registry = weights.registry
+    assert isinstance(registry, MemoryRegistry)
+    await push(weights, b"1")
+    registry.limit_records["acme"] = LimitsRecord(tenant="acme", limits=Limits(blob_bytes=50_000))
+    with pytest.raises(QuotaExceeded, match="blob_bytes"):
+        await weights.push(ACME, pushed(part(b"x" * 60_000)), ())
+    registry.limit_records["acme"] = LimitsRecord(tenant="acme", limits=Limits(record_bytes=10))
+    with pytest.raises(QuotaExceeded, match="record_bytes"):
+        await weights.push(ACME, pushed(part(b"2")), ())
+    del registry.limit_records["acme"]
+    monkeypatch.setattr(weights_pushes, "MOST_WEIGHTS", 1)
+    with pytest.raises(QuotaExceeded, match="which is the most"):
+        await weights.push(ACME, pushed(part(b"2"), name="other"), ())
+    monkeypatch.setattr(weights_pushes, "MOST_REVISIONS", 1)
+    with pytest.raises(QuotaExceeded, match="pushed 1 times"):
+        await weights.push(ACME, pushed(part(b"2")), ())
+
+
+async def test_a_size_that_is_a_lie_is_refused(weights: PushedWeights, blobs: MemoryBlobs) -> None:
+    """Limits go by it."""
+    await blobs.put("acme", part(b"123").sha256, b"123")
+    lie = ArtifactPart("m", part(b"123").sha256, 1)
+    with pytest.raises(BadInput, match="'m' has 3 bytes there, not 1"):
+        await weights.push(ACME, pushed(lie), ())
+
+
+async def test_a_listing_that_is_damaged_is_not_taken(weights: PushedWeights, blobs: MemoryBlobs) -> None:
+    """It says which bytes a function gets."""
+    digest, other = await push(weights, b"1"), await push(weights, b"2", name="n")
+    blobs.kept["acme", digest] = blobs.kept["acme", other]
+    for broken in (blobs.kept["acme", other], b"{}", b""):
+        blobs.kept["acme", digest] = broken
+        with pytest.raises(NotFound, match="is not in the blob store as it was pushed"):
+            await weights.entry("acme", WeightsRef("m"))
+    del blobs.kept["acme", digest]
+    with pytest.raises(NotFound, match="is not in the blob store"):
+        await weights.shown("acme", WeightsRef("m"))
+
+
+async def test_what_functions_use_stays(weights: PushedWeights, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are named."""
+    digest = await push(weights, b"1")
+    monkeypatch.setattr(weights_pushes, "_uses", lambda *_: iter([("shop.hello", digest), ("shop.hi", digest)]))
+    with pytest.raises(Conflict, match=r"^m is used by shop\.hello, shop\.hi: deploy without it"):
+        await weights.remove("acme", WeightsRef("m"))
+    assert weights.listed("acme")[0].revisions[0].functions == ["shop.hello", "shop.hi"]

@@ -1,0 +1,60 @@
+"""The journal of a stream: where another container goes on, and that it repeats what was sent."""
+
+from __future__ import annotations
+
+from pilotlight_core.model.messages.call_messages import ResumePoint
+from pilotlight_core.model.streams.resuming import JOURNAL_BYTES, MARK_BYTES
+from pilotlight_gateway.streams.stream_journal import STEP_BYTES, StreamJournal
+
+
+def journal_of(*events: bytes, saved: int | None = None) -> StreamJournal:
+    """One whose stream began at 10 s and has had an event each second, saved behind the event `saved`."""
+    journal = StreamJournal()
+    journal.begin(10.0)
+    for number, data in enumerate(events, 1):
+        journal.note(number, data, 10.0 + number)
+        if number == saved:
+            journal.save(number, b"state", 10.0 + number)
+    return journal
+
+
+def test_without_a_checkpoint_it_begins_anew() -> None:
+    """What was sent is repeated, in the time that it took."""
+    assert journal_of(b"a", b"b").point(2) == ResumePoint(after=0, state=b"", sent=2, repeat_ms=2_000.0)
+
+
+def test_behind_a_checkpoint_only_what_follows_is_repeated() -> None:
+    """An event that is not the same, or was never sent, is told apart."""
+    journal = journal_of(b"a", b"b", b"c", saved=1)
+
+    assert journal.point(3) == ResumePoint(after=1, state=b"state", sent=3, repeat_ms=2_000.0)
+    assert [journal.repeats(seq, data) for seq, data in ((2, b"b"), (3, b"c"), (3, b"x"), (4, b"d"))] == [
+        True, True, False, False,
+    ]  # fmt: skip
+
+
+def test_a_checkpoint_while_it_repeats_stands_where_it_was_saved() -> None:
+    """The events behind it are known still; an older one than the last changes nothing."""
+    journal = journal_of(b"a", b"b", b"c", saved=1)
+    journal.save(2, b"later", 20.0)
+    journal.save(1, b"older", 21.0)
+
+    assert journal.point(3).state == b"later"
+    assert journal.repeats(3, b"c")
+    assert not journal.repeats(3, b"b")
+
+
+def test_it_is_closed_when_it_has_no_room() -> None:
+    """It says why, and holds nothing; the next checkpoint opens it."""
+    journal = StreamJournal()
+    most = JOURNAL_BYTES // MARK_BYTES
+    for number in range(1, most + 2):
+        journal.note(number, b"x", 1.0)
+
+    assert "since the last checkpoint" in journal.closed
+    assert (journal.size, journal.wanted) == (0, 0)
+    journal.save(most, b"behind what came", 2.0)
+    assert journal.closed
+    journal.save(most + 1, b"state", 2.0)
+    assert not journal.closed
+    assert journal.wanted == STEP_BYTES
