@@ -26,6 +26,7 @@ from pilotlight_core.model.packages.requirement_texts import normal_name, requir
 from pilotlight_runtime.builder.build_frames import BuildEnd
 from pilotlight_runtime.environments.base_facts import BaseFacts, BuildBase, NoFacts, base_facts
 from pilotlight_runtime.environments.build_sandbox import BuildFailed, BuildSandbox
+from pilotlight_runtime.environments.built_files import disk_left
 from pilotlight_runtime.environments.environment_cache import (
     BuiltEnvironment,
     EnvironmentCache,
@@ -190,12 +191,13 @@ class EnvironmentBuilds:
     async def _build(self, tenant: str, name: str, base: str, lock: PackageLock, facts: BaseFacts) -> BuiltEnvironment:
         sandbox, environment = self._needs(base)
         async with self._turns.turn(tenant):
-            if facts.digest != lock.base_digest or facts.python != lock.python:
+            if (facts.digest, facts.python, facts.platform) != (lock.base_digest, lock.python, lock.platform):
                 await self._check_base(sandbox, tenant, environment, lock)
+            await self._make_room(sandbox.most_bytes)
             fresh = await asyncio.to_thread(self.cache.fresh_folder, tenant, name)
             try:
                 files = await sandbox.build(tenant, environment, lock_text(lock.packages), fresh / "packages")
-                record = EnvironmentRecord(id=environment_id(tenant, lock), files=files.files, bytes=files.bytes)
+                record = EnvironmentRecord(id=environment_id(tenant, lock), files=files.files, bytes=files.on_disk)
                 await asyncio.to_thread(keep_built, fresh, self.cache.path(tenant, name), record)
             finally:
                 await asyncio.to_thread(delete_folder, fresh)
@@ -203,12 +205,20 @@ class EnvironmentBuilds:
         log.info("an environment is built", tenant=tenant, environment=name, files=record.files, bytes=record.bytes)
         with_room = self.cache.pin(built)
         try:
-            for folder in self.cache.shrink():
-                await asyncio.to_thread(delete_folder, folder)
+            await self._shrink()
         finally:
             with_room()
         self._changed()
         return built
+
+    async def _make_room(self, size: int) -> None:
+        """Delete what no container has as far as the disk has no room for `size` bytes more."""
+        if (lacking := size - await asyncio.to_thread(disk_left, self.cache.folder)) > 0:
+            await self._shrink(lacking)
+
+    async def _shrink(self, wanted: int = 0) -> None:
+        for folder in self.cache.shrink(wanted):
+            await asyncio.to_thread(delete_folder, folder)
 
     async def _check_base(self, sandbox: BuildSandbox, tenant: str, base: BuildBase, lock: PackageLock) -> None:
         """Refuse a base that is not the one of the lock, if the lock says too little or too much over it."""
