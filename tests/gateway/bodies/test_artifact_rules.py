@@ -8,8 +8,7 @@ import pytest
 from pilotlight_core.model.api.call_api import DeployFunction, DeployRequest
 from pilotlight_core.model.errors import BadInput
 from pilotlight_core.model.spec import ArtifactEntry, ArtifactKind, ArtifactPart
-from pilotlight_core.model.versions.artifacts import MAX_ARTIFACT_BYTES, MAX_ARTIFACTS, MAX_PARTS, PART_BYTES
-from pilotlight_core.model.versions.artifacts import parts_of
+from pilotlight_core.model.versions.artifacts import MAX_ARTIFACT_BYTES, MAX_ARTIFACTS, MAX_PARTS, PART_BYTES, parts_of
 from pilotlight_gateway.bodies.artifact_rules import check_artifacts, check_part_sizes, repeated_sizes
 from pilotlight_gateway.bodies.deploy_requests import read_deploy
 from tests.gateway.world import entry, function

@@ -76,6 +76,8 @@ class _Weights:
     """Their names in the cache, and their bytes."""
     resident: int = 0
     held: list[MappedFile] = field(default_factory=list)
+    has_room: bool = False
+    """Whether the budget has given room for it, which it may take back while the files are read."""
 
     @property
     def size(self) -> int:
@@ -114,6 +116,8 @@ class NodeWeights:
                 known = self._known[key] = _Weights(files=files)
                 if await asyncio.to_thread(_write_index, self._cache, tenant, artifact.digest, files):
                     self._cache.add(tenant, _index_entry(artifact.digest, files))
+                if key not in self._known:  # it was erased meanwhile
+                    continue
             self._known.move_to_end(key)
             if known.held:
                 self._budget.touch(_name(key))
@@ -187,15 +191,21 @@ class NodeWeights:
 
     async def _hold(self, key: WeightsKey, known: _Weights) -> None:
         load_s = known.size / DISK_BYTES_PER_S
-        if not self._budget.take(_name(key), known.size, load_s, lambda: self._drop(key)):
+        known.has_room = self._budget.take(_name(key), known.size, load_s, lambda: self._drop(key))
+        if not known.has_room:
             return
         paths = [self._cache.path(key[0], name) for name, _ in known.files]
         try:
-            known.held = await asyncio.to_thread(_locked, paths)
+            held = await asyncio.to_thread(_locked, paths)
         except OSError as error:
-            self._budget.release(_name(key))
+            self._drop(key)
             log.warning("weights could not be read into memory", tenant=key[0], digest=key[1], error=str(error))
             return
+        if not known.has_room or self._known.get(key) is not known:  # something else has it by now, or it is erased
+            self._dropped += held
+            self._due.set()
+            return
+        known.held = held
         if not all(one.is_locked or not one.size for one in known.held) and not self._has_warned:
             self._has_warned = True
             log.warning(
@@ -206,11 +216,12 @@ class NodeWeights:
 
     def _drop(self, key: WeightsKey) -> None:
         """Hold them no more; the kernel may keep them for a while."""
-        known = self._known.get(key)
-        if known is not None and known.held:
-            self._dropped += known.held
-            known.held = []
-            self._due.set()
+        if (known := self._known.get(key)) is not None:
+            known.has_room = False
+            if known.held:
+                self._dropped += known.held
+                known.held = []
+                self._due.set()
         self._budget.release(_name(key))
 
 
