@@ -5,6 +5,7 @@ No link is ever made there, so a path of plain names below the folder stays belo
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 from pathlib import Path
@@ -47,7 +48,7 @@ class BuiltFiles:
         """Write a piece.
 
         Raises:
-            BadBuild: its path is none, or there are too many files or bytes. OSError: the disk is full.
+            BadBuild: its path is none, or there are too many files or bytes. OSError: the disk has no room.
         """
         self.bytes += len(piece.data)
         if self.bytes > self._most_bytes:
@@ -55,9 +56,10 @@ class BuiltFiles:
         # Anew for each piece, since others write to the disk too.
         room = disk_left(self._into) if self._room is None else self._room - self.bytes + len(piece.data)
         if len(piece.data) > room:
-            raise BadBuild(
-                f"the disk of this node has room for {max(0, self.bytes - len(piece.data) + room) >> 20} MiB of "
-                "packages alone"
+            # No fault of the packages, which may find room on another node.
+            raise OSError(
+                errno.ENOSPC,
+                f"the disk of this node has room for {max(0, self.bytes - len(piece.data) + room) >> 20} MiB",
             )
         if self._open is None:
             self._open = piece.path, self._create(piece)

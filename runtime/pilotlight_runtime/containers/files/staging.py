@@ -196,7 +196,7 @@ class Stager:
         self, bind: Bind, file: FileEntry, parts: Sequence[ArtifactPart], fresh: Path, turns: _Turns
     ) -> None:
         """Write parts one behind the other into the file `fresh`, each at its place as it comes."""
-        fresh.touch(0o600)
+        await asyncio.to_thread(fresh.touch, 0o600)
         await asyncio.to_thread(allocate, fresh, file.size)
         try:
             async with asyncio.TaskGroup() as group:
