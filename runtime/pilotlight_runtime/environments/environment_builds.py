@@ -148,6 +148,9 @@ class EnvironmentBuilds:
         release = self.cache.pin(built)
         try:
             await asyncio.to_thread(link_environment, built, into, into.parent / MARK)
+        except FileNotFoundError:  # somebody has deleted it: the next start builds it anew
+            self.cache.forget(built)
+            raise
         finally:
             release()
 

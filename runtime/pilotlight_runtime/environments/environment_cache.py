@@ -127,6 +127,12 @@ class EnvironmentCache:
         """Those that are built, as far as a report names them: the latest used."""
         return tuple(sorted({each.record.id for each in list(self._built.values())[-MOST_REPORTED:]}))
 
+    def forget(self, built: BuiltEnvironment) -> None:
+        """It is not whole any more, or gone from the disk."""
+        key = built.tenant, built.folder.name
+        if self._built.get(key) is built:
+            del self._built[key]
+
     def tenants(self) -> list[str]:
         """Those who have environments here."""
         return sorted({tenant for tenant, _ in self._built})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -174,6 +175,18 @@ async def test_another_base_environment_is_tried_before_it_is_built_over(tmp_pat
         world.sandbox.printed += f"further==1.0 --hash=sha256:{HASH}\n"
         with pytest.raises(BuildFailed, match="deploy again"):
             await world.builds.ensure("rival", "default", elsewhere)
+
+
+async def test_what_was_deleted_is_built_anew(tmp_path: Path) -> None:
+    """By whoever tidied up, while the agent ran; the start that finds it so fails."""
+    async with world_in(tmp_path) as world:
+        await world.builds.ensure("acme", "default", lock())
+        shutil.rmtree(tmp_path / "environments" / "acme")
+        with pytest.raises(FileNotFoundError):
+            await world.builds.stage("acme", "default", lock(), world.container("a"))
+        await world.builds.stage("acme", "default", lock(), into := world.container("b"))
+
+        assert (into / "tiny.py").read_text() == "x"
 
 
 async def test_another_platform_is_another_base(tmp_path: Path) -> None:
