@@ -23,7 +23,7 @@ import structlog
 from pilotlight_core.model.messages.node_messages import MOST_WEIGHTS_TOLD, WeightsReport
 from pilotlight_core.model.spec import ArtifactEntry, FileEntry
 from pilotlight_runtime.containers.files.artifact_files import artifact_files
-from pilotlight_runtime.containers.files.file_cache import FileCache
+from pilotlight_runtime.containers.files.file_cache import JOINED, CacheKey, FileCache, flush_joined
 from pilotlight_runtime.containers.files.page_cache import MappedFile, resident_bytes
 
 INDEX = "weights-"
@@ -99,6 +99,8 @@ class NodeWeights:
         """Those that are to be held in memory."""
         self._dropped: list[MappedFile] = []
         """Those that are not held any more, and are to be unmapped in a thread: it takes milliseconds for each GiB."""
+        self._flushed: set[CacheKey] = set()
+        """Joined files that are on the disk, whenever the machine stops."""
         self._due = asyncio.Event()
         self._has_warned = False
         for tenant, name in cache.named(INDEX):
@@ -161,6 +163,21 @@ class NodeWeights:
             if resident != known.resident:
                 known.resident = resident
                 self._changed()
+        await self._flush()
+
+    async def _flush(self) -> None:
+        """Have what was fetched on the disk; containers do not wait for that."""
+        joined = set(self._cache.named(JOINED))
+        self._flushed &= joined
+        for key in joined - self._flushed:
+            try:
+                await asyncio.to_thread(flush_joined, self._cache.path(*key))
+            except FileNotFoundError:
+                continue  # the cache has dropped it meanwhile
+            except OSError as error:
+                log.warning("a file of weights could not be flushed", tenant=key[0], file=key[1], error=str(error))
+                continue
+            self._flushed.add(key)
 
     def reports(self) -> tuple[WeightsReport, ...]:
         """What lies here, the last used first."""
