@@ -203,7 +203,9 @@ def _move(source: Path, paths: list[str], into: Path) -> None:
         target = into / path
         try:
             target.parent.mkdir(parents=True, exist_ok=True)
-            (source / path).chmod(FILE_MODE)
+            with (source / path).open("rb") as file:
+                os.fchmod(file.fileno(), FILE_MODE)
+                os.fsync(file)  # else a machine that stops may leave it empty, and each later start fails by it
             (source / path).replace(target)
         except OSError as error:
             log.warning("a compiled file could not be kept", path=str(target), error=str(error))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +43,21 @@ async def given(cache: CompileCache, tenant: str, version: str, **files: str) ->
 async def laid_out(cache: CompileCache, tenant: str, version: str, into: Path) -> dict[str, str]:
     await cache.lay_out(tenant, version, made(into))
     return texts_in(into)
+
+
+async def test_a_file_has_its_name_once_it_is_on_the_disk(
+    tmp_path: Path, anyio_backend: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A machine that stops leaves none that is empty."""
+    flushed = list[str]()
+
+    def fsync(file: Any) -> None:
+        assert names_in(tmp_path / "acme" / "ver_1") == sorted(flushed)
+        flushed.append(Path(file.name).name)
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    await given(CompileCache(tmp_path, 10**6), "acme", "ver_1", a="1", b="2")
+    assert names_in(tmp_path / "acme" / "ver_1") == flushed == ["a", "b"]
 
 
 async def test_empty_files_are_not_free(tmp_path: Path, anyio_backend: str) -> None:
