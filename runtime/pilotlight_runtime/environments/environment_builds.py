@@ -159,6 +159,10 @@ class EnvironmentBuilds:
         if lock.packages:
             await self._built(tenant, base, lock)
 
+    async def free(self, size: int) -> bool:
+        """Delete what no container has, of so many bytes if there are as many; False: nothing was there to delete."""
+        return await self._shrink(size) > 0
+
     async def _built(self, tenant: str, base: str, lock: PackageLock) -> BuiltEnvironment:
         _, environment = self._needs(base)
         facts = await _facts(environment)
@@ -219,9 +223,12 @@ class EnvironmentBuilds:
         if (lacking := size - await asyncio.to_thread(disk_left, self.cache.folder)) > 0:
             await self._shrink(lacking)
 
-    async def _shrink(self, wanted: int = 0) -> None:
-        for folder in self.cache.shrink(wanted):
+    async def _shrink(self, wanted: int = 0) -> int:
+        """The number of those that were deleted."""
+        gone = self.cache.shrink(wanted)
+        for folder in gone:
             await asyncio.to_thread(delete_folder, folder)
+        return len(gone)
 
     async def _check_base(self, sandbox: BuildSandbox, tenant: str, base: BuildBase, lock: PackageLock) -> None:
         """Refuse a base that is not the one of the lock, if the lock says too little or too much over it."""
