@@ -203,13 +203,26 @@ def to_zero(http: httpx.Client) -> None:
     title("Back to zero: nobody calls, and each function's window of 10 s passes")
     began = time.monotonic()
     with Live(console=passing, refresh_per_second=10, transient=True) as live:
-        while containers := http.get("/v1/containers").json()["containers"]:
+        while containers := [each for each in _containers(http) if each["state"] != "parked"]:
             if time.monotonic() - began > IDLE_S:
                 sys.exit("containers are left over")
             idle = (f"{c['app']}.{c['function']} {c['state']}, idle for {c['idle_s']:.0f} s" for c in containers)
             live.update(Text("  " + "; ".join(idle)))
             time.sleep(0.1)
-    console.print(f"  no container is left after {time.monotonic() - began:.1f} s")
+    console.print(f"  no container has a slot after {time.monotonic() - began:.1f} s")
+    for each in _containers(http):
+        mib = each["memory_bytes"] / 2**20
+        console.print(
+            f"  {each['app']}.{each['function']} is parked: it takes long to start, and {mib:.0f} MiB of memory"
+        )
+    began = time.monotonic()
+    call(http, "embeddings.MiniLM", method="embed", text="again")
+    console.print(f"  the next call of embeddings.MiniLM took {_ms(began):.0f} ms")
+
+
+def _containers(http: httpx.Client) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = http.get("/v1/containers").json()["containers"]
+    return found
 
 
 def bill(http: httpx.Client) -> None:

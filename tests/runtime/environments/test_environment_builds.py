@@ -208,6 +208,16 @@ async def test_what_nobody_uses_makes_room_on_the_disk(tmp_path: Path, monkeypat
         assert not list((tmp_path / "environments" / "acme").iterdir())
 
 
+async def test_a_lock_that_cannot_be_is_not_built(tmp_path: Path) -> None:
+    """Whoever has signed it: what stands there goes into a file that an installer reads."""
+    evil = LockedPackage(name="tiny", version="1.0 --index-url=http://other", hashes=(HASH,))
+    async with world_in(tmp_path) as world:
+        with pytest.raises(BuildFailed, match="is no package"):
+            await world.builds.ensure("acme", "default", lock(packages=(evil,)))
+
+        assert world.sandbox.builds == []
+
+
 async def test_requirements_that_the_base_has_need_no_build(tmp_path: Path) -> None:
     """The container's folder stays empty."""
     async with world_in(tmp_path) as world:
