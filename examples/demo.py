@@ -1,7 +1,7 @@
 """`make demo`: the whole story on this machine, with the real parts, in about a minute.
 
 It starts the platform in a folder of its own, deploys the examples, makes cold, warm, streaming, batched and cancelled
-calls, watches it go back to zero, prints the bill, and leaves nothing running.
+calls, watches it go back to zero, takes a machine away under a stream, prints the bill, and leaves nothing running.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ ROOT = Path(__file__).resolve().parent.parent
 START_S = 60.0
 STOP_S = 30.0
 IDLE_S = 60.0
+NOTICE_S = 20.0
 SENTENCES = [
     "the burner lights at once", "nothing runs while nobody calls", "a queue is fair to everybody",
     "the bill adds up to the last nanosecond", "a sandbox keeps strangers apart", "weights wait in host memory",
@@ -56,6 +57,7 @@ def main() -> int:
         batch(http)
         cancel(http)
         to_zero(http)
+        taken_away(http, Path(folder) / "notices")
         bill(http)
     console.print(f"\n[green]Done[/green] in {time.monotonic() - began:.0f} s; nothing is left running.\n")
     next_commands()
@@ -71,10 +73,12 @@ def title(text: str) -> None:
 @contextmanager
 def started(folder: Path) -> Iterator[httpx.Client]:
     """The platform, from `pilotlight up` to Ctrl-C."""
-    title("Start: nats-server, gateway, controller and a node agent, on this machine")
+    title("Start: nats-server, gateway, controller and two node agents, on this machine")
     ready, client, log = folder / "ready.json", folder / "client.json", folder / "up.log"
     command = [sys.executable, "-m", "pilotlight_supervisor.up", "--state-dir", str(folder / "state"), "--port", "0"]
     command += ["--json-ready", str(ready), "--client-file", str(client), "--cpu-slots", "4"]
+    (notices := folder / "notices").mkdir()
+    command += ["--extra-agents", "1", "--notice-dir", str(notices)]
     with log.open("wb") as output:
         process = subprocess.Popen(command, stdout=output, stderr=output, cwd=ROOT)
     try:
@@ -218,6 +222,33 @@ def to_zero(http: httpx.Client) -> None:
     began = time.monotonic()
     call(http, "embeddings.MiniLM", method="embed", text="again")
     console.print(f"  the next call of embeddings.MiniLM took {_ms(began):.0f} ms")
+
+
+def taken_away(http: httpx.Client, notices: Path) -> None:
+    """A provider takes a machine back in the middle of a stream; its caller does not notice."""
+    from pilotlight import Function
+
+    title("A spot machine is taken away in the middle of a stream")
+    text = "who listens hears every word once wherever it is spoken and pays for it once"
+    line, places = Text("  "), []
+    with Live(line, console=passing, refresh_per_second=30, transient=True):
+        for chunk in Function.from_name("stream", "recital").remote_gen(text=text, pause_ms=250):
+            places += [node for node in _nodes_of(http, "recital") if node not in places]
+            line.append(chunk["word"] + " ", style="bold" if len(places) < 2 else "bold green")
+            if chunk["number"] == 4:
+                notice = {"deadline": time.time() + NOTICE_S, "reason": "the provider needs it"}
+                (notices / f"{places[0]}.json").write_text(json.dumps(notice))
+    console.print(line)
+    heard = line.plain.split()
+    if heard != text.split():
+        sys.exit(f"the caller heard {heard}")
+    words, first, second = len(heard), places[0], places[-1]
+    console.print(f"  {words} words: {first} had {NOTICE_S:.0f} s notice after the fourth, {second} went on from there")
+    (notices / f"{first}.json").unlink()  # the drill is over
+
+
+def _nodes_of(http: httpx.Client, function: str) -> list[str]:
+    return [each["node"] for each in _containers(http) if each["function"] == function and each["state"] == "ready"]
 
 
 def _containers(http: httpx.Client) -> list[dict[str, Any]]:
