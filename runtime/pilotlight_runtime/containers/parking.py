@@ -131,7 +131,7 @@ class NodeParking:
 
     def take(self, container: Parkable, slice_id: str, share: HostShare, *, neighbours: bool) -> SliceReport:
         """Give a parked container a slice and its promise again, which `refusal` has not refused."""
-        part = self._slices.take(slice_id, container.id, container.tenant, neighbours=neighbours)
+        part = self._slices.take(slice_id, container.id, container.tenant, neighbours=neighbours, wants_blank=False)
         self._host.take(container.id, share)
         return part
 
