@@ -165,8 +165,9 @@ class Container:
             self.serving.check_limits(at)
 
     def keep(self, purpose: Purpose) -> None:
-        """From now on it is there for `purpose`, as if it had begun no call."""
-        self._meter.keep(purpose)
+        """From now on it is there for `purpose`, as if it had begun no call; what is parked is there by a guess."""
+        if self.state is not ContainerState.PARKED:
+            self._meter.keep(purpose)
 
     def drain(self, within_s: float, reason: str) -> None:
         """Take no new call, end the held ones within `within_s`, then end. A later drain may shorten an earlier one."""
@@ -194,8 +195,7 @@ class Container:
         """Have it leave its slice and keep its memory; or why not. Where there is no room for it, it drains."""
         if self.state is ContainerState.PARKED:
             return ""
-        is_checking = self.serving is not None and self.serving.is_checking
-        if self.state is not ContainerState.READY or self.held or is_checking:
+        if self.state is not ContainerState.READY or self.serving is None or self.held or self.serving.is_checking:
             return "busy"
         if not self.parking.where:
             return "cannot_park"
@@ -203,6 +203,7 @@ class Container:
             self.drain(LEAVE_S, "there is no room to park it")
             return ""
         self._calls.slots.drain(self.id)
+        self.serving.pause(self._clock())
         self._enter(ContainerState.PARKED)
         self._woken.set()
         return ""
@@ -211,7 +212,7 @@ class Container:
         """Have it serve again on a slice; or why not."""
         if self.state in (ContainerState.READY, ContainerState.LOADING) and slice_id == self.slice:
             return ""
-        if self.state is not ContainerState.PARKED:
+        if self.state is not ContainerState.PARKED or self._ending.is_set():
             return "not_parked"
         if slice_id and slice_id == self.slice:  # it has not left it yet
             self.parking.call_back(purpose)

@@ -8,7 +8,16 @@ from collections.abc import Callable
 from pilotlight_core.model.messages.node_messages import Bind, SliceKind, SliceReport
 from pilotlight_core.model.messages.usage_facts import Purpose
 from pilotlight_runtime.calls.call_errors import truncated_error
-from pilotlight_runtime.containers.parking import ANY_SLOT, LEAVE_S, PARK_S, HookTurn, NodeParking, ParkPhase, ParkTurns
+from pilotlight_runtime.containers.parking import (
+    ANY_SLOT,
+    LEAVE_S,
+    PARK_S,
+    HookTurn,
+    NodeParking,
+    ParkPhase,
+    ParkTurns,
+    returns_to,
+)
 from pilotlight_runtime.containers.warm_memory import WarmKind
 from pilotlight_runtime.guest import frames as guest
 from pilotlight_runtime.guest.guest_connection import GuestConnection, GuestGone
@@ -67,7 +76,7 @@ class ContainerParking:
             return ""
         if self._part.kind is SliceKind.CPU:
             return ANY_SLOT
-        return self._part.id if self._hooks is not None else ""
+        return self._part.id if self._hooks is not None and returns_to(self._part) else ""
 
     def open(self, sandbox: Sandbox, connection: GuestConnection, *, load_s: float, has_hooks: bool) -> None:
         """It is ready after so long a start, and could be parked."""
@@ -150,7 +159,7 @@ class ContainerParking:
         return LEAVE_S
 
     def hurry(self, within_s: float) -> None:
-        """It is to end: what its hooks do is of no use any more, and whoever waits for its end need not wait for them."""
+        """It is to end: what its hooks do is of no use any more, and nobody waits for them."""
         if self._hook_time is None or self._hook_time.expired():
             return
         until, soon = self._hook_time.when(), asyncio.get_running_loop().time() + min(within_s, LEAVE_S)
@@ -205,9 +214,7 @@ class ContainerParking:
             async with asyncio.timeout(PARK_S) as self._hook_time:
                 error = await answered
         except (GuestGone, TimeoutError):
-            error = (
-                "its hooks did not end in time" if self._is_hurried else f"its hooks did not end within {PARK_S:g} s"
-            )
+            error = f"its hooks did not end within {LEAVE_S if self._is_hurried else PARK_S:g} s"
         finally:
             self._hook_time = None
         if error:

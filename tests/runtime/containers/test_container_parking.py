@@ -14,7 +14,7 @@ import pytest
 from pilotlight_core.model.devices import MEMORY_DEVICE, WARM_PRICE, MigPlacement, SliceName
 from pilotlight_core.model.messages.call_messages import Refusal
 from pilotlight_core.model.messages.device_commands import Cut
-from pilotlight_core.model.messages.node_messages import ContainerState, Credit, Drain, Park, Stop, Unpark
+from pilotlight_core.model.messages.node_messages import ContainerState, Credit, Drain, Keep, Park, Stop, Unpark
 from pilotlight_core.model.messages.usage import LeaseState
 from pilotlight_core.model.messages.usage_facts import Purpose
 from pilotlight_core.model.units import GpuAsk
@@ -123,6 +123,8 @@ async def test_what_it_uses_is_metered_on_the_memory_alone(walled: Harness) -> N
     """For the platform's guess that it is called again; its slot is free meanwhile, and no nanosecond is lost."""
     container = await walled.bind(await walled.deploy(COUNT))
     await parked(walled, container)
+    late = Keep(epoch=walled.epoch, container=container, purpose=Purpose.CALL)
+    assert (await walled.command(late)).ok  # it was sent while the container served
     assert (await walled.command(Unpark(epoch=walled.epoch, container=container, slice="cpu-1"))).ok
     await awake(walled, container)
     assert await walled.run(container).output() == 1
@@ -146,6 +148,20 @@ async def test_it_ends_while_it_is_parked(walled: Harness) -> None:
         assert (await walled.command(drain if drains else Stop(epoch=walled.epoch, container=container))).ok
         await walled.report(lambda report: not report.containers and report.memory.parked == 0)
         walled.agent.check_integrity()
+
+
+async def test_what_is_about_to_end_takes_no_slot(walled: Harness) -> None:
+    """Its memory is another's already, though it is not gone yet: the call goes elsewhere."""
+    container = await walled.bind(await walled.deploy(COUNT))
+    await parked(walled, container)
+    there = walled.agent._parts.containers.get(container)
+    assert there is not None
+
+    there._evicted()
+
+    assert there.unpark("cpu-0", Purpose.CALL) == "not_parked"
+    await there.wait_gone()
+    walled.agent.check_integrity()
 
 
 async def test_what_does_not_fit_ends(server_url: str, tmp_path: Path) -> None:
