@@ -24,6 +24,7 @@ import structlog
 from pilotlight_core.model.messages.call_messages import RemoteError
 from pilotlight_core.model.messages.node_messages import (
     STOP_GRACE_S,
+    UNPARKED,
     Bind,
     ContainerReport,
     ContainerState,
@@ -344,7 +345,7 @@ class Container:
                 if not self._ending.is_set() and await self.parking.go_on(self._ending):
                     if self.serving is not None:
                         self.serving.resume(self._clock())
-                    self.timeline = {"unpark": round((self._clock() - self._born_at) * 1000, 3)}
+                    self.timeline = {UNPARKED: round((self._clock() - self._born_at) * 1000, 3)}
                     self._serve()
             except CannotPark as error:
                 self._log.log(str(error))
