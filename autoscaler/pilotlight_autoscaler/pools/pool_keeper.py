@@ -24,6 +24,7 @@ from pilotlight_autoscaler.observations.spot_zones import SpotZones
 from pilotlight_autoscaler.observations.world import World
 from pilotlight_autoscaler.policy.nodes.launch_steps import LaunchStep, NextStep, next_step
 from pilotlight_autoscaler.policy.nodes.pool_view import PoolView, as_empty
+from pilotlight_autoscaler.policy.nodes.spot_nodes import SpotSigns, relieved_nodes, stands_in
 from pilotlight_autoscaler.policy.nodes.surplus_nodes import PoolNode, surplus_nodes
 from pilotlight_autoscaler.policy.nodes.wanted_nodes import UnplacedStarts, WantedNode, wanted_nodes
 from pilotlight_autoscaler.pools.launch_book import Deposed, LaunchBook, PoolRegistry
@@ -37,6 +38,7 @@ from pilotlight_autoscaler.pools.node_pool import (
 )
 from pilotlight_autoscaler.pools.open_pools import OpenPool, OpenPools
 from pilotlight_autoscaler.pools.pool_counts import ALL, PoolCounts
+from pilotlight_autoscaler.pools.spot_pools import SpotPools
 from pilotlight_core.bus import BusError
 from pilotlight_core.model.api.pools.pool_agent_api import MOST_POOL_AGENTS, POOL_AGENT_NODE
 from pilotlight_core.model.api.pools.pool_terms import GIVE_UP_AFTER_S, PoolProvider
@@ -82,7 +84,7 @@ class PoolKeeper:
         self._book = LaunchBook(registry, lambda: lease.epoch)
         self._region = region
         self._zone = zone
-        self._spot_zones = spot_zones or SpotZones()
+        self._spot = SpotPools(world, spot_zones or SpotZones(), clock)
         self._clock = clock
         self._wall = wall
         self._epoch = 0
@@ -145,8 +147,9 @@ class PoolKeeper:
         views = self._views(records)
         self._world.hopes.pools = views
         if at - self._sights.watched_since >= SETTLE_S:
-            await self._end_surplus(views, at)
-            await self._launch_wanted(views, at)
+            signs = self._spot.signs(views, at)
+            await self._end_surplus(views, signs, at)
+            await self._launch_wanted(views, signs, at)
         self.counts.measured(self._registry.launches(), records)
 
     # --- look ---
@@ -206,8 +209,8 @@ class PoolKeeper:
             if launch is None:
                 continue
             log.info("notice", pool=record.name, node=launch.node, about=notice.about, reason=notice.reason)
-            if launch.spot and notice.about is NoticeAbout.INTERRUPTION:
-                self._spot_zones.on_preempted(launch.zone, self._clock())
+            if notice.about is NoticeAbout.INTERRUPTION:
+                self._spot.note_lack(launch)
             if notice.about is not NoticeAbout.STATE and launch.state in (LaunchState.LAUNCHING, LaunchState.UP):
                 reason = notice.reason or f"its provider: {notice.about}"
                 await self._book.move(launch, LaunchState.DRAINING, self._wall(), reason)
@@ -282,19 +285,22 @@ class PoolKeeper:
                     self._seen[key] = as_empty(node)
         return {key[2]: node for key, node in self._seen.items() if key[0] == record.name}
 
-    async def _end_surplus(self, views: Sequence[PoolView], at: float) -> None:
+    async def _end_surplus(self, views: Sequence[PoolView], signs: SpotSigns, at: float) -> None:
         waiting = [ask for _, ask, _ in self._world.refusals.unplaced(str)]
         for view in views:
             nodes = [
-                PoolNode(launch=launch, empty_since=self._sights.empty_since(launch.id)) for launch in view.launches
+                PoolNode(launch=launch, empty_since=self._sights.empty_since(launch.id))
+                for launch in view.launches
+                if not stands_in(launch, views)
             ]
-            for launch, why in surplus_nodes(view, nodes, waiting, at):
+            found = surplus_nodes(view, nodes, waiting, at, spares=signs.spares.get(view.name, 0))
+            for launch, why in found + relieved_nodes(view, views, signs):
                 log.info("a node goes", pool=view.name, node=launch.node, why=why)
                 with suppress(Deposed):
                     await self._book.move(launch, LaunchState.DRAINING, at, why)
                     await self._book.drain_node(launch)
 
-    async def _launch_wanted(self, views: Sequence[PoolView], at: float) -> None:
+    async def _launch_wanted(self, views: Sequence[PoolView], signs: SpotSigns, at: float) -> None:
         world = self._world
         unplaced = world.refusals.unplaced(world.tenant_of)
         self._short_since = {version: self._short_since.get(version, at) for version, _, _ in unplaced}
@@ -306,9 +312,7 @@ class PoolKeeper:
         if any(self._sights.list_age(view.name, at) is None for view in views if view.record.is_open):
             views = [view for view in views if self._sights.list_age(view.name, at) is not None]
         fleet = world.fleet(self._clock())
-        zones = {zone for view in views if view.record.terms.is_spot for zone in view.zones}
-        avoid = self._spot_zones.avoided(self._clock(), zones)
-        decision = wanted_nodes(short, views, fleet, world.prices, at, avoid=avoid)
+        decision = wanted_nodes(short, views, fleet, world.prices, at, signs=signs)
         awaited = dict(decision.awaited)
         for wanted in decision.wanted:
             with suppress(Deposed):
@@ -331,6 +335,7 @@ class PoolKeeper:
             node=_node_name(view.record, every), type=wanted.type, types=wanted.types, zone=wanted.zone,
             spot=view.record.terms.is_spot, made_at=at, changed_at=at, gpus=wanted.gpus,
             usd_per_hour=wanted.usd_per_hour, digest=view.record.terms.digest_of(wanted.type),
+            stands_in=wanted.stands_in,
         )  # fmt: skip
         made = await self._book.create(launch)
         now = await self._registry.pool(wanted.pool)

@@ -215,7 +215,7 @@ async def test_the_zone_of_a_spot_node_that_is_taken_is_left_out(world: PoolWorl
         (first,) = world.launches()
         world.cloud.to_tell = [PoolNotice(provider_id="i-0", about=NoticeAbout.INTERRUPTION)]
         await world.settle(12.0)
-        assert world.spot_zones.avoided(world.now, ("a", "b", "c")) == {first.zone}
+        assert world.spot_zones.avoided(("a", "b", "c"), world.now) == {first.zone}
         others = {each.zone for each in world.launches() if each.id != first.id}
         assert others
         assert first.zone not in others
@@ -316,3 +316,23 @@ async def test_no_machine_is_lost_however_often_controllers_die(seed: int) -> No
         await world.settle(400.0)
     assert not world.cloud.machines
     assert not world.launches()
+
+
+async def test_spot_nodes_are_stood_in_for_until_they_are_ready() -> None:
+    """They are spread over zones; once they are up the stand-ins go, and nothing is launched again."""
+    world = PoolWorld()
+    world.add(pool("spot", zones=("a", "b", "c"), purchase=Purchase.SPOT, least_nodes=2, most_nodes=2, fallback="sure"))
+    world.add(pool("sure"))
+    world.answers = False
+    async with world.leading():
+        await world.settle()
+        assert sorted((each.pool, each.stands_in) for each in world.launches()) == [
+            ("spot", ""), ("spot", ""), ("sure", "spot"), ("sure", "spot"),
+        ]  # fmt: skip
+        assert {each.zone for each in world.launches() if each.pool == "spot"} == {"a", "b"}
+        world.answers = True
+        await world.settle(60.0)
+        assert [(each.pool, each.state) for each in world.launches()] == [("spot", LaunchState.UP)] * 2
+        orders = len(world.cloud.orders)
+        await world.settle(30.0)
+        assert len(world.cloud.orders) == orders
