@@ -254,17 +254,16 @@ def test_after_two_more_containers_it_ends() -> None:
 
 def test_one_that_finds_no_other_place_says_where_its_part_is_billed() -> None:
     """It waited until its deadline, or its home dropped it."""
-    for ends in (
-        lambda origin: origin.tick(origin.call.deadline_at),
-        lambda origin: origin.dropped(Dropped(call_id="a", gateway="gw1", code="no_capacity", detail="full")),
-    ):
+    for is_late in (True, False):
         world = World(20, 5)
         world.start()
         for _ in range(7):
             world.step()
         world.kill_guest()
-        assert world.origin.state is OriginState.QUEUED
-        world._perform(ends(world.origin))
+        origin = world.origin
+        assert origin.state is OriginState.QUEUED
+        dropped = Dropped(call_id="a", gateway="gw1", code="no_capacity", detail="full")
+        world._perform(origin.tick(origin.call.deadline_at) if is_late else origin.dropped(dropped))
 
         assert isinstance(world.end, PilotlightError)
         assert (world.end.more["call"], world.end.more["receipt"]) == ("a", "/v1/calls/a/receipt")
