@@ -121,6 +121,7 @@ class ContainerParking:
             if not self._reserve():  # it may use more than before its hooks ran
                 raise CannotPark("there is no room to park it")
         except (CannotFreeze, CannotPark) as error:
+            self._opened.thaw()  # it has to end by itself
             self._turns.revert()
             self._node.release(self.id)
             raise CannotPark(f"it could not be parked: {error}") from error

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
+
 from pilotlight_autoscaler.observations.world import World
 from pilotlight_autoscaler.passes.decision import Decision
 from pilotlight_autoscaler.passes.parked_containers import ANY_SLOT
@@ -208,6 +210,18 @@ def test_an_unpark_that_shows_no_effect_is_forgotten() -> None:
     world.on_demand(demand(queued=1), 4.0)
 
     assert [type(each) for each in commands(decide(world, record(**SPEC), at=4.0, only="ver_1"))] == [Unpark]
+
+
+def test_who_gives_its_gpu_to_another_tenant_is_not_parked() -> None:
+    """It would end when that one is bound there: its hooks, and the copy of its weights, would only cost time."""
+    for tenant, parks, told_to in (("zoo", "GPU-1", Drain), ("acme", "GPU-1", Park), ("zoo", ANY_SLOT, Park)):
+        world = world_of(idle(parks=parks, idle_s=9.0), slots=1)
+        waiting = msgspec.structs.replace(record("ver_2", **SPEC), tenant=tenant, function="other")
+        world.on_demand(msgspec.structs.replace(demand("ver_2", queued=1), tenant=tenant), 1.0)
+
+        found = commands(decide(world, waiting, record(**SPEC)))
+
+        assert [type(each) for each in found] == [told_to], (tenant, parks)
 
 
 def test_what_is_parked_ends_when_it_is_not_worth_its_memory() -> None:
