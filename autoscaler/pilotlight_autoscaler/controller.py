@@ -42,7 +42,8 @@ from pilotlight_autoscaler.pass_preparation import PassPreparation
 from pilotlight_autoscaler.passes.decide import Pass
 from pilotlight_autoscaler.passes.decision import AddressedCommand, Decision
 from pilotlight_autoscaler.passes.pass_input import PassOptions
-from pilotlight_autoscaler.pools.pool_keeper import OpenPool, PoolKeeper, no_pool
+from pilotlight_autoscaler.pools.open_pools import OpenPool, no_pool
+from pilotlight_autoscaler.pools.pool_keeper import PoolKeeper
 from pilotlight_autoscaler.registered_versions import RegisteredVersions
 from pilotlight_autoscaler.repacking import Repacking
 from pilotlight_autoscaler.scaling_answers import explain_scaling
@@ -149,7 +150,9 @@ class Controller:
             world=world, registered=self._registered, book=CurveBook(registry), new_id=self._new_id,
             stop_grace_s=stop_grace_s, pause=self._pause, unfunded=self._budgets.unfunded,
         )  # fmt: skip
-        self._pools = PoolKeeper(world, registry, lease, open_pool, region=region, zone=zone)
+        self._pools = PoolKeeper(
+            world, registry, lease, open_pool, region=region, zone=zone, spot_zones=self.intake.spot_zones
+        )
         self._failed_passes = 0
         """In a row."""
         self._started = 0

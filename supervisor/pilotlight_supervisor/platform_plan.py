@@ -191,7 +191,7 @@ def plan(
             ),
         ),
         *(
-            _agent(settings, number, metrics, common, env(bus_users.agent(node).name), blob_url)
+            _agent(settings, number, metrics, common, env(bus_users.agent(node).name))
             for number, node in zip(_agents(settings), nodes, strict=False)
         ),
     )  # fmt: skip
@@ -211,18 +211,27 @@ def pool_agent(settings: UpSettings, launch: AgentLaunch, nats_ports: Sequence[i
     if launch.node not in pool_nodes(settings):
         raise ValueError(f"{launch.node} is none of the nodes that pools may start here")
     state = settings.state_dir.resolve()
-    fake = ("--fake-gpus", launch.fake_gpus) if launch.fake_gpus else ()
     command = _python(
         "pilotlight_runtime", "--state-dir", str(state), "--region", settings.region, "--zone", launch.zone,
-        "--name", launch.node, "--node", launch.node, "--pool", launch.pool, "--provider-id", launch.launch,
-        "--spot" if launch.spot else "--no-spot", "--cpu-slots", str(launch.cpu_slots), "--blanks",
-        str(settings.blanks), "--sandbox", settings.sandbox, "--blob-url",
-        settings.blob_url or f"file://{state / 'blobs'}",
-        "--agents-here", str(len(_agents(settings)) + settings.pool_agents), *fake,
-        *(word for base in settings.base for word in ("--base", base)),
+        "--name", launch.node, "--pool", launch.pool, "--provider-id", launch.launch,
+        "--spot" if launch.spot else "--no-spot",
+        *_agent_flags(settings, launch.node, launch.cpu_slots, launch.fake_gpus),
     )  # fmt: skip
-    env = {"PILOTLIGHT_NATS_URL": user_url(state / "nats", nats_ports, bus_users.agent(launch.node).name)}
+    address = user_url(state / "nats", nats_ports, bus_users.agent(launch.node).name)
+    env = {"PILOTLIGHT_NATS_URL": address, **_index(settings)}
     return ManagedProcess(name=launch.node, rank=2, stop_within_s=10.0, env=env, withheld=("AWS_",), command=command)
+
+
+def _agent_flags(settings: UpSettings, node: str, cpu_slots: int, fake_gpus: str) -> tuple[str, ...]:
+    """What agents of this machine have in common."""
+    fake = ("--fake-gpus", fake_gpus) if fake_gpus else ()
+    bases = [word for base in settings.base for word in ("--base", base)]
+    notices = ("--notices", f"file:{Path(settings.notice_dir).resolve() / node}.json") if settings.notice_dir else ()
+    return (
+        "--node", node, "--cpu-slots", str(cpu_slots), "--blanks", str(settings.blanks), "--sandbox", settings.sandbox,
+        "--blob-url", settings.blob_url or f"file://{settings.state_dir.resolve() / 'blobs'}",
+        "--agents-here", str(len(_agents(settings)) + settings.pool_agents), *fake, *bases, *notices,
+    )  # fmt: skip
 
 
 def _bus(folder: Path, ports: Sequence[int], nodes: Sequence[str]) -> list[ManagedProcess]:
@@ -290,18 +299,12 @@ def _agent(
     metrics: Mapping[str, int],
     common: Sequence[str],
     env: Mapping[str, str],
-    blob_url: str,
 ) -> ManagedProcess:
     name, node = _numbered("agent", number), _numbered("local", number)
-    flags = (
-        "--name", name, "--metrics-port", str(metrics[name]), "--node", node,
-        "--cpu-slots", str(settings.cpu_slots), "--blanks", str(settings.blanks), "--sandbox", settings.sandbox,
-        "--blob-url", blob_url, "--agents-here", str(len(_agents(settings)) + settings.pool_agents),
+    command = _python(
+        "pilotlight_runtime", *common, "--name", name, "--metrics-port", str(metrics[name]),
+        *_agent_flags(settings, node, settings.cpu_slots, settings.fake_gpus),
     )  # fmt: skip
-    fake = ("--fake-gpus", settings.fake_gpus) if settings.fake_gpus else ()
-    bases = [word for base in settings.base for word in ("--base", base)]
-    notices = ("--notices", f"file:{Path(settings.notice_dir).resolve() / node}.json") if settings.notice_dir else ()
-    command = _python("pilotlight_runtime", *common, *flags, *fake, *bases, *notices)
     env = {**env, **_index(settings)}
     # A node reads the files of its containers over links: it needs no credentials of the store.
     return ManagedProcess(name=name, rank=2, stop_within_s=10.0, env=env, withheld=("AWS_",), command=command)

@@ -25,6 +25,7 @@ def launch(number: int = 1, record: PoolRecord | None = None, **more: Any) -> La
     fields: dict[str, Any] = {
         "id": f"{record.name}-launch{number}", "pool": record.name, "slot": number, "node": f"{record.name}-n{number}",
         "type": type_.name, "zone": (record.terms.zones or ("a",))[0], "state": LaunchState.UP,
-        "usd_per_hour": type_.usd_per_hour, "gpus": 1 if type_.gpus else 0, "digest": record.terms.digest,
+        "usd_per_hour": type_.usd_per_hour, "gpus": 1 if type_.gpus else 0,
+        "digest": record.terms.digest_of(type_.name),
     }  # fmt: skip
     return LaunchRecord(**fields | more)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from typing import Any
 
 from pilotlight_core.bus import BusDown, Handler
@@ -28,6 +28,7 @@ class HandlerBus:
 
     def __init__(self) -> None:
         self.handlers: dict[str, Handler] = {}
+        self._jobs: list[asyncio.Task[None]] = []
         self._asked: dict[str, asyncio.Future[Message]] = {}
 
     async def subscribe(self, subject: str, handler: Handler) -> Any:
@@ -42,6 +43,10 @@ class HandlerBus:
         self.handlers[subject](subject, message, reply)
         async with asyncio.timeout(timeout):
             return await answer
+
+    def spawn(self, job: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        self._jobs.append(task := asyncio.get_running_loop().create_task(job))
+        return task
 
     async def publish(self, subject: str, message: Message) -> None:
         self._asked[subject].set_result(message)

@@ -269,7 +269,7 @@ class SimAgent(Process):
         if (run.call_id, run.grant_number) in self._runs:
             data = b"%d" % seq
             self._tell(run.gateway, Chunk(call_id=run.call_id, grant_number=run.grant_number, seq=seq, data=data))
-            if run.resume is not None and seq % 2:
+            if run.resume is not None and seq == 2:
                 state = StreamCheckpoint(call_id=run.call_id, grant_number=run.grant_number, seq=seq, state=data)
                 self._tell(run.gateway, state)
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from msgspec import structs
 
 from pilotlight_core.host.config import BadSetting, parse
-from pilotlight_supervisor.platform_plan import GatewayPorts, UpSettings, measured, plan
+from pilotlight_core.model.api.pools.pool_agent_api import AgentLaunch
+from pilotlight_supervisor.platform_plan import GatewayPorts, UpSettings, measured, plan, pool_agent
 
 METRICS = {"duties": 21, "controller": 22, "agent": 23, "agent-2": 24, "agent-3": 25}
 
@@ -152,3 +154,27 @@ def test_a_sandbox_must_be_known() -> None:
     """The weaker one must be asked for by name."""
     with pytest.raises(BadSetting, match="expected one of bubblewrap, process, got 'none'"):
         parse(UpSettings, "", ["--sandbox", "none"], {})
+
+
+def test_an_agent_of_a_pool_is_one_of_this_machine(tmp_path: Path) -> None:
+    """It has a user of its own from the start, an even part of the host, and its pool's word."""
+    given = ["--pool-agents", "2", "--sandbox", "process", "--notice-dir", str(tmp_path)]
+    settings = parse(UpSettings, "", ["--state-dir", str(tmp_path), *given], {})
+    parts = plan(settings, ports=[GatewayPorts(1, 3, 6)], metrics=METRICS, nats_ports=[2])
+    own = next(part for part in parts if part.name == "agent")
+    assert "--agents-here 3" in " ".join(own.command)
+
+    launch = AgentLaunch(
+        launch="x", pool="spare", node="local-pool-2", zone="a", spot=True, fake_gpus="1xT4", cpu_slots=3
+    )
+    part = pool_agent(settings, launch, [2])
+    words = " ".join(part.command)
+    for flags in (
+        "--node local-pool-2", "--pool spare", "--provider-id x", "--zone a", "--spot", "--fake-gpus 1xT4",
+        "--cpu-slots 3", "--agents-here 3", "--sandbox process", "local-pool-2.json",
+    ):  # fmt: skip
+        assert flags in words
+    password = (tmp_path / "nats" / "users" / "agent-local-pool-2").read_text().strip()
+    assert part.env["PILOTLIGHT_NATS_URL"] == f"nats://agent-local-pool-2:{password}@127.0.0.1:2"
+    with pytest.raises(ValueError, match="none of the nodes"):
+        pool_agent(settings, structs.replace(launch, node="local-pool-3"), [2])

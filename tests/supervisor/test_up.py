@@ -21,7 +21,7 @@ from pilotlight_supervisor.free_ports import QUIET_PORTS, free_port, release_por
 from pilotlight_supervisor.platform_plan import UpSettings
 from pilotlight_supervisor.readiness import UpError, http_status
 from pilotlight_supervisor.restore_mark import MARK, begin_restore
-from pilotlight_supervisor.up import LOOPBACK, claim_metrics_ports
+from pilotlight_supervisor.up import LONGEST_SOCKET, LOOPBACK, check_pool_socket, claim_metrics_ports
 from tests.forked_module import ForkedModule
 from tests.supervisor.test_embedded_bus import alive
 from tests.waiting import until
@@ -239,3 +239,11 @@ def test_gpus_in_software_that_are_not_understood_are_refused(tmp_path: Path, sp
     assert "Traceback" not in done.stderr
     assert "request" not in done.stderr  # nobody sent one
     assert not (tmp_path / "state" / "logs").exists()
+
+
+def test_a_folder_whose_socket_would_have_too_long_a_name_is_refused(tmp_path: Path) -> None:
+    """If pools may start agents, who are asked for there."""
+    deep = tmp_path / ("d" * LONGEST_SOCKET)
+    check_pool_socket(UpSettings(state_dir=deep))
+    with pytest.raises(UpError, match="--state-dir"):
+        check_pool_socket(UpSettings(state_dir=deep, pool_agents=1))

@@ -49,6 +49,16 @@ def count(numbers: int, seconds: float) -> Iterator[int]:
 def again(seconds: float) -> float:
     time.sleep(seconds)
     return seconds
+
+
+@app.gpu_function(memory="64MiB", max_containers=2, scaledown_window=60, timeout=60, resumable=True)
+def tell(numbers: int, seconds: float) -> Iterator[int]:
+    told = pilotlight.resume(0)
+    while told < numbers:
+        time.sleep(seconds)
+        yield told
+        told += 1
+        pilotlight.checkpoint(told)
 """
 
 
@@ -163,16 +173,21 @@ def test_nobody_notices_that_a_node_is_taken_away(drill: Drill, tmp_path: Path) 
     check_no_instant_is_sold_twice(platform)
 
 
-def test_a_call_that_may_run_again_goes_on_elsewhere(drill: Drill) -> None:
-    """It does not fit into the time that its node has left: it is ended at once, and paid once."""
+def test_what_does_not_fit_goes_on_elsewhere(drill: Drill) -> None:
+    """A call that may run again is ended at once, and paid once; a resumable stream loses no event."""
     platform = drill.platform
     platform.output("taken.again", seconds=0.0)
     node = drill.node_of("again")
-    with ThreadPoolExecutor(1) as callers:
+    with ThreadPoolExecutor(2) as callers:
+        stream = callers.submit(lambda: list(events_of(platform, "taken.tell", numbers=80, seconds=0.1)))
+        assert drill.node_of("tell") == node
         call = callers.submit(platform.answer, "taken.again", seconds=4.0)
         wait_until(lambda: _running(platform, "again"), "it runs")
         deadline = drill.give_notice(node, 4.0)
         answer = call.result()
+        events = stream.result()
+    assert [each.data["value"] for each in events if each.name == "chunk"] == list(range(80)), events[-1]
+    assert "moving" in [each.data["name"] for each in events if each.name == "stage"]
     assert answer["output"] == 4.0
     assert answer["usage"]["attempts"] == 2
     wait_until(lambda: time.time() > deadline or not drill.listed(node)["draining"], "its time is over")

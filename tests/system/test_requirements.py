@@ -65,7 +65,7 @@ def test_a_function_finds_what_its_app_requires(wordy: Platform, index: LocalInd
     wordy.deploy(app(tmp_path, "greeting==1.0"))
 
     assert wordy.output("wordy.greet") == "hello!"
-    assert "packages" in wordy.container_of("wordy", "greet")["timeline"]
+    wait_until(lambda: "packages" in wordy.container_of("wordy", "greet")["timeline"], "its node has reported the step")
     assert "hello!" in wordy.cli("run", f"{tmp_path / 'app.py'}::greet").stdout
 
 

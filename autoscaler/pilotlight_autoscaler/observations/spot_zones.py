@@ -6,7 +6,7 @@ machine that means the same.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Set
+from collections.abc import Collection, Mapping, Set
 
 from pilotlight_autoscaler.policy.spot.avoided_zones import AvoidedZones
 from pilotlight_core.model.messages.node_messages import NodeReport, NoticeKind
@@ -49,7 +49,6 @@ class SpotZones:
         """Its provider has said elsewhere that it takes a machine of the zone away, or has none there."""
         self._avoided.zone_preempted(zone, at)
 
-    def avoided(self, at: float) -> frozenset[str]:
-        """The zones in which no spot node is to be launched now, of those that have any or had."""
-        zones = {zone for _, zone, _ in self._nodes.values()} | self._avoided.listed
+    def avoided(self, zones: Collection[str], at: float) -> frozenset[str]:
+        """Those of a pool's zones in which no spot node is to be launched now."""
         return self._avoided.avoided(zones, at)

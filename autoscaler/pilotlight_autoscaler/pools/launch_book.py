@@ -126,5 +126,6 @@ class LaunchBook:
         await self._registry.change_node(record.node, labelled)
 
     async def _drop_token(self, record: LaunchRecord) -> None:
-        if record.join_token:
-            await self._registry.change_join_token(record.join_token, lambda _: None)
+        now = next((each for each in self._registry.launches() if each.id == record.id), record)
+        if now.join_token:
+            await self._registry.change_join_token(now.join_token, lambda _: None)

@@ -9,6 +9,9 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 
 from pilotlight_core.model.records.pools import LaunchRecord, LaunchState, PoolRecord
 
+ALL = "-"
+"""In the place of a pool's name."""
+
 
 class PoolCounts:
     """Counts since this process began, and what is on record now. There are no more pools than `MOST_POOLS`."""

@@ -13,53 +13,44 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from itertools import count
-from typing import Any, Protocol
 
 import structlog
-from msgspec.structs import replace
 
 from pilotlight_autoscaler.observations.container_index import is_parked
 from pilotlight_autoscaler.observations.node_hopes import AwaitedNode, NodeHopes
+from pilotlight_autoscaler.observations.spot_zones import SpotZones
 from pilotlight_autoscaler.observations.world import World
 from pilotlight_autoscaler.policy.nodes.launch_steps import LaunchStep, NextStep, next_step
 from pilotlight_autoscaler.policy.nodes.pool_view import PoolView, as_empty
+from pilotlight_autoscaler.policy.nodes.spot_nodes import SpotSigns, relieved_nodes, stands_in
 from pilotlight_autoscaler.policy.nodes.surplus_nodes import PoolNode, surplus_nodes
 from pilotlight_autoscaler.policy.nodes.wanted_nodes import UnplacedStarts, WantedNode, wanted_nodes
 from pilotlight_autoscaler.pools.launch_book import Deposed, LaunchBook, PoolRegistry
+from pilotlight_autoscaler.pools.machine_requests import ATTEMPT_S, LeaseView, MachineRequests, as_listed
 from pilotlight_autoscaler.pools.machine_sights import MachineSights
 from pilotlight_autoscaler.pools.node_pool import (
-    LaunchOrder,
-    LaunchRefused,
-    NoCapacity,
-    NodePool,
     NoticeAbout,
     PoolError,
     PoolMachine,
     PoolNotice,
 )
-from pilotlight_autoscaler.pools.pool_counts import PoolCounts
+from pilotlight_autoscaler.pools.open_pools import OpenPool, OpenPools
+from pilotlight_autoscaler.pools.pool_counts import ALL, PoolCounts
+from pilotlight_autoscaler.pools.spot_pools import SpotPools
 from pilotlight_core.bus import BusError
-from pilotlight_core.model.api.join_text import JoinText
 from pilotlight_core.model.api.pools.pool_agent_api import MOST_POOL_AGENTS, POOL_AGENT_NODE
 from pilotlight_core.model.api.pools.pool_terms import GIVE_UP_AFTER_S, PoolProvider
 from pilotlight_core.model.errors import PilotlightError
 from pilotlight_core.model.ewma import ewma
 from pilotlight_core.model.ids import token
 from pilotlight_core.model.records.pools import LaunchRecord, LaunchState, PoolRecord
-from pilotlight_core.model.versions.public_keys import public_keys_of
 from pilotlight_placement.hardware.node import Node
 
 TICK_S = 0.5
 LIST_EVERY_S = {PoolProvider.LOCAL: 1.0, PoolProvider.EC2: 10.0, PoolProvider.KUBERNETES: 5.0}
-MISSING_S = 180.0
-"""So long a provider is not asked again for a machine that it had none of."""
-REFUSED_S = 600.0
-"""The same of one that it will not launch: someone has to change the pool."""
-ASKED_AT_ONCE = 32
-"""Requests to providers under way."""
 SETTLE_S = 3.0
 """A new leader waits for every node's report before it launches or ends any."""
 BATCH_S = 1.0
@@ -67,33 +58,13 @@ BATCH_S = 1.0
 share the machine."""
 LOST_S = 15.0
 """A node that drains and has not been heard of since a lease began, for so long, is empty."""
-ALL = "-"
-"""In the place of a pool's name."""
-ATTEMPT_S = 120.0
-"""No request to a provider takes longer."""
 SMOOTHING = 0.3
 
 log = structlog.get_logger(__name__)
 
-OpenPool = Callable[[PoolRecord], NodePool]
-OnPoolNotice = Callable[[LaunchRecord, PoolNotice], None]
-
-
-def no_pool(record: PoolRecord) -> NodePool:
-    """A process that has no way to any provider."""
-    raise ValueError(f"nobody here launches machines for the pool {record.name}")
-
-
-class LeaseView(Protocol):
-    """Whether this process leads, and under which epoch."""
-
-    epoch: int
-
-    def valid(self, at: float, /) -> bool: ...
-
 
 class PoolKeeper:
-    """`zone` is that of pools which name none. `avoided` gives the zones that took spot nodes away lately."""
+    """`zone` is that of pools which name none. `spot_zones` knows which took spot nodes away lately."""
 
     def __init__(
         self,
@@ -104,8 +75,7 @@ class PoolKeeper:
         *,
         region: str,
         zone: str,
-        avoided: Callable[[float], Collection[str]] = lambda _: (),
-        on_notice: OnPoolNotice = lambda _, __: None,
+        spot_zones: SpotZones | None = None,
         clock: Callable[[], float] = time.monotonic,
         wall: Callable[[], float] = time.time,
     ) -> None:
@@ -113,28 +83,25 @@ class PoolKeeper:
         self._registry = registry
         self._lease = lease
         self._book = LaunchBook(registry, lambda: lease.epoch)
-        self._open_pool = open_pool
         self._region = region
         self._zone = zone
-        self._avoided = avoided
-        self._on_notice = on_notice
+        self._spot = SpotPools(world, spot_zones or SpotZones(), clock)
         self._clock = clock
         self._wall = wall
         self._epoch = 0
         self._sights = MachineSights()
-        self._pools: dict[str, tuple[str, NodePool]] = {}
-        """By name, with the digest of the terms that each was opened with."""
-        self._missing: dict[str, dict[tuple[str, str], float]] = {}
         self._seen: dict[tuple[str, str, str], Node] = {}
         """By pool, its digest and type: one of its nodes as its agent reports it, without containers."""
-        self._orders: dict[str, LaunchOrder] = {}
-        """By launch: what the provider is asked for, in each attempt the same."""
         self._short_since: dict[str, float] = {}
         """By version without a place: since when that was seen."""
         self._listing: set[str] = set()
         self._list_at: dict[str, float] = {}
         self.tasks: asyncio.TaskGroup
         self.counts = PoolCounts()
+        self._pools = OpenPools(open_pool)
+        self._requests = MachineRequests(
+            self._book, lease, self._pools, self.counts, region=region, on_ended=self._list_soon, clock=clock, wall=wall
+        )
 
     async def run(self) -> None:
         """Tick until cancelled."""
@@ -152,9 +119,7 @@ class PoolKeeper:
                         self.counts.failed(ALL, "tick")
                         log.exception("pools cannot be looked at")
         finally:
-            for _, pool in self._pools.values():
-                with suppress(Exception):
-                    await pool.aclose()
+            await self._pools.aclose()
 
     async def tick(self) -> None:
         """Look at all pools once."""
@@ -163,40 +128,32 @@ class PoolKeeper:
         if self._epoch != self._lease.epoch:
             self._epoch = self._lease.epoch
             self._sights = MachineSights(watched_since=self._wall(), asking=self._sights.asking)
+            self._requests.sights, self._requests.tasks = self._sights, self.tasks
         if not records and not launches:
             self._world.hopes = NodeHopes()
             self.counts.measured((), {})
             return
         at = self._wall()
         self._sights.keep(launches)
-        self._close_others(records)
+        self._pools.close_others(records, self.tasks)
         self._inspect_nodes(launches.values(), at)
         self._start_lists(records, at)
         for launch in launches.values():
             step = next_step(launch, self._sights.sight(launch), _give_up_s(records.get(launch.pool)), at)
-            await self._take(launch, step, records.get(launch.pool), at)
-        await self._end_orphans(records, launches, at)
+            try:
+                await self._take(launch, step, records.get(launch.pool), at)
+            except Deposed as error:
+                log.warning("a launch is another leader's", launch=launch.id, error=str(error))
+        self._end_orphans(records, launches, at)
         views = self._views(records)
         self._world.hopes.pools = views
         if at - self._sights.watched_since >= SETTLE_S:
-            await self._end_surplus(views, at)
-            await self._launch_wanted(views, at)
+            signs = self._spot.signs(views, at)
+            await self._end_surplus(views, signs, at)
+            await self._launch_wanted(views, signs, at)
         self.counts.measured(self._registry.launches(), records)
 
     # --- look ---
-
-    def _close_others(self, records: Mapping[str, PoolRecord]) -> None:
-        for name in [name for name, (digest, _) in self._pools.items() if self._digest(records.get(name)) != digest]:
-            _, pool = self._pools.pop(name)
-            self.tasks.create_task(pool.aclose())
-
-    def _digest(self, record: PoolRecord | None) -> str:
-        return record.terms.digest if record is not None else ""
-
-    def _pool(self, record: PoolRecord) -> NodePool:
-        if record.name not in self._pools:
-            self._pools[record.name] = record.terms.digest, self._open_pool(record)
-        return self._pools[record.name][1]
 
     def _inspect_nodes(self, launches: Collection[LaunchRecord], at: float) -> None:
         now = self._clock()
@@ -222,10 +179,13 @@ class PoolKeeper:
             self._listing.add(record.name)
             self.tasks.create_task(self._list(record, at))
 
+    def _list_soon(self, pool: str) -> None:
+        self._list_at[pool] = 0.0
+
     async def _list(self, record: PoolRecord, at: float) -> None:
         try:
             async with asyncio.timeout(ATTEMPT_S):
-                pool = self._pool(record)
+                pool = self._pools.pool(record)
                 machines = await pool.list_machines()
                 launches = [each for each in self._registry.launches() if each.pool == record.name]
                 self._sights.list_read(record.name, machines, launches, at)
@@ -235,7 +195,7 @@ class PoolKeeper:
             log.warning("the machines of a pool cannot be listed", pool=record.name, error=str(error))
         except Exception as error:  # noqa: BLE001 - also an answer that nobody has foreseen
             # Opened anew it does not confirm what was heard, so that it is heard again.
-            self._pools.pop(record.name, None)
+            self._pools.forget(record.name)
             self.counts.failed(record.name, "list")
             log.warning("what a pool's provider said is heard again", pool=record.name, error=repr(error))
         finally:
@@ -252,7 +212,8 @@ class PoolKeeper:
             if launch is None:
                 continue
             log.info("notice", pool=record.name, node=launch.node, about=notice.about, reason=notice.reason)
-            self._on_notice(launch, notice)
+            if notice.about is NoticeAbout.INTERRUPTION:
+                self._spot.note_lack(launch)
             if notice.about is not NoticeAbout.STATE and launch.state in (LaunchState.LAUNCHING, LaunchState.UP):
                 reason = notice.reason or f"its provider: {notice.about}"
                 await self._book.move(launch, LaunchState.DRAINING, self._wall(), reason)
@@ -261,14 +222,16 @@ class PoolKeeper:
 
     async def _take(self, launch: LaunchRecord, next_: NextStep, pool: PoolRecord | None, at: float) -> None:
         machine = self._sights.machine(launch)
-        if machine is not None and _differs(launch, machine):
-            await self._book.change(launch, lambda now: _as_listed(now, machine))
-            await self._book.set_node_zone(_as_listed(launch, machine))
+        if machine is not None and as_listed(launch, machine, pool) != launch:
+            await self._book.change(launch, lambda now: as_listed(now, machine, pool))
+            await self._book.set_node_zone(as_listed(launch, machine, pool))
         if launch.is_going:
             await self._book.drain_node(launch)
         match next_.step:
-            case LaunchStep.LAUNCH if pool is not None:
-                await self._start_launch(launch, pool, at)
+            case LaunchStep.LAUNCH if pool is not None and pool.is_open:
+                await self._requests.start_launch(launch, pool, at)
+            case LaunchStep.LAUNCH:
+                await self._book.move(launch, LaunchState.ENDING, at, "its pool is drained")
             case LaunchStep.ARRIVE:
                 self._note_arrival(launch, at)
                 await self._book.move(launch, LaunchState.UP, at)
@@ -278,9 +241,9 @@ class PoolKeeper:
                 log.info("a machine is ended", pool=launch.pool, node=launch.node, why=next_.reason)
                 await self._book.move(launch, LaunchState.ENDING, at, next_.reason)
             case LaunchStep.TERMINATE if pool is not None and machine is not None:
-                self._ask(launch.id, self._terminate(pool, machine, launch.id), at)
+                self._requests.start_ending(pool, machine, at)
             case LaunchStep.FORGET:
-                self._orders.pop(launch.id, None)
+                self._requests.forget(launch.id)
                 await self._book.forget(launch)
                 log.info("a machine is gone", pool=launch.pool, node=launch.node, why=launch.reason)
 
@@ -288,88 +251,15 @@ class PoolKeeper:
         took_s = at - launch.made_at
         known = self._world.hopes.start_s.get(launch.pool)
         self._world.hopes.start_s[launch.pool] = ewma(known, took_s, SMOOTHING) if known is not None else took_s
-        self._orders.pop(launch.id, None)
+        self._requests.forget(launch.id)
         self.counts.arrived(launch.pool, took_s)
         log.info("a node is up", pool=launch.pool, node=launch.node, after_s=round(took_s, 1))
 
-    async def _start_launch(self, launch: LaunchRecord, pool: PoolRecord, at: float) -> None:
-        if len(self._sights.asking) >= ASKED_AT_ONCE:
-            return
-        if (order := self._orders.get(launch.id)) is None:
-            text = ""
-            if pool.terms.provider is not PoolProvider.LOCAL:
-                expires_at = launch.made_at + pool.terms.give_up_after_s
-                secret = await self._book.issue_token(launch, self._region, at, expires_at)
-                text = str(JoinText(secret, _trusted(pool)))
-            types = launch.types or (launch.type,)
-            order = self._orders[launch.id] = LaunchOrder(pool=pool, launch=launch, types=types, join_text=text)
-        self._ask(launch.id, self._launch(pool, order), at)
-
-    def _ask(self, name: str, asking: Coroutine[Any, Any, None], at: float) -> None:
-        if name in self._sights.asking or len(self._sights.asking) >= ASKED_AT_ONCE:
-            asking.close()
-            return
-        self._sights.asking.add(name)
-        self._sights.asked(name, at)
-        self.tasks.create_task(self._asking(name, asking))
-
-    async def _asking(self, name: str, asking: Coroutine[Any, Any, None]) -> None:
-        try:
-            async with asyncio.timeout(ATTEMPT_S):
-                await asking
-        except (TimeoutError, BusError, Deposed) as error:
-            log.warning("a provider is asked again", launch=name, error=repr(error))
-        except Exception:  # an answer that nobody has foreseen
-            self.counts.failed(ALL, "answer")
-            log.exception("a provider is asked again", launch=name)
-        finally:
-            self._sights.asking.discard(name)
-
-    async def _launch(self, record: PoolRecord, order: LaunchOrder) -> None:
-        launch = order.launch
-        if not self._lease.valid(self._clock()):
-            return
-        try:
-            machine = await self._pool(record).launch(order)
-        except NoCapacity as error:
-            self._note_missing(order, self._wall() + MISSING_S)
-            self.counts.failed(launch.pool, "no_capacity")
-            log.warning("a pool has no capacity", pool=launch.pool, type=launch.type, zone=launch.zone, why=str(error))
-            await self._book.forget(launch)
-        except LaunchRefused as error:
-            self._note_missing(order, self._wall() + REFUSED_S)
-            self.counts.failed(launch.pool, "refused")
-            log.error("a machine is refused: change its pool", pool=launch.pool, type=launch.type, why=str(error))
-            await self._book.forget(launch)
-        except (PoolError, ValueError) as error:
-            self.counts.failed(launch.pool, "failed")
-            log.warning("a launch is tried again", pool=launch.pool, node=launch.node, error=str(error))
-        else:
-            self.counts.launched(launch.pool)
-            await self._book.change(launch, lambda now: _as_listed(now, machine))
-
-    def _note_missing(self, order: LaunchOrder, ends_at: float) -> None:
-        known = self._missing.setdefault(order.pool.name, {})
-        known.update({(type_, order.launch.zone): ends_at for type_ in order.types})
-
-    async def _terminate(self, record: PoolRecord, machine: PoolMachine, launch: str) -> None:
-        if not self._lease.valid(self._clock()):
-            return
-        try:
-            await self._pool(record).terminate(machine)
-        except (PoolError, ValueError) as error:
-            self.counts.failed(record.name, "terminate")
-            log.warning("a machine is ended again", pool=record.name, launch=launch, error=str(error))
-        else:
-            self._list_at[record.name] = 0.0
-
-    async def _end_orphans(
-        self, records: Mapping[str, PoolRecord], launches: Mapping[str, LaunchRecord], at: float
-    ) -> None:
+    def _end_orphans(self, records: Mapping[str, PoolRecord], launches: Mapping[str, LaunchRecord], at: float) -> None:
         for record in records.values():
             for machine in self._sights.orphans(record.name, launches, at):
                 log.warning("a machine that no record knows is ended", pool=record.name, machine=machine.provider_id)
-                self._ask(machine.provider_id, self._terminate(record, machine, machine.launch), at)
+                self._requests.start_ending(record, machine, at)
 
     # --- decide ---
 
@@ -380,7 +270,7 @@ class PoolKeeper:
         return [
             PoolView(
                 record=record, launches=tuple(launches.get(name, ())), region=self._region, zone=self._zone,
-                digest=record.terms.digest, missing_until=self._missing.get(name, {}),
+                digest=record.terms.digest, missing_until=self._requests.missing(name),
                 seen=self._seen_of(record, launches.get(name, ())),
             )
             for name, record in sorted(records.items())
@@ -391,24 +281,29 @@ class PoolKeeper:
         self._seen = {key: node for key, node in self._seen.items() if key[0] != record.name or key[1] == digest}
         for launch in launches:
             key = record.name, digest, launch.type
-            if launch.state is LaunchState.UP and launch.digest == digest and key not in self._seen:
+            is_new = launch.digest == record.terms.digest_of(launch.type)
+            if launch.state is LaunchState.UP and is_new and key not in self._seen:
                 node = self._world.placed_node(launch.node)
                 if node is not None and (node.gpus or node.slots):
                     self._seen[key] = as_empty(node)
         return {key[2]: node for key, node in self._seen.items() if key[0] == record.name}
 
-    async def _end_surplus(self, views: Sequence[PoolView], at: float) -> None:
+    async def _end_surplus(self, views: Sequence[PoolView], signs: SpotSigns, at: float) -> None:
         waiting = [ask for _, ask, _ in self._world.refusals.unplaced(str)]
         for view in views:
             nodes = [
-                PoolNode(launch=launch, empty_since=self._sights.empty_since(launch.id)) for launch in view.launches
+                PoolNode(launch=launch, empty_since=self._sights.empty_since(launch.id))
+                for launch in view.launches
+                if not stands_in(launch, views)
             ]
-            for launch, why in surplus_nodes(view, nodes, waiting, at):
+            found = surplus_nodes(view, nodes, waiting, at, spares=signs.spares.get(view.name, 0))
+            for launch, why in found + relieved_nodes(view, views, signs):
                 log.info("a node goes", pool=view.name, node=launch.node, why=why)
-                await self._book.move(launch, LaunchState.DRAINING, at, why)
-                await self._book.drain_node(launch)
+                with suppress(Deposed):
+                    await self._book.move(launch, LaunchState.DRAINING, at, why)
+                    await self._book.drain_node(launch)
 
-    async def _launch_wanted(self, views: Sequence[PoolView], at: float) -> None:
+    async def _launch_wanted(self, views: Sequence[PoolView], signs: SpotSigns, at: float) -> None:
         world = self._world
         unplaced = world.refusals.unplaced(world.tenant_of)
         self._short_since = {version: self._short_since.get(version, at) for version, _, _ in unplaced}
@@ -420,7 +315,7 @@ class PoolKeeper:
         if any(self._sights.list_age(view.name, at) is None for view in views if view.record.is_open):
             views = [view for view in views if self._sights.list_age(view.name, at) is not None]
         fleet = world.fleet(self._clock())
-        decision = wanted_nodes(short, views, fleet, world.prices, at, avoid=self._avoided(at))
+        decision = wanted_nodes(short, views, fleet, world.prices, at, signs=signs)
         awaited = dict(decision.awaited)
         for wanted in decision.wanted:
             with suppress(Deposed):
@@ -442,7 +337,8 @@ class PoolKeeper:
             id=token(16), pool=wanted.pool, slot=next(slot for slot in count(1) if slot not in taken),
             node=_node_name(view.record, every), type=wanted.type, types=wanted.types, zone=wanted.zone,
             spot=view.record.terms.is_spot, made_at=at, changed_at=at, gpus=wanted.gpus,
-            usd_per_hour=wanted.usd_per_hour, digest=view.record.terms.digest,
+            usd_per_hour=wanted.usd_per_hour, digest=view.record.terms.digest_of(wanted.type),
+            stands_in=wanted.stands_in,
         )  # fmt: skip
         made = await self._book.create(launch)
         now = await self._registry.pool(wanted.pool)
@@ -453,7 +349,7 @@ class PoolKeeper:
             "a node is launched", pool=launch.pool, node=launch.node, type=launch.type, zone=launch.zone,
             versions=wanted.versions,
         )  # fmt: skip
-        await self._start_launch(made, view.record, at)
+        await self._requests.start_launch(made, view.record, at)
         return made
 
 
@@ -468,18 +364,3 @@ def _node_name(pool: PoolRecord, launches: Collection[LaunchRecord]) -> str:
 
 def _give_up_s(pool: PoolRecord | None) -> float:
     return pool.terms.give_up_after_s if pool is not None else GIVE_UP_AFTER_S
-
-
-def _trusted(pool: PoolRecord) -> tuple[bytes, ...]:
-    terms = pool.terms.ec2
-    return tuple(public_keys_of(terms.trusted_pem.encode())) if terms is not None and terms.trusted_pem else ()
-
-
-def _differs(launch: LaunchRecord, machine: PoolMachine) -> bool:
-    return _as_listed(launch, machine) != launch
-
-
-def _as_listed(launch: LaunchRecord, machine: PoolMachine) -> LaunchRecord:
-    return replace(
-        launch, provider_id=machine.provider_id, zone=machine.zone or launch.zone, type=machine.type or launch.type
-    )

@@ -42,12 +42,15 @@ def died(reason: str) -> ContainerDied:
     return ContainerDied(f"The container died during the call: {reason or 'no reason is known'}.")
 
 
-def stream_lost(reason: str, moved: int, closed: str) -> ContainerDied:
-    """The error of a resumable stream that cannot go on: it has `moved` so often, or its journal is `closed`."""
-    why = reason or "no reason is known"
-    if closed:
-        return ContainerDied(f"The container died during the call: {why}. It could not go on elsewhere: {closed}.")
-    return ContainerDied(f"The container died during the call: {why}. It had gone on elsewhere {moved} times before.")
+def stream_lost(reason: str, moved: int, closed: str, *, preempted: bool = False) -> ContainerDied | Preempted:
+    """The error of a resumable stream that cannot go on: it has `moved` so often, or its journal is `closed`.
+
+    `preempted`: its agent has ended it, since the node is taken away.
+    """
+    what = f"could not go on elsewhere: {closed}" if closed else f"had gone on elsewhere {moved} times before"
+    if preempted:
+        return Preempted(f"The call had not ended in time: {reason or 'its node is taken away'}. It {what}.")
+    return ContainerDied(f"The container died during the call: {reason or 'no reason is known'}. It {what}.")
 
 
 def diverged(seq: int) -> BadOutput:

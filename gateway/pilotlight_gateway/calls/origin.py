@@ -356,7 +356,7 @@ class Origin:
 
     def _again_or_died(self, reason: str, at: float, *, preempted: bool = False) -> list[Effect]:
         if self._journal is not None:
-            return self._move(self._journal, reason, at)
+            return self._move(self._journal, reason, at, preempted=preempted)
         if not self._retries.may_rerun(self.call.version.spec) or self._has_relayed:
             error = call_failures.preempted(reason) if preempted else call_failures.died(reason)
             return self._fail(self._of_part(error))
@@ -370,10 +370,12 @@ class Origin:
         is_last = not self._retries.may_move(self.call.version.spec)
         return self._journal.point(self.last_seq, resumed=self._retries.lost > 0, is_last=is_last)
 
-    def _move(self, journal: StreamJournal, reason: str, at: float) -> list[Effect]:
+    def _move(self, journal: StreamJournal, reason: str, at: float, *, preempted: bool) -> list[Effect]:
         """A resumable stream was lost: another container goes on behind the last checkpoint."""
         if journal.closed or not self._retries.may_move(self.call.version.spec):
-            return self._fail(self._of_part(call_failures.stream_lost(reason, self._retries.lost, journal.closed)))
+            moved = self._retries.lost
+            error = call_failures.stream_lost(reason, moved, journal.closed, preempted=preempted)
+            return self._fail(self._of_part(error))
         self._retries = self._retries.after_loss()
         self.state = OriginState.QUEUED
         point = journal.point(self.last_seq)

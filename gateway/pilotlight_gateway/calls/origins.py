@@ -324,7 +324,7 @@ class EffectRunner:
                 case FailCall():
                     self._fail(live, effect, at)
                 case ReportStage():
-                    live.report_stage(effect.name, effect.ms, effect.detail)
+                    self._report_stage(live, effect)
                 case HoldJournal():
                     self._hold_journal(live, effect, at)
         self._set_alarm(live)
@@ -374,6 +374,11 @@ class EffectRunner:
         except Unavailable as error:
             live.fail(error)
             self.perform(live, live.origin.cancel(), at)
+
+    def _report_stage(self, live: InFlightCall, effect: ReportStage) -> None:
+        live.report_stage(effect.name, effect.ms, effect.detail)
+        if effect.detail:  # it moves, or cannot any more
+            log.info("a stream is told", call=live.call.call_id, stage=effect.name, **effect.detail)
 
     def _hold_journal(self, live: InFlightCall, effect: HoldJournal, at: float) -> None:
         try:

@@ -7,9 +7,11 @@ and neither keeps anything open between two questions.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager
 from typing import Any, Protocol
+
+import structlog
 
 from pilotlight_core.bus import BusError, Handler, Subscription
 from pilotlight_core.model import subjects
@@ -30,12 +32,16 @@ MOST_ASKED = 1_024
 """Questions of other gateways that wait at a time; each is one reader."""
 
 
+log = structlog.get_logger(__name__)
+
+
 class StreamBus(Protocol):
     """What it needs of the bus."""
 
     async def request(self, subject: str, message: Message, timeout: float) -> Any: ...
     async def publish(self, subject: str, message: Message) -> None: ...
     async def subscribe(self, subject: str, handler: Handler) -> Subscription: ...
+    def spawn(self, job: Coroutine[Any, Any, None]) -> asyncio.Task[None]: ...
 
 
 class StreamOwners(Protocol):
@@ -126,20 +132,16 @@ class StreamExchange:
         self._owners = owners
         self._region = region
         self._gateway = gateway
-        self._group: asyncio.TaskGroup | None = None
         self._waiting = 0
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        """Answer until the block ends."""
-        async with asyncio.TaskGroup() as group:
-            self._group = group
-            heard = await self._bus.subscribe(subjects.events(self._region, self._gateway), self.receive)
-            try:
-                yield
-            finally:
-                self._group = None
-                await heard.unsubscribe()
+        """Answer until the block ends; what waits by then is told soon, or ends with the bus."""
+        heard = await self._bus.subscribe(subjects.events(self._region, self._gateway), self.receive)
+        try:
+            yield
+        finally:
+            await heard.unsubscribe()
 
     def open(self, tenant: str, call_id: str, after: int) -> EventSource:
         """A tenant's stream, behind the event `after`.
@@ -161,19 +163,19 @@ class StreamExchange:
 
     def receive(self, _subject: str, message: Any, reply: str) -> None:
         """Another gateway asks."""
-        if isinstance(message, AskEvents) and self._group is not None and self._waiting < MOST_ASKED:
+        if isinstance(message, AskEvents) and self._waiting < MOST_ASKED:
             self._waiting += 1
-            self._group.create_task(self._answer(message, reply))
+            self._bus.spawn(self._answer(message, reply))
 
     async def _answer(self, asked: AskEvents, reply: str) -> None:
         try:
-            answer = await self._events(asked)
+            await self._bus.publish(reply, await self._events(asked))
+        except BusError:
+            pass  # it asks again
+        except Exception:
+            log.exception("what another gateway asked of a stream went wrong; others go on", call=asked.call_id)
         finally:
             self._waiting -= 1
-        try:
-            await self._bus.publish(reply, answer)
-        except BusError:
-            return  # it asks again
 
     async def _events(self, asked: AskEvents) -> StreamEvents:
         stream = self.keeper.find(asked.tenant, asked.call_id)

@@ -186,11 +186,14 @@ class CallRunner:
             if since is not None:
                 if at - since >= CUT_OFF_S and (call.is_preempted or at >= plan.until_at):
                     self._cut_off(call, at)
-            elif plan.ends_call(
+                continue
+            resume = call.run.resume
+            can_move = resume is not None and not resume.is_last
+            if plan.ends_call(
                 at,
                 remaining_s=self._times.remaining_s(call.run.method, at - call.started_at, spec.timeout),
-                may_rerun=spec.idempotent,
-                has_sent=call.sent_seq > 0,
+                may_rerun=spec.idempotent or can_move,
+                has_sent=call.sent_seq > 0 and not can_move,
             ):
                 call.is_preempted = True
                 call.decide(Outcome.DIED, reason=plan.reason)

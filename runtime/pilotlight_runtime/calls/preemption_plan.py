@@ -4,6 +4,7 @@ not begun           goes back at once, uncharged, and runs elsewhere
 fits                runs to its end
 does not fit,       ends at once, and is run again elsewhere from the start: waiting for the deadline would only
 may be run again    make its caller wait. So is a stream of which nothing was sent
+resumable stream    if it does not fit it ends at once too, and goes on elsewhere behind what was sent
 does not fit,       has all the time there is, since nothing is gained by ending it before; then it ends with
 must not            `preempted`. So does a stream of which a part was sent: its caller has that part, and pays for it
 """

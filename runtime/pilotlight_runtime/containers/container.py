@@ -188,7 +188,7 @@ class Container:
         elif self.state in (ContainerState.PARKED, ContainerState.LOADING):
             self._drain_deadline.limit(within_s)
             self._drain_deadline.on_idle()
-            self.parking.hurry(within_s)
+            self.parking.limit(within_s)
             self._enter(ContainerState.DRAINING, reason)
             self._end()
 

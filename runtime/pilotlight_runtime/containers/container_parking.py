@@ -53,7 +53,7 @@ class ContainerParking:
         self._load_s = 0.0
         self._hook_time: asyncio.Timeout | None = None
         """Of the hooks that run."""
-        self._is_hurried = False
+        self._is_shortened = False
         """It is to end, though its hooks ran."""
         self._is_called_back = False
         """Somebody calls before it has left its slice."""
@@ -155,16 +155,16 @@ class ContainerParking:
     def thaw_to_leave(self) -> float:
         """Let what is parked end by itself; how long it has for that, 0.0: it is not parked."""
         if self.phase is ParkPhase.AWAKE:
-            return LEAVE_S if self._is_hurried else 0.0
+            return LEAVE_S if self._is_shortened else 0.0
         self._opened.thaw()
         return LEAVE_S
 
-    def hurry(self, within_s: float) -> None:
+    def limit(self, within_s: float) -> None:
         """It is to end: what its hooks do is of no use any more, and nobody waits for them."""
         if self._hook_time is None or self._hook_time.expired():
             return
         until, soon = self._hook_time.when(), asyncio.get_running_loop().time() + min(within_s, LEAVE_S)
-        self._is_hurried = True
+        self._is_shortened = True
         if until is None or soon < until:
             self._hook_time.reschedule(soon)
 
@@ -215,7 +215,7 @@ class ContainerParking:
             async with asyncio.timeout(PARK_S) as self._hook_time:
                 error = await answered
         except (GuestGone, TimeoutError):
-            error = f"its hooks did not end within {LEAVE_S if self._is_hurried else PARK_S:g} s"
+            error = f"its hooks did not end within {LEAVE_S if self._is_shortened else PARK_S:g} s"
         finally:
             self._hook_time = None
         if error:

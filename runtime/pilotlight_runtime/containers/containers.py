@@ -284,7 +284,11 @@ class Containers:
         """The node is taken away: nothing new from now on, and no call goes on for longer than `within_s`."""
         self.draining = True
         for container in self:
-            container.preempt(within_s, reason)
+            try:
+                container.preempt(within_s, reason)
+            except Exception:
+                log.exception("a container's drain went wrong", container=container.id)
+                container.stop("a mistake of the platform")
         self._changed()
 
     def resume(self) -> None:

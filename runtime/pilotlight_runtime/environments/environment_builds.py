@@ -189,6 +189,8 @@ class EnvironmentBuilds:
 
     async def _build(self, tenant: str, name: str, base: str, lock: PackageLock, facts: BaseFacts) -> BuiltEnvironment:
         sandbox, environment = self._needs(base)
+        if why := lock_fault(lock):  # it is signed, and goes into a file that an installer reads
+            raise BuildFailed(f"the lock cannot be: {why}")
         async with self._turns.turn(tenant):
             if facts.digest != lock.base_digest or facts.python != lock.python:
                 await self._check_base(sandbox, tenant, environment, lock)

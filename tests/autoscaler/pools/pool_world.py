@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
+from pilotlight_autoscaler.observations.spot_zones import SpotZones
 from pilotlight_autoscaler.observations.world import World
 from pilotlight_autoscaler.pools.node_pool import PoolMachine
 from pilotlight_autoscaler.pools.pool_keeper import BATCH_S, SETTLE_S, PoolKeeper
@@ -48,11 +49,11 @@ class PoolWorld:
 
     def begin(self) -> None:
         """A new controller, which knows what is on record and no more."""
-        self.world = World()
+        self.world, self.spot_zones = World(), SpotZones()
         self.lease = FakeLease(epoch=getattr(self, "lease", FakeLease(epoch=0)).epoch + 1)
         self.keeper = PoolKeeper(
             self.world, self.registry, self.lease, self.cloud.open, region="local", zone="a", clock=lambda: self.now,
-            wall=lambda: self.now,
+            wall=lambda: self.now, spot_zones=self.spot_zones,
         )  # fmt: skip
 
     def add(self, record: PoolRecord) -> None:

@@ -8,11 +8,13 @@ import random
 import pytest
 
 from pilotlight_autoscaler.policy.nodes.launch_steps import SILENT_S, UNLISTED_S
+from pilotlight_autoscaler.pools.machine_requests import MISSING_S
 from pilotlight_autoscaler.pools.machine_sights import ORPHANED_S
 from pilotlight_autoscaler.pools.node_pool import LaunchRefused, NoCapacity, NoticeAbout, PoolError, PoolNotice
-from pilotlight_autoscaler.pools.pool_keeper import MISSING_S, no_pool
+from pilotlight_autoscaler.pools.open_pools import no_pool
 from pilotlight_autoscaler.pools.providers.simulated_pool import LostAnswer
 from pilotlight_core.model.messages.node_messages import ContainerState
+from pilotlight_core.model.placing import Purchase
 from pilotlight_core.model.records.nodes import NodeLabels, NodeRecord, NodeState
 from pilotlight_core.model.records.pools import LaunchState, PoolState
 from tests.autoscaler.pools.pool_world import PoolWorld
@@ -190,8 +192,7 @@ async def test_a_controller_that_was_deposed_changes_nothing(world: PoolWorld) -
             **{name: getattr(record, name) for name in record.__struct_fields__ if name != "epoch"}, epoch=99
         )
         world.registry.pool_records["l4"] = pool(state=PoolState.DRAINING)
-        with pytest.raises(Exception, match="another leader"):
-            await world.settle(10.0)
+        await world.settle(10.0)
     assert [each.state for each in world.launches()] == [LaunchState.UP]
 
 
@@ -216,6 +217,21 @@ async def test_a_warned_node_drains(world: PoolWorld) -> None:
         world.cloud.remove(record.id)
         await world.settle(UNLISTED_S + 30.0)
         assert not world.launches()
+
+
+async def test_the_zone_of_a_spot_node_that_is_taken_is_left_out(world: PoolWorld) -> None:
+    """Its replacement is launched in another one."""
+    world.add(pool(zones=("a", "b", "c"), purchase=Purchase.SPOT))
+    async with world.leading():
+        world.miss("v1")
+        await world.settle()
+        (first,) = world.launches()
+        world.cloud.to_tell = [PoolNotice(provider_id="i-0", about=NoticeAbout.INTERRUPTION)]
+        await world.settle(12.0)
+        assert world.spot_zones.avoided(("a", "b", "c"), world.now) == {first.zone}
+        others = {each.zone for each in world.launches() if each.id != first.id}
+        assert others
+        assert first.zone not in others
 
 
 async def test_a_silent_node_is_ended(world: PoolWorld) -> None:
@@ -313,3 +329,23 @@ async def test_no_machine_is_lost_however_often_controllers_die(seed: int) -> No
         await world.settle(400.0)
     assert not world.cloud.machines
     assert not world.launches()
+
+
+async def test_spot_nodes_are_stood_in_for_until_they_are_ready() -> None:
+    """They are spread over zones; once they are up the stand-ins go, and nothing is launched again."""
+    world = PoolWorld()
+    world.add(pool("spot", zones=("a", "b", "c"), purchase=Purchase.SPOT, least_nodes=2, most_nodes=2, fallback="sure"))
+    world.add(pool("sure"))
+    world.answers = False
+    async with world.leading():
+        await world.settle()
+        assert sorted((each.pool, each.stands_in) for each in world.launches()) == [
+            ("spot", ""), ("spot", ""), ("sure", "spot"), ("sure", "spot"),
+        ]  # fmt: skip
+        assert {each.zone for each in world.launches() if each.pool == "spot"} == {"a", "b"}
+        world.answers = True
+        await world.settle(60.0)
+        assert [(each.pool, each.state) for each in world.launches()] == [("spot", LaunchState.UP)] * 2
+        orders = len(world.cloud.orders)
+        await world.settle(30.0)
+        assert len(world.cloud.orders) == orders

@@ -41,6 +41,7 @@ class World:
         self.replies: dict[str, Reply] = {}
         self.heard: list[tuple[str, LockPackages]] = []
         self.now = 0.0
+        self.reports = reports
         self._other = other
         self.locker = BusLocker(
             bus, lambda _: reports, region=self.region, gateway="gw-1", lock_s=5.0, clock=lambda: self.now
@@ -60,6 +61,18 @@ async def world_of(bus: Bus, other: Bus, *reports: NodeReport) -> AsyncIterator[
         await bus.flush()
         await other.flush()
         yield world
+
+
+async def test_right_after_a_start_a_deploy_waits_for_the_first_node(bus: Bus, other: Bus) -> None:
+    """It has not reported yet: that is no reason to say that there is none."""
+    async with world_of(bus, other) as world:
+        world.replies = {"n1": locked(package_lock())}
+        world.reports.clear()
+        locking = asyncio.create_task(world.locker.lock("acme", "default", ASKED))
+        await asyncio.sleep(0)
+        world.reports.append(node())
+
+        assert await locking == package_lock()
 
 
 async def test_a_node_that_has_an_index_locks(bus: Bus, other: Bus) -> None:

@@ -4,11 +4,18 @@ from __future__ import annotations
 
 import pytest
 
-from pilotlight_core.model.messages.call_messages import Ended, Outcome, Refusal, Refused, RemoteError
-from pilotlight_core.model.spec import Batching
+from pilotlight_core.model.messages.call_messages import (
+    Ended,
+    Outcome,
+    Refusal,
+    Refused,
+    RemoteError,
+    ResumePoint,
+)
+from pilotlight_core.model.spec import Batching, Mode
 from pilotlight_runtime.calls.call_runner import CUT_OFF_S
 from pilotlight_runtime.calls.preemption_plan import PreemptionPlan
-from pilotlight_runtime.guest.frames import BatchResult, CancelCall, GuestItemResult, InvokeBatch, Result
+from pilotlight_runtime.guest.frames import BatchResult, CancelCall, ChunkOut, GuestItemResult, InvokeBatch, Result
 from tests.builders.calls import BODY, run
 from tests.runtime.fake_runner_io import FakeRunnerIO, accepted, runner_of
 
@@ -116,3 +123,14 @@ def test_a_call_that_nobody_wants_is_not_waited_for_at_the_end(io: FakeRunnerIO)
     ended = io.last("a")
     assert isinstance(ended, Ended)
     assert (ended.outcome, ended.preempted) == (Outcome.CANCELLED, False)
+
+
+def test_a_resumable_stream_that_does_not_fit_moves_at_once(io: FakeRunnerIO) -> None:
+    """Although a part of it was sent: another container goes on behind that. One that cannot move again stays."""
+    for is_last in (False, True):
+        runner = runner_of(io, mode=Mode.GENERATOR)
+        call = accepted(run("a", resume=ResumePoint(is_last=is_last)), 1.0)
+        runner.add(call, 1.0)
+        runner.on_chunk(ChunkOut(call_id="a", seq=1, data=b"\x01"), 2.0)
+        runner.preempt(plan(100.0), 60.0)
+        assert call.is_preempted is not is_last

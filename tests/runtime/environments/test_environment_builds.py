@@ -173,6 +173,16 @@ async def test_another_base_environment_is_tried_before_it_is_built_over(tmp_pat
             await world.builds.ensure("rival", "default", elsewhere)
 
 
+async def test_a_lock_that_cannot_be_is_not_built(tmp_path: Path) -> None:
+    """Whoever has signed it: what stands there goes into a file that an installer reads."""
+    evil = LockedPackage(name="tiny", version="1.0 --index-url=http://other", hashes=(HASH,))
+    async with world_in(tmp_path) as world:
+        with pytest.raises(BuildFailed, match="is no package"):
+            await world.builds.ensure("acme", "default", lock(packages=(evil,)))
+
+        assert world.sandbox.builds == []
+
+
 async def test_requirements_that_the_base_has_need_no_build(tmp_path: Path) -> None:
     """The container's folder stays empty."""
     async with world_in(tmp_path) as world:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
+from contextvars import copy_context
 from typing import Any
 
 import pytest
@@ -15,7 +16,7 @@ from pilotlight_core.model.spec import Mode
 from pilotlight_runtime.guest import stream_out
 from pilotlight_runtime.guest.async_work_runner import run_async_call
 from pilotlight_runtime.guest.call_table import CallProgress
-from pilotlight_runtime.guest.frames import CheckpointOut, ChunkOut, GuestFrame, Invoke, StreamStart
+from pilotlight_runtime.guest.frames import CheckpointOut, ChunkOut, GuestFrame, Invoke, Result, StreamStart
 from pilotlight_runtime.guest.guest_target import GuestTarget, target_of
 from pilotlight_runtime.guest.stream_out import StreamOut
 from pilotlight_runtime.guest.work_runner import run_call
@@ -121,6 +122,11 @@ def target(function: Any, *, is_async: bool = False) -> GuestTarget:
 GOES_ON = [("ChunkOut", 2), ("CheckpointOut", 2), ("ChunkOut", 3), ("CheckpointOut", 3)]
 
 
+def run_here(function: Any, call: Invoke, sent: Sent) -> Result:
+    """Run a call as a guest does, in a context of its own."""
+    return copy_context().run(run_call, target(function), call, CallProgress(), sent)
+
+
 def told(sent: Sent) -> list[tuple[str, int]]:
     return [(type(frame).__name__, frame.seq) for frame in sent.frames if isinstance(frame, ChunkOut | CheckpointOut)]
 
@@ -128,7 +134,7 @@ def told(sent: Sent) -> list[tuple[str, int]]:
 def test_a_generator_goes_on_from_its_state() -> None:
     """Its chunks and checkpoints have the numbers that follow."""
     sent = Sent()
-    result = run_call(target(count), invoke(after=1, state=values.encode(1)), CallProgress(), sent)
+    result = run_here(count, invoke(after=1, state=values.encode(1)), sent)
 
     assert (result.outcome, result.last_seq) == (Outcome.OK, 3)
     assert told(sent) == GOES_ON
@@ -148,10 +154,10 @@ async def test_an_asynchronous_generator_does_too() -> None:
 def test_a_generator_that_forgets_its_state_fails_before_its_first_chunk() -> None:
     """With the words that help."""
     sent = Sent()
-    result = run_call(target(blind), invoke(after=1, state=values.encode(1)), CallProgress(), sent)
+    result = run_here(blind, invoke(after=1, state=values.encode(1)), sent)
 
     assert result.outcome is Outcome.RAISED
     assert result.error is not None
     assert "call pilotlight.resume(state) before the first yield" in result.error.message
     assert not sent.frames
-    assert run_call(target(blind), invoke(), CallProgress(), sent).outcome is Outcome.OK
+    assert run_here(blind, invoke(), sent).outcome is Outcome.OK

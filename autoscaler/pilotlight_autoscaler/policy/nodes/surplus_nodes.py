@@ -32,9 +32,9 @@ class PoolNode:
 
 
 def surplus_nodes(
-    view: PoolView, nodes: Iterable[PoolNode], waiting: Iterable[Ask], at: float
+    view: PoolView, nodes: Iterable[PoolNode], waiting: Iterable[Ask], at: float, *, spares: int = 0
 ) -> list[tuple[LaunchRecord, str]]:
-    """The machines that go, and why. `waiting`: what has no place now."""
+    """The machines that go, and why. `waiting`: what has no place now; `spares`: so many stand by beyond the least."""
     up = [each for each in nodes if each.launch.state is LaunchState.UP]
     if not view.record.is_open:
         return [(each.launch, DRAINED) for each in up]
@@ -44,7 +44,7 @@ def surplus_nodes(
     for reason, each in _candidates(view, up, asks, at):
         left = len(view.staying) - len(found)
         allowed = may_go(terms.budgets, reason, nodes=len(view.launches), going=going + len(found), at=at)
-        if allowed > 0 and (left > terms.least_nodes or reason is DisruptionReason.DRIFTED):
+        if allowed > 0 and (left > terms.least_nodes + spares or reason is DisruptionReason.DRIFTED):
             since = at - each.empty_since if each.empty_since is not None else 0.0
             found.append((each.launch, WORDS[reason].format(since)))
     return found
@@ -53,9 +53,10 @@ def surplus_nodes(
 def _candidates(
     view: PoolView, up: list[PoolNode], asks: list[Ask], at: float
 ) -> Iterator[tuple[DisruptionReason, PoolNode]]:
-    drifted = [each for each in up if each.launch.digest != view.record.terms.digest]
+    terms = view.record.terms
+    drifted = [each for each in up if each.launch.digest != terms.digest_of(each.launch.type)]
     yield from ((DisruptionReason.DRIFTED, each) for each in drifted)
-    after_s = view.record.terms.consolidate_after_s
+    after_s = terms.consolidate_after_s
     empty = [
         each for each in up if each.empty_since is not None and at - each.empty_since >= after_s and each not in drifted
     ]

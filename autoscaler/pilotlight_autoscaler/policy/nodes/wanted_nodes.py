@@ -7,13 +7,14 @@
 3. A pool that serves as a fallback is asked when the provider has no capacity for the one before it.
 
 Nothing is launched beyond a pool's limits, nor where its provider lacked capacity a while ago. Zones that took spot
-nodes away lately (`avoid`) are left out for spot pools, as long as the pool has another one.
+nodes away lately are left out for spot pools, as long as the pool has another one; what a spot pool is to have in any
+case is `spot_nodes`' to say.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from pilotlight_autoscaler.policy.nodes.machine_capacity import NEW, PLAIN, capacity_for
@@ -25,6 +26,7 @@ from pilotlight_autoscaler.policy.nodes.pool_view import (
     hypothetical_node,
     limit_reached,
 )
+from pilotlight_autoscaler.policy.nodes.spot_nodes import SpotSigns, spot_plan
 from pilotlight_core.model.api.pools.pool_terms import MachineType
 from pilotlight_placement.asks.ask import Ask
 from pilotlight_placement.asks.options import Prices
@@ -65,6 +67,8 @@ class WantedNode:
     usd_per_hour: float
     versions: tuple[str, ...] = ()
     """For whose containers."""
+    stands_in: str = ""
+    """The spot pool for one of whose nodes it is; "": for none."""
 
     @property
     def type(self) -> str:
@@ -103,10 +107,10 @@ def wanted_nodes(
     prices: Prices,
     at: float,
     *,
-    avoid: Collection[str] = (),
+    signs: SpotSigns | None = None,
 ) -> NodesDecision:
     """What to launch for containers without a place, at the unix second `at`; the fleet is unchanged."""
-    chooser = _NodeChooser(pools, fleet, prices, at, frozenset(avoid))
+    chooser = _NodeChooser(pools, fleet, prices, at, signs or SpotSigns())
     chooser.add_least()
     with fleet.trial():
         chooser.place_on_coming(_bounded(short))
@@ -130,14 +134,12 @@ def _bounded(short: Sequence[UnplacedStarts]) -> list[UnplacedStarts]:
 class _NodeChooser:
     """One decision under construction; what it places is in the fleet's trial."""
 
-    def __init__(
-        self, pools: Sequence[PoolView], fleet: Fleet, prices: Prices, at: float, avoid: frozenset[str]
-    ) -> None:
+    def __init__(self, pools: Sequence[PoolView], fleet: Fleet, prices: Prices, at: float, signs: SpotSigns) -> None:
         self._pools = {view.name: view for view in pools}
         self._fleet = fleet
         self._prices = prices
         self._at = at
-        self._avoid = avoid
+        self._signs = signs
         self._totals = {view.name: PoolTotals.of(view.launches) for view in pools}
         self._crowds = Counter((view.name, each.zone) for view in pools for each in view.staying)
         self._fallbacks = {view.record.terms.fallback for view in pools} - {""}
@@ -158,12 +160,34 @@ class _NodeChooser:
     def add_least(self) -> None:
         """Machines that pools are to have in any case."""
         for view in self._pools.values():
+            if not view.record.is_open:
+                continue
+            if view.record.terms.is_spot and view.record.terms.least_nodes:
+                self._add_spot(view)
+                continue
             missing = view.record.terms.least_nodes - len(view.staying)
-            for _ in range(min(missing, AT_ONCE - len(self.wanted)) if view.record.is_open else 0):
-                offers = sorted(self._offers(view), key=lambda offer: (offer.usd_per_hour, self._crowd(offer)))
-                if not offers:
+            for _ in range(missing):
+                if not self._add_cheapest(view):
                     break
-                self._take(offers[0], ())
+
+    def _add_spot(self, view: PoolView) -> None:
+        """Spot nodes, spread over zones, and others that stand in for those that are not ready."""
+        fallback = self._pools.get(view.record.terms.fallback)
+        made = spot_plan(view, fallback if fallback is not None and fallback.record.is_open else None, self._signs)
+        for zone in made.spot:
+            if not self._add_cheapest(view, zone=zone) and not self._add_cheapest(view):
+                break
+        for _ in range(made.on_demand if fallback is not None else 0):
+            if fallback is None or not self._add_cheapest(fallback, stands_in=view.name):
+                break
+
+    def _add_cheapest(self, view: PoolView, *, zone: str = "", stands_in: str = "") -> bool:
+        """A machine of a pool, in a zone if one is named; False: there is none, or enough for one decision."""
+        offers = [offer for offer in self._offers(view) if zone in ("", offer.zone)]
+        if not offers or len(self.wanted) >= AT_ONCE:
+            return False
+        self._take(min(offers, key=lambda offer: (offer.usd_per_hour, self._crowd(offer))), (), stands_in=stands_in)
+        return True
 
     def place_on_coming(self, short: Sequence[UnplacedStarts]) -> None:
         """Plan what has no place on nodes that come."""
@@ -268,7 +292,8 @@ class _NodeChooser:
     def _zones(self, view: PoolView) -> tuple[str, ...]:
         if not view.record.terms.is_spot:
             return view.zones
-        return tuple(zone for zone in view.zones if zone not in self._avoid) or view.zones
+        avoided = self._signs.avoided.get(view.name, ())
+        return tuple(zone for zone in view.zones if zone not in avoided) or view.zones
 
     def _limit(self, view: PoolView, type_: MachineType, price: float) -> str:
         return limit_reached(view.record, self._totals[view.name].plus(gpu_count(type_), price))
@@ -276,7 +301,9 @@ class _NodeChooser:
     def _crowd(self, offer: MachineOffer) -> int:
         return self._crowds[offer.view.name, offer.zone]
 
-    def _take(self, offer: MachineOffer, versions: tuple[str, ...], ask: Ask | None = None) -> None:
+    def _take(
+        self, offer: MachineOffer, versions: tuple[str, ...], ask: Ask | None = None, *, stands_in: str = ""
+    ) -> None:
         view, gpus = offer.view, gpu_count(offer.type)
         others = [
             other for other in sorted(self._offers(view), key=lambda other: other.usd_per_hour)
@@ -291,8 +318,11 @@ class _NodeChooser:
         self._totals[view.name] = self._totals[view.name].plus(gpus, price)
         self._crowds[view.name, offer.zone] += 1
         self.wanted.append(
-            WantedNode(pool=view.name, types=types, zone=offer.zone, gpus=gpus, usd_per_hour=price, versions=versions)
-        )
+            WantedNode(
+                pool=view.name, types=types, zone=offer.zone, gpus=gpus, usd_per_hour=price, versions=versions,
+                stands_in=stands_in,
+            )
+        )  # fmt: skip
 
     def _why_not(self, ask: Ask) -> str:
         """Why no pool gets a node for an ask; "": none could serve it."""

@@ -31,11 +31,6 @@ class AvoidedZones:
         if self._since.get(zone, launched_at + 1.0) <= launched_at:
             del self._since[zone]
 
-    @property
-    def listed(self) -> frozenset[str]:
-        """Those that are on the list, of whichever pool."""
-        return frozenset(self._since)
-
     def avoided(self, zones: Collection[str], at: float) -> frozenset[str]:
         """Those of the zones of a pool that are avoided; all are forgotten where fewer than two others are left."""
         for zone in [zone for zone, since in self._since.items() if at - since > FORGOTTEN_AFTER_S]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from pilotlight_autoscaler.pools.node_pool import NodePool
-from pilotlight_autoscaler.pools.pool_keeper import OpenPool
+from pilotlight_autoscaler.pools.open_pools import OpenPool
 from pilotlight_autoscaler.pools.providers.ec2_pool import Ec2Pool
 from pilotlight_autoscaler.pools.providers.local_pool import LocalPool
 from pilotlight_core.model.api.pools.pool_terms import PoolProvider

@@ -29,6 +29,7 @@ cat > /etc/pilotlight/agent.env <<END
 PILOTLIGHT_CREDENTIALS=/etc/pilotlight/node.json
 PILOTLIGHT_POOL={pool}
 PILOTLIGHT_PROVIDER_ID=$machine
+PILOTLIGHT_NOTICES=aws
 {env}END
 systemctl enable --now pilotlight-agent
 """

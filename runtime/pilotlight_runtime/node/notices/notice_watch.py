@@ -36,7 +36,8 @@ class NoticeWatch:
         self._changed = changed
         self._wall = wall
         self._failures = 0
-        """Looks in a row that came to nothing."""
+        """Questions in a row that came to nothing."""
+        self._saving = asyncio.Lock()
         kept = keeper.read() if source is not None else None
         is_valid = kept is not None and not is_over(kept.notice, wall())
         self.notice: NodeNotice | None = kept.notice if kept is not None and is_valid else None
@@ -58,7 +59,7 @@ class NoticeWatch:
     async def mark_drained(self) -> None:
         """The node is empty, and its agent ends: the next one need not do it again."""
         self.drained = True
-        await asyncio.to_thread(self._keeper.write, self.notice, drained=True)
+        await self._save()
 
     async def _poll(self, source: NoticeSource) -> float:
         """Ask once; returns how long to wait until the next time."""
@@ -92,4 +93,9 @@ class NoticeWatch:
         else:
             log.warning("notice", kind=notice.kind, deadline=notice.deadline, reason=notice.reason)
         self._changed()  # before it is on disk: a drain has no time to lose
-        await asyncio.to_thread(self._keeper.write, notice)
+        await self._save()
+
+    async def _save(self) -> None:
+        """Keep what holds now: of two writes the later one is the last."""
+        async with self._saving:
+            await asyncio.to_thread(self._keeper.write, self.notice, drained=self.drained)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from pilotlight_autoscaler.policy.nodes.pool_view import PoolView
+from pilotlight_autoscaler.policy.nodes.spot_nodes import SpotSigns
 from pilotlight_autoscaler.policy.nodes.wanted_nodes import AT_ONCE, NodesDecision, UnplacedStarts, wanted_nodes
 from pilotlight_core.model.api.pools.pool_terms import MachineType
 from pilotlight_core.model.placing import Over, Purchase, Spread
@@ -29,6 +30,10 @@ def short(count: int = 1, version: str = "v1", **more: Any) -> UnplacedStarts:
 def view(record: PoolRecord | None = None, *launches: Any, **more: Any) -> PoolView:
     record = record or pool()
     return PoolView(record=record, launches=launches, digest=record.terms.digest, **more)
+
+
+def avoiding(zone: str) -> SpotSigns:
+    return SpotSigns(avoided={"l4": frozenset({zone})})
 
 
 def decide(*starts: UnplacedStarts, pools: Any, fleet: Fleet | None = None, **more: Any) -> NodesDecision:
@@ -135,11 +140,11 @@ def test_machines_are_spread_over_zones_and_not_where_spot_nodes_were_just_taken
     record = pool(zones=("a", "b", "c"), purchase=Purchase.SPOT)
     zones = sorted(one.zone for one in decide(short(3), pools=[view(record)]).wanted)
     assert zones == ["a", "b", "c"]
-    assert {one.zone for one in decide(short(3), pools=[view(record)], avoid=("a",)).wanted} == {"b", "c"}
+    assert {one.zone for one in decide(short(3), pools=[view(record)], signs=avoiding("a")).wanted} == {"b", "c"}
     only = pool(zones=("a",), purchase=Purchase.SPOT)
-    assert [one.zone for one in decide(short(), pools=[view(only)], avoid=("a",)).wanted] == ["a"]
+    assert [one.zone for one in decide(short(), pools=[view(only)], signs=avoiding("a")).wanted] == ["a"]
     on_demand = pool(zones=("a",))
-    assert [one.zone for one in decide(short(), pools=[view(on_demand)], avoid=("a",)).wanted] == ["a"]
+    assert [one.zone for one in decide(short(), pools=[view(on_demand)], signs=avoiding("a")).wanted] == ["a"]
 
 
 def test_what_a_function_asks_of_its_place_counts() -> None:

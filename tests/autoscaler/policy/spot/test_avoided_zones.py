@@ -43,4 +43,4 @@ def test_a_zone_is_forgotten_some_time() -> None:
     zones.zone_preempted("elsewhere", FORGOTTEN_AFTER_S)
     assert zones.avoided(ZONES, FORGOTTEN_AFTER_S) == {"a"}
     assert zones.avoided(ZONES, FORGOTTEN_AFTER_S + 1.0) == set()
-    assert zones.listed == {"elsewhere"}
+    assert zones.avoided(("elsewhere", "a", "b"), FORGOTTEN_AFTER_S + 1.0) == {"elsewhere"}

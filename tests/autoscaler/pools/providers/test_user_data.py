@@ -45,6 +45,7 @@ def test_it_joins_with_the_token_on_stdin_and_starts_its_agent(tmp_path: Path) -
     assert set(env.read_text().split()) == {
         f"PILOTLIGHT_CREDENTIALS={root}/etc/pilotlight/node.json", "PILOTLIGHT_POOL=l4", "PILOTLIGHT_PROVIDER_ID=i-123",
         f"PILOTLIGHT_CA_FILE={root}/etc/pilotlight/ca.crt", "PILOTLIGHT_BLOB_URL=s3://bucket/blobs",
+        "PILOTLIGHT_NOTICES=aws",
     }  # fmt: skip
     assert (tmp_path / "systemctl").read_text() == "enable --now pilotlight-agent\n"
 

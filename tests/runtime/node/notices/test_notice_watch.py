@@ -75,3 +75,18 @@ async def test_what_was_kept_holds_from_the_start(tmp_path: Path) -> None:
     assert (late.notice, late.drained) == (None, False)
     assert (none.notice, none.drained) == (None, False)
     await none.run()
+
+
+async def test_what_was_written_last_is_what_is_kept(tmp_path: Path) -> None:
+    """A node may be empty before its notice is on disk."""
+    source, keeper = ScriptedNotices(NOTICE), NoticeKeeper(tmp_path / "n", "b")
+    came = asyncio.Event()
+    watch = NoticeWatch(source, keeper, came.set, wall=lambda: 900.0)
+    async with running(watch):
+        await came.wait()
+        await watch.mark_drained()
+        looks = source.looks
+        await until(lambda: source.looks > looks)
+    kept = keeper.read()
+    assert kept is not None
+    assert kept.drained

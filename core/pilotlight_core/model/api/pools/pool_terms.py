@@ -128,6 +128,17 @@ class PoolTerms(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
     @property
     def digest(self) -> str:
-        """Names what machines are made of: those with another one have drifted."""
-        made_of = (self.provider, self.types, self.purchase, self.bases, self.ec2, self.kubernetes)
-        return hashlib.sha256(msgspec.msgpack.encode(made_of)).hexdigest()[:16]
+        """Names all of it that says what machines are made of."""
+        return _digest(self.provider, self.types, self.purchase, self.bases, self.ec2, self.kubernetes)
+
+    def digest_of(self, type_: str) -> str:
+        """Names what a machine of one type is made of: those with another one have drifted. What it costs, and who
+        hears of it, makes no other machine."""
+        found = next((each for each in self.types if each.name == type_), None)
+        hardware = (found.gpus, found.cores, found.memory_gib) if found is not None else None
+        ec2 = msgspec.structs.replace(self.ec2, queue_url="", lifecycle_group="") if self.ec2 is not None else None
+        return _digest(self.provider, hardware, self.purchase, self.bases, ec2, self.kubernetes)
+
+
+def _digest(*made_of: object) -> str:
+    return hashlib.sha256(msgspec.msgpack.encode(made_of)).hexdigest()[:16]
