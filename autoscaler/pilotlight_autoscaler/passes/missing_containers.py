@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Set
 
 from pilotlight_autoscaler.passes.parked_containers import unpark
 from pilotlight_autoscaler.passes.pass_shares import free_resources, shares_of
@@ -11,7 +11,7 @@ from pilotlight_autoscaler.passes.version_views import explain_level, held_by
 from pilotlight_autoscaler.policy.desired import purpose_of
 from pilotlight_autoscaler.policy.missing_starts import MissingStarts
 from pilotlight_autoscaler.policy.scaling_policy import wanted_by_demand, wanted_by_level
-from pilotlight_autoscaler.policy.shares import TenantShares
+from pilotlight_autoscaler.policy.shares import LAST, TenantShares
 from pilotlight_autoscaler.policy.tenant_rooms import LimitedVersion, TenantRooms
 from pilotlight_placement.asks.ask import Ask
 from pilotlight_placement.fleet.tenant_holdings import HeldResources, resources_asked
@@ -27,7 +27,7 @@ class MissingContainers:
         self._rooms = TenantRooms(given.limits_of, lambda tenant: held_by(state.world, given.versions, tenant))
         self._taken: dict[str, HeldResources] = {}
         """What of each tenant's borrowing limit is taken by what is missing."""
-        self._tenants: Collection[str] = ()
+        self._tenants: Set[str] = frozenset()
         self._shares: TenantShares | None = None
         self.limited: list[LimitedVersion] = []
         """The versions with more missing than their tenant's limits allow."""
@@ -55,7 +55,7 @@ class MissingContainers:
             ask = self._state.ask(version)
             allowed = self._allowed(version, ask, 1 if backoff.is_failing(version) else short[version])
             if allowed > 0 and self._state.views[version].parked:
-                allowed -= self._unpark(version, allowed)
+                allowed -= self._unpark(version, self._in_turn(ask, allowed, short))
             if allowed > 0:
                 backoff.tried(version, self._state.at)
                 asks.setdefault(ask, []).extend([version] * allowed)
@@ -74,6 +74,20 @@ class MissingContainers:
         state = self._state
         purpose = purpose_of(state.views[version], state.wish_for(version), 0)
         return unpark(state, version, most, purpose)
+
+    def _in_turn(self, ask: Ask, most: int, short: Mapping[str, int]) -> int:
+        """For how many of a version's parked containers there is room beside what tenants miss whose turn is before."""
+        others = self._tenants - {ask.tenant}
+        turn = self.shares.turn(ask.tenant) if others else LAST
+        first = {tenant for tenant in others if self.shares.turn(tenant) < turn}
+        if not first:
+            return most
+        state = self._state
+        need, left = resources_asked(state.fleet.offers(ask)), free_resources(state.fleet)
+        for version, count in short.items():
+            if state.versions[version].tenant in first:
+                left = left.plus(resources_asked(state.fleet.offers(state.ask(version))), -count)
+        return max(0, min([most, *(rest // each for each, rest in zip(need, left, strict=True) if each)]))
 
     def _is_held_back(self, version: str) -> bool:
         """Whether a place was just made by draining for another tenant: the next whole pass says who has it."""

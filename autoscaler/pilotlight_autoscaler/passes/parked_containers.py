@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Set
 
 from pilotlight_autoscaler.observations.pending_commands import PendingUnpark
 from pilotlight_autoscaler.passes.decision import AddressedCommand
+from pilotlight_autoscaler.passes.pass_reservations import current_reservation
 from pilotlight_autoscaler.passes.pass_state import PassState
 from pilotlight_autoscaler.passes.version_views import function_of
 from pilotlight_autoscaler.policy.warmth import stays_s
@@ -18,6 +19,7 @@ from pilotlight_core.model.messages.node_messages import (
 from pilotlight_core.model.messages.usage_facts import Purpose
 from pilotlight_core.model.spec import VersionRecord
 from pilotlight_placement.fleet.reports import IncomingContainer
+from pilotlight_placement.plan.reservation import NodeDevice
 
 ANY_SLOT = "any"
 """As agents report that a container returns to any CPU slot of its node."""
@@ -25,14 +27,15 @@ ANY_SLOT = "any"
 
 def unpark(state: PassState, version: str, most: int, purpose: Purpose) -> int:
     """Have parked containers of a version serve again, the latest parked first; how many."""
-    record, done = state.versions[version], 0
+    record, done, kept = state.versions[version], 0, current_reservation(state)
+    reserved = frozenset() if kept is None or kept.ask == state.ask(version) else kept.devices
     for container in sorted(state.views[version].parked, key=lambda each: (each.idle_s, each.id)):
         if done >= most:
             break
         if container.id in state.leaving or container.id in state.world.staying:
             continue
         node = state.world.index.node_of(container.id)
-        slice_ = next(_free_slices(state, state.world.nodes[node], container), "")
+        slice_ = next(_free_slices(state, state.world.nodes[node], container, reserved), "")
         if slice_:
             _unpark(state, record, container, node, slice_, purpose)
             done += 1
@@ -56,17 +59,20 @@ def _unpark(
     state.decision.notes.append(f"{record.ref}: {container.id} is unparked on {node}/{slice_}")
 
 
-def _free_slices(state: PassState, report: NodeReport, container: ContainerReport) -> Iterator[str]:
-    """Where it may return to: slices of its node that nobody has or is about to have."""
+def _free_slices(
+    state: PassState, report: NodeReport, container: ContainerReport, reserved: Set[NodeDevice]
+) -> Iterator[str]:
+    """Where it may return to: slices of its node that nobody has or is about to have, nor are kept for another."""
     world = state.world
+    open_ = [part for part in report.slices if not {(report.node, part.id), (report.node, part.device)} & reserved]
     if container.slice:  # it is told to leave it, and may stay
-        yield container.slice
+        yield from (part.id for part in open_ if part.id == container.slice)
         return
     told = [(pending.node, pending.bind.slice) for pending in world.pending.values()]
     told += [(step.node, bind.slice) for step, bind in world.executions.starts()]
     told += [(each.coming.node, each.coming.slice) for each in world.unparking.values()]
     taken = {slice_ for node, slice_ in told if node == report.node}
-    for part in report.slices:
+    for part in open_:
         fits = part.kind is SliceKind.CPU if container.parks == ANY_SLOT else part.id == container.parks
         if fits and not part.container and part.id not in taken:
             yield part.id

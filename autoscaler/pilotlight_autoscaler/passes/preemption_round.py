@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from heapq import heapify, heappop, heappush
 
 from pilotlight_autoscaler.passes.moving_plan import shortfalls_without
+from pilotlight_autoscaler.passes.parked_containers import ANY_SLOT
 from pilotlight_autoscaler.passes.pass_reservations import drain_reserved
 from pilotlight_autoscaler.passes.pass_state import PassState
 from pilotlight_autoscaler.passes.shortage_reports import report_shortfall
@@ -168,7 +169,7 @@ class PreemptionRound:
         owed = reclaim.choose(version, ask, spared=state.leaving, trials=self._trials)
         for container, whose in owed:
             state.world.reclaimed[container.id] = ask.tenant
-            self._drain(container.id, whose, f"its place is owed to {state.versions[version].ref}")
+            self._drain(container.id, whose, f"its place is owed to {state.versions[version].ref}", ask.tenant)
         return bool(owed)
 
     def _drain_idle(self, version: str, ask: Ask) -> bool:
@@ -177,7 +178,7 @@ class PreemptionRound:
         others = [victim for victim in self._idle_for(ask, version) if victim[1] != version]
         leaving = choose_victims(state.fleet, ask, others, spared=state.leaving, trials=self._trials)
         for container, whose in leaving:
-            self._drain(container.id, whose, f"gives way to {state.versions[version].ref}")
+            self._drain(container.id, whose, f"gives way to {state.versions[version].ref}", ask.tenant)
         return bool(leaving)
 
     def _idle_for(self, ask: Ask, version: str) -> list[PreemptionVictim]:
@@ -191,8 +192,15 @@ class PreemptionRound:
             self._idle[key] = state.idle.on_nodes(state.fleet, nodes, waited_for=waited_for)
         return self._idle[key]
 
-    def _drain(self, container: str, version: str, reason: str) -> None:
-        self._state.put_aside(container, self._state.versions[version], reason)
+    def _drain(self, container: str, version: str, reason: str, tenant: str) -> None:
+        """Have a container give way to one of `tenant`."""
+        state = self._state
+        there, record = state.world.index.get(container), state.versions[version]
+        # What is parked at a GPU ends when another tenant's container is bound there: its hooks would run in vain.
+        if there is not None and there.parks not in ("", ANY_SLOT) and record.tenant != tenant:
+            state.drain(container, record, reason)
+        else:
+            state.put_aside(container, record, reason)
         self._release(container, version)
 
     def _release(self, container: str, version: str) -> None:

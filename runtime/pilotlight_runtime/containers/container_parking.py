@@ -53,7 +53,7 @@ class ContainerParking:
         self._load_s = 0.0
         self._hook_time: asyncio.Timeout | None = None
         """Of the hooks that run."""
-        self._is_limited = False
+        self._is_shortened = False
         """It is to end, though its hooks ran."""
         self._is_called_back = False
         """Somebody calls before it has left its slice."""
@@ -121,6 +121,7 @@ class ContainerParking:
             if not self._reserve():  # it may use more than before its hooks ran
                 raise CannotPark("there is no room to park it")
         except (CannotFreeze, CannotPark) as error:
+            self._opened.thaw()  # it has to end by itself
             self._turns.revert()
             self._node.release(self.id)
             raise CannotPark(f"it could not be parked: {error}") from error
@@ -154,7 +155,7 @@ class ContainerParking:
     def thaw_to_leave(self) -> float:
         """Let what is parked end by itself; how long it has for that, 0.0: it is not parked."""
         if self.phase is ParkPhase.AWAKE:
-            return LEAVE_S if self._is_limited else 0.0
+            return LEAVE_S if self._is_shortened else 0.0
         self._opened.thaw()
         return LEAVE_S
 
@@ -163,7 +164,7 @@ class ContainerParking:
         if self._hook_time is None or self._hook_time.expired():
             return
         until, soon = self._hook_time.when(), asyncio.get_running_loop().time() + min(within_s, LEAVE_S)
-        self._is_limited = True
+        self._is_shortened = True
         if until is None or soon < until:
             self._hook_time.reschedule(soon)
 
@@ -214,7 +215,7 @@ class ContainerParking:
             async with asyncio.timeout(PARK_S) as self._hook_time:
                 error = await answered
         except (GuestGone, TimeoutError):
-            error = f"its hooks did not end within {LEAVE_S if self._is_limited else PARK_S:g} s"
+            error = f"its hooks did not end within {LEAVE_S if self._is_shortened else PARK_S:g} s"
         finally:
             self._hook_time = None
         if error:

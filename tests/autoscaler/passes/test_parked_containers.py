@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
+
 from pilotlight_autoscaler.observations.world import World
 from pilotlight_autoscaler.passes.decision import Decision
 from pilotlight_autoscaler.passes.parked_containers import ANY_SLOT
 from pilotlight_autoscaler.passes.pass_input import PassInput
 from pilotlight_autoscaler.passes.pass_state import PassState
+from pilotlight_autoscaler.passes.version_views import ask_of
+from pilotlight_autoscaler.policy.version_reservation import VersionReservation
 from pilotlight_core.model.messages.node_messages import (
     Bind,
     ContainerReport,
@@ -21,6 +25,7 @@ from pilotlight_core.model.messages.node_messages import (
 )
 from pilotlight_core.model.messages.usage_facts import Purpose
 from pilotlight_core.model.spec import VersionRecord
+from pilotlight_placement.plan.reservation import Reservation
 from tests.autoscaler.builders import decide, demand, limits, record, report
 from tests.builders.nodes import container
 
@@ -190,6 +195,35 @@ def test_what_cannot_serve_again_keeps_no_other_from_starting() -> None:
     assert [type(each) for each in found] == [Unpark, Bind, Unpark]
 
 
+def test_what_is_parked_takes_no_place_before_another_tenants_turn() -> None:
+    """One has a container and another parked, one has none: the slot that is free is the latter's, if it misses one."""
+    mine, held = record(**SPEC), container("h1", slice="cpu-0", running=1, age_s=100.0)
+    other = msgspec.structs.replace(record("ver_2", **SPEC), tenant="zoo", function="other")
+    for waiting, starts in ((1, [(Bind, "cpu-1")]), (0, [(Unpark, "cpu-1")])):
+        world = world_of(asleep("c1"), held, slots=2)
+        world.on_demand(demand(queued=5, running=1, service_ms=9e3), 1.0)
+        world.on_demand(msgspec.structs.replace(demand("ver_2", queued=waiting), tenant="zoo"), 1.0)
+
+        found = commands(decide(world, mine, other))
+
+        assert [(type(each), each.slice) for each in found] == starts
+
+
+def test_what_is_parked_takes_nothing_that_is_kept_for_another() -> None:
+    """Whoever has waited longest has it, also where the one that leaves it is called back."""
+    mine, other = record(**SPEC), msgspec.structs.replace(record("ver_2", **SPEC), tenant="zoo", function="other")
+    for one in (asleep(), asleep(slice="cpu-0")):
+        world = world_of(one, slots=1)
+        kept = Reservation(ask=ask_of(other), devices=frozenset({("n1", "cpu-0")}))
+        world.reservation = VersionReservation(version="ver_2", kept=kept, since=0.5)
+        world.on_demand(demand(queued=1), 1.0)
+        world.on_demand(msgspec.structs.replace(demand("ver_2", queued=1, oldest_ms=60_000.0), tenant="zoo"), 1.0)
+
+        found = commands(decide(world, mine, other, only="ver_1"))
+
+        assert not [each for each in found if isinstance(each, Unpark)]
+
+
 def test_a_gpu_container_returns_to_its_own_slice_alone() -> None:
     """While that is another's it does not serve."""
     world = world_of(asleep(parks="GPU-1"))
@@ -208,6 +242,18 @@ def test_an_unpark_that_shows_no_effect_is_forgotten() -> None:
     world.on_demand(demand(queued=1), 4.0)
 
     assert [type(each) for each in commands(decide(world, record(**SPEC), at=4.0, only="ver_1"))] == [Unpark]
+
+
+def test_who_gives_its_gpu_to_another_tenant_is_not_parked() -> None:
+    """It would end when that one is bound there: its hooks, and the copy of its weights, would only cost time."""
+    for tenant, parks, told_to in (("zoo", "GPU-1", Drain), ("acme", "GPU-1", Park), ("zoo", ANY_SLOT, Park)):
+        world = world_of(idle(parks=parks, idle_s=9.0), slots=1)
+        waiting = msgspec.structs.replace(record("ver_2", **SPEC), tenant=tenant, function="other")
+        world.on_demand(msgspec.structs.replace(demand("ver_2", queued=1), tenant=tenant), 1.0)
+
+        found = commands(decide(world, waiting, record(**SPEC)))
+
+        assert [type(each) for each in found] == [told_to], (tenant, parks)
 
 
 def test_what_is_parked_ends_when_it_is_not_worth_its_memory() -> None:

@@ -47,6 +47,8 @@ SLOW = MODEL.replace('self.place = "host"', 'print("goes", flush=True); sleep(0.
 )
 SLOW = "from time import sleep\n" + SLOW
 HANGING = SLOW.replace("sleep(0.5)", "sleep(1e6)")
+LEAVING = MODEL.replace('def leave(self): self.place = "host"', 'def bye(self): print("goodbye", flush=True)')
+METHOD: dict[str, Any] = {"methods": (method(name="f", attribute="f"),)}
 FAILING = MODEL.replace('self.place = "host"', 'raise RuntimeError("out of memory")')
 HOOKS: dict[str, Any] = {"is_class": True, "qualname": "Model", "park": ("leave",), "unpark": ("come_back",)}
 ON_GPU: dict[str, Any] = {"gpu": (GpuAsk("H100"),), "methods": (method(name="f", attribute="f"),)}
@@ -175,6 +177,23 @@ async def test_what_does_not_fit_ends(server_url: str, tmp_path: Path) -> None:
         assert (await world.command(Park(epoch=world.epoch, container=second))).ok
 
         await world.report(lambda report: [one.id for one in report.containers] == [first])
+
+
+async def test_what_has_grown_beyond_the_room_ends_by_itself(walled: Harness) -> None:
+    """It is frozen already when that is seen: its exit hooks run nevertheless."""
+    container = await walled.bind(
+        await walled.deploy(LEAVING, is_class=True, qualname="Model", **METHOD, exit=("bye",))
+    )
+    there = walled.agent._parts.containers.get(container)
+    assert there is not None
+    reserve, asked = there.parking._reserve, iter((True, False))
+    there.parking._reserve = lambda: reserve() and next(asked)  # type: ignore[method-assign]
+
+    assert there.park(1.0) == ""
+    await there.wait_gone()
+
+    assert "no room to park it" in there.reason
+    await walled.logs(lambda lines: any("goodbye" in line.text for line in lines))
 
 
 async def test_plain_processes_are_not_parked(server_url: str, tmp_path: Path) -> None:
