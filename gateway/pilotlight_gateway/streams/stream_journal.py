@@ -7,6 +7,7 @@ Bounded: beyond its room the journal is closed, and the stream is resumable no m
 
 from __future__ import annotations
 
+import math
 from hashlib import blake2b
 
 from pilotlight_core.model.messages.call_messages import ResumePoint
@@ -19,7 +20,7 @@ STEP_BYTES = 16 * 1024
 class StreamJournal:
     """`room` is what it holds of the gateway's memory; whoever changes it by `wanted` tells `grant` or `close`."""
 
-    __slots__ = ("_after", "_began_at", "_heard_at", "_last", "_marks", "_state", "closed", "room")
+    __slots__ = ("_after", "_began_at", "_heard_at", "_last", "_marks", "_state", "closed", "room", "told_at")
 
     def __init__(self) -> None:
         self._after = self._last = 0
@@ -32,6 +33,8 @@ class StreamJournal:
         self.closed = ""
         """Why the stream cannot go on elsewhere; "": it can."""
         self.room = 0
+        self.told_at = -math.inf
+        """When its caller was told last that it is closed."""
 
     @property
     def size(self) -> int:

@@ -358,6 +358,22 @@ def test_without_memory_for_its_journal_it_cannot_go_on() -> None:
     assert "It could not go on elsewhere: no memory is left." in str(closed.end)
 
 
+def test_a_stream_that_saves_in_vain_is_not_told_each_time() -> None:
+    """It could save many times a second, and what its caller is told waits for its caller."""
+    world = World(30, 1)
+    world.start()
+    for _ in range(20):
+        world.step()
+        world.deliver(9)
+        world._perform(world.origin.close_journal("no memory is left", world.at))
+    assert world.stages.count("not_resumable") == 1
+    world.at += 2.0
+    world.step()
+    world.deliver(9)
+    world._perform(world.origin.close_journal("no memory is left", world.at))
+    assert world.stages.count("not_resumable") == 2
+
+
 def test_one_that_may_not_move_dies_with_its_container() -> None:
     """`migrations=0`: its client can come back, its container not."""
     world = World(5, 1, migrations=0)
