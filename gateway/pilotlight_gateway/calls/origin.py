@@ -343,6 +343,8 @@ class Origin:
                 self.state = OriginState.WAITING
                 return [over]
             case Outcome.DIED | Outcome.CANCELLED:
+                if self._journal is not None and ended.by_tenant:
+                    self._journal.charge_repeats()
                 return [over, *self._again_or_died(ended.reason, at, preempted=ended.preempted)]
             case _:
                 return [over, *self._fail(call_failures.failure(ended))]

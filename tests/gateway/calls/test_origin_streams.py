@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pilotlight_core.model.errors import BadOutput, ContainerDied, PilotlightError
-from pilotlight_core.model.messages.call_messages import Ended, Outcome, Run, Started, Window
+from pilotlight_core.model.messages.call_messages import Chunk, Ended, Outcome, Run, Started, Window
 from pilotlight_core.model.messages.scheduling import Dropped, Enqueue
 from pilotlight_core.model.spec import FunctionSpec, Mode
 from pilotlight_core.model.streams.resuming import MARK_BYTES, Resumable
@@ -287,6 +287,21 @@ def test_whose_function_it_is_hears_why_it_moved() -> None:
         ]
 
     assert reasons == ["exit code 3", ""]
+
+
+@pytest.mark.parametrize(("by_tenant", "free_ms"), [(False, 3_000.0), (True, 0.0)])
+def test_a_function_that_ends_its_container_pays_for_what_it_repeats(by_tenant: bool, free_ms: float) -> None:
+    """Else it would work for nothing for as long, as often as it may move."""
+    origin = origin_of(spec_of())
+    origin.granted(grant(1), 1.0)
+    origin.frame("n1", Started(call_id="a", grant_number=1), 2.0)
+    origin.frame("n1", Chunk(call_id="a", grant_number=1, seq=1, data=b"x"), 5.0)
+    died = Ended(call_id="a", grant_number=1, container="c1", outcome=Outcome.DIED, by_tenant=by_tenant)
+    origin.frame("n1", died, 6.0)
+    (sent,) = [one for one in origin.granted(grant(2), 7.0) if isinstance(one, SendRun)]
+
+    assert sent.run.resume is not None
+    assert sent.run.resume.repeat_ms == free_ms
 
 
 def test_a_stream_that_tells_something_else_is_ended() -> None:
