@@ -253,7 +253,8 @@ class HostFleet:
         """An agent, which has no address of the store's and no credentials."""
         host = self.network.hosts.get(node) or self.network.add(node)
         words = ["--node", node, "--cpu-slots", "2", "--blanks", "1", "--preimport", "none", "--blob-url", "s3://links"]
-        agents = ["--agents-here", str(len(self._nodes))]
+        # Tests wait until what is idle has ended; nothing is parked.
+        agents = ["--agents-here", str(len(self._nodes)), "--warm-memory", "0"]
         self._start(host, "agent", "pilotlight_runtime", bus_users.agent(node).name, *words, *agents, *flags)
         self._until(host, "agent", lambda: "the agent is up" in host.log("agent"))
         return host
@@ -286,7 +287,17 @@ class HostFleet:
         """An agent that is given nothing of the bus but its credentials."""
         host, state = self.network.hosts[node], self.network.hosts[node].folder / "state"
         words = ["--credentials", str(credentials), "--cpu-slots", "2", "--blanks", "1", "--preimport", "none"]
-        words += ["--blob-url", "s3://links", "--agents-here", "2", "--state-dir", str(state), *flags]
+        words += [
+            "--blob-url",
+            "s3://links",
+            "--agents-here",
+            "2",
+            "--warm-memory",
+            "0",
+            "--state-dir",
+            str(state),
+            *flags,
+        ]
         env = {"PILOTLIGHT_CA_FILE": self.ca_file} if self.authority else {}
         host.start("agent", [sys.executable, "-m", "pilotlight_runtime", *words], env)
         self._until(host, "agent", lambda: "the agent is up" in host.log("agent"))

@@ -17,7 +17,16 @@ from pilotlight_placement.asks.curves import Curves, ThroughputPoint
 from pilotlight_placement.fleet.fleet import Fleet
 from pilotlight_placement.hardware.catalogue import standard
 from pilotlight_placement.hardware.geometry import layouts
-from pilotlight_placement.hardware.node import Domain, Gpu, Node, NodeAbilities, PlacedContainer, Slice, Slot
+from pilotlight_placement.hardware.node import (
+    Domain,
+    Gpu,
+    Node,
+    NodeAbilities,
+    PlacedContainer,
+    Slice,
+    Slot,
+    in_memory,
+)
 from pilotlight_placement.plan.draft import DesiredFunction, PlanLimits
 from pilotlight_placement.plan.plan import Plan
 from pilotlight_placement.search.decision_record import Placement
@@ -62,6 +71,10 @@ def mostly(usual: Any, *others: Any) -> st.SearchStrategy[Any]:
     return st.sampled_from((usual,) * 2 * len(others) + others)
 
 
+WEIGHTS: tuple[set[str], ...] = (set(), {"w"}, {"w", in_memory("w")}, {"v"}, {"w", "v"}, {"w", "v", in_memory("v")})
+"""Of a node: those on its disk, and which of them are in its memory."""
+
+
 @st.composite
 def nodes(draw: st.DrawFn, name: str = "n") -> Node:
     """A node with devices of one kind, each in one of the modes, perhaps with CPU slots."""
@@ -86,7 +99,7 @@ def nodes(draw: st.DrawFn, name: str = "n") -> Node:
         slots=tuple(cpu(number) for number in range(draw(st.integers(0, 2)))),
         host=draw(mostly(None, host(2, 4), host(8, 64), host(1, 12))),
         draining=draw(st.sampled_from(OFTEN_NOT)),
-        weights=frozenset(draw(st.sets(st.sampled_from(("w", "v")), max_size=2))),
+        weights=frozenset(draw(st.sampled_from(WEIGHTS))),
     )
 
 

@@ -162,3 +162,4 @@ def test_a_damaged_part_is_refused_by_name(platform: Platform, tmp_path: Path) -
     assert (refused.status_code, refused.json()["code"]) == (503, "misconfigured")
     assert "broken/model.safetensors in the blob store" in (platform.state / "logs" / "agent.log").read_text()
     platform.http.delete("/v1/apps/broken-weights")
+    platform.cli("weights", "rm", "broken")

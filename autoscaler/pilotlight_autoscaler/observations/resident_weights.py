@@ -12,7 +12,9 @@ from dataclasses import dataclass, field
 from pilotlight_core.model.messages.node_messages import NodeReport, WeightsReport
 from pilotlight_core.model.spec import VersionRecord
 from pilotlight_core.model.versions.pushed_weights import RESIDENT, resident_id
+from pilotlight_placement.hardware.node import in_memory
 
+LOADED_SHARE = 0.9
 MOST_OF_NODE = 256
 """Names of weights remembered of one node."""
 
@@ -33,6 +35,11 @@ class _Told:
     weights: tuple[WeightsReport, ...]
     loaded: tuple[str, ...]
     all: frozenset[str]
+
+
+def _is_loaded(told: WeightsReport) -> bool:
+    """Whether as good as all of it is in memory: what little is not is read as fast as it is asked for."""
+    return told.resident >= LOADED_SHARE * told.size
 
 
 @dataclass(kw_only=True)
@@ -76,8 +83,12 @@ class ResidentWeights:
             names = tuple(sorted(loaded.names)) if loaded is not None and loaded.instance == report.instance else ()
             told = self._told.get(node)
             if told is None or told.weights != report.weights or told.loaded != names:
-                ids = [resident_id(each.tenant, each.digest) for each in report.weights]
-                told = self._told[node] = _Told(weights=report.weights, loaded=names, all=frozenset((*ids, *names)))
+                ids = {resident_id(each.tenant, each.digest): _is_loaded(each) for each in report.weights}
+                # Whoever is ready with weights of a name has them in memory.
+                loaded_ids = [in_memory(one) for one in (*(name for name, there in ids.items() if there), *names)]
+                told = self._told[node] = _Told(
+                    weights=report.weights, loaded=names, all=frozenset((*ids, *names, *loaded_ids))
+                )
             if told.all:
                 found[node] = told.all
         return found

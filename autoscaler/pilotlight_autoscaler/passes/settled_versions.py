@@ -55,6 +55,8 @@ class SteadyWait(NamedTuple):
 class SettledVersions:
     _settled: dict[str, SettledVersion] = field(default_factory=dict)
     _waiting: dict[str, SteadyWait] = field(default_factory=dict)
+    _resting: dict[str, float] = field(default_factory=dict)
+    """Versions that nobody calls and that have parked containers alone, and until when: nodes have many of them."""
 
     def __len__(self) -> int:
         return len(self._settled)
@@ -63,7 +65,10 @@ class SettledVersions:
         """A pass has looked at a version at `at`, the unix second `wall`, and nothing is to change of it."""
         view = function.versions[version]
         self._waiting.pop(version, None)
+        self._resting.pop(version, None)
         is_alone = len(function.versions) == 1 and function.planned is None
+        if is_alone and _rests(view, wish):
+            self._resting[version] = at + _spread(LOOK_EVERY_S, version)
         if is_alone and view.demand is not None and view.demand.waiting and wish.count == view.size > 0:
             running = sum([each.running for each in view.containers])
             self._waiting[version] = SteadyWait(view.demand, view.size, running, at + _spread(WAITING_LOOK_S, version))
@@ -85,11 +90,13 @@ class SettledVersions:
         """Something is to change of it."""
         self._settled.pop(version, None)
         self._waiting.pop(version, None)
+        self._resting.pop(version, None)
 
     def clear(self) -> None:
         """Anything may have changed."""
         self._settled.clear()
         self._waiting.clear()
+        self._resting.clear()
 
     def unsettled(self, versions: Iterable[str], world: World, at: float) -> set[str]:
         """Those of which a look may find something, as far as can be seen from their calls."""
@@ -97,6 +104,10 @@ class SettledVersions:
 
     def _holds(self, version: str, world: World, at: float) -> bool:
         known = self._settled.get(version)
+        if known is None and version in self._resting:
+            load = world.index.load(version)
+            is_alone = load is None or not load.containers
+            return at < self._resting[version] and is_alone and world.demand(version, at) is None
         if known is None:
             return version in self._waiting and self._waits_as_before(version, world, at)
         if at >= known.ends_at:
@@ -148,6 +159,18 @@ def _is_settled(view: VersionView, wish: Wish) -> bool:
         and not view.leaving
         and demand is not None
         and _is_plain(demand)
+    )
+
+
+def _rests(view: VersionView, wish: Wish) -> bool:
+    return (
+        bool(view.parked)
+        and not (view.size or view.leaving or wish.count)
+        and view.demand is None
+        and view.deployed
+        and not view.is_shut_down
+        and not view.unfunded
+        and view.bounds is None
     )
 
 

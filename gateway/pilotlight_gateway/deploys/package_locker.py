@@ -34,6 +34,8 @@ log = structlog.get_logger(__name__)
 LOCK_S = 90.0
 """For one node, with its line; longer than it takes itself."""
 NODES_TRIED = 3
+FIRST_LOOKS, LOOK_S = 60, 0.25
+"""How often a deploy looks for the first report of any node, right after a start; and how long it is between two."""
 KEPT = 32
 """Locks, of half a megabyte at most, between the two requests of a deploy: the first one names what to upload."""
 KEPT_S = 600.0
@@ -107,7 +109,7 @@ class BusLocker:
         kept = self._kept.get(asked)
         if kept is not None and self._clock() - kept[0] <= KEPT_S:
             return kept[1]
-        nodes = nodes_for(self._reports(self._clock()), base)
+        nodes = nodes_for(await self._first_reports(), base)
         random.shuffle(nodes)
         why = "no node answers"
         for node in nodes[:NODES_TRIED]:
@@ -127,6 +129,16 @@ class BusLocker:
                 return lock
             why = f"{node} says: {printable(answer.words)}" if answer.words else f"{node} is busy"
         raise Unavailable(f"The requirements cannot be locked now: {why}.", code="starting", retry_after=2.0)
+
+    async def _first_reports(self) -> Sequence[NodeReport]:
+        """Those of the nodes that are there; of a platform that has just started, once there are some."""
+        reports = self._reports(self._clock())
+        for _ in range(FIRST_LOOKS):
+            if reports:
+                break
+            await asyncio.sleep(LOOK_S)
+            reports = self._reports(self._clock())
+        return reports
 
     async def _ask(self, node: str, asked: _Asked, known: PackageLock | None) -> PackagesLocked | None:
         """A node's answer; None: there is none."""
@@ -153,8 +165,14 @@ def nodes_for(reports: Sequence[NodeReport], base: str) -> list[str]:
     """The nodes that can lock over a base environment.
 
     Raises:
-        BadInput: none can, and what an operator does about it.
+        BadInput: none can, and what an operator does about it. Unavailable: none is known, as after a restart.
     """
+    if not reports:
+        raise Unavailable(
+            "The requirements cannot be locked now: no node has told this gateway that it is there.",
+            code="starting",
+            retry_after=2.0,
+        )
     have = [report for report in reports if base in (report.bases or (DEFAULT_BASE,)) and not report.stopped]
     found = [report.node for report in have if REQUIREMENTS in report.features]
     if not found:

@@ -16,7 +16,7 @@ from pilotlight_placement.fleet.fleet import Fleet
 from pilotlight_placement.fleet.history import Op, chain
 from pilotlight_placement.hardware.node import Node, PlacedContainer, Slice
 from pilotlight_placement.search.candidate import slice_of
-from pilotlight_placement.search.decision_record import DecisionRecord, NoFit, Placement, Rival, Value
+from pilotlight_placement.search.decision_record import MUST_FETCH, DecisionRecord, NoFit, Placement, Rival, Value
 from pilotlight_placement.search.filters import FILTERS, RULED_OUT, refusal_at
 from pilotlight_placement.search.policy import STEPS, best_on, first_difference
 
@@ -159,9 +159,11 @@ def _spread(ask: Ask, winner: Slice, mine: Value, _: Slice, theirs: Value) -> st
     return f"its {what} has {theirs.spread} of the function's containers, that of {winner.node} has {mine.spread}"
 
 
-def _resident(ask: Ask, winner: Slice, _mine: Value, loser: Slice, _theirs: Value) -> str:
+def _resident(ask: Ask, winner: Slice, _mine: Value, loser: Slice, theirs: Value) -> str:
     tenant, is_pushed, digest = ask.weights.partition(f":{RESIDENT}")
     weights = f"{tenant}{is_pushed}{digest[:SHOWN_DIGITS]}"
+    if theirs.resident < MUST_FETCH:
+        return f"{loser.node} has the weights {weights} on its disk, {winner.node} has them in memory"
     what = f"build the packages {ask.weights}" if ask.weights.startswith("env_") else f"fetch the weights {weights}"
     return f"{loser.node} would have to {what}, {winner.node} has them"
 

@@ -88,7 +88,15 @@ class Node:
     draining: bool = False
     """It accepts nothing new, and its containers are left alone."""
     weights: frozenset[str] = frozenset()
-    """Ids of the weights in its memory or on its disk, and of the environments that it has built of requirements."""
+    """Ids of the weights in its memory or on its disk, and of the environments that it has built of requirements.
+
+    Of weights in its memory it has `in_memory` of them too.
+    """
+
+
+def in_memory(weights: str) -> str:
+    """The id that a node has beside that of weights, if they are in its memory."""
+    return f"{weights} in memory"
 
 
 def parts_of(node: Node) -> list[Gpu | Slot]:

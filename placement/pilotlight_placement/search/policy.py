@@ -17,9 +17,9 @@ from pilotlight_core.model.placing import Over
 from pilotlight_placement.asks.ask import Ask
 from pilotlight_placement.fleet.fleet import Fleet
 from pilotlight_placement.fleet.occupancy import NodeOccupancy
-from pilotlight_placement.hardware.node import MAX_UNITS
+from pilotlight_placement.hardware.node import MAX_UNITS, in_memory
 from pilotlight_placement.search.candidate import Candidate, candidate_on
-from pilotlight_placement.search.decision_record import Value
+from pilotlight_placement.search.decision_record import MUST_FETCH, Value
 
 Key = Callable[[Candidate], int | float]
 """A term of a `Value`, whole where that is."""
@@ -53,8 +53,13 @@ def _crowding(fleet: Fleet, ask: Ask) -> Key:
 def _must_fetch(fleet: Fleet, ask: Ask) -> Key:
     if not ask.weights:
         return _none
-    resident = fleet.resident.get(ask.weights, ())
-    return lambda at: int(at.rank // MAX_UNITS not in resident)
+    there, loaded = fleet.resident.get(ask.weights, ()), fleet.resident.get(in_memory(ask.weights), ())
+
+    def way(at: Candidate) -> int:
+        rank = at.rank // MAX_UNITS
+        return 0 if rank in loaded else 1 if rank in there else MUST_FETCH
+
+    return way
 
 
 def _none(_: Candidate) -> int:
@@ -79,7 +84,7 @@ STEPS = (
     ),
     PolicyStep(
         name="resident",
-        sentence="A node that has the weights, or the built packages, goes before one that must fetch them.",
+        sentence="A node with the weights in memory goes first, then one with them, or the packages, on its disk.",
         key_for=_must_fetch,
     ),
     PolicyStep(

@@ -12,7 +12,7 @@ from pilotlight_placement.asks.ask import Ask
 from pilotlight_placement.fleet.fleet import Fleet
 from pilotlight_placement.fleet.offers import Offers
 from pilotlight_placement.search.candidate import Candidate
-from pilotlight_placement.search.decision_record import Value
+from pilotlight_placement.search.decision_record import MUST_FETCH, Value
 from pilotlight_placement.search.policy import STEP_NAMES, first_difference, keys_for, value_of
 from pilotlight_placement.search.tiers import runs, tiers
 
@@ -54,7 +54,7 @@ def choose_candidate(fleet: Fleet, ask: Ask, offers: Offers) -> Selection:
     """The smallest candidate by `policy.value_of` among those that pass the filters."""
     winner: RankedCandidate | None = None
     rivals: dict[str, RankedCandidate] = {}
-    keys = keys_for(fleet, ask)
+    keys, last = keys_for(fleet, ask), MUST_FETCH if ask.weights else 0
     for tier in tiers(fleet, ask, offers):
         if winner is not None and "spread" in rivals and tier.choice.number == winner.value.preference:
             continue
@@ -71,7 +71,7 @@ def choose_candidate(fleet: Fleet, ask: Ask, offers: Offers) -> Selection:
                 if step in LAST_OF_RUN:
                     break
             # Nodes that must fetch the weights come last: after a winner on such a node none loses at "resident".
-            is_last = step == "cost" and winner is not None and winner.value.resident == int(bool(ask.weights))
+            is_last = step == "cost" and winner is not None and winner.value.resident == last
             if step in LAST_OF_TIER or is_last:
                 break
         if "preference" in rivals:

@@ -9,6 +9,7 @@ from pilotlight_core.model.placing import Over
 from pilotlight_placement.asks.ask import Ask
 from pilotlight_placement.fleet.fleet import Fleet
 from pilotlight_placement.fleet.offers import Offers, PreferenceOffers
+from pilotlight_placement.hardware.node import in_memory
 from pilotlight_placement.search.candidate import Candidate
 from pilotlight_placement.search.index_search import by_index
 from pilotlight_placement.search.node_search import SearchScope, on_nodes
@@ -74,16 +75,18 @@ def _by_node(fleet: Fleet, ask: Ask, tier: PreferenceTier) -> Iterator[Preferenc
 
 
 def runs(fleet: Fleet, ask: Ask, tier: PreferenceTier) -> Iterator[CandidateRun]:
-    """The tier's candidates, best first: those on nodes with the weights, then the others."""
-    warm = fleet.resident.get(ask.weights, set()) if ask.weights else set()
+    """The tier's candidates, best first: on nodes with the weights in memory, then on their disks, then the others."""
+    warm: Set[int] = fleet.resident.get(ask.weights, NONE_BLOCKED) if ask.weights else NONE_BLOCKED
+    loaded: Set[int] = fleet.resident.get(in_memory(ask.weights), NONE_BLOCKED) if warm else NONE_BLOCKED
     within = tier.within
-    if tier.only is None:
-        on_certain_nodes = [sorted(warm)]
-    else:
-        on_certain_nodes = [[r for r in tier.only if r in warm], [r for r in tier.only if r not in warm]]
+    on_certain_nodes = [sorted(loaded), sorted(warm - loaded)]
+    if tier.only is not None:
+        only = tier.only
+        on_certain_nodes = [[rank for rank in only if rank in ranks] for ranks in (loaded, warm - loaded)]
+        on_certain_nodes.append([rank for rank in only if rank not in warm])
     for ranks in on_certain_nodes:
         if ranks:
             yield from on_nodes(tier.choice.by_group, ask, [fleet.by_rank[rank] for rank in ranks], within)
     if tier.only is None:
-        elsewhere = SearchScope(within.zones, warm.union(within.blocked)) if warm else within
+        elsewhere = SearchScope(within.zones, warm | frozenset(within.blocked)) if warm else within
         yield from by_index(tier.choice.levels, ask, fleet.by_rank, elsewhere)

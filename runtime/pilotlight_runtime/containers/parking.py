@@ -66,6 +66,14 @@ class ParkTurns:
         self.phase = ParkPhase.AWAKE
 
 
+def returns_to(part: SliceReport) -> bool:
+    """Whether a container that leaves a part of GPUs is told to return to it: nodes offer it, once it is free.
+
+    A share ends with its container, and nobody offers several GPUs as one.
+    """
+    return part.kind is SliceKind.MIG or (part.kind is SliceKind.GPU and part.id == part.device)
+
+
 class Parkable(Protocol):
     """What of a container its node has to know to park it."""
 
@@ -131,7 +139,7 @@ class NodeParking:
 
     def take(self, container: Parkable, slice_id: str, share: HostShare, *, neighbours: bool) -> SliceReport:
         """Give a parked container a slice and its promise again, which `refusal` has not refused."""
-        part = self._slices.take(slice_id, container.id, container.tenant, neighbours=neighbours)
+        part = self._slices.take(slice_id, container.id, container.tenant, neighbours=neighbours, wants_blank=False)
         self._host.take(container.id, share)
         return part
 

@@ -27,6 +27,8 @@ class SliceAllocation(msgspec.Struct, frozen=True, kw_only=True):
     tenant: str
     neighbours: bool = False
     """Whether other tenants may have shares beside its own."""
+    wants_blank: bool = True
+    """Whether the container may take the blank that is there: it starts, and does not come back from its memory."""
 
 
 class ParkedPart(msgspec.Struct, frozen=True, kw_only=True):
@@ -80,13 +82,17 @@ class Slices:
         withdrawn = self._devices.withdrawn()
         return "slice_withdrawn" if any(device in withdrawn for device in name.devices) else ""
 
-    def take(self, slice_id: str, container: str, tenant: str, *, neighbours: bool = False) -> SliceReport:
+    def take(
+        self, slice_id: str, container: str, tenant: str, *, neighbours: bool = False, wants_blank: bool = True
+    ) -> SliceReport:
         """Give a container a slice that `refusal` has not refused; raises LookupError if it is gone."""
         name = SliceName.parse(slice_id)
         part = self._devices.part(name)
         if part is None:
             raise LookupError(slice_id)
-        hold = SliceAllocation(name=name, part=part, container=container, tenant=tenant, neighbours=neighbours)
+        hold = SliceAllocation(
+            name=name, part=part, container=container, tenant=tenant, neighbours=neighbours, wants_blank=wants_blank
+        )
         self._holds[slice_id] = hold
         self.sync()
         return part
@@ -164,11 +170,13 @@ class Slices:
         part = self._devices.part(name)
         if part is None:
             return False
-        if any(
-            hold.part.id == slice_id or (hold.name.units and hold.part.device == slice_id) for hold in self._on(name)
-        ):
-            return True
-        return self._is_free_gpu(part)
+        holds = list(self._on(name))
+        if not holds:
+            return self._is_free_gpu(part)
+        return any(
+            hold.wants_blank and (hold.part.id == slice_id or (hold.name.units and hold.part.device == slice_id))
+            for hold in holds
+        )
 
     def mark_blank(self, slice_id: str, *, is_there: bool) -> None:
         """Meter a GPU as a blank's, or as nobody's again; what a container has is metered as its own."""

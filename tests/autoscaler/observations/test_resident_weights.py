@@ -8,6 +8,7 @@ from pilotlight_autoscaler.observations.resident_weights import MOST_OF_NODE, Re
 from pilotlight_autoscaler.observations.world import World
 from pilotlight_core.model.messages.node_messages import WeightsReport
 from pilotlight_core.model.placing import Placing
+from pilotlight_placement.hardware.node import in_memory
 from tests.autoscaler.builders import decide, demand, record, report
 from tests.builders.nodes import node_report
 from tests.builders.specs import function_spec, version_record
@@ -32,6 +33,14 @@ def test_nodes_tell_of_what_was_pushed() -> None:
     }
 
 
+@pytest.mark.parametrize(("resident", "is_loaded"), [(0, False), (89, False), (90, True), (100, True)])
+def test_what_is_in_memory_is_told_beside(resident: int, is_loaded: bool) -> None:
+    """As good as all of it."""
+    one = WeightsReport(tenant="acme", digest=DIGEST, size=100, resident=resident)
+    (found,) = ResidentWeights().by_node({"n1": node_report("n1", weights=(one,))}).values()
+    assert (in_memory(f"acme:@{DIGEST}") in found) is is_loaded
+
+
 def test_a_name_is_where_a_container_of_it_became_ready() -> None:
     """As long as that agent runs; of weights that were pushed the nodes know better."""
     weights, first = ResidentWeights(), node_report("n1", instance="i1")
@@ -43,7 +52,7 @@ def test_a_name_is_where_a_container_of_it_became_ready() -> None:
     assert dict(weights.named) == {"v1": f"{named.tenant}:llama"}
 
     weights.note_ready(first, "acme:llama")
-    assert weights.by_node({"n1": first}) == {"n1": frozenset({"acme:llama"})}
+    assert weights.by_node({"n1": first}) == {"n1": frozenset({"acme:llama", in_memory("acme:llama")})}
     assert weights.by_node({"n1": node_report("n1", instance="i2")}) == {}
     weights.note_version("v1", None)
     assert dict(weights.named) == {}
@@ -54,7 +63,7 @@ def test_what_is_remembered_of_a_node_is_bounded() -> None:
     weights, node = ResidentWeights(), node_report("n1")
     for number in range(MOST_OF_NODE + 1):
         weights.note_ready(node, f"acme:{number}")
-    assert len(weights.by_node({"n1": node})["n1"]) == MOST_OF_NODE
+    assert len(weights.by_node({"n1": node})["n1"]) == 2 * MOST_OF_NODE
     weights.forget("n1")
     assert weights.by_node({"n1": node}) == {}
 

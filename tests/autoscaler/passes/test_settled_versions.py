@@ -231,3 +231,29 @@ def test_what_waits_is_looked_at_again_when_its_home_tells_something_new() -> No
         assert looks.look(0.0) == []
         looks.hear(later, running, waits | {"arrivals": 0} | told)
         assert looks.rests(later) is holds, (later, told, running)
+
+
+def test_what_is_parked_alone_rests_until_somebody_calls() -> None:
+    """Nodes have thousands of them: they cost no look each second, and a call or a change of theirs does not wait."""
+    parked = container("c1", state=ContainerState.PARKED, slice="", parks="any", idle_s=5.0)
+    looks, late = Looks(settles=True, forecast=False), 1.0 + 1.5 * LOOK_EVERY_S
+
+    def rests(at: float) -> bool:
+        looks.world.on_report(report(parked, seq=int(at)), at)
+        return looks.rests(at)
+
+    assert not rests(1.0)
+    assert looks.look(1.0) == []
+    assert rests(2.0)
+    assert rests(30.0)
+    assert not rests(late)
+
+    looks.world.on_demand(demand(function=FUNCTION, queued=1), late)
+    assert looks.look(late) == ["ver_1"]
+    looks.world.demands.clear()
+    assert looks.look(late) == []
+    assert rests(late + 1.0)
+    looks.world.on_demand(demand(function=FUNCTION, queued=1), late + 1.0)
+    assert not rests(late + 1.0)
+    looks.settled.clear()
+    assert not rests(late + 9.0)

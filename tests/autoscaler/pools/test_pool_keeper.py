@@ -14,6 +14,7 @@ from pilotlight_autoscaler.pools.node_pool import LaunchRefused, NoCapacity, Not
 from pilotlight_autoscaler.pools.open_pools import no_pool
 from pilotlight_autoscaler.pools.pool_keeper import LOST_S
 from pilotlight_autoscaler.pools.providers.simulated_pool import LostAnswer
+from pilotlight_core.model.messages.node_messages import ContainerState
 from pilotlight_core.model.placing import Purchase
 from pilotlight_core.model.records.nodes import NodeLabels, NodeRecord, NodeState
 from pilotlight_core.model.records.pools import LaunchState, PoolState
@@ -52,6 +53,18 @@ async def test_what_has_no_place_gets_a_node_until_it_is_empty(world: PoolWorld)
         assert not world.cloud.machines
         assert not world.registry.node_records
         assert not world.registry.join_records
+
+
+async def test_what_is_parked_keeps_no_machine(world: PoolWorld) -> None:
+    """It may be called within the hour, and takes no slice: a machine costs more than another start."""
+    async with world.leading():
+        world.miss("v1")
+        await world.settle()
+        (record,) = world.launches()
+        world.world.refusals.keep(())
+        world.containers[record.node] = (container(state=ContainerState.PARKED, slice="", idle_s=1.0),)
+        await world.settle(70.0)
+        assert record.id not in {each.id for each in world.launches() if not each.is_going}
 
 
 async def test_a_place_that_becomes_free_soon_needs_no_machine(world: PoolWorld) -> None:

@@ -41,6 +41,7 @@ class World:
         self.replies: dict[str, Reply] = {}
         self.heard: list[tuple[str, LockPackages]] = []
         self.now = 0.0
+        self.reports = reports
         self._other = other
         self.locker = BusLocker(
             bus, lambda _: reports, region=self.region, gateway="gw-1", lock_s=5.0, clock=lambda: self.now
@@ -60,6 +61,18 @@ async def world_of(bus: Bus, other: Bus, *reports: NodeReport) -> AsyncIterator[
         await bus.flush()
         await other.flush()
         yield world
+
+
+async def test_right_after_a_start_a_deploy_waits_for_the_first_node(bus: Bus, other: Bus) -> None:
+    """It has not reported yet: that is no reason to say that there is none."""
+    async with world_of(bus, other) as world:
+        world.replies = {"n1": locked(package_lock())}
+        world.reports.clear()
+        locking = asyncio.create_task(world.locker.lock("acme", "default", ASKED))
+        await asyncio.sleep(0)
+        world.reports.append(node())
+
+        assert await locking == package_lock()
 
 
 async def test_a_node_that_has_an_index_locks(bus: Bus, other: Bus) -> None:
@@ -146,7 +159,14 @@ async def test_who_gives_up_leaves_nothing(bus: Bus, other: Bus) -> None:
         assert await world.locker.lock("acme", "default", ASKED) == package_lock()
 
 
-@pytest.mark.parametrize("reports", [[], [node(features=())], [node(bases=("default",))], [node(stopped=True)]])
+def test_who_knows_no_node_yet_has_the_deploy_come_again() -> None:
+    """A gateway that has just started, or whose nodes are late, knows nothing of an index."""
+    with pytest.raises(Unavailable, match="no node has told") as refused:
+        nodes_for([], "default")
+    assert refused.value.retry_after
+
+
+@pytest.mark.parametrize("reports", [[node(features=())], [node(bases=("default",))], [node(stopped=True)]])
 def test_without_an_index_a_deploy_says_what_an_operator_does(reports: list[NodeReport]) -> None:
     """And of which base environment there is no node that has one."""
     with pytest.raises(BadInput, match=r"--package-index URL.*No node with the base environment 'torch' has one now"):

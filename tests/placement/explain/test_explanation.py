@@ -18,7 +18,7 @@ from pilotlight_placement.fleet.fleet import Fleet
 from pilotlight_placement.fleet.history import Journal
 from pilotlight_placement.fleet.occupancy import Unit
 from pilotlight_placement.hardware.catalogue import is_kind
-from pilotlight_placement.hardware.node import Node, PlacedContainer, Slice
+from pilotlight_placement.hardware.node import Node, PlacedContainer, Slice, in_memory
 from pilotlight_placement.search.decision_record import NoFit, Placement
 from pilotlight_placement.search.filters import FILTERS, refusal_at
 from pilotlight_placement.search.place import place
@@ -47,6 +47,18 @@ def test_the_winner_and_the_best_loser_of_each_step_are_told() -> None:
     assert told[0] == "c1 runs on 1g at 6 of an H100-80GB on d."
     assert told[1] == "Of 4 devices and slots 4 would do."
     assert any("d has them" in line and "(rule: resident)" in line for line in told)
+
+
+def test_weights_in_memory_go_before_those_on_disk() -> None:
+    """It says which of both a node has; of weights that were pushed the digest is shortened."""
+    weights = f"acme:@{'a' * 64}"
+    nodes = (
+        node("a", gpu("g1", "T4"), weights=frozenset({weights})),
+        node("b", gpu("g2", "T4"), weights=frozenset({weights, in_memory(weights)})),
+    )
+    told = explain(placed(Fleet(nodes), ask("T4", weights=weights)), "c1")
+    assert told[0].endswith("on b.")
+    assert any("a has the weights acme:@aaaaaaaaaaaa on its disk, b has them in memory" in line for line in told)
 
 
 def test_places_that_are_called_alike_are_told_apart() -> None:

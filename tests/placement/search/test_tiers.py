@@ -10,7 +10,7 @@ from pilotlight_core.model.messages.node_messages import SliceKind
 from pilotlight_core.model.placing import Over, Spread
 from pilotlight_placement.asks.ask import GIB, Ask
 from pilotlight_placement.fleet.fleet import Fleet
-from pilotlight_placement.hardware.node import PlacedContainer, Slice
+from pilotlight_placement.hardware.node import PlacedContainer, Slice, in_memory
 from pilotlight_placement.search.candidate import slice_of
 from pilotlight_placement.search.decision_record import Placement
 from pilotlight_placement.search.place import place
@@ -55,9 +55,15 @@ def test_a_hard_limit_leaves_full_places_out(over: Over, left: set[str]) -> None
 
 def test_nodes_with_the_weights_come_first() -> None:
     """Each node in one run only."""
-    fleet = Fleet([node("cold", gpu("a", "T4")), node("warm", gpu("b", "T4"), weights=frozenset({"w"}))])
+    there = frozenset({"w"})
+    fleet = Fleet([
+        node("cold", gpu("a", "T4")), node("disk", gpu("b", "T4"), weights=there),
+        node("memory", gpu("c", "T4"), weights=there | {in_memory("w")}),
+    ])  # fmt: skip
 
-    assert visited(fleet, ask("T4", weights="w")) == [["warm", "cold"]]
+    assert visited(fleet, ask("T4", weights="w")) == [["memory", "disk", "cold"]]
+    spread = visited(fleet, ask("T4", weights="w", function="f", spread=Spread(over=Over.NODE)))
+    assert spread == [["memory", "disk", "cold"]]
 
 
 def test_hosts_with_too_little_left_and_avoided_functions_block_nodes() -> None:

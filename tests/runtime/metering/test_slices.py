@@ -314,6 +314,18 @@ async def test_a_blank_is_metered_until_its_slice_is_taken_or_cut_away(tmp_path:
         await there.check_meters()
 
 
+async def test_a_container_that_comes_back_finds_no_use_for_a_blank(tmp_path: Path) -> None:
+    """It has its process; the blank would lie beside it until it goes."""
+    async with world("1xT4", tmp_path) as there:
+        (t4,) = there.uuids
+        there.slices.mark_blank(t4, is_there=True)
+
+        there.slices.take(t4, "c1", "acme", wants_blank=False)
+
+        assert not there.slices.keeps_blank(t4)
+        await there.check_meters()
+
+
 async def test_a_gpu_that_is_taken_with_another_keeps_no_blank(tmp_path: Path) -> None:
     """Its sandbox would not see the other one."""
     async with world("2xT4", tmp_path) as there:

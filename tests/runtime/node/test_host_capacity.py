@@ -10,7 +10,7 @@ from pilotlight_core.host.config import AgentSettings
 from pilotlight_core.model.errors import BadInput
 from pilotlight_runtime.devices.cpu_slots import memory_bytes, usable_cores
 from pilotlight_runtime.node import host_capacity as module
-from pilotlight_runtime.node.host_capacity import default_reserve, gpu_blanks, host_capacity, usable_host
+from pilotlight_runtime.node.host_capacity import default_reserve, gpu_blanks, host_capacity, split_warm, usable_host
 
 GIB = 2**30
 MOUNTS = "30 1 0:27 / {folder} rw,nosuid - cgroup2 cgroup rw,nsdelegate\n"
@@ -101,3 +101,24 @@ def test_a_machine_that_says_nothing_of_groups_is_taken_whole(tmp_path: Path) ->
     memory, cpu_millis = usable_host()
     assert 0 < memory <= memory_bytes()
     assert 0 < cpu_millis <= usable_cores() * 1000
+
+
+def test_a_part_of_what_is_left_is_for_what_is_parked(host: Path) -> None:
+    """An eighth, or as many MiB as the setting says; of several agents each has its part. It is not promised too."""
+    for settings, expected in (
+        (AgentSettings(reserve_memory=4096), 20 * GIB // 8),
+        (AgentSettings(reserve_memory=4096, warm_memory=0), 0),
+        (AgentSettings(reserve_memory=4096, warm_memory=2048), 2 * GIB),
+        (AgentSettings(reserve_memory=4096, warm_memory=2048, agents_here=2), GIB),
+    ):
+        whole = host_capacity(settings, host / "proc")
+        left, warm = split_warm(whole, settings)
+        assert warm == expected
+        assert (left.memory + warm, left.cpu_millis) == (whole.memory, whole.cpu_millis)
+
+
+def test_memory_for_what_is_parked_leaves_some_for_containers(host: Path) -> None:
+    """The setting is named."""
+    settings = AgentSettings(reserve_memory=4096, warm_memory=20 * 1024)
+    with pytest.raises(BadInput, match="--warm-memory 20480 leaves nothing of the 20480 MiB"):
+        split_warm(host_capacity(settings, host / "proc"), settings)

@@ -55,6 +55,7 @@ class BlankPool:
         self._blanks: list[Blank] = []
         self._woken = asyncio.Event()
         self._failures = 0
+        self._is_first_fill = True
 
     def resize(self, size: int) -> None:
         """Keep so many, at most as many as it was made for: those beyond are ended."""
@@ -99,6 +100,7 @@ class BlankPool:
             while len(self._blanks) < self._wanted(demand):
                 await wait_quiet(demand, self._woken)
                 await self._make()
+            self._is_first_fill = False
             await self._wait_woken()
 
     async def close(self) -> None:
@@ -114,7 +116,8 @@ class BlankPool:
     async def _make(self) -> None:
         blank = None
         try:
-            blank = await self.starter.start(self.starter.limits, ahead=True)
+            limits = self.starter.first_limits if self._is_first_fill else self.starter.limits
+            blank = await self.starter.start(limits, ahead=True)
             self._blanks.append(blank)
             await blank.wait_ready()
         except (SandboxError, BlankDied, OSError) as error:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -28,6 +29,8 @@ from pilotlight_runtime.sandbox.sandbox_spec import (
 
 log = structlog.get_logger(__name__)
 
+CORE_MILLIS = 1000
+
 
 @dataclass(frozen=True, kw_only=True)
 class BlankStarter:
@@ -39,6 +42,11 @@ class BlankStarter:
     group: asyncio.TaskGroup
     limits: ResourceLimits
     """Of those that are started ahead."""
+
+    @property
+    def first_limits(self) -> ResourceLimits:
+        """Of those that an agent makes before any container can start: they import as fast as the host can."""
+        return dataclasses.replace(self.limits, promised_cpu_millis=CORE_MILLIS)
 
     def can_limit_later(self, limits: ResourceLimits) -> bool:
         """Whether a blank that was started ahead can get these limits: rlimits are set at the start alone."""

@@ -62,6 +62,7 @@ class SliceBlanks:
         """Base environments whose imports open CUDA."""
         self._woken = asyncio.Event()
         self._failures = 0
+        self._is_first_fill = True
 
     @property
     def ready(self) -> Mapping[str, str]:
@@ -115,6 +116,7 @@ class SliceBlanks:
                 await wait_quiet(demand, self._woken)
                 if found == self._next():  # else it was taken meanwhile
                     await self._make(*found)
+            self._is_first_fill = False
             await self._woken.wait()
             self._woken.clear()
 
@@ -153,7 +155,8 @@ class SliceBlanks:
         starter, blank = self._starters[base], None
         try:
             access = self._devices.access(slice_id)
-            blank = await starter.start(starter.limits, access, ahead=True)
+            limits = starter.first_limits if self._is_first_fill else starter.limits
+            blank = await starter.start(limits, access, ahead=True)
             if not self._place(slice_id, _Placed(base, blank, access)):
                 return
             await blank.wait_ready()

@@ -58,6 +58,8 @@ async def test_the_pool_fills_and_a_blank_is_used_once(tmp_path: Path, anyio_bac
         assert list(blank.code.iterdir()) == []
         await until(lambda: world.pool.ready == 2)
         assert len(world.launcher.started) == 3
+        weights = [spec.limits.promised_cpu_millis for spec in world.launcher.started]
+        assert weights == [1000, 1000, BASE.promised_cpu_millis]  # nothing else could run before the first ones
         await blank.destroy()
         assert not blank.code.exists()
     assert world.launcher.running == []
