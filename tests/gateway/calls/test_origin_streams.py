@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pilotlight_core.model.errors import BadOutput, ContainerDied, PilotlightError
+from pilotlight_core.model.errors import BadOutput, ContainerDied, PilotlightError, Preempted
 from pilotlight_core.model.messages.call_messages import Chunk, Ended, Outcome, Run, Started, Window
 from pilotlight_core.model.messages.scheduling import Dropped, Enqueue
 from pilotlight_core.model.spec import FunctionSpec, Mode
@@ -302,6 +302,21 @@ def test_a_function_that_ends_its_container_pays_for_what_it_repeats(by_tenant: 
 
     assert sent.run.resume is not None
     assert sent.run.resume.repeat_ms == free_ms
+
+
+@pytest.mark.parametrize("has_part", [True, False])
+def test_a_preempted_stream_that_cannot_go_on_says_so_and_where_its_part_is_billed(has_part: bool) -> None:
+    """Whoever has a part of it; of nothing there is no receipt to name."""
+    origin = origin_of(spec_of(migrations=0))
+    origin.granted(grant(1), 1.0)
+    origin.frame("n1", Started(call_id="a", grant_number=1), 2.0)
+    if has_part:
+        origin.frame("n1", Chunk(call_id="a", grant_number=1, seq=1, data=b"x"), 5.0)
+    died = Ended(call_id="a", grant_number=1, container="c1", outcome=Outcome.DIED, preempted=True, reason="so it is")
+    (failed,) = [one for one in origin.frame("n1", died, 6.0) if isinstance(one, FailCall)]
+
+    assert isinstance(failed.error, Preempted)
+    assert failed.error.more.get("receipt") == ("/v1/calls/a/receipt" if has_part else None)
 
 
 def test_a_stream_that_tells_something_else_is_ended() -> None:
