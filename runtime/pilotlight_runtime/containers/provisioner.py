@@ -74,12 +74,15 @@ class Provisioner:
 
         Raises: CannotVerify, NoDiskRoom, BlobMissing, BlobsDown
         """
+        full: NoDiskRoom | None = None
         try:
             await self._stager.stage(bind, manifest, blank.code, blank.models)
         except NoDiskRoom as error:
+            full = error
+        if full is not None:
             # The stager has made what room it could; environments that nobody uses make room too.
-            if not await self._environments.free(error.lacking):
-                raise
+            if not await self._environments.free(full.lacking):
+                raise full
             await self._stager.stage(bind, manifest, blank.code, blank.models)
         await self._compiles.lay_out(bind.tenant, bind.version, blank.compiled)
 
