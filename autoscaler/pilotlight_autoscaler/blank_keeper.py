@@ -52,6 +52,8 @@ class BlankKeeper:
         """Node -> instance and revision of a report by which it keeps what it should."""
         self._told: dict[str, tuple[tuple[BlankSize, ...], float]] = {}
         """Node -> what it was told last, and when."""
+        self._last = ""
+        """The node that was told last: those after it have their turn, whatever others do with what they are told."""
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
@@ -78,6 +80,7 @@ class BlankKeeper:
                     await self._notify_nodes(time.monotonic())
             except BusError as error:
                 log.warning("nodes are told later how many blanks they keep", error=repr(error))
+                await asyncio.sleep(LOOK_EVERY_S)
 
     async def _notify_nodes(self, at: float) -> None:
         scaling = self._world.scaling
@@ -88,7 +91,7 @@ class BlankKeeper:
             self._settled.clear()
         due = list(islice(self._due(at), NODES_AT_ONCE))
         for node, command in due:
-            self._told[node] = (command.sizes, at)
+            self._told[node], self._last = (command.sizes, at), node
         commands: list[tuple[str, KeepBlanks | Prefetch]] = [*due, *ahead]
         async with asyncio.TaskGroup() as group:
             for node, sent in commands:
@@ -116,7 +119,10 @@ class BlankKeeper:
         nodes = self._world.nodes
         self._settled = {node: known for node, known in self._settled.items() if node in nodes}
         self._told = {node: (sizes, told_at) for node, (sizes, told_at) in self._told.items() if at - told_at < AGAIN_S}
-        for node, report in nodes.items():
+        names = list(nodes)
+        first = names.index(self._last) + 1 if self._last in nodes else 0
+        for node in (*names[first:], *names[:first]):
+            report = nodes[node]
             if report.blank_sizes is None or report.stopped:
                 continue
             if self._settled.get(node) == (report.instance, report.revision):

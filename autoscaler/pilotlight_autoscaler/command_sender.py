@@ -113,8 +113,8 @@ class CommandSender:
             self._world.draining.pop(command.container, None)
         elif isinstance(command, Park):
             self._world.parking.pop(command.container, None)
-        elif isinstance(command, Unpark) and self._world.unparking.pop(command.container, None) is not None:
-            self._world.changed.add(self._world.index.version_of(command.container))
+        elif isinstance(command, Unpark):
+            self._world.on_stays_parked(command.container, time.monotonic())
 
     async def _bound(self, node: str, bind: Bind) -> Bind | None:
         """Write what others may believe of the container; the command, with what it pays for.

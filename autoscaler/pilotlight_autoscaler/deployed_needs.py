@@ -16,6 +16,7 @@ from pilotlight_autoscaler.policy.nodes.blank_sizes import (
     need_of,
 )
 from pilotlight_autoscaler.policy.version_shutdown import why_shut_down
+from pilotlight_core.bus import BusError
 from pilotlight_core.host.registry import Registry
 from pilotlight_core.model.spec import VersionRecord
 
@@ -60,7 +61,11 @@ class DeployedNeeds:
         keys = list(self._unread)[:APPS_AT_ONCE]
         for key in keys:
             del self._unread[key]
-            await self._read(key)
+            try:
+                await self._read(key)
+            except BusError:
+                self._unread[key] = None
+                raise
         if not self._unread:
             self.stirred.clear()
             self._was_read = True

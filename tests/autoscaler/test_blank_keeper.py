@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import msgspec
+import pytest
 
-from pilotlight_autoscaler.blank_keeper import BlankKeeper
+from pilotlight_autoscaler import blank_keeper
+from pilotlight_autoscaler.blank_keeper import NODES_AT_ONCE, BlankKeeper
 from pilotlight_autoscaler.observations.world import World
 from pilotlight_core.bus import Bus
 from pilotlight_core.host.registry import Registry
@@ -68,3 +70,20 @@ async def test_a_node_is_told_until_its_report_says_so(bus: Bus) -> None:
             assert {subject for subject, _ in fetched} == {subjects.command(region, "n1")}
         await lease.release()
     assert {command.sizes[0].base for command in told} <= {"default", base}
+
+
+async def test_nodes_that_do_not_obey_keep_no_other_from_being_told(bus: Bus, monkeypatch: pytest.MonkeyPatch) -> None:
+    """There are more of them than are told at once, and they are due again each time."""
+    monkeypatch.setattr(blank_keeper, "LOOK_EVERY_S", 0.02)
+    monkeypatch.setattr(blank_keeper, "AGAIN_S", 0.0)
+    region, told = f"r{token(6)}", list[Any]()
+    await bus.subscribe(subjects.command(region, "last"), lambda _, message, __: told.append(message))
+    await bus.flush()
+    async with Registry(bus) as registry:
+        world, lease = World(), bus.lease(f"blanks-{token(6)}", "me")
+        for name in (*(f"n{number}" for number in range(NODES_AT_ONCE)), "last"):
+            world.nodes[name] = node_report(name, slices=(cpu_slot(0),), blank_sizes=())
+        async with BlankKeeper(bus, registry, lease, world, region=region).running():
+            await lease.acquire()
+            await until(lambda: told)
+        await lease.release()

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import msgspec
+import pytest
 
 from pilotlight_autoscaler.deployed_needs import DeployedNeeds
 from pilotlight_autoscaler.policy.nodes.blank_sizes import CALLED, DEPLOYED, FORETOLD, BlankNeed, StartableFunctions
-from pilotlight_core.bus import Bus
+from pilotlight_core.bus import Bus, BusDown
 from pilotlight_core.host.registry import Registry
 from pilotlight_core.model.ids import token
 from pilotlight_core.model.spec import AppRecord
@@ -76,3 +77,24 @@ async def test_a_disabled_tenants_functions_do_not_count(bus: Bus) -> None:
 
         assert await counted(needs, base) is None
         needs.close()
+
+
+async def test_what_could_not_be_read_is_read_later(bus: Bus, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The bus is away for a moment: the app counts when it is back, though nothing else is deployed."""
+    tenant, base = f"t{token(6)}", f"base-{token(6)}"
+    async with Registry(bus) as registry:
+        needs = DeployedNeeds(registry)
+        assert await counted(needs, base) is None
+        await deploy(registry, tenant, base, "plain")
+        await until(needs.stirred.is_set)
+        with monkeypatch.context() as patched:
+            patched.setattr(registry, "version", lambda _: None)
+            patched.setattr(registry, "fetch_version", _no_bus)
+            with pytest.raises(BusDown):
+                await needs.read_some()
+        assert await counted(needs, base) == StartableFunctions(1, DEPLOYED)
+        needs.close()
+
+
+async def _no_bus(_: str) -> None:
+    raise BusDown("away")

@@ -77,7 +77,7 @@ class ContainerIndex:
     def is_parked(self, container: str) -> bool:
         """Whether it has left its slice, and has none."""
         found = self._by_id.get(container)
-        return found is not None and found.report.state is ContainerState.PARKED and not found.report.slice
+        return found is not None and is_parked(found.report)
 
     def node_of(self, container: str) -> str:
         """The node that reports a container.
@@ -239,3 +239,8 @@ class ContainerIndex:
 
 def _are_alike(one: ContainerReport, other: ContainerReport) -> bool:
     return one.state is other.state and one.version == other.version
+
+
+def is_parked(container: ContainerReport) -> bool:
+    """Whether it has left its slice, and has none."""
+    return container.state is ContainerState.PARKED and not container.slice

@@ -17,7 +17,7 @@ from pilotlight_autoscaler.policy.plain_wish import PlainVersion, PlainWish, pla
 from pilotlight_autoscaler.policy.prediction.function_memory import MINUTE_S, MOST_MISSED, FunctionMemory, restored
 from pilotlight_autoscaler.policy.prewarm_grants import PrewarmGrants
 from pilotlight_autoscaler.policy.wish import Wish
-from pilotlight_core.model.messages.node_messages import ContainerReport, ContainerState
+from pilotlight_core.model.messages.node_messages import UNPARKED, ContainerReport, ContainerState
 
 MOST_FUNCTIONS = 5_000
 """Of the tenant that has most, the one that was heard of least recently is packed for a further one."""
@@ -260,5 +260,6 @@ def tenant_of(function: str) -> str:
 
 def _new_ones(containers: Iterable[ContainerReport], timed: Mapping[str, None]) -> Iterator[ContainerReport]:
     for each in containers:
-        if each.state is ContainerState.READY and each.timeline and each.id not in timed:
+        is_timed = bool(each.timeline) and UNPARKED not in each.timeline
+        if each.state is ContainerState.READY and is_timed and each.id not in timed:
             yield each

@@ -65,6 +65,8 @@ DEMAND_KEPT_S = 60.0
 """So long the demand of a silent home keeps its versions active."""
 REPLACING_KEPT_S = 60.0
 """So long after the last question for its replacement a container does not count; gateways ask each second."""
+STAYING_KEPT_S = 10.0
+"""So long a parked container is not told again to serve after it could not: its node may have no room for it."""
 BIND_LOST_S = 2.0
 """A bind that no report shows after so long is sent again, which is harmless since agents know container ids."""
 BIND_TRIES = 3
@@ -96,6 +98,8 @@ class World:
     """Containers that were told to leave their slices, and when."""
     unparking: dict[str, PendingUnpark] = field(default_factory=dict)
     """Parked containers that are told to serve again."""
+    staying: dict[str, float] = field(default_factory=dict)
+    """Parked containers that could not serve again, and when that was: others start in their place."""
     replacing: dict[str, float] = field(default_factory=dict)
     """Containers that serve until another of their version is ready, and when that was last asked for."""
     backoff: StartBackoff = field(default_factory=StartBackoff)
@@ -273,6 +277,12 @@ class World:
         if reason not in PASSING:
             self.backoff.failed(bind.version, bind.tenant, at)
 
+    def on_stays_parked(self, container: str, at: float) -> None:
+        """Record that a parked container was told to serve again in vain."""
+        if self.unparking.pop(container, None) is not None:
+            self.staying[container] = at
+            self.changed.add(self.index.version_of(container))
+
     def forget(self, at: float) -> None:
         """Drop what was not repeated for too long."""
         for node in self._silent(at, NODE_LOST_S):
@@ -285,6 +295,7 @@ class World:
         self.unparking = {
             c: told for c, told in self.unparking.items() if at - told.at <= BIND_LOST_S and self.index.is_parked(c)
         }
+        self.staying = {c: t for c, t in self.staying.items() if at - t <= STAYING_KEPT_S}
         self.replacing = {c: t for c, t in self.replacing.items() if at - t <= REPLACING_KEPT_S}
         if not 0.0 <= at - self._tidied_at < FORGET_EVERY_S:
             self._tidied_at = at

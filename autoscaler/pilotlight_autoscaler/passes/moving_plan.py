@@ -9,6 +9,7 @@ from functools import partial
 from pilotlight_autoscaler.observations.container_index import LIVE
 from pilotlight_autoscaler.passes.missing_containers import AskCounts, within
 from pilotlight_autoscaler.passes.pass_state import PassState
+from pilotlight_core.model.messages.node_messages import UNPARKED
 from pilotlight_placement.asks.ask import Ask
 from pilotlight_placement.plan.draft import DesiredFunction
 from pilotlight_placement.plan.plan import DesiredState, Plan, Shortfall, plan
@@ -79,5 +80,6 @@ def _movable(state: PassState, function: str) -> DesiredFunction | None:
     names = [name for name in state.functions.versions_of(function) if any(index.of(name))]
     if len(names) != 1:
         return None
-    timed = [sum(found.report.timeline.values()) / 1000.0 for found in index.of(names[0])]
-    return DesiredFunction(ask=state.ask(names[0]), count=None, load_s=max(timed) or LOAD_S, movable=True)
+    timelines = (found.report.timeline for found in index.of(names[0]))
+    load_s = max([sum(each.values()) / 1000.0 for each in timelines if UNPARKED not in each], default=0.0)
+    return DesiredFunction(ask=state.ask(names[0]), count=None, load_s=load_s or LOAD_S, movable=True)

@@ -29,7 +29,7 @@ def unpark(state: PassState, version: str, most: int, purpose: Purpose) -> int:
     for container in sorted(state.views[version].parked, key=lambda each: (each.idle_s, each.id)):
         if done >= most:
             break
-        if container.id in state.leaving:
+        if container.id in state.leaving or container.id in state.world.staying:
             continue
         node = state.world.index.node_of(container.id)
         slice_ = next(_free_slices(state, state.world.nodes[node], container), "")

@@ -182,7 +182,10 @@ def held_by(
     """The specs of a tenant's containers that hold a slice or are about to, and how many there are."""
     for version in world.index.of_tenant(tenant):
         record = versions.get(version)
-        count = sum(each.report.state is not ContainerState.PARKED for each in world.index.of(version))
+        count = sum(
+            each.report.state is not ContainerState.PARKED or each.report.id in world.unparking
+            for each in world.index.of(version)
+        )
         yield record.spec if record is not None else None, count
     for version, whose in _unseen(world):
         if whose == tenant:

@@ -19,6 +19,7 @@ from itertools import count
 
 import structlog
 
+from pilotlight_autoscaler.observations.container_index import is_parked
 from pilotlight_autoscaler.observations.node_hopes import AwaitedNode, NodeHopes
 from pilotlight_autoscaler.observations.spot_zones import SpotZones
 from pilotlight_autoscaler.observations.world import World
@@ -56,7 +57,7 @@ BATCH_S = 1.0
 """What has no place waits for so long before a machine is launched for it: places become free, and others come that
 share the machine."""
 LOST_S = 15.0
-"""A node that drains and has not been heard of since a lease began, for so long, is empty."""
+"""A node that drains and has not been heard of for so long, nor since the lease began, is empty."""
 SMOOTHING = 0.3
 
 log = structlog.get_logger(__name__)
@@ -158,14 +159,16 @@ class PoolKeeper:
         now = self._clock()
         coming = {pending.node for pending in self._world.pending.values()}
         coming |= {step.node for step, _ in self._world.executions.starts()}
+        coming |= {told.coming.node for told in self._world.unparking.values()}
         for launch in launches:
             report = self._world.nodes.get(launch.node)
             if report is None:
-                is_gone = launch.is_going and at - self._sights.watched_since > LOST_S
+                is_gone = launch.is_going and at - self._sights.heard_last(launch.id) > LOST_S
                 self._sights.node_seen(launch.id, None, is_empty=is_gone, at=at)
                 continue
             heard_at = at - (now - self._world.seen.get(launch.node, now))
-            is_empty = not report.containers and launch.node not in coming
+            # What is parked is a cache, which keeps no machine.
+            is_empty = launch.node not in coming and all(is_parked(each) for each in report.containers)
             self._sights.node_seen(launch.id, heard_at, is_empty=is_empty, at=at)
 
     def _start_lists(self, records: Mapping[str, PoolRecord], at: float) -> None:

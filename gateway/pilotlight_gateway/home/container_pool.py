@@ -26,7 +26,7 @@ from collections.abc import Iterator
 
 from pilotlight_core.model.integrity import require
 from pilotlight_core.model.messages.call_messages import Refusal
-from pilotlight_core.model.messages.node_messages import ContainerState, Credit
+from pilotlight_core.model.messages.node_messages import UNPARKED, ContainerState, Credit
 from pilotlight_gateway.home.breakers import CircuitState, ContainerBreaker, ContainerVerdict
 
 QUARANTINE_AFTER_S = 3.0
@@ -44,8 +44,6 @@ CLOSING = (Refusal.DRAINING, Refusal.GONE, Refusal.NO_SLOT, Refusal.STALE_EPOCH)
 """Refusals that concern the container rather than the call."""
 CALLERS_AT_MOST = 4_096
 """Tenants for whom the last answer is remembered."""
-UNPARKED = "unpark"
-"""The one step of a container that was parked, and serves again."""
 STARTING = (ContainerState.BINDING, ContainerState.LOADING, ContainerState.WARMING)
 
 

@@ -24,6 +24,7 @@ import structlog
 from pilotlight_core.model.messages.call_messages import RemoteError
 from pilotlight_core.model.messages.node_messages import (
     STOP_GRACE_S,
+    UNPARKED,
     Bind,
     ContainerReport,
     ContainerState,
@@ -165,8 +166,9 @@ class Container:
             self.serving.check_limits(at)
 
     def keep(self, purpose: Purpose) -> None:
-        """From now on it is there for `purpose`, as if it had begun no call."""
-        self._meter.keep(purpose)
+        """From now on it is there for `purpose`, as if it had begun no call; what is parked is there by a guess."""
+        if self.state is not ContainerState.PARKED:
+            self._meter.keep(purpose)
 
     def drain(self, within_s: float, reason: str) -> None:
         """Take no new call, end the held ones within `within_s`, then end. A later drain may shorten an earlier one."""
@@ -186,6 +188,7 @@ class Container:
         elif self.state in (ContainerState.PARKED, ContainerState.LOADING):
             self._drain_deadline.limit(within_s)
             self._drain_deadline.on_idle()
+            self.parking.hurry(within_s)
             self._enter(ContainerState.DRAINING, reason)
             self._end()
 
@@ -193,8 +196,7 @@ class Container:
         """Have it leave its slice and keep its memory; or why not. Where there is no room for it, it drains."""
         if self.state is ContainerState.PARKED:
             return ""
-        is_checking = self.serving is not None and self.serving.is_checking
-        if self.state is not ContainerState.READY or self.held or is_checking:
+        if self.state is not ContainerState.READY or self.serving is None or self.held or self.serving.is_checking:
             return "busy"
         if not self.parking.where:
             return "cannot_park"
@@ -202,6 +204,7 @@ class Container:
             self.drain(LEAVE_S, "there is no room to park it")
             return ""
         self._calls.slots.drain(self.id)
+        self.serving.pause(self._clock())
         self._enter(ContainerState.PARKED)
         self._woken.set()
         return ""
@@ -210,7 +213,7 @@ class Container:
         """Have it serve again on a slice; or why not."""
         if self.state in (ContainerState.READY, ContainerState.LOADING) and slice_id == self.slice:
             return ""
-        if self.state is not ContainerState.PARKED:
+        if self.state is not ContainerState.PARKED or self._ending.is_set():
             return "not_parked"
         if slice_id and slice_id == self.slice:  # it has not left it yet
             self.parking.call_back(purpose)
@@ -342,7 +345,7 @@ class Container:
                 if not self._ending.is_set() and await self.parking.go_on(self._ending):
                     if self.serving is not None:
                         self.serving.resume(self._clock())
-                    self.timeline = {"unpark": round((self._clock() - self._born_at) * 1000, 3)}
+                    self.timeline = {UNPARKED: round((self._clock() - self._born_at) * 1000, 3)}
                     self._serve()
             except CannotPark as error:
                 self._log.log(str(error))

@@ -21,6 +21,8 @@ from pilotlight_core.model.spec import FunctionSpec
 from pilotlight_runtime.calls.call_errors import truncated_error
 from pilotlight_runtime.guest import frames as guest
 
+FIRST_CALL_S = 5.0
+"""So long a container that was parked is not checked: somebody has called it."""
 NO_ARGUMENTS = msgspec.msgpack.encode({})
 
 
@@ -57,7 +59,7 @@ class ContainerCheck:
         self._room = room
         self._send = send
         self._failed = failed
-        self._last_at = self._began_at = at
+        self._last_at = self._began_at = self._away_at = at
         self._call_id = ""
         """Of the check under way."""
         self._numbers = count(1)
@@ -69,9 +71,17 @@ class ContainerCheck:
         """Whether the guest has a check that it has not answered."""
         return bool(self._call_id)
 
-    def postpone(self, at: float) -> None:
-        """Begin the time until the next one anew: the container was away, and is there for a call."""
-        self._last_at = at
+    def pause(self, at: float) -> None:
+        """The container is away from now on, and nothing changes in it."""
+        self._away_at = at
+
+    def resume(self, at: float) -> None:
+        """It is back, for a call that comes before the next check. What it was away does not count.
+
+        What is parked again and again is checked nevertheless, as often as it serves for so long.
+        """
+        soonest_at = at - self._every + min(FIRST_CALL_S, self._every / 2)
+        self._last_at = max(self._last_at + at - self._away_at, soonest_at)
 
     def left_s(self, at: float) -> float:
         """How long the check that is under way may still take; 0 without one."""

@@ -8,7 +8,16 @@ from collections.abc import Callable
 from pilotlight_core.model.messages.node_messages import Bind, SliceKind, SliceReport
 from pilotlight_core.model.messages.usage_facts import Purpose
 from pilotlight_runtime.calls.call_errors import truncated_error
-from pilotlight_runtime.containers.parking import ANY_SLOT, LEAVE_S, PARK_S, HookTurn, NodeParking, ParkPhase, ParkTurns
+from pilotlight_runtime.containers.parking import (
+    ANY_SLOT,
+    LEAVE_S,
+    PARK_S,
+    HookTurn,
+    NodeParking,
+    ParkPhase,
+    ParkTurns,
+    returns_to,
+)
 from pilotlight_runtime.containers.warm_memory import WarmKind
 from pilotlight_runtime.guest import frames as guest
 from pilotlight_runtime.guest.guest_connection import GuestConnection, GuestGone
@@ -42,6 +51,10 @@ class ContainerParking:
         self._clock = clock
         self._turns = ParkTurns()
         self._load_s = 0.0
+        self._hook_time: asyncio.Timeout | None = None
+        """Of the hooks that run."""
+        self._is_hurried = False
+        """It is to end, though its hooks ran."""
         self._is_called_back = False
         """Somebody calls before it has left its slice."""
         self._likelihood = 0.0
@@ -63,7 +76,7 @@ class ContainerParking:
             return ""
         if self._part.kind is SliceKind.CPU:
             return ANY_SLOT
-        return self._part.id if self._hooks is not None else ""
+        return self._part.id if self._hooks is not None and returns_to(self._part) else ""
 
     def open(self, sandbox: Sandbox, connection: GuestConnection, *, load_s: float, has_hooks: bool) -> None:
         """It is ready after so long a start, and could be parked."""
@@ -104,7 +117,7 @@ class ContainerParking:
             if ending.is_set():
                 return False
             if self._is_called_back:
-                return await self._return()
+                return await self._return(ending)
             if not self._reserve():  # it may use more than before its hooks ran
                 raise CannotPark("there is no room to park it")
         except (CannotFreeze, CannotPark) as error:
@@ -118,9 +131,11 @@ class ContainerParking:
         self._node.changed()
         return False
 
-    async def _return(self) -> bool:
+    async def _return(self, ending: asyncio.Event) -> bool:
         self._opened.thaw()
         await self._run_hooks(guest.UnparkGuest())
+        if ending.is_set():
+            return False
         self._turns.revert()
         self._node.release(self.id)
         return True
@@ -139,9 +154,18 @@ class ContainerParking:
     def thaw_to_leave(self) -> float:
         """Let what is parked end by itself; how long it has for that, 0.0: it is not parked."""
         if self.phase is ParkPhase.AWAKE:
-            return 0.0
+            return LEAVE_S if self._is_hurried else 0.0
         self._opened.thaw()
         return LEAVE_S
+
+    def hurry(self, within_s: float) -> None:
+        """It is to end: what its hooks do is of no use any more, and nobody waits for them."""
+        if self._hook_time is None or self._hook_time.expired():
+            return
+        until, soon = self._hook_time.when(), asyncio.get_running_loop().time() + min(within_s, LEAVE_S)
+        self._is_hurried = True
+        if until is None or soon < until:
+            self._hook_time.reschedule(soon)
 
     def call_back(self, purpose: Purpose) -> None:
         """Serve again, since it has not left its slice yet."""
@@ -187,9 +211,11 @@ class ContainerParking:
         answered = self._hooks.begin()
         try:
             self._connection.send(ask)
-            async with asyncio.timeout(PARK_S):
+            async with asyncio.timeout(PARK_S) as self._hook_time:
                 error = await answered
         except (GuestGone, TimeoutError):
-            error = f"its hooks did not end within {PARK_S:g} s"
+            error = f"its hooks did not end within {LEAVE_S if self._is_hurried else PARK_S:g} s"
+        finally:
+            self._hook_time = None
         if error:
             raise CannotPark(error)

@@ -107,10 +107,15 @@ class ContainerServing:
         """Whether its guest is busy with a check."""
         return self._check is not None and self._check.is_under_way
 
+    def pause(self, at: float) -> None:
+        """It is parked."""
+        if self._check is not None:
+            self._check.pause(at)
+
     def resume(self, at: float) -> None:
         """It was parked, and serves again: its next check has time."""
         if self._check is not None:
-            self._check.postpone(at)
+            self._check.resume(at)
 
     def add(self, call: AcceptedCall, at: float) -> None:
         """Run a call that the slot table has accepted."""

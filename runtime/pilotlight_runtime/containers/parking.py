@@ -66,6 +66,14 @@ class ParkTurns:
         self.phase = ParkPhase.AWAKE
 
 
+def returns_to(part: SliceReport) -> bool:
+    """Whether a container that leaves a part of GPUs is told to return to it: nodes offer it, once it is free.
+
+    A share ends with its container, and nobody offers several GPUs as one.
+    """
+    return part.kind is SliceKind.MIG or (part.kind is SliceKind.GPU and part.id == part.device)
+
+
 class Parkable(Protocol):
     """What of a container its node has to know to park it."""
 

@@ -99,6 +99,17 @@ def test_each_start_is_timed_once_when_its_container_is_ready() -> None:
     assert memory.load_s == 5.0
 
 
+def test_who_was_parked_says_nothing_of_a_start() -> None:
+    """A controller that has just begun to lead would park nothing any more: a start seemed to take milliseconds."""
+    memories = ScalingMemories()
+    back = container("c1", timeline={"unpark": 5.0}, age_s=60.0)
+    memories.observe(view(back, queued=1), 0.0)
+    assert memories.load_s(NAME) in (0.0, FIRST_LOAD_S)
+
+    memories.observe(view(back, container("c2", timeline={"enter": 4_000.0}, age_s=60.0), queued=1), 1.0)
+    assert memories.load_s(NAME) == 4.0
+
+
 def test_a_sweep_ends_the_minutes_of_all_in_turn() -> None:
     """A few at a time; those that changed can be stored."""
     memories = ScalingMemories()

@@ -166,6 +166,30 @@ def test_a_tenants_limit_bounds_what_serves_and_not_what_is_parked() -> None:
     assert [type(each) for each in found] == [Unpark]
 
 
+def test_what_is_told_to_serve_counts_for_its_tenants_limit_at_once() -> None:
+    """Passes follow each other faster than reports: the next one would tell another."""
+    world = world_of(asleep("c1"), asleep("c2"))
+    for at in (1.0, 1.1, 1.2):
+        world.on_demand(demand(queued=9, service_ms=9e3), at)
+        found = commands(decide(world, record(**SPEC), at=at, only="ver_1", **limits(containers=1)))
+        assert [type(each) for each in found] == ([Unpark] if at == 1.0 else [])
+
+
+def test_what_cannot_serve_again_keeps_no_other_from_starting() -> None:
+    """Its node has no memory left to promise: the call goes elsewhere, and it is told again some seconds later."""
+    world = world_of(asleep())
+    found = []
+    for at in (1.0, 1.1, 20.0):
+        world.on_report(told(asleep(), seq=round(at * 10)), at)
+        world.forget(at)
+        world.on_demand(demand(queued=1), at)
+        found += commands(decide(world, record(**SPEC), at=at, only="ver_1"))
+        world.on_stays_parked("c1", at)
+        assert "ver_1" in world.changed
+
+    assert [type(each) for each in found] == [Unpark, Bind, Unpark]
+
+
 def test_a_gpu_container_returns_to_its_own_slice_alone() -> None:
     """While that is another's it does not serve."""
     world = world_of(asleep(parks="GPU-1"))

@@ -83,13 +83,29 @@ def test_a_check_takes_the_place_of_one_call_until_it_is_answered() -> None:
 
 
 def test_what_was_parked_is_not_checked_before_its_first_call() -> None:
-    """The next check comes a period after it serves again."""
-    checked = Checked()
-    checked.check.postpone(100.0)
-    checked.check.tick(109.0)
-    assert not checked.sent
-    checked.check.tick(110.0)
-    assert len(checked.sent) == 1
+    """It has some seconds for that, and what it was away does not count."""
+    for parked_at, checked_at in ((1.0, 109.0), (9.5, 105.0)):
+        checked = Checked()
+        checked.check.pause(parked_at)
+        checked.check.resume(100.0)
+        checked.check.tick(checked_at - 0.1)
+        assert not checked.sent
+        checked.check.tick(checked_at)
+        assert len(checked.sent) == 1
+
+
+def test_what_is_parked_again_and_again_is_checked_nevertheless() -> None:
+    """It serves for six seconds of each minute: after two of these its time is there."""
+    checked, found = Checked(), list[int]()
+    for minute in range(6):
+        checked.check.resume(60.0 * minute)
+        for second in range(6):
+            checked.check.tick(60.0 * minute + second)
+            if checked.check.is_under_way:
+                found.append(minute)
+                assert checked.answer(60.0 * minute + second)
+        checked.check.pause(60.0 * minute + 6.0)
+    assert len(found) > 1
 
 
 def test_without_room_it_waits_for_the_end_of_a_call() -> None:

@@ -14,10 +14,11 @@ import pytest
 from pilotlight_core.model.devices import MEMORY_DEVICE, WARM_PRICE, MigPlacement, SliceName
 from pilotlight_core.model.messages.call_messages import Refusal
 from pilotlight_core.model.messages.device_commands import Cut
-from pilotlight_core.model.messages.node_messages import ContainerState, Credit, Drain, Park, Stop, Unpark
+from pilotlight_core.model.messages.node_messages import ContainerState, Credit, Drain, Keep, Park, Stop, Unpark
 from pilotlight_core.model.messages.usage import LeaseState
 from pilotlight_core.model.messages.usage_facts import Purpose
 from pilotlight_core.model.units import GpuAsk
+from pilotlight_runtime.containers.parking import PARK_S
 from pilotlight_runtime.devices.fake.fake_nvml import FakeGpu, FakeNvml
 from tests.builders.specs import method
 from tests.runtime.gpus import devices, machine
@@ -41,6 +42,11 @@ class Model:
     def come_back(self): self.place += " and gpu"
     def f(self): return self.place
 """
+SLOW = MODEL.replace('self.place = "host"', 'print("goes", flush=True); sleep(0.5)').replace(
+    'self.place += " and gpu"', 'print("comes", flush=True); sleep(0.5)'
+)
+SLOW = "from time import sleep\n" + SLOW
+HANGING = SLOW.replace("sleep(0.5)", "sleep(1e6)")
 FAILING = MODEL.replace('self.place = "host"', 'raise RuntimeError("out of memory")')
 HOOKS: dict[str, Any] = {"is_class": True, "qualname": "Model", "park": ("leave",), "unpark": ("come_back",)}
 ON_GPU: dict[str, Any] = {"gpu": (GpuAsk("H100"),), "methods": (method(name="f", attribute="f"),)}
@@ -117,6 +123,8 @@ async def test_what_it_uses_is_metered_on_the_memory_alone(walled: Harness) -> N
     """For the platform's guess that it is called again; its slot is free meanwhile, and no nanosecond is lost."""
     container = await walled.bind(await walled.deploy(COUNT))
     await parked(walled, container)
+    late = Keep(epoch=walled.epoch, container=container, purpose=Purpose.CALL)
+    assert (await walled.command(late)).ok  # it was sent while the container served
     assert (await walled.command(Unpark(epoch=walled.epoch, container=container, slice="cpu-1"))).ok
     await awake(walled, container)
     assert await walled.run(container).output() == 1
@@ -140,6 +148,20 @@ async def test_it_ends_while_it_is_parked(walled: Harness) -> None:
         assert (await walled.command(drain if drains else Stop(epoch=walled.epoch, container=container))).ok
         await walled.report(lambda report: not report.containers and report.memory.parked == 0)
         walled.agent.check_integrity()
+
+
+async def test_what_is_about_to_end_takes_no_slot(walled: Harness) -> None:
+    """Its memory is another's already, though it is not gone yet: the call goes elsewhere."""
+    container = await walled.bind(await walled.deploy(COUNT))
+    await parked(walled, container)
+    there = walled.agent._parts.containers.get(container)
+    assert there is not None
+
+    there._evicted()
+
+    assert there.unpark("cpu-0", Purpose.CALL) == "not_parked"
+    await there.wait_gone()
+    walled.agent.check_integrity()
 
 
 async def test_what_does_not_fit_ends(server_url: str, tmp_path: Path) -> None:
@@ -267,3 +289,42 @@ async def test_a_hook_that_fails_ends_its_container(server_url: str, tmp_path: P
 
         await world.report(lambda report: not report.containers)
         assert any("out of memory" in line.text for line in await world.logs(lambda lines: len(lines) > 0))
+
+
+async def test_a_hook_that_hangs_delays_no_end(server_url: str, tmp_path: Path) -> None:
+    """Its app is stopped, or its node taken away, while it is being parked: it has two seconds for all that it does."""
+    async with (
+        devices(FakeNvml([FakeGpu(uuid=UUID)])) as gpus,
+        everybody(server_url, tmp_path) as world,
+        agent(world, sandbox="bubblewrap", blanks=0, gpus=gpus, warm_memory=GIB),
+    ):
+        container = await world.bind(await world.deploy(HANGING, **ON_GPU, **HOOKS), UUID)
+        assert (await world.command(Park(epoch=world.epoch, container=container))).ok
+        await world.logs(lambda lines: any("goes" in line.text for line in lines))
+        drain = Drain(epoch=world.epoch, container=container, within_ms=1_000.0)
+
+        assert (await world.command(drain)).ok
+
+        async with asyncio.timeout(PARK_S / 2):
+            await world.report(lambda report: not report.containers)
+
+
+async def test_what_is_called_back_and_drained_takes_no_call(server_url: str, tmp_path: Path) -> None:
+    """It was about to serve again: it goes in order, and nobody is told that it is ready."""
+    async with (
+        devices(FakeNvml([FakeGpu(uuid=UUID)])) as gpus,
+        everybody(server_url, tmp_path) as world,
+        agent(world, sandbox="bubblewrap", blanks=0, gpus=gpus, warm_memory=GIB),
+    ):
+        container = await world.bind(await world.deploy(SLOW, **ON_GPU, **HOOKS), UUID)
+        there = world.agent._parts.containers.get(container)
+        assert there is not None
+        assert there.park(1.0) == ""
+        assert there.unpark(UUID, Purpose.CALL) == ""
+        await world.logs(lambda lines: any("comes" in line.text for line in lines))
+        there.drain(60.0, "its app is stopped")
+
+        await there.wait_gone()
+
+        assert there.reason == "its app is stopped"
+        assert not any(is_back(credit) for credit in world.credits[container])

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from pilotlight_runtime.containers.parking import HookTurn, ParkPhase, ParkTurns
+from pilotlight_core.model.messages.node_messages import SliceKind, SliceReport
+from pilotlight_runtime.containers.parking import HookTurn, ParkPhase, ParkTurns, returns_to
 
 ROUND = (ParkPhase.PARKING, ParkPhase.PARKED, ParkPhase.UNPARKING, ParkPhase.AWAKE)
 
@@ -44,3 +45,16 @@ async def test_a_guest_answers_what_it_was_asked_once(anyio_backend: str) -> Non
     turn.end()
     turn.end()
     assert "ended" in await asked
+
+
+def test_only_what_a_node_offers_again_is_returned_to() -> None:
+    """What left a share, or several GPUs, would keep its memory for calls that never reach it."""
+    ways = {
+        "GPU-1": (SliceKind.GPU, True),
+        "GPU-1+GPU-2": (SliceKind.GPU, False),
+        "GPU-1:3g@0": (SliceKind.MIG, True),
+        "GPU-1:500/1000~ctr_1": (SliceKind.SHARE, False),
+    }
+    for name, (kind, returns) in ways.items():
+        part = SliceReport(id=name, kind=kind, device="GPU-1", ppm=1, price="H100")
+        assert returns_to(part) is returns, name

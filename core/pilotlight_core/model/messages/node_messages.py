@@ -34,6 +34,8 @@ MOST_BLANK_SIZES = 1_024
 STOP_GRACE_S = 30.0
 """How long a started call may go on, by default, that nobody wants any more: its caller left or its deadline passed,
 its app was stopped, or its tenant disabled. Then its container is killed."""
+UNPARKED = "unpark"
+"""The one step in the timeline of a container that was parked and serves again: it says nothing of a start."""
 
 
 class ContainerState(StrEnum):

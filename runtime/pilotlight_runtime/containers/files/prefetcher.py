@@ -56,3 +56,5 @@ class Prefetcher:
             await self._stager.fetch_ahead(self.bind_of(wanted), MOST_BYTES)
         except (PilotlightError, BlobsDown, OSError) as error:  # its bind will say it again, to its callers
             log.info("a version was not fetched ahead", version=wanted.version, why=str(error))
+        except Exception:
+            log.exception("a version could not be fetched ahead", version=wanted.version)
