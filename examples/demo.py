@@ -1,7 +1,7 @@
 """`make demo`: the whole story on this machine, with the real parts, in about a minute.
 
 It starts the platform in a folder of its own, deploys the examples, makes cold, warm, streaming, batched and cancelled
-calls, watches it go back to zero, prints the bill, and leaves nothing running.
+calls, watches it go back to zero, takes a machine away under a stream, prints the bill, and leaves nothing running.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ ROOT = Path(__file__).resolve().parent.parent
 START_S = 60.0
 STOP_S = 30.0
 IDLE_S = 60.0
+NOTICE_S = 20.0
 SENTENCES = [
     "the burner lights at once", "nothing runs while nobody calls", "a queue is fair to everybody",
     "the bill adds up to the last nanosecond", "a sandbox keeps strangers apart", "weights wait in host memory",
@@ -47,8 +48,10 @@ def main() -> int:
     """Tell the story; 0 if every chapter went as it should."""
     began = time.monotonic()
     console.print("\n[bold]Pilotlight[/bold]: GPU functions that cost nothing while nobody calls\n")
+    title("Start: nats-server, gateway, controller and a node agent, on this machine")
     with tempfile.TemporaryDirectory(prefix="pilotlight-demo-") as folder, started(Path(folder)) as http:
-        deploy()
+        title("Deploy: each app is packed, checked, signed, and live at once")
+        deploy("hello", "stream", "embeddings")
         cold(http)
         warm(http)
         search(http)
@@ -57,6 +60,7 @@ def main() -> int:
         cancel(http)
         to_zero(http)
         bill(http)
+    taken_away()
     console.print(f"\n[green]Done[/green] in {time.monotonic() - began:.0f} s; nothing is left running.\n")
     next_commands()
     if "--svg" in sys.argv:  # how the picture in the README is made
@@ -69,12 +73,12 @@ def title(text: str) -> None:
 
 
 @contextmanager
-def started(folder: Path) -> Iterator[httpx.Client]:
-    """The platform, from `pilotlight up` to Ctrl-C."""
-    title("Start: nats-server, gateway, controller and a node agent, on this machine")
+def started(folder: Path, *flags: str) -> Iterator[httpx.Client]:
+    """A platform, from `pilotlight up` to Ctrl-C."""
     ready, client, log = folder / "ready.json", folder / "client.json", folder / "up.log"
     command = [sys.executable, "-m", "pilotlight_supervisor.up", "--state-dir", str(folder / "state"), "--port", "0"]
     command += ["--json-ready", str(ready), "--client-file", str(client), "--cpu-slots", "4"]
+    command += flags
     with log.open("wb") as output:
         process = subprocess.Popen(command, stdout=output, stderr=output, cwd=ROOT)
     try:
@@ -99,10 +103,9 @@ def started(folder: Path) -> Iterator[httpx.Client]:
             process.wait()
 
 
-def deploy() -> None:
-    """Three apps, as a person would deploy them."""
-    title("Deploy: each app is packed, checked, signed, and live at once")
-    for name in ("hello", "stream", "embeddings"):
+def deploy(*apps: str) -> None:
+    """Apps, as a person would deploy them."""
+    for name in apps:
         began = time.monotonic()
         command = [sys.executable, "-m", "pilotlight.cli.main", "deploy", f"examples/{name}/app.py", "--json"]
         done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
@@ -218,6 +221,41 @@ def to_zero(http: httpx.Client) -> None:
     began = time.monotonic()
     call(http, "embeddings.MiniLM", method="embed", text="again")
     console.print(f"  the next call of embeddings.MiniLM took {_ms(began):.0f} ms")
+
+
+def taken_away() -> None:
+    """A provider takes a machine back in the middle of a stream; its caller does not notice."""
+    from pilotlight import Client, Function
+
+    title("A platform of two nodes: one is taken away in the middle of a stream")
+    with tempfile.TemporaryDirectory(prefix="pilotlight-demo-") as home:
+        (notices := Path(home) / "notices").mkdir()
+        os.environ["PILOTLIGHT_PREIMPORT"] = "none"  # nothing here needs torch
+        with started(Path(home), "--extra-agents", "1", "--notice-dir", str(notices)) as http:
+            client = Client(url=os.environ["PILOTLIGHT_URL"], api_key=os.environ["PILOTLIGHT_API_KEY"])
+            deploy("stream")
+            recital = Function.from_name("stream", "recital").options(client=client)
+            _listen(http, recital, notices)
+
+
+def _listen(http: httpx.Client, recital: Any, notices: Path) -> None:
+    text = "who listens hears every word once wherever it is spoken and pays for it once"
+    line, places = Text("  "), list[str]()
+    with Live(line, console=passing, refresh_per_second=30, transient=True):
+        for chunk in recital.remote_gen(text=text, pause_ms=250):
+            places += [node for node in _nodes_of(http, "recital") if node not in places]
+            line.append(chunk["word"] + " ", style="bold" if len(places) < 2 else "bold green")
+            if chunk["number"] == 4:
+                notice = {"deadline": time.time() + NOTICE_S, "reason": "the provider needs it"}
+                (notices / f"{places[0]}.json").write_text(json.dumps(notice))
+    console.print(line)
+    if (heard := line.plain.split()) != text.split() or len(places) < 2:
+        sys.exit(f"the caller heard {heard}, from {places}")
+    console.print(f"  {places[0]} was told after the fourth word that it has {NOTICE_S:.0f} s; {places[1]} went on")
+
+
+def _nodes_of(http: httpx.Client, function: str) -> list[str]:
+    return [each["node"] for each in _containers(http) if each["function"] == function and each["state"] == "ready"]
 
 
 def _containers(http: httpx.Client) -> list[dict[str, Any]]:

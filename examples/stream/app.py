@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterator
 from typing import TypedDict
 
-from pilotlight import App
+from pilotlight import App, checkpoint, resume
 
 app = App("stream")
 
@@ -32,3 +32,15 @@ def words(text: str = "nothing burns while nobody calls", repeat: int = 1, pause
             time.sleep(pause_ms / 1000)
     finally:
         print(f"spoke {number} words")
+
+
+@app.gpu_function(scaledown_window=10, resumable=True)
+def recital(text: str = "nothing burns while nobody calls", pause_ms: float = 50.0) -> Iterator[Word]:
+    """Speak `text`, and go on in another container where this one is lost: the caller hears each word once."""
+    spoken = resume(0)
+    words = text.split()
+    while spoken < len(words):
+        yield Word(number=spoken + 1, word=words[spoken])
+        spoken += 1
+        checkpoint(spoken)
+        time.sleep(pause_ms / 1000)

@@ -86,7 +86,12 @@ class LaunchBook:
         )
 
     async def forget(self, record: LaunchRecord) -> None:
-        """The machine is gone: so are its node's record, and the token that it may not have used."""
+        """The machine is gone: so are its node's record, and the token that it may not have used.
+
+        Raises:
+            Deposed: as `change` does, and then nothing of it is removed.
+        """
+        await self.change(record, lambda now: now)
         await self._drop_token(record)
         await self._registry.change_node(record.node, lambda _: None)
         await self.change(record, lambda _: None)

@@ -42,7 +42,7 @@ class MachineSights:
         for launch in launches:
             if launch.id in self._listed[pool]:
                 self._unlisted_since.pop(launch.id, None)
-            else:
+            elif launch.made_at <= at:
                 self._unlisted_since.setdefault(launch.id, at)
 
     def node_seen(self, launch: str, heard_at: float | None, *, is_empty: bool, at: float) -> None:
@@ -53,6 +53,10 @@ class MachineSights:
             self._empty_since.setdefault(launch, at)
         else:
             self._empty_since.pop(launch, None)
+
+    def heard_last(self, launch: str) -> float:
+        """When the node of a launch reported last, or this leader began to listen."""
+        return max(self._heard_at.get(launch, 0.0), self.watched_since)
 
     def asked(self, launch: str, at: float) -> None:
         """The provider is asked for it, or to end it."""

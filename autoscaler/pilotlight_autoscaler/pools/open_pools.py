@@ -21,7 +21,7 @@ class OpenPools:
     def __init__(self, open_pool: OpenPool) -> None:
         self._open_pool = open_pool
         self._open: dict[str, tuple[str, NodePool]] = {}
-        """By name, with the digest of the terms that each was opened with."""
+        """By name, with what each was opened with."""
 
     def pool(self, record: PoolRecord) -> NodePool:
         """A pool's, opened if it is not.
@@ -30,7 +30,7 @@ class OpenPools:
             ValueError: it cannot be; says why.
         """
         if record.name not in self._open:
-            self._open[record.name] = record.terms.digest, self._open_pool(record)
+            self._open[record.name] = _made_of(record), self._open_pool(record)
         return self._open[record.name][1]
 
     def forget(self, name: str) -> None:
@@ -39,8 +39,8 @@ class OpenPools:
 
     def close_others(self, records: Mapping[str, PoolRecord], tasks: asyncio.TaskGroup) -> None:
         """Close those whose pools are gone, or have other terms now."""
-        for name, (digest, pool) in list(self._open.items()):
-            if name not in records or records[name].terms.digest != digest:
+        for name, (made_of, pool) in list(self._open.items()):
+            if name not in records or _made_of(records[name]) != made_of:
                 del self._open[name]
                 tasks.create_task(_close(pool))
 
@@ -48,6 +48,11 @@ class OpenPools:
         for _, pool in self._open.values():
             await _close(pool)
         self._open.clear()
+
+
+def _made_of(record: PoolRecord) -> str:
+    """One that was removed and made again has other machines: those with its new id."""
+    return f"{record.id}:{record.terms.digest}"
 
 
 async def _close(pool: NodePool) -> None:

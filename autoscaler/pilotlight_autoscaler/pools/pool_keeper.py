@@ -57,7 +57,7 @@ BATCH_S = 1.0
 """What has no place waits for so long before a machine is launched for it: places become free, and others come that
 share the machine."""
 LOST_S = 15.0
-"""A node that drains and has not been heard of since a lease began, for so long, is empty."""
+"""A node that drains and has not been heard of for so long, nor since the lease began, is empty."""
 SMOOTHING = 0.3
 
 log = structlog.get_logger(__name__)
@@ -163,7 +163,7 @@ class PoolKeeper:
         for launch in launches:
             report = self._world.nodes.get(launch.node)
             if report is None:
-                is_gone = launch.is_going and at - self._sights.watched_since > LOST_S
+                is_gone = launch.is_going and at - self._sights.heard_last(launch.id) > LOST_S
                 self._sights.node_seen(launch.id, None, is_empty=is_gone, at=at)
                 continue
             heard_at = at - (now - self._world.seen.get(launch.node, now))

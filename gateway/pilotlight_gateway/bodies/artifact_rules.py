@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from pilotlight_core.model.api.call_api import DeployRequest
 from pilotlight_core.model.errors import BadInput
 from pilotlight_core.model.ids import check_name
-from pilotlight_core.model.spec import ArtifactEntry, FileEntry
+from pilotlight_core.model.spec import ArtifactEntry, ArtifactPart, FileEntry
 from pilotlight_core.model.versions.artifacts import (
     MAX_ARTIFACT_BYTES,
     MAX_ARTIFACTS,
@@ -55,11 +55,11 @@ def check_part_sizes(request: DeployRequest, sizes: Mapping[str, int]) -> None:
                 raise BadInput(f"{field}: {part.path!r} has {size} bytes there, not {part.size}.", field=field)
 
 
-def repeated_sizes(request: DeployRequest) -> list[int]:
+def repeated_sizes(parts: Iterable[ArtifactPart]) -> list[int]:
     """The size of each part that one before it has the content of."""
     seen: set[str] = set()
     sizes = []
-    for part in parts_of(request.artifacts):
+    for part in parts:
         if part.sha256 in seen:
             sizes.append(part.size)
         seen.add(part.sha256)

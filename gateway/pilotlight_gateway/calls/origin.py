@@ -359,7 +359,7 @@ class Origin:
             return self._move(self._journal, reason, at, preempted=preempted)
         if not self._retries.may_rerun(self.call.version.spec) or self._has_relayed:
             error = call_failures.preempted(reason) if preempted else call_failures.died(reason)
-            return self._fail(self._of_part(error))
+            return self._fail(error)
         self._retries = self._retries.after_loss()
         self.state = OriginState.QUEUED
         return [self._enqueue(at, admitted=True)]
@@ -375,7 +375,7 @@ class Origin:
         if journal.closed or not self._retries.may_move(self.call.version.spec):
             moved = self._retries.lost
             error = call_failures.stream_lost(reason, moved, journal.closed, preempted=preempted)
-            return self._fail(self._of_part(error))
+            return self._fail(error)
         self._retries = self._retries.after_loss()
         self.state = OriginState.QUEUED
         point = journal.point(self.last_seq)
@@ -411,7 +411,7 @@ class Origin:
         left = self.grant
         self._release()
         self.state = OriginState.DONE
-        return [FailCall(error=error, left=left)]
+        return [FailCall(error=self._of_part(error), left=left)]
 
     def _release(self) -> None:
         self.grant = None

@@ -148,7 +148,9 @@ class Deployer:
         missing = tuple(digest for digest in sorted(sizes) if digest not in staying)
         allowed = self._limits(tenant).blob_bytes
         # A part takes room on nodes as often as it is named.
-        new = [sizes[digest] for digest in missing if digest not in stored] + repeated_sizes(request)
+        new = [sizes[digest] for digest in missing if digest not in stored] + repeated_sizes(
+            parts_of(request.artifacts)
+        )
         if new and allowed is not None:
             check_blob_bytes(tenant, allowed, await self.usage.of(tenant), new)
         return missing

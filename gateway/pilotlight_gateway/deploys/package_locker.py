@@ -165,8 +165,14 @@ def nodes_for(reports: Sequence[NodeReport], base: str) -> list[str]:
     """The nodes that can lock over a base environment.
 
     Raises:
-        BadInput: none can, and what an operator does about it.
+        BadInput: none can, and what an operator does about it. Unavailable: none is known, as after a restart.
     """
+    if not reports:
+        raise Unavailable(
+            "The requirements cannot be locked now: no node has told this gateway that it is there.",
+            code="starting",
+            retry_after=2.0,
+        )
     have = [report for report in reports if base in (report.bases or (DEFAULT_BASE,)) and not report.stopped]
     found = [report.node for report in have if REQUIREMENTS in report.features]
     if not found:

@@ -26,7 +26,7 @@ from pilotlight_core.model.api.weights_api import (
 )
 from pilotlight_core.model.errors import BadInput, Conflict, NotFound, QuotaExceeded
 from pilotlight_core.model.ids import check_name
-from pilotlight_core.model.spec import ArtifactEntry, ArtifactPart
+from pilotlight_core.model.spec import ArtifactEntry
 from pilotlight_core.model.suggestions import did_you_mean, nearest
 from pilotlight_core.model.versions.artifacts import bytes_of, files_of
 from pilotlight_core.model.versions.pushed_weights import (
@@ -39,6 +39,7 @@ from pilotlight_core.model.versions.pushed_weights import (
     parts_in,
     weights_entry,
 )
+from pilotlight_gateway.bodies.artifact_rules import repeated_sizes
 from pilotlight_gateway.deploys.blob_usage import BlobUsage, check_blob_bytes
 from pilotlight_gateway.deploys.present_files import staying_files
 from pilotlight_gateway.tenancy.auth import Principal
@@ -68,13 +69,17 @@ class PushedWeights:
         digest, size = hashlib.sha256(listing).hexdigest(), bytes_of((pushed,))
         record = await self.registry.weights(tenant, name)
         newest = record.newest if record is not None else None
-        if newest is not None and newest.digest == digest:
-            return PushResponse(name=name, digest=digest, size=size, unchanged=True)
-        self._check_room(tenant, record)
-        needed = frozenset(part.sha256 for part in await self._parts_of(tenant, newest)) if newest else frozenset()
-        if missing := await self._missing(tenant, pushed, needed, len(listing)):
+        is_newest = newest is not None and newest.digest == digest
+        more: list[int] = []
+        if not is_newest:
+            self._check_room(tenant, record)
+            # A part takes room on nodes as often as it is named.
+            more = [len(listing), *repeated_sizes(pushed.parts)]
+        if missing := await self._missing(tenant, pushed, await self._needed(tenant, newest), more):
             return PushResponse(name=name, digest=digest, size=size, missing=missing)
-        await self.blobs.put(tenant, digest, listing)
+        await self.blobs.put(tenant, digest, listing)  # also if it should be there: the store may have lost it
+        if is_newest:
+            return PushResponse(name=name, digest=digest, size=size, unchanged=True)
         self.usage.add(tenant, len(listing))
         revision = WeightsRevision(
             digest=digest,
@@ -96,8 +101,9 @@ class PushedWeights:
         return PushResponse(name=name, digest=digest, size=size)
 
     async def _missing(
-        self, tenant: str, pushed: ArtifactEntry, needed: frozenset[str], listing_bytes: int
+        self, tenant: str, pushed: ArtifactEntry, needed: frozenset[str], more: list[int]
     ) -> tuple[str, ...]:
+        """`more`: bytes that must fit beside those which are missing."""
         sizes = {part.sha256: part.size for part in pushed.parts}
         stored = await self.blobs.stored(tenant, sizes)
         for part in pushed.parts:
@@ -107,9 +113,9 @@ class PushedWeights:
         staying = await staying_files(self.blobs, tenant, stored, needed, self.wall())
         missing = tuple(digest for digest in sorted(sizes) if digest not in staying)
         allowed = self.registry.limits(tenant, "").tenant.blob_bytes
-        if allowed is not None:
-            new = [sizes[digest] for digest in missing if digest not in stored]
-            check_blob_bytes(tenant, allowed, await self.usage.of(tenant), [*new, listing_bytes])
+        new = [sizes[digest] for digest in missing if digest not in stored]
+        if allowed is not None and (new or more):
+            check_blob_bytes(tenant, allowed, await self.usage.of(tenant), [*new, *more])
         return missing
 
     def _check_room(self, tenant: str, record: WeightsRecord | None) -> None:
@@ -205,8 +211,14 @@ class PushedWeights:
             found.setdefault(digest, []).append(function)
         return found
 
-    async def _parts_of(self, tenant: str, revision: WeightsRevision) -> tuple[ArtifactPart, ...]:
-        return parts_in(await self._listing(tenant, revision))
+    async def _needed(self, tenant: str, newest: WeightsRevision | None) -> frozenset[str]:
+        """The parts that stay whatever is pushed now, as far as that is known."""
+        if newest is None:
+            return frozenset()
+        try:
+            return frozenset(part.sha256 for part in parts_in(await self._listing(tenant, newest)))
+        except NotFound:  # the store has lost it, which must not keep anybody from pushing anew
+            return frozenset()
 
     async def _listing(self, tenant: str, revision: WeightsRevision) -> bytes:
         """Raises NotFound if the store has lost it."""

@@ -45,6 +45,12 @@ async def set_pool(registry: PoolRecords, name: str, terms: PoolTerms) -> PoolRe
         raise Conflict(f"There are {MOST_POOLS} pools, which is the most: remove one first.")
     if terms.fallback and terms.fallback not in known:
         raise BadInput(f"fallback: there is no pool {terms.fallback!r}.", field="fallback")
+    behind, chain = terms.fallback, [name]
+    while behind in known and behind not in chain:
+        chain.append(behind)
+        behind = known[behind].terms.fallback
+    if behind in chain:
+        raise BadInput(f"fallback: expected no circle, not {' -> '.join((*chain, behind))}.", field="fallback")
     before = known.get(name)
     if before is not None and before.terms.provider is not terms.provider and _machines(registry, name):
         raise Conflict(f"The pool {name} has machines of another provider: drain it first, 'pilotlight pool drain'.")

@@ -192,7 +192,7 @@ class CallRunner:
             if plan.ends_call(
                 at,
                 remaining_s=self._times.remaining_s(call.run.method, at - call.started_at, spec.timeout),
-                may_rerun=spec.idempotent or can_move,
+                may_rerun=can_move if resume is not None else spec.idempotent,
                 has_sent=call.sent_seq > 0 and not can_move,
             ):
                 call.is_preempted = True

@@ -90,6 +90,7 @@ class ChunkRelay:
         if size > call.largest_chunk:
             call.largest_chunk = size
         if call.outcome is None:
+            call.has_saved = True
             self._io.send(
                 call.run.gateway,
                 StreamCheckpoint(

@@ -64,6 +64,8 @@ class AcceptedCall:
     checkpoint_room: float = CHECKPOINT_ROOM
     """How many checkpoints of its stream may come, as of `checkpoint_at`."""
     checkpoint_at: float = 0.0
+    has_saved: bool = False
+    """Whether a checkpoint was sent from here."""
     repeats_until: float | None = None
     """Of a stream that goes on here: until then, at the latest, it repeats what its caller has; None: it does not."""
     full_since_at: float = 0.0

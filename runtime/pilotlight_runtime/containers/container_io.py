@@ -90,9 +90,10 @@ class ContainerIO:
         if not ran:
             self.restart(call)
         fault = None
+        has_sent = call.sent_seq > (resume.sent if resume is not None else 0)
         if call.is_preempted and outcome is Outcome.DIED:
             # The part of a stream that was sent is its caller's; what is run again elsewhere is paid once, there.
-            fault = Fault.NONE if call.sent_seq else Fault.PLATFORM
+            fault = Fault.NONE if has_sent else Fault.PLATFORM
         return self._meter.call_ended(
             call.call_id,
             outcome,
@@ -101,6 +102,7 @@ class ContainerIO:
             ran=ran and call.repeats_until is None,
             fault=fault,
             can_move=resume is not None and not resume.is_last,
+            has_added=has_sent or call.has_saved,
         )
 
     def release(self, call: AcceptedCall) -> None:

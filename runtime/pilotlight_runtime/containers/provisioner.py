@@ -12,6 +12,7 @@ from pilotlight_runtime.containers.blanks.blank import Blank
 from pilotlight_runtime.containers.blanks.blank_pools import BlankPools
 from pilotlight_runtime.containers.blanks.resource_limits import blank_limits, limits_of, over_ceiling
 from pilotlight_runtime.containers.files.compile_cache import CompileCache, CompileHandover
+from pilotlight_runtime.containers.files.disk_room import NoDiskRoom
 from pilotlight_runtime.containers.files.staging import Stager
 from pilotlight_runtime.containers.secret_requests import LoadedSecrets, LoadSecretSource
 from pilotlight_runtime.devices.device_port import Devices
@@ -73,7 +74,13 @@ class Provisioner:
 
         Raises: CannotVerify, NoDiskRoom, BlobMissing, BlobsDown
         """
-        await self._stager.stage(bind, manifest, blank.code, blank.models)
+        try:
+            await self._stager.stage(bind, manifest, blank.code, blank.models)
+        except NoDiskRoom as error:
+            # The stager has made what room it could; environments that nobody uses make room too.
+            if not await self._environments.free(error.lacking):
+                raise
+            await self._stager.stage(bind, manifest, blank.code, blank.models)
         await self._compiles.lay_out(bind.tenant, bind.version, blank.compiled)
 
     def handover(self, bind: Bind) -> CompileHandover:

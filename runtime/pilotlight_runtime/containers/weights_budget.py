@@ -11,7 +11,7 @@ LIKELIHOOD = 0.5
 
 
 class WeightsBudget:
-    """The `MemoryBudget` of `NodeWeights`, which parked containers share."""
+    """The `MemoryBudget` of `NodeWeights`, which parked containers share. Names are `tenant:digest`."""
 
     def __init__(self, memory: WarmMemory, clock: Callable[[], float]) -> None:
         self._memory = memory
@@ -22,6 +22,7 @@ class WeightsBudget:
             WarmThing(
                 kind=WarmKind.CACHED,
                 name=name,
+                tenant=name.partition(":")[0],
                 size=size,
                 load_s=load_s,
                 likelihood=LIKELIHOOD,

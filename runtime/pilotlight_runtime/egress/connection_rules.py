@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from ipaddress import ip_address
 
 from pilotlight_core.model.networks.network_targets import NetworkTarget, Transport, name_fault
 from pilotlight_runtime.egress.proxy_requests import ProxyRequest, RefusedRequest
@@ -14,7 +15,17 @@ def index_target(text: str) -> NetworkTarget:
     """A target of an operator's own, as `parse_target` reads others; its host may be an address."""
     scheme, _, rest = text.rpartition("://")
     host, _, port = rest.rpartition(":")
-    return NetworkTarget(Transport(scheme or Transport.TLS), host, int(port))
+    # Clients of an address name none as they begin TLS, so there is nothing to check it by.
+    secure = Transport.TCP if _is_address(host) else Transport.TLS
+    return NetworkTarget(Transport(scheme or secure), host, int(port))
+
+
+def _is_address(host: str) -> bool:
+    try:
+        ip_address(host)
+    except ValueError:
+        return False
+    return True
 
 
 def transport_of(request: ProxyRequest, targets: Sequence[NetworkTarget], *, is_index: bool = False) -> Transport:

@@ -74,6 +74,11 @@ class BuildSandbox:
         self._tools = tools
         self._ways_out = ways_out
 
+    @property
+    def most_bytes(self) -> int:
+        """Of one environment."""
+        return self._tools.most_bytes
+
     async def lock(self, tenant: str, base: BuildBase, requirements: tuple[str, ...], pins: str = "") -> BuildEnd:
         """What requirements come to over a base. Raises BuildFailed."""
         return await self._run(tenant, base, self._job(base, requirements=requirements, pins=pins), None, LOCK_S)

@@ -5,6 +5,7 @@ No link is ever made there, so a path of plain names below the folder stays belo
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 from pathlib import Path
@@ -16,6 +17,8 @@ FILE_MODE, PROGRAM_MODE = 0o444, 0o555
 MOST_FILES = 100_000
 RESERVE_PART, RESERVE_BYTES = 20, 2**30
 """Of the disk a twentieth is left free, and no more than this, as beside the files of versions."""
+FILE_BYTES = 4_096
+"""What a file or a folder counts beside its bytes, as on a disk: a hundred thousand empty ones are not free."""
 LONGEST_PATH = 1_024
 LONGEST_NAME = 255
 DEEPEST = 40
@@ -25,27 +28,39 @@ class BuiltFiles:
     """The files of one environment; use in one thread."""
 
     def __init__(self, into: Path, *, most_bytes: int, most_files: int = MOST_FILES, room: int | None = None) -> None:
-        """`room`: what the disk has, beside what is left free of it; None: as it is now."""
+        """`room`: what the disk has, beside what is left free of it; None: as it is when a piece comes."""
         self._into = into
         self._most_bytes = most_bytes
         self._most_files = most_files
-        self._room = disk_left(into) if room is None else room
+        self._room = room
         self._made = {into}
         self._open: tuple[str, BinaryIO] | None = None
         self.files = 0
         self.bytes = 0
+        self._folders = 0
+
+    @property
+    def on_disk(self) -> int:
+        """What all of it takes there, rather more than less."""
+        return self.bytes + FILE_BYTES * (self.files + self._folders)
 
     def add(self, piece: BuiltPiece) -> None:
         """Write a piece.
 
         Raises:
-            BadBuild: its path is none, or there are too many files or bytes. OSError: the disk is full.
+            BadBuild: its path is none, or there are too many files or bytes. OSError: the disk has no room.
         """
         self.bytes += len(piece.data)
         if self.bytes > self._most_bytes:
             raise BadBuild(f"the packages are larger than {self._most_bytes >> 20} MiB, which is the most here")
-        if self.bytes > self._room:
-            raise BadBuild(f"the disk of this node has room for {max(0, self._room) >> 20} MiB of packages alone")
+        # Anew for each piece, since others write to the disk too.
+        room = disk_left(self._into) if self._room is None else self._room - self.bytes + len(piece.data)
+        if len(piece.data) > room:
+            # No fault of the packages, which may find room on another node.
+            raise OSError(
+                errno.ENOSPC,
+                f"the disk of this node has room for {max(0, self.bytes - len(piece.data) + room) >> 20} MiB",
+            )
         if self._open is None:
             self._open = piece.path, self._create(piece)
         path, file = self._open
@@ -75,6 +90,7 @@ class BuiltFiles:
         if target.parent not in self._made:
             target.parent.mkdir(parents=True, exist_ok=True)
             self._made.update(self._into / each for each in Path(piece.path).parents)
+            self._folders = len(self._made) - 1
             if len(self._made) > self._most_files:
                 raise BadBuild(f"the packages have more than {self._most_files} folders, which is the most here")
         mode = PROGRAM_MODE if piece.is_program else FILE_MODE
@@ -83,7 +99,9 @@ class BuiltFiles:
 
 
 def disk_left(folder: Path) -> int:
-    """The bytes that may be written to the disk of a folder."""
+    """The bytes that may be written to the disk of a folder, or of what is above it."""
+    while not folder.exists():
+        folder = folder.parent
     usage = shutil.disk_usage(folder)
     return usage.free - min(usage.total // RESERVE_PART, RESERVE_BYTES)
 

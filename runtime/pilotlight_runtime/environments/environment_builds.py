@@ -26,6 +26,7 @@ from pilotlight_core.model.packages.requirement_texts import normal_name, requir
 from pilotlight_runtime.builder.build_frames import BuildEnd
 from pilotlight_runtime.environments.base_facts import BaseFacts, BuildBase, NoFacts, base_facts
 from pilotlight_runtime.environments.build_sandbox import BuildFailed, BuildSandbox
+from pilotlight_runtime.environments.built_files import disk_left
 from pilotlight_runtime.environments.environment_cache import (
     BuiltEnvironment,
     EnvironmentCache,
@@ -147,6 +148,9 @@ class EnvironmentBuilds:
         release = self.cache.pin(built)
         try:
             await asyncio.to_thread(link_environment, built, into, into.parent / MARK)
+        except FileNotFoundError:  # somebody has deleted it: the next start builds it anew
+            self.cache.forget(built)
+            raise
         finally:
             release()
 
@@ -154,6 +158,10 @@ class EnvironmentBuilds:
         """Build the environment of a lock if it is not there, as `stage`."""
         if lock.packages:
             await self._built(tenant, base, lock)
+
+    async def free(self, size: int) -> bool:
+        """Delete what no container has, of so many bytes if there are as many; False: nothing was there to delete."""
+        return await self._shrink(size) > 0
 
     async def _built(self, tenant: str, base: str, lock: PackageLock) -> BuiltEnvironment:
         _, environment = self._needs(base)
@@ -192,12 +200,13 @@ class EnvironmentBuilds:
         if why := lock_fault(lock):  # it is signed, and goes into a file that an installer reads
             raise BuildFailed(f"the lock cannot be: {why}")
         async with self._turns.turn(tenant):
-            if facts.digest != lock.base_digest or facts.python != lock.python:
+            if (facts.digest, facts.python, facts.platform) != (lock.base_digest, lock.python, lock.platform):
                 await self._check_base(sandbox, tenant, environment, lock)
+            await self._make_room(sandbox.most_bytes)
             fresh = await asyncio.to_thread(self.cache.fresh_folder, tenant, name)
             try:
                 files = await sandbox.build(tenant, environment, lock_text(lock.packages), fresh / "packages")
-                record = EnvironmentRecord(id=environment_id(tenant, lock), files=files.files, bytes=files.bytes)
+                record = EnvironmentRecord(id=environment_id(tenant, lock), files=files.files, bytes=files.on_disk)
                 await asyncio.to_thread(keep_built, fresh, self.cache.path(tenant, name), record)
             finally:
                 await asyncio.to_thread(delete_folder, fresh)
@@ -205,12 +214,23 @@ class EnvironmentBuilds:
         log.info("an environment is built", tenant=tenant, environment=name, files=record.files, bytes=record.bytes)
         with_room = self.cache.pin(built)
         try:
-            for folder in self.cache.shrink():
-                await asyncio.to_thread(delete_folder, folder)
+            await self._shrink()
         finally:
             with_room()
         self._changed()
         return built
+
+    async def _make_room(self, size: int) -> None:
+        """Delete what no container has as far as the disk has no room for `size` bytes more."""
+        if (lacking := size - await asyncio.to_thread(disk_left, self.cache.folder)) > 0:
+            await self._shrink(lacking)
+
+    async def _shrink(self, wanted: int = 0) -> int:
+        """The number of those that were deleted."""
+        gone = self.cache.shrink(wanted)
+        for folder in gone:
+            await asyncio.to_thread(delete_folder, folder)
+        return len(gone)
 
     async def _check_base(self, sandbox: BuildSandbox, tenant: str, base: BuildBase, lock: PackageLock) -> None:
         """Refuse a base that is not the one of the lock, if the lock says too little or too much over it."""

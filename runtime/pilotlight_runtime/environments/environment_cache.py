@@ -36,6 +36,7 @@ class EnvironmentRecord(msgspec.Struct, frozen=True, kw_only=True):
     """`environment_id` of its lock and tenant."""
     files: int
     bytes: int
+    """As they count on a disk."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,20 +97,25 @@ class EnvironmentCache:
 
         return release
 
-    def shrink(self) -> list[Path]:
-        """The folders to delete, so that what no container has is within the limit; the index forgets them."""
+    def shrink(self, wanted: int = 0) -> list[Path]:
+        """The folders to delete, so that what no container has is within the limit; the index forgets them.
+
+        They have `wanted` bytes at least, as far as there are as many.
+        """
         unused = OrderedDict((key, each) for key, each in self._built.items() if not self._pinned[key] > 0)
         unused = OrderedDict((key, each) for key, each in unused.items() if not _is_linked(each))
         sizes = Counter[str]()
         for (tenant, _), each in unused.items():
             sizes[tenant] += each.record.bytes
-        gone = []
-        while sizes.total() > self._limit:
+        total, gone = sizes.total(), list[Path]()
+        excess = max(total - self._limit, min(wanted, total))
+        while excess > 0:
             tenant = max(sizes, key=sizes.__getitem__)
             key = next(key for key in unused if key[0] == tenant)
             each = unused.pop(key)
             del self._built[key]
             sizes[tenant] -= each.record.bytes
+            excess -= each.record.bytes
             # Under another name at once: the next one of this name may come before it is deleted.
             away = each.folder.with_name(f"{each.folder.name}.{token(8)}")
             with suppress(OSError):
@@ -120,6 +126,12 @@ class EnvironmentCache:
     def ids(self) -> tuple[str, ...]:
         """Those that are built, as far as a report names them: the latest used."""
         return tuple(sorted({each.record.id for each in list(self._built.values())[-MOST_REPORTED:]}))
+
+    def forget(self, built: BuiltEnvironment) -> None:
+        """It is not whole any more, or gone from the disk."""
+        key = built.tenant, built.folder.name
+        if self._built.get(key) is built:
+            del self._built[key]
 
     def tenants(self) -> list[str]:
         """Those who have environments here."""

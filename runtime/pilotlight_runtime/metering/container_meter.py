@@ -181,15 +181,17 @@ class ContainerMeter:
         ran: bool = True,
         fault: Fault | None = None,
         can_move: bool = False,
+        has_added: bool = True,
     ) -> Spent:
         """A call has ended; what did not run, though it was about to, is charged nothing.
 
         `fault`: whose its end is, where that does not follow from the outcome. `can_move`: if it died with its
-        container it goes on elsewhere, and counts there.
+        container it goes on elsewhere, and counts there. `has_added`: whether it left anything that need not be done
+        again there; if not, all of it is paid there alone.
         """
         moved = can_move and outcome is Outcome.DIED
         fault = (fault or FAULTS.get(outcome, self.fault_of_death)) if ran else Fault.PLATFORM
-        if ran and moved and fault is Fault.PLATFORM:
+        if ran and moved and has_added and fault is Fault.PLATFORM:
             fault = Fault.NONE  # its work is not lost: what is repeated of it is the operator's
         spent = self._meter.call_ended(
             call_id,

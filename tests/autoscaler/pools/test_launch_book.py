@@ -46,6 +46,16 @@ async def test_an_older_leader_changes_nothing(registry: MemoryRegistry) -> None
         await book(registry, 3).move(after, LaunchState.ENDING, NOW)
 
 
+async def test_an_older_leader_forgets_nothing(registry: MemoryRegistry) -> None:
+    """What a later one has launched keeps its node and its token."""
+    made = await book(registry, 2).create(launch(1))
+    await book(registry, 2).issue_token(made, "eu", NOW, NOW + 60.0)
+    registry.node_records[made.node] = NodeRecord(node=made.node)
+    with pytest.raises(Deposed):
+        await book(registry, 1).forget(made)
+    assert [len(registry.join_records), len(registry.node_records), len(registry.launch_records)] == [1, 1, 1]
+
+
 async def test_a_token_is_for_one_node_and_goes_with_its_machine(registry: MemoryRegistry) -> None:
     """A new one replaces the one before; the labels of its node are those of the pool."""
     mine = book(registry)

@@ -25,6 +25,13 @@ def test_lists_say_who_is_there_and_since_when_not() -> None:
     assert sights.sight(ONE).unlisted_since is None
 
 
+def test_a_list_says_nothing_of_what_was_launched_behind_it() -> None:
+    """It was asked for before, and read late."""
+    sights = MachineSights()
+    sights.list_read("l4", [], [launch(1, made_at=50.0)], 10.0)
+    assert sights.sight(ONE).unlisted_since is None
+
+
 def test_reports_say_who_is_heard_and_empty() -> None:
     """A node that is not heard of any more was heard of before."""
     sights = MachineSights()
@@ -33,6 +40,9 @@ def test_reports_say_who_is_heard_and_empty() -> None:
     assert (sights.sight(ONE).heard_at, sights.sight(ONE).is_empty, sights.empty_since(ONE.id)) == (5.0, True, 6.0)
     sights.node_seen(ONE.id, 10.0, is_empty=False, at=10.0)
     assert sights.empty_since(ONE.id) is None
+    assert sights.heard_last(ONE.id) == 10.0
+    sights.watched_since = 10.5
+    assert sights.heard_last(ONE.id) == 10.5
     sights.asked(ONE.id, 11.0)
     sights.asking.add(ONE.id)
     assert sights.sight(ONE).asked_at == 11.0

@@ -6,6 +6,7 @@ import asyncio
 from typing import cast
 
 import pytest
+from msgspec.structs import replace
 
 from pilotlight_autoscaler.pools.node_pool import NodePool
 from pilotlight_autoscaler.pools.open_pools import OpenPools, no_pool
@@ -44,6 +45,16 @@ async def test_a_pool_is_opened_once_and_anew_when_its_terms_change() -> None:
     assert pools.pool(changed) is not cast("NodePool", again)
     await pools.aclose()
     await pools.aclose()
+
+
+async def test_a_pool_that_was_removed_and_made_again_is_another_one() -> None:
+    """Its machines have other tags: those of the one before would be looked for, and none found."""
+    pools = OpenPools(opened)
+    first, again = cast("Opened", pools.pool(pool())), replace(pool(), id="again")
+    async with asyncio.TaskGroup() as tasks:
+        pools.close_others({"l4": again}, tasks)
+    assert first.closed == 1
+    assert cast("Opened", pools.pool(again)).record == again
 
 
 def test_a_process_without_providers_says_so() -> None:

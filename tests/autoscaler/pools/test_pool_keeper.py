@@ -12,6 +12,7 @@ from pilotlight_autoscaler.pools.machine_requests import MISSING_S
 from pilotlight_autoscaler.pools.machine_sights import ORPHANED_S
 from pilotlight_autoscaler.pools.node_pool import LaunchRefused, NoCapacity, NoticeAbout, PoolError, PoolNotice
 from pilotlight_autoscaler.pools.open_pools import no_pool
+from pilotlight_autoscaler.pools.pool_keeper import LOST_S
 from pilotlight_autoscaler.pools.providers.simulated_pool import LostAnswer
 from pilotlight_core.model.messages.node_messages import ContainerState
 from pilotlight_core.model.placing import Purchase
@@ -217,6 +218,25 @@ async def test_a_warned_node_drains(world: PoolWorld) -> None:
         world.cloud.remove(record.id)
         await world.settle(UNLISTED_S + 30.0)
         assert not world.launches()
+
+
+async def test_a_node_that_drains_and_is_not_heard_of_for_a_moment_goes_on(world: PoolWorld) -> None:
+    """Its containers run; after a while what ran there counts as lost."""
+    async with world.leading():
+        world.miss("v1")
+        await world.settle()
+        (record,) = world.launches()
+        world.world.refusals.keep(())
+        world.containers[record.node] = (container(),)
+        await world.settle(30.0)
+        world.cloud.to_tell = [PoolNotice(provider_id="i-0", about=NoticeAbout.REBALANCE, reason="soon")]
+        await world.settle(12.0)
+        world.answers = False
+        await world.settle(LOST_S - 2.0)
+        assert record.node not in world.world.nodes
+        assert [each.state for each in world.launches()] == [LaunchState.DRAINING]
+        await world.settle(4.0)
+        assert [each.state for each in world.launches()] != [LaunchState.DRAINING]
 
 
 async def test_the_zone_of_a_spot_node_that_is_taken_is_left_out(world: PoolWorld) -> None:

@@ -8,7 +8,7 @@ import pytest
 from pilotlight_core.model.api.call_api import DeployFunction, DeployRequest
 from pilotlight_core.model.errors import BadInput
 from pilotlight_core.model.spec import ArtifactEntry, ArtifactKind, ArtifactPart
-from pilotlight_core.model.versions.artifacts import MAX_ARTIFACT_BYTES, MAX_ARTIFACTS, MAX_PARTS, PART_BYTES
+from pilotlight_core.model.versions.artifacts import MAX_ARTIFACT_BYTES, MAX_ARTIFACTS, MAX_PARTS, PART_BYTES, parts_of
 from pilotlight_gateway.bodies.artifact_rules import check_artifacts, check_part_sizes, repeated_sizes
 from pilotlight_gateway.bodies.deploy_requests import read_deploy
 from tests.gateway.world import entry, function
@@ -79,8 +79,8 @@ def test_a_file_is_bounded_however_small_its_content() -> None:
 def test_what_is_named_again_is_told() -> None:
     """In a file, in others, and in other artifacts."""
     a, b = ArtifactPart("m", A, 1), ArtifactPart("m", B, 2)
-    assert repeated_sizes(request(artifact(a, b))) == []
-    assert repeated_sizes(request(artifact(a, a, b), artifact(b, name="other"))) == [1, 2]
+    assert repeated_sizes(parts_of(request(artifact(a, b)).artifacts)) == []
+    assert repeated_sizes(parts_of(request(artifact(a, a, b), artifact(b, name="other")).artifacts)) == [1, 2]
 
 
 def test_a_part_is_as_large_as_it_is_said_to_be() -> None:

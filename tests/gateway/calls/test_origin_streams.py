@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from pilotlight_core.model.errors import BadOutput, ContainerDied, PilotlightError
 from pilotlight_core.model.messages.call_messages import Ended, Outcome, Run, Started, Window
-from pilotlight_core.model.messages.scheduling import Enqueue
+from pilotlight_core.model.messages.scheduling import Dropped, Enqueue
 from pilotlight_core.model.spec import FunctionSpec, Mode
 from pilotlight_core.model.streams.resuming import MARK_BYTES, Resumable
 from pilotlight_gateway.calls.call_port import CallResult
@@ -250,6 +250,23 @@ def test_after_two_more_containers_it_ends() -> None:
     assert world.read == text(20)[:17]
     assert "It had gone on elsewhere 2 times before." in str(world.end)
     assert world.starts == 3
+
+
+def test_one_that_finds_no_other_place_says_where_its_part_is_billed() -> None:
+    """It waited until its deadline, or its home dropped it."""
+    for is_late in (True, False):
+        world = World(20, 5)
+        world.start()
+        for _ in range(7):
+            world.step()
+        world.kill_guest()
+        origin = world.origin
+        assert origin.state is OriginState.QUEUED
+        dropped = Dropped(call_id="a", gateway="gw1", code="no_capacity", detail="full")
+        world._perform(origin.tick(origin.call.deadline_at) if is_late else origin.dropped(dropped))
+
+        assert isinstance(world.end, PilotlightError)
+        assert (world.end.more["call"], world.end.more["receipt"]) == ("a", "/v1/calls/a/receipt")
 
 
 def test_whose_function_it_is_hears_why_it_moved() -> None:

@@ -159,7 +159,14 @@ async def test_who_gives_up_leaves_nothing(bus: Bus, other: Bus) -> None:
         assert await world.locker.lock("acme", "default", ASKED) == package_lock()
 
 
-@pytest.mark.parametrize("reports", [[], [node(features=())], [node(bases=("default",))], [node(stopped=True)]])
+def test_who_knows_no_node_yet_has_the_deploy_come_again() -> None:
+    """A gateway that has just started, or whose nodes are late, knows nothing of an index."""
+    with pytest.raises(Unavailable, match="no node has told") as refused:
+        nodes_for([], "default")
+    assert refused.value.retry_after
+
+
+@pytest.mark.parametrize("reports", [[node(features=())], [node(bases=("default",))], [node(stopped=True)]])
 def test_without_an_index_a_deploy_says_what_an_operator_does(reports: list[NodeReport]) -> None:
     """And of which base environment there is no node that has one."""
     with pytest.raises(BadInput, match=r"--package-index URL.*No node with the base environment 'torch' has one now"):

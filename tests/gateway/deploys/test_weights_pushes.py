@@ -135,6 +135,34 @@ async def test_quotas_count_them(weights: PushedWeights, monkeypatch: pytest.Mon
         await weights.push(ACME, pushed(part(b"2")), ())
 
 
+async def test_a_part_counts_as_often_as_it_is_named(weights: PushedWeights) -> None:
+    """On nodes it lies as often: one blob that is named ten thousand times would fill their disks."""
+    registry, content = weights.registry, b"x" * 10_000
+    assert isinstance(registry, MemoryRegistry)
+    await weights.blobs.put("acme", part(content).sha256, content)
+    registry.limit_records["acme"] = LimitsRecord(tenant="acme", limits=Limits(blob_bytes=50_000))
+    with pytest.raises(QuotaExceeded, match="blob_bytes"):
+        await weights.push(ACME, pushed(*[part(content)] * 9), ())
+    done = await weights.push(ACME, pushed(*[part(content)] * 3), ())
+    registry.limit_records["acme"] = LimitsRecord(tenant="acme", limits=Limits(blob_bytes=1))
+    assert (await weights.push(ACME, pushed(*[part(content)] * 3), ())).unchanged
+    assert not done.missing
+
+
+@pytest.mark.parametrize("lost", ["listing", "part"])
+async def test_what_the_store_has_lost_is_mended_by_a_push(
+    weights: PushedWeights, blobs: MemoryBlobs, lost: str
+) -> None:
+    """Of the same weights, which are not unchanged then; and others can be pushed meanwhile."""
+    digest = await push(weights, b"1")
+    del blobs.kept["acme", digest if lost == "listing" else part(b"1").sha256]
+    await push(weights, b"1")
+    entry = await weights.entry("acme", WeightsRef("m"))
+    assert await blobs.read("acme", entry.parts[0].sha256) == b"1"
+    del blobs.kept["acme", digest]
+    assert await push(weights, b"2") != digest
+
+
 async def test_a_size_that_is_a_lie_is_refused(weights: PushedWeights, blobs: MemoryBlobs) -> None:
     """Limits go by it."""
     await blobs.put("acme", part(b"123").sha256, b"123")

@@ -36,6 +36,15 @@ def registry() -> MemoryRegistry:
     return MemoryRegistry()
 
 
+async def test_fallbacks_form_no_circle(registry: MemoryRegistry) -> None:
+    """Each would be asked only when another one has no capacity: none ever."""
+    await set_pool(registry, "a", LOCAL)
+    await set_pool(registry, "b", replace(LOCAL, fallback="a"))
+    await set_pool(registry, "c", replace(LOCAL, fallback="b"))
+    with pytest.raises(BadInput, match="a -> c -> b -> a"):
+        await set_pool(registry, "a", replace(LOCAL, fallback="c"))
+
+
 async def test_a_pool_is_made_shown_drained_and_removed(registry: MemoryRegistry) -> None:
     """Not while it may launch machines, nor while it has any."""
     await set_pool(registry, "here", LOCAL)

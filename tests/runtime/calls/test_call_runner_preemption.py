@@ -82,6 +82,19 @@ def test_a_guest_that_does_not_hear_is_not_waited_for(io: FakeRunnerIO) -> None:
     assert runner.running == 0
 
 
+@pytest.mark.parametrize(("is_last", "ends"), [(False, True), (True, False)])
+def test_a_resumable_stream_that_may_not_move_again_has_all_the_time(
+    io: FakeRunnerIO, is_last: bool, ends: bool
+) -> None:
+    """Idempotent or not: its origin would not run it again."""
+    runner = runner_of(io, idempotent=True, mode=Mode.GENERATOR)
+    runner.add(accepted(run("a", resume=ResumePoint(is_last=is_last)), 1.0), 1.0)
+    runner.preempt(plan(10.0), 9.0)
+    assert bool(io.of(CancelCall)) is ends
+    runner.preempt(plan(10.0), 10.0)
+    assert io.of(CancelCall)
+
+
 def test_a_batch_that_does_not_fit_ends_whole(io: FakeRunnerIO) -> None:
     """Its items are not run one by one, although its guest raised, and nobody is answered twice."""
     runner = runner_of(io, batching=Batching(max_batch_size=2, wait_ms=1000.0), idempotent=True)

@@ -9,10 +9,13 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from pilotlight_core.bus import BusTimeout
-from pilotlight_core.model.messages.call_messages import BodyRef, Outcome, Refusal
+from pilotlight_core.model.messages.call_messages import BodyRef, Outcome, Refusal, ResumePoint
 from pilotlight_core.model.messages.message import Message
 from pilotlight_core.model.messages.usage import LeaseState
+from pilotlight_core.model.messages.usage_facts import Fault
 from pilotlight_runtime.calls.credits import Credits
 from pilotlight_runtime.calls.gateway_links import GatewayLinks
 from pilotlight_runtime.calls.nested_asks import NestedAsks
@@ -161,6 +164,34 @@ async def test_a_cancelled_call_does_not_start_and_costs_nothing(tmp_path: Path,
 
         assert (len(world.waiting), call.note) == (0, NO_NOTE)
         assert world.state is LeaseState.IDLE
+
+
+@pytest.mark.parametrize(
+    ("resume", "sent", "saved", "fault"),
+    [
+        (ResumePoint(), 0, False, Fault.PLATFORM),  # nothing came of it: the next container does all of it
+        (ResumePoint(), 3, False, Fault.NONE),
+        (ResumePoint(), 0, True, Fault.NONE),
+        (ResumePoint(after=3, sent=3, resumed=True), 3, False, Fault.PLATFORM),  # another container had sent those
+        (ResumePoint(after=3, sent=3, resumed=True), 4, False, Fault.NONE),
+        (ResumePoint(after=3, sent=5, resumed=True, is_last=True), 5, False, Fault.PLATFORM),
+        (None, 0, False, Fault.PLATFORM),
+        (None, 1, False, Fault.NONE),  # its caller has that part
+    ],
+)
+async def test_what_is_done_again_elsewhere_is_paid_there(
+    tmp_path: Path, anyio_backend: str, resume: ResumePoint | None, sent: int, saved: bool, fault: Fault
+) -> None:
+    """Of a stream whose node is taken away; what its caller has, or the next container goes on from, was no waste."""
+    async with world_in(tmp_path) as (world, _):
+        call = world.accept("a", resume=resume)
+        assert world.io.start(call, world.loop.time()) is None
+        call.is_preempted, call.sent_seq, call.has_saved = True, sent, saved
+
+        spent = world.io.finish(call, Outcome.DIED)
+
+        assert spent is not None
+        assert spent.fault is fault
 
 
 async def test_a_call_is_metered_from_its_start_to_its_end(tmp_path: Path, anyio_backend: str) -> None:

@@ -16,6 +16,7 @@ from pilotlight_runtime.containers.blanks.blank_pool import BlankPool
 from pilotlight_runtime.containers.blanks.blank_pools import BlankPools
 from pilotlight_runtime.containers.blanks.resource_limits import blank_limits
 from pilotlight_runtime.containers.files.compile_cache import CompileCache
+from pilotlight_runtime.containers.files.disk_room import NoDiskRoom
 from pilotlight_runtime.containers.files.file_cache import FileCache
 from pilotlight_runtime.containers.files.staging import Stager
 from pilotlight_runtime.containers.files.trusted_keys import TrustedKeys
@@ -25,7 +26,7 @@ from pilotlight_runtime.devices.cpu_slots import CpuDevices
 from pilotlight_runtime.devices.device_port import DeviceAccess
 from pilotlight_runtime.egress.proxy_supervisor import ProxySupervisor
 from pilotlight_runtime.environments.environment_builds import EnvironmentBuilds
-from pilotlight_runtime.environments.environment_cache import EnvironmentCache
+from pilotlight_runtime.environments.environment_cache import EnvironmentCache, EnvironmentRecord, keep_built
 from pilotlight_runtime.sandbox.fake_launcher import FakeLauncher
 from tests.builders.nodes import CEILINGS, bind, gpu_slice
 from tests.builders.specs import function_spec, manifest
@@ -56,13 +57,16 @@ class Node:
         self.launcher = FakeLauncher(greeting_guest)
         starter = starter_of(self.launcher, folder, group, limits=blank_limits(most))
         self.pool = BlankPool(starter, size=1, changed=lambda: None)
-        stager = Stager(stored_files(MemoryBlobs()), TrustedKeys(folder / "keys"), FileCache(folder / "cache"))
+        stager = self.stager = Stager(
+            stored_files(MemoryBlobs()), TrustedKeys(folder / "keys"), FileCache(folder / "cache")
+        )
         devices = CpusAndOneGpu(1)
         (self.cpu,) = devices.inventory()
         self.ways_out = ProxySupervisor()
         pools = BlankPools([self.pool])
         compiles = CompileCache(folder / "compiled", limit=1)
-        builds = EnvironmentBuilds(EnvironmentCache(folder / "environments", 0), {}, None, group, lambda: None)
+        self.environments = EnvironmentCache(folder / "environments", 10)
+        builds = EnvironmentBuilds(self.environments, {}, None, group, lambda: None)
         secrets = MemoryLoadSecrets()
         self.provisioner = Provisioner(stager, pools, devices, most, self.ways_out, secrets, compiles, builds)
 
@@ -86,6 +90,32 @@ async def test_a_manifest_that_is_not_there_is_an_error(tmp_path: Path, anyio_ba
     async with node_in(tmp_path) as node:
         with pytest.raises(BlobMissing):
             await node.provisioner.manifest(bind(manifest_sha256="0" * 64))
+
+
+async def test_environments_that_nobody_uses_make_room_for_files(
+    tmp_path: Path, anyio_backend: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Once, and where there are none the start says what is lacking."""
+    async with node_in(tmp_path) as node:
+        version = manifest(function_spec(), base=BASE_NAME)
+        blank = await node.provisioner.blank(version, node.cpu)
+        tries = list[int]()
+
+        async def full(*_: object) -> None:
+            tries.append(1)
+            if len(tries) != 2:
+                raise NoDiskRoom("no room", lacking=1)
+
+        monkeypatch.setattr(node.stager, "stage", full)
+        fresh = node.environments.fresh_folder("acme", "env")
+        record = EnvironmentRecord(id="env_1", files=1, bytes=5)
+        keep_built(fresh, node.environments.path("acme", "env"), record)
+        node.environments.add("acme", "env", record)
+
+        await node.provisioner.stage(bind(), version, blank)
+        assert (len(tries), node.environments.tenants()) == (2, [])
+        with pytest.raises(NoDiskRoom):
+            await node.provisioner.stage(bind(), version, blank)
 
 
 async def test_a_slice_that_is_not_there_has_no_variables(tmp_path: Path, anyio_backend: str) -> None:

@@ -63,11 +63,15 @@ def test_any_host_is_no_address() -> None:
 
 def test_an_operators_own_target_may_be_an_address() -> None:
     """That one alone: a builder's index may be inside. Others are refused as before."""
-    targets = tuple(map(index_target, ("http://10.0.0.5:8080", "files.example.com:443", "localhost:8443")))
+    targets = tuple(
+        map(index_target, ("http://10.0.0.5:8080", "files.example.com:443", "localhost:8443", "10.0.0.6:443"))
+    )
 
     assert transport_of(clear("10.0.0.5", 8080), targets, is_index=True) is Transport.HTTP
     assert transport_of(tunnel("files.example.com", 443), targets, is_index=True) is Transport.TLS
     assert transport_of(tunnel("localhost", 8443), targets, is_index=True) is Transport.TLS
+    # Who asks for an address names no host as TLS begins.
+    assert transport_of(tunnel("10.0.0.6", 443), targets, is_index=True) is Transport.TCP
     for request in (clear("10.0.0.6", 8080), clear("10.0.0.5", 80), tunnel("169.254.169.254", 80)):
         with pytest.raises(RefusedRequest):
             transport_of(request, targets, is_index=True)

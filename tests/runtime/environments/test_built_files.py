@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from pilotlight_runtime.builder.build_frames import BadBuild, BuiltPiece
-from pilotlight_runtime.environments.built_files import BuiltFiles, path_fault
+from pilotlight_runtime.environments import built_files
+from pilotlight_runtime.environments.built_files import FILE_BYTES, BuiltFiles, path_fault
 
 
 def piece(path: str, data: bytes = b"x", *, is_last: bool = True, is_program: bool = False) -> BuiltPiece:
@@ -26,6 +27,7 @@ def test_files_come_in_pieces(tmp_path: Path) -> None:
     assert stat.S_IMODE((tmp_path / "a" / "b.py").stat().st_mode) == 0o444
     assert stat.S_IMODE((tmp_path / "bin" / "run").stat().st_mode) == 0o555
     assert (files.files, files.bytes) == (2, 8)
+    assert files.on_disk == 8 + 4 * FILE_BYTES  # empty files and folders would fill a disk too
 
 
 @pytest.mark.parametrize(
@@ -41,7 +43,7 @@ def test_a_path_leads_nowhere_else(tmp_path: Path, path: str) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_bounds_are_kept(tmp_path: Path) -> None:
+def test_bounds_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of bytes, of files, and of what belongs together."""
     with pytest.raises(BadBuild, match="larger than"):
         BuiltFiles(tmp_path, most_bytes=2).add(piece("a", b"xxx"))
@@ -49,10 +51,16 @@ def test_bounds_are_kept(tmp_path: Path) -> None:
     few.add(piece("b"))
     with pytest.raises(BadBuild, match="more than 1 files"):
         few.add(piece("c"))
-    with pytest.raises(BadBuild, match="room for 0 MiB"):
+    with pytest.raises(OSError, match="room for 0 MiB"):
         BuiltFiles(tmp_path, most_bytes=100, room=-5).add(piece("f"))
     with pytest.raises(BadBuild, match="more than 3 folders"):
         BuiltFiles(tmp_path, most_bytes=100, most_files=3).add(piece("g/h/i/j"))
+    filling = BuiltFiles(tmp_path, most_bytes=100)
+    filling.add(piece("k"))
+    monkeypatch.setattr(built_files, "disk_left", lambda _: 0)  # by others, meanwhile
+    with pytest.raises(OSError, match="room for 0 MiB"):
+        filling.add(piece("l"))
+    monkeypatch.undo()
     torn = BuiltFiles(tmp_path, most_bytes=100)
     torn.add(piece("d", is_last=False))
     with pytest.raises(BadBuild, match="comes within"):

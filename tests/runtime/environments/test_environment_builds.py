@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -13,9 +14,10 @@ import pytest
 
 from pilotlight_core.model.packages.package_locks import LockedPackage, PackageLock
 from pilotlight_runtime.builder.build_frames import BuildEnd
+from pilotlight_runtime.environments import environment_builds
 from pilotlight_runtime.environments.base_facts import BuildBase, base_facts
 from pilotlight_runtime.environments.build_sandbox import BuildFailed, BuildSandbox
-from pilotlight_runtime.environments.built_files import BuiltFiles
+from pilotlight_runtime.environments.built_files import FILE_BYTES, BuiltFiles
 from pilotlight_runtime.environments.environment_builds import BuildTurns, EnvironmentBuilds
 from pilotlight_runtime.environments.environment_cache import EnvironmentCache
 from tests.waiting import until
@@ -27,6 +29,8 @@ PRINTED = f"Base_Lib==2.0 --hash=sha256:{HASH}\ntiny==1.0 --hash=sha256:{HASH}\n
 
 class Sandbox:
     """In the place of `BuildSandbox`: it locks PRINTED and builds one file, unless `faults` say otherwise."""
+
+    most_bytes = 100
 
     def __init__(self) -> None:
         self.printed = PRINTED
@@ -56,7 +60,7 @@ class World:
     def __init__(self, folder: Path, group: asyncio.TaskGroup) -> None:
         self.sandbox = Sandbox()
         self.changes = 0
-        self.cache = EnvironmentCache(folder / "environments", 100)
+        self.cache = EnvironmentCache(folder / "environments", 10 * FILE_BYTES)
         sandbox = cast("BuildSandbox", self.sandbox)
         self.builds = EnvironmentBuilds(self.cache, {"default": BASE}, sandbox, group, self._changed)
         self._folder = folder
@@ -171,6 +175,37 @@ async def test_another_base_environment_is_tried_before_it_is_built_over(tmp_pat
         world.sandbox.printed += f"further==1.0 --hash=sha256:{HASH}\n"
         with pytest.raises(BuildFailed, match="deploy again"):
             await world.builds.ensure("rival", "default", elsewhere)
+
+
+async def test_what_was_deleted_is_built_anew(tmp_path: Path) -> None:
+    """By whoever tidied up, while the agent ran; the start that finds it so fails."""
+    async with world_in(tmp_path) as world:
+        await world.builds.ensure("acme", "default", lock())
+        shutil.rmtree(tmp_path / "environments" / "acme")
+        with pytest.raises(FileNotFoundError):
+            await world.builds.stage("acme", "default", lock(), world.container("a"))
+        await world.builds.stage("acme", "default", lock(), into := world.container("b"))
+
+        assert (into / "tiny.py").read_text() == "x"
+
+
+async def test_another_platform_is_another_base(tmp_path: Path) -> None:
+    """Markers may ask for packages there that the lock has not."""
+    async with world_in(tmp_path) as world:
+        await world.builds.ensure("acme", "default", lock(platform="linux_sparc"))
+
+    assert world.sandbox.locks == [("acme", "tiny==1.0\n")]
+
+
+async def test_what_nobody_uses_makes_room_on_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Within the limit too: else a node whose disk is full of it could build nothing any more."""
+    async with world_in(tmp_path) as world:
+        await world.builds.ensure("acme", "default", lock())
+        monkeypatch.setattr(environment_builds, "disk_left", lambda _: 99)
+        await world.builds.ensure("rival", "default", lock())
+
+        assert world.cache.tenants() == ["rival"]
+        assert not list((tmp_path / "environments" / "acme").iterdir())
 
 
 async def test_a_lock_that_cannot_be_is_not_built(tmp_path: Path) -> None:

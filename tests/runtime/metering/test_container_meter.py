@@ -303,9 +303,10 @@ def test_what_a_moved_stream_has_done_is_its_tenants() -> None:
     container.meter.owner = ACME
     container.meter.enter(LeaseState.IDLE)
     container.meter.fault_of_death = Fault.PLATFORM
-    for call in ("a", "b"):
+    for call in ("a", "b", "c"):
         container.meter.call_started(run(call))
     container.at_ns = 100
     moved, lost = (container.meter.call_ended(call, Outcome.DIED, 1, can_move=call == "a") for call in ("a", "b"))
+    vain = container.meter.call_ended("c", Outcome.DIED, 1, can_move=True, has_added=False)
 
-    assert (moved.fault, lost.fault) == (Fault.NONE, Fault.PLATFORM)
+    assert (moved.fault, lost.fault, vain.fault) == (Fault.NONE, Fault.PLATFORM, Fault.PLATFORM)

@@ -78,7 +78,7 @@ def next_step(record: LaunchRecord, sight: MachineSight, give_up_after_s: float,
 def _while_launching(record: LaunchRecord, sight: MachineSight, give_up_after_s: float, at: float) -> NextStep:
     if sight.heard_at is not None and sight.heard_at >= record.made_at:
         return NextStep(step=LaunchStep.ARRIVE)
-    if sight.is_ending or (record.provider_id and _is_gone(sight, at)):
+    if sight.is_ending or (record.provider_id and _is_gone(sight)):
         return NextStep(step=LaunchStep.END, reason="its provider took it away before it reported")
     if at - record.made_at > give_up_after_s:
         return NextStep(step=LaunchStep.END, reason=f"its agent did not report within {give_up_after_s:.0f} s")
@@ -88,7 +88,7 @@ def _while_launching(record: LaunchRecord, sight: MachineSight, give_up_after_s:
 
 
 def _while_up(record: LaunchRecord, sight: MachineSight, at: float) -> NextStep:
-    if sight.is_ending or _is_gone(sight, at):
+    if sight.is_ending or _is_gone(sight):
         return NextStep(step=LaunchStep.END, reason="its provider has taken it away")
     if at - max(sight.heard_at or 0.0, record.changed_at, sight.watched_since) > SILENT_S:
         return NextStep(step=LaunchStep.END, reason=f"it has not reported for {SILENT_S:.0f} s")
@@ -96,7 +96,7 @@ def _while_up(record: LaunchRecord, sight: MachineSight, at: float) -> NextStep:
 
 
 def _while_draining(record: LaunchRecord, sight: MachineSight, at: float) -> NextStep:
-    if sight.is_empty or sight.is_ending or _is_gone(sight, at) or at - record.changed_at > DRAIN_MOST_S:
+    if sight.is_empty or sight.is_ending or _is_gone(sight) or at - record.changed_at > DRAIN_MOST_S:
         return NextStep(step=LaunchStep.END, reason=record.reason)
     return NOTHING
 
@@ -110,8 +110,9 @@ def _while_ending(record: LaunchRecord, sight: MachineSight, at: float) -> NextS
     return NextStep(step=LaunchStep.TERMINATE) if sight.is_listed and _is_due(sight, at) else NOTHING
 
 
-def _is_gone(sight: MachineSight, at: float) -> bool:
-    return sight.unlisted_since is not None and at - sight.unlisted_since > UNLISTED_S
+def _is_gone(sight: MachineSight) -> bool:
+    """By two lists so far apart: one that is old, since a provider does not answer, says no more than it did."""
+    return sight.unlisted_since is not None and sight.listed_at - sight.unlisted_since > UNLISTED_S
 
 
 def _is_due(sight: MachineSight, at: float) -> bool:

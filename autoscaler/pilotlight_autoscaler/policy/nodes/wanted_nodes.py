@@ -142,7 +142,7 @@ class _NodeChooser:
         self._signs = signs
         self._totals = {view.name: PoolTotals.of(view.launches) for view in pools}
         self._crowds = Counter((view.name, each.zone) for view in pools for each in view.staying)
-        self._fallbacks = {view.record.terms.fallback for view in pools} - {""}
+        self._fallbacks = {view.record.terms.fallback for view in pools if view.record.is_open} - {""}
         self._versions: dict[Ask, list[str]] = {}
         """Of what is left, a version as often as it misses a container."""
         self._awaited: dict[str, str] = {}

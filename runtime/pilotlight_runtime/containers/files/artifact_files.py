@@ -20,6 +20,7 @@ from pilotlight_core.model.versions.artifacts import (
 )
 from pilotlight_core.model.versions.pushed_weights import weights_digest
 from pilotlight_runtime.containers.files.bundle import CannotVerify, check_digests, check_paths
+from pilotlight_runtime.containers.files.file_cache import JOINED
 
 
 class ArtifactFile(msgspec.Struct, frozen=True):
@@ -66,4 +67,4 @@ def check_artifacts(artifacts: tuple[ArtifactEntry, ...]) -> None:
 def _key(parts: tuple[ArtifactPart, ...]) -> str:
     if len(parts) == 1:
         return parts[0].sha256
-    return f"joined-{hashlib.sha256(''.join(part.sha256 for part in parts).encode()).hexdigest()}"
+    return f"{JOINED}{hashlib.sha256(''.join(part.sha256 for part in parts).encode()).hexdigest()}"

@@ -27,6 +27,8 @@ log = structlog.get_logger(__name__)
 MOST_FILES = 4_096
 MOST_BYTES = 256 * 2**20
 """Of one version, of which the files that a start adds are a part."""
+FILE_BYTES = 4_096
+"""What a file counts beside its bytes, as on a disk: thousands of empty ones at each start are not free."""
 MOST_DEPTH = 12
 MOST_PATH = 512
 FILE_MODE = 0o444
@@ -44,18 +46,22 @@ class CompileCache:
         *,
         most_bytes: int = MOST_BYTES,
         most_files: int = MOST_FILES,
+        file_bytes: int = FILE_BYTES,
         room: Callable[[Path], int] = disk_room,
     ) -> None:
-        """`limit`: bytes of all versions together; `most_bytes` and `most_files`: of one. `room`: of the disk."""
+        """`limit`: bytes of all versions together; `most_bytes` and `most_files`: of one, where each file counts
+        `file_bytes` beside its own. `room`: of the disk.
+        """
         self.folder = folder
         self.limit = limit
         self.most_bytes = most_bytes
         self.most_files = most_files
+        self.file_bytes = file_bytes
         self.room = room
         self.coming = 0
         """Bytes of hand-overs that are not over."""
         self._sizes: OrderedDict[VersionKey, int] = OrderedDict()
-        for tenant, version, size in _scan(folder):
+        for tenant, version, size in _scan(folder, file_bytes):
             self._sizes[tenant, version] = size
 
     def tenants(self) -> list[str]:
@@ -92,7 +98,7 @@ class CompileCache:
 
     async def settle(self, tenant: str, version: str) -> None:
         """Count a version's files anew, and delete what is beyond the limit."""
-        size = await asyncio.to_thread(_size, self.folder / tenant / version)
+        size = await asyncio.to_thread(_size, self.folder / tenant / version, self.file_bytes)
         self._sizes[tenant, version] = size
         self._sizes.move_to_end((tenant, version))
         for key in self._beyond():
@@ -129,13 +135,14 @@ class CompileHandover:
 
     async def take(self, piece: guest.CompilePiece) -> bool:
         """Take a piece of a file; False: nothing more is taken."""
-        size = len(piece.data)
+        size = len(piece.data) + (0 if self._open else self._cache.file_bytes)
         is_next = (
             piece.path == self._open
             if self._open
             else len(self._paths) < self._cache.most_files and is_path(piece.path)
         )
-        is_full = piece.ends or size >= guest.COMPILE_PIECE  # else a guest keeps the agent busy with small ones
+        # Else a guest keeps the agent busy with small ones.
+        is_full = piece.ends or len(piece.data) >= guest.COMPILE_PIECE
         if not (is_next and is_full and size <= self._left and self._cache.has_room(size)):
             return False
         self._left -= size
@@ -196,7 +203,9 @@ def _move(source: Path, paths: list[str], into: Path) -> None:
         target = into / path
         try:
             target.parent.mkdir(parents=True, exist_ok=True)
-            (source / path).chmod(FILE_MODE)
+            with (source / path).open("rb") as file:
+                os.fchmod(file.fileno(), FILE_MODE)
+                os.fsync(file)  # else a machine that stops may leave it empty, and each later start fails by it
             (source / path).replace(target)
         except OSError as error:
             log.warning("a compiled file could not be kept", path=str(target), error=str(error))
@@ -220,16 +229,16 @@ def _files(folder: Path) -> Iterator[tuple[Path, int]]:
                 continue
 
 
-def _size(folder: Path) -> int:
-    return sum(size for _, size in _files(folder))
+def _size(folder: Path, file_bytes: int) -> int:
+    return sum(size + file_bytes for _, size in _files(folder))
 
 
-def _scan(folder: Path) -> list[tuple[str, str, int]]:
+def _scan(folder: Path, file_bytes: int) -> list[tuple[str, str, int]]:
     """(tenant, version, bytes), the longest unchanged first; removes leftovers of starts."""
     found = []
     for path in folder.glob("*/*"):
         if path.suffix:
             shutil.rmtree(path, ignore_errors=True)
             continue
-        found.append((path.stat().st_mtime, path.parent.name, path.name, _size(path)))
+        found.append((path.stat().st_mtime, path.parent.name, path.name, _size(path, file_bytes)))
     return [(tenant, version, size) for _, tenant, version, size in sorted(found)]

@@ -20,6 +20,11 @@ class NoDiskRoom(PilotlightError):
 
     code = "misconfigured"
 
+    def __init__(self, detail: str, lacking: int = 0) -> None:
+        """`lacking`: bytes that would have to be free beside those that are."""
+        super().__init__(detail)
+        self.lacking = lacking
+
 
 class _Coming:
     """A file that is to be fetched: its bytes that are not on the disk yet."""
@@ -65,7 +70,8 @@ class DiskRoom:
         if new > room:
             raise NoDiskRoom(
                 f"The version has {new} bytes of files that are not on this node, whose disk has room for "
-                f"{max(0, room)}."
+                f"{max(0, room)}.",
+                lacking=new - room,
             )
         for key, size in sizes.items():
             self._coming.setdefault(key, _Coming(size)).holders += 1

@@ -72,12 +72,20 @@ class ErasedFiles:
             erased = answer.tenants if isinstance(answer, ErasedTenants) else ()
             for tenant in set(erased) & set(asked):
                 self._weights.forget(tenant)
-                files = sum([cache.drop(tenant) for cache in self._caches])
-                for cache in self._caches:
-                    await asyncio.to_thread(_delete, cache.folder / tenant)
+                files = sum([await self._delete_from(cache, tenant) for cache in self._caches])
                 log.info("files of an erased tenant were deleted", tenant=tenant, files=files)
                 gone += files
         return gone
+
+    @staticmethod
+    async def _delete_from(cache: TenantFolders, tenant: str) -> int:
+        """Delete what one cache has, which forgets it then: what cannot be deleted now is asked about again."""
+        try:
+            await asyncio.to_thread(_delete, cache.folder / tenant)
+        except OSError as error:  # as where something of the tenant is written just now
+            log.warning("files of an erased tenant could not be deleted yet", tenant=tenant, error=str(error))
+            return 0
+        return cache.drop(tenant)
 
 
 def _delete(folder: Path) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
+import stat
 from collections import Counter, OrderedDict, deque
 from collections.abc import Iterable, Set
 from contextlib import suppress
@@ -21,6 +22,12 @@ from pilotlight_core.model.spec import FileEntry
 from pilotlight_runtime.containers.files.bundle import CannotVerify
 
 CHUNK = 2**20
+JOINED = "joined-"
+"""Begins the names of files that were written in parts, each at its place."""
+FILE_MODE = 0o444
+UNFLUSHED_MODE = 0o644
+"""Of a joined file that may not be on the disk yet. It has its size from the beginning, so whether all of it is there
+after the machine has stopped is not seen by that."""
 CacheKey = tuple[str, str]
 """A tenant, and a name in the cache."""
 
@@ -142,8 +149,22 @@ def _scan(folder: Path) -> list[tuple[str, str, int]]:
             path.unlink()
             continue
         status = path.stat()
+        if path.name.startswith(JOINED) and status.st_mode & stat.S_IWUSR:
+            path.unlink()
+            continue
         found.append((status.st_mtime, path.parent.name, path.name, status.st_size))
     return [(tenant, digest, size) for _, tenant, digest, size in sorted(found)]
+
+
+def flush_joined(path: Path) -> None:
+    """Have a joined file on the disk, and say so by its mode: the next agent believes its size then. Raises OSError."""
+    file = os.open(path, os.O_RDONLY)
+    try:
+        if os.fstat(file).st_mode & stat.S_IWUSR:
+            os.fsync(file)
+            os.fchmod(file, FILE_MODE)
+    finally:
+        os.close(file)
 
 
 def verify_file(path: Path, file: FileEntry) -> None:
@@ -168,7 +189,7 @@ def link_or_copy(source: Path, target: Path) -> None:
         return
     except OSError:  # another file system, or as many links as it can count
         shutil.copyfile(source, target, follow_symlinks=False)
-        target.chmod(0o444)
+        target.chmod(FILE_MODE)
 
 
 def lay_out(files: Iterable[tuple[FileEntry, Path]], into: Path) -> None:

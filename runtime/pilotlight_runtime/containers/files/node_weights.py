@@ -23,7 +23,7 @@ import structlog
 from pilotlight_core.model.messages.node_messages import MOST_WEIGHTS_TOLD, WeightsReport
 from pilotlight_core.model.spec import ArtifactEntry, FileEntry
 from pilotlight_runtime.containers.files.artifact_files import artifact_files
-from pilotlight_runtime.containers.files.file_cache import FileCache
+from pilotlight_runtime.containers.files.file_cache import JOINED, CacheKey, FileCache, flush_joined
 from pilotlight_runtime.containers.files.page_cache import MappedFile, resident_bytes
 
 INDEX = "weights-"
@@ -76,6 +76,8 @@ class _Weights:
     """Their names in the cache, and their bytes."""
     resident: int = 0
     held: list[MappedFile] = field(default_factory=list)
+    has_room: bool = False
+    """Whether the budget has given room for it, which it may take back while the files are read."""
 
     @property
     def size(self) -> int:
@@ -97,6 +99,8 @@ class NodeWeights:
         """Those that are to be held in memory."""
         self._dropped: list[MappedFile] = []
         """Those that are not held any more, and are to be unmapped in a thread: it takes milliseconds for each GiB."""
+        self._flushed: set[CacheKey] = set()
+        """Joined files that are on the disk, whenever the machine stops."""
         self._due = asyncio.Event()
         self._has_warned = False
         for tenant, name in cache.named(INDEX):
@@ -114,6 +118,8 @@ class NodeWeights:
                 known = self._known[key] = _Weights(files=files)
                 if await asyncio.to_thread(_write_index, self._cache, tenant, artifact.digest, files):
                     self._cache.add(tenant, _index_entry(artifact.digest, files))
+                if key not in self._known:  # it was erased meanwhile
+                    continue
             self._known.move_to_end(key)
             if known.held:
                 self._budget.touch(_name(key))
@@ -157,6 +163,21 @@ class NodeWeights:
             if resident != known.resident:
                 known.resident = resident
                 self._changed()
+        await self._flush()
+
+    async def _flush(self) -> None:
+        """Have what was fetched on the disk; containers do not wait for that."""
+        joined = set(self._cache.named(JOINED))
+        self._flushed &= joined
+        for key in joined - self._flushed:
+            try:
+                await asyncio.to_thread(flush_joined, self._cache.path(*key))
+            except FileNotFoundError:
+                continue  # the cache has dropped it meanwhile
+            except OSError as error:
+                log.warning("a file of weights could not be flushed", tenant=key[0], file=key[1], error=str(error))
+                continue
+            self._flushed.add(key)
 
     def reports(self) -> tuple[WeightsReport, ...]:
         """What lies here, the last used first."""
@@ -187,15 +208,21 @@ class NodeWeights:
 
     async def _hold(self, key: WeightsKey, known: _Weights) -> None:
         load_s = known.size / DISK_BYTES_PER_S
-        if not self._budget.take(_name(key), known.size, load_s, lambda: self._drop(key)):
+        known.has_room = self._budget.take(_name(key), known.size, load_s, lambda: self._drop(key))
+        if not known.has_room:
             return
         paths = [self._cache.path(key[0], name) for name, _ in known.files]
         try:
-            known.held = await asyncio.to_thread(_locked, paths)
+            held = await asyncio.to_thread(_locked, paths)
         except OSError as error:
-            self._budget.release(_name(key))
+            self._drop(key)
             log.warning("weights could not be read into memory", tenant=key[0], digest=key[1], error=str(error))
             return
+        if not known.has_room or self._known.get(key) is not known:  # something else has it by now, or it is erased
+            self._dropped += held
+            self._due.set()
+            return
+        known.held = held
         if not all(one.is_locked or not one.size for one in known.held) and not self._has_warned:
             self._has_warned = True
             log.warning(
@@ -206,11 +233,12 @@ class NodeWeights:
 
     def _drop(self, key: WeightsKey) -> None:
         """Hold them no more; the kernel may keep them for a while."""
-        known = self._known.get(key)
-        if known is not None and known.held:
-            self._dropped += known.held
-            known.held = []
-            self._due.set()
+        if (known := self._known.get(key)) is not None:
+            known.has_room = False
+            if known.held:
+                self._dropped += known.held
+                known.held = []
+                self._due.set()
         self._budget.release(_name(key))
 
 

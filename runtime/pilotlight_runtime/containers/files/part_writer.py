@@ -12,12 +12,14 @@ from pilotlight_runtime.containers.files.bundle import CannotVerify
 
 
 def allocate(path: Path, size: int) -> None:
-    """Make a file of that size whose blocks are there, so that parts which come at once lie together on the disk.
+    """Give a file that size and its blocks, so that parts which come at once lie together on the disk.
+
+    The file is there: a thread may begin when whoever wanted it has gone, and has deleted it.
 
     Raises:
-        OSError: the disk is full.
+        OSError: the disk is full, or the file is gone.
     """
-    file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o600)
+    file = os.open(path, os.O_RDWR | os.O_TRUNC)
     try:
         if size:
             os.posix_fallocate(file, 0, size)

@@ -20,6 +20,8 @@ from pilotlight_runtime.containers.files.artifact_files import artifact_files, c
 from pilotlight_runtime.containers.files.bundle import CannotVerify, check_manifest, read_signed
 from pilotlight_runtime.containers.files.disk_room import DiskRoom
 from pilotlight_runtime.containers.files.file_cache import (
+    FILE_MODE,
+    UNFLUSHED_MODE,
     CacheKey,
     FileCache,
     lay_out,
@@ -39,7 +41,6 @@ OF_ONE = 16
 """Of those, for one container: others that start beside it find room, however much it fetches."""
 PART_TRIES = 3
 """Of one part of a file, when the store breaks off."""
-FILE_MODE = 0o444
 MAX_MANIFEST = 16 * 2**20
 """Bytes; gateways take none as large."""
 Joined = Mapping[str, Sequence[ArtifactPart]]
@@ -196,6 +197,7 @@ class Stager:
         self, bind: Bind, file: FileEntry, parts: Sequence[ArtifactPart], fresh: Path, turns: _Turns
     ) -> None:
         """Write parts one behind the other into the file `fresh`, each at its place as it comes."""
+        await asyncio.to_thread(fresh.touch, 0o600)
         await asyncio.to_thread(allocate, fresh, file.size)
         try:
             async with asyncio.TaskGroup() as group:
@@ -204,7 +206,7 @@ class Stager:
                     group.create_task(self._write_part(bind, part, name, fresh, start, turns))
         except ExceptionGroup as errors:
             raise errors.exceptions[0] from None
-        await asyncio.to_thread(fresh.chmod, FILE_MODE)
+        await asyncio.to_thread(fresh.chmod, UNFLUSHED_MODE)  # until `NodeWeights` has flushed it
 
     async def _write_part(
         self, bind: Bind, part: ArtifactPart, name: str, fresh: Path, start: int, turns: _Turns

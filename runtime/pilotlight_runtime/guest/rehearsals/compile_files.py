@@ -16,6 +16,8 @@ VARIABLES = {"TORCHINDUCTOR_CACHE_DIR": "inductor", "TRITON_CACHE_DIR": "triton"
 """And the folder of each."""
 PASSING = (".lock", ".tmp")
 """Endings of files that nobody needs later."""
+LONGEST_PATH = 512
+"""Of a file that agents take; one of another name, such as no text, must not end a start."""
 ROOM_PART = 2
 """What was kept may fill one part in so many of the room for it: the rest is the function's."""
 
@@ -64,7 +66,8 @@ class CompileFiles:
     def fresh(self) -> Iterator[tuple[str, Path]]:
         """Files that are new, or have changed: each by its path below the folder, and in full."""
         for path, seen in sorted(_files(self._folder)):
-            if self._laid_out.get(path) != seen and not path.endswith(PASSING):
+            can_travel = len(path) <= LONGEST_PATH and path.isprintable()
+            if can_travel and self._laid_out.get(path) != seen and not path.endswith(PASSING):
                 yield path, self._folder / path
 
 

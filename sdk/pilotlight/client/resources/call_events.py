@@ -95,12 +95,15 @@ class _CallEvents:
                 if answer.status_code == httpx.codes.NO_CONTENT:
                     self.is_over = True
                     raise lost("The stream has ended, and its last event is lost.")
-                async for event in self._events(answer):
-                    yield event
+                try:
+                    async for event in self._events(answer):
+                        yield event
+                finally:  # the stream waits from here on, however long it was silent
+                    self._broken_at = time.monotonic()
         except PilotlightError as error:
             self._note_failure(error)
         if self._last > before:
-            self._failures, self._broken_at = 0, time.monotonic()
+            self._failures = 0
         else:
             self._failures += 1
 

@@ -16,6 +16,9 @@ from pilotlight_core.model.api.weights_api import (
 )
 from pilotlight_core.model.versions.pushed_weights import WeightsRef
 
+PUSH_SILENCE_S = 300.0
+"""A push says nothing while ten thousand parts are looked for in an object store."""
+
 
 class WeightsList(msgspec.Struct, frozen=True):
     """The answer of /v1/weights."""
@@ -37,7 +40,9 @@ class WeightsClient:
 
     async def push(self, name: str, request: WeightsRequest) -> PushResponse:
         """Store weights under a name, unless parts are `missing` and must be uploaded first."""
-        return await self.platform.request("PUT", _path(name), body=request, answer_type=PushResponse)
+        return await self.platform.request(
+            "PUT", _path(name), body=request, answer_type=PushResponse, timeout=PUSH_SILENCE_S
+        )
 
     async def remove(self, ref: WeightsRef) -> RemovedWeights:
         """Remove weights that no function in service uses; without a digest all of the name."""

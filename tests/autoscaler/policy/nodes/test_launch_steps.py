@@ -41,6 +41,10 @@ def step(state: LaunchState, age_s: float = 10.0, *, known: bool = True, **seen:
         ({"heard_at": NOW - 11.0}, LaunchStep.NOTHING),  # of a machine before it, of the same name
         ({"is_ending": True}, LaunchStep.END),
         ({"is_listed": False, "unlisted_since": NOW - UNLISTED_S - 1.0}, LaunchStep.END),
+        (  # one list lacked it, and its provider has not answered since
+            {"is_listed": False, "unlisted_since": NOW - UNLISTED_S - 9.0, "listed_at": NOW - UNLISTED_S - 9.0},
+            LaunchStep.NOTHING,
+        ),
         ({"age_s": GIVE_UP_S + 1.0}, LaunchStep.END),
     ],
 )
@@ -58,6 +62,10 @@ def test_a_machine_that_comes(seen: dict[str, Any], wanted: LaunchStep) -> None:
         ({"heard_at": NOW, "is_ending": True}, LaunchStep.END),
         ({"heard_at": NOW, "is_listed": False, "unlisted_since": NOW - 1.0}, LaunchStep.NOTHING),
         ({"heard_at": NOW, "is_listed": False, "unlisted_since": NOW - UNLISTED_S - 1.0}, LaunchStep.END),
+        (
+            {"heard_at": NOW, "is_listed": False, "unlisted_since": NOW - 300.0, "listed_at": NOW - 300.0},
+            LaunchStep.NOTHING,
+        ),
     ],
 )
 def test_a_machine_that_is_up(seen: dict[str, Any], wanted: LaunchStep) -> None:

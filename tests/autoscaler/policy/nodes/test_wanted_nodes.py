@@ -135,6 +135,12 @@ def test_a_fallback_is_asked_only_when_capacity_is_missing() -> None:
     assert [one.pool for one in decide(short(), pools=pools).wanted] == ["cheap"]
 
 
+def test_the_fallback_of_a_drained_pool_is_a_pool_as_others_are() -> None:
+    """The one before it is asked no more: else nothing would be launched."""
+    first, sure = pool("first", fallback="sure", state=PoolState.DRAINING), pool("sure")
+    assert [one.pool for one in decide(short(), pools=[view(first), view(sure)]).wanted] == ["sure"]
+
+
 def test_machines_are_spread_over_zones_and_not_where_spot_nodes_were_just_taken() -> None:
     """Unless the pool has no other zone."""
     record = pool(zones=("a", "b", "c"), purchase=Purchase.SPOT)

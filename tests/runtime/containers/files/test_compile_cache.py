@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import pytest
 from pilotlight_core.model import values
 from pilotlight_core.model.messages.node_messages import ContainerState
 from pilotlight_core.model.rehearsals.rehearsal import Rehearsal, WarmupExample
-from pilotlight_runtime.containers.files.compile_cache import CompileCache, is_path
+from pilotlight_runtime.containers.files.compile_cache import FILE_BYTES, CompileCache, is_path
 from pilotlight_runtime.guest import frames as guest
 from pilotlight_runtime.guest.frames import CompilePiece
 from tests.runtime.harness import Harness, harness
@@ -44,9 +45,36 @@ async def laid_out(cache: CompileCache, tenant: str, version: str, into: Path) -
     return texts_in(into)
 
 
+async def test_a_file_has_its_name_once_it_is_on_the_disk(
+    tmp_path: Path, anyio_backend: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A machine that stops leaves none that is empty."""
+    flushed = list[str]()
+
+    def fsync(file: Any) -> None:
+        assert names_in(tmp_path / "acme" / "ver_1") == sorted(flushed)
+        flushed.append(Path(file.name).name)
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    await given(CompileCache(tmp_path, 10**6), "acme", "ver_1", a="1", b="2")
+    assert names_in(tmp_path / "acme" / "ver_1") == flushed == ["a", "b"]
+
+
+async def test_empty_files_are_not_free(tmp_path: Path, anyio_backend: str) -> None:
+    """Else starts that leave thousands of them would use up the disk, within any limit of bytes."""
+    cache = CompileCache(tmp_path, 3 * FILE_BYTES, most_bytes=2 * FILE_BYTES)
+    await given(cache, "acme", "ver_1", a="", b="")
+    assert cache.size_of("acme", "ver_1") == 2 * FILE_BYTES
+    full = cache.begin("acme", "ver_1")
+    assert not await full.take(CompilePiece(path="c", data=b"", ends=True))
+    await given(cache, "acme", "ver_2", a="", b="")
+    assert names_in(tmp_path / "acme") == ["ver_2"]
+    assert CompileCache(tmp_path, 3 * FILE_BYTES).size_of("acme", "ver_2") == 2 * FILE_BYTES
+
+
 async def test_files_are_there_for_the_next_container_and_nobody_else(tmp_path: Path, anyio_backend: str) -> None:
     """Of the same version of the same tenant; also after the agent has started anew."""
-    cache = CompileCache(tmp_path / "compiled", 1_000)
+    cache = CompileCache(tmp_path / "compiled", 1_000, file_bytes=0)
     await given(cache, "acme", "ver_1", triton__a__x="12345", cuda__index="old")
     await given(cache, "acme", "ver_1", cuda__index="newer")
     found = {"cuda/index": "newer", "triton/a/x": "12345"}
@@ -56,7 +84,7 @@ async def test_files_are_there_for_the_next_container_and_nobody_else(tmp_path: 
     assert await laid_out(cache, "rival", "ver_1", tmp_path / "3") == {}
     assert (tmp_path / "1" / "cuda" / "index").stat().st_mode & 0o777 == 0o444
     (tmp_path / "compiled" / "acme" / "ver_1.abc").mkdir()
-    again = CompileCache(tmp_path / "compiled", 1_000)
+    again = CompileCache(tmp_path / "compiled", 1_000, file_bytes=0)
     assert again.size_of("acme", "ver_1") == cache.size_of("acme", "ver_1") == 10
     assert await laid_out(again, "acme", "ver_1", tmp_path / "4") == found
     assert names_in(tmp_path / "compiled" / "acme") == ["ver_1"]
@@ -64,7 +92,7 @@ async def test_files_are_there_for_the_next_container_and_nobody_else(tmp_path: 
 
 async def test_a_start_that_fails_leaves_nothing(tmp_path: Path, anyio_backend: str) -> None:
     """Not even a file that was whole."""
-    cache = CompileCache(tmp_path, 1_000)
+    cache = CompileCache(tmp_path, 1_000, file_bytes=0)
     handover = cache.begin("acme", "ver_1")
     assert await handover.take(CompilePiece(path="a", data=b"1", ends=True))
     await handover.discard()
@@ -94,7 +122,7 @@ async def test_what_breaks_a_rule_or_a_bound_is_not_taken(
     tmp_path: Path, anyio_backend: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """And the hand-over is over; what was whole before is kept."""
-    cache = CompileCache(tmp_path, 1_000, most_bytes=10, most_files=3)
+    cache = CompileCache(tmp_path, 1_000, most_bytes=10, most_files=3, file_bytes=0)
 
     async def takes(*pieces: tuple[str, bytes, bool]) -> list[bool]:
         handover = cache.begin("acme", "ver_1")
@@ -117,7 +145,7 @@ async def test_what_breaks_a_rule_or_a_bound_is_not_taken(
 
 async def test_hand_overs_have_one_bound_together(tmp_path: Path, anyio_backend: str) -> None:
     """However many containers start at a time; what has ended counts no more."""
-    cache = CompileCache(tmp_path, 10)
+    cache = CompileCache(tmp_path, 10, file_bytes=0)
     first, second = cache.begin("acme", "ver_1"), cache.begin("acme", "ver_2")
     piece = CompilePiece(path="a", data=b"123456", ends=True)
     assert await first.take(piece)
@@ -130,14 +158,14 @@ async def test_hand_overs_have_one_bound_together(tmp_path: Path, anyio_backend:
 
 async def test_a_full_disk_is_left_alone(tmp_path: Path, anyio_backend: str) -> None:
     """A start needs nothing of it."""
-    cache = CompileCache(tmp_path, 1_000, room=lambda _: 0)
+    cache = CompileCache(tmp_path, 1_000, room=lambda _: 0, file_bytes=0)
 
     assert not await cache.begin("acme", "ver_1").take(CompilePiece(path="a", data=b"", ends=True))
 
 
 async def test_who_has_the_most_loses_what_it_used_longest_ago(tmp_path: Path, anyio_backend: str) -> None:
     """Nobody drives out what others have less of."""
-    cache = CompileCache(tmp_path, 20)
+    cache = CompileCache(tmp_path, 20, file_bytes=0)
     await given(cache, "rival", "ver_9", a="12345")
     await given(cache, "acme", "ver_1", a="12345")
     await given(cache, "acme", "ver_2", a="12345")

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from pilotlight_core.bus import BusTimeout
 from pilotlight_core.model.messages.agent_questions import MOST_ASKED, ErasedTenants, ErasedWanted
 from pilotlight_core.model.messages.message import Message
+from pilotlight_runtime.containers.files import erased_tenants
 from pilotlight_runtime.containers.files.compile_cache import CompileCache
 from pilotlight_runtime.containers.files.erased_tenants import ErasedFiles
 from pilotlight_runtime.containers.files.file_cache import FileCache
@@ -71,6 +74,27 @@ async def test_what_an_erased_tenants_containers_have_compiled_goes_too(tmp_path
     assert await erased.delete_erased() == 3
     assert (names_in(tmp_path / "files"), names_in(compiled)) == (["rival"], ["rival"])
     assert gateways.asked[0][1] == ErasedWanted(tenants=("acme", "late", "rival"))
+
+
+async def test_what_cannot_be_deleted_yet_is_asked_about_again(
+    tmp_path: Path, anyio_backend: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And those of others go meanwhile."""
+    cache = cache_of(tmp_path, "acme", "late")
+    gateways = Gateways("acme", "late")
+    delete = erased_tenants._delete
+
+    def busy(folder: Path) -> None:
+        if folder.name == "acme":
+            raise OSError(39, "Directory not empty")
+        delete(folder)
+
+    monkeypatch.setattr(erased_tenants, "_delete", busy)
+    assert await erased_files(gateways, cache).delete_erased() == 1
+    assert cache.tenants() == names_in(tmp_path) == ["acme"]
+    monkeypatch.undo()
+    assert await erased_files(gateways, cache).delete_erased() == 1
+    assert names_in(tmp_path) == []
 
 
 async def test_a_node_that_hears_nothing_asks_again(tmp_path: Path, anyio_backend: str) -> None:

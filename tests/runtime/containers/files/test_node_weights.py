@@ -9,8 +9,10 @@ from pathlib import Path
 import pytest
 
 from pilotlight_core.model.spec import ArtifactEntry, ArtifactKind, ArtifactPart, FileEntry
+from pilotlight_runtime.containers.files import node_weights
 from pilotlight_runtime.containers.files.file_cache import FileCache
 from pilotlight_runtime.containers.files.node_weights import NodeWeights
+from pilotlight_runtime.containers.files.page_cache import MappedFile
 
 SIZE = 8192
 
@@ -123,6 +125,31 @@ async def test_what_is_used_is_held_within_the_budget(cache: FileCache) -> None:
     budget.taken[f"acme:{'1' * 64}"]()
     assert not any(one.locked for one in node.reports())
     assert budget.taken == {}
+
+
+@pytest.mark.parametrize("why", ["evicted", "erased"])
+async def test_what_must_go_while_it_is_read_is_not_held(
+    cache: FileCache, monkeypatch: pytest.MonkeyPatch, why: str
+) -> None:
+    """Reading takes long; nothing would let go of it later."""
+    budget, read = Budget(), list[MappedFile]()
+    node = NodeWeights(cache, budget)
+
+    def locked(paths: list[Path]) -> list[MappedFile]:
+        read.extend(map(MappedFile, paths))
+        if why == "evicted":
+            budget.taken[f"acme:{'1' * 64}"]()
+        else:
+            node.forget("acme")
+        return read
+
+    monkeypatch.setattr(node_weights, "_locked", locked)
+    await node.note_used("acme", [weights(cache, "1")])
+    await node.settle()
+    await node.settle()
+
+    assert budget.taken == {}
+    assert [one.resident() for one in read] == [0]  # unmapped
 
 
 async def test_an_erased_tenants_are_let_go(cache: FileCache) -> None:

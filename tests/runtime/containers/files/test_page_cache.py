@@ -28,6 +28,16 @@ def test_what_was_just_written_is_there(path: Path) -> None:
     assert resident_bytes(path.parent / "none") == resident_bytes(path.parent / "gone") == 0
 
 
+def test_a_large_file_is_looked_at_in_pieces(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each page takes a byte of this process."""
+    monkeypatch.setattr(page_cache, "LOOKED_AT", 2)
+    for pages in (1, 2, 4, 5):
+        path.write_bytes(bytes(pages * 4096))
+        assert resident_bytes(path) == pages * 4096
+    path.write_bytes(bytes(SIZE))
+    assert resident_bytes(path) == SIZE
+
+
 def test_a_file_is_locked_as_far_as_the_kernel_does_it(path: Path) -> None:
     """And says whether it is; after it is closed nothing is."""
     mapped = MappedFile(path)

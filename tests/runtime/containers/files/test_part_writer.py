@@ -21,6 +21,7 @@ def writer(path: Path, content: bytes, start: int = 0) -> PartWriter:
 def test_parts_stand_where_they_belong(tmp_path: Path) -> None:
     """Whole, or piece by piece; what was begun before counts no more."""
     path = tmp_path / "m"
+    path.touch()
     allocate(path, 6)
     assert path.stat().st_size == 6
     whole, pieces = writer(path, b"abc", 3), writer(path, b"xyz")
@@ -36,6 +37,7 @@ def test_parts_stand_where_they_belong(tmp_path: Path) -> None:
 def test_what_is_not_what_was_signed_is_refused_by_name(tmp_path: Path) -> None:
     """Other bytes, fewer, and more: those are not written."""
     path = tmp_path / "m"
+    path.touch()
     allocate(path, 3)
     for content in (b"abd", b"ab", b""):
         one = writer(path, b"abc")
@@ -47,3 +49,10 @@ def test_what_is_not_what_was_signed_is_refused_by_name(tmp_path: Path) -> None:
     assert path.stat().st_size == 3
     allocate(path, 0)
     assert path.stat().st_size == 0
+
+
+def test_nothing_is_made_for_who_has_gone(tmp_path: Path) -> None:
+    """Else a stopped start would leave the room of a whole file behind."""
+    with pytest.raises(FileNotFoundError):
+        allocate(tmp_path / "m", 3)
+    assert not list(tmp_path.iterdir())

@@ -19,6 +19,7 @@ from pilotlight_core.model.spec import ArtifactEntry, ArtifactKind, ArtifactPart
 from pilotlight_runtime.containers.files.bundle import CannotVerify
 from pilotlight_runtime.containers.files.disk_room import DiskRoom, NoDiskRoom
 from pilotlight_runtime.containers.files.file_cache import FileCache
+from pilotlight_runtime.containers.files.node_weights import NodeWeights
 from pilotlight_runtime.containers.files.staging import AT_ONCE, OF_ONE, Stager
 from pilotlight_runtime.containers.files.trusted_keys import TrustedKeys
 from tests.builders.nodes import bind
@@ -169,10 +170,12 @@ async def test_a_file_of_several_parts_is_one_again(blobs: BlobBackend, tmp_path
     """At its place, read-only; the second container fetches nothing, though the store has lost it."""
     version, command = await with_artifact(blobs, b"a" * 3, b"", b"b" * 2**21, b"a" * 3)
     cache = FileCache(tmp_path / "cache")
-    stager = Stager(stored_files(blobs), TrustedKeys(tmp_path / "keys"), cache)
+    weights = NodeWeights(cache)
+    stager = Stager(stored_files(blobs), TrustedKeys(tmp_path / "keys"), cache, weights=weights)
     first, second = models(tmp_path), models(tmp_path)
 
     await stager.stage(command, version, models(tmp_path), first)
+    await weights.settle()
     for part in version.artifacts[0].parts:
         await blobs.delete("acme", part.sha256)
     # A cache that is opened anew finds it too.
@@ -187,6 +190,30 @@ async def test_a_file_of_several_parts_is_one_again(blobs: BlobBackend, tmp_path
     assert cache.statistics().misses == 2
     assert cache.statistics().bytes == 2**21 + 6 + 2
     cache.check_integrity()
+
+
+async def test_what_may_not_be_on_the_disk_is_fetched_again(
+    blobs: BlobBackend, tmp_path: Path, anyio_backend: str
+) -> None:
+    """A file that is written in parts has its size at once: a machine that stopped may have left nothing in it."""
+    version, command = await with_artifact(blobs, b"a" * 3, b"b" * 3)
+    cache, into = FileCache(tmp_path / "cache"), models(tmp_path)
+    await Stager(stored_files(blobs), TrustedKeys(tmp_path / "keys"), cache).stage(
+        command, version, models(tmp_path), into
+    )
+    (joined,) = cache.named("joined-")
+    (into / "tiny" / "model.bin").write_bytes(bytes(6))
+
+    again = FileCache(tmp_path / "cache")
+    assert again.named("joined-") == []
+    into = models(tmp_path)
+    weights = NodeWeights(again)
+    await Stager(stored_files(blobs), TrustedKeys(tmp_path / "keys"), again, weights=weights).stage(
+        command, version, models(tmp_path), into
+    )
+    assert (into / "tiny" / "model.bin").read_bytes() == b"aaabbb"
+    await weights.settle()
+    assert FileCache(tmp_path / "cache").named("joined-") == [joined]
 
 
 class CountedBlobs(MemoryBlobs):

@@ -48,6 +48,16 @@ def test_only_what_is_new_or_has_changed_is_fresh(tmp_path: Path) -> None:
     assert fresh(files) == {"cuda/index": "newer", "inductor/b": "b"}
 
 
+def test_a_file_whose_name_cannot_travel_ends_no_start(tmp_path: Path) -> None:
+    """It is no text, or longer than what agents take; others are handed over."""
+    own = written(tmp_path / "own", inductor__b="b")
+    (own / "inductor" / os.fsdecode(b"\xff")).write_text("c")
+    (deep := own.joinpath(*["d" * 200] * 3)).mkdir(parents=True)
+    (deep / "e").write_text("e")
+
+    assert fresh(CompileFiles("", str(own))) == {"inductor/b": "b"}
+
+
 def test_without_files_there_are_folders_and_nothing_to_hand_over(tmp_path: Path) -> None:
     """Not every compiler makes its own."""
     files = CompileFiles(str(tmp_path / "kept"), str(tmp_path / "own"))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import closing
+from types import SimpleNamespace
 from typing import Any
 
 import msgspec
@@ -105,6 +106,18 @@ def test_it_tries_for_as_long_as_the_stream_waits(platform: ScriptedPlatform) ->
     with pytest.raises(pilotlight.Unavailable):
         list(count.remote_gen(3))
     assert len(platform.asked(EVENTS)) > 1
+
+
+def test_a_connection_that_was_silent_for_long_is_followed_by_another(
+    platform: ScriptedPlatform, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The stream waits from when it breaks, not from when the one before broke."""
+    clock = SimpleNamespace(monotonic=lambda: 100.0 * len(platform.asked(EVENTS)))
+    monkeypatch.setattr(call_events, "time", clock)
+    platform.will("POST", CALL, begun(numbered(1, 0), cut=True))
+    platform.will("GET", EVENTS, behind(b": keepalive\n\n", cut=True), behind(numbered(2, 1), last(3, result(None))))
+
+    assert list(count.remote_gen(2)) == [0, 1]
 
 
 def test_a_last_event_that_is_lost_is_said(platform: ScriptedPlatform) -> None:

@@ -79,8 +79,9 @@ async def delete(request: Request, services: WeightsServices) -> Response:
 
 def _ref(request: Request) -> WeightsRef:
     name = check_name(request.path_params["name"], "name")
-    digest = request.query_params.get("digest", "")
-    return parse_weights(f"{name}@{digest}", "digest") if digest else WeightsRef(name)
+    digest = request.query_params.get("digest")
+    # An empty one is a client's mistake, by which it would remove all of the name.
+    return WeightsRef(name) if digest is None else parse_weights(f"{name}@{digest}", "digest")
 
 
 WEIGHTS = (

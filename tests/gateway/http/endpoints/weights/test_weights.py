@@ -50,6 +50,16 @@ async def test_names_and_digests_that_are_none_are_refused(world: World, path: s
     assert {name for _, name in world.registry.weights_records} <= {"m"}
 
 
+async def test_an_empty_digest_removes_nothing(world: World) -> None:
+    """A client that has lost it means one, not all of the name."""
+    async with world.client() as client:
+        await client.put(f"/v1/blobs/{SHA}", content=CONTENT)
+        await client.put("/v1/weights/m", json=body())
+        answer = await client.delete("/v1/weights/m", params={"digest": ""})
+        assert (answer.status_code, answer.json()["field"]) == (422, "digest")
+        assert len((await client.get("/v1/weights")).json()["weights"]) == 1
+
+
 @pytest.mark.parametrize(("scope", "pushes", "lists"), [("deploy", 200, 200), ("read", 403, 200), ("invoke", 403, 403)])
 async def test_who_may(world: World, scope: str, pushes: int, lists: int) -> None:
     """Readers see; deployers change."""
