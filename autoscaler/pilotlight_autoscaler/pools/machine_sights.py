@@ -54,7 +54,7 @@ class MachineSights:
         else:
             self._empty_since.pop(launch, None)
 
-    def heard_last(self, launch: str) -> float:
+    def last_report_at(self, launch: str) -> float:
         """When the node of a launch reported last, or this leader began to listen."""
         return max(self._heard_at.get(launch, 0.0), self.watched_since)
 

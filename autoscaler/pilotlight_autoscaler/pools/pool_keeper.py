@@ -163,7 +163,7 @@ class PoolKeeper:
         for launch in launches:
             report = self._world.nodes.get(launch.node)
             if report is None:
-                is_gone = launch.is_going and at - self._sights.heard_last(launch.id) > LOST_S
+                is_gone = launch.is_going and at - self._sights.last_report_at(launch.id) > LOST_S
                 self._sights.node_seen(launch.id, None, is_empty=is_gone, at=at)
                 continue
             heard_at = at - (now - self._world.seen.get(launch.node, now))

@@ -66,6 +66,9 @@ SHORTAGE_S = 5.0
 LAST_WORDS_S = 1.0
 """Several messages report a death; this long the origin waits for the one that says how the call ended."""
 
+TOLD_AGAIN_S = 1.0
+"""A stream whose state finds no memory, however often it is saved, is told so no more often."""
+
 
 class OriginState(StrEnum):
     """Where a call is."""
@@ -303,7 +306,8 @@ class Origin:
         if (wanted := journal.wanted) != journal.room:
             journal.room = wanted
             effects.append(HoldJournal(wanted))
-        if journal.closed and not was_closed:
+        if journal.closed and not was_closed and at - journal.told_at >= TOLD_AGAIN_S:
+            journal.told_at = at
             effects += self._stage("not_resumable", at, reason=journal.closed)
         return effects
 
@@ -339,6 +343,8 @@ class Origin:
                 self.state = OriginState.WAITING
                 return [over]
             case Outcome.DIED | Outcome.CANCELLED:
+                if self._journal is not None and ended.by_tenant:
+                    self._journal.charge_repeats()
                 return [over, *self._again_or_died(ended.reason, at, preempted=ended.preempted)]
             case _:
                 return [over, *self._fail(call_failures.failure(ended))]

@@ -72,7 +72,7 @@ class PushedWeights:
         is_newest = newest is not None and newest.digest == digest
         more: list[int] = []
         if not is_newest:
-            self._check_room(tenant, record)
+            self._check_room(tenant, record, digest)
             # A part takes room on nodes as often as it is named.
             more = [len(listing), *repeated_sizes(pushed.parts)]
         if missing := await self._missing(tenant, pushed, await self._needed(tenant, newest), more):
@@ -93,7 +93,7 @@ class PushedWeights:
 
         def changed(present: WeightsRecord | None) -> WeightsRecord:
             before = present or WeightsRecord(tenant=tenant, name=name)
-            kept = tuple(one for one in before.kept_at(revision.pushed_at) if one.digest != digest)
+            kept = _others(before, digest, revision.pushed_at)
             _check_revisions(kept)
             return replace(before, revisions=(*kept, revision))
 
@@ -118,12 +118,19 @@ class PushedWeights:
             check_blob_bytes(tenant, allowed, await self.usage.of(tenant), [*new, *more])
         return missing
 
-    def _check_room(self, tenant: str, record: WeightsRecord | None) -> None:
+    def _check_room(self, tenant: str, record: WeightsRecord | None, digest: str) -> None:
         """Refuse another record, or a longer one, beyond what a tenant may have. Raises QuotaExceeded"""
-        if record is None and sum(1 for _ in self.registry.iter_weights(tenant)) >= MOST_WEIGHTS:
-            raise QuotaExceeded(f"{tenant} has weights of {MOST_WEIGHTS} names, which is the most. Remove some.")
+        if record is None or not record.present:
+            others = list(self.registry.iter_weights(tenant))
+            if sum(1 for one in others if one.present) >= MOST_WEIGHTS:
+                raise QuotaExceeded(f"{tenant} has weights of {MOST_WEIGHTS} names, which is the most. Remove some.")
+            if record is None and len(others) >= 2 * MOST_WEIGHTS:
+                raise QuotaExceeded(
+                    f"{tenant} has weights of {len(others)} names, with those that were removed within a day, which is "
+                    "the most: use one of these names, or wait a day."
+                )
         if record is not None:
-            _check_revisions(record.kept_at(self.wall()))
+            _check_revisions(_others(record, digest, self.wall()))
         allowed, used = self.registry.limits(tenant, "").tenant.record_bytes, self.registry.bytes_of(tenant)
         check_quota(tenant, "record_bytes", allowed, used, "bytes of records", ROOM)
 
@@ -233,8 +240,16 @@ class PushedWeights:
         )
 
 
+def _others(record: WeightsRecord, digest: str, at: float) -> tuple[WeightsRevision, ...]:
+    """What a record has beside a digest: of what was removed no more than it may have otherwise, the latest."""
+    kept = [one for one in record.kept_at(at) if one.digest != digest]
+    removed = sorted((one for one in kept if one.removed_at), key=lambda one: one.removed_at, reverse=True)
+    gone = {one.digest for one in removed[MOST_REVISIONS:]}
+    return tuple(one for one in kept if one.digest not in gone)
+
+
 def _check_revisions(kept: tuple[WeightsRevision, ...]) -> None:
-    if len(kept) >= MOST_REVISIONS:
+    if sum(1 for one in kept if not one.removed_at) >= MOST_REVISIONS:
         raise QuotaExceeded(f"These weights were pushed {MOST_REVISIONS} times, which is the most: remove older ones.")
 
 

@@ -7,6 +7,7 @@ Bounded: beyond its room the journal is closed, and the stream is resumable no m
 
 from __future__ import annotations
 
+import math
 from hashlib import blake2b
 
 from pilotlight_core.model.messages.call_messages import ResumePoint
@@ -19,7 +20,18 @@ STEP_BYTES = 16 * 1024
 class StreamJournal:
     """`room` is what it holds of the gateway's memory; whoever changes it by `wanted` tells `grant` or `close`."""
 
-    __slots__ = ("_after", "_began_at", "_heard_at", "_last", "_marks", "_state", "closed", "room")
+    __slots__ = (
+        "_after",
+        "_began_at",
+        "_heard_at",
+        "_is_charged",
+        "_last",
+        "_marks",
+        "_state",
+        "closed",
+        "room",
+        "told_at",
+    )
 
     def __init__(self) -> None:
         self._after = self._last = 0
@@ -29,9 +41,12 @@ class StreamJournal:
         """Of the events behind the state."""
         self._began_at = self._heard_at = 0.0
         """When its container was behind the state, and when the last event came."""
+        self._is_charged = False
         self.closed = ""
         """Why the stream cannot go on elsewhere; "": it can."""
         self.room = 0
+        self.told_at = -math.inf
+        """When its caller was told last that it is closed."""
 
     @property
     def size(self) -> int:
@@ -70,6 +85,10 @@ class StreamJournal:
         place = seq - self._after - 1
         return bool(self.closed) or place < 0 or (place < len(self._marks) and self._marks[place] == _mark(data))
 
+    def charge_repeats(self) -> None:
+        """A container was lost by its function's own doing: it could do so to work for nothing as it repeats."""
+        self._is_charged = True
+
     def close(self, why: str) -> None:
         """The stream cannot go on elsewhere, until the next checkpoint."""
         self.closed = why
@@ -77,7 +96,8 @@ class StreamJournal:
 
     def point(self, sent: int, *, resumed: bool = False, is_last: bool = False) -> ResumePoint:
         """Where the next container begins, if the caller has the events up to `sent`; the others as it has them."""
-        repeat_ms = max(0.0, self._heard_at - self._began_at) * 1e3 if sent > self._after else 0.0
+        is_free = sent > self._after and not self._is_charged
+        repeat_ms = max(0.0, self._heard_at - self._began_at) * 1e3 if is_free else 0.0
         return ResumePoint(
             after=self._after, state=self._state, sent=sent, repeat_ms=repeat_ms, resumed=resumed, is_last=is_last
         )

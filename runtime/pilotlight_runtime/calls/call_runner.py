@@ -468,5 +468,6 @@ class CallRunner:
             stages=call.stages(at),
             units=call.units,
             preempted=call.is_preempted and outcome is Outcome.DIED,
+            by_tenant=call.is_own_death,
         )
         self._io.send(call.run.gateway, ended)

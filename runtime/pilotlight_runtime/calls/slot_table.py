@@ -86,6 +86,8 @@ class AcceptedCall:
     is_cancelled: bool = False
     is_preempted: bool = False
     """It ends early since its node is taken away."""
+    is_own_death: bool = False
+    """Its container died by its function's own doing."""
     is_over: bool = False
     """Its origin has its last frame, though the guest has not answered it."""
     abandoned_at: float | None = None

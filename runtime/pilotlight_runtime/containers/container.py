@@ -170,10 +170,13 @@ class Container:
         if self.state is not ContainerState.PARKED:
             self._meter.keep(purpose)
 
-    def drain(self, within_s: float, reason: str) -> None:
-        """Take no new call, end the held ones within `within_s`, then end. A later drain may shorten an earlier one."""
+    def drain(self, within_s: float, reason: str, *, by_notice: bool = False) -> None:
+        """Take no new call, end the held ones within `within_s`, then end. A later drain may shorten an earlier one.
+
+        `by_notice`: the time is that of the node's end, which may be withdrawn.
+        """
         if self.state in (ContainerState.READY, ContainerState.DRAINING):
-            self._drain_deadline.limit(within_s)
+            self._drain_deadline.limit(within_s, by_notice=by_notice)
         if self.state is ContainerState.READY:
             self._enter(ContainerState.DRAINING, reason)
             self._calls.slots.drain(self.id)
@@ -237,7 +240,13 @@ class Container:
         if self.serving is not None and self.state in (ContainerState.READY, ContainerState.DRAINING):
             self._calls.slots.drain(self.id)
             self.serving.preempt(within_s, reason, self._clock())
-        self.drain(within_s + CUT_OFF_MARGIN_S, reason)
+        self.drain(within_s + CUT_OFF_MARGIN_S, reason, by_notice=True)
+
+    def withdraw_preemption(self) -> None:
+        """Its node stays: it ends, but its calls have the time that they had before."""
+        self._drain_deadline.withdraw_notice()
+        if self.serving is not None:
+            self.serving.withdraw_preemption()
 
     def stop(self, reason: str) -> None:
         """End now."""

@@ -94,6 +94,8 @@ class ContainerIO:
         if call.is_preempted and outcome is Outcome.DIED:
             # The part of a stream that was sent is its caller's; what is run again elsewhere is paid once, there.
             fault = Fault.NONE if has_sent else Fault.PLATFORM
+        elif outcome is Outcome.DIED:
+            call.is_own_death = self._meter.fault_of_death is Fault.TENANT
         return self._meter.call_ended(
             call.call_id,
             outcome,

@@ -167,6 +167,10 @@ class ContainerServing:
         self._run_drain_hooks(self._preemption, at)
         self.runner.preempt(self._preemption, at)
 
+    def withdraw_preemption(self) -> None:
+        """The node stays: what runs goes on, but for what was ended already."""
+        self._preemption = None
+
     def _run_drain_hooks(self, plan: PreemptionPlan, at: float) -> None:
         """Have them run beside the calls, if there are any; a notice that comes nearer finds them under way."""
         if self._spec.drain is UNSET or self._blank.frames < guest.KNOWS_DRAINS:

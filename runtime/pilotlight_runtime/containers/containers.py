@@ -292,8 +292,10 @@ class Containers:
         self._changed()
 
     def resume(self) -> None:
-        """The node stays after all: binds are taken again. Containers that drain end."""
+        """The node stays after all: binds are taken again. Containers that drain end, once their calls have."""
         self.draining = False
+        for container in self:
+            container.withdraw_preemption()
         self._changed()
 
     async def wait_empty(self) -> None:

@@ -8,22 +8,39 @@ from collections.abc import Callable
 
 
 class DrainDeadline:
-    """It only ever comes nearer: an app that is stopped while its containers drain has the shorter time."""
+    """It only comes nearer: an app that is stopped while its containers drain has the shorter time.
+
+    But what a notice of the node's end has limited is as before once that is withdrawn.
+    """
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
-        self._until_at = math.inf
+        self._until_at = self._noticed_at = math.inf
         self._timeout: asyncio.Timeout | None = None
         self._idle = asyncio.Event()
 
-    def limit(self, within_s: float) -> None:
+    def limit(self, within_s: float, *, by_notice: bool = False) -> None:
         """Let it be in `within_s` seconds at the latest."""
         until_at = self._clock() + within_s
-        if until_at >= self._until_at:
-            return
-        self._until_at = until_at
+        if by_notice:
+            self._noticed_at = min(self._noticed_at, until_at)
+        else:
+            self._until_at = min(self._until_at, until_at)
+        self._reschedule()
+
+    def withdraw_notice(self) -> None:
+        """The node stays."""
+        self._noticed_at = math.inf
+        self._reschedule()
+
+    @property
+    def _left_s(self) -> float:
+        return max(0.0, min(self._until_at, self._noticed_at) - self._clock())
+
+    def _reschedule(self) -> None:
         if self._timeout is not None and not self._timeout.expired() and not self._idle.is_set():
-            self._timeout.reschedule(asyncio.get_running_loop().time() + within_s)
+            left_s = self._left_s
+            self._timeout.reschedule(None if left_s == math.inf else asyncio.get_running_loop().time() + left_s)
 
     def on_idle(self) -> None:
         """No call is left."""
@@ -35,5 +52,6 @@ class DrainDeadline:
         Raises:
             TimeoutError: the deadline has come first.
         """
-        async with asyncio.timeout(max(0.0, self._until_at - self._clock())) as self._timeout:
+        left_s = self._left_s
+        async with asyncio.timeout(None if left_s == math.inf else left_s) as self._timeout:
             await self._idle.wait()

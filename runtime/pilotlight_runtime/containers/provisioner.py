@@ -74,12 +74,15 @@ class Provisioner:
 
         Raises: CannotVerify, NoDiskRoom, BlobMissing, BlobsDown
         """
+        lacks: NoDiskRoom | None = None
         try:
             await self._stager.stage(bind, manifest, blank.code, blank.models)
         except NoDiskRoom as error:
+            lacks = error
+        if lacks is not None:
             # The stager has made what room it could; environments that nobody uses make room too.
-            if not await self._environments.free(error.lacking):
-                raise
+            if not await self._environments.free(lacks.lacking):
+                raise lacks
             await self._stager.stage(bind, manifest, blank.code, blank.models)
         await self._compiles.lay_out(bind.tenant, bind.version, blank.compiled)
 

@@ -40,9 +40,9 @@ def test_reports_say_who_is_heard_and_empty() -> None:
     assert (sights.sight(ONE).heard_at, sights.sight(ONE).is_empty, sights.empty_since(ONE.id)) == (5.0, True, 6.0)
     sights.node_seen(ONE.id, 10.0, is_empty=False, at=10.0)
     assert sights.empty_since(ONE.id) is None
-    assert sights.heard_last(ONE.id) == 10.0
+    assert sights.last_report_at(ONE.id) == 10.0
     sights.watched_since = 10.5
-    assert sights.heard_last(ONE.id) == 10.5
+    assert sights.last_report_at(ONE.id) == 10.5
     sights.asked(ONE.id, 11.0)
     sights.asking.add(ONE.id)
     assert sights.sight(ONE).asked_at == 11.0

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pilotlight_core.model.errors import BadOutput, ContainerDied, PilotlightError
-from pilotlight_core.model.messages.call_messages import Ended, Outcome, Run, Started, Window
+from pilotlight_core.model.errors import BadOutput, ContainerDied, PilotlightError, Preempted
+from pilotlight_core.model.messages.call_messages import Chunk, Ended, Outcome, Run, Started, Window
 from pilotlight_core.model.messages.scheduling import Dropped, Enqueue
 from pilotlight_core.model.spec import FunctionSpec, Mode
 from pilotlight_core.model.streams.resuming import MARK_BYTES, Resumable
@@ -289,6 +289,36 @@ def test_whose_function_it_is_hears_why_it_moved() -> None:
     assert reasons == ["exit code 3", ""]
 
 
+@pytest.mark.parametrize(("by_tenant", "free_ms"), [(False, 3_000.0), (True, 0.0)])
+def test_a_function_that_ends_its_container_pays_for_what_it_repeats(by_tenant: bool, free_ms: float) -> None:
+    """Else it would work for nothing for as long, as often as it may move."""
+    origin = origin_of(spec_of())
+    origin.granted(grant(1), 1.0)
+    origin.frame("n1", Started(call_id="a", grant_number=1), 2.0)
+    origin.frame("n1", Chunk(call_id="a", grant_number=1, seq=1, data=b"x"), 5.0)
+    died = Ended(call_id="a", grant_number=1, container="c1", outcome=Outcome.DIED, by_tenant=by_tenant)
+    origin.frame("n1", died, 6.0)
+    (sent,) = [one for one in origin.granted(grant(2), 7.0) if isinstance(one, SendRun)]
+
+    assert sent.run.resume is not None
+    assert sent.run.resume.repeat_ms == free_ms
+
+
+@pytest.mark.parametrize("has_part", [True, False])
+def test_a_preempted_stream_that_cannot_go_on_says_so_and_where_its_part_is_billed(has_part: bool) -> None:
+    """Whoever has a part of it; of nothing there is no receipt to name."""
+    origin = origin_of(spec_of(migrations=0))
+    origin.granted(grant(1), 1.0)
+    origin.frame("n1", Started(call_id="a", grant_number=1), 2.0)
+    if has_part:
+        origin.frame("n1", Chunk(call_id="a", grant_number=1, seq=1, data=b"x"), 5.0)
+    died = Ended(call_id="a", grant_number=1, container="c1", outcome=Outcome.DIED, preempted=True, reason="so it is")
+    (failed,) = [one for one in origin.frame("n1", died, 6.0) if isinstance(one, FailCall)]
+
+    assert isinstance(failed.error, Preempted)
+    assert failed.error.more.get("receipt") == ("/v1/calls/a/receipt" if has_part else None)
+
+
 def test_a_stream_that_tells_something_else_is_ended() -> None:
     """Its caller would read two halves of two texts."""
     told = iter(range(100))
@@ -356,6 +386,22 @@ def test_without_memory_for_its_journal_it_cannot_go_on() -> None:
     closed.kill_guest()
     assert isinstance(closed.end, ContainerDied)
     assert "It could not go on elsewhere: no memory is left." in str(closed.end)
+
+
+def test_a_stream_that_saves_in_vain_is_not_told_each_time() -> None:
+    """It could save many times a second, and what its caller is told waits for its caller."""
+    world = World(30, 1)
+    world.start()
+    for _ in range(20):
+        world.step()
+        world.deliver(9)
+        world._perform(world.origin.close_journal("no memory is left", world.at))
+    assert world.stages.count("not_resumable") == 1
+    world.at += 2.0
+    world.step()
+    world.deliver(9)
+    world._perform(world.origin.close_journal("no memory is left", world.at))
+    assert world.stages.count("not_resumable") == 2
 
 
 def test_one_that_may_not_move_dies_with_its_container() -> None:

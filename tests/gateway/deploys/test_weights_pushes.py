@@ -135,6 +135,34 @@ async def test_quotas_count_them(weights: PushedWeights, monkeypatch: pytest.Mon
         await weights.push(ACME, pushed(part(b"2")), ())
 
 
+async def test_what_is_removed_makes_room(weights: PushedWeights, monkeypatch: pytest.MonkeyPatch, wall: Clock) -> None:
+    """At once, as the refusal says, though it stays in the record for a day: of that there is not more either."""
+    monkeypatch.setattr(weights_pushes, "MOST_REVISIONS", 2)
+    monkeypatch.setattr(weights_pushes, "MOST_WEIGHTS", 1)
+    one, two = await push(weights, b"1"), await push(weights, b"2")
+    with pytest.raises(QuotaExceeded, match="remove older ones"):
+        await weights.push(ACME, pushed(part(b"3")), ())
+    assert await push(weights, b"1") == one  # which it has
+    for number in range(3, 8):
+        wall.at += 1
+        await weights.remove("acme", WeightsRef("m", two))
+        two = await push(weights, f"{number}".encode())
+    record = await weights.registry.weights("acme", "m")
+    assert record is not None
+    assert (len(record.present), len(record.revisions)) == (2, 4)
+
+    with pytest.raises(QuotaExceeded, match="Remove some"):
+        await push(weights, b"1", name="n")
+    await weights.remove("acme", WeightsRef("m"))
+    await push(weights, b"1", name="n")
+    with pytest.raises(QuotaExceeded, match="Remove some"):
+        await push(weights, b"1")
+    await weights.remove("acme", WeightsRef("n"))
+    with pytest.raises(QuotaExceeded, match="use one of these names, or wait a day"):
+        await push(weights, b"1", name="o")
+    await push(weights, b"1")
+
+
 async def test_a_part_counts_as_often_as_it_is_named(weights: PushedWeights) -> None:
     """On nodes it lies as often: one blob that is named ten thousand times would fill their disks."""
     registry, content = weights.registry, b"x" * 10_000

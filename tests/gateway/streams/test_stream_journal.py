@@ -58,3 +58,13 @@ def test_it_is_closed_when_it_has_no_room() -> None:
     journal.save(most + 1, b"state", 2.0)
     assert not journal.closed
     assert journal.wanted == STEP_BYTES
+
+
+def test_what_a_function_repeats_by_its_own_doing_is_charged() -> None:
+    """It could end its container to work for nothing."""
+    journal = StreamJournal()
+    journal.begin(1.0)
+    journal.note(1, b"one", 5.0)
+    assert journal.point(1).repeat_ms == 4_000.0
+    journal.charge_repeats()
+    assert journal.point(1).repeat_ms == 0.0

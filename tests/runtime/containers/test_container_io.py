@@ -72,7 +72,7 @@ class World:
         self.slice = SliceMeter(slice_, at_ns=0)
         self.work = WorkLog()
         key = WorkKey(container="c1", version="ver_1", slice="cpu-0")
-        meter = ContainerMeter(self.slice, self.work, key, clock=lambda: 5)
+        self.meter = meter = ContainerMeter(self.slice, self.work, key, clock=lambda: 5)
         meter.owner = SliceOwner(tenant="acme", app="shop", function="rank", version="ver_1", container="c1")
         meter.enter(LeaseState.IDLE)
         self.io: RunnerIO = ContainerIO(
@@ -192,6 +192,19 @@ async def test_what_is_done_again_elsewhere_is_paid_there(
 
         assert spent is not None
         assert spent.fault is fault
+
+
+@pytest.mark.parametrize("fault", [Fault.TENANT, Fault.PLATFORM])
+async def test_whose_doing_a_death_was_is_known(tmp_path: Path, anyio_backend: str, fault: Fault) -> None:
+    """Its origin is told."""
+    async with world_in(tmp_path) as (world, _):
+        call = world.accept("a")
+        assert world.io.start(call, world.loop.time()) is None
+        world.meter.fault_of_death = fault
+
+        world.io.finish(call, Outcome.DIED)
+
+        assert call.is_own_death is (fault is Fault.TENANT)
 
 
 async def test_a_call_is_metered_from_its_start_to_its_end(tmp_path: Path, anyio_backend: str) -> None:

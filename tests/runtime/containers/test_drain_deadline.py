@@ -34,3 +34,22 @@ async def test_who_holds_no_call_waits_for_nothing(anyio_backend: str) -> None:
     deadline.limit(0.0)
 
     await waiting
+
+
+async def test_what_a_notice_has_limited_is_as_before_once_it_is_withdrawn(anyio_backend: str) -> None:
+    """What others have limited meanwhile counts."""
+    deadline = DrainDeadline(asyncio.get_running_loop().time)
+    waiting = asyncio.create_task(deadline.wait_idle())
+    await asyncio.sleep(0)
+    deadline.limit(0.01, by_notice=True)
+    deadline.withdraw_notice()
+    with pytest.raises(TimeoutError):  # of this wait, which is longer than the notice's time was
+        async with asyncio.timeout(0.02):
+            await asyncio.shield(waiting)
+    assert not waiting.done()
+
+    deadline.limit(0.01)
+    deadline.withdraw_notice()
+
+    with pytest.raises(TimeoutError):
+        await waiting

@@ -42,7 +42,7 @@ def surplus_nodes(
     going = sum(each.is_going for each in view.launches)
     found: list[tuple[LaunchRecord, str]] = []
     for reason, each in _candidates(view, up, asks, at):
-        left = len(view.staying) - len(found)
+        left = len(up) - len(found)  # those that come may never be there
         allowed = may_go(terms.budgets, reason, nodes=len(view.launches), going=going + len(found), at=at)
         if allowed > 0 and (left > terms.least_nodes + spares or reason is DisruptionReason.DRIFTED):
             since = at - each.empty_since if each.empty_since is not None else 0.0

@@ -178,7 +178,9 @@ class Ec2Pool:
         made = [machine for part in answer.get("Instances", ()) for machine in part["InstanceIds"]]
         if not made:
             raise _unfulfilled(answer.get("Errors", ()))
-        described = self._list(ec2, order.launch.id)
+        described: list[PoolMachine] = []
+        with suppress(ec2.client_errors, ec2.transport_errors):  # the machine is there, and paid for, all the same
+            described = self._list(ec2, order.launch.id)
         return described[0] if described else PoolMachine(launch=order.launch.id, provider_id=made[0])
 
     def _template(self, order: LaunchOrder) -> dict[str, Any]:

@@ -91,7 +91,7 @@ class KubernetesPool:
         template = await self._ask("GET", f"{self._space}/podtemplates/{self._terms.template}", missing={})
         if not template:
             raise LaunchRefused(f"there is no PodTemplate {self._terms.template} in {self._terms.namespace}")
-        await self._make("secrets", _secret(order, self._labels(order.launch)))
+        await self._put_secret(_secret(order, self._labels(order.launch)))
         try:
             pod = await self._make("pods", _pod(order, template["template"], self._labels(order.launch)))
         except LaunchRefused:
@@ -117,6 +117,12 @@ class KubernetesPool:
         """Create it, or find the one that an earlier try has made."""
         answer = await self._ask("POST", f"{self._space}/{kind}", body=made, conflict={})
         return answer or await self._ask("GET", f"{self._space}/{kind}/{made['metadata']['name']}")
+
+    async def _put_secret(self, secret: Mapping[str, Any]) -> None:
+        """The one of an earlier try has a token that counts no more, if another controller made it."""
+        if not await self._ask("POST", f"{self._space}/secrets", body=secret, conflict={}):
+            await self._ask("DELETE", f"{self._space}/secrets/{secret['metadata']['name']}", missing={})
+            await self._ask("POST", f"{self._space}/secrets", body=secret)
 
     async def _ask(
         self,

@@ -265,6 +265,8 @@ class Ended(Message, frozen=True, kw_only=True):
     preempted: bool = False
     """Of DIED: its node is taken away, and its agent has ended it in time. `spent` is what its tenant pays of the part.
     Gateways of before take it for any other death."""
+    by_tenant: bool = False
+    """Of DIED: its function's own doing, such as its exit or its memory; what a stream then repeats is its tenant's."""
 
     @property
     def gpu_ms(self) -> float | None:

@@ -102,6 +102,8 @@ class KeptAnswers:
         except asyncio.CancelledError:
             if (why := self._why_ended(exchange)) is None:
                 raise
+            if work.done():  # at the same moment, and its last event is there: nothing comes behind it
+                why = None
         if why is None and not work.done():
             why = Cancelled(f"Nobody has read the stream for {kept.resume_s:g} s.")
         watch.cancel()

@@ -184,7 +184,7 @@ class NodeWeights:
         found = [
             WeightsReport(
                 tenant=tenant, digest=digest, size=known.size, resident=known.resident,
-                locked=bool(known.held) and all(one.is_locked for one in known.held),
+                locked=bool(known.held) and all(one.is_locked or not one.size for one in known.held),
             )
             for (tenant, digest), known in reversed(self._known.items())
         ]  # fmt: skip

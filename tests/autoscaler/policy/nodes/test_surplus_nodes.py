@@ -42,6 +42,8 @@ def test_no_node_goes_below_the_least() -> None:
     """Of those that stay."""
     assert going([empty(1), empty(2), empty(3)], least_nodes=2) == ["l4-n1"]
     assert going([empty(1), launch_going(2)], least_nodes=1) == []
+    coming = PoolNode(launch=launch(2, state=LaunchState.LAUNCHING))
+    assert going([empty(1), coming], least_nodes=1) == []
 
 
 def launch_going(number: int) -> PoolNode:

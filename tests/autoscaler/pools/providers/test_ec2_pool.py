@@ -15,7 +15,7 @@ import pytest
 from moto.server import ThreadedMotoServer
 from msgspec.structs import replace
 
-from pilotlight_autoscaler.pools.node_pool import LaunchOrder, LaunchRefused, NoCapacity, NoticeAbout
+from pilotlight_autoscaler.pools.node_pool import LaunchOrder, LaunchRefused, NoCapacity, NoticeAbout, PoolMachine
 from pilotlight_autoscaler.pools.providers.ec2_pool import Ec2Pool, OpenService
 from pilotlight_core.host.outbound.aws_clients import AwsClient, open_aws
 from pilotlight_core.model.api.pools.pool_terms import Ec2Terms, MachineType, PoolProvider, PoolTerms
@@ -168,6 +168,27 @@ async def test_a_launch_that_was_cut_off_is_found_again(account: Account, monkey
     assert [found] == list(await pool.list_machines())
     assert len(account.spied) == 1
     assert account.client("ec2").describe_launch_templates()["LaunchTemplates"] == []
+
+
+async def test_a_machine_that_is_there_is_no_launch_that_was_refused(
+    account: Account, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """EC2 has made it, and then refuses to describe it: its record must not be forgotten."""
+    pool = Ec2Pool(account.record(), account.opener(monkeypatch))
+    list_all = pool._list
+    asked: list[str] = []
+
+    def refused(ec2: AwsClient, launch: str = "") -> list[PoolMachine]:
+        asked.append(launch)
+        if len(asked) == 2:
+            raise ec2.client_errors({"Error": {"Code": "ExpiredToken", "Message": "no"}}, "DescribeInstances")
+        return list_all(ec2, launch)
+
+    monkeypatch.setattr(pool, "_list", refused)
+    made = await pool.launch(order(account.record()))
+    assert [each.provider_id for each in await pool.list_machines()] == [made.provider_id]
+    await pool.terminate(made)
+    await pool.aclose()
 
 
 async def test_others_machines_are_not_listed(account: Account, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -122,6 +122,17 @@ async def test_an_agent_is_a_pod_that_is_made_once_listed_and_ended(cluster: Fak
         assert not any("secret" in path for path in cluster.objects)
     finally:
         await pool.aclose()
+
+
+async def test_the_next_controller_brings_a_token_that_counts(cluster: FakeCluster) -> None:
+    """The one before died between secret and pod, and its token went with it."""
+    pool = KubernetesPool(record(), ClusterAccess(url=cluster.url))
+    await pool.launch(order(record()))
+    del cluster.objects[f"{SPACE}/pods/l4-launch1"]
+    await pool.launch(replace(order(record()), join_text="pl_join_y"))
+
+    assert cluster.objects[f"{SPACE}/secrets/pilotlight-join-l4-launch1"]["stringData"] == {"l4-launch1": "pl_join_y"}
+    await pool.aclose()
 
 
 async def test_a_pod_that_is_being_deleted_is_on_its_way_out(cluster: FakeCluster) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -181,3 +182,21 @@ async def test_it_counts_as_long_as_it_runs(held: World) -> None:
 
     assert held.calls.cancelled == [CALL]
     assert values_in(await follow(held, Wire(), 2)) == ["error"]
+
+
+@pytest.mark.parametrize("turns", range(8))
+async def test_it_has_one_last_event(held: World, turns: int) -> None:
+    """Also if it is ended at the very moment at which it ends."""
+    wire = Wire()
+    asking = start(held, wire)
+    await until(lambda: b'"b"' in wire.body)
+    wire.gone.set()
+    assert held.calls.hold is not None
+    held.calls.hold.set()
+    for _ in range(turns):
+        await asyncio.sleep(0)
+    held.services.requests.end_revoked(lambda _: TooMuch("The budget is used up.", code="rate_limited"))
+    with suppress(TooMuch):  # its connection, which is gone
+        await asking
+
+    assert len(values_in(await follow(held, Wire(), 2))) == 1

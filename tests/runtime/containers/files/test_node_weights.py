@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
+from msgspec import structs
 
 from pilotlight_core.model.spec import ArtifactEntry, ArtifactKind, ArtifactPart, FileEntry
 from pilotlight_runtime.containers.files import node_weights
@@ -107,6 +108,26 @@ async def test_what_the_cache_has_dropped_is_told_no_more(cache: FileCache) -> N
     await node.settle()
 
     assert (node.reports(), budget.taken, due) == ((), {}, [1])
+
+
+async def test_an_empty_file_is_as_good_as_locked(cache: FileCache, monkeypatch: pytest.MonkeyPatch) -> None:
+    """There is nothing of it that the kernel could drop."""
+
+    def lock(self: MappedFile) -> bool:  # as where the kernel allows it
+        self.is_locked = bool(self.size)
+        return True
+
+    monkeypatch.setattr(MappedFile, "lock", lock)
+    entry, empty = weights(cache, "1"), cache.path("acme", "e" * 64)
+    empty.touch()
+    cache.add("acme", FileEntry("e", "e" * 64, 0))
+    node = NodeWeights(cache, Budget())
+    part = ArtifactPart("n", "e" * 64, 0)
+    await node.note_used("acme", [structs.replace(entry, parts=(*entry.parts, part))])
+    await node.settle()
+
+    assert [one.locked for one in node.reports()] == [True]
+    node.close()
 
 
 async def test_what_is_used_is_held_within_the_budget(cache: FileCache) -> None:

@@ -178,6 +178,22 @@ async def test_a_notice_that_is_withdrawn_leaves_the_node_open(server_url: str, 
         assert await world.run(await world.bind(version), s=0.0).output() == 0.0
 
 
+async def test_a_notice_that_is_withdrawn_ends_no_call(server_url: str, tmp_path: Path) -> None:
+    """One that would not have ended in time goes on behind what was the deadline."""
+    notices = ScriptedNotices()
+    async with everybody(server_url, tmp_path) as world, agent(world, notices=notices):
+        container = await world.bind(await world.deploy(SLEEP))
+        call = world.run(container, s=4.0)
+        await call.wait(1)
+        notices.said = in_seconds(3.0)
+        await world.report(lambda report: report.draining)
+
+        notices.said = None
+
+        await world.report(lambda report: not report.draining)
+        assert await call.output() == 4.0
+
+
 async def test_an_agent_that_is_started_anew_goes_on_with_the_notice(server_url: str, tmp_path: Path) -> None:
     """It takes nothing, and stays: the node was emptied by the agent before. Once the notice is over, it is a node."""
     notices = ScriptedNotices()
