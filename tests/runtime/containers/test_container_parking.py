@@ -186,8 +186,9 @@ async def test_what_has_grown_beyond_the_room_ends_by_itself(walled: Harness) ->
     )
     there = walled.agent._parts.containers.get(container)
     assert there is not None
-    reserve, asked = there.parking._reserve, iter((True, False))
-    there.parking._reserve = lambda: reserve() and next(asked)  # type: ignore[method-assign]
+    assert there._start.blank is not None
+    grows = iter((MIB, 2 * GIB))
+    there._start.blank.sandbox.memory_bytes = lambda: next(grows)  # type: ignore[method-assign]
 
     assert there.park(1.0) == ""
     await there.wait_gone()

@@ -7,11 +7,10 @@ import hashlib
 from pathlib import Path
 
 import msgspec
-import pytest
 
 from pilotlight_core.host.blobs import BlobBackend, FolderBlobs, MemoryBlobs
 from pilotlight_core.host.signing import Signer
-from pilotlight_core.model.messages.node_messages import Bind, Prefetch
+from pilotlight_core.model.messages.node_messages import Prefetch
 from pilotlight_core.model.spec import FileEntry
 from pilotlight_runtime.containers.files.file_cache import FileCache
 from pilotlight_runtime.containers.files.prefetcher import Prefetcher
@@ -69,24 +68,25 @@ async def test_nothing_is_fetched_ahead_that_is_not_here_or_too_large(tmp_path: 
         assert not cache.holds("acme", entry)
 
 
-async def test_a_mistake_with_one_version_ends_no_agent(
-    tmp_path: Path, anyio_backend: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+class StrangeBlobs(FolderBlobs):
+    """A store with a mistake that one digest brings to light."""
+
+    strange = ""
+
+    def path(self, tenant: str, sha256: str) -> Path:
+        if sha256 == self.strange:
+            raise KeyError(sha256)
+        return super().path(tenant, sha256)
+
+
+async def test_a_mistake_with_one_version_ends_no_agent(tmp_path: Path, anyio_backend: str) -> None:
     """Whoever deploys something strange would end every node that is told of it."""
-    blobs, signer = FolderBlobs(tmp_path / "blobs"), Signer.load_or_create(tmp_path / "keys")
+    blobs, signer = StrangeBlobs(tmp_path / "blobs"), Signer.load_or_create(tmp_path / "keys")
     wanted, entry = await stored(blobs, signer)
+    blobs.strange = "0" * 64
     cache = FileCache(tmp_path / "cache")
-    stager = Stager(stored_files(blobs), TrustedKeys(tmp_path / "keys"), cache)
-    fetch = stager.fetch_ahead
-
-    async def strange(bind: Bind, most: int) -> None:
-        if bind.version == "ver_strange":
-            raise KeyError(bind.version)
-        await fetch(bind, most)
-
-    monkeypatch.setattr(stager, "fetch_ahead", strange)
-    prefetcher = Prefetcher(stager)
-    prefetcher.offer(msgspec.structs.replace(wanted, version="ver_strange"))
+    prefetcher = Prefetcher(Stager(stored_files(blobs), TrustedKeys(tmp_path / "keys"), cache))
+    prefetcher.offer(msgspec.structs.replace(wanted, manifest_sha256=blobs.strange))
     prefetcher.offer(wanted)
 
     running = asyncio.create_task(prefetcher.run())
