@@ -396,7 +396,7 @@ MUTANTS: list[tuple[dict[str, type], str]] = [
     ({f"{AGENT}.SlotTable": Amnesiac}, "P1 P2"),
     ({f"{HOMES}.Home": Careless}, "P6 P4"),
     ({f"{PROCESS}.Origin": Optimist}, "P2"),
-    ({f"{PROCESS}.Origin": Pessimist}, "P4"),
+    ({f"{PROCESS}.Origin": Pessimist}, "P4 P16"),
     ({f"{PROCESS}.Origin": Patient}, "P3"),
     ({f"{PROCESS}.Origin": Promiscuous}, "P1 P2"),
     ({f"{PROCESS}.Origin": Stubborn}, "P1"),

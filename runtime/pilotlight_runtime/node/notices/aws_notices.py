@@ -34,6 +34,8 @@ LIFECYCLE = "/latest/meta-data/autoscaling/target-lifecycle-state"
 REBALANCE = "/latest/meta-data/events/recommendations/rebalance"
 GROUP_S = 120.0
 """From the first word of a group that takes the node down."""
+ACTION_S = 120.0
+"""No action is announced earlier: a time further ahead is that of a clock which is behind, here."""
 ABSENT = 404
 REFUSED = 401
 
@@ -77,7 +79,7 @@ class AwsNotices:
         if action not in ("terminate", "stop", "hibernate"):
             raise NoticesUnread(f"{ACTION}: an action that is not known: {action!r:.40}")
         # Hibernation begins at once, whatever the time says.
-        deadline = at if action == "hibernate" else unix_of_iso(told.get("time"), at)
+        deadline = at if action == "hibernate" else min(unix_of_iso(told.get("time"), at), at + ACTION_S)
         return NodeNotice(kind=NoticeKind.PREEMPT, deadline=deadline, reason=f"EC2 reclaims it: {action}")
 
     async def _text(self, path: str) -> str | None:

@@ -70,6 +70,15 @@ async def test_a_spot_machine_is_reclaimed_at_its_time() -> None:
     assert told == NodeNotice(kind=NoticeKind.PREEMPT, deadline=NOW + 120, reason="EC2 reclaims it: terminate")
 
 
+async def test_a_clock_that_is_behind_gives_no_more_time() -> None:
+    """Two minutes are what EC2 says before: who waited for the time by its own clock would be cut off."""
+    async with source(Imds(action='{"action": "terminate", "time": "2025-11-26T09:22:00Z"}')) as (notices, _):
+        told = await notices.poll()
+
+    assert told is not None
+    assert told.deadline == NOW + 120
+
+
 async def test_hibernation_begins_at_once() -> None:
     """Whatever the time says."""
     async with source(Imds(action='{"action": "hibernate", "time": "2025-11-26T08:22:00Z"}')) as (notices, _):
