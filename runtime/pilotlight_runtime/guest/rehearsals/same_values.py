@@ -12,14 +12,15 @@ SHOWN = 200
 def difference(actual: Any, expected: Any, tolerance: float, where: str = "the answer") -> str:
     """Where and how `actual` is not `expected`; "": it is the same.
 
-    Numbers may differ by the part `tolerance` of them, and near 0 by as much itself.
+    Numbers may differ by the part `tolerance` of them, and near 0 by as much itself, but whole ones: two that are whole
+    count or name something.
     """
     if hasattr(expected, "shape") or hasattr(actual, "shape"):
         return _arrays(actual, expected, tolerance, where)
+    if type(actual) is type(expected) is int:
+        return "" if actual == expected else _other(actual, expected, where)
     if _is_number(actual) and _is_number(expected):
-        close = math.isclose(actual, expected, rel_tol=tolerance, abs_tol=tolerance)
-        both_nan = math.isnan(actual) and math.isnan(expected)
-        return "" if close or both_nan else _other(actual, expected, where)
+        return "" if _are_close(actual, expected, tolerance) else _other(actual, expected, where)
     if isinstance(actual, list) and isinstance(expected, list):
         if len(actual) != len(expected):
             return f"{where} has {len(actual)} items: expected {len(expected)}"
@@ -33,6 +34,14 @@ def difference(actual: Any, expected: Any, tolerance: float, where: str = "the a
     return "" if type(actual) is type(expected) and actual == expected else _other(actual, expected, where)
 
 
+def _are_close(one: float, other: float, tolerance: float) -> bool:
+    try:
+        close = math.isclose(one, other, rel_tol=tolerance, abs_tol=tolerance)
+        return close or (math.isnan(one) and math.isnan(other))
+    except OverflowError:  # a whole number that no float can be
+        return False
+
+
 def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
@@ -43,7 +52,9 @@ def _arrays(actual: Any, expected: Any, tolerance: float, where: str) -> str:
     ours, theirs = _plain(actual), _plain(expected)
     if ours.shape != theirs.shape:
         return f"{where} has the shape {ours.shape}: expected {theirs.shape}"
-    if ours.dtype.kind in "biufc" and theirs.dtype.kind in "biufc":
+    if ours.dtype.kind in "biu" and theirs.dtype.kind in "biu":
+        close = ours == theirs
+    elif ours.dtype.kind in "biufc" and theirs.dtype.kind in "biufc":
         close = np.isclose(ours, theirs, rtol=tolerance, atol=tolerance, equal_nan=True)
     else:
         close = ours == theirs

@@ -65,3 +65,13 @@ def test_a_tolerance_of_nothing_is_exact() -> None:
     """For models that always answer the same."""
     assert difference(1.0000001, 1.0, 0.0)
     assert difference(1.0, 1, 0.0) == ""
+
+
+def test_whole_numbers_are_the_same_or_not() -> None:
+    """They count or name something, as a token's id does; beside one that is not whole they are numbers as others."""
+    import numpy as np
+
+    assert difference([50_001], [50_000], 1e-3) == "the answer[0] is 50001: expected 50000"
+    assert difference(np.array([50_001]), np.array([50_000]), 1e-3)
+    assert not difference(50_001, 50_000.0, 1e-3)
+    assert difference(10**400, 1.0, 1e-3)
