@@ -71,6 +71,8 @@ def test_nothing_stays_of_a_network_whose_test_is_killed(tmp_path: Path) -> None
         family = descendants(killed.pid)
         assert interface.exists()
         assert len(family) == 3
+        # From then on they have asked to die with it.
+        wait_until(lambda: {Path(f"/proc/{pid}/comm").read_text() for pid in family} == {"sleep\n"}, "they all sleep")
         killed.send_signal(signal.SIGKILL)
 
     wait_until(lambda: not any(map(is_alive, family)), "its processes are gone")
