@@ -139,8 +139,10 @@ def warm(http: httpx.Client) -> None:
     console.print(f"  50 calls, one after the other: p50 {took[25]:.1f} ms, p95 {took[47]:.1f} ms")
     console.print(bar(answer["latency"]))
     usage = answer["usage"]
-    console.print(f"  receipt: {usage['ns']:,} ns of {usage['ppm'] / 1e4:.0f} % of a {usage['price']} device,", end="")
-    console.print(f" ${usage['cost']} with what it was promised of the host")
+    console.print(
+        f"  receipt: {usage['ns']:,} ns of {usage['ppm'] / 1e4:.0f} % of a {usage['price']} device, ${usage['cost']}"
+    )
+    console.print("  [dim]with what it was promised of the host's cores and memory[/dim]")
 
 
 def search(http: httpx.Client) -> None:
