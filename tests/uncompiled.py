@@ -34,6 +34,7 @@ PLAIN_ONLY: Mapping[str, str] = {
     "tests/runtime/containers/files/test_page_cache.py::test_a_large_file_is_looked_at": BY_NAME,
     "tests/runtime/containers/files/test_page_cache.py::test_where_nothing_is_locked": REPLACES,
     "tests/runtime/containers/test_container_start.py::test_a_guest_says_each_of_its_steps_once": STANDS_IN,
+    "tests/runtime/containers/test_container_start.py::test_no_sandbox_waits_for_a_build": STANDS_IN,
     "tests/runtime/containers/test_start_counts.py": STANDS_IN,
     "tests/simulation/test_mutants.py": INHERITS,
 }

@@ -151,8 +151,9 @@ def test_packages_come_before_those_of_the_base_and_after_pythons_own(tmp_path: 
     (packages / "more.pth").write_text("more\nimport os; os.environ['FROM_PTH'] = 'ran'\n")
     (packages / "more").mkdir()
 
+    env = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}  # as in a sandbox
     done = subprocess.run(
-        [sys.executable, "-c", ADD, str(packages)], capture_output=True, text=True, timeout=60, check=True
+        [sys.executable, "-c", ADD, str(packages)], capture_output=True, text=True, timeout=60, check=True, env=env
     )
     told = json.loads(done.stdout.strip().rpartition("\n")[2])
 
