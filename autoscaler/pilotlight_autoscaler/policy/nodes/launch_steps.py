@@ -24,7 +24,6 @@ class LaunchStep(StrEnum):
     NOTHING = "nothing"
     LAUNCH = "launch"  # ask the provider for it, by its id
     ARRIVE = "arrive"  # it reports: it is up
-    DRAIN = "drain"
     END = "end"  # it is to be terminated from now on
     TERMINATE = "terminate"  # ask the provider to
     FORGET = "forget"  # it is gone

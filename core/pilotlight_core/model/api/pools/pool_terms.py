@@ -34,7 +34,6 @@ class PoolProvider(StrEnum):
 class DisruptionReason(StrEnum):
     EMPTY = "empty"  # no container is on it
     DRIFTED = "drifted"  # its pool was changed since it was launched
-    UNDERUTILIZED = "underutilized"  # what is on it has a place elsewhere
 
 
 class DisruptionBudget(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -42,7 +41,7 @@ class DisruptionBudget(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
 
     nodes: Annotated[str, Meta(pattern=r"^(?:\d{1,4}|(?:100|\d{1,2})%)$")] = "10%"
     """A number, or a part of the pool's nodes, which is rounded up."""
-    reasons: Annotated[tuple[DisruptionReason, ...], Meta(max_length=3)] = ()
+    reasons: Annotated[tuple[DisruptionReason, ...], Meta(max_length=2)] = ()
     """For which it holds; empty: for all."""
     schedule: Annotated[str, Meta(max_length=200)] = ""
     """A cron expression (UTC) of when it begins to hold; "": always."""

@@ -31,10 +31,16 @@ async def test_an_operator_makes_shows_drains_and_removes_a_pool(world: World) -
 async def test_what_is_wrong_is_named(world: World) -> None:
     """A field that there is not, too."""
     async with world.client(world.operator) as client:
-        bodies: list[dict[str, object]] = [{"types": []}, LOCAL | {"most_node": 1}, LOCAL | {"fallback": "nobody"}]
+        bodies: list[dict[str, object]] = [
+            {"types": []},
+            LOCAL | {"most_node": 1},
+            LOCAL | {"fallback": "nobody"},
+            LOCAL | {"budgets": [{"reasons": ["underutilized"]}]},
+        ]
         wrong = [await client.put("/v1/pools/here", json=body) for body in bodies]
-    assert [answer.status_code for answer in wrong] == [422, 422, 422]
+    assert [answer.status_code for answer in wrong] == [422, 422, 422, 422]
     assert wrong[2].json()["field"] == "fallback"
+    assert "underutilized" in wrong[3].json()["detail"]
 
 
 async def test_a_tenant_sees_no_pools(world: World) -> None:
