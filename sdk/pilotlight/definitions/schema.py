@@ -14,12 +14,16 @@ from typing import Any
 import msgspec
 
 from pilotlight.definitions.time_formats import add_time_formats
+from pilotlight_core.model.values import FORMATS
 
 Schema = dict[str, Any]
 
 ARRAY: Schema = {"type": ["array", "number", "boolean"], "x-pilotlight": "ndarray"}
 """A numpy array or torch tensor: nested lists in JSON, or a number without dimensions."""
 ARRAYS = {("numpy", "ndarray"), ("torch", "Tensor"), ("torch", "FloatTensor"), ("torch", "LongTensor")}
+DTYPE = "x-pilotlight-dtype"
+"""Key of the schema of an array whose hint says its dtype: clients of other protocols are told of it."""
+TENSOR_DTYPES = {"FloatTensor": "float32", "LongTensor": "int64"}
 NUMPY_SCALARS = {"bool": "boolean", "bool_": "boolean", "str_": "string"}
 SEQUENCES = (
     list,
@@ -73,12 +77,22 @@ def _custom(kind: Any) -> Schema:
     origin = typing.get_origin(kind) or kind
     module, name = getattr(origin, "__module__", "").partition(".")[0], getattr(origin, "__name__", "")
     if (module, name) in ARRAYS:
-        return dict(ARRAY)
+        dtype = TENSOR_DTYPES.get(name) or _dtype_of(kind)
+        return dict(ARRAY) | ({DTYPE: dtype} if dtype else {})
     if module == "numpy":
         number = "integer" if "int" in name else "number" if "float" in name else None
         scalar = NUMPY_SCALARS.get(name, number)
         return {"type": scalar} if scalar else {}
     return {}
+
+
+def _dtype_of(kind: Any) -> str:
+    """float32 of `NDArray[np.float32]`, which is `ndarray[Any, dtype[float32]]`; "" without one."""
+    for argument in typing.get_args(kind)[1:]:
+        for scalar in typing.get_args(argument):
+            name = getattr(scalar, "__name__", "")
+            return name if name in FORMATS else ""
+    return ""
 
 
 def _by_parts(hint: Any, definitions: dict[str, Schema]) -> Schema:
