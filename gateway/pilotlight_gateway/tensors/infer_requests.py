@@ -162,12 +162,12 @@ def _argument(tensor: Tensor, kind: ValueKind, most: int | None) -> Any:
 def _texts(tensor: Tensor, kind: ValueKind, most: int | None) -> list[Any]:
     elements = split_bytes(tensor, most)
     if not kind.is_text:
-        return elements  # type: ignore[return-value] # a list of bytes is one of anything
+        return elements
     try:
         return [element.decode() for element in elements]
     except UnicodeDecodeError:
         if kind.form is ValueForm.ANY:
-            return elements  # type: ignore[return-value]
+            return elements
         raise _not(tensor, "takes text, and an element is no UTF-8") from None
 
 

@@ -68,6 +68,8 @@ def answer_kinds(method: MethodSpec) -> dict[str, ValueKind]:
     """The outputs that the output schema names; empty: what they are called shows in an answer only."""
     schema = method.output_schema
     kind = kind_of(schema, schema)
+    if kind.form is ValueForm.ANY:
+        return {}
     if kind.form is not ValueForm.OBJECT:
         return {OUTPUT: kind}
     whole = _KindReader(schema).resolved(schema)
@@ -86,8 +88,9 @@ def input_metadata(method: MethodSpec) -> list[TensorMetadata]:
 
 
 def output_metadata(method: MethodSpec) -> list[TensorMetadata]:
-    """What a model answers, or what each of its answers is."""
-    kinds = answer_kinds(method)
+    """What a model answers, or what each of its answers is; of a function without a hint, what is most likely."""
+    kinds = answer_kinds(method) or {OUTPUT: kind_of(method.output_schema, method.output_schema)}
+    kinds = {name: kind for name, kind in kinds.items() if kind.form is not ValueForm.OBJECT}
     return [TensorMetadata(name, kind.shown_datatype, kind.shape) for name, kind in kinds.items()]
 
 
