@@ -73,7 +73,9 @@ from pilotlight_gateway.http.endpoints.tenancy import TENANCY
 from pilotlight_gateway.http.endpoints.tenancy_services import TenancyServices
 from pilotlight_gateway.http.endpoints.webhooks import WEBHOOKS, WebhookServices
 from pilotlight_gateway.http.endpoints.weights.weights import WEIGHTS, WeightsServices
-from pilotlight_gateway.http.inference.front_operations import INFER, MODELS, NOT_OFFERED
+from pilotlight_gateway.http.inference.fixed_inference import FixedInference, RequestServices
+from pilotlight_gateway.http.inference.front_door import FrontDoor
+from pilotlight_gateway.http.inference.front_operations import FIXED, INFER, MODELS, REQUESTS
 from pilotlight_gateway.http.inference.infer_endpoint import InferEndpoint
 from pilotlight_gateway.http.inference.inference_counts import InferenceCounts
 from pilotlight_gateway.http.inference.model_endpoints import ModelServices
@@ -204,7 +206,7 @@ def wire_http(parts: HttpParts) -> ASGIApp:
     unary = UnaryCalls(parts.calls, answers, parts.codec, parts.budget, parts.metrics)
     operations = (
         *_functions(parts, shared), *_money(parts, shared), *_fleet(parts, shared), *_tenants(parts, shared),
-        *_fronts(shared, model_services(parts, entry, shared.clock)),
+        *_fronts(parts, shared, model_services(parts, entry, shared.clock)),
     )  # fmt: skip
     edge = create_app(
         _call_endpoint(parts, shared, entry, unary), operations, limits=shared.limits, requests=parts.requests,
@@ -266,12 +268,15 @@ def _call_endpoint(parts: HttpParts, shared: _Shared, entry: CallEntry, unary: U
     )
 
 
-def _fronts(shared: _Shared, models: ModelServices) -> tuple[ServedOperation, ...]:
+def _fronts(parts: HttpParts, shared: _Shared, models: ModelServices) -> tuple[ServedOperation, ...]:
     """What clients of other platforms call."""
+    calls, entry = models.calls, models.calls.entry
+    infer, fixed = InferEndpoint(calls), FixedInference(calls, parts.calls, shared.clock)
     return (
-        *(InferEndpoint(operation, models.calls) for operation in INFER),
+        *(FrontDoor(operation, entry, infer.answer) for operation in INFER),
         *shared.bound(MODELS, models),
-        *shared.bound(NOT_OFFERED, models),
+        FrontDoor(FIXED, entry, fixed.answer),
+        *shared.bound(REQUESTS, RequestServices(calls=parts.calls, readiness=parts.readiness)),
     )
 
 

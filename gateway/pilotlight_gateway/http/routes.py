@@ -44,7 +44,7 @@ from pilotlight_gateway.http.endpoints.secrets.secrets import SECRETS
 from pilotlight_gateway.http.endpoints.tenancy import TENANCY
 from pilotlight_gateway.http.endpoints.webhooks import WEBHOOKS
 from pilotlight_gateway.http.endpoints.weights.weights import WEIGHTS
-from pilotlight_gateway.http.inference.front_operations import INFER, MODELS, NOT_OFFERED
+from pilotlight_gateway.http.inference.front_operations import FIXED, INFER, MODELS, REQUESTS
 from pilotlight_gateway.http.protocol.api_operations import BODY, Operation, Parameter, list_of
 from pilotlight_gateway.jobs.sealed_cursors import PATTERN as CURSOR
 
@@ -271,7 +271,8 @@ OPERATIONS: tuple[Operation[Any], ...] = (
     *WEIGHTS,
     *INFER,
     *MODELS,
-    *NOT_OFFERED,
+    FIXED,
+    *REQUESTS,
     *API_DOCUMENT,
     *HEALTH,
 )

@@ -7,16 +7,20 @@ from typing import Any
 import pytest
 
 from pilotlight_core.model.errors import BadInput
-from pilotlight_core.model.limits import Limits
+from pilotlight_core.model.limits import NO_LIMITS, EffectiveLimits, Limits
 from pilotlight_core.model.spec import Mode
-from pilotlight_core.model.tenancy import LimitsRecord
 from pilotlight_gateway.front_wiring import stream_slots
 from pilotlight_gateway.grpc_front.infer_messages import message_class
 from pilotlight_gateway.grpc_front.model_answers import GrpcServices, ModelAnswer, ModelAnswers
 from pilotlight_gateway.http_wiring import wire_models
+from pilotlight_gateway.limits.limit_policy import policy_of
+from pilotlight_gateway.limits.limits_port import MemoryLimiter
 from tests.builders.specs import method
 from tests.gateway.served_models import model
 from tests.gateway.world import World, function
+
+
+SMALL = EffectiveLimits(tenant=NO_LIMITS, function=Limits(payload_bytes=100))
 
 
 def request(**more: Any) -> bytes:
@@ -51,7 +55,7 @@ async def test_an_answer_and_then_no_more(world: World) -> None:
 async def test_what_is_refused_runs_nothing(world: World) -> None:
     """A body over its limit, a generator for a client of one answer, and what is no request."""
     world.deploy(model(), function("tokens", method(attribute="tokens", mode=Mode.GENERATOR)))
-    world.registry.limit_records["acme"] = LimitsRecord(tenant="acme", limits=Limits(payload_bytes=100))
+    world.services.limits = MemoryLimiter(lambda *_: policy_of(SMALL, "acme:shop.double"))
     stream = message_class("ModelInferRequest")(model_name="shop.tokens").SerializeToString()
     for data, options, code in (
         (request(id="x" * 200), {}, "too_large"), (b"\xff", {}, "bad_request"),

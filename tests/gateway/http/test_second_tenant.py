@@ -23,6 +23,7 @@ from pilotlight_core.model.money.budgets import Budget, BudgetsRecord
 from pilotlight_core.model.money.credits import CreditGrant, CreditsRecord
 from pilotlight_core.model.tenancy import FunctionShareRecord, LimitsRecord, TenantRecord
 from pilotlight_core.model.versions.pushed_weights import WeightsRecord, WeightsRevision
+from pilotlight_gateway.http.inference.front_operations import INFER, MODELS
 from pilotlight_gateway.http.protocol.api_operations import Operation
 from pilotlight_gateway.http.routes import OPERATIONS
 from pilotlight_gateway.secrets.secret_service import set_secret
@@ -44,6 +45,9 @@ DEPLOY = {
 BODIES: dict[str, Any] = {
     "planPlacement": {"spec": msgspec.to_builtins(function("hello", module="main"))},
     "callFunction": {"input": {"name": "x"}},
+    "runInference": {"model": "acme:shop.hello", "input": "x"},
+    "inferModel": {"inputs": [{"name": "name", "shape": [1], "datatype": "BYTES", "data": ["x"]}]},
+    "inferModelVersion": {"inputs": [{"name": "name", "shape": [1], "datatype": "BYTES", "data": ["x"]}]},
     "putCurve": {
         "gpu": "CPU",
         "slice": "slot",
@@ -100,9 +104,14 @@ class Names:
     issuer: str = "corp"
     pool: str = "spare"
     name: str = "acmes-token"
+    version: str = "1"
+
+    @property
+    def model(self) -> str:
+        return self.ref
 
     def of(self, operation: Operation[Any]) -> dict[str, str]:
-        names = dict(vars(self))
+        names = dict(vars(self)) | {"model": self.model}
         if "/webhooks/" in operation.path:
             names["id"] = self.webhook
         elif "/keys/" not in operation.path:
@@ -236,7 +245,7 @@ async def test_what_is_anothers_is_as_if_it_were_not_there(
         assert said(theirs, operation, acme) == said(absent, operation, NOBODY)
     assert everything_of(world) == before
     assert not world.calls.cancelled
-    named = any(part in operation.path for part in ("{ref}", "{id}", "{tenant}"))
+    named = any(part in operation.path for part in ("{ref}", "{model}", "{id}", "{tenant}"))
     assert not named or theirs.status_code in (403, 404)
     for private in (SECRET, world.key.id, "enterprise"):
         assert private not in said(theirs, operation, acme)[2]
@@ -275,8 +284,9 @@ async def test_a_share_opens_one_function_to_one_tenant(world: World, acme: Name
         "getWeights",
         "removeWeights",
     }
-    assert set(opened) == {"callFunction", "describeFunction", *own}
-    assert world.calls.seen[0].tenant == "friend"
+    models = {operation.name for operation in (*INFER, *MODELS) if "{model}" in operation.path}
+    assert set(opened) == {"callFunction", "describeFunction", *models, *own}
+    assert {call.tenant for call in world.calls.seen} == {"friend"}
     assert ("friend", "shop") not in world.registry.apps  # its own deploy wants its own blob first
 
 

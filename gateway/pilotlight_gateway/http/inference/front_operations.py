@@ -1,10 +1,13 @@
-"""The operations of the Open Inference Protocol."""
+"""The operations of the Open Inference Protocol, and of the fixed inference API."""
 
 from __future__ import annotations
 
 from typing import Any
 
+from pilotlight_core.model.api.inference_api import InferenceAnswer, InferenceRequest, InferenceStatus
+from pilotlight_gateway.http.inference import fixed_inference as fixed
 from pilotlight_gateway.http.inference import model_endpoints as models
+from pilotlight_gateway.http.inference.fixed_inference import RequestServices
 from pilotlight_gateway.http.inference.model_endpoints import ModelServices
 from pilotlight_gateway.http.protocol.api_operations import Operation
 from pilotlight_gateway.http.protocol.error_dialects import Dialect
@@ -42,13 +45,6 @@ def _shown(path: str, name: str, about: str, endpoint: Any, *, of_model: bool = 
     )  # fmt: skip
 
 
-def _refused(method: str, path: str, name: str) -> Operation[ModelServices]:
-    return Operation(
-        method=method, path=path, name=name, about="Not offered.", endpoint=models.refuse_extension, answer=OBJECT,
-        dialect=Dialect.V2, errors=("not_offered",), changes=False,
-    )  # fmt: skip
-
-
 def _of_model(path: str, name: str, about: str, endpoint: Any) -> tuple[Operation[ModelServices], ...]:
     """Of the deployed version, and of a named one."""
     return (
@@ -67,21 +63,20 @@ MODELS: tuple[Operation[ModelServices], ...] = (
     *_of_model("/config", "getModelConfig", "The same, as Triton's clients read it.", models.show_config),
     *_of_model("/stats", "getModelStatistics", "How often it was called over this gateway.", models.show_statistics),
 )
-NOT_OFFERED: tuple[Operation[ModelServices], ...] = (
-    _refused("POST", "/v2/repository/index", "indexRepository"),
-    _refused("POST", "/v2/repository/models/{model}/load", "loadModel"),
-    _refused("POST", "/v2/repository/models/{model}/unload", "unloadModel"),
-    _refused("GET", "/v2/trace/setting", "getTraceSetting"),
-    _refused("POST", "/v2/trace/setting", "setTraceSetting"),
-    _refused("GET", "/v2/models/{model}/trace/setting", "getModelTraceSetting"),
-    _refused("POST", "/v2/models/{model}/trace/setting", "setModelTraceSetting"),
-    _refused("GET", "/v2/logging", "getLogSettings"),
-    _refused("POST", "/v2/logging", "setLogSettings"),
-    *(
-        _refused(method, f"/v2/{kind}sharedmemory{region}/{verb}", f"{verb}{kind.title()}Memory{title}")
-        for kind in ("system", "cuda")
-        for region, title in (("", "All"), ("/region/{region}", ""))
-        for method, verb in (("GET", "status"), ("POST", "register"), ("POST", "unregister"))
-        if region or verb != "register"
+
+FIXED: Operation[None] = Operation(
+    method="POST", path="/v1/inference", name="runInference", endpoint=None, scopes=("invoke",), rated=False,
+    about="Call a function by the fixed inference API.", request=InferenceRequest, answer=InferenceAnswer,
+    errors=INFER_ERRORS,
+)  # fmt: skip
+REQUESTS: tuple[Operation[RequestServices], ...] = (
+    Operation(
+        method="GET", path="/internal/health", name="getInferenceHealth", about="Calls are taken.",
+        endpoint=fixed.show_front_health, answer=OBJECT, errors=("draining",),
     ),
-)
+    Operation(
+        method="GET", path="/internal/requests/{id}", name="getInferenceRequest", endpoint=fixed.show_request,
+        about="How a request of the caller's tenant is, for as long as its gateway remembers it.",
+        scopes=("invoke", "read"), answer=InferenceStatus, errors=("unknown_call", "call_lost", "overloaded"),
+    ),
+)  # fmt: skip

@@ -1,11 +1,10 @@
-"""`POST /v2/models/{model}/infer`: a plain ASGI application, since a call is no request that counts as open."""
+"""`POST /v2/models/{model}/infer`: tensors in JSON, or as bytes behind it."""
 
 from __future__ import annotations
 
-from starlette.responses import Response
-from starlette.types import Receive, Scope, Send
+from starlette.types import Receive, Scope
 
-from pilotlight_core.model.errors import BadInput, PilotlightError
+from pilotlight_core.model.errors import BadInput
 from pilotlight_gateway.http.calls.unary_calls import unless_gone
 from pilotlight_gateway.http.inference.body_codings import (
     LEAST_BYTES,
@@ -16,12 +15,9 @@ from pilotlight_gateway.http.inference.body_codings import (
 )
 from pilotlight_gateway.http.inference.model_calls import ModelCalls, refuse_streams
 from pilotlight_gateway.http.inference.model_lookup import FoundModel
-from pilotlight_gateway.http.protocol.api_operations import Operation
-from pilotlight_gateway.http.protocol.audited_changes import make_audited
-from pilotlight_gateway.http.protocol.http_exchange import Exchange, authorization, exchange_of, header
+from pilotlight_gateway.http.protocol.http_exchange import Exchange, exchange_of, header
 from pilotlight_gateway.http.protocol.large_answers import PIECE_BYTES, answer_in_pieces
 from pilotlight_gateway.http.protocol.request_bodies import read_body
-from pilotlight_gateway.tenancy.auth import Principal
 from pilotlight_gateway.tensors.infer_bodies import HEADER_LENGTH, infer_answer
 from pilotlight_gateway.tensors.infer_requests import InferCall
 from pilotlight_gateway.tensors.tensor_answers import WrittenTensor
@@ -31,37 +27,31 @@ DIGITS_AT_MOST = 12
 
 
 class InferEndpoint:
-    """Serves one path of the operation."""
+    """Answers requests for tensors, of callers that were let in."""
 
-    def __init__(self, operation: Operation[None], calls: ModelCalls) -> None:
-        self.operation = operation
+    def __init__(self, calls: ModelCalls) -> None:
         self._calls = calls
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG002 - the exchange sends
-        entry, exchange = self._calls.entry, exchange_of(scope)
-        exchange.route, exchange.dialect = self.operation.path, self.operation.dialect
-        principal = await entry.authenticator.authenticate(authorization(scope))
-        exchange.note_principal(principal)
-        if principal.break_glass:
-            await self._refuse_audited(principal, scope, exchange)
-        principal.require("invoke")
-        path = scope["path_params"]
-        with entry.gate.around(exchange.task):
-            model = await self._calls.lookup.find(principal.tenant, path["model"], path.get("version", ""))
-            refuse_streams(model)
-            limits = await self._calls.admit(exchange, model)
-            body = await read_body(scope, receive, limits, entry.budget, principal.tenant)
-            size, coding = len(body), header(scope, b"content-encoding")
-            try:
-                with held_plain(entry.budget, coding, body, limits, principal.tenant):
-                    asked = await self._read(await plain_body(body, coding, limits), model, scope, principal.tenant)
-                del body
-                await self._answer(asked, model, scope, receive)
-            except PilotlightError as error:
-                entry.metrics.call_failed(error.wire_code)
-                raise
-            finally:
-                entry.budget.give_back(size, principal.tenant)
+    async def answer(self, scope: Scope, receive: Receive) -> None:
+        """Call the model that the path names.
+
+        Raises:
+            PilotlightError: what is wrong, or how the call failed. ClientGone.
+        """
+        exchange, budget, path = exchange_of(scope), self._calls.entry.budget, scope["path_params"]
+        tenant = exchange.principal.tenant
+        model = await self._calls.lookup.find(tenant, path["model"], path.get("version", ""))
+        refuse_streams(model)
+        limits = await self._calls.admit(exchange, model)
+        body = await read_body(scope, receive, limits, budget, tenant)
+        size, coding = len(body), header(scope, b"content-encoding")
+        try:
+            with held_plain(budget, coding, body, limits, tenant):
+                asked = await self._read(await plain_body(body, coding, limits), model, scope, tenant)
+            del body
+            await self._answer(asked, model, scope, receive)
+        finally:
+            budget.give_back(size, tenant)
 
     async def _read(self, body: bytes, model: FoundModel, scope: Scope, tenant: str) -> InferCall:
         said = header(scope, HEADER_LENGTH)
@@ -99,12 +89,3 @@ class InferEndpoint:
                 await exchange.answer(200, headers, b"".join(pieces))
             else:
                 await answer_in_pieces(exchange, headers, pieces)
-
-    async def _refuse_audited(self, principal: Principal, scope: Scope, exchange: Exchange) -> None:
-        """Write down that a key that calls nothing has tried to."""
-
-        async def refuse() -> Response | None:
-            principal.require("invoke")
-            return None
-
-        await make_audited(self._calls.entry.audit, self.operation, scope, exchange, refuse)

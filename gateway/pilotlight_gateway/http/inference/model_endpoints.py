@@ -1,4 +1,4 @@
-"""What is shown of models and of the server: `GET /v2/…`, and what of Triton's extensions is not offered."""
+"""What is shown of models and of the server: `GET /v2/…`."""
 
 from __future__ import annotations
 
@@ -72,11 +72,6 @@ async def show_statistics(request: Request, services: ModelServices) -> Response
     else:
         found = counts.of_tenant(tenant)
     return json_answer({"model_stats": [statistics_view(*one) for one in found]})
-
-
-async def refuse_extension(request: Request, _: ModelServices) -> Response:
-    """What Triton's clients can ask a server for that is one machine's."""
-    raise not_offered(request.url.path)
 
 
 def not_offered(what: str) -> PilotlightError:

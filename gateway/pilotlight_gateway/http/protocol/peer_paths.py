@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 OPENAI = "the OpenAI API is not served yet"
-INFERENCE = "the inference protocol of KServe and Triton (v2) is not served yet"
 HERE = "POST /v1/functions/APP.FUNCTION/calls calls a function; GET /v1/apps lists them, /openapi.json describes all"
 PATHS = (
     ("/v1/files", f"{OPENAI}; POST /v1/batches takes a file of inputs"),
@@ -16,7 +15,6 @@ PATHS = (
     ("/v1/moderations", OPENAI),
     ("/v1/models", f"{OPENAI}, nor is that of TensorFlow Serving and KServe (v1)"),
     ("/chat/completions", OPENAI),
-    ("/v2", INFERENCE),
     ("/predict", "a model has no address of its own"),
     ("/invocations", "a model has no address of its own"),
     ("/ping", "/healthz and /readyz say how the gateway is"),

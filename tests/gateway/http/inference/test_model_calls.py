@@ -8,14 +8,16 @@ import json
 import pytest
 
 from pilotlight_core.model.errors import FunctionRaised
-from pilotlight_core.model.limits import Limits
-from pilotlight_core.model.tenancy import LimitsRecord
+from pilotlight_core.model.limits import NO_LIMITS, EffectiveLimits, Limits
 from pilotlight_gateway.http.inference.inference_counts import CountedModel
+from pilotlight_gateway.limits.limit_policy import policy_of
+from pilotlight_gateway.limits.limits_port import MemoryLimiter
 from tests.gateway.http.asgi import Wire, ask
 from tests.gateway.served_models import model
 from tests.gateway.world import World
 from tests.waiting import until
 
+SMALL = EffectiveLimits(tenant=NO_LIMITS, function=Limits(payload_bytes=100))
 INFER = "/v2/models/shop.double/infer"
 BODY = {"inputs": [{"name": "x", "shape": [1], "datatype": "FP32", "data": [1.5]}]}
 
@@ -53,7 +55,7 @@ async def test_a_function_that_fails_is_counted(world: World) -> None:
 async def test_limits_hold_for_models_too(world: World) -> None:
     """The payload's here; rates are asked of the same limiter as any call's."""
     world.deploy(model())
-    world.registry.limit_records["acme"] = LimitsRecord(tenant="acme", limits=Limits(payload_bytes=100))
+    world.services.limits = MemoryLimiter(lambda *_: policy_of(SMALL, "acme:shop.double"))
     long = BODY | {"id": "x" * 200}
     async with world.client() as client:
         answer = await client.post(INFER, json=long)

@@ -5,8 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import pytest
-
 from pilotlight_core.model.spec import Mode
 from tests.builders.specs import method
 from tests.gateway.served_models import ARRAY, FLOATS, model, served_models
@@ -96,19 +94,3 @@ async def test_a_gateway_that_leaves_is_not_ready(world: World) -> None:
     assert [answer.status_code for answer in answers] == [503, 503]
     assert answers[0].json() == {"error": "Not ready: no home lease."}
     assert live.status_code == 200
-
-
-@pytest.mark.parametrize(
-    ("verb", "path"),
-    [
-        ("POST", "/v2/repository/index"), ("POST", "/v2/repository/models/m/load"),
-        ("GET", "/v2/systemsharedmemory/status"), ("POST", "/v2/cudasharedmemory/region/r/register"),
-        ("POST", "/v2/systemsharedmemory/unregister"), ("GET", "/v2/trace/setting"), ("POST", "/v2/logging"),
-    ],
-)  # fmt: skip
-async def test_what_is_one_machines_is_not_offered(world: World, verb: str, path: str) -> None:
-    """501, with a text."""
-    async with world.client("") as client:
-        answer = await client.request(verb, path, json={})
-    assert answer.status_code == 501
-    assert "is not offered" in answer.json()["error"]

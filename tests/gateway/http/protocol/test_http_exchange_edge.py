@@ -15,6 +15,7 @@ PLACES = {
     "tier": "free", "grantee": "friend", "delivery": "msg_x", "batch": "batch_x",
     "container": "x", "price": "h100", "month": "2026-11", "budget": "month", "grant": "grant_x", "node": "n1",
     "issuer": "corp", "name": "token", "pool": "spare",
+    "model": "shop.hello", "version": "1",
 }  # fmt: skip
 
 
@@ -29,7 +30,8 @@ async def test_every_guarded_route_wants_a_key_first(world: World, method: str, 
         async with world.client(key) as client:
             answer = await client.request(method, filled(path), content=b"garbage")
         assert answer.status_code == status
-        assert answer.headers["content-type"] == "application/problem+json"
+        problem = "json" if path.startswith("/v2") else "problem+json"
+        assert answer.headers["content-type"] == f"application/{problem}"
 
 
 @pytest.mark.parametrize(
@@ -46,7 +48,7 @@ async def test_a_wrong_method_is_told_the_right_ones(world: World, method: str, 
     assert set(answer.headers["allow"].split(", ")) == allow
 
 
-@pytest.mark.parametrize("path", ["/", "/v2", "/v1", "/v1/apps/", "/v1//apps", "/openapi.json/x"])
+@pytest.mark.parametrize("path", ["/", "/v3", "/v1", "/v1/apps/", "/v1//apps", "/openapi.json/x"])
 async def test_an_unknown_address_is_not_found(world: World, path: str) -> None:
     """As a problem document, too."""
     async with world.client() as client:

@@ -20,8 +20,6 @@ from tests.gateway.world import World
         ("GET", "/v1/models", "OpenAI"),
         ("GET", "/v1/models/llama", "TensorFlow Serving"),
         ("POST", "/v1/files", "POST /v1/batches takes a file of inputs"),
-        ("POST", "/v2/models/resnet/infer", "KServe and Triton"),
-        ("GET", "/v2/health/ready", "KServe and Triton"),
         ("GET", "/health", "/healthz and /readyz say how the gateway is"),
         ("POST", "/predict", "POST /v1/functions/APP.FUNCTION/calls"),
     ],
