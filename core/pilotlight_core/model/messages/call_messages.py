@@ -15,6 +15,7 @@ from pilotlight_core.model.bounded import (
     ShortText,
     Units,
 )
+from pilotlight_core.model.messages.call_affinity import CallAffinity
 from pilotlight_core.model.messages.message import Message
 from pilotlight_core.model.messages.usage_facts import Fault
 
@@ -305,6 +306,8 @@ class CallDescriptor(msgspec.Struct, frozen=True, kw_only=True):
     """The most calls of its tenant and class that may wait for the function; 0: the home's own limit."""
     queue_ms: float = 0.0
     """The longest time in the queue; 0: the home's own limit."""
+    affinity: CallAffinity | None = None
+    """Of a call of an engine; None: any container is as good."""
 
 
 class Grant(msgspec.Struct, frozen=True, kw_only=True):
