@@ -57,3 +57,7 @@ EMBED_INPUT: dict[str, Any] = _object(
     ["input"],
     "Texts, for each of which there is a vector.",
 )
+
+
+class UnfitGeneration(ValueError):
+    """A generation document that its engine does not take; the message names the field. Nothing was generated."""
