@@ -223,4 +223,4 @@ class Engine(Protocol):
         """Be ready for steps again."""
 
     def embed(self, inputs: Seq[Seq[int]]) -> list[list[float]]:
-        """For each sequence of ids one vector of length 1: the mean of the last hidden states. Raises `EngineRefusal`."""
+        """For each sequence of ids a vector of length 1: the mean of its last hidden states. Raises `EngineRefusal`."""
