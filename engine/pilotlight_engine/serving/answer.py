@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from pilotlight_engine.engine_port import Finished, TokenOut
+from pilotlight_engine.engine_port import TokenOut
 from pilotlight_engine.serving.generation_reader import GenerationRead
 from pilotlight_engine.text.answer_text import AnswerPiece, AnswerText
 from pilotlight_engine.text.text_tokenizer import TextTokenizer
@@ -50,22 +50,23 @@ class Answer:
             made["tool_calls"] = calls
         return made
 
-    def ended(self, chunk: Chunk, end: Finished | None, cached: int) -> Chunk:
-        """The last chunk: `chunk` with what was kept, and how the answer ended; without an `end` by a stop string."""
+    def ended(self, chunk: Chunk, *, is_cut: bool, cached: int) -> Chunk:
+        """The last chunk: `chunk` with what was kept, and how it ended. `is_cut`: there was no room for more."""
         last = self._text.flush()
         chunk["text"] += last.text
         if last.calls:
             chunk["tool_calls"] = chunk.get("tool_calls", []) + last.calls
-        reason = "length" if end is not None and end.reason == "length" else "stop"
-        if self._text.has_tool_calls and reason == "stop":
-            reason = "tool_calls"
-        chunk["finish_reason"] = reason
-        chunk["usage"] = {
+        chunk["finish_reason"] = "length" if is_cut else "tool_calls" if self._text.has_tool_calls else "stop"
+        chunk["usage"] = self.usage(cached)
+        return chunk
+
+    def usage(self, cached: int) -> dict[str, int]:
+        """What it has taken so far."""
+        return {
             "prompt_tokens": len(self._asked.prompt_ids),
             "completion_tokens": len(self.tokens),
             "cached_tokens": cached,
         }
-        return chunk
 
     def _add(self, token: int) -> AnswerPiece:
         self.tokens.append(token)

@@ -25,11 +25,9 @@ class AnswerState(msgspec.Struct, kw_only=True, array_like=True):
 
     seed: int
     at: float
-    """When the call began, in unix seconds: what templates say of the time."""
+    """When the call began, in unix seconds."""
     tokens: bytes = b""
     """Those of the chunks that were yielded, as 32 bit numbers."""
-    cached: int = 0
-    """Tokens of the prompt that were stored when it first came to an engine."""
     single_until: int = 0
     """Up to so many tokens, a chunk has one."""
     chunk: dict[str, Any] | None = None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from pilotlight_core.model.engines.generation import MAX_LOGPROBS, MAX_STOP, MAX_STOPS, UnfitGeneration
@@ -52,6 +52,10 @@ class GenerationRead:
     adapter: str
     tools: bool
     """Whether its text may call tools."""
+
+    def seeded(self, seed: int) -> Sampling:
+        """How tokens are drawn, with the seed of the call."""
+        return replace(self.sampling, seed=seed)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -13,6 +13,7 @@ from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import replace
+from functools import partial
 from typing import TypeVar
 
 from pilotlight_engine.engine_port import Engine, EngineDead, EngineEvent, EngineStats, GenRequest, TokenOut
@@ -43,6 +44,8 @@ class StepThread:
         self._is_closed = False
         self._inboxes: dict[str, TokenInbox] = {}
         """By the id of the sequence in the engine."""
+        self._left_behind: dict[str, TokenInbox] = {}
+        """Those that left, until the engine says what they took."""
         self._numbers = 0
         self._told_at = 0.0
         self._thread = threading.Thread(target=self._run, name="pilotlight-engine", daemon=True)
@@ -72,6 +75,14 @@ class StepThread:
         if self._inboxes.pop(inbox.engine_id, None) is not None:
             engine_id = inbox.engine_id
             self._ask(lambda: self.engine.abort(engine_id))
+
+    async def stop(self, inbox: TokenInbox) -> None:
+        """The answer has ended by its text: wait until its sequence is gone, and what it took is known."""
+        if inbox.paused is not None or inbox.engine_id not in self._inboxes:
+            return
+        engine_id = inbox.engine_id
+        self._ask(lambda: self.engine.abort(engine_id))
+        await inbox.wait_end()
 
     def note_read(self, inbox: TokenInbox) -> None:
         """Tokens were taken out: a call that had left comes back once few are left."""
@@ -157,17 +168,24 @@ class StepThread:
         for event in events:
             inbox = self._inboxes.get(event.id)
             if inbox is None:
-                continue  # nobody waits for it any more
+                self._note_left(event)
+                continue
             if isinstance(event, TokenOut):
                 inbox.add(event)
                 if len(inbox.tokens) >= MOST_UNREAD and not inbox.is_leaving:
                     inbox.is_leaving = True
-                    self._ask(lambda engine_id=event.id: self._leave(engine_id))  # type: ignore[misc]
+                    self._ask(partial(self._leave, event.id))
                 continue
             del self._inboxes[event.id]
             if inbox.cached is None:
                 inbox.cached = event.usage.cached_tokens
             inbox.add(event)
+
+    def _note_left(self, event: EngineEvent) -> None:
+        """An event of a sequence for which nobody waits, or which is to come back."""
+        left = None if isinstance(event, TokenOut) else self._left_behind.pop(event.id, None)
+        if left is not None and left.cached is None and not isinstance(event, TokenOut):
+            left.cached = event.usage.cached_tokens
 
     def _refuse(self, engine_id: str, error: Exception) -> None:
         inbox = self._inboxes.pop(engine_id, None)
@@ -180,6 +198,6 @@ class StepThread:
             return
         inbox.is_leaving = False
         if request is not None:
-            del self._inboxes[engine_id]
+            self._left_behind[engine_id] = self._inboxes.pop(engine_id)
             inbox.paused = request
             self.note_read(inbox)

@@ -46,6 +46,12 @@ class TokenInbox:
         self.refusal = error
         self._news.set()
 
+    async def wait_end(self) -> None:
+        """Wait until the engine has let go of it. Tokens that come meanwhile are not wanted."""
+        while not self.is_over:
+            self._news.clear()
+            await self._news.wait()
+
     async def wait_news(self) -> None:
         """Wait until there are tokens, or the end."""
         while not self.tokens and not self.is_over:

@@ -1,4 +1,4 @@
-"""Text to tokens and back: by the tokenizer.json of a model's weights, or byte by byte where there is none."""
+"""Text to tokens and back: by the tokenizer.json of a model's weights, or without a model by a rule."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from typing import Any, Protocol
 
 TOKENIZER_FILE = "tokenizer.json"
 BYTES = 256
-END_OF_BYTES = 256
-"""The token that ends a text of bytes."""
+END = 256
+"""The token that ends a simulated answer."""
+CONSONANTS, VOWELS = "bdfghjklmnprstvz", ("a", "e", "i", "o", "u", "ai", "au", "ei", "ia", "ie", "io", "oa", "oi", "ua", "ue", "ui")
 
 
 class TextTokenizer(Protocol):
@@ -50,8 +51,8 @@ class FileTokenizer:
         return text
 
 
-class ByteTokenizer:
-    """Each byte of UTF-8 is a token. For engines without a model."""
+class SimTokenizer:
+    """For engines without a model: what is read has a token for each byte, what is written a syllable for each token."""
 
     vocabulary = BYTES + 1
 
@@ -59,20 +60,22 @@ class ByteTokenizer:
         return list(text.encode("utf-8", "replace"))
 
     def decode(self, ids: Sequence[int]) -> str:
-        return bytes(one for one in ids if one < BYTES).decode("utf-8", "replace")
+        return "".join(map(self.token_text, ids))
 
     def token_text(self, token: int) -> str:
-        return bytes([token]).decode("latin-1") if token < BYTES else "<end>"
+        if token >= BYTES:
+            return ""
+        return f"{' ' if token % 3 == 0 else ''}{CONSONANTS[token // 16]}{VOWELS[token % 16]}"
 
 
 def tokenizer_of(folder: Path | None) -> TextTokenizer:
-    """The tokenizer of a folder of weights; of bytes, if there is no folder.
+    """The tokenizer of a folder of weights; a simulated one, if there is no folder.
 
     Raises:
         ValueError: it has none, or one that cannot be read.
     """
     if folder is None:
-        return ByteTokenizer()
+        return SimTokenizer()
     path = folder / TOKENIZER_FILE
     if not path.is_file():
         raise ValueError(
