@@ -18,6 +18,7 @@ from pilotlight_core.model.artifacts.artifact_entries import ArtifactKind as Art
 from pilotlight_core.model.artifacts.artifact_entries import ArtifactPart as ArtifactPart
 from pilotlight_core.model.calendar.schedule_entry import Schedule as Schedule
 from pilotlight_core.model.calendar.warm_windows import Warm, windows_fault
+from pilotlight_core.model.engines.engine_spec import EngineSpec, engine_fault
 from pilotlight_core.model.errors import BadInput
 from pilotlight_core.model.ids import check_name, tags_fault
 from pilotlight_core.model.networks.network_targets import targets_fault
@@ -178,6 +179,8 @@ class FunctionSpec(msgspec.Struct, frozen=True, kw_only=True):
     """How its streams go on elsewhere; unset: they do not."""
     drain: tuple[str, ...] | UnsetType = UNSET
     """Hooks that run when a container's node is taken away; unset: none."""
+    engine: EngineSpec | UnsetType = UNSET
+    """The language model that it is, which containers run without code of the tenant's; unset: it has code."""
 
     def method(self, name: str | None) -> MethodSpec:
         """The method called `name`; None or "": the only one.
@@ -401,6 +404,15 @@ def check_spec(spec: FunctionSpec) -> None:
     if spec.rehearsal is not UNSET:
         batches = {one.name: one.batching.max_batch_size if one.batching else 0 for one in spec.methods}
         at_fault, text = rehearsal_fault(spec.rehearsal, batches)
+        faults[at_fault] = text
+    if spec.engine is not UNSET:
+        at_fault, text = engine_fault(
+            spec.engine,
+            gpus=spec.gpus,
+            code=(spec.module, spec.qualname),
+            methods=[method.name for method in spec.methods],
+            batched=any(method.batching for method in spec.methods),
+        )
         faults[at_fault] = text
     for field, why in faults.items():
         if why:

@@ -157,6 +157,7 @@ class Container:
             secrets=self._start.secrets,
             network=self._provisioner.network_mark(self.id, manifest) if manifest else 0,
             parks=self.parking.where if self.serving is not None else "",
+            engine=self.serving.engine if self.serving is not None else None,
         )
 
     # -- commands, and the clock --------------------------------------------------------------------------------

@@ -57,7 +57,9 @@ def target_of(spec: FunctionSpec, thing: Any) -> GuestTarget:
     Raises:
         AttributeError: if the class lacks something that the spec names. And whatever its constructor raises.
     """
-    owner: Any = thing() if spec.is_class else thing
+    owner: Any = thing
+    if spec.is_class:
+        owner = thing() if spec.engine is UNSET else thing(spec.engine)
     methods = {
         method.name: _method(bound(owner, method.attribute) if spec.is_class else thing, method)
         for method in spec.methods

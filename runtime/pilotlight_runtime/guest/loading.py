@@ -16,12 +16,21 @@ from functools import reduce
 from pathlib import Path
 from typing import Any
 
+from pilotlight_core.model.messages.engine_report import open_report_teller
 from pilotlight_core.model.spec import FunctionSpec
 from pilotlight_runtime.guest.agent_channel import AgentGone, Channel
 from pilotlight_runtime.guest.basics.proxy_forwarder import proxy_variables
 from pilotlight_runtime.guest.basics.remote_errors import remote_error
 from pilotlight_runtime.guest.basics.secret_places import place_secrets
-from pilotlight_runtime.guest.frames import COMPILE_PIECE, CompilePiece, Load, Loaded, LoadError, LoadStep
+from pilotlight_runtime.guest.frames import (
+    COMPILE_PIECE,
+    CompilePiece,
+    EngineReportOut,
+    Load,
+    Loaded,
+    LoadError,
+    LoadStep,
+)
 from pilotlight_runtime.guest.guest_nested import GuestNested
 from pilotlight_runtime.guest.guest_target import GuestTarget, target_of, unwrap
 from pilotlight_runtime.guest.own_calls import OwnCalls, RunHook
@@ -115,6 +124,12 @@ def import_function(spec: FunctionSpec) -> tuple[Any, Any]:
     return decorated, thing
 
 
+def open_reports(load: Load, channel: Channel) -> None:
+    """Have an engine in this process tell the agent how it is, if that listens."""
+    if load.takes_reports and load.spec.engine:
+        open_report_teller(lambda report: channel.send(EngineReportOut(report=report)))
+
+
 def load_blocking(load: Load, channel: Channel, nested: GuestNested, wait: RunHook) -> GuestTarget:
     """Load with plain hooks; `wait` runs the asynchronous ones to their end. Raises NotLoaded."""
     compiled = Compiled(load, channel)
@@ -143,6 +158,7 @@ async def load_async(load: Load, channel: Channel, nested: GuestNested) -> Guest
     with step(channel, "import"):
         prepare(load)
         thing = open_function(load.spec, nested)
+        open_reports(load, channel)
     with step(channel, "enter"):
         target = target_of(load.spec, thing)
         for hook in target.enter:

@@ -11,6 +11,7 @@ from typing import Any, Protocol
 import msgspec
 
 from pilotlight_core.model import values
+from pilotlight_core.model.engines.generation import UnfitGeneration
 from pilotlight_core.model.messages.call_messages import Outcome
 from pilotlight_core.model.messages.running_code import COUNTING, IN_BATCH, RUNNING_CALL
 from pilotlight_core.model.streams.running_stream import RUNNING_STREAM
@@ -81,7 +82,7 @@ def encoded_chunk(out: StreamOut, value: Any) -> bytes:
 
 
 def outcome_of(error: BaseException) -> Outcome:
-    if isinstance(error, BadArguments):
+    if isinstance(error, BadArguments | UnfitGeneration):
         return Outcome.BAD_INPUT
     return Outcome.BAD_OUTPUT if isinstance(error, BadAnswer) else Outcome.RAISED
 

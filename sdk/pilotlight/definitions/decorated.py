@@ -50,3 +50,5 @@ class Decorated:
     is_class: bool = False
     artifacts: tuple[Artifact, ...] = ()
     weights: tuple[str, ...] = ()
+    source_module: str = ""
+    """The module that defines it; "": that of its code, which its specification names."""

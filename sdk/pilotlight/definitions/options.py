@@ -10,6 +10,7 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from pilotlight.definitions.artifact_options import Artifact
+from pilotlight.definitions.engine_options import EngineOption
 from pilotlight.definitions.errors import OptionError
 from pilotlight.definitions.migration_hints import OPTION_HINTS, explain_unknown
 from pilotlight.definitions.rehearsal_options import Example
@@ -87,6 +88,8 @@ class Options(TypedDict, total=False):
     zone: str | Sequence[str]
     neighbours: bool
     media: bool
+    engine: EngineOption
+    adapters: Sequence[str]
     name: str
     app: str | NamedApp
 

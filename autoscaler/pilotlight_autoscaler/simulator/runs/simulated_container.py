@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
+from pilotlight_core.model.messages.engine_report import EngineReport
 from pilotlight_core.model.messages.node_messages import ContainerState, HostShare
 
 
@@ -46,6 +47,7 @@ class SimulatedContainer:
     network: int = 0
     secrets: str = ""
     parks: str = ""
+    engine: EngineReport | None = None
 
     def __init__(self, name: str, number: int, began_at: float, load_s: float) -> None:
         self.id = name

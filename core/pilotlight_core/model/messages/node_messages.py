@@ -26,6 +26,7 @@ from pilotlight_core.model.bounded import (
 )
 from pilotlight_core.model.devices import DeviceReport
 from pilotlight_core.model.messages.call_messages import RemoteError
+from pilotlight_core.model.messages.engine_report import EngineReport
 from pilotlight_core.model.messages.message import Message
 from pilotlight_core.model.messages.usage_facts import Purpose
 
@@ -154,6 +155,8 @@ class ContainerReport(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """What it is let out to of `network=` of its version, as `mark_given` counts it."""
     parks: ShortText = ""
     """Where it can be parked, and unparked again: "any" CPU slot of its node, or its own slice; "": nowhere."""
+    engine: EngineReport | None = None
+    """How its engine was when it last told; None: it has none, or has told nothing."""
 
 
 class EndedContainer(msgspec.Struct, frozen=True, kw_only=True, gc=False):
