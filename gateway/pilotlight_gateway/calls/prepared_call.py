@@ -6,6 +6,7 @@ from typing import Protocol
 
 from pilotlight_core.model.messages.call_messages import WINDOW, CallDescriptor, Grant, ResumePoint, Run
 from pilotlight_core.model.spec import MethodSpec, Priority, VersionRecord
+from pilotlight_gateway.calls.engine_calls import engine_affinity, engine_facts
 from pilotlight_gateway.calls.large_bodies import INLINE_BYTES
 from pilotlight_gateway.limits.call_usage import CallUsage
 from pilotlight_gateway.tenancy.auth import Principal
@@ -122,6 +123,7 @@ class PreparedCall:
             reserved=scheduling.reserved,
             queue_calls=scheduling.queue_calls,
             queue_ms=scheduling.queue_ms,
+            affinity=engine_affinity(self.version, self.tenant, self.input),
         )
 
     def run(self, grant: Grant, at: float, gateway: str, resume: ResumePoint | None = None) -> Run:
@@ -150,5 +152,6 @@ class PreparedCall:
             parent=self.parent,
             tags=self.tags,
             resume=resume,
+            facts=engine_facts(self.version, self.tenant, self.scheduling.weight, self.priority, remaining_ms),
             cold_ms=sum(grant.timeline.values()) if grant.start_ms else 0.0,
         )

@@ -337,7 +337,12 @@ class CallRunner:
         run = call.run
         self._io.send_to_guest(
             guest.Invoke(
-                call_id=call.call_id, method=run.method, input=call.input, window=run.window, resume=start_of(run)
+                call_id=call.call_id,
+                method=run.method,
+                input=call.input,
+                window=run.window,
+                resume=start_of(run),
+                facts=run.facts,
             )
         )
         self._streams.begin(call, at)

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+from pilotlight_core.model.engines.call_facts import CALL_FACTS
 from pilotlight_core.model.messages.running_code import COUNTING, IN_BATCH, RUNNING_CALL
 from pilotlight_core.model.streams.running_stream import RUNNING_STREAM
 from pilotlight_runtime.guest.call_table import WINDOW_WAIT_S, CallProgress, CallTable
@@ -47,6 +48,8 @@ async def run_async_work(
             return None
         COUNTING.set(progress)
         RUNNING_CALL.set(work.call_id)
+        if work.facts is not None:
+            CALL_FACTS.set(work.facts)
         frame: Result | BatchResult = with_units(await run_async_call(target, work, progress, send, task), progress)
     else:
         frame = await run_async_batch(target, work, table.dropped(work))

@@ -13,6 +13,7 @@ import msgspec
 from pilotlight_core.model import values
 from pilotlight_core.model.engines.generation import UnfitGeneration
 from pilotlight_core.model.messages.call_messages import Outcome
+from pilotlight_core.model.engines.call_facts import CALL_FACTS
 from pilotlight_core.model.messages.running_code import COUNTING, IN_BATCH, RUNNING_CALL
 from pilotlight_core.model.streams.running_stream import RUNNING_STREAM
 from pilotlight_runtime.guest.basics.remote_errors import (
@@ -231,6 +232,8 @@ def run_work(
             return None
         COUNTING.set(progress)
         RUNNING_CALL.set(work.call_id)
+        if work.facts is not None:
+            CALL_FACTS.set(work.facts)
         frame: Result | BatchResult = with_units(run_call(target, work, progress, channel), progress)
     else:
         frame = run_batch(target, work, table.dropped(work), channel)

@@ -15,6 +15,7 @@ from pilotlight_core.model.bounded import (
     ShortText,
     Units,
 )
+from pilotlight_core.model.engines.call_facts import CallFacts
 from pilotlight_core.model.messages.call_affinity import CallAffinity
 from pilotlight_core.model.messages.message import Message
 from pilotlight_core.model.messages.usage_facts import Fault
@@ -93,6 +94,8 @@ class Run(Message, frozen=True, kw_only=True):
     """The id of the call that made this one, for the ledger; "": it came from outside."""
     resume: ResumePoint | None = None
     """Of a resumable stream, whose checkpoints the agent passes on; None: it is none."""
+    facts: CallFacts | None = None
+    """For the engine that runs it; None: the function has none."""
 
 
 class Cancel(Message, frozen=True, kw_only=True):
