@@ -1,4 +1,4 @@
-"""What a gateway says of a call to an engine: to its home, where the prompt likely is, and to the guest, whose it is."""
+"""What a gateway says of a call to an engine: to its home, where its prompt likely is; to the guest, whose it is."""
 
 from __future__ import annotations
 

@@ -11,9 +11,9 @@ from typing import Any, Protocol
 import msgspec
 
 from pilotlight_core.model import values
+from pilotlight_core.model.engines.call_facts import CALL_FACTS
 from pilotlight_core.model.engines.generation import UnfitGeneration
 from pilotlight_core.model.messages.call_messages import Outcome
-from pilotlight_core.model.engines.call_facts import CALL_FACTS
 from pilotlight_core.model.messages.running_code import COUNTING, IN_BATCH, RUNNING_CALL
 from pilotlight_core.model.streams.running_stream import RUNNING_STREAM
 from pilotlight_runtime.guest.basics.remote_errors import (
