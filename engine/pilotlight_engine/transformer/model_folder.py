@@ -12,7 +12,7 @@ from typing import Any
 import torch
 import transformers
 
-from pilotlight_engine.transformer.architectures import ModelShape, UnknownArchitecture, shape_of
+from pilotlight_engine.architectures import ModelShape, UnknownArchitecture, shape_of
 from pilotlight_engine.transformer.paged_attention import NAME, register_attention
 
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}

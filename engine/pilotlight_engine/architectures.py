@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 
@@ -43,6 +45,15 @@ ALLOWED = {
 """Class of `config.json` -> what people call it."""
 
 TIED_BY_DEFAULT = ("GPT2LMHeadModel", "GemmaForCausalLM", "Gemma2ForCausalLM", "Gemma3ForCausalLM")
+
+
+def architecture_name(folder: Path) -> str:
+    """The class that the `config.json` of a folder names, allowed or not; empty if it names none."""
+    try:
+        named = json.loads((folder / "config.json").read_text())["architectures"][0]
+    except (OSError, ValueError, KeyError, IndexError, TypeError):
+        return ""
+    return str(named)
 
 
 def architecture_of(config: Mapping[str, Any]) -> str:
