@@ -97,6 +97,8 @@ class VLLMSettings:
 class _Live:
     request: GenRequest
     out: list[int]
+    wire_id: str = ""
+    """Its name at the child: another one each time it begins there."""
     cached: int = 0
 
     def usage(self) -> TokenUsage:
@@ -111,6 +113,10 @@ class VLLMEngine:
     def __init__(self, settings: VLLMSettings) -> None:
         self._settings = settings
         self._live: dict[str, _Live] = {}
+        self._by_wire: dict[str, _Live] = {}
+        self._begun = 0
+        self._numbers = 0
+        """vLLM knows adapters, and the prefixes that they stored, by number: new content, new number."""
         self._events: list[EngineEvent] = []
         self._known: dict[str, AdapterSource] = {}
         self._stats = EngineStats()
@@ -147,16 +153,16 @@ class VLLMEngine:
             self._events.append(Finished(id=request.id, reason="length", usage=live.usage()))
             return
         self._live[request.id] = live
-        self._send(_frame_of(request))
+        self._begin(live)
 
     def has_work(self) -> bool:
         """Whether a step would do anything."""
-        return bool(self._events or self._live)
+        return bool(self._events or (self._live and not self._asleep))
 
     def step(self) -> list[EngineEvent]:
         """What has come from the child; waits a moment if nothing has. Raises `EngineDead`."""
         events, self._events = self._events, []
-        if not self._live:
+        if not self._live or self._asleep:
             return events
         started = perf_counter()
         for frame in self._receive(0.0 if events else STEP_S):
@@ -174,7 +180,7 @@ class VLLMEngine:
         """End a sequence. What the child says of it from here on is nobody's."""
         live = self._live.pop(request_id, None)
         if live is not None:
-            self._send({"verb": "abort", "id": request_id})
+            self._stop(live)
             self._events.append(Finished(id=request_id, reason="aborted", usage=live.usage()))
 
     def checkpoint(self, request_id: str) -> GenRequest | None:
@@ -188,10 +194,8 @@ class VLLMEngine:
             text = f"adapter {source.name!r} has no adapter_config.json"
             raise EngineRefusal("no_adapter", text, "adapter")
         self._known[source.name] = source
-        self._numbers += 1  # vLLM knows adapters, and the prefixes that they stored, by number: new content, new number
+        self._numbers += 1
         self._send({"verb": "adapter", "name": source.name, "number": self._numbers, "folder": str(source.folder)})
-
-    _numbers = 0
 
     def unload_adapter(self, name: str) -> None:
         """Forget an adapter."""
@@ -219,8 +223,8 @@ class VLLMEngine:
 
     def sleep(self, level: SleepLevel) -> None:
         """Give the device's memory back. Sequences are started again by `wake`, from their tokens."""
-        for request_id in self._live:
-            self._send({"verb": "abort", "id": request_id})
+        for live in self._live.values():
+            self._stop(live)
         self._send({"verb": "sleep", "level": level})
         self._wait_for("slept")
         self._asleep = True
@@ -233,7 +237,7 @@ class VLLMEngine:
         self._wait_for("awake")
         self._asleep = False
         for live in self._live.values():
-            self._send(_frame_of(replace(live.request, prefix_out=tuple(live.out))))
+            self._begin(live)
 
     def embed(self, inputs: Seq[Seq[int]]) -> list[list[float]]:
         """vLLM runs a model for one purpose; this one generates."""
@@ -253,23 +257,33 @@ class VLLMEngine:
     def _on_frame(self, frame: dict[str, Any], events: list[EngineEvent]) -> None:
         if frame["event"] == "dead":
             raise EngineDead(f"vLLM says that its engine is dead: {frame['text']}")
-        live = self._live.get(frame.get("id", ""))
+        live = self._by_wire.get(frame.get("id", ""))
         if live is None:  # of an aborted one
             return
         name = live.request.id
+        if frame["event"] != "tokens":
+            del self._live[name], self._by_wire[live.wire_id]
         if frame["event"] == "tokens":
             for token, told in zip(frame["ids"], frame["logprobs"], strict=True):
                 events.append(_token_out(live, token, told))
                 live.out.append(token)
         elif frame["event"] == "end":
-            del self._live[name]
             live.cached = min(frame["cached"], len(live.request.prompt_ids))
             reason = frame["reason"] if frame["reason"] in ("stop", "length") else "aborted"
             stop = live.out[-1] if reason == "stop" and live.out else None
             events.append(Finished(id=name, reason=reason, usage=live.usage(), stop_id=stop))
         elif frame["event"] == "failed":
-            del self._live[name]
             events.append(Failed(id=name, kind="engine", text=frame["text"], usage=live.usage()))
+
+    def _begin(self, live: _Live) -> None:
+        self._begun += 1
+        live.wire_id = str(self._begun)
+        self._by_wire[live.wire_id] = live
+        self._send(_frame_of(replace(live.request, prefix_out=tuple(live.out)), live.wire_id))
+
+    def _stop(self, live: _Live) -> None:
+        if self._by_wire.pop(live.wire_id, None) is not None:
+            self._send({"verb": "abort", "id": live.wire_id})
 
     def _wait_ready(self) -> Capabilities:
         ready = self._wait_for("ready", START_S)
@@ -318,11 +332,11 @@ def _token_out(live: _Live, token: int, told: dict[str, Any] | None) -> TokenOut
     )
 
 
-def _frame_of(request: GenRequest) -> dict[str, Any]:
+def _frame_of(request: GenRequest, wire_id: str) -> dict[str, Any]:
     sampling = request.sampling
     return {
         "verb": "admit",
-        "id": request.id,
+        "id": wire_id,
         "prompt_ids": list(request.prompt_ids),
         "prefix_out": list(request.prefix_out),
         "max_new": request.max_new,
