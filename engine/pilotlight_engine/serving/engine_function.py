@@ -37,6 +37,8 @@ from pilotlight_engine.serving.token_inbox import TokenInbox
 from pilotlight_engine.text.chat_template import template_of
 from pilotlight_engine.text.text_tokenizer import tokenizer_of
 
+MOST_TOGETHER, MOST_WITH_LOGPROBS = 64, 8
+"""Tokens of one chunk: a state has it too, and is bounded."""
 DEVICE_DEAD = 69
 """How a process ends whose device is lost: the platform starts another one, in which streams go on."""
 
@@ -206,8 +208,8 @@ class _RunningAnswer:
         """The chunk of what is there, which a state tells of before, unless it has one token."""
         inbox = self._inbox
         before = len(self._answer.tokens)
-        is_single = before < self._state.single_until or len(self._answer.tokens) >= MOST_TOKENS
-        tokens = inbox.take_one() if is_single else inbox.take()
+        is_single = before < self._state.single_until or before >= MOST_TOKENS
+        tokens = inbox.take(1 if is_single else MOST_TOGETHER if self._asked.logprobs is None else MOST_WITH_LOGPROBS)
         if not tokens:
             self._raise_failure()
         chunk = self._answer.chunk(tokens)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from pilotlight_core.model.engines.engine_spec import EngineKind, EngineSpec
 from pilotlight_engine.engine_port import AdapterSource, Engine
-from pilotlight_engine.scheduling.step_scheduler import SchedulerLimits
+from pilotlight_engine.serving.engine_limits import limits_of
 from pilotlight_engine.sim.sim_engine import SimEngine, SimModel
 from pilotlight_engine.sim.step_costs import StepCosts
 from pilotlight_engine.text.text_tokenizer import END, BYTES, TextTokenizer
@@ -48,18 +48,12 @@ def open_engine(spec: EngineSpec, tokenizer: TextTokenizer) -> Engine:
     """The engine, with its weights loaded. Raises ValueError, and what its libraries raise."""
     if spec.kind is EngineKind.SIM:
         return _open_sim(spec, tokenizer)
-    if spec.kind is EngineKind.TORCH:
+    folder = weights_folder(spec.weights)
+    if spec.kind is EngineKind.TORCH and folder is not None:
         from pilotlight_engine.serving.torch_opening import open_torch
 
-        return open_torch(spec, weights_folder(spec.weights), adapter_sources(spec))
+        return open_torch(spec, folder, adapter_sources(spec))
     raise ValueError(f"this release cannot run the engine {spec.kind.value}: use Torch()")
-
-
-def limits_of(spec: EngineSpec) -> SchedulerLimits:
-    """What bounds the engine's steps."""
-    return SchedulerLimits(
-        token_budget=spec.max_tokens_per_step, max_running=spec.max_sequences, prefix_cache=spec.prefix_cache
-    )
 
 
 def _open_sim(spec: EngineSpec, tokenizer: TextTokenizer) -> SimEngine:

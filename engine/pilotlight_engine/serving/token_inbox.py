@@ -58,12 +58,6 @@ class TokenInbox:
             self._news.clear()
             await self._news.wait()
 
-    def take(self) -> list[TokenOut]:
-        """All tokens that are there."""
-        taken = list(self.tokens)
-        self.tokens.clear()
-        return taken
-
-    def take_one(self) -> list[TokenOut]:
-        """The next token."""
-        return [self.tokens.popleft()] if self.tokens else []
+    def take(self, most: int) -> list[TokenOut]:
+        """The tokens that are there, at most so many."""
+        return [self.tokens.popleft() for _ in range(min(most, len(self.tokens)))]

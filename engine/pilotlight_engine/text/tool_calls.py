@@ -71,12 +71,13 @@ class ToolCalls:
             return self._read_call(piece)
         before, found, behind = self._kept.partition(OPEN)
         if found:
-            piece.text += before.rstrip("\n") if not before.strip() else before
+            piece.text += before.rstrip("\n")  # lines between calls are not said
             self._kept, self._in_call = behind, True
             return True
         kept = next((n for n in range(min(len(OPEN) - 1, len(before)), 0, -1) if before.endswith(OPEN[:n])), 0)
-        piece.text += before[: len(before) - kept]
-        self._kept = before[len(before) - kept :]
+        said = before[: len(before) - kept].rstrip("\n")
+        piece.text += said
+        self._kept = before[len(said) :]
         return False
 
     def _read_call(self, piece: ToolPiece) -> bool:

@@ -417,8 +417,9 @@ class CallRunner:
         if answer.units and (why := units_fault(answer.units)):
             outcome = call.decide(Outcome.BAD_OUTPUT, error=RemoteError("ValueError", f"the guest counted: {why}"))
         elif answer.outcome in GUEST_OUTCOMES:
-            call.units = answer.units
             outcome = call.decide(answer.outcome, error=answer.error, output=answer.output)
+            # Where a stream goes on, all of it is counted.
+            call.units = None if call.goes_on_elsewhere else answer.units
         else:
             error = RemoteError("ValueError", f"the guest answered with the outcome {answer.outcome.value}")
             outcome = call.decide(Outcome.BAD_OUTPUT, error=error)

@@ -111,6 +111,12 @@ class AcceptedCall:
     def was_started(self) -> bool:
         return self.phase is CallPhase.RUNNING or self.phase is CallPhase.UPLOADING
 
+    @property
+    def goes_on_elsewhere(self) -> bool:
+        """Whether it is a stream that was ended here for another container to go on with it."""
+        resume = self.run.resume
+        return self.is_preempted and self.outcome is Outcome.DIED and resume is not None and not resume.is_last
+
     def start(self, at: float) -> None:
         self.phase, self.started_at = CallPhase.RUNNING, at
 

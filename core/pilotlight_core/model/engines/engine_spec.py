@@ -81,7 +81,6 @@ def engine_fault(
 
     `gpus` are the most that a container may have, `code` is its module and class.
     """
-    kind = engine.kind.value
     if code != (ENGINE_MODULE, ENGINE_CLASS):
         return "engine", f"a function with an engine has no code of its own: expected {ENGINE_MODULE}.{ENGINE_CLASS}"
     if batched:
@@ -98,14 +97,14 @@ def engine_fault(
         return "engine", f"quantization={engine.quantization!r} has kernels for GPUs only: say which with gpu="
     if engine.kind is EngineKind.VLLM and not gpus:
         return "engine", 'VLLM() runs on GPUs: say which with gpu=, or gpu="any". Torch() runs on CPUs too'
-    if engine.tensor_parallel != max(1, gpus) and engine.kind is not EngineKind.SIM:
+    if engine.kind is EngineKind.TORCH and max(engine.tensor_parallel, gpus) > 1:
+        return "engine", "Torch() runs a model on one device: for several use VLLM(tensor_parallel=), or gpu= without a number"
+    if engine.kind is EngineKind.VLLM and engine.tensor_parallel != gpus:
         return "engine", (
-            f"tensor_parallel={engine.tensor_parallel} and gpu= ask for {engine.tensor_parallel} and {gpus} GPUs: "
-            f'each GPU of a container holds a part of the model, as Torch(tensor_parallel=2) with gpu="H100:2"'
+            f"tensor_parallel={engine.tensor_parallel}, and gpu= asks for {gpus} GPUs: each of them holds a part of the "
+            'model, as VLLM(tensor_parallel=2) with gpu="H100:2"'
         )
-    if engine.kind is EngineKind.TORCH and engine.tensor_parallel > 1:
-        return "engine", "tensor_parallel= is for VLLM(): Torch() runs a model on one device"
-    if engine.adapters and kind == EngineKind.SIM and not engine.weights:
+    if engine.adapters and not engine.weights:
         return "adapters", "adapters change a model: a simulated engine without weights= has none"
     return _bounds_fault(engine)
 
