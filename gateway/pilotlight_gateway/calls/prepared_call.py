@@ -124,8 +124,12 @@ class PreparedCall:
             queue_ms=scheduling.queue_ms,
         )
 
-    def run(self, grant: Grant, at: float, gateway: str, resume: ResumePoint | None = None) -> Run:
+    def run(
+        self, grant: Grant, at: float, gateway: str, resume: ResumePoint | None = None, *, lost_ms: float = 0.0
+    ) -> Run:
         """What the container's agent gets if the process `gateway` sends the call at `at`; a stream is to `resume`.
+
+        `lost_ms`: for how long at most an earlier start is billed that was lost.
 
         An input too large for the bus is left out; the sender offers it by reference.
         """
@@ -150,5 +154,6 @@ class PreparedCall:
             parent=self.parent,
             tags=self.tags,
             resume=resume,
+            lost_ms=lost_ms,
             cold_ms=sum(grant.timeline.values()) if grant.start_ms else 0.0,
         )
