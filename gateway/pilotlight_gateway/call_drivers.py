@@ -124,6 +124,7 @@ class CallDrivers:
 
     def homes_changed(self, shards: frozenset[int]) -> None:
         """Other gateways are the homes of these shards now."""
+        self._router.homes_changed()
         self.origins.homes_changed(shards)
 
     def gateway_gone(self, instance: str) -> None:

@@ -34,6 +34,7 @@ class FakeRunnerIO:
         self.splits: list[list[str]] = []
         self.restarts: list[str] = []
         self.repeated: list[str] = []
+        self.kept: list[str] = []
         self.pumps_at: float | None = None
         self.refuse_start: Refusal | None = None
 
@@ -68,6 +69,9 @@ class FakeRunnerIO:
 
     def end_repeat(self, call: AcceptedCall) -> None:
         self.repeated.append(call.call_id)
+
+    def keep_work(self, call: AcceptedCall) -> None:
+        self.kept.append(call.call_id)
 
     def finish(self, call: AcceptedCall, outcome: Outcome) -> Spent | None:
         return Spent(ns=1_000, ppm=500_000, price="cpu", batch_size=call.batch_size)

@@ -48,6 +48,7 @@ from pilotlight_core.model.messages.call_messages import (
     ResumePoint,
     Started,
     StreamCheckpoint,
+    Window,
 )
 from pilotlight_core.model.messages.scheduling import Dropped, Enqueue, HandBack, Withdraw
 from pilotlight_core.model.spec import Mode
@@ -84,8 +85,9 @@ class Origin:
     """One live call."""
 
     __slots__ = (
-        "_doubt", "_epoch", "_journal", "_last_number", "_placed", "_reason", "_relay", "_repeat_at", "_resume_at",
-        "_retries", "_short_at", "_shortage", "attempts", "call", "gateway", "grant", "state",
+        "_doubt", "_epoch", "_is_preempted", "_journal", "_last_number", "_lost_ms", "_placed", "_reason", "_relay",
+        "_repeat_at", "_resume_at", "_retries", "_sent_at", "_short_at", "_shortage", "attempts", "call", "gateway",
+        "grant", "state",
     )  # fmt: skip
 
     def __init__(self, call: PreparedCall, gateway: str, at: float) -> None:
@@ -111,6 +113,12 @@ class Origin:
         self._doubt: float | None = None
         """When the call counts as lost, unless an agent reports its end; set when its container or node is gone."""
         self._reason = ""
+        self._sent_at = at
+        """When the grant in use was."""
+        self._lost_ms = 0.0
+        """How long it was in a container of which nobody says how it ended: so long the next start is not billed."""
+        self._is_preempted = False
+        """Whether the container ends since its node is taken away."""
         self._shortage = ""
         """Why its version had no container at `_short_at`."""
         self._short_at = -math.inf
@@ -172,9 +180,12 @@ class Origin:
         self.state = OriginState.SENT
         self.grant = grant
         self._last_number = grant.grant_number
+        self._sent_at = at
         self._epoch = grant.epoch
         self.attempts.granted(grant, at)
-        return [SendRun(grant.node, grant.instance, self.call.run(grant, at, self.gateway, self._resume_point()))]
+        lost_ms = self._lost_ms if self._journal is None else 0.0
+        run = self.call.run(grant, at, self.gateway, self._resume_point(), lost_ms=lost_ms)
+        return [SendRun(grant.node, grant.instance, run)]
 
     def uses(self, grant_number: int) -> bool:
         """Whether the grant is in use."""
@@ -239,6 +250,11 @@ class Origin:
         ours = grant is not None and (grant.node, grant.container) == (node, container)
         return self._give_up_soon(reason, at) if ours else []
 
+    def container_preempted(self, container: str, *, is_so: bool) -> None:
+        """A container ends since its node is taken away, or no longer: then it is why nothing more is heard of it."""
+        if self.grant is not None and self.grant.container == container:
+            self._is_preempted = is_so
+
     # -- the caller's side, and time -----------------------------------------------------------------------------
 
     def cancel(self, reason: str = "The call was cancelled.") -> list[Effect]:
@@ -283,7 +299,11 @@ class Origin:
         effects = relay.relay(chunk, grant)
         if effects is None:
             return self._stop("a part of its stream was lost") + self._fail(call_failures.broken_stream())
-        if journal is None or relay.last_seq == before:
+        if journal is None:
+            return effects
+        if relay.last_seq == before:
+            if chunk.seq == before:
+                journal.caught_up(at)
             return effects
         was_closed = bool(journal.closed)
         journal.note(chunk.seq, chunk.data, at)
@@ -303,6 +323,9 @@ class Origin:
         effects: list[Effect] = []
         if journal is None:
             return effects
+        if bool(journal.closed) is not was_closed and (grant := self.grant) is not None:
+            # Before the memory is asked for: if there is none, the next word is that it is closed.
+            effects.append(SendControl(grant.node, Window(call_id=grant.call_id, upto=0, movable=was_closed)))
         if (wanted := journal.wanted) != journal.room:
             journal.room = wanted
             effects.append(HoldJournal(wanted))
@@ -333,6 +356,11 @@ class Origin:
             reason = Refusal.DRAINING if ended.outcome is Outcome.CANCELLED else Refusal.GONE
             return self._elsewhere(grant, reason, at)
         ended, over = self.attempts.ended(grant.node, ended, at)
+        if ended.container:
+            self._lost_ms = 0.0
+        else:
+            self._lose_billed(at)
+        preempted = ended.preempted or (self._is_preempted and not ended.container)  # none: how it ended is lost
         self._release()
         match ended.outcome:
             case Outcome.OK:
@@ -345,22 +373,31 @@ class Origin:
             case Outcome.DIED | Outcome.CANCELLED:
                 if self._journal is not None and ended.by_tenant:
                     self._journal.charge_repeats()
-                return [over, *self._again_or_died(ended.reason, at, preempted=ended.preempted)]
+                return [over, *self._again_or_died(ended.reason, at, preempted=preempted)]
             case _:
                 return [over, *self._fail(call_failures.failure(ended))]
 
     def _lost(self, reason: str, at: float) -> list[Effect]:
         """The call counts as started, and is lost."""
         self.attempts.lost(at)
+        self._lose_billed(at)
+        preempted = self._is_preempted
         self._release()
-        return self._again_or_died(reason, at)
+        return self._again_or_died(reason, at, preempted=preempted)
+
+    def _lose_billed(self, at: float) -> None:
+        """What it did in its container is lost, and stays billed: the next one is not billed for it again."""
+        self._lost_ms = max(self._lost_ms, (at - self._sent_at) * 1000.0)
+        has_caught_up = self._relay is None or self._relay.heard_seq >= self._relay.last_seq
+        if self._journal is not None and self.state is OriginState.RUNNING and has_caught_up:
+            self._journal.fell_silent(at)
 
     def _give_up_soon(self, reason: str, at: float) -> list[Effect]:
         if self._doubt is None:
             self._doubt, self._reason = at + LAST_WORDS_S, reason
         return []
 
-    def _again_or_died(self, reason: str, at: float, *, preempted: bool = False) -> list[Effect]:
+    def _again_or_died(self, reason: str, at: float, *, preempted: bool) -> list[Effect]:
         if self._journal is not None:
             return self._move(self._journal, reason, at, preempted=preempted)
         if not self._retries.may_rerun(self.call.version.spec) or self._has_relayed:
@@ -422,6 +459,7 @@ class Origin:
     def _release(self) -> None:
         self.grant = None
         self._doubt = None
+        self._is_preempted = False
 
     def _stop(self, reason: str) -> list[Effect]:
         """Take the call from its agent, or from its home's queue."""

@@ -49,6 +49,7 @@ from pilotlight_gateway.calls.effects import (
 from pilotlight_gateway.calls.in_flight_call import UNSENT, InFlightCall
 from pilotlight_gateway.calls.large_bodies import INLINE_BYTES, LargeBodies
 from pilotlight_gateway.calls.origin import OriginState
+from pilotlight_gateway.calls.preempted_containers import PreemptedContainers
 from pilotlight_gateway.calls.reconciler import Reconciler
 from pilotlight_gateway.cluster.agent_links import AgentLinks
 from pilotlight_gateway.cluster.driver_port import SOON, DriverPort
@@ -100,6 +101,7 @@ class Origins:
         self._usage_tracker = UsageTracker()
         self._alarms = Timers[str]()
         self._reconciler = Reconciler(gateway)
+        self._preempted = PreemptedContainers()
         self._watch_at = float("-inf")
         self._bodies = bodies
         self.set_prices(standard_book())
@@ -191,7 +193,12 @@ class Origins:
         live = self._book.get(item.call_id)
         match item:
             case Grant() if live is not None:
-                self._perform(live, live.origin.granted(item, at), at)
+                effects = live.origin.granted(item, at)
+                if effects and isinstance(first := effects[0], Settle):
+                    # It is declined: to the home that has granted it, which may not be known as the call's yet.
+                    self._router.settle(first, item.epoch)
+                    effects = effects[1:]
+                self._perform(live, effects, at)
             case Grant():  # the call has ended since: its settlement was on the way, or is lost
                 self._router.settle(declined(item), item.epoch)
             case Dropped() if live is not None:
@@ -229,6 +236,9 @@ class Origins:
 
     def on_credit(self, credit: Credit, at: float) -> None:
         """A container reports its state."""
+        if self._preempted.note(credit.container, is_so=credit.preempted):
+            for live in self._book:
+                live.origin.container_preempted(credit.container, is_so=credit.preempted)
         if credit.state is ContainerState.GONE:
             reason = credit.reason or "its container is gone"
             for live in self._book:

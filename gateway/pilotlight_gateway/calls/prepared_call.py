@@ -126,8 +126,12 @@ class PreparedCall:
             affinity=engine_affinity(self.version, self.tenant, self.input),
         )
 
-    def run(self, grant: Grant, at: float, gateway: str, resume: ResumePoint | None = None) -> Run:
+    def run(
+        self, grant: Grant, at: float, gateway: str, resume: ResumePoint | None = None, *, lost_ms: float = 0.0
+    ) -> Run:
         """What the container's agent gets if the process `gateway` sends the call at `at`; a stream is to `resume`.
+
+        `lost_ms`: for how long at most an earlier start is billed that was lost.
 
         An input too large for the bus is left out; the sender offers it by reference.
         """
@@ -153,5 +157,6 @@ class PreparedCall:
             tags=self.tags,
             resume=resume,
             facts=engine_facts(self.version, self.tenant, self.scheduling.weight, self.priority, remaining_ms),
+            lost_ms=lost_ms,
             cold_ms=sum(grant.timeline.values()) if grant.start_ms else 0.0,
         )

@@ -39,8 +39,10 @@ class RunnerIO(Protocol):
         """A call of such a batch runs again."""
 
     def end_repeat(self, call: AcceptedCall) -> None:
-        """A stream that goes on here has repeated what its caller had: that is not its tenant's to pay, what follows
-        is."""
+        """A call has done again what is billed elsewhere: that is not its tenant's to pay here, what follows is."""
+
+    def keep_work(self, call: AcceptedCall) -> None:
+        """What a stream has done up to now need not be done again, if it goes on elsewhere."""
 
     def finish(self, call: AcceptedCall, outcome: Outcome) -> Spent | None:
         """End the metering of a call that the guest has ended; returns what it cost."""

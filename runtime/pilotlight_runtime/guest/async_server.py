@@ -13,6 +13,7 @@ from collections import deque
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
+from pilotlight_core.model.messages.running_code import IN_HOOK, RUNNING_CALL
 from pilotlight_runtime.guest import exits
 from pilotlight_runtime.guest.agent_channel import Channel
 from pilotlight_runtime.guest.async_work_runner import run_async_work
@@ -140,6 +141,7 @@ class AsyncServer:
 
     async def _drain(self) -> None:
         """Run the drain hooks beside the calls: plain ones in a thread."""
+        RUNNING_CALL.set(IN_HOOK)
         with exits.with_agent():
             for hook in self._target.drain:
                 with reported():

@@ -243,6 +243,53 @@ def test_a_call_whose_node_is_taken_away_ends_as_that() -> None:
     assert again.attempts.billed() is None
 
 
+@pytest.mark.parametrize("how", ["node", "container", "frame"])
+def test_a_call_of_which_nothing_is_heard_from_a_node_that_is_taken_away_ends_as_that(how: str) -> None:
+    """Its last frame was lost, with its container or its node; what is said of another container changes nothing."""
+    for container, expected in (("c1", Preempted), ("c9", ContainerDied)):
+        origin = running()
+        origin.container_preempted(container, is_so=True)
+        lost = msgspec.structs.replace(ended(Outcome.DIED, reason="its last frame was lost"), container="")
+        if how == "frame":
+            effects = origin.frame("n1", lost, 3.0)
+        elif how == "node":
+            effects = lose(origin, 3.0, "node")
+        else:
+            effects = origin.container_gone("n1", "c1", "killed", 3.0) or origin.tick(3.0 + LAST_WORDS_S)
+        assert isinstance(error_of(effects), expected)
+
+
+def test_what_is_lost_and_stays_billed_is_not_billed_again() -> None:
+    """Of a call that runs again: for as long as the longest of its lost starts can have been; not after an end."""
+    origin = sent(idempotent=True, retries=1)
+    lose(origin, 3.0, "node")
+    (run,) = origin.granted(grant(2), 5.0)
+    assert isinstance(run, SendRun)
+    assert run.run.lost_ms == pytest.approx(3_000.0, abs=1_001.0)
+    lost = msgspec.structs.replace(ended(Outcome.DIED, 2, reason="its last frame was lost"), container="")
+    origin.frame("n1", lost, 15.0)
+    (run,) = origin.granted(grant(3), 16.0)
+    assert isinstance(run, SendRun)
+    assert run.run.lost_ms == 10_000.0
+    origin.frame("n1", ended(Outcome.RAISED, 3, error=RAISED), 17.0)
+    origin.tick(18.0)
+    (run,) = origin.granted(grant(4), 18.0)
+    assert isinstance(run, SendRun)
+    assert run.run.lost_ms == 0.0
+
+
+def test_what_a_function_ends_itself_was_not_taken_away() -> None:
+    """Its agent knows how it ended; nor was what stays since the notice is withdrawn."""
+    origin = running()
+    origin.container_preempted("c1", is_so=True)
+    assert isinstance(error_of(origin.frame("n1", ended(Outcome.DIED, by_tenant=True), 3.0)), ContainerDied)
+
+    origin = running()
+    origin.container_preempted("c1", is_so=True)
+    origin.container_preempted("c1", is_so=False)
+    assert isinstance(error_of(lose(origin, 3.0, "node")), ContainerDied)
+
+
 def test_a_stream_whose_node_is_taken_away_has_a_receipt_for_its_part() -> None:
     """Idempotent or not: its caller has that part."""
     origin = running(stream=True, idempotent=True)

@@ -6,7 +6,7 @@ from decimal import Decimal
 from typing import Any
 
 from pilotlight_core.host.binding_book import MemoryBindings
-from pilotlight_core.model.errors import Cancelled, DeadlineExceeded
+from pilotlight_core.model.errors import Cancelled, DeadlineExceeded, Preempted
 from pilotlight_core.model.messages.call_messages import Cancel, Ended, Grant, Outcome, Reconcile, Run, Spent
 from pilotlight_core.model.messages.node_messages import ContainerState
 from pilotlight_core.model.messages.scheduling import AskCall, CallReply, Dropped, Enqueue, HandBack, Settle, Withdraw
@@ -17,7 +17,7 @@ from pilotlight_gateway.calls.call_book import status_of
 from pilotlight_gateway.calls.call_port import CallResult
 from pilotlight_gateway.calls.effects import Effect
 from pilotlight_gateway.calls.large_bodies import LargeBodies
-from pilotlight_gateway.calls.origin import Origin
+from pilotlight_gateway.calls.origin import LAST_WORDS_S, Origin
 from pilotlight_gateway.calls.origins import Origins
 from pilotlight_gateway.calls.prepared_call import Go
 from pilotlight_gateway.cluster.agent_links import AgentLinks
@@ -95,6 +95,18 @@ def test_a_call_is_enqueued_granted_sent_and_answered() -> None:
     told = site.origins.answer(AskCall(tenant="acme", call_id="a"))
     assert told.status is not None
     assert told.status.state == "succeeded"
+
+
+def test_a_call_on_a_node_that_is_taken_away_ends_as_preempted_though_nobody_says_so() -> None:
+    """Its container's credits have told it: the last one came before the node was silent."""
+    site = Site()
+    live = site.send()
+    site.origins.on_credit(credit("c1", state=ContainerState.DRAINING, preempted=True), site.port.at)
+    site.origins.on_credit(credit("c1", state=ContainerState.GONE, preempted=True), site.port.at)
+    site.port.at += 2 * LAST_WORDS_S
+    site.turn()
+
+    assert isinstance(live.error, Preempted)
 
 
 def test_a_call_that_waits_repeats_itself_and_ends_at_its_deadline() -> None:

@@ -51,6 +51,9 @@ class ResumePoint(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     """Whether an earlier container had begun it."""
     is_last: bool = False
     """Whether it ends with this container, if that dies."""
+    until_next: bool = False
+    """Whether the repetition lasts until the event behind `sent`: an earlier container worked on that one when its node
+    fell silent, and what it did stays billed there. `repeat_ms` has that time too."""
 
 
 class Run(Message, frozen=True, kw_only=True):
@@ -96,6 +99,9 @@ class Run(Message, frozen=True, kw_only=True):
     """Of a resumable stream, whose checkpoints the agent passes on; None: it is none."""
     facts: CallFacts | None = None
     """For the engine that runs it; None: the function has none."""
+    lost_ms: Duration = 0.0
+    """How long it was on a node that fell silent, at the most, where it stays billed: so much of it is the operator's
+    now, at the most."""
 
 
 class Cancel(Message, frozen=True, kw_only=True):
@@ -110,6 +116,8 @@ class Window(Message, frozen=True, kw_only=True):
 
     call_id: str = msgspec.field(name="call")
     upto: int
+    movable: bool | None = None
+    """Of a resumable stream, when that changes: whether its origin has what another container needs to go on."""
 
 
 def chunks_ahead(window: int, largest: int) -> int:
