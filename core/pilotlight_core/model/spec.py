@@ -22,6 +22,7 @@ from pilotlight_core.model.errors import BadInput
 from pilotlight_core.model.ids import check_name, tags_fault
 from pilotlight_core.model.networks.network_targets import targets_fault
 from pilotlight_core.model.packages.package_locks import PackageLock
+from pilotlight_core.model.pipelines.pipeline import HookKind, Pipeline, is_companion, pipeline_fault
 from pilotlight_core.model.placing import Placing, check_placing
 from pilotlight_core.model.rehearsals.rehearsal import Rehearsal, rehearsal_fault
 from pilotlight_core.model.streams.resuming import Resumable, resumable_fault
@@ -178,6 +179,10 @@ class FunctionSpec(msgspec.Struct, frozen=True, kw_only=True):
     """How its streams go on elsewhere; unset: they do not."""
     drain: tuple[str, ...] | UnsetType = UNSET
     """Hooks that run when a container's node is taken away; unset: none."""
+    pipeline: Pipeline | UnsetType = UNSET
+    """Hooks of a class that its calls run through before and behind the method; unset: none."""
+    hook: HookKind | UnsetType = UNSET
+    """Of a companion: which hook of its class it runs; unset: it is none."""
 
     def method(self, name: str | None) -> MethodSpec:
         """The method called `name`; None or "": the only one.
@@ -196,8 +201,17 @@ class FunctionSpec(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def longest_call_s(self) -> float:
-        """Seconds in which a live call has had a start, and all of its tries with the pauses between them."""
-        return self.startup_timeout + (1 + self.retries) * self.timeout + self.retries * MAX_RETRY_PAUSE_S
+        """Seconds in which a live call has had a start, and all of its tries with the pauses between them.
+
+        Of a class with hooks, in each of its stages.
+        """
+        tries_s = (1 + self.retries) * self.timeout + self.retries * MAX_RETRY_PAUSE_S
+        return self.stages * (self.startup_timeout + tries_s)
+
+    @property
+    def stages(self) -> int:
+        """In how many functions a call of it runs in turn: in its own, and in the companions of its hooks."""
+        return 1 if self.pipeline is UNSET else 1 + len(self.pipeline.hooks)
 
     @property
     def cpu_millis(self) -> int:
@@ -317,6 +331,11 @@ class AppRecord(msgspec.Struct, frozen=True, kw_only=True):
     ends_at: float = 0.0
     """Of a run (`pilotlight run`): the unix second at which it ends unless it is renewed; 0: it stays."""
 
+    @property
+    def named_functions(self) -> dict[str, str]:
+        """Those of `functions` that can be named: without the companions of classes with hooks."""
+        return {name: version for name, version in self.functions.items() if not is_companion(name)}
+
     def has_ended(self, at: float) -> bool:
         """Whether it is a run whose time is over at the unix second `at`."""
         return bool(self.ends_at) and at >= self.ends_at
@@ -397,6 +416,8 @@ def check_spec(spec: FunctionSpec) -> None:
         "network": targets_fault(network_of(spec)),
         "warm": "" if spec.warm is UNSET else windows_fault(spec.warm, spec.max_containers),
         "resumable": resumable_fault(spec.resumable, {method.mode for method in spec.methods}),
+        "hook": "" if spec.hook is UNSET else "companions are made by the platform",
+        "pipeline": _pipeline_fault(spec),
     }
     if spec.rehearsal is not UNSET:
         batches = {one.name: one.batching.max_batch_size if one.batching else 0 for one in spec.methods}
@@ -440,6 +461,14 @@ def network_of(spec: FunctionSpec) -> tuple[str, ...]:
 
 def schedules_of(spec: FunctionSpec) -> tuple[Schedule, ...]:
     return () if spec.schedules is UNSET else spec.schedules
+
+
+def _pipeline_fault(spec: FunctionSpec) -> str:
+    if spec.pipeline is UNSET:
+        return ""
+    names = {method.name for method in spec.methods}
+    yields = {method.name for method in spec.methods if method.mode is Mode.GENERATOR}
+    return pipeline_fault(spec.pipeline, names, yields, is_class=spec.is_class)
 
 
 def _is_level(level: float | None) -> bool:
