@@ -176,7 +176,7 @@ def postprocess(function: Any = None, /, **options: Any) -> Any:
 
 def _call_hook(kind: HookKind, function: Any, given: dict[str, Any]) -> Any:
     known = frozenset(HookOptions.__struct_fields__)
-    _refuse_unknown(kind.value, given, known, {})
+    _refuse_unknown(kind.value, {name: given[name] for name in given if name not in known}, known, {})
     try:
         fields = spec_fields({name: value for name, value in given.items() if name != "max_inputs"})
     except OptionError as error:

@@ -466,9 +466,8 @@ def schedules_of(spec: FunctionSpec) -> tuple[Schedule, ...]:
 def _pipeline_fault(spec: FunctionSpec) -> str:
     if spec.pipeline is UNSET:
         return ""
-    names = {method.name for method in spec.methods}
-    yields = {method.name for method in spec.methods if method.mode is Mode.GENERATOR}
-    return pipeline_fault(spec.pipeline, names, yields, is_class=spec.is_class)
+    yields = {method.name: method.mode is Mode.GENERATOR for method in spec.methods}
+    return pipeline_fault(spec.pipeline, spec.name if spec.is_class else "", yields)
 
 
 def _is_level(level: float | None) -> bool:

@@ -7,9 +7,9 @@ from typing import Any
 import msgspec
 
 from pilotlight_core.model.errors import BadOutput, FunctionRaised
-from pilotlight_core.model.messages.call_messages import Cancel, Ended, Grant, Outcome, RemoteError, Run, Spent
+from pilotlight_core.model.messages.call_messages import Cancel, Chunk, Ended, Grant, Outcome, RemoteError, Run, Spent
 from pilotlight_core.model.messages.scheduling import AskCall, Enqueue, Settle
-from pilotlight_core.model.pipelines.pipeline import HookKind
+from pilotlight_core.model.pipelines.pipeline import HookKind, Pipeline
 from pilotlight_core.model.subjects import shard_of
 from pilotlight_gateway.calls.call_port import CallResult
 from pilotlight_gateway.calls.origin import Origin, OriginState
@@ -24,9 +24,10 @@ from tests.gateway.calls.test_origins import Site
 class Stages:
     """One call of a class with both hooks, and the containers that it is granted."""
 
-    def __init__(self) -> None:
+    def __init__(self, pipeline_of_class: Pipeline = BOTH, *, stream: bool = False) -> None:
         self.site = Site()
-        call = call_of(BOTH)
+        call = call_of(pipeline_of_class)
+        call.stream = stream
         call.arrived_at, call.deadline_at = self.site.port.at, self.site.port.at + 60.0
         call.usage = self.usage = CallUsage()
         pipeline = pipeline_of_call(call)
@@ -161,3 +162,19 @@ def test_values_that_have_no_room_are_refused_and_those_that_do_not_fit() -> Non
     stages.end([1])
     assert isinstance(stages.live.error, BadOutput)
     assert stages.live.error.more["stage"] == HookKind.PREPROCESS
+
+
+def test_a_stream_begins_behind_its_hook() -> None:
+    """What the hook returned is no event of it; its stages are told by their names."""
+    stages = Stages(Pipeline(preprocess=BOTH.preprocess, takes={"add": "numbers"}), stream=True)
+    stages.run()
+    stages.end([1])
+    run = stages.run()
+    for seq in (1, 2):
+        chunk = Chunk(call_id="a", grant_number=run.grant_number, seq=seq, data=b"%d" % seq)
+        stages.site.origins.on_frame("n1", chunk)
+    stages.end(last_seq=2)
+    *said, result = stages.live.said
+
+    assert [one for one in said if isinstance(one, tuple)] == [(1, b"1"), (2, b"2")]
+    assert isinstance(result, CallResult)

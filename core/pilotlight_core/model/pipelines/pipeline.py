@@ -6,7 +6,7 @@ and containers of its own. No name of a user's has a `~`, so nobody calls a comp
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator, Mapping
 from enum import StrEnum
 
 import msgspec
@@ -17,6 +17,8 @@ HOOK_MEMORY = 2 * 2**30
 """Bytes of the host that a container of a hook is promised, where the hook says nothing."""
 LEAST_HOOK_MEMORY, MOST_HOOK_MEMORY = 64 * 2**20, 2**44
 LONGEST_HOOK_NAME = 100
+LONGEST_HOOKED_NAME = 58
+"""Of a class, so that its companions have names of 63 characters at most."""
 
 
 class HookKind(StrEnum):
@@ -80,14 +82,16 @@ def hook_place(function: str) -> tuple[str, str]:
     return name, next((kind.value for kind, known in SUFFIXES.items() if known == suffix), "")
 
 
-def pipeline_fault(pipeline: Pipeline, methods: Collection[str], generators: Collection[str], *, is_class: bool) -> str:
-    """Why a function with these methods cannot have this pipeline; "": it can.
+def pipeline_fault(pipeline: Pipeline, name: str, methods: Mapping[str, bool]) -> str:
+    """Why a class of this name ("": it is no class) cannot have this pipeline; "": it can.
 
-    `generators` are those of its methods that yield.
+    `methods` has each of its methods, and whether it yields.
     """
-    hooks = pipeline.hooks
-    if not is_class:
+    hooks, generators = pipeline.hooks, [method for method, yields in methods.items() if yields]
+    if not name:
         return "@preprocess() and @postprocess() are for classes"
+    if len(name) > LONGEST_HOOKED_NAME:
+        return f"a class with hooks has a name of at most {LONGEST_HOOKED_NAME} characters: say a shorter name="
     if not hooks:
         return "expected a hook"
     if pipeline.postprocess is not None and generators:

@@ -23,8 +23,8 @@ FIRST = CallHook(attribute="read")
 LAST = CallHook(attribute="write", takes="answer")
 
 
-def fault(pipeline: Pipeline, *, generators: tuple[str, ...] = (), is_class: bool = True) -> str:
-    return pipeline_fault(pipeline, ("add",), generators, is_class=is_class)
+def fault(pipeline: Pipeline, *, yields: bool = False, name: str = "Words") -> str:
+    return pipeline_fault(pipeline, name, {"add": yields})
 
 
 def test_a_companion_has_a_name_that_no_user_can_write() -> None:
@@ -51,9 +51,10 @@ def test_a_pipeline_that_fits_is_let_through() -> None:
 @pytest.mark.parametrize(
     ("pipeline", "more", "why"),
     [
-        (Pipeline(preprocess=FIRST, takes={"add": ""}), {"is_class": False}, "for classes"),
+        (Pipeline(preprocess=FIRST, takes={"add": ""}), {"name": ""}, "for classes"),
+        (Pipeline(preprocess=FIRST, takes={"add": ""}), {"name": "W" * 59}, "at most 58 characters"),
         (Pipeline(), {}, "expected a hook"),
-        (Pipeline(postprocess=LAST), {"generators": ("add",)}, "add yields"),
+        (Pipeline(postprocess=LAST), {"yields": True}, "add yields"),
         (Pipeline(postprocess=CallHook(attribute="write")), {}, "takes one parameter"),
         (Pipeline(preprocess=FIRST), {}, "expected each method"),
         (Pipeline(preprocess=FIRST, takes={"add": "a b"}), {}, "names of parameters"),

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
-
 from pilotlight import App, enter, method, postprocess, preprocess
 
 app = App("hooked")
@@ -46,18 +44,3 @@ class Words:
 
     def __check__(self) -> bool:
         return self.model is sum
-
-
-@app.gpu_function(scaledown_window=20.0, forecast=False)
-class Letters:
-    """A stream behind a hook."""
-
-    @preprocess(memory="256MiB")
-    def split(self, text: str) -> list[str]:
-        """Make letters of a text."""
-        return list(text)
-
-    @method()
-    def each(self, letters: list[str]) -> Iterator[str]:
-        """One after the other."""
-        yield from letters
