@@ -66,6 +66,8 @@ if TYPE_CHECKING:
         exit,  # noqa: A004
         method,
         park,
+        postprocess,
+        preprocess,
         unpark,
     )
     from pilotlight.weights_folder import weights
@@ -96,7 +98,10 @@ _HOMES = {
     "pilotlight.engine_model": ("EngineModel",),
     "pilotlight.function": ("Function",),
     "pilotlight.function_call": ("FunctionCall",),
-    "pilotlight.markers": ("batched", "check", "concurrent", "drain", "enter", "exit", "method", "park", "unpark"),
+    "pilotlight.markers": (
+        "batched", "check", "concurrent", "drain", "enter", "exit", "method", "park", "postprocess", "preprocess",
+        "unpark",
+    ),
     "pilotlight.weights_folder": ("weights",),
     "pilotlight_core.model.calendar.warm_windows": ("Warm",),
     "pilotlight_core.model.placing": ("Measured", "Model", "Spread"),
@@ -161,6 +166,8 @@ __all__ = [
     "gpu_function",
     "method",
     "park",
+    "postprocess",
+    "preprocess",
     "resume",
     "unpark",
     "weights",

@@ -19,8 +19,8 @@ What `from pilotlight import …` has. How it is used: [the guide](../guide/inde
 """
 GROUPS: dict[str, tuple[str, ...]] = {
     "Definitions": (
-        "App", "gpu_function", "enter", "exit", "park", "unpark", "check", "drain", "method", "batched", "concurrent",
-        "count_units", "checkpoint", "resume", "weights",
+        "App", "gpu_function", "enter", "exit", "park", "unpark", "check", "drain", "method", "preprocess",
+        "postprocess", "batched", "concurrent", "count_units", "checkpoint", "resume", "weights",
     ),
     "Values of options": (
         "SLO", "Artifact", "Example", "Cron", "Period", "Warm", "Spread", "Model", "Measured", "Resumable",

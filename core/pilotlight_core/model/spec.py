@@ -23,6 +23,7 @@ from pilotlight_core.model.errors import BadInput
 from pilotlight_core.model.ids import check_name, tags_fault
 from pilotlight_core.model.networks.network_targets import targets_fault
 from pilotlight_core.model.packages.package_locks import PackageLock
+from pilotlight_core.model.pipelines.pipeline import HookKind, Pipeline, is_companion, pipeline_fault
 from pilotlight_core.model.placing import Placing, check_placing
 from pilotlight_core.model.rehearsals.rehearsal import Rehearsal, rehearsal_fault
 from pilotlight_core.model.streams.resuming import Resumable, resumable_fault
@@ -181,6 +182,10 @@ class FunctionSpec(msgspec.Struct, frozen=True, kw_only=True):
     """Hooks that run when a container's node is taken away; unset: none."""
     engine: EngineSpec | UnsetType = UNSET
     """The language model that it is, which containers run without code of the tenant's; unset: it has code."""
+    pipeline: Pipeline | UnsetType = UNSET
+    """Hooks of a class that its calls run through before and behind the method; unset: none."""
+    hook: HookKind | UnsetType = UNSET
+    """Of a companion: which hook of its class it runs; unset: it is none."""
 
     def method(self, name: str | None) -> MethodSpec:
         """The method called `name`; None or "": the only one.
@@ -199,8 +204,17 @@ class FunctionSpec(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def longest_call_s(self) -> float:
-        """Seconds in which a live call has had a start, and all of its tries with the pauses between them."""
-        return self.startup_timeout + (1 + self.retries) * self.timeout + self.retries * MAX_RETRY_PAUSE_S
+        """Seconds in which a live call has had a start, and all of its tries with the pauses between them.
+
+        Of a class with hooks, in each of its stages.
+        """
+        tries_s = (1 + self.retries) * self.timeout + self.retries * MAX_RETRY_PAUSE_S
+        return self.stages * (self.startup_timeout + tries_s)
+
+    @property
+    def stages(self) -> int:
+        """In how many functions a call of it runs in turn: in its own, and in the companions of its hooks."""
+        return 1 if self.pipeline is UNSET else 1 + len(self.pipeline.hooks)
 
     @property
     def cpu_millis(self) -> int:
@@ -320,6 +334,11 @@ class AppRecord(msgspec.Struct, frozen=True, kw_only=True):
     ends_at: float = 0.0
     """Of a run (`pilotlight run`): the unix second at which it ends unless it is renewed; 0: it stays."""
 
+    @property
+    def named_functions(self) -> dict[str, str]:
+        """Those of `functions` that can be named: without the companions of classes with hooks."""
+        return {name: version for name, version in self.functions.items() if not is_companion(name)}
+
     def has_ended(self, at: float) -> bool:
         """Whether it is a run whose time is over at the unix second `at`."""
         return bool(self.ends_at) and at >= self.ends_at
@@ -400,6 +419,8 @@ def check_spec(spec: FunctionSpec) -> None:
         "network": targets_fault(network_of(spec)),
         "warm": "" if spec.warm is UNSET else windows_fault(spec.warm, spec.max_containers),
         "resumable": resumable_fault(spec.resumable, {method.mode for method in spec.methods}),
+        "hook": "" if spec.hook is UNSET else "companions are made by the platform",
+        "pipeline": _pipeline_fault(spec),
     }
     if spec.rehearsal is not UNSET:
         batches = {one.name: one.batching.max_batch_size if one.batching else 0 for one in spec.methods}
@@ -452,6 +473,13 @@ def network_of(spec: FunctionSpec) -> tuple[str, ...]:
 
 def schedules_of(spec: FunctionSpec) -> tuple[Schedule, ...]:
     return () if spec.schedules is UNSET else spec.schedules
+
+
+def _pipeline_fault(spec: FunctionSpec) -> str:
+    if spec.pipeline is UNSET:
+        return ""
+    yields = {method.name: method.mode is Mode.GENERATOR for method in spec.methods}
+    return pipeline_fault(spec.pipeline, spec.name if spec.is_class else "", yields)
 
 
 def _is_level(level: float | None) -> bool:

@@ -20,6 +20,7 @@ from pilotlight_gateway.calls.call_port import BegunCall, CallResult, CallStatis
 from pilotlight_gateway.calls.live_calls import AwaitedCall, CallStream, WaitedCall
 from pilotlight_gateway.calls.origin import Origin
 from pilotlight_gateway.calls.origins import Origins
+from pilotlight_gateway.calls.pipelines.call_pipeline import pipeline_of_call
 from pilotlight_gateway.calls.prepared_call import PreparedCall
 from pilotlight_gateway.cluster.remote_lookup import RemoteLookup
 from pilotlight_gateway.cluster.shard_table import ShardTable
@@ -61,6 +62,7 @@ class CallService:
         return self._shards.address_of_home(subjects.shard_of(function))
 
     def begin(self, call: PreparedCall, waiter: CallWaiter) -> BegunCall:
+        assert call.hooks is None  # noqa: S101 - a class with hooks is awaited: its values are held meanwhile
         origins = self._origins
         origin = Origin(call, self._shards.instance, origins.clock())
         live = WaitedCall(call, subjects.shard_of(call.function), origin, origins, waiter)
@@ -119,9 +121,12 @@ class CallService:
         )
 
     def _begin(self, call: PreparedCall) -> AwaitedCall:
-        origin = Origin(call, self._shards.instance, self._origins.clock())
+        pipeline = pipeline_of_call(call)
+        first = call if pipeline is None else pipeline.begin()
+        origin = Origin(first, self._shards.instance, self._origins.clock())
         answer: asyncio.Future[CallResult] = self._bus.loop.create_future()
-        live = AwaitedCall(call, subjects.shard_of(call.function), origin, answer, self._budget)
+        live = AwaitedCall(call, subjects.shard_of(first.function), origin, answer, self._budget)
+        live.pipeline = pipeline
         self._origins.begin(live)
         return live
 

@@ -12,6 +12,7 @@ from pilotlight_core.model.errors import PilotlightError
 from pilotlight_core.model.messages.call_messages import BodyRef
 from pilotlight_gateway.calls.call_port import CallResult
 from pilotlight_gateway.calls.origin import Origin
+from pilotlight_gateway.calls.pipelines.call_pipeline import CallPipeline
 from pilotlight_gateway.calls.prepared_call import PreparedCall
 
 UNSENT = math.inf
@@ -23,9 +24,12 @@ class InFlightCall(ABC):
 
     def __init__(self, call: PreparedCall, shard: int, origin: Origin) -> None:
         self.call = call
+        """As its caller made it; of a class with hooks `origin.call` is that of the stage that runs."""
         self.shard = shard
-        """Of its function."""
+        """Of its function, or of the stage's."""
         self.origin = origin
+        self.pipeline: CallPipeline | None = None
+        """Of a class with hooks: the stages, of which `origin` is one; None: of nearly all functions."""
         self.heard_at = UNSENT
         """When it was sent, or its agent sent the last frame; UNSENT: its agent does not know its grant."""
         self.body: BodyRef | None = None
@@ -34,6 +38,8 @@ class InFlightCall(ABC):
         self.error: PilotlightError | None = None
         self.journal_bytes = 0
         """What is held of its journal."""
+        self.value_bytes = 0
+        """What is held of the value that the running stage got of the one before."""
 
     @abstractmethod
     def report_stage(self, name: str, ms: float, detail: Mapping[str, object]) -> None:
@@ -54,6 +60,14 @@ class InFlightCall(ABC):
             Unavailable: as `relay_chunk`; what was held before still is.
         """
         self.journal_bytes = size
+
+    def hold_value(self, size: int) -> None:
+        """Hold so many bytes of what one stage has given to the next, instead of those before.
+
+        Raises:
+            Unavailable: as `relay_chunk`; what was held before still is.
+        """
+        self.value_bytes = size
 
     @abstractmethod
     def finish(self, result: CallResult) -> None:

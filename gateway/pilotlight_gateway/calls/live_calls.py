@@ -34,6 +34,7 @@ class AwaitedCall(InFlightCall):
 
     def report_stage(self, name: str, ms: float, detail: Mapping[str, object]) -> None:
         if self.call.stream and not self.answer.done():
+            name = name if self.pipeline is None else self.pipeline.named(name)
             self._events.append(StageEvent(name=name, ms=ms, detail=dict(detail)))
             self._news.set()
 
@@ -50,6 +51,13 @@ class AwaitedCall(InFlightCall):
         else:
             self.budget.give_back(self.journal_bytes - size, self.call.tenant)
         self.journal_bytes = size
+
+    def hold_value(self, size: int) -> None:
+        if size > self.value_bytes:
+            self.budget.take(size - self.value_bytes, self.call.tenant)
+        else:
+            self.budget.give_back(self.value_bytes - size, self.call.tenant)
+        self.value_bytes = size
 
     def finish(self, result: CallResult) -> None:
         if not self.answer.done():
@@ -89,10 +97,11 @@ class AwaitedCall(InFlightCall):
         self._held -= size
 
     def release(self) -> None:
-        """Give the bytes of unread chunks back, and of the journal."""
+        """Give the bytes of unread chunks back, of the journal, and of what one stage gave to the next."""
         self.budget.give_back(self._held, self.call.tenant)
         self._held = 0
         self.hold_journal(0)
+        self.hold_value(0)
 
 
 class CallStream:

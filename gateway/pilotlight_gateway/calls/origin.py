@@ -85,12 +85,13 @@ class Origin:
     """One live call."""
 
     __slots__ = (
-        "_doubt", "_epoch", "_is_preempted", "_journal", "_last_number", "_lost_ms", "_placed", "_reason", "_relay",
-        "_repeat_at", "_resume_at", "_retries", "_sent_at", "_short_at", "_shortage", "attempts", "call", "gateway",
-        "grant", "state",
+        "_doubt", "_epoch", "_is_preempted", "_journal", "_lost_ms", "_placed", "_reason", "_relay", "_repeat_at",
+        "_resume_at", "_retries", "_sent_at", "_short_at", "_shortage", "attempts", "call", "gateway", "grant",
+        "last_number", "state",
     )  # fmt: skip
 
-    def __init__(self, call: PreparedCall, gateway: str, at: float) -> None:
+    def __init__(self, call: PreparedCall, gateway: str, at: float, last_number: int = 0) -> None:
+        """`last_number`: the highest grant number that the call has used before, in another stage."""
         self.call = call
         self.gateway = gateway
         """The process that holds the caller."""
@@ -103,7 +104,7 @@ class Origin:
         """Of a stream that may go on elsewhere."""
         self.grant: Grant | None = None
         """The grant in use; None while the call waits."""
-        self._last_number = 0
+        self.last_number = last_number
         """The highest grant number that was used."""
         self._epoch = 0
         """Of the present home."""
@@ -172,14 +173,14 @@ class Origin:
             return []
         if self.state is not OriginState.QUEUED or grant.epoch < self._epoch:
             return [declined(grant)]
-        if grant.grant_number <= self._last_number:
+        if grant.grant_number <= self.last_number:
             # Its home did not know; now it does, and the next grant is higher.
             return [declined(grant), self._enqueue(at, admitted=True)]
         if at >= self.call.deadline_at:
             return [declined(grant), *self.tick(at)]
         self.state = OriginState.SENT
         self.grant = grant
-        self._last_number = grant.grant_number
+        self.last_number = grant.grant_number
         self._sent_at = at
         self._epoch = grant.epoch
         self.attempts.granted(grant, at)
@@ -280,7 +281,7 @@ class Origin:
 
     def _enqueue(self, at: float, *, admitted: bool) -> Enqueue:
         self._repeat_at = at + REPEAT_EVERY_S
-        return Enqueue(self.call.descriptor(at, self.gateway, grant_number=self._last_number, admitted=admitted))
+        return Enqueue(self.call.descriptor(at, self.gateway, grant_number=self.last_number, admitted=admitted))
 
     def _started(self, at: float) -> list[Effect]:
         if self.state is not OriginState.SENT:
@@ -348,7 +349,7 @@ class Origin:
             return [declined(grant), *self._fail(call_failures.turned_away(self._retries.refused, reason))]
         self.state = OriginState.QUEUED
         self._repeat_at = at + REPEAT_EVERY_S
-        descriptor = self.call.descriptor(at, self.gateway, grant_number=self._last_number, admitted=True)
+        descriptor = self.call.descriptor(at, self.gateway, grant_number=self.last_number, admitted=True)
         return [HandBack(call=descriptor, container=grant.container, epoch=grant.epoch, reason=reason)]
 
     def _ended(self, grant: Grant, ended: Ended, at: float) -> list[Effect]:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Protocol
 
 from pilotlight_core.model.messages.call_messages import WINDOW, CallDescriptor, Grant, ResumePoint, Run
+from pilotlight_core.model.pipelines.pipeline import HookKind
 from pilotlight_core.model.spec import MethodSpec, Priority, VersionRecord
 from pilotlight_gateway.calls.engine_calls import engine_affinity, engine_facts
 from pilotlight_gateway.calls.large_bodies import INLINE_BYTES
@@ -35,9 +37,9 @@ class PreparedCall:
     """
 
     __slots__ = (
-        "arrived_at", "call_id", "client_id", "deadline_at", "function", "gateway_ms", "input", "key", "method",
-        "parent", "principal",
-        "priority", "scheduling", "start_hook", "stream", "tags", "tenant", "traceparent", "usage", "version",
+        "arrived_at", "call_id", "client_id", "deadline_at", "function", "gateway_ms", "hooks", "input", "key",
+        "method", "parent", "principal", "priority",
+        "scheduling", "start_hook", "stream", "tags", "tenant", "traceparent", "usage", "version",
     )  # fmt: skip
 
     def __init__(
@@ -62,6 +64,7 @@ class PreparedCall:
         gateway_ms: float = 0.0,
         usage: CallUsage | None = None,
         start_hook: StartHook | None = None,
+        hooks: Mapping[HookKind, VersionRecord] | None = None,
     ) -> None:
         self.call_id = call_id
         self.client_id = client_id
@@ -95,6 +98,8 @@ class PreparedCall:
         self.usage = usage
         """Counts the cost of the call before its caller has the answer; None: its tenant has no limits."""
         self.start_hook = start_hook
+        self.hooks = hooks
+        """Of a class with hooks: the versions of its companions; None: it has none."""
 
     def descriptor(self, at: float, gateway: str, *, grant_number: int, admitted: bool) -> CallDescriptor:
         """What the home queues, as of `at`.

@@ -32,6 +32,7 @@ from pilotlight_gateway.deploys.app_records import (
     stopped_record,
 )
 from pilotlight_gateway.deploys.blob_usage import BlobUsage, check_blob_bytes
+from pilotlight_gateway.deploys.companions import with_companions, with_versions
 from pilotlight_gateway.deploys.deploy_limits import check_holdings
 from pilotlight_gateway.deploys.deploy_plan import (
     Build,
@@ -108,17 +109,21 @@ class Deployer:
             check_schedule_bounds(self.registry, principal.tenant, app, specs)
         await check_secrets_set(self.secrets, principal.tenant, specs)
         pins = await pinned_weights(self.weights, principal.tenant, request)
+        request = with_companions(request)
         manifests = manifests_of(principal.tenant, app, request, pins, lock)
         needs = {manifest.function: manifest.needs for manifest in manifests}
         warnings = (
-            *await self.placements.check(specs, request.base, needs),
+            *await self.placements.check([one.spec for one in manifests], request.base, needs),
             *secret_warnings(specs),
             *affinity_warnings(self.registry, principal.tenant, specs),
         )
         missing = await self._missing(principal.tenant, request, present)
         if missing:
             return DeployResponse(app=app, revision=present.revision if present else 0, missing=missing)
-        builds = [await self._build(manifest) for manifest in manifests]
+        builds: list[Build] = []
+        for manifest in manifests:  # a class behind its companions, whose versions it names
+            known = {build.manifest.function: build.version_id for build in builds}
+            builds.append(await self._build(with_versions(manifest, known)))
         attempt = partial(self._try_deploy, principal, app, request, builds)
         done = await retry_conflicts(attempt, conflict=Conflict)
         return msgspec.structs.replace(done, warnings=warnings)

@@ -123,3 +123,17 @@ async def test_a_journal_is_counted_beside_the_chunks() -> None:
     assert (budget.used, live.journal_bytes) == (40, 30)
     live.release()
     assert budget.used == 0
+
+
+async def test_what_one_stage_gives_to_the_next_counts_in_the_budget() -> None:
+    """Until the next value takes its place, or the call ends; what has no room is refused, and the rest still held."""
+    budget = ByteBudget(limit=1_000)
+    live = awaited(Site(), budget)
+    live.hold_value(60)
+    with pytest.raises(Unavailable):
+        live.hold_value(2_000)
+    assert (live.value_bytes, budget.used) == (60, 60)
+    live.hold_value(10)
+    assert budget.used == 10
+    live.release()
+    assert budget.used == 0

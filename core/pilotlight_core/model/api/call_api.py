@@ -255,6 +255,17 @@ class FunctionInfo(msgspec.Struct, frozen=True, kw_only=True):
     spec: FunctionSpec
     artifacts: tuple[ArtifactInfo, ...] = ()
     schedules: tuple[ScheduleInfo, ...] = ()
+    hooks: tuple[HookInfo, ...] = ()
+    """Of a class: what its calls run through before and behind the method."""
+
+
+class HookInfo(msgspec.Struct, frozen=True, kw_only=True):
+    """A hook of a class, which has containers of its own."""
+
+    stage: str
+    """preprocess or postprocess"""
+    version_id: str
+    containers: int
 
 
 class AppInfo(msgspec.Struct, frozen=True, kw_only=True):

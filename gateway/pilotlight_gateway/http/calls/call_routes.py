@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from msgspec import UNSET
+
 from pilotlight_core.model.errors import PilotlightError
 from pilotlight_core.model.spec import Mode, VersionRecord
 from pilotlight_gateway.deploys.resolver import Resolver
@@ -54,6 +56,8 @@ class CallRoutes:
             return None
         if version is None or version.schemas_apart or any(one.mode is not Mode.UNARY for one in version.spec.methods):
             return None
+        if version.spec.pipeline is not UNSET:
+            return None  # between its stages it has values that must have room
         app = self._registry.app_nowait(version.tenant, version.app)
         policy = self._limits.policy(tenant, version)
         if app is None or app.ends_at or policy.most_tokens:
