@@ -24,6 +24,7 @@ from pilotlight_core.model.networks.network_targets import targets_fault
 from pilotlight_core.model.packages.package_locks import PackageLock
 from pilotlight_core.model.placing import Placing, check_placing
 from pilotlight_core.model.rehearsals.rehearsal import Rehearsal, rehearsal_fault
+from pilotlight_core.model.served.model_names import model_names_fault
 from pilotlight_core.model.streams.resuming import Resumable, resumable_fault
 from pilotlight_core.model.units import GpuAsk, is_gpu, memory_text, most_units_fault
 
@@ -178,6 +179,8 @@ class FunctionSpec(msgspec.Struct, frozen=True, kw_only=True):
     """How its streams go on elsewhere; unset: they do not."""
     drain: tuple[str, ...] | UnsetType = UNSET
     """Hooks that run when a container's node is taken away; unset: none."""
+    serves: tuple[str, ...] | UnsetType = UNSET
+    """Names of models under which clients of OpenAI's API find it; unset: none."""
 
     def method(self, name: str | None) -> MethodSpec:
         """The method called `name`; None or "": the only one.
@@ -397,6 +400,7 @@ def check_spec(spec: FunctionSpec) -> None:
         "network": targets_fault(network_of(spec)),
         "warm": "" if spec.warm is UNSET else windows_fault(spec.warm, spec.max_containers),
         "resumable": resumable_fault(spec.resumable, {method.mode for method in spec.methods}),
+        "serves": "" if spec.serves is UNSET else model_names_fault(spec.serves),
     }
     if spec.rehearsal is not UNSET:
         batches = {one.name: one.batching.max_batch_size if one.batching else 0 for one in spec.methods}
@@ -436,6 +440,10 @@ def max_units_of(spec: FunctionSpec) -> dict[str, int]:
 
 def network_of(spec: FunctionSpec) -> tuple[str, ...]:
     return () if spec.network is UNSET else spec.network
+
+
+def served_names(spec: FunctionSpec) -> tuple[str, ...]:
+    return () if spec.serves is UNSET else spec.serves
 
 
 def schedules_of(spec: FunctionSpec) -> tuple[Schedule, ...]:
