@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from functools import cached_property, partial
@@ -72,6 +73,11 @@ from pilotlight_gateway.http.endpoints.tenancy import TENANCY
 from pilotlight_gateway.http.endpoints.tenancy_services import TenancyServices
 from pilotlight_gateway.http.endpoints.webhooks import WEBHOOKS, WebhookServices
 from pilotlight_gateway.http.endpoints.weights.weights import WEIGHTS, WeightsServices
+from pilotlight_gateway.http.openai.embedding_routes import EMBEDDINGS
+from pilotlight_gateway.http.openai.model_calls import ModelServices
+from pilotlight_gateway.http.openai.model_routes import MODELS
+from pilotlight_gateway.http.openai.response_routes import RESPONSES
+from pilotlight_gateway.http.openai.text_routes import TEXT
 from pilotlight_gateway.http.protocol.api_operations import BoundOperation
 from pilotlight_gateway.http.protocol.http_exchange import OpenRequests
 from pilotlight_gateway.http.protocol.readiness import Readiness
@@ -197,7 +203,8 @@ def wire_http(parts: HttpParts) -> ASGIApp:
     entry, answers = _call_entry(parts, shared), CallAnswers(parts.codec, shared.book, shared.clock)
     unary = UnaryCalls(parts.calls, answers, parts.codec, parts.budget, parts.metrics)
     operations = (
-        *_functions(parts, shared), *_money(parts, shared), *_fleet(parts, shared), *_tenants(parts, shared)
+        *_functions(parts, shared), *_models(parts, shared, entry), *_money(parts, shared), *_fleet(parts, shared),
+        *_tenants(parts, shared),
     )  # fmt: skip
     edge = create_app(
         _call_endpoint(parts, shared, entry, unary), operations, limits=shared.limits, requests=parts.requests,
@@ -272,6 +279,15 @@ def _functions(parts: HttpParts, shared: _Shared) -> tuple[BoundOperation[Any], 
         *bound(WEIGHTS, weights),
         *bound(routes.LOGS, LogServices(registry=registry, logs=parts.logs, followers=parts.followers)),
     )
+
+
+def _models(parts: HttpParts, shared: _Shared, entry: CallEntry) -> tuple[BoundOperation[Any], ...]:
+    """OpenAI's API over the same calls."""
+    services = ModelServices(
+        entry=entry, calls=parts.calls, models=shared.deployer.models, schemas=parts.schemas, registry=parts.registry,
+        keyed=KeyedCallAnswers(parts.idempotency, parts.budget), codec=parts.codec, clock=shared.clock, wall=time.time,
+    )  # fmt: skip
+    return tuple(one for group in (TEXT, RESPONSES, EMBEDDINGS, MODELS) for one in shared.bound(group, services))
 
 
 def _money(parts: HttpParts, shared: _Shared) -> tuple[BoundOperation[Any], ...]:

@@ -308,10 +308,10 @@ CLASSES |= {
     "unsupported_media_type": BadInput, "method_not_allowed": BadInput, "key_expired": Unauthenticated,
     "token_invalid": Unauthenticated, "token_expired": Unauthenticated, "no_access": Forbidden,
     "issuer_unavailable": Unavailable,
-    "unknown_version": UnknownFunction, "model_not_found": UnknownFunction, "call_lost": UnknownCall, "queue_full": TooMuch, "starting": Unavailable,
+    "unknown_version": UnknownFunction, "call_lost": UnknownCall, "queue_full": TooMuch, "starting": Unavailable,
     "draining": Unavailable, "overloaded": Unavailable, "breaker_open": Unavailable, "idempotency_key_in_use": Conflict,
     "idempotency_key_reused": BadInput, "answer_not_kept": NotFound, "slow_body": DeadlineExceeded,
-    "events_gone": NotFound,
+    "events_gone": NotFound, "model_not_found": UnknownFunction,
 }  # fmt: skip
 
 

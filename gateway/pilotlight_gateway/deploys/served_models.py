@@ -85,8 +85,8 @@ class ServedModels:
         found: list[ServedModel] = []
         for record in self._registry.iter_models(tenant):
             version = self._serving(record)
-            for adapter in ("", *adapters_of(version.spec)) if version is not None else ():
-                found.append(_model(record, adapter))
+            if version is not None:
+                found += [_model(record, adapter) for adapter in ("", *adapters_of(version.spec))]
         return sorted(found, key=lambda model: model.name)
 
     async def _fetched(self, tenant: str, name: str) -> ModelRecord | None:
