@@ -13,9 +13,9 @@ from pilotlight_gateway.bodies.worker_frames import EmbeddingsWork
 from pilotlight_gateway.calls.call_port import CallResult
 from pilotlight_gateway.calls.prepared_call import PreparedCall
 from pilotlight_gateway.http.calls.call_limits import CALL_BODY
-from pilotlight_gateway.http.openai.function_inputs import EMBED, parameters_of
+from pilotlight_gateway.http.openai.function_inputs import EMBED, FittedInput, parameters_of
 from pilotlight_gateway.http.openai.generation_requests import missing, read_model, read_value
-from pilotlight_gateway.http.openai.model_calls import FittedInput, ModelServices, prepare_call
+from pilotlight_gateway.http.openai.model_calls import ModelServices, prepare_call
 from pilotlight_gateway.http.openai.request_fields import RawFields, read_fields
 from pilotlight_gateway.http.openai.text_routes import KEYED, MODEL_ERRORS, OBJECT
 from pilotlight_gateway.http.openai.whole_answers import note_end, send_answer

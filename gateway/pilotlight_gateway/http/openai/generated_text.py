@@ -14,6 +14,8 @@ from pilotlight_gateway.http.openai.generation_chunks import (
 )
 
 MOST_TOOL_CALLS = 128
+MOST_TOKENS = 200_000
+"""Of which an answer says how likely they were, with those that might have been."""
 
 
 @dataclass
@@ -31,14 +33,18 @@ class GeneratedText:
     def __init__(self) -> None:
         self._texts: list[str] = []
         self.logprobs: list[TokenLogprob] = []
+        self._tokens = 0
         self.tools: dict[int, CalledTool] = {}
         self._finish: str | None = None
         self.usage: TokenUsage | None = None
 
     def add(self, chunk: GenerationChunk) -> None:
-        """Add the next one. Raises BadOutput: it calls too many tools."""
+        """Add the next one. Raises BadOutput: it calls too many tools, or says too much of its tokens."""
         self._texts.append(chunk.text)
         self.logprobs += chunk.logprobs
+        self._tokens += sum(1 + len(token.top) for token in chunk.logprobs)
+        if self._tokens > MOST_TOKENS:
+            raise BadOutput("The function's answer says of too many tokens how likely they were.")
         for part in chunk.tool_calls:
             self._add_tool(part)
         self._finish = chunk.finish_reason or self._finish

@@ -1,7 +1,8 @@
 """Answers of `/v1/responses`: whole, and event by event.
 
 created, in_progress
-    output_item.added, content_part.added, output_text.delta …, output_text.done, content_part.done, output_item.done
+    output_item.added, content_part.added, output_text.delta …,
+        output_text.done, content_part.done, output_item.done
     output_item.added, function_call_arguments.delta …, function_call_arguments.done, output_item.done
 completed, incomplete, or failed
 """

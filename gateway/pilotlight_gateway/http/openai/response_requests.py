@@ -39,6 +39,8 @@ LOGPROBS = "message.output_text.logprobs"
 MOST_ITEMS = 20_000
 """Of an input, with their parts: each becomes a value here."""
 TEXTS = ("text", "input_text", "output_text", "refusal")
+LONGEST_TOOLS = 1_000_000
+"""Bytes of the tools, or of the schema that an answer has to keep."""
 KEPT = ("instructions", "temperature", "top_p", "tools", "tool_choice", "max_output_tokens", "metadata")
 """Fields that an answer repeats."""
 LONGEST_KEPT = 16 * 1024
@@ -105,7 +107,7 @@ def read_response(body: bytes) -> tuple[GenerationRequest, Json]:
         raise missing("input", "a text, or the items of a conversation")
     fields: dict[str, msgspec.Raw] = {PASSED[name]: known[name] for name in PASSED if name in known}
     fields["messages"] = _raw(list(_messages(known)))
-    if tools := read_value(known, "tools", list[FunctionTool] | None, default=None):
+    if tools := read_value(known, "tools", list[FunctionTool] | None, default=None, most=LONGEST_TOOLS):
         fields["tools"] = _raw([_tool(tool) for tool in tools])
     if (choice := read_value(known, "tool_choice", str | NamedTool | None, default=None)) is not None:
         fields["tool_choice"] = _raw(_choice(choice))
@@ -195,7 +197,7 @@ def _choice(choice: str | NamedTool) -> Any:
 
 
 def _format(known: RawFields) -> msgspec.Raw | None:
-    options: TextOptions | None = read_value(known, "text", TextOptions | None, default=None)
+    options: TextOptions | None = read_value(known, "text", TextOptions | None, default=None, most=LONGEST_TOOLS)
     if options is None or options.format.type == "text":
         return None
     form = options.format
