@@ -19,6 +19,7 @@
               price.{price}          PriceRecord      its rates over time, over those of the price book
               weights.{tenant}.{name}  WeightsRecord  what a tenant has pushed under a name
               model.{tenant}.{digest}  ModelRecord    which function a model's name is of
+              file.{tenant}.{file id}  FileRecord     a file that a tenant has uploaded
 
 Plain methods answer from memory; the async ones of the same name read from the bus what memory lacks. Callers that
 decide on a record check `fresh` and fail closed: a disconnected mirror may miss that a key was revoked.
@@ -44,6 +45,7 @@ from pilotlight_core.model.limits import EffectiveLimits, Limits, Tier, load_tie
 from pilotlight_core.model.money.budgets import BudgetsRecord
 from pilotlight_core.model.money.credits import CreditsRecord
 from pilotlight_core.model.price_book import PriceRecord, check_price
+from pilotlight_core.model.records.files import FileRecord
 from pilotlight_core.model.records.issuers import ISSUER_KEYS, IssuerRecord
 from pilotlight_core.model.records.nodes import NODE_KEYS, JoinTokenRecord, NodeRecord
 from pilotlight_core.model.records.pools import LAUNCH_KEYS, POOL_KEYS, LaunchRecord, PoolRecord
@@ -317,6 +319,20 @@ class Registry:
     ) -> ModelRecord | None:
         return await self._records.change(_model_key(tenant, name), change)
 
+    # -- files --------------------------------------------------------------------------------------------------
+
+    async def file(self, tenant: str, file_id: str) -> FileRecord | None:
+        """A file's record, from the bus."""
+        return (await self._records.read(_file_key(tenant, file_id), FileRecord))[0]
+
+    def iter_files(self, tenant: str) -> Iterator[FileRecord]:
+        return self._records.each(f"file.{tenant}.", FileRecord)
+
+    async def change_file(
+        self, tenant: str, file_id: str, change: Callable[[FileRecord | None], FileRecord | None]
+    ) -> FileRecord | None:
+        return await self._records.change(_file_key(tenant, file_id), change)
+
     # -- apps and versions --------------------------------------------------------------------------------------
 
     def app_nowait(self, tenant: str, app: str) -> AppRecord | None:
@@ -449,6 +465,10 @@ def _scale_key(tenant: str, app: str, function: str) -> str:
 
 def _weights_key(tenant: str, name: str) -> str:
     return f"weights.{check_name(tenant, 'tenant')}.{check_name(name, 'name')}"
+
+
+def _file_key(tenant: str, file_id: str) -> str:
+    return f"file.{check_name(tenant, 'tenant')}.{check_name(file_id, 'file')}"
 
 
 def _model_key(tenant: str, name: str) -> str:

@@ -22,6 +22,7 @@ from pilotlight_core.model.limits import Tier
 from pilotlight_core.model.money.budgets import BilledBudgets, BudgetsRecord, HomeTranches
 from pilotlight_core.model.money.credits import CreditsRecord
 from pilotlight_core.model.price_book import PriceRecord
+from pilotlight_core.model.records.files import FileRecord
 from pilotlight_core.model.records.issuers import IssuerRecord
 from pilotlight_core.model.records.nodes import JoinTokenRecord, NodeRecord
 from pilotlight_core.model.records.pools import LaunchRecord, PoolRecord
@@ -40,7 +41,7 @@ TENANCY: dict[str, type[msgspec.Struct]] = {
 DEPLOYED: dict[str, type[msgspec.Struct]] = {
     "app": AppRecord, "share": FunctionShareRecord, "version": VersionRecord, "curves": CurvesRecord,
     "price": PriceRecord, "scale": ScaleRecord, "weights": WeightsRecord,
-    "model": ModelRecord,
+    "model": ModelRecord, "file": FileRecord,
 }  # fmt: skip
 FEW = frozenset({"pool", "launch"})
 """Kinds of which a controller asks for all, twice a second."""
@@ -108,7 +109,7 @@ class RegistryRecords:
         return self._records
 
     def bytes_of(self, tenant: str) -> int:
-        """The bytes of what the tenant has deployed: its apps, versions, shares, curves, scales, weights, models."""
+        """The bytes of what the tenant has deployed: all of `DEPLOYED` but prices."""
         return self._bytes.get(tenant, 0)
 
     def revision(self, key: str) -> int:

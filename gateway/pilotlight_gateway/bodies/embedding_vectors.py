@@ -20,7 +20,7 @@ NUMBERS = (int, float)
 def embeddings_json(
     output: bytes, *, model: str, count: int, as_base64: bool, prompt_tokens: int | None, most: int | None, arrays: int
 ) -> bytes:
-    """The answer for `count` inputs, as JSON.
+    """The answer for `count` inputs, as JSON; -1: nobody knows how many there were.
 
     Args:
         prompt_tokens: what the call counted; None: the function's answer says it, or nobody.
@@ -48,7 +48,7 @@ def embeddings_json(
         raise BadOutput(f"The function's answer cannot be read: {error.detail}") from None
     if not isinstance(vectors, list):
         raise BadOutput(f"The function's answer is no list: {EXPECTED}.")
-    if len(vectors) != count:
+    if count >= 0 and len(vectors) != count:
         raise BadOutput(f"The function's answer has {len(vectors)} vectors for {count} inputs.")
     tokens = prompt_tokens or 0
     document = {

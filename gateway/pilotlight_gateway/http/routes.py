@@ -45,6 +45,7 @@ from pilotlight_gateway.http.endpoints.tenancy import TENANCY
 from pilotlight_gateway.http.endpoints.webhooks import WEBHOOKS
 from pilotlight_gateway.http.endpoints.weights.weights import WEIGHTS
 from pilotlight_gateway.http.openai.embedding_routes import EMBEDDINGS
+from pilotlight_gateway.http.openai.file_routes import FILES
 from pilotlight_gateway.http.openai.model_routes import MODELS
 from pilotlight_gateway.http.openai.response_routes import RESPONSES
 from pilotlight_gateway.http.openai.text_routes import TEXT
@@ -252,6 +253,7 @@ OPERATIONS: tuple[Operation[Any], ...] = (
     *RESPONSES,
     *EMBEDDINGS,
     *MODELS,
+    *FILES,
     *JOBS,
     *APPS,
     *LOGS,

@@ -21,6 +21,7 @@ from pilotlight_core.model.limits import EffectiveLimits, Limits, Tier, load_tie
 from pilotlight_core.model.money.budgets import BudgetsRecord
 from pilotlight_core.model.money.credits import CreditsRecord
 from pilotlight_core.model.price_book import PriceRecord, check_price
+from pilotlight_core.model.records.files import FileRecord
 from pilotlight_core.model.records.issuers import IssuerRecord
 from pilotlight_core.model.records.nodes import JoinTokenRecord, NodeRecord
 from pilotlight_core.model.records.pools import LaunchRecord, PoolRecord
@@ -46,6 +47,7 @@ ChangeJoinToken = Callable[[JoinTokenRecord | None], JoinTokenRecord | None]
 ChangePool = Callable[[PoolRecord | None], PoolRecord | None]
 ChangeLaunch = Callable[[LaunchRecord | None], LaunchRecord | None]
 ChangeScale = Callable[[ScaleRecord | None], ScaleRecord | None]
+ChangeFile = Callable[[FileRecord | None], FileRecord | None]
 ChangeModel = Callable[[ModelRecord | None], ModelRecord | None]
 ChangeWeights = Callable[[WeightsRecord | None], WeightsRecord | None]
 
@@ -114,7 +116,7 @@ class NodeRegistry(Protocol):
 
 
 class RegistryPort(IssuerRegistry, LimitRegistry, PriceRegistry, NodeRegistry, Protocol):
-    """The whole registry, with apps, versions, curves, shares, scales, weights and models."""
+    """The whole registry, with apps, versions, curves, shares, scales, weights, models and files."""
 
     def app_nowait(self, tenant: str, app: str) -> AppRecord | None: ...
     async def app(self, tenant: str, app: str) -> AppRecord | None: ...
@@ -141,6 +143,9 @@ class RegistryPort(IssuerRegistry, LimitRegistry, PriceRegistry, NodeRegistry, P
     async def model(self, tenant: str, name: str) -> ModelRecord | None: ...
     def iter_models(self, tenant: str) -> Iterator[ModelRecord]: ...
     async def change_model(self, tenant: str, name: str, change: ChangeModel) -> ModelRecord | None: ...
+    async def file(self, tenant: str, file_id: str) -> FileRecord | None: ...
+    def iter_files(self, tenant: str) -> Iterator[FileRecord]: ...
+    async def change_file(self, tenant: str, file_id: str, change: ChangeFile) -> FileRecord | None: ...
 
 
 standard_tiers = cache(load_tiers)
@@ -161,6 +166,7 @@ class MemoryRegistry:
     scale_records: dict[tuple[str, str, str], ScaleRecord] = field(default_factory=dict)
     weights_records: dict[tuple[str, str], WeightsRecord] = field(default_factory=dict)
     model_records: dict[tuple[str, str], ModelRecord] = field(default_factory=dict)
+    file_records: dict[tuple[str, str], FileRecord] = field(default_factory=dict)
     issuer_records: dict[str, IssuerRecord] = field(default_factory=dict)
     node_records: dict[str, NodeRecord] = field(default_factory=dict)
     join_records: dict[str, JoinTokenRecord] = field(default_factory=dict)
@@ -403,6 +409,15 @@ class MemoryRegistry:
 
     async def change_model(self, tenant: str, name: str, change: ChangeModel) -> ModelRecord | None:
         return self._change("model", self.model_records, (tenant, name), change)
+
+    async def file(self, tenant: str, file_id: str) -> FileRecord | None:
+        return self.file_records.get((tenant, file_id))
+
+    def iter_files(self, tenant: str) -> Iterator[FileRecord]:
+        return iter([record for key, record in self.file_records.items() if key[0] == tenant])
+
+    async def change_file(self, tenant: str, file_id: str, change: ChangeFile) -> FileRecord | None:
+        return self._change("file", self.file_records, (tenant, file_id), change)
 
     def _change(self, kind: str, records: dict[K, Any], name: K, change: Callable[[Any], W]) -> W:
         record = change(records.get(name))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import msgspec
@@ -30,6 +31,36 @@ INPUT = "input"
 """The parameter of engines."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class EmbeddingRequest:
+    """What a request comes to."""
+
+    model: str
+    count: int
+    """Texts."""
+    as_base64: bool
+    fields: RawFields
+    ignored: tuple[str, ...] = ()
+
+
+def read_embedding(body: bytes) -> EmbeddingRequest:
+    """Read the body of a request for embeddings.
+
+    Raises:
+        BadInput: `bad_request`, naming the field.
+    """
+    known, unknown = read_fields(body, KNOWN)
+    model = read_model(known)
+    form: str = read_value(known, "encoding_format", str, default="float")
+    if form not in FORMATS:
+        raise BadInput(
+            f"encoding_format: expected {' or '.join(FORMATS)}.", code="bad_request", field="encoding_format"
+        )
+    texts, count = _texts(known)
+    fields = {INPUT: texts} | {name: known[name] for name in ("dimensions",) if name in known}
+    return EmbeddingRequest(model=model, count=count, as_base64=form == "base64", fields=fields, ignored=unknown)
+
+
 async def embed(request: Request, services: ModelServices) -> None:
     """`POST /v1/embeddings`."""
     exchange, entry = exchange_of(request.scope), services.entry
@@ -43,37 +74,31 @@ async def embed(request: Request, services: ModelServices) -> None:
 
 
 async def _embed(request: Request, services: ModelServices, body: bytes) -> None:
-    given = read_fields(body, KNOWN)
-    known, model = given.known, read_model(given.known)
-    form: str = read_value(known, "encoding_format", str, default="float")
-    if form not in FORMATS:
-        raise BadInput(
-            f"encoding_format: expected {' or '.join(FORMATS)}.", code="bad_request", field="encoding_format"
-        )
-    texts, count = _texts(known)
-    asked = {INPUT: texts} | {name: known[name] for name in ("dimensions",) if name in known}
+    asked = read_embedding(body)
     made = await prepare_call(
-        services, request, asked, model=model, method_name=EMBED, size=len(body), ignored=given.unknown,
+        services, request, asked.fields, model=asked.model, method_name=EMBED, size=len(body), ignored=asked.ignored,
         fit=fitted_inputs,
     )  # fmt: skip
     call = made.call
     if call.method.mode is not Mode.UNARY:
-        raise BadInput(f"{model} generates text, and makes no embeddings.", code="bad_request", field="model")
+        raise BadInput(f"{asked.model} generates text, and makes no embeddings.", code="bad_request", field="model")
 
     async def work() -> bytes:
         result = await services.calls.run(call)
         note_end(services, call, result)
-        return b"".join(await _written(services, call, result, model, count, as_base64=form == "base64"))
+        return b"".join(await _written(services, call, result, asked))
 
     await send_answer(services, request, made, work)
 
 
 async def _written(
-    services: ModelServices, call: PreparedCall, result: CallResult, model: str, count: int, *, as_base64: bool
+    services: ModelServices, call: PreparedCall, result: CallResult, asked: EmbeddingRequest
 ) -> list[bytes]:
     tokens = (result.units or {}).get("prompt_tokens")
-    asked = EmbeddingsWork(size=len(result.output), model=model, count=count, as_base64=as_base64, prompt_tokens=tokens)
-    return await services.codec.embeddings(result.output, asked, call.tenant)
+    work = EmbeddingsWork(
+        size=len(result.output), model=asked.model, count=asked.count, as_base64=asked.as_base64, prompt_tokens=tokens
+    )
+    return await services.codec.embeddings(result.output, work, call.tenant)
 
 
 def _texts(known: RawFields) -> tuple[msgspec.Raw, int]:
