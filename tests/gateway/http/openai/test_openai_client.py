@@ -235,7 +235,7 @@ async def test_who_hangs_up_cancels(world: World, client: AsyncOpenAI) -> None:
     served(world)
     world.calls.events, world.calls.hold = chunks("Hel"), asyncio.Event()
     stream = await client.chat.completions.create(model=NAME, messages=HI, stream=True)
-    async with aclosing(stream.response), aclosing(aiter(stream)):  # type: ignore[type-var]
+    async with aclosing(stream.response), aclosing(aiter(stream)):
         await anext(aiter(stream))
     await until(lambda: len(world.calls.cancelled) == 1)
     with pytest.raises(openai.APITimeoutError):
