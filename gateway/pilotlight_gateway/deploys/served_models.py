@@ -8,13 +8,14 @@ and anybody may take it over.
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 from msgspec.structs import replace
 
 from pilotlight_core.model.errors import BadInput, QuotaExceeded, UnknownFunction
-from pilotlight_core.model.ids import REF
+from pilotlight_core.model.ids import REF_PATTERN
 from pilotlight_core.model.served.model_names import MOST_MODELS, adapter_name
 from pilotlight_core.model.served.model_records import ModelRecord
 from pilotlight_core.model.spec import AppRecord, FunctionSpec, VersionRecord, served_names
@@ -25,6 +26,7 @@ CLAIM_S = 60.0
 """A deploy that has claimed a name is over after so many seconds; until then no other app takes it."""
 LONGEST_NAME = 300
 """Characters of a model's name that are looked at: a name, an adapter's, or a ref."""
+IS_REF = re.compile(REF_PATTERN)
 LOOKUPS_AT_A_TIME = 8
 """Names that the mirror does not have may be new, so the bus is asked; guesses must not flood it."""
 
@@ -76,7 +78,7 @@ class ServedModels:
             record = self._registry.model_nowait(tenant, known) or await self._fetched(tenant, known)
             if record is not None and (found := self._model_of(record, "" if known == name else adapter)) is not None:
                 return found
-        if REF.fullmatch(name):
+        if IS_REF.fullmatch(name):
             return ServedModel(name=name, ref=name)
         raise self._unknown(tenant, name)
 

@@ -84,7 +84,7 @@ class BatchServices:
 async def submit(request: Request, services: BatchServices) -> Response:
     """`POST /v1/batches`: lines of inputs, or, as JSON, what OpenAI's clients send."""
     kind = header(request.scope, b"content-type").partition(b";")[0].strip().lower().decode("latin-1")
-    if kind == JSON:
+    if kind == JSON and "function" not in request.query_params:
         with services.gate.around(exchange_of(request.scope).task):
             return await services.requests.submit(request)
     if kind not in LINES:

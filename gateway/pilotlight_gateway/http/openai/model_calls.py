@@ -76,8 +76,6 @@ async def find_version(services: ModelServices, tenant: str, name: str) -> tuple
         return model, await services.entry.resolver.resolve(tenant, model.ref)
     except UnknownFunction as error:
         raise UnknownFunction(error.detail, code="model_not_found", field="model") from None
-    except BadInput as error:
-        raise BadInput(f"model: {error.detail}", code="bad_request", field="model") from None
 
 
 async def prepare_call(
