@@ -81,6 +81,8 @@ def gpu_function(target: Any = None, /, **options: Any) -> Any:
         measured: Measured throughput and latency, by GPU and slice: a list of Measured.
         weights: Weights that were pushed (`pilotlight weights push`), by name or name@digest: a list such as
             ["llama"]. pilotlight.weights("llama") is their folder; nodes that have them go first.
+        serves: Names of models under which clients of OpenAI's API call it: "acme/tiny-1.5", or several. See
+            docs/guide/openai.md. Default: none.
         spread: "node" or "zone" keeps its containers apart; Spread(over="zone", most=2) is a hard limit.
         avoid: Functions ("app.function") whose nodes it avoids.
         spot: True: interruptible nodes only, False: none of them. Default: any.

@@ -26,6 +26,7 @@ from pilotlight_core.model.packages.package_locks import PackageLock
 from pilotlight_core.model.pipelines.pipeline import HookKind, Pipeline, is_companion, pipeline_fault
 from pilotlight_core.model.placing import Placing, check_placing
 from pilotlight_core.model.rehearsals.rehearsal import Rehearsal, rehearsal_fault
+from pilotlight_core.model.served.model_names import model_names_fault
 from pilotlight_core.model.streams.resuming import Resumable, resumable_fault
 from pilotlight_core.model.units import GpuAsk, is_gpu, memory_text, most_units_fault
 
@@ -186,6 +187,8 @@ class FunctionSpec(msgspec.Struct, frozen=True, kw_only=True):
     """Hooks of a class that its calls run through before and behind the method; unset: none."""
     hook: HookKind | UnsetType = UNSET
     """Of a companion: which hook of its class it runs; unset: it is none."""
+    serves: tuple[str, ...] | UnsetType = UNSET
+    """Names of models under which clients of OpenAI's API find it; unset: none."""
 
     def method(self, name: str | None) -> MethodSpec:
         """The method called `name`; None or "": the only one.
@@ -421,6 +424,7 @@ def check_spec(spec: FunctionSpec) -> None:
         "resumable": resumable_fault(spec.resumable, {method.mode for method in spec.methods}),
         "hook": "" if spec.hook is UNSET else "companions are made by the platform",
         "pipeline": _pipeline_fault(spec),
+        "serves": "" if spec.serves is UNSET else model_names_fault(spec.serves),
     }
     if spec.rehearsal is not UNSET:
         batches = {one.name: one.batching.max_batch_size if one.batching else 0 for one in spec.methods}
@@ -469,6 +473,10 @@ def max_units_of(spec: FunctionSpec) -> dict[str, int]:
 
 def network_of(spec: FunctionSpec) -> tuple[str, ...]:
     return () if spec.network is UNSET else spec.network
+
+
+def served_names(spec: FunctionSpec) -> tuple[str, ...]:
+    return () if spec.serves is UNSET else spec.serves
 
 
 def schedules_of(spec: FunctionSpec) -> tuple[Schedule, ...]:

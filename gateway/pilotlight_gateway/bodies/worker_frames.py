@@ -40,7 +40,19 @@ class ReadDeployWork(msgspec.Struct, frozen=True, kw_only=True, tag="read_deploy
     app: str
 
 
-Work = ReadCallWork | ReadDeployWork | OutputWork
+class EmbeddingsWork(msgspec.Struct, frozen=True, kw_only=True, tag="embeddings"):
+    """Make the answer of OpenAI's route of the embeddings in the payload. The reply's payload: that text."""
+
+    size: int
+    model: str
+    count: int
+    """Inputs, each of which has a vector."""
+    as_base64: bool
+    prompt_tokens: int | None = None
+    """What the call counted."""
+
+
+Work = ReadCallWork | ReadDeployWork | OutputWork | EmbeddingsWork
 
 
 class WorkReply(msgspec.Struct, frozen=True, kw_only=True):

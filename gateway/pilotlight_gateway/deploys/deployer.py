@@ -48,6 +48,7 @@ from pilotlight_gateway.deploys.network_policy import check_network
 from pilotlight_gateway.deploys.package_locker import PackageLocker
 from pilotlight_gateway.deploys.present_files import files_in_service, lock_in_service, staying_files
 from pilotlight_gateway.deploys.schedule_bounds import check_schedule_bounds
+from pilotlight_gateway.deploys.served_models import ServedModels
 from pilotlight_gateway.deploys.weights_pins import affinity_warnings, pinned_weights
 from pilotlight_gateway.deploys.weights_pushes import PushedWeights
 from pilotlight_gateway.fleet.curve_trials import pinned
@@ -82,6 +83,11 @@ class Deployer:
     def weights(self) -> PushedWeights:
         """What tenants have pushed, which functions may name."""
         return PushedWeights(registry=self.registry, blobs=self.blobs, usage=self.usage)
+
+    @property
+    def models(self) -> ServedModels:
+        """The names under which functions are served."""
+        return ServedModels(self.registry)
 
     async def deploy(
         self, principal: Principal, app: str, request: DeployRequest, lock: PackageLock | None = None
@@ -269,6 +275,9 @@ class Deployer:
             new = [version for version in versions if self.registry.version(version.id) is None]
             check_still_open(self.registry, after)
             check_deploy_quota(limits, after, self.registry.iter_apps(tenant), new, self.registry.bytes_of(tenant))
+        specs = {build.manifest.function: build.manifest.spec for build in builds}
+        if request.ends_in_s is None:  # a run is nobody's model
+            await self.models.claim(tenant, app, specs, at)
         kept = set() if before is None else {id_ for ids in before.versions.values() for id_ in ids}
         for version in versions:
             present = self.registry.version(version.id)
@@ -278,6 +287,7 @@ class Deployer:
                 await self.registry.put_version(version)
         if after is not None:
             await self.registry.deploy(after, before.revision if before else 0)
+            await self.models.release(after, specs, at)
         record = after or own_app(before, app)
         gone = removed(before, record.functions)
         return DeployResponse(app=app, revision=record.revision, functions=deployed(record, before), removed=gone)

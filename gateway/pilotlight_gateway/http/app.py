@@ -36,7 +36,7 @@ def create_app(
     """The whole API: `calls` serves the call operation. `clock`: monotonic seconds."""
     paths: dict[str, dict[str, ASGIApp]] = {CALL_OPERATION.path: {CALL_OPERATION.method: calls}}
     for bound in operations:
-        paths.setdefault(bound.operation.path, {})[bound.operation.method] = bound
+        paths.setdefault(bound.operation.route, {})[bound.operation.method] = bound
     routes = [Route(path, _ByMethod(found), methods=list(found)) for path, found in paths.items()]
     router = Router(routes, redirect_slashes=False)
     return Edge(calls, _Routes(router), release=limits.release, requests=requests, metrics=metrics, clock=clock)

@@ -44,6 +44,11 @@ from pilotlight_gateway.http.endpoints.secrets.secrets import SECRETS
 from pilotlight_gateway.http.endpoints.tenancy import TENANCY
 from pilotlight_gateway.http.endpoints.webhooks import WEBHOOKS
 from pilotlight_gateway.http.endpoints.weights.weights import WEIGHTS
+from pilotlight_gateway.http.openai.embedding_routes import EMBEDDINGS
+from pilotlight_gateway.http.openai.file_routes import FILES
+from pilotlight_gateway.http.openai.model_routes import MODELS
+from pilotlight_gateway.http.openai.response_routes import RESPONSES
+from pilotlight_gateway.http.openai.text_routes import TEXT
 from pilotlight_gateway.http.protocol.api_operations import BODY, Operation, Parameter, list_of
 from pilotlight_gateway.jobs.sealed_cursors import PATTERN as CURSOR
 
@@ -244,6 +249,11 @@ OPERATIONS: tuple[Operation[Any], ...] = (
     *FUNCTION_DOCUMENT,
     *CALLS_BY_ID,
     *CALL_EVENTS,
+    *TEXT,
+    *RESPONSES,
+    *EMBEDDINGS,
+    *MODELS,
+    *FILES,
     *JOBS,
     *APPS,
     *LOGS,

@@ -20,6 +20,7 @@ from pilotlight_core.model.errors import BadInput
 from pilotlight_core.model.ids import check_name, tags_fault
 from pilotlight_core.model.networks.network_targets import targets_fault
 from pilotlight_core.model.placing import CONTEXT_BYTES, Measured, Model, Over, Placing, Purchase, Spread
+from pilotlight_core.model.served.model_names import model_names_fault
 from pilotlight_core.model.spec import LEAST_MEMORY, LEAST_TMPFS, SLO, Isolation, Priority
 from pilotlight_core.model.streams.resuming import Resumable
 from pilotlight_core.model.units import GpuAsk, most_units_fault, parse_gpu, parse_memory
@@ -81,6 +82,7 @@ class Options(TypedDict, total=False):
     by_cost: bool
     measured: Sequence[Measured]
     weights: str | Sequence[str]
+    serves: str | Sequence[str]
     spread: Literal["node", "zone"] | Spread
     avoid: str | Sequence[str]
     spot: bool | None
@@ -252,6 +254,13 @@ def _resumable(name: str, value: Any) -> Resumable | UnsetType:
     return Resumable() if value else UNSET
 
 
+def _serves(name: str, value: Any) -> tuple[str, ...] | UnsetType:
+    names = (value,) if isinstance(value, str) else value
+    if why := model_names_fault(names):
+        raise OptionError(f"{name}={value!r}: {why}.", field=name)
+    return tuple(names)
+
+
 def _choice(kind: type[Isolation | Priority]) -> Callable[[str, Any], Isolation | Priority]:
     def read(name: str, value: Any) -> Isolation | Priority:
         try:
@@ -298,6 +307,7 @@ READERS: dict[str, Callable[[str, Any], Any]] = {
     "isolation": _choice(Isolation),
     "idempotent": _truth,
     "resumable": _resumable,
+    "serves": _serves,
     "slo": _slo,
     "priority": _choice(Priority),
 }

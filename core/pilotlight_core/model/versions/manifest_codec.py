@@ -67,9 +67,11 @@ ENGINE = "engine"
 """Run the engine that `engine` of the specification names, in the place of code."""
 PIPELINE = "pipeline"
 """Read a specification with `pipeline`, by which gateways go, and run companions, with `hook` in theirs."""
+SERVED_NAMES = "served-names"
+"""Read a specification with `serves`, which agents of 0.1 refuse as unknown; gateways go by it."""
 FEATURES: frozenset[str] = frozenset({
     ARTIFACTS, SANDBOX_LIMITS, USAGE_TAGS, SCHEDULES, WARM_WINDOWS, MAX_UNITS, NETWORK, SECRETS, SECRET_FILES,
-    PARK_HOOKS, REHEARSAL, WEIGHTS, REQUIREMENTS, RESUMABLE, DRAIN_HOOKS, ENGINE, PIPELINE,
+    PARK_HOOKS, REHEARSAL, WEIGHTS, REQUIREMENTS, RESUMABLE, DRAIN_HOOKS, ENGINE, PIPELINE, SERVED_NAMES,
 })  # fmt: skip
 """What this release can do that an earlier one cannot, and what a manifest may need therefore."""
 FIELDS_OF_0_1: dict[type[msgspec.Struct], int] = {
@@ -111,6 +113,7 @@ def needs_of(
         DRAIN_HOOKS: spec.drain is not UNSET,
         ENGINE: spec.engine is not UNSET,
         PIPELINE: spec.pipeline is not UNSET or spec.hook is not UNSET,
+        SERVED_NAMES: spec.serves is not UNSET,
     }
     return tuple(sorted(feature for feature, is_used in used.items() if is_used))
 
