@@ -58,6 +58,7 @@ from pilotlight_gateway.deploys.line_owners import BoundLineOwners
 from pilotlight_gateway.deploys.package_locker import BusLocker
 from pilotlight_gateway.fleet.fleet_inventory import FleetPlacements
 from pilotlight_gateway.fleet.placement_explainer import BusExplainer
+from pilotlight_gateway.front_wiring import GrpcFront
 from pilotlight_gateway.gateway_calls import GatewayCalls
 from pilotlight_gateway.gateway_erasure import GatewayErasure
 from pilotlight_gateway.gateway_secrets import GatewaySecrets
@@ -71,6 +72,7 @@ from pilotlight_gateway.http_wiring import (
     follower_slots,
     upload_slots,
     wire_http,
+    wire_models,
     wire_nested,
 )
 from pilotlight_gateway.idempotency.bus_key_records import BusKeyRecords
@@ -84,7 +86,14 @@ from pilotlight_gateway.limits.connections import ConnectionBook
 from pilotlight_gateway.limits.cost_estimates import Estimates
 from pilotlight_gateway.limits.limit_policy import LimitPolicies
 from pilotlight_gateway.limits.limiter import HomeLimiter
-from pilotlight_gateway.listeners import Listener, body_server, client_connections, client_server, open_listeners
+from pilotlight_gateway.listeners import (
+    Listener,
+    body_server,
+    client_connections,
+    client_server,
+    grpc_address,
+    open_listeners,
+)
 from pilotlight_gateway.metrics.call_metrics import call_gauges
 from pilotlight_gateway.metrics.certificate_metrics import certificates_of
 from pilotlight_gateway.metrics.connection_metrics import connection_counts
@@ -189,7 +198,7 @@ async def _connected(settings: ServeSettings, name: str) -> AsyncIterator[Bus]:
 async def _run(
     gateway: Gateway, bus: Bus, listeners: tuple[Listener, Listener], stop: asyncio.Event, settings: ServeSettings
 ) -> None:
-    async with asyncio.TaskGroup() as group:
+    async with gateway.grpc.running(), asyncio.TaskGroup() as group:
         watches = [
             group.create_task(_stop_when_lost(bus, stop)),
             group.create_task(gateway.watch.run()),
@@ -466,6 +475,7 @@ async def _gateway(
                 watch=PrincipalWatch(requests, calls.service, authenticator, registry),
                 public=client_server(wire_http(parts), connections, public, settings),
                 internal=body_server(bodies, internal),
+                grpc=GrpcFront(parts, wire_models(parts), grpc_address(settings)),
                 superseded=shards.superseded,
             )
     finally:

@@ -108,6 +108,9 @@ CODES: dict[str, Code] = {
     "internal": Code(
         500, "The platform made a mistake", "Send it again; report the request id if it repeats.", retry=True
     ),
+    "not_offered": Code(
+        501, "The platform does not offer this", "Do without it; the detail says what there is instead."
+    ),
     "container_died": Code(
         502, "The container died during the call", "Read its logs; if it is safe to run twice: idempotent=True."
     ),

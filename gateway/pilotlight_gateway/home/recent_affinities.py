@@ -1,4 +1,4 @@
-"""What a container of an engine likely has in its caches: adapters and beginnings of prompts, by the calls it was given.
+"""What an engine's container likely has in its caches: adapters and beginnings of prompts, by the calls it was given.
 
 The home remembers what it granted; it believes no word of a guest.
 """

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import msgspec
 from starlette.routing import Route, Router
@@ -24,9 +24,18 @@ from pilotlight_gateway.tenancy.auth import Authenticator
 G = TypeVar("G")
 
 
+class ServedOperation(Protocol):
+    """An operation as an application that serves it."""
+
+    @property
+    def operation(self) -> Operation[Any]: ...
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None: ...
+
+
 def create_app(
     calls: CallEndpoint,
-    operations: Iterable[BoundOperation[Any]],
+    operations: Iterable[ServedOperation],
     *,
     limits: CallLimits,
     requests: OpenRequests,
