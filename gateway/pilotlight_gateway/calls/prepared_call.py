@@ -145,6 +145,7 @@ class PreparedCall:
             input=self.input if len(self.input) <= INLINE_BYTES else b"",
             window=WINDOW,
             tell_start=self.stream,
+            groups=self.stream,
             traceparent=self.traceparent,
             key=self.key,
             parent=self.parent,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pilotlight_core.model.messages.call_messages import LEAST_AHEAD, Chunk, Run, StreamCheckpoint, chunks_ahead
+from pilotlight_core.model.messages.call_messages import LEAST_AHEAD, Run, StreamCheckpoint, chunks_ahead
 from pilotlight_core.model.spec import FunctionSpec, Mode
 from pilotlight_core.model.streams.resuming import MAX_STATE
 from pilotlight_runtime.calls.runner_io import RunnerIO
@@ -69,9 +69,7 @@ class ChunkRelay:
         call.sent_seq = seq
         if seq == call.read_seq + _least(run):
             call.full_since_at = at
-        self._io.send(
-            run.gateway, Chunk(call_id=frame.call_id, grant_number=call.grant_number, seq=seq, data=frame.data)
-        )
+        self._io.send_chunk(run, seq, frame.data)
         if call.repeats_until is not None and run.resume is not None and seq >= run.resume.sent:
             self._end_repeat(call)
         return ""

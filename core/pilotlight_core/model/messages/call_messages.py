@@ -92,6 +92,8 @@ class Run(Message, frozen=True, kw_only=True):
     """The id of the call that made this one, for the ledger; "": it came from outside."""
     resume: ResumePoint | None = None
     """Of a resumable stream, whose checkpoints the agent passes on; None: it is none."""
+    groups: bool = False
+    """Whether its gateway reads the chunks of a stream in a `ChunkGroup`; those of before do not."""
 
 
 class Cancel(Message, frozen=True, kw_only=True):
@@ -228,6 +230,22 @@ class Chunk(Message, frozen=True, kw_only=True):
     grant_number: int = msgspec.field(name="grant")
     seq: Rising
     data: bytes
+
+
+class ChunkRow(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """Chunks of one stream that follow each other."""
+
+    call_id: str
+    grant_number: int
+    seq: Rising
+    """Of the first one."""
+    data: tuple[bytes, ...]
+
+
+class ChunkGroup(Message, frozen=True, kw_only=True):
+    """What the streams of one gateway's calls had in one turn of the agent's loop, each in order."""
+
+    rows: tuple[ChunkRow, ...]
 
 
 class StreamCheckpoint(Message, frozen=True, kw_only=True):
