@@ -8,6 +8,8 @@ from pilotlight_core.model.messages.call_messages import WINDOW, CallDescriptor,
 from pilotlight_core.model.spec import MethodSpec, Priority, VersionRecord
 from pilotlight_gateway.calls.large_bodies import INLINE_BYTES
 from pilotlight_gateway.limits.call_usage import CallUsage
+from pilotlight_gateway.limits.limit_policy import LimitPolicy
+from pilotlight_gateway.limits.token_asks import bounded_arguments
 from pilotlight_gateway.tenancy.auth import Principal
 from pilotlight_gateway.tenancy.scheduling_class import PLAIN, SchedulingClass
 
@@ -153,3 +155,13 @@ class PreparedCall:
             resume=resume,
             cold_ms=sum(grant.timeline.values()) if grant.start_ms else 0.0,
         )
+
+
+def bound_tokens(call: PreparedCall, policy: LimitPolicy) -> None:
+    """Hold a call to the tokens that one may have: one that says nothing of its answer gets the most that it may be.
+
+    Raises:
+        BadInput: `too_many_tokens`.
+    """
+    if policy.bounds_tokens:
+        call.input = bounded_arguments(call.method, call.input, call.tenant, policy.prompt_tokens, policy.output_tokens)
