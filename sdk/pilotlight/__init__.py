@@ -71,6 +71,7 @@ if TYPE_CHECKING:
     from pilotlight_core.model.placing import Measured, Model, Spread
     from pilotlight_core.model.spec import SLO
     from pilotlight_core.model.streams.resuming import Resumable
+    from pilotlight_core.model.versions.fallbacks import Fallback
 
 __version__ = VERSION
 
@@ -98,6 +99,7 @@ _HOMES = {
     "pilotlight_core.model.placing": ("Measured", "Model", "Spread"),
     "pilotlight_core.model.streams.resuming": ("Resumable",),
     "pilotlight_core.model.spec": ("SLO",),
+    "pilotlight_core.model.versions.fallbacks": ("Fallback",),
 }  # fmt: skip
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
@@ -117,6 +119,7 @@ __all__ = [
     "DeadlineExceeded",
     "Example",
     "ExecutionTimeout",
+    "Fallback",
     "Forbidden",
     "Function",
     "FunctionCall",

@@ -24,6 +24,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
     ),
     "Values of options": (
         "SLO", "Artifact", "Example", "Cron", "Period", "Warm", "Spread", "Model", "Measured", "Resumable",
+        "Fallback",
     ),
     "Calls": ("Function", "Cls", "Obj", "FunctionCall", "Client", "call_id", "cancel"),
     "Errors": (

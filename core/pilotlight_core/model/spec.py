@@ -26,6 +26,7 @@ from pilotlight_core.model.placing import Placing, check_placing
 from pilotlight_core.model.rehearsals.rehearsal import Rehearsal, rehearsal_fault
 from pilotlight_core.model.streams.resuming import Resumable, resumable_fault
 from pilotlight_core.model.units import GpuAsk, is_gpu, memory_text, most_units_fault
+from pilotlight_core.model.versions.fallbacks import Fallback, fallback_fault
 
 DEFAULT_BASE = "default"
 """The base environment that every node has: the one in which its agent runs."""
@@ -178,6 +179,8 @@ class FunctionSpec(msgspec.Struct, frozen=True, kw_only=True):
     """How its streams go on elsewhere; unset: they do not."""
     drain: tuple[str, ...] | UnsetType = UNSET
     """Hooks that run when a container's node is taken away; unset: none."""
+    fallback: Fallback | UnsetType = UNSET
+    """The function of its app that runs calls for which this one has no room; unset: they are refused."""
 
     def method(self, name: str | None) -> MethodSpec:
         """The method called `name`; None or "": the only one.
@@ -397,6 +400,7 @@ def check_spec(spec: FunctionSpec) -> None:
         "network": targets_fault(network_of(spec)),
         "warm": "" if spec.warm is UNSET else windows_fault(spec.warm, spec.max_containers),
         "resumable": resumable_fault(spec.resumable, {method.mode for method in spec.methods}),
+        "fallback": fallback_fault(spec.fallback, spec.name, tuple(Priority)),
     }
     if spec.rehearsal is not UNSET:
         batches = {one.name: one.batching.max_batch_size if one.batching else 0 for one in spec.methods}

@@ -97,6 +97,31 @@ class PreparedCall:
         """Counts the cost of the call before its caller has the answer; None: its tenant has no limits."""
         self.start_hook = start_hook
 
+    def instead(self, version: VersionRecord, method: MethodSpec, scheduling: SchedulingClass) -> PreparedCall:
+        """This very call, to the method of another version."""
+        if self.usage is not None:
+            self.usage.version = version.id
+        return PreparedCall(
+            call_id=self.call_id,
+            client_id=self.client_id,
+            tenant=self.tenant,
+            version=version,
+            method=method,
+            input=self.input,
+            priority=self.priority,
+            deadline_at=self.deadline_at,
+            arrived_at=self.arrived_at,
+            stream=self.stream,
+            scheduling=scheduling,
+            traceparent=self.traceparent,
+            key=self.key,
+            parent=self.parent,
+            principal=self.principal,
+            tags=self.tags,
+            gateway_ms=self.gateway_ms,
+            usage=self.usage,
+        )
+
     def descriptor(self, at: float, gateway: str, *, grant_number: int, admitted: bool) -> CallDescriptor:
         """What the home queues, as of `at`.
 
