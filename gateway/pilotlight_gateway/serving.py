@@ -48,6 +48,7 @@ from pilotlight_gateway.budgets.call_prices import CallPrices, parts_of
 from pilotlight_gateway.budgets.prepaid_budgets import PrepaidBudgets
 from pilotlight_gateway.budgets.tranche_keeper import TrancheKeeper
 from pilotlight_gateway.calls.call_service import CallService
+from pilotlight_gateway.calls.fallbacks import Fallbacks
 from pilotlight_gateway.calls.large_bodies import LargeBodies
 from pilotlight_gateway.cluster.shard_table import ShardTable
 from pilotlight_gateway.cluster.shards import Shards
@@ -94,7 +95,7 @@ from pilotlight_gateway.listeners import (
     grpc_address,
     open_listeners,
 )
-from pilotlight_gateway.metrics.call_metrics import call_gauges
+from pilotlight_gateway.metrics.call_metrics import call_gauges, fallback_counts
 from pilotlight_gateway.metrics.certificate_metrics import certificates_of
 from pilotlight_gateway.metrics.connection_metrics import connection_counts
 from pilotlight_gateway.metrics.gateway_metrics import GatewayMetrics
@@ -403,6 +404,7 @@ async def _gateway(
     budget, instance = ByteBudget(limit=BODY_BYTES_HELD), instance_of(name, settings.launch or token(8))
     bodies = LargeBodies(url=settings.internal_url or internal.url, budget=budget)
     calls = _calls(settings, bus, bodies, name, instance, settings.url_for_clients(public.url))
+    fallbacks = calls.service.fallbacks = Fallbacks(registry, time.monotonic)
     ledger, calls.fleet.record_of = LedgerReader(settings.database_url, book), registry.node_nowait
     limiter, keeper = _limits(settings, bus, calls, registry, instance, ledger)
     prices, faults = _call_prices(settings, book, calls), calls.drivers.guard.faults
@@ -421,7 +423,10 @@ async def _gateway(
     metrics, loads, connections, requests = GatewayMetrics(), LoadBook(), client_connections(settings), OpenRequests()
     measured = MeasuredGateway(name=name, process=instance, region=settings.region)
     exchange = LoadExchange(bus, loads, measured, budget, lambda: len(readiness.gate), calls.fleet.clocks)
-    sources = _metric_sources(calls, idempotency, limiter, jobs, readiness, budget, connections)
+    sources = (
+        *_metric_sources(calls, idempotency, limiter, jobs, readiness, budget, connections),
+        lambda: fallback_counts(fallbacks.counts),
+    )
     shown = certificates_of(api=public.tls, bodies=internal.tls)
     locker = BusLocker(bus, calls.fleet.reports, region=settings.region, gateway=calls.table.instance)
     parts = HttpParts(

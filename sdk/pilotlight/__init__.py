@@ -75,6 +75,7 @@ if TYPE_CHECKING:
     from pilotlight_core.model.placing import Measured, Model, Spread
     from pilotlight_core.model.spec import SLO
     from pilotlight_core.model.streams.resuming import Resumable
+    from pilotlight_core.model.versions.fallbacks import Fallback
 
 __version__ = VERSION
 
@@ -107,6 +108,7 @@ _HOMES = {
     "pilotlight_core.model.placing": ("Measured", "Model", "Spread"),
     "pilotlight_core.model.streams.resuming": ("Resumable",),
     "pilotlight_core.model.spec": ("SLO",),
+    "pilotlight_core.model.versions.fallbacks": ("Fallback",),
 }  # fmt: skip
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
@@ -128,6 +130,7 @@ __all__ = [
     "EngineModel",
     "Example",
     "ExecutionTimeout",
+    "Fallback",
     "Forbidden",
     "Function",
     "FunctionCall",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
-from pilotlight_core.model.messages.call_messages import CallFrame, Ended, Outcome, Refusal, Refused, Run, Spent
+from pilotlight_core.model.messages.call_messages import CallFrame, Chunk, Ended, Outcome, Refusal, Refused, Run, Spent
 from pilotlight_core.model.messages.node_messages import STOP_GRACE_S
 from pilotlight_core.model.spec import Batching, Mode
 from pilotlight_runtime.calls.call_runner import CallRunner
@@ -40,6 +40,9 @@ class FakeRunnerIO:
 
     def send(self, gateway: str, frame: CallFrame) -> None:
         self.sent.append(frame)
+
+    def send_chunk(self, run: Run, seq: int, data: bytes) -> None:
+        self.sent.append(Chunk(call_id=run.call_id, grant_number=run.grant_number, seq=seq, data=data))
 
     def send_to_guest(self, frame: guest.GuestFrame) -> None:
         self.commands.append(frame)

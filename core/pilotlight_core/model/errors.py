@@ -92,6 +92,11 @@ CODES: dict[str, Code] = {
     "idempotency_key_reused": Code(
         422, "The key stands for another request", "Make a fresh key for every new request."
     ),
+    "too_many_tokens": Code(
+        400,
+        "More tokens than one call may have",
+        "Send a shorter prompt, or ask for fewer tokens: the detail has both numbers.",
+    ),
     "too_large": Code(413, "The body is too large", "Send less, or split it over several calls."),
     "unsupported_media_type": Code(415, "The body's type is not known", "Send it as the type that the detail names."),
     "queue_full": Code(429, "The function's queue is full", "Wait for Retry-After, then send it again.", retry=True),

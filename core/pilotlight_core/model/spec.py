@@ -29,6 +29,7 @@ from pilotlight_core.model.rehearsals.rehearsal import Rehearsal, rehearsal_faul
 from pilotlight_core.model.served.model_names import model_names_fault
 from pilotlight_core.model.streams.resuming import Resumable, resumable_fault
 from pilotlight_core.model.units import GpuAsk, is_gpu, memory_text, most_units_fault
+from pilotlight_core.model.versions.fallbacks import Fallback, fallback_fault
 
 DEFAULT_BASE = "default"
 """The base environment that every node has: the one in which its agent runs."""
@@ -189,6 +190,8 @@ class FunctionSpec(msgspec.Struct, frozen=True, kw_only=True):
     """Of a companion: which hook of its class it runs; unset: it is none."""
     serves: tuple[str, ...] | UnsetType = UNSET
     """Names of models under which clients of OpenAI's API find it; unset: none."""
+    fallback: Fallback | UnsetType = UNSET
+    """The function of its app that runs calls for which this one has no room; unset: they are refused."""
 
     def method(self, name: str | None) -> MethodSpec:
         """The method called `name`; None or "": the only one.
@@ -425,6 +428,7 @@ def check_spec(spec: FunctionSpec) -> None:
         "hook": "" if spec.hook is UNSET else "companions are made by the platform",
         "pipeline": _pipeline_fault(spec),
         "serves": "" if spec.serves is UNSET else model_names_fault(spec.serves),
+        "fallback": fallback_fault(spec.fallback, spec.name, tuple(Priority)),
     }
     if spec.rehearsal is not UNSET:
         batches = {one.name: one.batching.max_batch_size if one.batching else 0 for one in spec.methods}

@@ -72,11 +72,12 @@ def response_of(
     return CallResponse(
         id=call.call_id,
         output=output,
-        version=call.version.ref,
+        version=result.fallback or call.version.ref,
         usage=usage_of(result, book, call.tenant),
         latency=Latency(total_ms=total, stages=stages),
         cold_start=result.cold_start,
         request_id=request_id,
+        fallback_for=call.version.ref if result.fallback else msgspec.UNSET,
     )
 
 

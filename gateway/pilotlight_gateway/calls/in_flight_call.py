@@ -46,8 +46,8 @@ class InFlightCall(ABC):
         """The call has entered a stage, `ms` after its request arrived; `detail` is of its agent's choosing."""
 
     @abstractmethod
-    def relay_chunk(self, seq: int, data: bytes) -> None:
-        """The next piece of its stream.
+    def relay_chunks(self, seq: int, data: tuple[bytes, ...]) -> None:
+        """The next pieces of its stream, `seq` the number of the first.
 
         Raises:
             Unavailable: if the gateway holds too many bytes already, of all or of this tenant.
@@ -57,7 +57,7 @@ class InFlightCall(ABC):
         """Hold so many bytes of its journal.
 
         Raises:
-            Unavailable: as `relay_chunk`; what was held before still is.
+            Unavailable: as `relay_chunks`; what was held before still is.
         """
         self.journal_bytes = size
 

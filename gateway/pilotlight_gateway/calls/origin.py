@@ -40,6 +40,7 @@ from pilotlight_core.model.messages.call_messages import (
     CallFrame,
     Cancel,
     Chunk,
+    ChunkRow,
     Ended,
     Grant,
     Outcome,
@@ -219,13 +220,27 @@ class Origin:
             case Ended():
                 return self._ended(grant, frame, at)
             case Chunk():
-                return self._started(at) + self._chunk(grant, frame, at)
+                return self._started(at) + self._chunks(grant, frame.seq, (frame.data,), at)
             case StreamCheckpoint():
                 return self._started(at) + self._checkpoint(frame, at)
             case Started():
                 return self._started(at)
             case Refused():
                 return self._refused(grant, frame, at)
+
+    def chunks(self, row: ChunkRow, at: float) -> list[Effect]:
+        """The agent of the grant's node has sent chunks of the call, if it has a grant."""
+        grant = self.grant
+        if grant is None or row.grant_number != grant.grant_number:
+            return []
+        effects = self._started(at)
+        if self._journal is None:
+            return effects + self._chunks(grant, row.seq, row.data, at)
+        for number, data in enumerate(row.data):  # each has its mark
+            effects += self._chunks(grant, row.seq + number, (data,), at)
+            if self.grant is not grant:
+                break
+        return effects
 
     def was_read(self, chunks: int, size: int) -> list[Effect]:
         """The caller has read so many chunks, of `size` bytes together."""
@@ -291,13 +306,14 @@ class Origin:
             self._journal.begin(at)
         return self._stage("running", at)
 
-    def _chunk(self, grant: Grant, chunk: Chunk, at: float) -> list[Effect]:
+    def _chunks(self, grant: Grant, seq: int, data: tuple[bytes, ...], at: float) -> list[Effect]:
+        """Relay chunks that follow each other; of a stream with a journal they come one by one."""
         if (relay := self._relay) is None:
             relay = self._relay = StreamRelay()
         journal, before = self._journal, relay.last_seq
-        if journal is not None and relay.heard_seq < chunk.seq <= before and not journal.repeats(chunk.seq, chunk.data):
-            return self._stop("it repeats other events") + self._fail(call_failures.diverged(chunk.seq))
-        effects = relay.relay(chunk, grant)
+        if journal is not None and relay.heard_seq < seq <= before and not journal.repeats(seq, data[0]):
+            return self._stop("it repeats other events") + self._fail(call_failures.diverged(seq))
+        effects = relay.relay(seq, data, grant)
         if effects is None:
             return self._stop("a part of its stream was lost") + self._fail(call_failures.broken_stream())
         if journal is None:
@@ -307,7 +323,7 @@ class Origin:
                 journal.caught_up(at)
             return effects
         was_closed = bool(journal.closed)
-        journal.note(chunk.seq, chunk.data, at)
+        journal.note(seq, data[0], at)
         return effects + self._journal_changed(at, was_closed=was_closed)
 
     def _checkpoint(self, saved: StreamCheckpoint, at: float) -> list[Effect]:

@@ -18,7 +18,7 @@ import structlog
 from pilotlight_core.bus import BusDown, MessageTooLarge
 from pilotlight_core.model import subjects
 from pilotlight_core.model.errors import ContainerDied, PilotlightError, Unavailable
-from pilotlight_core.model.messages.call_messages import CallFrame, Ended, Grant, Refused
+from pilotlight_core.model.messages.call_messages import CallFrame, ChunkGroup, Ended, Grant, Refused
 from pilotlight_core.model.messages.node_messages import ContainerState, Credit, Shortage
 from pilotlight_core.model.messages.scheduling import (
     AskCall,
@@ -42,7 +42,7 @@ from pilotlight_gateway.calls.effects import (
     Effect,
     FailCall,
     HoldJournal,
-    RelayChunk,
+    RelayChunks,
     ReportStage,
     SendControl,
     SendRun,
@@ -224,6 +224,22 @@ class Origins:
         elif frame.grant_number == grant.grant_number:  # of an older grant, it may well come from another node
             self._guard.note_frame(node, frame.call_id, at)
 
+    def on_chunks(self, node: str, group: ChunkGroup) -> None:
+        """The agent of `node` has sent chunks of several calls."""
+        at = self.clock()
+        for row in group.rows:
+            if (live := self._book.get(row.call_id)) is None or (grant := live.origin.grant) is None:
+                continue
+            if grant.node != node:
+                if row.grant_number == grant.grant_number:
+                    self._guard.note_frame(node, row.call_id, at)
+                continue
+            live.heard_at = at
+            try:
+                self._perform(live, live.origin.chunks(row, at), at)
+            except Exception:
+                log.exception("a call went wrong; the others go on", call=row.call_id)
+
     def on_unheard(self, call_id: str, grant_number: int) -> None:
         """No agent listens where a call was sent."""
         if (live := self._book.get(call_id)) is not None:
@@ -330,7 +346,7 @@ class EffectRunner:
                     self._send(live, effect, at)
                 case CallResult():
                     self._finish(live, effect, at)
-                case RelayChunk():
+                case RelayChunks():
                     self._relay(live, effect, at)
                 case SendControl():
                     self._send_control(effect)
@@ -381,9 +397,9 @@ class EffectRunner:
                 "a control message was not sent", node=effect.node
             )  # an agent drops a call without listeners by itself
 
-    def _relay(self, live: InFlightCall, effect: RelayChunk, at: float) -> None:
+    def _relay(self, live: InFlightCall, effect: RelayChunks, at: float) -> None:
         try:
-            live.relay_chunk(effect.seq, effect.data)
+            live.relay_chunks(effect.seq, effect.data)
         except Unavailable as error:
             live.fail(error)
             self.perform(live, live.origin.cancel(), at)

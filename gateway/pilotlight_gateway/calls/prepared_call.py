@@ -11,6 +11,8 @@ from pilotlight_core.model.spec import MethodSpec, Priority, VersionRecord
 from pilotlight_gateway.calls.engine_calls import engine_affinity, engine_facts
 from pilotlight_gateway.calls.large_bodies import INLINE_BYTES
 from pilotlight_gateway.limits.call_usage import CallUsage
+from pilotlight_gateway.limits.limit_policy import LimitPolicy
+from pilotlight_gateway.limits.token_asks import bounded_arguments
 from pilotlight_gateway.tenancy.auth import Principal
 from pilotlight_gateway.tenancy.scheduling_class import PLAIN, SchedulingClass
 
@@ -101,6 +103,31 @@ class PreparedCall:
         self.hooks = hooks
         """Of a class with hooks: the versions of its companions; None: it has none."""
 
+    def instead(self, version: VersionRecord, method: MethodSpec, scheduling: SchedulingClass) -> PreparedCall:
+        """This very call, to the method of another version."""
+        if self.usage is not None:
+            self.usage.version = version.id
+        return PreparedCall(
+            call_id=self.call_id,
+            client_id=self.client_id,
+            tenant=self.tenant,
+            version=version,
+            method=method,
+            input=self.input,
+            priority=self.priority,
+            deadline_at=self.deadline_at,
+            arrived_at=self.arrived_at,
+            stream=self.stream,
+            scheduling=scheduling,
+            traceparent=self.traceparent,
+            key=self.key,
+            parent=self.parent,
+            principal=self.principal,
+            tags=self.tags,
+            gateway_ms=self.gateway_ms,
+            usage=self.usage,
+        )
+
     def descriptor(self, at: float, gateway: str, *, grant_number: int, admitted: bool) -> CallDescriptor:
         """What the home queues, as of `at`.
 
@@ -156,6 +183,7 @@ class PreparedCall:
             input=self.input if len(self.input) <= INLINE_BYTES else b"",
             window=WINDOW,
             tell_start=self.stream,
+            groups=self.stream,
             traceparent=self.traceparent,
             key=self.key,
             parent=self.parent,
@@ -165,3 +193,13 @@ class PreparedCall:
             lost_ms=lost_ms,
             cold_ms=sum(grant.timeline.values()) if grant.start_ms else 0.0,
         )
+
+
+def bound_tokens(call: PreparedCall, policy: LimitPolicy) -> None:
+    """Hold a call to the tokens that one may have: one that says nothing of its answer gets the most that it may be.
+
+    Raises:
+        BadInput: `too_many_tokens`.
+    """
+    if policy.bounds_tokens:
+        call.input = bounded_arguments(call.method, call.input, call.tenant, policy.prompt_tokens, policy.output_tokens)

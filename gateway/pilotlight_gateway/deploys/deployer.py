@@ -44,6 +44,7 @@ from pilotlight_gateway.deploys.deploy_plan import (
 )
 from pilotlight_gateway.deploys.deploy_quota import check_deploy_quota, check_record_bytes
 from pilotlight_gateway.deploys.ended_runs import delete_ended_runs
+from pilotlight_gateway.deploys.fallback_rules import check_fallbacks
 from pilotlight_gateway.deploys.network_policy import check_network
 from pilotlight_gateway.deploys.package_locker import PackageLocker
 from pilotlight_gateway.deploys.present_files import files_in_service, lock_in_service, staying_files
@@ -111,6 +112,7 @@ class Deployer:
         specs = [function.spec for function in request.functions]
         check_holdings(self.registry, principal.tenant, app, specs, time.time())
         check_network(self.registry, principal.tenant, specs)
+        check_fallbacks(specs)
         if request.ends_in_s is None:  # a run has no ticks
             check_schedule_bounds(self.registry, principal.tenant, app, specs)
         await check_secrets_set(self.secrets, principal.tenant, specs)

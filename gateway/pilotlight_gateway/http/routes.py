@@ -55,6 +55,7 @@ from pilotlight_gateway.jobs.sealed_cursors import PATTERN as CURSOR
 
 CALL_ERRORS = (
     *BODY, "unknown_function", "unknown_version", "not_acceptable", "queue_full", "rate_limited", "cancelled",
+    "too_many_tokens",
     "function_raised", "load_failed", "bad_output", "container_died", "preempted", "no_capacity", "draining",
     "overloaded", "misconfigured", "execution_timeout", "idempotency_key_in_use", "idempotency_key_reused",
     "answer_not_kept", "call_lost",

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
-from prometheus_client.core import Metric
+from prometheus_client.core import CounterMetricFamily, Metric
 
 from pilotlight_core.host.metrics.metric_families import gauge, gauge_by
 from pilotlight_gateway.bodies.byte_budget import ByteBudget
@@ -26,3 +26,12 @@ def call_gauges(calls: CallStatistics, *, inside: int, bodies: ByteBudget, ready
     yield gauge("pilotlight_body_bytes_limit", "Bytes of bodies that may be held.", bodies.limit)
     yield from home_gauges(calls.scheduling)
     yield gauge("pilotlight_ready", "1 when calls are taken.", int(ready))
+
+
+def fallback_counts(counts: Mapping[str, int]) -> Iterator[Metric]:
+    """Calls that went to their function's fallback, by the code of their refusal."""
+    text = "Calls that ran at their function's fallback."
+    fallbacks = CounterMetricFamily("pilotlight_fallbacks", text, labels=("reason",))
+    for reason, counted in counts.items():
+        fallbacks.add_metric((reason,), counted)
+    yield fallbacks

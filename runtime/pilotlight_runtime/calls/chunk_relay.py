@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pilotlight_core.model.messages.call_messages import LEAST_AHEAD, Chunk, Run, StreamCheckpoint, chunks_ahead
+from pilotlight_core.model.messages.call_messages import LEAST_AHEAD, Run, StreamCheckpoint, chunks_ahead
 from pilotlight_core.model.spec import FunctionSpec, Mode
 from pilotlight_core.model.streams.resuming import MAX_STATE
 from pilotlight_runtime.calls.runner_io import RunnerIO
@@ -78,9 +78,7 @@ class ChunkRelay:
         call.sent_seq = seq
         if seq == call.read_seq + _least(run):
             call.full_since_at = at
-        self._io.send(
-            run.gateway, Chunk(call_id=frame.call_id, grant_number=call.grant_number, seq=seq, data=frame.data)
-        )
+        self._io.send_chunk(run, seq, frame.data)
         if (resume := run.resume) is not None and seq >= resume.sent:
             if seq > resume.sent or not resume.until_next:
                 self.end_repeat(call)

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable, Iterable
 from functools import partial
 
-from pilotlight_core.model.messages.call_messages import CallFrame, Outcome, Refusal, Spent
+from pilotlight_core.model.messages.call_messages import CallFrame, Outcome, Refusal, Run, Spent
 from pilotlight_core.model.messages.usage_facts import Fault
 from pilotlight_runtime.calls.node_calls import NodeCalls
 from pilotlight_runtime.calls.runner_io import InputFetched, OutputUploaded
@@ -34,6 +34,7 @@ class ContainerIO:
         self.kill = kill
         self.retire = retire
         self.send: Callable[[str, CallFrame], None] = calls.origins.send
+        self.send_chunk: Callable[[Run, int, bytes], None] = calls.origins.send_chunk
         self.record_batch = meter.record_batch
         self._release = release
         self._calls = calls

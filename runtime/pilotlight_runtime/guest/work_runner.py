@@ -215,6 +215,10 @@ class ReplyChannel(Protocol):
 
     def send(self, frame: GuestFrame) -> None: ...
 
+    def send_soon(self, frame: GuestFrame) -> None:
+        """Send a frame with those that follow soon, in order with all others."""
+        ...
+
     def read_cancels(self) -> None: ...
 
     def wait_read(self, progress: CallProgress, seq: int) -> bool:
@@ -259,7 +263,7 @@ def run_call(target: GuestTarget, call: Invoke, progress: CallProgress, channel:
 
 def _run_stream(ready: partial[Any], call: Invoke, progress: CallProgress, channel: ReplyChannel) -> Result:
     began = now()
-    out = StreamOut(call, channel.send)
+    out = StreamOut(call, channel.send, channel.send_soon)
     progress.read_seq = max(progress.read_seq, out.seq)
     RUNNING_STREAM.set(out)
     chunks: Iterator[Any] | None = None

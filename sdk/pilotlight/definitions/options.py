@@ -24,6 +24,7 @@ from pilotlight_core.model.served.model_names import model_names_fault
 from pilotlight_core.model.spec import LEAST_MEMORY, LEAST_TMPFS, SLO, Isolation, Priority
 from pilotlight_core.model.streams.resuming import Resumable
 from pilotlight_core.model.units import GpuAsk, most_units_fault, parse_gpu, parse_memory
+from pilotlight_core.model.versions.fallbacks import Fallback
 
 ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 RESERVED_ENV = ("PL_", "PILOTLIGHT_")
@@ -76,6 +77,7 @@ class Options(TypedDict, total=False):
     isolation: Literal["shared", "mig", "exclusive"]
     idempotent: bool
     resumable: bool | Resumable
+    fallback: str | Fallback
     slo: SLO
     priority: Literal["interactive", "standard", "batch"]
     model: Model
@@ -261,6 +263,13 @@ def _serves(name: str, value: Any) -> tuple[str, ...] | UnsetType:
     return tuple(names)
 
 
+def _fallback(name: str, value: Any) -> Fallback:
+    fallback = Fallback(value) if isinstance(value, str) else value
+    if not isinstance(fallback, Fallback):
+        raise _expected(name, value, 'the name of a function of the app, or Fallback("small", classes=["batch"])')
+    return _checked(name, fallback)
+
+
 def _choice(kind: type[Isolation | Priority]) -> Callable[[str, Any], Isolation | Priority]:
     def read(name: str, value: Any) -> Isolation | Priority:
         try:
@@ -308,6 +317,7 @@ READERS: dict[str, Callable[[str, Any], Any]] = {
     "idempotent": _truth,
     "resumable": _resumable,
     "serves": _serves,
+    "fallback": _fallback,
     "slo": _slo,
     "priority": _choice(Priority),
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from itertools import groupby
 from typing import Any
 
 import msgspec
@@ -11,7 +12,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pilotlight_core.model.errors import BadOutput, ContainerDied, PilotlightError, Preempted
-from pilotlight_core.model.messages.call_messages import Chunk, Ended, Outcome, Run, Started, StreamCheckpoint, Window
+from pilotlight_core.model.messages.call_messages import (
+    Chunk,
+    ChunkRow,
+    Ended,
+    Outcome,
+    Run,
+    Started,
+    StreamCheckpoint,
+    Window,
+)
 from pilotlight_core.model.messages.scheduling import Dropped, Enqueue
 from pilotlight_core.model.spec import FunctionSpec, Mode
 from pilotlight_core.model.streams.resuming import MARK_BYTES, Resumable
@@ -20,7 +30,7 @@ from pilotlight_gateway.calls.effects import (
     Effect,
     FailCall,
     HoldJournal,
-    RelayChunk,
+    RelayChunks,
     ReportStage,
     SendControl,
     SendRun,
@@ -67,7 +77,11 @@ class World:
     What an agent says is heard in order, as far as the agent lives; each event that a tenant pays for is in `paid`.
     """
 
-    def __init__(self, words: int, every: int, *, function: Tell = tell, **resumable: Any) -> None:
+    def __init__(
+        self, words: int, every: int, *, function: Tell = tell, groups: bool = False, **resumable: Any
+    ) -> None:
+        """`groups`: whether the agent sends chunks that follow each other in one message."""
+        self.groups = groups
         self.spec = spec_of(**resumable)
         self.origin = origin_of(self.spec)
         self.function, self.words, self.every = function, words, every
@@ -114,8 +128,16 @@ class World:
 
     def deliver(self, count: int) -> None:
         """The origin hears so many of the agent's frames."""
-        for _ in range(min(count, len(self.io.sent))):
-            self._perform(self.origin.frame("n1", self.io.sent.pop(0), self.at))
+        heard, self.io.sent = self.io.sent[:count], self.io.sent[count:]
+        for is_chunk, frames in groupby(heard, lambda frame: isinstance(frame, Chunk)):
+            told = list(frames)
+            if is_chunk and self.groups:
+                first = told[0]
+                row = ChunkRow(first.call_id, first.grant_number, first.seq, tuple(chunk.data for chunk in told))
+                self._perform(self.origin.chunks(row, self.at))
+            else:
+                for frame in told:
+                    self._perform(self.origin.frame("n1", frame, self.at))
 
     def kill_guest(self) -> None:
         """Its agent says so, behind all that it had said."""
@@ -156,9 +178,9 @@ class World:
             match effect:
                 case SendRun():
                     self._begin(effect.run)
-                case RelayChunk():
-                    self.read.append((effect.seq, effect.data))
-                    self.unread += 1
+                case RelayChunks():
+                    self.read += enumerate(effect.data, effect.seq)
+                    self.unread += len(effect.data)
                 case SendControl(message=Window(upto=upto, movable=movable)):
                     self.runner.on_window("a", upto, self.at, movable)
                     self.seen = max([self.seen, *(update.upto for update in self.io.of(WindowUpdate))])
@@ -195,11 +217,13 @@ DEATHS = st.lists(
 )
 
 
-@given(words=st.integers(0, 400), every=st.integers(0, 9), deaths=DEATHS)
+@given(words=st.integers(0, 400), every=st.integers(0, 9), deaths=DEATHS, groups=st.booleans())
 @examples(300)
-def test_nothing_is_lost_and_nothing_comes_twice(words: int, every: int, deaths: list[tuple[int, int, str]]) -> None:
+def test_nothing_is_lost_and_nothing_comes_twice(
+    words: int, every: int, deaths: list[tuple[int, int, str]], *, groups: bool
+) -> None:
     """Whenever its containers die, and however much of what they said is lost with them."""
-    world = World(words, every)
+    world = World(words, every, groups=groups)
     world.start()
     for steps, heard, who in deaths:
         for step in range(steps):

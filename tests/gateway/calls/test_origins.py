@@ -7,7 +7,17 @@ from typing import Any
 
 from pilotlight_core.host.binding_book import MemoryBindings
 from pilotlight_core.model.errors import Cancelled, DeadlineExceeded, Preempted
-from pilotlight_core.model.messages.call_messages import Cancel, Ended, Grant, Outcome, Reconcile, Run, Spent
+from pilotlight_core.model.messages.call_messages import (
+    Cancel,
+    ChunkGroup,
+    ChunkRow,
+    Ended,
+    Grant,
+    Outcome,
+    Reconcile,
+    Run,
+    Spent,
+)
 from pilotlight_core.model.messages.node_messages import ContainerState
 from pilotlight_core.model.messages.scheduling import AskCall, CallReply, Dropped, Enqueue, HandBack, Settle, Withdraw
 from pilotlight_core.model.price_book import PriceBook
@@ -107,6 +117,20 @@ def test_a_call_on_a_node_that_is_taken_away_ends_as_preempted_though_nobody_say
     site.turn()
 
     assert isinstance(live.error, Preempted)
+
+
+def test_chunks_of_several_calls_reach_their_callers() -> None:
+    """Those of a call that is gone, of another grant or of a strange node do not; the others go on."""
+    site = Site()
+    live = site.send()
+    site.origins.on_chunks(
+        "n1",
+        ChunkGroup(rows=(ChunkRow("gone", 1, 1, (b"x",)), ChunkRow("a", 2, 1, (b"x",)), ChunkRow("a", 1, 1, (b"1",)))),
+    )
+    site.origins.on_chunks("n2", ChunkGroup(rows=(ChunkRow("a", 1, 2, (b"x",)),)))
+    site.origins.on_chunks("n1", ChunkGroup(rows=(ChunkRow("a", 1, 2, (b"2", b"3")),)))
+
+    assert live.said == [(1, (b"1",)), (2, (b"2", b"3"))]
 
 
 def test_a_call_that_waits_repeats_itself_and_ends_at_its_deadline() -> None:

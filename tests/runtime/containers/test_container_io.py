@@ -55,7 +55,15 @@ class World:
             slots=self.slots,
             waiting=self.waiting,
             links=links,
-            origins=OriginSender(self, links, "_PL.n.i", region="local", node="n", clock=self.loop.time),
+            origins=OriginSender(
+                self,
+                links,
+                "_PL.n.i",
+                region="local",
+                node="n",
+                clock=self.loop.time,
+                call_soon=self.loop.call_soon,
+            ),
             bodies=self.bodies,
             nested=NestedAsks(self, self.bodies, group, region="local", node="n", clock=self.loop.time),
             credits=Credits(

@@ -105,6 +105,8 @@ class CallResponse(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     cold_start: dict[str, float] | None = None
     """The steps of the start that the call waited for, in ms; None: a container was ready."""
     request_id: str = ""
+    fallback_for: str | msgspec.UnsetType = msgspec.UNSET
+    """The version that was asked for, if that had no room and its fallback ran the call, which is `version`."""
 
 
 class CallStatus(msgspec.Struct, frozen=True, kw_only=True, gc=False):

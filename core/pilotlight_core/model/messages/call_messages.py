@@ -102,6 +102,8 @@ class Run(Message, frozen=True, kw_only=True):
     lost_ms: Duration = 0.0
     """How long it was on a node that fell silent, at the most, where it stays billed: so much of it is the operator's
     now, at the most."""
+    groups: bool = False
+    """Whether its gateway reads the chunks of a stream in a `ChunkGroup`; those of before do not."""
 
 
 class Cancel(Message, frozen=True, kw_only=True):
@@ -240,6 +242,22 @@ class Chunk(Message, frozen=True, kw_only=True):
     grant_number: int = msgspec.field(name="grant")
     seq: Rising
     data: bytes
+
+
+class ChunkRow(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """Chunks of one stream that follow each other."""
+
+    call_id: str
+    grant_number: int
+    seq: Rising
+    """Of the first one."""
+    data: tuple[bytes, ...]
+
+
+class ChunkGroup(Message, frozen=True, kw_only=True):
+    """What the streams of one gateway's calls had in one turn of the agent's loop, each in order."""
+
+    rows: tuple[ChunkRow, ...]
 
 
 class StreamCheckpoint(Message, frozen=True, kw_only=True):
