@@ -319,8 +319,8 @@ class Origin:
         if journal is None:
             return effects
         if relay.last_seq == before:
-            if chunk.seq == before:
-                journal.caught_up(at)
+            if seq == before:
+                journal.note_caught_up(at)
             return effects
         was_closed = bool(journal.closed)
         journal.note(seq, data[0], at)

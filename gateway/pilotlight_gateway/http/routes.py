@@ -44,7 +44,7 @@ from pilotlight_gateway.http.endpoints.secrets.secrets import SECRETS
 from pilotlight_gateway.http.endpoints.tenancy import TENANCY
 from pilotlight_gateway.http.endpoints.webhooks import WEBHOOKS
 from pilotlight_gateway.http.endpoints.weights.weights import WEIGHTS
-from pilotlight_gateway.http.inference.front_operations import INFER, NOT_OFFERED
+from pilotlight_gateway.http.inference.front_operations import INFER, NOT_OFFERED, TENSOR_MODELS
 from pilotlight_gateway.http.openai.embedding_routes import EMBEDDINGS
 from pilotlight_gateway.http.openai.file_routes import FILES
 from pilotlight_gateway.http.openai.model_routes import MODELS

@@ -20,7 +20,8 @@ from pilotlight.definitions.signature import Callee
 from pilotlight.definitions.weights_options import weights_of
 from pilotlight_core.model.errors import BadInput
 from pilotlight_core.model.secrets.secret_uses import check_secrets
-from pilotlight_core.model.spec import FunctionSpec, Schedule, check_spec
+from pilotlight_core.model.spec import FunctionSpec, Schedule
+from pilotlight_core.model.spec_checks import check_spec
 
 
 def build_spec(target: Any, options: Mapping[str, Any]) -> tuple[FunctionSpec, tuple[Callee, ...]]:

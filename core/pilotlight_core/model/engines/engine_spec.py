@@ -88,7 +88,7 @@ def engine_fault(
     if unknown := set(methods) - {GENERATE, EMBED}:
         return "methods", f"an engine has the methods {GENERATE} and {EMBED}, and no {min(unknown)!r}"
     if engine.kind is not EngineKind.SIM and not engine.weights:
-        return "engine", f'weights= is missing: push the model with "pilotlight weights push NAME FOLDER" and name it'
+        return "engine", 'weights= is missing: push the model with "pilotlight weights push NAME FOLDER" and name it'
     if engine.dtype not in DTYPES:
         return "engine", f"dtype={engine.dtype!r} is not known: expected one of {', '.join(DTYPES)}"
     if engine.quantization and engine.quantization not in QUANTIZATIONS[engine.kind]:
@@ -98,7 +98,10 @@ def engine_fault(
     if engine.kind is EngineKind.VLLM and not gpus:
         return "engine", 'VLLM() runs on GPUs: say which with gpu=, or gpu="any". Torch() runs on CPUs too'
     if engine.kind is EngineKind.TORCH and max(engine.tensor_parallel, gpus) > 1:
-        return "engine", "Torch() runs a model on one device: for several use VLLM(tensor_parallel=), or gpu= without a number"
+        return (
+            "engine",
+            "Torch() runs a model on one device: for several use VLLM(tensor_parallel=), or gpu= without a number",
+        )
     if engine.kind is EngineKind.VLLM and engine.tensor_parallel != gpus:
         return "engine", (
             f"tensor_parallel={engine.tensor_parallel}, and gpu= asks for {gpus} GPUs: each of them holds a part of the "

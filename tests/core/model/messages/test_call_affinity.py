@@ -27,7 +27,9 @@ def common(one: CallAffinity, other: CallAffinity) -> int:
     [
         lambda text: {"prompt": text},
         lambda text: {"prompt_ids": list(text.encode())},
-        lambda text: {"messages": [{"role": "system", "content": LONG}, {"role": "user", "content": text[len(LONG) :]}]},
+        lambda text: {
+            "messages": [{"role": "system", "content": LONG}, {"role": "user", "content": text[len(LONG) :]}]
+        },
     ],
 )
 def test_equal_beginnings_are_found(prompt: Any) -> None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from pilotlight_core.model.errors import BadInput
-from pilotlight_core.model.spec import Priority, check_spec
+from pilotlight_core.model.spec import Priority
+from pilotlight_core.model.spec_checks import check_spec
 from pilotlight_core.model.versions.fallbacks import TIERS_AT_MOST, Fallback, fallback_fault
 from pilotlight_core.model.versions.manifest_codec import FALLBACK, needs_of
 from tests.builders.specs import function_spec

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pilotlight_gateway.http.inference.front_operations import INFER, TENSOR_MODELS, NOT_OFFERED
+from pilotlight_gateway.http.inference.front_operations import INFER, NOT_OFFERED, TENSOR_MODELS
 from pilotlight_gateway.http.protocol.error_dialects import Dialect
 
 
