@@ -29,9 +29,8 @@ class PendingBind:
     def is_due(self, at: float) -> bool:
         """Whether it is to be sent again, as no report shows it: after ever longer pauses, and not for ever."""
         if self.gives_way:
-            return self.tries < GIVING_WAY_TRIES and at - self.at > min(
-                BIND_LOST_S, FIRST_PAUSE_S * 2.0 ** (self.tries - 1)
-            )
+            pause_s = min(BIND_LOST_S, FIRST_PAUSE_S * 2.0 ** (self.tries - 1))
+            return self.tries < GIVING_WAY_TRIES and at - self.at > pause_s
         return self.tries < BIND_TRIES and at - self.at > BIND_LOST_S
 
     def is_over(self, at: float) -> bool:

@@ -407,7 +407,7 @@ class Origin:
         self._lost_ms = max(self._lost_ms, (at - self._sent_at) * 1000.0)
         has_caught_up = self._relay is None or self._relay.heard_seq >= self._relay.last_seq
         if self._journal is not None and self.state is OriginState.RUNNING and has_caught_up:
-            self._journal.fell_silent(at)
+            self._journal.note_silence(at)
 
     def _give_up_soon(self, reason: str, at: float) -> list[Effect]:
         if self._doubt is None:

@@ -51,7 +51,6 @@ from pilotlight_gateway.calls.in_flight_call import UNSENT, InFlightCall
 from pilotlight_gateway.calls.large_bodies import INLINE_BYTES, LargeBodies
 from pilotlight_gateway.calls.origin import Origin, OriginState
 from pilotlight_gateway.calls.pipelines.call_pipeline import CallPipeline
-from pilotlight_gateway.calls.preempted_containers import PreemptedContainers
 from pilotlight_gateway.calls.reconciler import Reconciler
 from pilotlight_gateway.cluster.agent_links import AgentLinks
 from pilotlight_gateway.cluster.driver_port import SOON, DriverPort
@@ -59,6 +58,7 @@ from pilotlight_gateway.cluster.node_incarnations import GoneNode, NodeIncarnati
 from pilotlight_gateway.cluster.router import OriginItem, Router
 from pilotlight_gateway.cluster.shard_ownership import ShardOwnership
 from pilotlight_gateway.fleet.node_guard import NodeGuard
+from pilotlight_gateway.fleet.preempted_containers import PreemptedContainers
 from pilotlight_gateway.limits.call_usage import NO_UNITS, CallUsage, UsageTracker
 
 WATCH_S = 0.5

@@ -86,11 +86,11 @@ class StreamJournal:
         if seq == self._last:  # else it repeats what took longer the first time
             self._took_s, self._since, self._lost_s = 0.0, at, 0.0
 
-    def caught_up(self, at: float) -> None:
+    def note_caught_up(self, at: float) -> None:
         """Its container has produced again what was relayed."""
         self._since = at
 
-    def fell_silent(self, at: float) -> None:
+    def note_silence(self, at: float) -> None:
         """Its container works on the next event no more, and nobody takes what it did of it off the bill."""
         self._lost_s = max(self._lost_s, at - self._since)
 

@@ -37,8 +37,8 @@ class ChunkRelay:
         if resume.sent > resume.after or resume.until_next:
             self._repeat(call, at + resume.repeat_ms / 1e3)
 
-    def _repeat(self, call: AcceptedCall, until: float) -> None:
-        call.repeats_until = until
+    def _repeat(self, call: AcceptedCall, ends_at: float) -> None:
+        call.repeats_until = ends_at
         self._repeating[call.call_id] = call
 
     def end_repeats(self, at: float) -> None:

@@ -72,6 +72,25 @@ def test_a_bind_for_which_something_gives_way_is_sent_again_ever_more_rarely() -
     assert not world.backoff.is_failing(sent.version)
 
 
+@pytest.mark.parametrize(("reason", "least", "most"), [(GIVING_WAY, 4, 6), ("slice_taken", 50, 200)])
+def test_few_commands_are_sent_while_something_gives_way(reason: str, least: int, most: int) -> None:
+    """Two seconds of passes: one container is asked for. A slice that is merely taken is decided on anew each time."""
+    world, sent, at = World(), [], 1.0
+    while at < 3.0:
+        at += 0.02
+        world.on_report(report(seq=int(at * 1e3), slots=1), at)
+        world.on_demand(demand(queued=1), at)
+        binds = [one.command for one in decide(world, record(), at=at).commands if isinstance(one.command, Bind)]
+        for each in binds:
+            world.pending[each.container] = PendingBind(bind=each, node="n1", at=at)
+        sent += [*binds, *(lost.bind for lost in world.lost_binds(at))]
+        for each in binds or [pending.bind for pending in world.pending.values()]:
+            world.on_refused(each, reason, at)
+        world.forget(at)
+
+    assert least <= len(sent) <= most
+
+
 def test_a_version_whose_check_fails_waits_as_one_that_does_not_start() -> None:
     """Each container becomes ready before it fails, and is told of several times."""
     world, delays = World(), []

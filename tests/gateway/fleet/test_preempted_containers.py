@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pilotlight_gateway.calls.preempted_containers import MOST, PreemptedContainers
+from pilotlight_gateway.fleet.preempted_containers import MOST, PreemptedContainers
 
 
 def test_what_is_repeated_is_no_news() -> None:
