@@ -29,8 +29,10 @@ class AdapterShelf(Generic[Loaded]):
         self.capacity = capacity
         self._load = load
         self._known: dict[str, KnownAdapter] = {}
+        self._retired: dict[str, KnownAdapter] = {}
+        """Requests cannot name them, but some that did are not at their end."""
         self._resident: OrderedDict[str, tuple[KnownAdapter, Loaded]] = OrderedDict()
-        """The longest unused first. What was forgotten or replaced while it ran has its old entry."""
+        """The longest unused first."""
 
     def names(self) -> tuple[str, ...]:
         """The known ones."""
@@ -41,19 +43,22 @@ class AdapterShelf(Generic[Loaded]):
         return tuple(self._resident)
 
     def find(self, name: str) -> KnownAdapter | None:
-        """A known adapter."""
-        return self._known.get(name)
+        """An adapter that is known, or was when it came into use."""
+        return self._known.get(name) or self._retired.get(name)
 
     def add(self, adapter: KnownAdapter) -> None:
         """Requests can name this adapter from now on. With other content than before it is loaded anew."""
-        before = self._known.get(adapter.source.name)
+        before = self.find(adapter.source.name)
+        self._retired.pop(adapter.source.name, None)
         self._known[adapter.source.name] = adapter
         if before is not None and before.digest != adapter.digest:
             self._resident.pop(adapter.source.name, None)
 
     def forget(self, name: str) -> None:
-        """Requests cannot name this adapter any more. What runs on it keeps it until `release_unused`."""
-        self._known.pop(name, None)
+        """Requests cannot name this adapter any more. What uses it keeps it until `release_unused`."""
+        adapter = self._known.pop(name, None)
+        if adapter is not None:
+            self._retired[name] = adapter
 
     def can_hold(self, name: str, used: Iterable[str]) -> bool:
         """Whether an adapter has room beside those that are in use. One alone has room always."""
@@ -63,7 +68,7 @@ class AdapterShelf(Generic[Loaded]):
     def get(self, name: str, used: Iterable[str]) -> Loaded:
         """An adapter, loaded if it is not yet; others go for it, none that is in use."""
         if name not in self._resident:
-            adapter = self._known[name]
+            adapter = self._known.get(name) or self._retired[name]
             self._make_room(adapter.bytes, {*used})
             self._resident[name] = (adapter, self._load(adapter))
         self._resident.move_to_end(name)
@@ -71,9 +76,10 @@ class AdapterShelf(Generic[Loaded]):
 
     def release_unused(self, used: Iterable[str]) -> None:
         """Drop what was forgotten and is not in use any more."""
-        keep = {*used}
-        for name in [each for each in self._resident if each not in self._known and each not in keep]:
-            del self._resident[name]
+        if self._retired:
+            for name in self._retired.keys() - {*used}:
+                del self._retired[name]
+                self._resident.pop(name, None)
 
     def drop_all(self) -> None:
         """Nothing is resident; all stays known."""
@@ -87,5 +93,5 @@ class AdapterShelf(Generic[Loaded]):
                 del self._resident[name]
 
     def _bytes_of(self, names: Iterable[str]) -> int:
-        entries = (self._resident[name][0] if name in self._resident else self._known.get(name) for name in names)
+        entries = (self._resident[name][0] if name in self._resident else self.find(name) for name in names)
         return sum(entry.bytes for entry in entries if entry is not None)

@@ -7,9 +7,9 @@ when the step is half as large. The budget grows back when many steps went well.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
 from collections.abc import Sequence as Seq
 from dataclasses import dataclass, replace
+from typing import Generic, TypeVar
 
 from pilotlight_engine.engine_port import (
     AdapterSource,
@@ -25,11 +25,14 @@ from pilotlight_engine.engine_port import (
     SleepLevel,
     TokenOut,
 )
+from pilotlight_engine.scheduling.adapter_shelf import AdapterShelf, KnownAdapter
 from pilotlight_engine.scheduling.admission import check_request
 from pilotlight_engine.scheduling.kv_blocks import KvBlocks
 from pilotlight_engine.scheduling.prefix_hashes import prefix_root
 from pilotlight_engine.scheduling.step_scheduler import SchedulerLimits, StepScheduler
 from pilotlight_engine.scheduling.token_sequence import StepPlan, TokenSequence
+
+Loaded = TypeVar("Loaded")
 
 STEPS_TO_GROW = 256
 """After as many steps without a lack of memory the budget doubles, up to what it was."""
@@ -50,14 +53,19 @@ class TokenPick:
     """There is no token: the sequence ends."""
 
 
-class ScheduledEngine(ABC):
-    """Requests, sequences and events. A subclass computes plans, and keeps the adapters."""
+class ScheduledEngine(ABC, Generic[Loaded]):
+    """Requests, sequences and events. A subclass computes plans, and reads adapters."""
 
-    def __init__(self, capabilities: Capabilities, limits: SchedulerLimits, model_version: str) -> None:
+    def __init__(
+        self, capabilities: Capabilities, limits: SchedulerLimits, *, model_version: str, max_adapter_bytes: int
+    ) -> None:
         self._capabilities = capabilities
         self._model_version = model_version
         blocks = KvBlocks(capabilities.kv_tokens // capabilities.page, capabilities.page)
         self.scheduler = StepScheduler(blocks, limits, self._may_start)
+        self._shelf: AdapterShelf[Loaded] = AdapterShelf(max_adapter_bytes, self._read_adapter)
+        self._step_ms = 0.0
+        """Of the last plan: `_compute` says it."""
         self._events: list[EngineEvent] = []
         """Terminal ones that the next step reports."""
         self._stats = EngineStats()
@@ -74,32 +82,12 @@ class ScheduledEngine(ABC):
         """
 
     @abstractmethod
-    def _adapter_digest(self, name: str) -> str:
-        """What the content of a known adapter is called."""
+    def _known_adapter(self, source: AdapterSource) -> KnownAdapter:
+        """What the shelf has to know of an adapter. Raises `EngineRefusal`."""
 
     @abstractmethod
-    def _may_start(self, sequence: TokenSequence) -> bool:
-        """Whether a sequence can begin beside those that run."""
-
-    @abstractmethod
-    def _last_step_ms(self) -> float:
-        """How long the last plan took."""
-
-    @abstractmethod
-    def _resident_adapters(self) -> tuple[str, ...]:
-        """Adapters in memory."""
-
-    @abstractmethod
-    def adapters(self) -> tuple[str, ...]:
-        """The adapters that requests can name, resident or not."""
-
-    @abstractmethod
-    def load_adapter(self, source: AdapterSource) -> None:
-        """Make an adapter known and resident."""
-
-    @abstractmethod
-    def unload_adapter(self, name: str) -> None:
-        """Forget an adapter."""
+    def _read_adapter(self, adapter: KnownAdapter) -> Loaded:
+        """An adapter, in memory. Raises `EngineRefusal`."""
 
     @abstractmethod
     def embed(self, inputs: Seq[Seq[int]]) -> list[list[float]]:
@@ -121,7 +109,7 @@ class ScheduledEngine(ABC):
         root = prefix_root(
             salt=request.salt,
             adapter=request.adapter,
-            adapter_digest=self._adapter_digest(request.adapter) if request.adapter else "",
+            adapter_digest=adapter.digest if (adapter := self._shelf.find(request.adapter)) is not None else "",
             model_version=self._model_version,
         )
         sequence = self.scheduler.add(request, root)
@@ -149,8 +137,9 @@ class ScheduledEngine(ABC):
             self._stats,
             decode_tokens=self._stats.decode_tokens + decoded,
             prefill_tokens=self._stats.prefill_tokens + computed - decoded,
-            step_ms=self._last_step_ms(),
+            step_ms=self._step_ms,
         )
+        self._shelf.release_unused(self._adapters_named())
         return events
 
     def abort(self, request_id: str) -> None:
@@ -176,12 +165,33 @@ class ScheduledEngine(ABC):
             preempted=scheduler.preempted,
             prefix_hits=scheduler.prefix_hits,
             prefix_tokens=scheduler.prefix_tokens,
-            adapters=self._resident_adapters(),
+            adapters=self._shelf.resident(),
             token_budget=scheduler.token_budget,
             steps=scheduler.steps,
         )
 
-    def sleep(self, level: SleepLevel) -> None:
+    def adapters(self) -> tuple[str, ...]:
+        """The adapters that requests can name, resident or not."""
+        return self._shelf.names()
+
+    def load_adapter(self, source: AdapterSource) -> None:
+        """Make an adapter known and resident. Raises `EngineRefusal`."""
+        adapter, before = self._known_adapter(source), self._shelf.find(source.name)
+        if before is not None and before.digest != adapter.digest and source.name in self._adapters_named():
+            raise EngineRefusal("no_adapter", f"sequences run on another {source.name!r}; try again later", "adapter")
+        self._shelf.add(adapter)
+        try:
+            self._shelf.get(source.name, self._adapters_running())
+        except EngineRefusal:
+            self._shelf.forget(source.name)
+            raise
+
+    def unload_adapter(self, name: str) -> None:
+        """Forget an adapter. Sequences that use it run to their end."""
+        self._shelf.forget(name)
+        self._shelf.release_unused(self._adapters_named())
+
+    def sleep(self, level: SleepLevel) -> None:  # noqa: ARG002 - how deeply is a subclass's concern
         """Give the device's memory back; running sequences wait."""
         self.scheduler.preempt_all()
         self._asleep = True
@@ -194,7 +204,7 @@ class ScheduledEngine(ABC):
 
     def _computed_plan(self, events: list[EngineEvent]) -> tuple[StepPlan, Seq[TokenPick]]:
         """A plan and its picks; for want of memory a smaller one, or none."""
-        plan = self.scheduler.plan_step()
+        plan = self._plan_with_adapters(events)
         for attempt in range(2):
             if not plan:
                 return plan, ()
@@ -209,11 +219,28 @@ class ScheduledEngine(ABC):
             self._steps_since_shortage = 0
             self.scheduler.token_budget = max(1, self.scheduler.token_budget // 2)
             if attempt == 0:
-                plan = self.scheduler.plan_step()
+                plan = self._plan_with_adapters(events)
         youngest = max((span.sequence for span in plan.spans), key=lambda sequence: sequence.arrival)
         text = f"the device has no memory left for a step of {self.scheduler.token_budget * 2} tokens"
         self._fail(youngest, "out_of_memory", text, events)
         return StepPlan(decodes=(), prefills=()), ()
+
+    def _plan_with_adapters(self, events: list[EngineEvent]) -> StepPlan:
+        """A plan whose adapters are all resident. Sequences whose adapter cannot be read end."""
+        while True:
+            plan = self.scheduler.plan_step()
+            refusal, name = None, ""
+            for name in {span.sequence.request.adapter for span in plan.spans} - {""}:
+                try:
+                    self._shelf.get(name, self._adapters_running())
+                except EngineRefusal as error:
+                    refusal = error
+                    break
+            if refusal is None:
+                return plan
+            self.scheduler.withdraw(plan)
+            for sequence in [each for each in self.scheduler.sequences() if each.request.adapter == name]:
+                self._fail(sequence, "no_adapter", refusal.text, events)
 
     def _on_enough_memory(self) -> None:
         self._steps_since_shortage += 1
@@ -252,5 +279,13 @@ class ScheduledEngine(ABC):
         self.scheduler.remove(sequence)
         events.append(Failed(id=sequence.id, kind=kind, text=text, usage=sequence.usage()))
 
-    def _adapters_in_use(self) -> Iterable[str]:
-        return {sequence.request.adapter for sequence in self.scheduler.running.values() if sequence.request.adapter}
+    def _may_start(self, sequence: TokenSequence) -> bool:
+        """Whether a sequence's adapter has room beside those that run."""
+        name = sequence.request.adapter
+        return not name or self._shelf.can_hold(name, self._adapters_running())
+
+    def _adapters_running(self) -> set[str]:
+        return {sequence.request.adapter for sequence in self.scheduler.running.values()} - {""}
+
+    def _adapters_named(self) -> set[str]:
+        return {sequence.request.adapter for sequence in self.scheduler.sequences()} - {""}

@@ -1,17 +1,18 @@
 """Which tokens of which sequences a step computes, and who holds the room for keys and values.
 
 Theory of operation. A step has a budget of tokens. Sequences that wait for one token each (*decodes*) come first: a
-stream does not stall because others have long prompts. The rest of the budget goes to prompts (*prefills*), in chunks of
-a quantum, each to the tenant that is furthest behind in tokens over weight; a higher priority goes before all that.
+stream does not stall because others have long prompts. The rest of the budget goes to prompts (*prefills*), in chunks
+of a quantum, each to the tenant that is furthest behind in tokens over weight; a higher priority goes before all that.
 
-A sequence begins when there is room for all its tokens and the next one, so that a prefill never stops half-way for want
-of room; decodes take a block when they cross into one. If then there is none, the youngest sequence of the lowest
+A sequence begins when there is room for all its tokens and the next one, so that a prefill never stops half-way for
+want of room; decodes take a block when they cross into one. If then there is none, the youngest sequence of the lowest
 priority gives up its blocks, of tenants that hold more than their share first, and goes back to the queue with what it
 has generated: it is computed again, mostly from blocks that nobody has overwritten meanwhile.
 
 While others wait, a tenant begins nothing beyond its share of the room; and a tenant within its share takes room back
 from those beyond theirs. A share is the tenant's weight over that of all who have sequences here. A tenant that has
-nothing running, and whose one sequence needs more than a share, waits until there is room, and nobody begins before it.
+nothing running, and whose one sequence needs more than a share, waits until there is room, and nobody begins before
+it.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """An engine without a model: tokens are a function of the seed and the position, and of the prompt where it is greedy.
 
-It keeps the port with the scheduler that the real ones have. Time is an argument of `step_at`; `step` has a clock of its
-own, which advances by what each step costs, and which `wait` can make real.
+It keeps the port with the scheduler that the real ones have. Time is an argument of `step_at`; `step` has a clock of
+its own, which advances by what each step costs, and which `wait` can make real.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pilotlight_engine.engine_port import (
     EngineEvent,
     EngineRefusal,
 )
-from pilotlight_engine.scheduling.adapter_shelf import AdapterShelf, KnownAdapter
+from pilotlight_engine.scheduling.adapter_shelf import KnownAdapter
 from pilotlight_engine.scheduling.admission import check_ids
 from pilotlight_engine.scheduling.counted_draws import drawn_bits, mixed, position_key
 from pilotlight_engine.scheduling.scheduled_engine import NoMemoryForStep, ScheduledEngine, TokenPick
@@ -46,7 +46,7 @@ class SimModel:
     version: str = "sim"
 
 
-class SimEngine(ScheduledEngine):
+class SimEngine(ScheduledEngine[str]):
     """Deterministic. Tests script its misfortunes by its fields."""
 
     def __init__(
@@ -68,11 +68,10 @@ class SimEngine(ScheduledEngine):
         """Its device is lost: the next step says so."""
         self.harmed: set[str] = set()
         """Sequences whose next pick is not a number."""
+        self.unreadable: set[str] = set()
+        """Adapters whose files are broken."""
         limits = limits or SchedulerLimits()
         self._wait = wait
-        self._shelf: AdapterShelf[str] = AdapterShelf(self.model.max_adapter_bytes, lambda adapter: adapter.digest)
-        for source in adapters:
-            self._know(source)
         super().__init__(
             Capabilities(
                 architecture="Sim",
@@ -86,8 +85,11 @@ class SimEngine(ScheduledEngine):
                 eos_ids=self.model.eos_ids,
             ),
             limits,
-            self.model.version,
+            model_version=self.model.version,
+            max_adapter_bytes=self.model.max_adapter_bytes,
         )
+        for source in adapters:
+            self._shelf.add(self._known_adapter(source))
 
     def step_at(self, at: float) -> tuple[list[EngineEvent], float]:
         """A step that begins at an instant, in seconds: its events, and when they are there."""
@@ -111,8 +113,6 @@ class SimEngine(ScheduledEngine):
         if self.steps_without_memory:
             self.steps_without_memory -= 1
             raise NoMemoryForStep
-        for name in {span.sequence.request.adapter for span in plan.spans} - {""}:
-            self._shelf.get(name, self._adapters_in_use())
         self._step_ms = self.costs.duration_ms(plan)
         self.now += self._step_ms / 1000
         return [self._pick(span.sequence) for span in plan.spans if span.draws]
@@ -135,19 +135,13 @@ class SimEngine(ScheduledEngine):
 
     # -- adapters and vectors ------------------------------------------------------------------------------------------
 
-    def adapters(self) -> tuple[str, ...]:
-        """The adapters that requests can name."""
-        return self._shelf.names()
+    def _known_adapter(self, source: AdapterSource) -> KnownAdapter:
+        return KnownAdapter(source=source, digest=source.digest or source.name, bytes=self.model.adapter_bytes)
 
-    def load_adapter(self, source: AdapterSource) -> None:
-        """Make an adapter known and resident."""
-        self._know(source)
-        self._shelf.get(source.name, self._adapters_in_use())
-
-    def unload_adapter(self, name: str) -> None:
-        """Forget an adapter."""
-        self._shelf.forget(name)
-        self._shelf.release_unused(self._adapters_in_use())
+    def _read_adapter(self, adapter: KnownAdapter) -> str:
+        if adapter.source.name in self.unreadable:
+            raise EngineRefusal("no_adapter", f"the simulated adapter {adapter.source.name!r} is unreadable", "adapter")
+        return adapter.digest
 
     def embed(self, inputs: Seq[Seq[int]]) -> list[list[float]]:
         """One vector of length 1 for each sequence of ids."""
@@ -162,24 +156,6 @@ class SimEngine(ScheduledEngine):
             length = sqrt(sum(value * value for value in raw))
             vectors.append([value / length for value in raw])
         return vectors
-
-    def _know(self, source: AdapterSource) -> None:
-        digest = source.digest or source.name
-        self._shelf.add(KnownAdapter(source=source, digest=digest, bytes=self.model.adapter_bytes))
-
-    def _adapter_digest(self, name: str) -> str:
-        known = self._shelf.find(name)
-        return "" if known is None else known.digest
-
-    def _may_start(self, sequence: TokenSequence) -> bool:
-        name = sequence.request.adapter
-        return not name or self._shelf.can_hold(name, self._adapters_in_use())
-
-    def _last_step_ms(self) -> float:
-        return self._step_ms
-
-    def _resident_adapters(self) -> tuple[str, ...]:
-        return self._shelf.resident()
 
 
 def _seed_of(ids: Iterable[int]) -> int:
