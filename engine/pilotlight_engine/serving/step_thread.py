@@ -32,9 +32,7 @@ class StepThread:
     when it comes to rest.
     """
 
-    def __init__(
-        self, engine: Engine, on_dead: Callable[[str], None], on_stats: Callable[[EngineStats], None]
-    ) -> None:
+    def __init__(self, engine: Engine, on_dead: Callable[[str], None], on_stats: Callable[[EngineStats], None]) -> None:
         self.engine = engine
         self._on_dead = on_dead
         self._on_stats = on_stats

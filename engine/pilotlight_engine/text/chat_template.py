@@ -60,7 +60,10 @@ class ChatTemplate:
         pieces, size = [], 0
         try:
             for piece in template.generate(
-                messages=list(messages), tools=list(tools) if tools else None, add_generation_prompt=True, **self._special
+                messages=list(messages),
+                tools=list(tools) if tools else None,
+                add_generation_prompt=True,
+                **self._special,
             ):
                 pieces.append(piece)
                 size += len(piece)

@@ -10,7 +10,10 @@ TOKENIZER_FILE = "tokenizer.json"
 BYTES = 256
 END = 256
 """The token that ends a simulated answer."""
-CONSONANTS, VOWELS = "bdfghjklmnprstvz", ("a", "e", "i", "o", "u", "ai", "au", "ei", "ia", "ie", "io", "oa", "oi", "ua", "ue", "ui")
+CONSONANTS, VOWELS = (
+    "bdfghjklmnprstvz",
+    ("a", "e", "i", "o", "u", "ai", "au", "ei", "ia", "ie", "io", "oa", "oi", "ua", "ue", "ui"),
+)
 
 
 class TextTokenizer(Protocol):

@@ -36,4 +36,6 @@ class EngineMetrics:
         states = {"running": sum(one.running for one in each), "waiting": sum(one.waiting for one in each)}
         yield gauge_by("pilotlight_agent_engine_calls", text, "state", states)
         text = "How full the room for keys and values is, of the engine where it is fullest: 0 to 1."
-        yield gauge("pilotlight_agent_engine_kv_used_ratio", text, max((one.kv_used_ratio for one in each), default=0.0))
+        yield gauge(
+            "pilotlight_agent_engine_kv_used_ratio", text, max((one.kv_used_ratio for one in each), default=0.0)
+        )

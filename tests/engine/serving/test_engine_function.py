@@ -183,7 +183,9 @@ async def test_a_harmed_call_fails_alone() -> None:
     assert beside.result.outcome is Outcome.OK
 
 
-async def test_a_lost_device_ends_the_process(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+async def test_a_lost_device_ends_the_process(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     """Another container goes on with its streams."""
     ended: list[int] = []
     monkeypatch.setattr(os, "_exit", ended.append)

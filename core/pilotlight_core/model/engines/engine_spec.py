@@ -98,7 +98,10 @@ def engine_fault(
     if engine.kind is EngineKind.VLLM and not gpus:
         return "engine", 'VLLM() runs on GPUs: say which with gpu=, or gpu="any". Torch() runs on CPUs too'
     if engine.kind is EngineKind.TORCH and max(engine.tensor_parallel, gpus) > 1:
-        return "engine", "Torch() runs a model on one device: for several use VLLM(tensor_parallel=), or gpu= without a number"
+        return (
+            "engine",
+            "Torch() runs a model on one device: for several use VLLM(tensor_parallel=), or gpu= without a number",
+        )
     if engine.kind is EngineKind.VLLM and engine.tensor_parallel != gpus:
         return "engine", (
             f"tensor_parallel={engine.tensor_parallel}, and gpu= asks for {gpus} GPUs: each of them holds a part of the "
