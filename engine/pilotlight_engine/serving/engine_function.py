@@ -155,6 +155,9 @@ class _RunningAnswer:
         self._answer = Answer(asked, reader.tokenizer, reader.capabilities.eos_ids, self._call_id)
         self._answer.replay(self._state.token_ids)
         self._goes_on = bool(saved)
+        draws_anew = not reader.capabilities.seeded_resume and asked.sampling.temperature > 0
+        self._never_repeats = draws_anew or asked.logprobs is not None
+        """Its chunks would not come again byte for byte, so that a state tells of each of them."""
         self._singles = 0
         """Chunks since the last state."""
         self._is_over = False
@@ -222,7 +225,7 @@ class _RunningAnswer:
             is_cut = isinstance(inbox.end, Finished) and inbox.end.reason == "length"
             chunk = self._answer.ended(chunk, is_cut=is_cut and not self._answer.has_stopped, cached=inbox.cached or 0)
         self._singles += 1
-        announced = len(chunk["token_ids"]) != 1 or self._is_over or not before or self._asked.logprobs is not None
+        announced = len(chunk["token_ids"]) != 1 or self._is_over or not before or self._never_repeats
         if announced or self._singles >= EVERY:
             self._save(before, chunk if announced else None)
         return chunk

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
+import sys
 import time
 from pathlib import Path
 
 from pilotlight_core.model.engines.engine_spec import EngineKind, EngineSpec
 from pilotlight_engine.engine_port import AdapterSource, Engine
-from pilotlight_engine.serving.engine_limits import limits_of
+from pilotlight_engine.serving.engine_limits import TORCH_NAMES, limits_of
 from pilotlight_engine.sim.sim_engine import SimEngine, SimModel
 from pilotlight_engine.sim.step_costs import StepCosts
 from pilotlight_engine.text.text_tokenizer import END, BYTES, TextTokenizer
@@ -53,7 +54,30 @@ def open_engine(spec: EngineSpec, tokenizer: TextTokenizer) -> Engine:
         from pilotlight_engine.serving.torch_opening import open_torch
 
         return open_torch(spec, folder, adapter_sources(spec))
-    raise ValueError(f"this release cannot run the engine {spec.kind.value}: use Torch()")
+    if spec.kind is EngineKind.VLLM and folder is not None:
+        return _open_vllm(spec, folder)
+    raise ValueError(f"the engine {spec.kind.value} has no weights")
+
+
+def _open_vllm(spec: EngineSpec, folder: Path) -> Engine:
+    """vLLM in a child process of this one's interpreter: that of the function's base environment."""
+    from pilotlight_engine.vllm.vllm_engine import VLLMEngine, VLLMSettings
+
+    return VLLMEngine(
+        VLLMSettings(
+            weights=folder,
+            python=Path(sys.executable),
+            dtype=TORCH_NAMES.get(spec.dtype, spec.dtype),
+            quantization=spec.quantization,
+            tensor_parallel=spec.tensor_parallel,
+            kv_bytes=spec.kv_bytes or None,
+            max_sequence=spec.max_sequence or None,
+            max_running=spec.max_sequences,
+            token_budget=spec.max_tokens_per_step,
+            prefix_cache=spec.prefix_cache,
+            adapters=adapter_sources(spec),
+        )
+    )
 
 
 def _open_sim(spec: EngineSpec, tokenizer: TextTokenizer) -> SimEngine:

@@ -6,11 +6,8 @@ from pathlib import Path
 
 from pilotlight_core.model.engines.engine_spec import EngineSpec
 from pilotlight_engine.engine_port import AdapterSource, Engine
-from pilotlight_engine.serving.engine_limits import limits_of
+from pilotlight_engine.serving.engine_limits import TORCH_NAMES, limits_of
 from pilotlight_engine.transformer.torch_engine import TorchEngine, TorchSettings
-
-DTYPES = {"bf16": "bfloat16", "fp16": "float16", "fp32": "float32"}
-"""As torch calls them."""
 
 
 def open_torch(spec: EngineSpec, folder: Path, adapters: tuple[AdapterSource, ...]) -> Engine:
@@ -18,7 +15,7 @@ def open_torch(spec: EngineSpec, folder: Path, adapters: tuple[AdapterSource, ..
     return TorchEngine(
         TorchSettings(
             weights=folder,
-            dtype=DTYPES.get(spec.dtype, spec.dtype),
+            dtype=TORCH_NAMES.get(spec.dtype, spec.dtype),
             kv_bytes=spec.kv_bytes or None,
             max_sequence=spec.max_sequence or None,
             limits=limits_of(spec),

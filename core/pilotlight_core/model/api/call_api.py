@@ -237,6 +237,8 @@ class DeployResponse(msgspec.Struct, frozen=True, kw_only=True):
     """The functions that it took out of service."""
     warnings: tuple[str, ...] = ()
     """Parts of the request that were deployed but cannot take effect as requested."""
+    notes: tuple[str, ...] = ()
+    """What the platform has worked out for it, such as the memory of an engine."""
 
 
 class ScheduleInfo(msgspec.Struct, frozen=True, kw_only=True):

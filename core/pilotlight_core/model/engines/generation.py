@@ -13,7 +13,9 @@ MOST_INPUTS = 2048
 """Texts of one `embed`."""
 
 
-def _object(method: str, properties: dict[str, Any], required: list[str], text: str) -> dict[str, Any]:
+def _object(
+    method: str, properties: dict[str, Any], required: list[str], example: dict[str, Any], text: str
+) -> dict[str, Any]:
     """The schema of a method's arguments, with the keys that those made of signatures have."""
     return {
         "type": "object",
@@ -23,6 +25,7 @@ def _object(method: str, properties: dict[str, Any], required: list[str], text: 
         "x-pilotlight-order": list(properties),
         "x-pilotlight-method": method,
         "description": text,
+        "examples": [example],
     }
 
 
@@ -47,6 +50,7 @@ GENERATE_INPUT: dict[str, Any] = _object(
         "response_format": {"type": ["object", "null"], "default": None},
     },
     [],
+    {"prompt": "Once upon a time", "max_tokens": 16},
     "Exactly one of prompt, prompt_ids and messages. max_tokens null: what the model's context leaves.",
 )
 """The generation document. Text, tokens and what they cost come as chunks, of which the last one has a
@@ -55,6 +59,7 @@ EMBED_INPUT: dict[str, Any] = _object(
     "embed",
     {"input": {"type": "array", "items": {"type": "string"}, "minItems": 1, "maxItems": MOST_INPUTS}},
     ["input"],
+    {"input": ["Once upon a time"]},
     "Texts, for each of which there is a vector.",
 )
 
