@@ -24,8 +24,8 @@ from pilotlight_core.model.devices import CPU_PRICE, MEMORY_DEVICE, WARM_PRICE, 
 from pilotlight_core.model.ids import NAME, tags_fault
 from pilotlight_core.model.messages.usage import CallShare, LeaseState, UsageEvent
 from pilotlight_core.model.messages.usage_facts import MOST_UNITS
-from pilotlight_core.model.placing import Purchase
 from pilotlight_core.model.pipelines.pipeline import hook_place, is_companion
+from pilotlight_core.model.placing import Purchase
 from pilotlight_core.model.units import NS_PER_S, WHOLE_DEVICE
 from pilotlight_gateway.ledger.ledger_entries import LONGEST_NS
 from pilotlight_gateway.ledger.usage_delivery import Sender, UsageDelivery

@@ -107,6 +107,12 @@ class CallResponse(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     request_id: str = ""
 
 
+class TypedResponse(CallResponse, frozen=True, kw_only=True):
+    """The last event of a stream with values in msgpack: `output` is null."""
+
+    output_b64: str | None = None
+
+
 class CallStatus(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """`GET /v1/calls/{id}`: queued, running, succeeded, failed or cancelled."""
 

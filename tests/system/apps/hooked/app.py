@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+
 from pilotlight import App, enter, method, postprocess, preprocess
 
 app = App("hooked")
