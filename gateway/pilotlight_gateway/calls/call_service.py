@@ -17,13 +17,13 @@ from pilotlight_core.model.errors import PilotlightError, Unavailable
 from pilotlight_core.model.ids import new_call_id
 from pilotlight_core.model.messages.scheduling import AskCall
 from pilotlight_gateway.bodies.byte_budget import ByteBudget
+from pilotlight_gateway.calls.call_pipeline import pipeline_of_call
 from pilotlight_gateway.calls.call_port import BegunCall, CallResult, CallStatistics, CallWaiter
 from pilotlight_gateway.calls.fallback_calls import FallbackStream, FallbackWaiter, run_or_fall_back
 from pilotlight_gateway.calls.fallbacks import Fallbacks
 from pilotlight_gateway.calls.live_calls import AwaitedCall, CallStream, WaitedCall
 from pilotlight_gateway.calls.origin import Origin
 from pilotlight_gateway.calls.origins import Origins
-from pilotlight_gateway.calls.pipelines.call_pipeline import pipeline_of_call
 from pilotlight_gateway.calls.prepared_call import PreparedCall
 from pilotlight_gateway.cluster.remote_lookup import RemoteLookup
 from pilotlight_gateway.cluster.shard_table import ShardTable

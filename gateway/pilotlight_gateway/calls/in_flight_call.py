@@ -10,9 +10,9 @@ from mypy_extensions import mypyc_attr
 
 from pilotlight_core.model.errors import PilotlightError
 from pilotlight_core.model.messages.call_messages import BodyRef
+from pilotlight_gateway.calls.call_pipeline import CallPipeline
 from pilotlight_gateway.calls.call_port import CallResult
 from pilotlight_gateway.calls.origin import Origin
-from pilotlight_gateway.calls.pipelines.call_pipeline import CallPipeline
 from pilotlight_gateway.calls.prepared_call import PreparedCall
 
 UNSENT = math.inf

@@ -36,6 +36,7 @@ from pilotlight_core.model.subjects import shard_of
 from pilotlight_core.model.timers import Timers
 from pilotlight_gateway.calls.attempts import Attempts, billed_of, declined, settlement_of
 from pilotlight_gateway.calls.call_book import CallBook
+from pilotlight_gateway.calls.call_pipeline import CallPipeline
 from pilotlight_gateway.calls.call_port import CallResult
 from pilotlight_gateway.calls.call_responses import usage_of
 from pilotlight_gateway.calls.effects import (
@@ -50,7 +51,6 @@ from pilotlight_gateway.calls.effects import (
 from pilotlight_gateway.calls.in_flight_call import UNSENT, InFlightCall
 from pilotlight_gateway.calls.large_bodies import INLINE_BYTES, LargeBodies
 from pilotlight_gateway.calls.origin import Origin, OriginState
-from pilotlight_gateway.calls.pipelines.call_pipeline import CallPipeline
 from pilotlight_gateway.calls.reconciler import Reconciler
 from pilotlight_gateway.cluster.agent_links import AgentLinks
 from pilotlight_gateway.cluster.driver_port import SOON, DriverPort

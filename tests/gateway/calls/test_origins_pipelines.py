@@ -11,13 +11,13 @@ from pilotlight_core.model.messages.call_messages import Cancel, Chunk, Ended, G
 from pilotlight_core.model.messages.scheduling import AskCall, Enqueue, Settle
 from pilotlight_core.model.pipelines.pipeline import HookKind, Pipeline
 from pilotlight_core.model.subjects import shard_of
+from pilotlight_gateway.calls.call_pipeline import pipeline_of_call
 from pilotlight_gateway.calls.call_port import CallResult
 from pilotlight_gateway.calls.origin import Origin, OriginState
-from pilotlight_gateway.calls.pipelines.call_pipeline import pipeline_of_call
 from pilotlight_gateway.limits.call_usage import CallUsage
 from tests.builders.calls import grant
-from tests.gateway.calls.pipelines.test_call_pipeline import BOTH, CPU, GPU, call_of
 from tests.gateway.calls.quiet_call import QuietCall
+from tests.gateway.calls.test_call_pipeline import BOTH, CPU, GPU, call_of
 from tests.gateway.calls.test_origins import Site
 
 

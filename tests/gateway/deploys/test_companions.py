@@ -92,7 +92,10 @@ async def test_a_deploy_stores_signed_versions_of_companions_that_no_list_shows(
     signed = msgspec.msgpack.decode(blob, type=SignedManifest)
     assert msgspec.json.decode(signed.manifest, type=Manifest).spec.hook is HookKind.PREPROCESS
 
-    running = [{"version": record.functions["Words~pre"]}, {"version": record.functions["Words"]}]
+    running: list[dict[str, object]] = [
+        {"version": record.functions["Words~pre"]},
+        {"version": record.functions["Words"]},
+    ]
     (shown,) = app_info(record, world.registry, running, 0.0).functions
     assert (shown.name, shown.containers) == ("Words", 1)
     assert [(hook.stage, hook.containers) for hook in shown.hooks] == [("preprocess", 1), ("postprocess", 0)]

@@ -109,6 +109,12 @@ class CallResponse(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """The version that was asked for, if that had no room and its fallback ran the call, which is `version`."""
 
 
+class TypedResponse(CallResponse, frozen=True, kw_only=True):
+    """The last event of a stream with values in msgpack: `output` is null."""
+
+    output_b64: str | None = None
+
+
 class CallStatus(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """`GET /v1/calls/{id}`: queued, running, succeeded, failed or cancelled."""
 

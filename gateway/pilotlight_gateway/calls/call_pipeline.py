@@ -10,6 +10,7 @@ instant is an argument, and nothing is sent from here.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import msgspec
 from msgspec import UNSET
@@ -189,5 +190,5 @@ def is_map(data: bytes) -> bool:
     return 0x80 <= first <= 0x8F or first in (0xDE, 0xDF)
 
 
-def _without_field(error: PilotlightError) -> dict[str, object]:
+def _without_field(error: PilotlightError) -> dict[str, Any]:
     return {name: value for name, value in error.more.items() if name != "field"}

@@ -12,8 +12,8 @@ from pilotlight_core.model.messages.call_messages import Spent
 from pilotlight_core.model.pipelines.pipeline import CallHook, HookKind, Pipeline
 from pilotlight_core.model.spec import VersionRecord
 from pilotlight_gateway.calls.attempts import Attempts
+from pilotlight_gateway.calls.call_pipeline import CallPipeline, pipeline_of_call
 from pilotlight_gateway.calls.call_port import CallResult
-from pilotlight_gateway.calls.pipelines.call_pipeline import CallPipeline, pipeline_of_call
 from pilotlight_gateway.calls.prepared_call import PreparedCall
 from tests.builders.calls import prepared_call
 from tests.builders.specs import function_spec, method, version_record
