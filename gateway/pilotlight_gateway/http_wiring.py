@@ -28,7 +28,7 @@ from pilotlight_gateway.deploys.function_logs import LogSource
 from pilotlight_gateway.deploys.package_locker import PackageLocker
 from pilotlight_gateway.deploys.resolver import Resolver
 from pilotlight_gateway.erasure.tenant_eraser import TenantEraser
-from pilotlight_gateway.files.stored_files import StoredFiles
+from pilotlight_gateway.files.uploaded_files import UploadedFiles
 from pilotlight_gateway.fleet.container_stopper import ContainerStopper
 from pilotlight_gateway.fleet.curve_trials import CurveService
 from pilotlight_gateway.fleet.fleet_inventory import FleetPlacements
@@ -316,7 +316,7 @@ def _models(parts: HttpParts, shared: _Shared, entry: CallEntry) -> tuple[BoundO
         entry=entry, calls=parts.calls, models=shared.deployer.models, schemas=parts.schemas, registry=parts.registry,
         keyed=KeyedCallAnswers(parts.idempotency, parts.budget), codec=parts.codec, clock=shared.clock, wall=time.time,
     )  # fmt: skip
-    stored = StoredFiles(registry=parts.registry, blobs=parts.blobs, usage=shared.usage)
+    stored = UploadedFiles(registry=parts.registry, blobs=parts.blobs, usage=shared.usage)
     files = FileServices(
         files=stored, outputs=OutputFiles(parts.batches, services), budget=parts.budget, gate=shared.gate,
         uploads=file_slots(),

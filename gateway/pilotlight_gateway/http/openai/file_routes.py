@@ -20,7 +20,7 @@ from pilotlight_gateway.files.multipart_reader import (
     PartEnds,
     boundary_of,
 )
-from pilotlight_gateway.files.stored_files import PART_BYTES, FileForm, StoredFiles, check_kept, check_purpose
+from pilotlight_gateway.files.uploaded_files import PART_BYTES, FileForm, UploadedFiles, check_kept, check_purpose
 from pilotlight_gateway.http.openai.request_batches import OutputFiles
 from pilotlight_gateway.http.protocol.api_operations import (
     Operation,
@@ -49,7 +49,7 @@ FILE, PURPOSE, KEPT, ANCHOR = "file", "purpose", "expires_after[seconds]", "expi
 class FileServices:
     """The ports of these endpoints."""
 
-    files: StoredFiles
+    files: UploadedFiles
     outputs: OutputFiles
     budget: ByteBudget
     gate: DrainGate

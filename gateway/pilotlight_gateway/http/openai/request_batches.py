@@ -27,7 +27,7 @@ from pilotlight_gateway.batches.batch_service import BatchService
 from pilotlight_gateway.batches.input_lines import InputLine
 from pilotlight_gateway.bodies.call_requests import wrong_shape
 from pilotlight_gateway.bodies.worker_frames import EmbeddingsWork
-from pilotlight_gateway.files.stored_files import StoredFiles
+from pilotlight_gateway.files.uploaded_files import UploadedFiles
 from pilotlight_gateway.http.endpoints.batches import batch_document
 from pilotlight_gateway.http.openai.answer_forms import AnswerHead, Json
 from pilotlight_gateway.http.openai.chat_form import chat_document
@@ -203,7 +203,7 @@ def output_line(result: ItemResult) -> Json:
 class RequestBatches:
     """Submits batches of requests."""
 
-    def __init__(self, batches: BatchService, files: StoredFiles, services: ModelServices) -> None:
+    def __init__(self, batches: BatchService, files: UploadedFiles, services: ModelServices) -> None:
         self._batches = batches
         self._files = files
         self._services = services

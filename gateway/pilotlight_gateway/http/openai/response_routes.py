@@ -23,7 +23,7 @@ from pilotlight_gateway.http.protocol.error_dialects import Dialect
 from pilotlight_gateway.http.protocol.http_exchange import exchange_of
 
 
-async def respond(request: Request, services: ModelServices) -> None:
+async def send_response(request: Request, services: ModelServices) -> None:
     """`POST /v1/responses`."""
     exchange, entry = exchange_of(request.scope), services.entry
     with entry.gate.around(exchange.task):
@@ -50,7 +50,7 @@ def _document(kept: Json, head: AnswerHead, text: GeneratedText, usage: TokenUsa
 
 RESPONSES = (
     Operation(
-        method="POST", path="/v1/responses", name="createResponse", endpoint=respond, scopes=("invoke",),
+        method="POST", path="/v1/responses", name="createResponse", endpoint=send_response, scopes=("invoke",),
         about="An answer to a conversation, by a model: as OpenAI's route of that name, without what it would keep.",
         request_media=("application/json",), answer=OBJECT, answer_media=("application/json", "text/event-stream"),
         errors=MODEL_ERRORS, parameters=(KEYED,), dialect=Dialect.OPENAI, rated=False, is_call=True,

@@ -36,12 +36,12 @@ KEYED = Parameter(
 MakeStream = Callable[..., StreamForm]
 
 
-async def complete_chat(request: Request, services: ModelServices) -> None:
+async def send_chat(request: Request, services: ModelServices) -> None:
     """`POST /v1/chat/completions`."""
     await _generate(request, services, read_chat, chat_document, ChatStream)
 
 
-async def complete_text(request: Request, services: ModelServices) -> None:
+async def send_completion(request: Request, services: ModelServices) -> None:
     """`POST /v1/completions`."""
     await _generate(request, services, read_completion, completion_document, CompletionStream)
 
@@ -74,13 +74,13 @@ async def _generate(
 
 TEXT = (
     Operation(
-        method="POST", path="/v1/chat/completions", name="createChatCompletion", endpoint=complete_chat,
+        method="POST", path="/v1/chat/completions", name="createChatCompletion", endpoint=send_chat,
         about="The next message of a chat, by a model: as OpenAI's route of that name.", scopes=("invoke",),
         request_media=("application/json",), answer=OBJECT, answer_media=("application/json", "text/event-stream"),
         errors=MODEL_ERRORS, parameters=(KEYED,), dialect=Dialect.OPENAI, rated=False, is_call=True,
     ),
     Operation(
-        method="POST", path="/v1/completions", name="createCompletion", endpoint=complete_text,
+        method="POST", path="/v1/completions", name="createCompletion", endpoint=send_completion,
         about="How a text goes on, by a model: as OpenAI's route of that name.", scopes=("invoke",),
         request_media=("application/json",), answer=OBJECT, answer_media=("application/json", "text/event-stream"),
         errors=MODEL_ERRORS, parameters=(KEYED,), dialect=Dialect.OPENAI, rated=False, is_call=True,

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator
 
 import pytest
+from openai import AsyncOpenAI
 
 from pilotlight_gateway.http.listening_socket import listen, url_of
 from pilotlight_gateway.http.server import make_server
@@ -23,3 +24,10 @@ async def address(world: World) -> AsyncIterator[str]:
                 yield url_of(listening)
             finally:
                 server.stop()
+
+
+@pytest.fixture
+async def client(world: World, address: str) -> AsyncIterator[AsyncOpenAI]:
+    """One that tries nothing twice."""
+    async with AsyncOpenAI(base_url=f"{address}/v1", api_key=str(world.key), max_retries=0) as client:
+        yield client

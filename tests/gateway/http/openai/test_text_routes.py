@@ -1,9 +1,8 @@
-"""The `openai` client as it is published, against a gateway that listens."""
+"""The `openai` client as it is published asks for chats and completions of a gateway that listens."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
 from contextlib import aclosing
 from typing import Any
 
@@ -27,13 +26,6 @@ WORDS = chunks(
         "usage": {"prompt_tokens": 7, "completion_tokens": 2, "cached_tokens": 3},
     },
 )
-
-
-@pytest.fixture
-async def client(world: World, address: str) -> AsyncIterator[AsyncOpenAI]:
-    """The asynchronous one, which tries nothing twice."""
-    async with AsyncOpenAI(base_url=f"{address}/v1", api_key=str(world.key), max_retries=0) as client:
-        yield client
 
 
 async def test_a_chat(world: World, client: AsyncOpenAI) -> None:
@@ -145,36 +137,6 @@ async def test_a_text_that_goes_on(world: World, client: AsyncOpenAI) -> None:
     assert got[-1].usage is not None
     asked = [msgspec.msgpack.decode(call.input) for call in world.calls.seen]
     assert asked == [{"prompt": "Say", "stop": ["x", "y"], "seed": 1}, {"prompt_ids": [1, 2]}]
-
-
-async def test_models(world: World, client: AsyncOpenAI) -> None:
-    """Those of the tenant alone, by names with slashes and colons, and by refs."""
-    served(world, name="acme/tiny:8b")
-    served(world, name="rivals/own", tenant="rival")
-    listed = [model async for model in await client.models.list()]
-    one = await client.models.retrieve("acme/tiny:8b")
-    by_ref = await client.models.retrieve("shop.tells")
-
-    assert [model.id for model in listed] == ["acme/tiny:8b"]
-    assert (one.id, one.owned_by, one.object) == ("acme/tiny:8b", "acme", "model")
-    assert by_ref.id == "shop.tells"
-    for name in ("rivals/own", "rival:shop.tells", "nobodys/own", "shop.none", "x" * 5_000):
-        with pytest.raises(openai.NotFoundError) as refused:
-            await client.models.retrieve(name)
-        assert refused.value.code == "model_not_found"
-
-
-async def test_anothers_model_is_as_if_it_were_not_there(world: World, client: AsyncOpenAI) -> None:
-    """The same words for one that a rival has and for one that nobody has."""
-    served(world, name="rivals/own", tenant="rival")
-    said = []
-    for name in ("rivals/own", "nobody/own"):
-        with pytest.raises(openai.NotFoundError) as refused:
-            await client.chat.completions.create(model=name, messages=HI)
-        said.append(str(refused.value.body).replace(name, "NAME"))
-
-    assert said[0] == said[1]
-    assert not world.calls.seen
 
 
 async def test_what_went_wrong_is_raised(world: World, client: AsyncOpenAI, address: str) -> None:

@@ -36,7 +36,7 @@ ROOM = "delete files, or an app"
 
 
 @dataclass(frozen=True, kw_only=True)
-class StoredFiles:
+class UploadedFiles:
     """The files of all tenants. Methods raise BlobsDown and BusError."""
 
     registry: RegistryPort
