@@ -19,6 +19,7 @@ from pilotlight_core.model.artifacts.artifact_entries import ArtifactPart as Art
 from pilotlight_core.model.calendar.schedule_entry import Schedule as Schedule
 from pilotlight_core.model.calendar.warm_windows import Warm, windows_fault
 from pilotlight_core.model.errors import BadInput
+from pilotlight_core.model.fallbacks.fallback import Fallback, fallback_fault
 from pilotlight_core.model.ids import check_name, tags_fault
 from pilotlight_core.model.networks.network_targets import targets_fault
 from pilotlight_core.model.packages.package_locks import PackageLock
@@ -26,7 +27,6 @@ from pilotlight_core.model.placing import Placing, check_placing
 from pilotlight_core.model.rehearsals.rehearsal import Rehearsal, rehearsal_fault
 from pilotlight_core.model.streams.resuming import Resumable, resumable_fault
 from pilotlight_core.model.units import GpuAsk, is_gpu, memory_text, most_units_fault
-from pilotlight_core.model.versions.fallbacks import Fallback, fallback_fault
 
 DEFAULT_BASE = "default"
 """The base environment that every node has: the one in which its agent runs."""
@@ -358,6 +358,7 @@ def check_spec(spec: FunctionSpec) -> None:
         BadInput: naming the field.
     """
     check_name(spec.name, "function")
+    _check_fallback(spec.fallback)
     of_memory = f"1 MiB to memory= ({memory_text(spec.memory)})"
     zero_window = spec.scaledown_window if spec.zero_window is UNSET else spec.zero_window
     rules: tuple[tuple[bool, str, str], ...] = (
@@ -452,6 +453,13 @@ def _is_level(level: float | None) -> bool:
 
 def _schema_bytes(method: MethodSpec) -> int:
     return len(msgspec.json.encode((method.input_schema, method.output_schema)))
+
+
+def _check_fallback(fallback: Fallback | UnsetType) -> None:
+    if fallback is not UNSET:
+        check_name(fallback.function, "fallback")
+        for tier in fallback.tiers:
+            check_name(tier, "tier")
 
 
 def _check_method(spec: FunctionSpec, method: MethodSpec) -> None:
