@@ -58,7 +58,7 @@ def main() -> None:
 
 
 async def _measure(running: Platform, function: str, streams: int, chunks: int) -> tuple[float, dict[str, float]]:
-    pids = {name: (pid,) for name, pid in running.pids.items() if "controller" not in name}
+    pids: dict[str, tuple[int, ...]] = {name: (pid,) for name, pid in running.pids.items() if "controller" not in name}
     pids["guests"] = tuple(descendants(running.pids["agent"]))
     before = {name: cpu_ns(own) for name, own in pids.items()}
     client, start = time.process_time(), time.perf_counter()

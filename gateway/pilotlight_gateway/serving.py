@@ -315,6 +315,7 @@ def _metric_sources(
             bodies=budget,
             ready=not readiness.why_not(),
         ),
+        lambda: fallback_counts(calls.service.fallbacks),
         lambda: job_gauges(jobs.statistics()),
         lambda: node_fault_counts(calls.drivers.guard.faults.counts),
         lambda: clock_gauges(calls.fleet.clocks, time.time()),
@@ -332,8 +333,10 @@ def _readiness(bus: Bus, registry: Registry, calls: CallService) -> Readiness:
     )
 
 
-def _calls(settings: ServeSettings, bus: Bus, bodies: LargeBodies, name: str, instance: str, url: str) -> GatewayCalls:
-    return GatewayCalls(
+def _calls(
+    settings: ServeSettings, bus: Bus, registry: Registry, bodies: LargeBodies, name: str, instance: str, url: str
+) -> GatewayCalls:
+    calls = GatewayCalls(
         bus,
         bodies,
         region=settings.region,
@@ -343,6 +346,8 @@ def _calls(settings: ServeSettings, bus: Bus, bodies: LargeBodies, name: str, in
         links=LinkFolder(settings.links),
         url=url,
     )
+    calls.service.fallbacks = Fallbacks(registry, time.monotonic)
+    return calls
 
 
 def _jobs(
@@ -403,8 +408,7 @@ async def _gateway(
 ) -> AsyncIterator[Gateway]:
     budget, instance = ByteBudget(limit=BODY_BYTES_HELD), instance_of(name, settings.launch or token(8))
     bodies = LargeBodies(url=settings.internal_url or internal.url, budget=budget)
-    calls = _calls(settings, bus, bodies, name, instance, settings.url_for_clients(public.url))
-    fallbacks = calls.service.fallbacks = Fallbacks(registry, time.monotonic)
+    calls = _calls(settings, bus, registry, bodies, name, instance, settings.url_for_clients(public.url))
     ledger, calls.fleet.record_of = LedgerReader(settings.database_url, book), registry.node_nowait
     limiter, keeper = _limits(settings, bus, calls, registry, instance, ledger)
     prices, faults = _call_prices(settings, book, calls), calls.drivers.guard.faults
@@ -423,10 +427,7 @@ async def _gateway(
     metrics, loads, connections, requests = GatewayMetrics(), LoadBook(), client_connections(settings), OpenRequests()
     measured = MeasuredGateway(name=name, process=instance, region=settings.region)
     exchange = LoadExchange(bus, loads, measured, budget, lambda: len(readiness.gate), calls.fleet.clocks)
-    sources = (
-        *_metric_sources(calls, idempotency, limiter, jobs, readiness, budget, connections),
-        lambda: fallback_counts(fallbacks.counts),
-    )
+    sources = _metric_sources(calls, idempotency, limiter, jobs, readiness, budget, connections)
     shown = certificates_of(api=public.tls, bodies=internal.tls)
     locker = BusLocker(bus, calls.fleet.reports, region=settings.region, gateway=calls.table.instance)
     parts = HttpParts(

@@ -72,10 +72,10 @@ if TYPE_CHECKING:
     )
     from pilotlight.weights_folder import weights
     from pilotlight_core.model.calendar.warm_windows import Warm
+    from pilotlight_core.model.fallbacks.fallback import Fallback
     from pilotlight_core.model.placing import Measured, Model, Spread
     from pilotlight_core.model.spec import SLO
     from pilotlight_core.model.streams.resuming import Resumable
-    from pilotlight_core.model.versions.fallbacks import Fallback
 
 __version__ = VERSION
 
@@ -108,7 +108,7 @@ _HOMES = {
     "pilotlight_core.model.placing": ("Measured", "Model", "Spread"),
     "pilotlight_core.model.streams.resuming": ("Resumable",),
     "pilotlight_core.model.spec": ("SLO",),
-    "pilotlight_core.model.versions.fallbacks": ("Fallback",),
+    "pilotlight_core.model.fallbacks.fallback": ("Fallback",),
 }  # fmt: skip
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 

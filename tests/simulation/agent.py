@@ -322,14 +322,14 @@ class SimAgent(Process):
             Refused(call_id=run.call_id, grant_number=run.grant_number, container=run.container, reason=reason),
         )
 
-    def _tell(self, gateway: str, frame: CallFrame) -> None:
+    def _tell(self, gateway: str, frame: CallFrame | ChunkGroup) -> None:
         if not self.links.send(gateway, frame):
             self.publish(subjects.reply(REGION, gateway, self.name), frame)
 
     def _resend_all(self, gateway: str, messages: list[Message]) -> None:
         """A link has ended, and these may be lost."""
         for message in messages:
-            if isinstance(message, CallFrame):
+            if isinstance(message, CallFrame | ChunkGroup):
                 self._tell(gateway, message)
 
     def _cancel(self, items: tuple[AcceptedCall, ...]) -> None:

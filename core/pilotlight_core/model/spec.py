@@ -20,13 +20,13 @@ from pilotlight_core.model.calendar.schedule_entry import Schedule as Schedule
 from pilotlight_core.model.calendar.warm_windows import Warm
 from pilotlight_core.model.engines.engine_spec import EngineSpec
 from pilotlight_core.model.errors import BadInput
+from pilotlight_core.model.fallbacks.fallback import Fallback
 from pilotlight_core.model.packages.package_locks import PackageLock
 from pilotlight_core.model.pipelines.pipeline import HookKind, Pipeline, is_companion
 from pilotlight_core.model.placing import Placing
 from pilotlight_core.model.rehearsals.rehearsal import Rehearsal
 from pilotlight_core.model.streams.resuming import Resumable
 from pilotlight_core.model.units import GpuAsk
-from pilotlight_core.model.versions.fallbacks import Fallback
 
 DEFAULT_BASE = "default"
 """The base environment that every node has: the one in which its agent runs."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import msgspec
-from msgspec import UNSET
+from msgspec import UNSET, UnsetType
 
 from pilotlight_core.model.artifacts.artifact_entries import ArtifactEntry as ArtifactEntry
 from pilotlight_core.model.artifacts.artifact_entries import ArtifactInfo as ArtifactInfo
@@ -13,6 +13,7 @@ from pilotlight_core.model.calendar.schedule_entry import Schedule as Schedule
 from pilotlight_core.model.calendar.warm_windows import windows_fault
 from pilotlight_core.model.engines.engine_spec import engine_fault
 from pilotlight_core.model.errors import BadInput
+from pilotlight_core.model.fallbacks.fallback import Fallback, fallback_fault
 from pilotlight_core.model.ids import check_name, tags_fault
 from pilotlight_core.model.networks.network_targets import targets_fault
 from pilotlight_core.model.pipelines.pipeline import pipeline_fault
@@ -43,7 +44,6 @@ from pilotlight_core.model.spec import (
 )
 from pilotlight_core.model.streams.resuming import resumable_fault
 from pilotlight_core.model.units import is_gpu, memory_text, most_units_fault
-from pilotlight_core.model.versions.fallbacks import fallback_fault
 
 
 def check_spec(spec: FunctionSpec) -> None:
@@ -53,6 +53,7 @@ def check_spec(spec: FunctionSpec) -> None:
         BadInput: naming the field.
     """
     check_name(spec.name, "function")
+    _check_fallback(spec.fallback)
     of_memory = f"1 MiB to memory= ({memory_text(spec.memory)})"
     zero_window = spec.scaledown_window if spec.zero_window is UNSET else spec.zero_window
     rules: tuple[tuple[bool, str, str], ...] = (
@@ -145,6 +146,13 @@ def _is_level(level: float | None) -> bool:
 
 def _schema_bytes(method: MethodSpec) -> int:
     return len(msgspec.json.encode((method.input_schema, method.output_schema)))
+
+
+def _check_fallback(fallback: Fallback | UnsetType) -> None:
+    if fallback is not UNSET:
+        check_name(fallback.function, "fallback")
+        for tier in fallback.tiers:
+            check_name(tier, "tier")
 
 
 def _check_method(spec: FunctionSpec, method: MethodSpec) -> None:

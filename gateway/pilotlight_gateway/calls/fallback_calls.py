@@ -36,7 +36,7 @@ def by_fallback(result: CallResult, call: PreparedCall) -> CallResult:
     return msgspec.structs.replace(result, fallback=call.version.ref)
 
 
-def name_fallback(error: PilotlightError, call: PreparedCall, instead: PreparedCall) -> None:
+def note_fallback(error: PilotlightError, call: PreparedCall, instead: PreparedCall) -> None:
     """Say in an error that it is of the call that took another one's place."""
     error.more |= {"version": instead.version.ref, "fallback_for": call.version.ref}
 
@@ -57,7 +57,7 @@ async def run_or_fall_back(calls: PlainCalls, call: PreparedCall, instead_of: In
     try:
         return by_fallback(await calls.run_plain(instead), instead)
     except PilotlightError as error:
-        name_fallback(error, call, instead)
+        note_fallback(error, call, instead)
         raise
 
 
@@ -88,12 +88,12 @@ class FallbackWaiter:
 
     def failed(self, error: PilotlightError) -> None:
         if self._instead is not None:
-            name_fallback(error, self._call, self._instead)
-            self._tell(error)
+            note_fallback(error, self._call, self._instead)
+            self._report_failure(error)
         elif self._begun is None:
             self._failed = error
         elif (instead := self._instead_of(self._call, error)) is None:
-            self._tell(error)
+            self._report_failure(error)
         else:
             self._instead, begun = instead, self._begun
             begun.end()
@@ -106,7 +106,7 @@ class FallbackWaiter:
         if begun is not None:
             begun.end()
 
-    def _tell(self, error: PilotlightError) -> None:
+    def _report_failure(self, error: PilotlightError) -> None:
         if (waiter := self._leave()) is not None:
             waiter.failed(error)
 
@@ -158,7 +158,7 @@ class FallbackStream:
         self._is_open = False
         if instead is None:
             if self._instead is not None:
-                name_fallback(refused, self._call, self._instead)
+                note_fallback(refused, self._call, self._instead)
             raise refused
         self._instead = instead
         self._events = self._calls.stream_plain(instead)

@@ -195,7 +195,7 @@ class PreparedCall:
         )
 
 
-def bound_tokens(call: PreparedCall, policy: LimitPolicy) -> None:
+def limit_tokens(call: PreparedCall, policy: LimitPolicy) -> None:
     """Hold a call to the tokens that one may have: one that says nothing of its answer gets the most that it may be.
 
     Raises:

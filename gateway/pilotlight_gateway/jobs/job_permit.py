@@ -12,7 +12,7 @@ from pilotlight_core.model.messages.limiting import LimitAskKind
 from pilotlight_core.model.records.jobs import JobRecord
 from pilotlight_core.model.spec import VersionRecord
 from pilotlight_gateway.budgets.call_prices import CallPrices
-from pilotlight_gateway.calls.prepared_call import PreparedCall, bound_tokens
+from pilotlight_gateway.calls.prepared_call import PreparedCall, limit_tokens
 from pilotlight_gateway.limits.call_usage import CallUsage
 from pilotlight_gateway.limits.cost_estimates import Estimates
 from pilotlight_gateway.limits.limit_admission import Admission, MoneyAdmission, end_unused, settle_admission
@@ -61,7 +61,7 @@ class JobPermit:
         """
         policy = self._limits.policy(self._tenant, self._function)
         if policy.counts_tokens:
-            bound_tokens(call, policy)
+            limit_tokens(call, policy)
             self._ask = token_ask(call.method, call.input)
 
     async def take(self) -> float:

@@ -125,5 +125,5 @@ def _length(ids: msgspec.Raw) -> int | None:
 
 
 def _whole_number(value: msgspec.Raw | None) -> int | None:
-    found = _any.decode(value) if value is not None and len(memoryview(value)) < 10 else None
-    return found if type(found) is int else None
+    found: object = _any.decode(value) if value is not None and len(memoryview(value)) < 10 else None
+    return found if isinstance(found, int) and not isinstance(found, bool) else None

@@ -17,6 +17,7 @@ from pilotlight.definitions.rehearsal_options import Example
 from pilotlight.definitions.schedules import Cron, Period
 from pilotlight_core.model.calendar.warm_windows import Warm
 from pilotlight_core.model.errors import BadInput
+from pilotlight_core.model.fallbacks.fallback import Fallback
 from pilotlight_core.model.ids import check_name, tags_fault
 from pilotlight_core.model.networks.network_targets import targets_fault
 from pilotlight_core.model.placing import CONTEXT_BYTES, Measured, Model, Over, Placing, Purchase, Spread
@@ -24,7 +25,6 @@ from pilotlight_core.model.served.model_names import model_names_fault
 from pilotlight_core.model.spec import LEAST_MEMORY, LEAST_TMPFS, SLO, Isolation, Priority
 from pilotlight_core.model.streams.resuming import Resumable
 from pilotlight_core.model.units import GpuAsk, most_units_fault, parse_gpu, parse_memory
-from pilotlight_core.model.versions.fallbacks import Fallback
 
 ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 RESERVED_ENV = ("PL_", "PILOTLIGHT_")

@@ -8,9 +8,9 @@ import msgspec
 import pytest
 
 from pilotlight_core.model.errors import ContainerDied, PilotlightError, TooMuch, Unavailable
+from pilotlight_core.model.fallbacks.fallback import Fallback
 from pilotlight_core.model.messages.call_messages import Run
 from pilotlight_core.model.spec import Priority, VersionRecord
-from pilotlight_core.model.versions.fallbacks import Fallback
 from pilotlight_gateway.calls.fallbacks import Fallbacks
 from pilotlight_gateway.calls.prepared_call import Go, PreparedCall
 from pilotlight_gateway.limits.call_usage import CallUsage

@@ -132,8 +132,8 @@ class World:
         for is_chunk, frames in groupby(heard, lambda frame: isinstance(frame, Chunk)):
             told = list(frames)
             if is_chunk and self.groups:
-                first = told[0]
-                row = ChunkRow(first.call_id, first.grant_number, first.seq, tuple(chunk.data for chunk in told))
+                chunks = [frame for frame in told if isinstance(frame, Chunk)]
+                row = ChunkRow("a", chunks[0].grant_number, chunks[0].seq, tuple(chunk.data for chunk in chunks))
                 self._perform(self.origin.chunks(row, self.at))
             else:
                 for frame in told:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pilotlight_core.model.errors import BadInput
-from pilotlight_core.model.versions.fallbacks import Fallback
+from pilotlight_core.model.fallbacks.fallback import Fallback
 from pilotlight_gateway.deploys.fallback_rules import check_fallbacks
 from tests.builders.specs import function_spec, method
 

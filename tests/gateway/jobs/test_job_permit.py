@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -52,7 +53,7 @@ async def test_one_run_at_a_time_where_one_is_allowed() -> None:
 
 def generation(**document: object) -> PreparedCall:
     """The call of a job to a function that generates."""
-    schema = {"properties": {"prompt": {}, "max_tokens": {}}}
+    schema: dict[str, Any] = {"properties": {"prompt": {}, "max_tokens": {}}}
     version = version_record(function_spec("f", method(attribute="f", input_schema=schema)))
     return prepared_call(version=version, method=version.spec.methods[0], input=values.encode(document))
 

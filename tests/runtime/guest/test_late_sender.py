@@ -75,13 +75,12 @@ def test_threads_that_leave_frames_lose_and_reorder_none(ends: Ends) -> None:
     """Each thread's come once and in its order."""
     channel, agent = ends
     late, threads, each = LateSender(channel), 6, 50 * GROUP + 3
-    workers = [
-        threading.Thread(
-            target=lambda name: [late.send(ChunkOut(call_id=name, seq=seq, data=b"x")) for seq in range(each)],
-            args=(str(number),),
-        )
-        for number in range(threads)
-    ]
+
+    def send_all(name: str) -> None:
+        for seq in range(each):
+            late.send(ChunkOut(call_id=name, seq=seq, data=b"x"))
+
+    workers = [threading.Thread(target=send_all, args=(str(number),)) for number in range(threads)]
     for worker in workers:
         worker.start()
     frames = [frame for frame in received(agent, threads * each) if isinstance(frame, ChunkOut)]

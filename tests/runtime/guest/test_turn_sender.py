@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import socket
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -37,8 +37,8 @@ class Guest:
     """A sender, its loop, and the agent's end of its socket."""
 
     def __init__(self, ours: socket.socket, theirs: socket.socket) -> None:
-        self.loop: Any = HandTurned()
-        self.turns = TurnSender(Channel(ours), self.loop)
+        self.loop = HandTurned()
+        self.turns = TurnSender(Channel(ours), cast("Any", self.loop))
         self._agent = theirs
         self._decoder = FrameDecoder(FromGuest)
 

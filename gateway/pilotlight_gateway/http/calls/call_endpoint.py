@@ -127,7 +127,7 @@ class CallEndpoint:
                 request, call = await entry.reader.prepare(exchange, head, version, body, as_job=as_job)
                 del body  # from here on `call.input` is what is held
                 if as_job:
-                    entry.limits.bound_tokens(call)
+                    entry.limits.limit_tokens(call)
                     await accept_job(self._jobs, call, request, answer, scope, headers)
                     return
                 refuse_job_fields(request)

@@ -8,7 +8,7 @@ from typing import Protocol
 from pilotlight_core.model.messages.limiting import LimitAsk, LimitAskKind
 from pilotlight_core.model.spec import VersionRecord
 from pilotlight_gateway.budgets.call_prices import CallPrices
-from pilotlight_gateway.calls.prepared_call import PreparedCall, bound_tokens
+from pilotlight_gateway.calls.prepared_call import PreparedCall, limit_tokens
 from pilotlight_gateway.http.protocol.request_bodies import BodyLimits
 from pilotlight_gateway.limits.call_usage import CallUsage
 from pilotlight_gateway.limits.cost_estimates import Estimates
@@ -114,7 +114,7 @@ class CallLimits:
         """
         policy = self._limiter.policy(call.tenant, call.function)
         if policy.bounds_tokens:
-            bound_tokens(call, policy)
+            limit_tokens(call, policy)
         first = request.admission
         if first is None or not first.policy.most_tokens:
             return
@@ -125,13 +125,13 @@ class CallLimits:
         if second.error is not None:
             raise second.error
 
-    def bound_tokens(self, call: PreparedCall) -> None:
+    def limit_tokens(self, call: PreparedCall) -> None:
         """Hold a job that has been read to what one call may have; its tokens count when it starts.
 
         Raises:
             BadInput: as `count_tokens`.
         """
-        bound_tokens(call, self._limiter.policy(call.tenant, call.function))
+        limit_tokens(call, self._limiter.policy(call.tenant, call.function))
 
     async def reserve(self, first: Admission, call: PreparedCall, seconds: float | None = None) -> None:
         """Reserve the money of a call that was let in and has been read: of so many seconds, or of all that it has.

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from pilotlight_core.model.errors import BadInput
+from pilotlight_core.model.fallbacks.fallback import TIERS_AT_MOST, Fallback, fallback_fault
 from pilotlight_core.model.spec import Priority
 from pilotlight_core.model.spec_checks import check_spec
-from pilotlight_core.model.versions.fallbacks import TIERS_AT_MOST, Fallback, fallback_fault
 from pilotlight_core.model.versions.manifest_codec import FALLBACK, needs_of
 from tests.builders.specs import function_spec
 
@@ -32,7 +32,8 @@ def test_a_fallback_is_another_function_for_known_classes(fallback: Fallback, wh
 @pytest.mark.parametrize("fallback", [Fallback("a.b"), Fallback(""), Fallback("small", tiers=("no tier",))])
 def test_names_are_names(fallback: Fallback) -> None:
     """Of a function in the same app: a dot would be another app's."""
-    assert fallback_fault(fallback, "big", tuple(Priority)) != ""
+    with pytest.raises(BadInput):
+        check_spec(function_spec("big", fallback=fallback))
 
 
 def test_a_spec_is_refused_with_its_fault_and_agents_have_to_know_it() -> None:

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Sequence
 
 import msgspec
 from msgspec import UNSET, UnsetType
-
-from pilotlight_core.model.errors import BadInput
-from pilotlight_core.model.ids import check_name
 
 TIERS_AT_MOST = 32
 
@@ -23,16 +20,10 @@ class Fallback(msgspec.Struct, frozen=True):
     """Tiers of tenants whose calls it takes; none: all."""
 
 
-def fallback_fault(fallback: Fallback | UnsetType, own: str, classes: Collection[str]) -> str:
+def fallback_fault(fallback: Fallback | UnsetType, own: str, classes: Sequence[str]) -> str:
     """Why a function called `own` cannot have it, where calls have these `classes`; "": it can, or has none."""
     if fallback is UNSET:
         return ""
-    try:
-        check_name(fallback.function, "fallback")
-        for tier in fallback.tiers:
-            check_name(tier, "tier")
-    except BadInput as error:
-        return error.detail.removesuffix(".")
     if fallback.function == own:
         return "it names the function itself: name another one of the app"
     if unknown := sorted(set(fallback.classes) - set(classes)):
