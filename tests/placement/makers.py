@@ -14,6 +14,7 @@ from pilotlight_core.model.spec import Isolation
 from pilotlight_core.model.units import GpuAsk
 from pilotlight_placement.asks.ask import GIB, Ask
 from pilotlight_placement.asks.curves import Curves, ThroughputPoint
+from pilotlight_placement.asks.resident_ask import ResidentAsk
 from pilotlight_placement.fleet.fleet import Fleet
 from pilotlight_placement.hardware.catalogue import standard
 from pilotlight_placement.hardware.geometry import layouts
@@ -71,7 +72,8 @@ def mostly(usual: Any, *others: Any) -> st.SearchStrategy[Any]:
     return st.sampled_from((usual,) * 2 * len(others) + others)
 
 
-WEIGHTS: tuple[set[str], ...] = (set(), {"w"}, {"w", in_memory("w")}, {"v"}, {"w", "v"}, {"w", "v", in_memory("v")})
+V, W = ResidentAsk("v", 2**26), ResidentAsk("w", 2**32)
+RESIDENT: tuple[set[str], ...] = (set(), {"w"}, {"w", in_memory("w")}, {"v"}, {"w", "v"}, {"w", "v", in_memory("v")})
 """Of a node: those on its disk, and which of them are in its memory."""
 
 
@@ -99,7 +101,7 @@ def nodes(draw: st.DrawFn, name: str = "n") -> Node:
         slots=tuple(cpu(number) for number in range(draw(st.integers(0, 2)))),
         host=draw(mostly(None, host(2, 4), host(8, 64), host(1, 12))),
         draining=draw(st.sampled_from(OFTEN_NOT)),
-        weights=frozenset(draw(st.sampled_from(WEIGHTS))),
+        resident=frozenset(draw(st.sampled_from(RESIDENT))),
     )
 
 
@@ -125,7 +127,7 @@ def asks(draw: st.DrawFn) -> Ask:
         by_cost=draw(st.booleans()),
         spread=draw(mostly(None, Spread(over=Over.NODE, most=most), Spread(over=Over.ZONE, most=most))),
         avoid=draw(mostly((), ("f",), ("g",))),
-        weights=draw(mostly("", "w", "v")),
+        resident=draw(mostly((), (W,), (V,), (V, W))),
         purchase=draw(mostly(Purchase.ANY, Purchase.SPOT, Purchase.ON_DEMAND)),
         zones=draw(mostly((), ("x",))),
         neighbours=draw(st.booleans()),

@@ -149,8 +149,8 @@ def _counts(fleet: Fleet) -> None:
             avoided.setdefault(function, Counter())[fleet.places[held.slice.node].rank] += 1
     for function in {*avoided, *fleet.functions}:
         _require(dict(fleet.nodes_avoiding(function)) == avoided.get(function, {}), f"{function}: who avoids it")
-    resident = {w: {p.rank for p in fleet.places.values() if w in p.node.weights} for w in fleet.resident}
-    _require(resident == fleet.resident, "resident weights are not as the nodes say")
+    resident = {w: {p.rank for p in fleet.places.values() if w in p.node.resident} for w in fleet.resident}
+    _require(resident == fleet.resident, "what is resident is not as the nodes say")
     _hosts(fleet)
     draining = sum(len(place.units) for place in fleet.places.values() if place.node.draining)
     _require(draining == fleet.nodes.draining, "devices of draining nodes are miscounted")

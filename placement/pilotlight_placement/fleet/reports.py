@@ -34,7 +34,7 @@ from pilotlight_placement.hardware.node import (
 )
 
 CHANGING = "it is being changed"
-NO_WEIGHTS: Final[frozenset[str]] = frozenset()
+NOTHING_RESIDENT: Final[frozenset[str]] = frozenset()
 
 
 def slot_of(part: SliceReport) -> Slot:
@@ -105,7 +105,7 @@ def node_of(report: NodeReport) -> Node:
         slots=tuple(slots.values()),
         host=report.host,
         draining=report.draining,
-        weights=frozenset(report.environments),
+        resident=frozenset(report.environments),
     )
 
 
@@ -247,7 +247,7 @@ class FleetMirror:
             if known is None or known.held is not read.held:
                 reported[name] = read.held
         overlaid = {node for node, _ in (*overlay.closed, *overlay.recut)} & self._known.keys()
-        anew = sorted(described | overlaid | ((self._overlaid | self._moved_weights(overlay)) & self._known.keys()))
+        anew = sorted(described | overlaid | ((self._overlaid | self._moved_residents(overlay)) & self._known.keys()))
         for name in anew:
             self.fleet.put(_with_overlay(self._known[name].node, overlay))
         self._holds.described(anew)
@@ -258,11 +258,13 @@ class FleetMirror:
         self._holds.settle({name: held for name, (_, _, held) in self._incoming.items()})
         return self.fleet
 
-    def _moved_weights(self, overlay: ReportOverlay) -> set[str]:
+    def _moved_residents(self, overlay: ReportOverlay) -> set[str]:
         """The nodes whose weights are others than the fleet was told."""
         before, self._resident = self._resident, overlay.resident
         nodes = before.keys() | self._resident.keys()
-        return {node for node in nodes if before.get(node, NO_WEIGHTS) != self._resident.get(node, NO_WEIGHTS)}
+        return {
+            node for node in nodes if before.get(node, NOTHING_RESIDENT) != self._resident.get(node, NOTHING_RESIDENT)
+        }
 
     def _read(self, report: NodeReport, overlay: ReportOverlay, at: float) -> _ReadNode:
         known = self._known.get(report.node)
@@ -360,10 +362,10 @@ def _marks_of(report: NodeReport, overlay: ReportOverlay) -> Mapping[str, tuple[
 
 
 def _with_overlay(node: Node, overlay: ReportOverlay) -> Node:
-    weights = overlay.resident.get(node.name, NO_WEIGHTS)
+    resident = overlay.resident.get(node.name, NOTHING_RESIDENT)
     gpus = tuple(_gpu_with_overlay(node.name, gpu, overlay) for gpu in node.gpus)
-    is_same = weights <= node.weights and all(gpu is known for gpu, known in zip(gpus, node.gpus, strict=True))
-    return node if is_same else replace(node, gpus=gpus, weights=node.weights | weights)
+    is_same = resident <= node.resident and all(gpu is known for gpu, known in zip(gpus, node.gpus, strict=True))
+    return node if is_same else replace(node, gpus=gpus, resident=node.resident | resident)
 
 
 def _gpu_with_overlay(node: str, gpu: Gpu, overlay: ReportOverlay) -> Gpu:

@@ -87,16 +87,16 @@ class Node:
     """The part of it that is reserved for an ask."""
     draining: bool = False
     """It accepts nothing new, and its containers are left alone."""
-    weights: frozenset[str] = frozenset()
+    resident: frozenset[str] = frozenset()
     """Ids of the weights in its memory or on its disk, and of the environments that it has built of requirements.
 
     Of weights in its memory it has `in_memory` of them too.
     """
 
 
-def in_memory(weights: str) -> str:
+def in_memory(resident: str) -> str:
     """The id that a node has beside that of weights, if they are in its memory."""
-    return f"{weights} in memory"
+    return f"{resident} in memory"
 
 
 def parts_of(node: Node) -> list[Gpu | Slot]:

@@ -333,6 +333,6 @@ def test_a_node_that_has_built_an_environment_goes_first() -> None:
     assert found(mirror, wanted) == "large/cpu-0"
     beside = ReportOverlay(resident={"large": frozenset({"w"})})
     mirror.update({"large": built}, beside, 0.0)
-    assert mirror.fleet.places["large"].node.weights == {"env_1", "w"}
+    assert mirror.fleet.places["large"].node.resident == {"env_1", "w"}
     mirror.sync([small, large])
     assert found(mirror, wanted) == "small/cpu-0"

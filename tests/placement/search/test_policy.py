@@ -13,7 +13,7 @@ from pilotlight_placement.search.decision_record import Placement, Value
 from pilotlight_placement.search.place import place
 from pilotlight_placement.search.policy import STEP_NAMES, best_on, first_difference
 from tests.example_counts import examples
-from tests.placement.makers import CHURN, ask, asks, chosen, fill, gpu, node, some_nodes
+from tests.placement.makers import CHURN, W, ask, asks, chosen, fill, gpu, node, some_nodes
 
 
 def test_a_value_has_a_term_for_each_step() -> None:
@@ -34,11 +34,11 @@ def test_the_first_difference_decides_and_the_last_step_where_there_is_none() ->
 def test_preference_goes_before_all_else() -> None:
     """A type that stands first is chosen where its node is crowded, cold and dear."""
     fleet = Fleet(
-        [node("n", gpu("a", "H100-80GB"), gpu("b", "H100-80GB")), node("m", gpu("c", "T4"), weights=frozenset({"w"}))]
+        [node("n", gpu("a", "H100-80GB"), gpu("b", "H100-80GB")), node("m", gpu("c", "T4"), resident=frozenset({"w"}))]
     )
     fleet.hold(PlacedContainer(container="x", slice=chosen(fleet, ask("H100")), function="f"))
 
-    wanted = ask("H100", "T4", function="f", weights="w", spread=Spread(over=Over.NODE))
+    wanted = ask("H100", "T4", function="f", resident=(W,), spread=Spread(over=Over.NODE))
 
     assert chosen(fleet, wanted).type == "H100-80GB"
 
