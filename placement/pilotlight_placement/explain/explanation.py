@@ -189,6 +189,14 @@ def _cost(_: Ask, winner: Slice, mine: Value, __: Slice, theirs: Value) -> str:
     return f"it costs about {100 * (COST_STEP ** (theirs.cost - mine.cost) - 1):.0f} % more for what it does"
 
 
+def _parked(_: Ask, __: Slice, ___: Value, loser: Slice, ____: Value) -> str:
+    return f"something that is parked on {loser.node} would have to end for it"
+
+
+def _blank(ask: Ask, winner: Slice, _: Value, __: Slice, ___: Value) -> str:
+    return f"no blank of the base environment {ask.base} is ready there, on {winner.node} there is one"
+
+
 def _fragmentation(_: Ask, winner: Slice, mine: Value, loser: Slice, theirs: Value) -> str:
     more = theirs.fragmentation - mine.fragmentation
     chosen = winner.what if winner.what != loser.what else "the one that was chosen"
@@ -225,9 +233,11 @@ REASONS: dict[str, StepReason] = {
     "spread": _spread,
     "resident": _resident,
     "cost": _cost,
+    "parked": _parked,
     "fragmentation": _fragmentation,
     "fit": _fit,
     "start": _start,
     "cut": _cut,
+    "blank": _blank,
     "order": _order,
 }

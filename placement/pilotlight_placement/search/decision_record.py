@@ -21,6 +21,8 @@ class Value(NamedTuple):
     """What its node lacks of what the ask loads, in steps of loading; 0 if all of it is in memory there."""
     cost: int
     """In steps of 5 %."""
+    parked: int
+    """1 if something that is parked has to end for it."""
     fragmentation: float
     """The cost to later asks; only differences are meaningful."""
     fit: float
@@ -29,6 +31,8 @@ class Value(NamedTuple):
     """The negative of a MIG instance's start; otherwise 0."""
     cut: int
     """1 if its MIG instance must be created first."""
+    blank: int
+    """0 if a blank is ready there."""
     order: int
 
 

@@ -89,6 +89,11 @@ STEPS = (
         key_for=_always(attrgetter("level")),
     ),
     PolicyStep(
+        name="parked",
+        sentence="A place for which nothing ends that is parked goes before one for which something does.",
+        key_for=_always(attrgetter("parked")),
+    ),
+    PolicyStep(
         name="fragmentation",
         sentence="The place that strands least of what is typically asked for goes first.",
         key_for=_always(lambda at: at.key[0]),
@@ -107,6 +112,11 @@ STEPS = (
         name="cut",
         sentence="A MIG instance that exists and is idle goes before one that must be made first.",
         key_for=_always(attrgetter("cut")),
+    ),
+    PolicyStep(
+        name="blank",
+        sentence="A slice on which a blank of the base environment is ready goes before one without.",
+        key_for=_always(attrgetter("cold")),
     ),
     PolicyStep(
         name="order",

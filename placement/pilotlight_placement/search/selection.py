@@ -18,12 +18,12 @@ from pilotlight_placement.search.residency import lacked_by_most
 from pilotlight_placement.search.tiers import runs, tiers
 
 TIER_STEPS = ("preference", "spread")
-RUN_STEPS = ("resident", "cost")
-CANDIDATE_STEPS = ("fragmentation", "fit", "start", "cut", "order")
+RUN_STEPS = ("resident", "cost", "parked")
+CANDIDATE_STEPS = ("fragmentation", "fit", "start", "cut", "blank", "order")
 """Decided by the order of candidates in a run, which is that of `Candidate`."""
 LAST_OF_TIER = frozenset({*TIER_STEPS, "resident"})
 """A loss at one of these steps ends a tier: later candidates lose at it too, or at an earlier one."""
-LAST_OF_RUN = LAST_OF_TIER | {"cost", "fragmentation"}
+LAST_OF_RUN = LAST_OF_TIER | {"cost", "parked", "fragmentation"}
 
 if (*TIER_STEPS, *RUN_STEPS, *CANDIDATE_STEPS) != STEP_NAMES:
     raise RuntimeError(f"the search decides in another order than the policy: {STEP_NAMES}")
