@@ -429,7 +429,7 @@ async def _gateway(
     exchange = LoadExchange(bus, loads, measured, budget, lambda: len(readiness.gate), calls.fleet.clocks)
     sources = _metric_sources(calls, idempotency, limiter, jobs, readiness, budget, connections)
     shown = certificates_of(api=public.tls, bodies=internal.tls)
-    locker = BusLocker(bus, calls.fleet.reports, region=settings.region, gateway=calls.table.instance)
+    locker = BusLocker(bus, calls.fleet, registry, region=settings.region, gateway=calls.table.instance)
     parts = HttpParts(
         audit=BusAuditLog(bus, region=settings.region),
         authenticator=authenticator,
