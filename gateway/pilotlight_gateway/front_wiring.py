@@ -14,7 +14,7 @@ from pilotlight_gateway.calls.call_port import CallPort
 from pilotlight_gateway.http.calls.call_endpoint import CallEntry
 from pilotlight_gateway.http.inference.inference_counts import InferenceCounts
 from pilotlight_gateway.http.inference.model_calls import ModelCalls
-from pilotlight_gateway.http.inference.model_endpoints import ModelServices
+from pilotlight_gateway.http.inference.model_endpoints import TensorModelServices
 from pilotlight_gateway.http.inference.model_lookup import ModelLookup
 from pilotlight_gateway.http.protocol.http_exchange import OpenRequests
 from pilotlight_gateway.http.protocol.readiness import Readiness
@@ -61,17 +61,17 @@ def stream_slots() -> TenantSlots:
     return TenantSlots(512, "streams over gRPC are open", of_tenant=128, retry_after=5.0)
 
 
-def model_services(parts: FrontParts, entry: CallEntry, clock: Callable[[], float]) -> ModelServices:
+def model_services(parts: FrontParts, entry: CallEntry, clock: Callable[[], float]) -> TensorModelServices:
     """Calls of models, and what is shown of them."""
     lookup = ModelLookup(entry.resolver, parts.schemas)
     calls = ModelCalls(entry, parts.calls, parts.codec, lookup, parts.counts, clock)
-    return ModelServices(calls=calls, registry=parts.registry, readiness=parts.readiness, release=_release())
+    return TensorModelServices(calls=calls, registry=parts.registry, readiness=parts.readiness, release=_release())
 
 
 class GrpcFront:
     """The fronts over gRPC, if a port is given for them."""
 
-    def __init__(self, parts: FrontParts, models: ModelServices, address: GrpcAddress) -> None:
+    def __init__(self, parts: FrontParts, models: TensorModelServices, address: GrpcAddress) -> None:
         self._parts = parts
         self._models = models
         self._address = address

@@ -57,6 +57,9 @@ CODES: dict[str, Code] = {
     "forbidden": Code(403, "The key may not do this", "Use a key with the scope that the detail names."),
     "not_found": Code(404, "There is no such thing", "Check the name or the address."),
     "unknown_function": Code(404, "There is no such function", "List what is deployed with 'pilotlight app list'."),
+    "model_not_found": Code(
+        404, "There is no such model", "List models with GET /v1/models, or 'pilotlight model list'."
+    ),
     "unknown_version": Code(404, "There is no such version", "List versions with 'pilotlight app history APP'."),
     "unknown_call": Code(404, "There is no such call", "Calls are kept for a while after they end; check the id."),
     "method_not_allowed": Code(405, "The address does not take this method", "See the Allow header."),
@@ -88,6 +91,11 @@ CODES: dict[str, Code] = {
     "answer_not_kept": Code(410, "The answer was too large to keep", "The call has run; a fresh key runs it again."),
     "idempotency_key_reused": Code(
         422, "The key stands for another request", "Make a fresh key for every new request."
+    ),
+    "too_many_tokens": Code(
+        400,
+        "More tokens than one call may have",
+        "Send a shorter prompt, or ask for fewer tokens: the detail has both numbers.",
     ),
     "too_large": Code(413, "The body is too large", "Send less, or split it over several calls."),
     "unsupported_media_type": Code(415, "The body's type is not known", "Send it as the type that the detail names."),
@@ -311,7 +319,7 @@ CLASSES |= {
     "unknown_version": UnknownFunction, "call_lost": UnknownCall, "queue_full": TooMuch, "starting": Unavailable,
     "draining": Unavailable, "overloaded": Unavailable, "breaker_open": Unavailable, "idempotency_key_in_use": Conflict,
     "idempotency_key_reused": BadInput, "answer_not_kept": NotFound, "slow_body": DeadlineExceeded,
-    "events_gone": NotFound,
+    "events_gone": NotFound, "model_not_found": UnknownFunction,
 }  # fmt: skip
 
 

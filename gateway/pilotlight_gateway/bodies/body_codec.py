@@ -8,10 +8,12 @@ from pilotlight_core.model.api.call_api import CallRequest, DeployRequest
 from pilotlight_core.model.errors import BadInput, BadOutput, PilotlightError, error_from_code
 from pilotlight_core.model.spec import MethodSpec, VersionRecord
 from pilotlight_core.model.values import TooManyValues
-from pilotlight_gateway.bodies.body_work import SmallBodies
+from pilotlight_gateway.bodies.body_work import AT_ONCE, AT_ONCE_BYTES, SmallBodies
 from pilotlight_gateway.bodies.byte_budget import ByteBudget
 from pilotlight_gateway.bodies.call_requests import BodyFormat
+from pilotlight_gateway.bodies.embedding_vectors import embeddings_json
 from pilotlight_gateway.bodies.worker_frames import (
+    EmbeddingsWork,
     OutputWork,
     ReadCallWork,
     ReadDeployWork,
@@ -87,6 +89,24 @@ class BodyCodec:
             work = OutputWork(size=len(output), version=version, method=method, as_json=False)
             await self._in_worker(work, output, tenant)
 
+    async def embeddings(self, output: bytes, asked: EmbeddingsWork, tenant: str) -> list[bytes]:
+        """Embeddings as the answer of OpenAI's route, in pieces.
+
+        Raises:
+            BadOutput: they are not as many vectors as `asked` counts. Unavailable: as `output_json`.
+        """
+        if len(output) <= AT_ONCE_BYTES:
+            try:
+                text = embeddings_json(
+                    output, model=asked.model, count=asked.count, as_base64=asked.as_base64,
+                    prompt_tokens=asked.prompt_tokens, most=AT_ONCE.values, arrays=AT_ONCE.arrays,
+                )  # fmt: skip
+            except TooManyValues:
+                pass
+            else:
+                return [text]
+        return (await self._in_worker(asked, output, tenant))[1]
+
     async def read_infer(self, body: bytes, json_bytes: int, method: MethodSpec, tenant: str) -> InferCall:
         """The call that a request for tensors asks for, whose first `json_bytes` are JSON.
 
@@ -151,6 +171,6 @@ class BodyCodec:
 
 
 def _refusal(work: Work, why: str) -> PilotlightError:
-    if not isinstance(work, OutputWork | TensorsWork):
+    if isinstance(work, ReadCallWork | ReadDeployWork | ReadInferWork):
         return BadInput(f"The body {why}.", field="input" if isinstance(work, ReadCallWork) else "body")
     return BadOutput(f"The function's answer {why}.")

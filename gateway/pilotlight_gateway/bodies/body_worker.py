@@ -27,7 +27,9 @@ from pilotlight_gateway.bodies.body_work import (
 )
 from pilotlight_gateway.bodies.call_requests import BodyFormat
 from pilotlight_gateway.bodies.deploy_requests import read_deploy
+from pilotlight_gateway.bodies.embedding_vectors import embeddings_json
 from pilotlight_gateway.bodies.worker_frames import (
+    EmbeddingsWork,
     OutputWork,
     ReadCallWork,
     ReadDeployWork,
@@ -66,11 +68,17 @@ def perform(work: Work, payload: bytes, validators: Validators) -> tuple[WorkRep
         if isinstance(work, ReadDeployWork):
             text = msgspec.json.encode(read_deploy(payload, work.app))
             return WorkReply(size=len(text)), text
+        if isinstance(work, EmbeddingsWork):
+            text = embeddings_json(
+                payload, model=work.model, count=work.count, as_base64=work.as_base64,
+                prompt_tokens=work.prompt_tokens, most=IN_WORKER.values, arrays=IN_WORKER.arrays,
+            )  # fmt: skip
+            return WorkReply(size=len(text)), text
         return _perform_output(work, payload, validators)
     except PilotlightError as error:
         return WorkReply(code=error.wire_code, detail=error.detail, more=error.more), b""
     except (MemoryError, TooManyValues):
-        if not isinstance(work, OutputWork | TensorsWork):
+        if isinstance(work, ReadCallWork | ReadDeployWork | ReadInferWork):
             return WorkReply(code=BadInput.code, detail=TOO_MANY_SENT), b""
         return WorkReply(code=BadOutput.code, detail=TOO_MANY_RETURNED), b""
 

@@ -41,6 +41,18 @@ class ReadDeployWork(msgspec.Struct, frozen=True, kw_only=True, tag="read_deploy
     app: str
 
 
+class EmbeddingsWork(msgspec.Struct, frozen=True, kw_only=True, tag="embeddings"):
+    """Make the answer of OpenAI's route of the embeddings in the payload. The reply's payload: that text."""
+
+    size: int
+    model: str
+    count: int
+    """Inputs, each of which has a vector."""
+    as_base64: bool
+    prompt_tokens: int | None = None
+    """What the call counted."""
+
+
 class ReadInferWork(msgspec.Struct, frozen=True, kw_only=True, tag="read_infer"):
     """Read the request for tensors in the payload. The reply's payload: the `InferCall` as msgpack."""
 
@@ -60,7 +72,7 @@ class TensorsWork(msgspec.Struct, frozen=True, kw_only=True, tag="tensors"):
     binary: bool
 
 
-Work = ReadCallWork | ReadDeployWork | OutputWork | ReadInferWork | TensorsWork
+Work = ReadCallWork | ReadDeployWork | OutputWork | EmbeddingsWork | ReadInferWork | TensorsWork
 
 
 class WorkReply(msgspec.Struct, frozen=True, kw_only=True):

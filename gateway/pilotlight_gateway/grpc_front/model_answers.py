@@ -15,7 +15,7 @@ from pilotlight_gateway.grpc_front.grpc_requests import GrpcRequest
 from pilotlight_gateway.grpc_front.infer_messages import InferMessage, message_class
 from pilotlight_gateway.grpc_front.infer_values import request_of
 from pilotlight_gateway.http.inference.model_calls import refuse_streams
-from pilotlight_gateway.http.inference.model_endpoints import ModelServices
+from pilotlight_gateway.http.inference.model_endpoints import TensorModelServices
 from pilotlight_gateway.http.inference.model_lookup import FoundModel
 from pilotlight_gateway.http.protocol.http_exchange import OpenRequests
 from pilotlight_gateway.http.protocol.request_bodies import too_large
@@ -31,7 +31,7 @@ REQUEST = message_class("ModelInferRequest")
 class GrpcServices:
     """What the methods stand on."""
 
-    models: ModelServices
+    models: TensorModelServices
     rates: ApiRates
     requests: OpenRequests
     streams: TenantSlots

@@ -47,7 +47,7 @@ def create_app(
     """The whole API: `calls` serves the call operation. `clock`: monotonic seconds."""
     paths: dict[str, dict[str, ASGIApp]] = {CALL_OPERATION.path: {CALL_OPERATION.method: calls}}
     for bound in operations:
-        paths.setdefault(bound.operation.path, {})[bound.operation.method] = bound
+        paths.setdefault(bound.operation.route, {})[bound.operation.method] = bound
     routes = [Route(path, _ByMethod(found), methods=list(found)) for path, found in paths.items()]
     routes.append(Route(OTHER_PATHS, OtherPaths(), methods=["GET", "POST"]))
     router = Router(routes, redirect_slashes=False)

@@ -158,6 +158,10 @@ class JobRunner:
         start = self._start = self._make_start(permit)
         try:
             call = await ground.calls.prepare(job, version, data, left, usage, start.open_gate)
+            try:
+                permit.read(call)
+            except BadInput as refused:
+                return await self._write(jobs.undeliverable(job, ground.wall(), refused.detail, refused.wire_code))
             match await self._outcome(call, start, left):
                 case CallResult() as result:
                     return await self._succeeded(result)

@@ -64,9 +64,7 @@ async def test_elements_come_as_bytes() -> None:
 async def test_many_typed_elements_are_packed_elsewhere() -> None:
     """In a thread, with the same result."""
     numbers = list(range(10_000))
-    found = await request_of(
-        request({"datatype": "INT64", "shape": [10_000], "contents": {"int64_contents": numbers}})
-    )
+    found = await request_of(request({"datatype": "INT64", "shape": [10_000], "contents": {"int64_contents": numbers}}))
     assert found.tensors[0].data == struct.pack("<10000q", *numbers)
 
 

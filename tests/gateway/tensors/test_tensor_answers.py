@@ -41,9 +41,7 @@ def tensors(value: Any, **hint: Any) -> list[tuple[str, str, tuple[int, ...], An
         ({"p": 1, "q": None}, "p", "INT64", (1,)),
     ],
 )
-def test_whatever_has_the_form_of_tensors_is_some(
-    value: Any, name: str, datatype: str, shape: tuple[int, ...]
-) -> None:
+def test_whatever_has_the_form_of_tensors_is_some(value: Any, name: str, datatype: str, shape: tuple[int, ...]) -> None:
     """By the values alone, where no hint says more."""
     ((found_name, found_type, found_shape, _),) = tensors(value)
     assert (found_name, found_type, found_shape) == (name, datatype, shape)

@@ -59,7 +59,9 @@ def test_a_hint_is_a_kind_of_tensor(hint: Any, kind: ValueKind) -> None:
 )  # fmt: skip
 def test_a_schema_may_say_anything(schema: Any) -> None:
     """Also what leads back to itself, in many ways at once."""
-    loop = {"$defs": {"a": {"anyOf": [{"$ref": "#/$defs/a"}] * 50 + [{"type": "array", "items": {"$ref": "#/$defs/a"}}]}}}
+    loop = {
+        "$defs": {"a": {"anyOf": [{"$ref": "#/$defs/a"}] * 50 + [{"type": "array", "items": {"$ref": "#/$defs/a"}}]}}
+    }
     assert isinstance(kind_of(schema, loop), ValueKind)
     assert isinstance(kind_of(schema, {"$defs": 5}), ValueKind)
 

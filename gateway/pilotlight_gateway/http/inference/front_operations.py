@@ -8,7 +8,7 @@ from pilotlight_core.model.api.inference_api import InferenceAnswer, InferenceRe
 from pilotlight_gateway.http.inference import fixed_inference as fixed
 from pilotlight_gateway.http.inference import model_endpoints as models
 from pilotlight_gateway.http.inference.fixed_inference import RequestServices
-from pilotlight_gateway.http.inference.model_endpoints import ModelServices
+from pilotlight_gateway.http.inference.model_endpoints import TensorModelServices
 from pilotlight_gateway.http.protocol.api_operations import Operation
 from pilotlight_gateway.http.protocol.error_dialects import Dialect
 
@@ -38,14 +38,14 @@ INFER = (
 )
 
 
-def _shown(path: str, name: str, about: str, endpoint: Any, *, of_model: bool = True) -> Operation[ModelServices]:
+def _shown(path: str, name: str, about: str, endpoint: Any, *, of_model: bool = True) -> Operation[TensorModelServices]:
     return Operation(
         method="GET", path=path, name=name, about=about, endpoint=endpoint, answer=OBJECT, dialect=Dialect.V2,
         scopes=READS if of_model else (), errors=UNKNOWN if of_model else (),
     )  # fmt: skip
 
 
-def _of_model(path: str, name: str, about: str, endpoint: Any) -> tuple[Operation[ModelServices], ...]:
+def _of_model(path: str, name: str, about: str, endpoint: Any) -> tuple[Operation[TensorModelServices], ...]:
     """Of the deployed version, and of a named one."""
     return (
         _shown(f"/v2/models/{{model}}{path}", name, about, endpoint),
@@ -53,7 +53,7 @@ def _of_model(path: str, name: str, about: str, endpoint: Any) -> tuple[Operatio
     )
 
 
-MODELS: tuple[Operation[ModelServices], ...] = (
+TENSOR_MODELS: tuple[Operation[TensorModelServices], ...] = (
     _shown("/v2", "getServerMetadata", "What this server is.", models.show_server, of_model=False),
     _shown("/v2/health/live", "getServerLive", "The process is alive.", models.show_live, of_model=False),
     _shown("/v2/health/ready", "getServerReady", "Calls are taken.", models.show_ready, of_model=False),

@@ -18,7 +18,7 @@ from pilotlight_gateway.tenancy.registry_port import RegistryPort
 
 
 @dataclass(frozen=True, kw_only=True)
-class ModelServices:
+class TensorModelServices:
     """The ports of these endpoints."""
 
     calls: ModelCalls
@@ -28,41 +28,41 @@ class ModelServices:
     """Of the platform, as the server's version."""
 
 
-async def show_server(_: Request, services: ModelServices) -> Response:
+async def show_server(_: Request, services: TensorModelServices) -> Response:
     """`GET /v2`."""
     return json_answer(server_view(services.release))
 
 
-async def show_live(_: Request, _services: ModelServices) -> Response:
+async def show_live(_: Request, _services: TensorModelServices) -> Response:
     """`GET /v2/health/live`."""
     return json_answer({"live": True})
 
 
-async def show_ready(_: Request, services: ModelServices) -> Response:
+async def show_ready(_: Request, services: TensorModelServices) -> Response:
     """`GET /v2/health/ready`."""
     check_ready(services.readiness)
     return json_answer({"ready": True})
 
 
-async def show_model(request: Request, services: ModelServices) -> Response:
+async def show_model(request: Request, services: TensorModelServices) -> Response:
     """`GET /v2/models/{model}`."""
     model = await _model_of(request, services)
     return json_answer(model_view(model, versions_of(services.registry, model)))
 
 
-async def show_model_ready(request: Request, services: ModelServices) -> Response:
+async def show_model_ready(request: Request, services: TensorModelServices) -> Response:
     """`GET /v2/models/{model}/ready`: it is deployed, and calls are taken; a container is started for the first."""
     model = await _model_of(request, services)
     check_ready(services.readiness)
     return json_answer({"name": model.name, "ready": True})
 
 
-async def show_config(request: Request, services: ModelServices) -> Response:
+async def show_config(request: Request, services: TensorModelServices) -> Response:
     """`GET /v2/models/{model}/config`."""
     return json_answer(config_view(await _model_of(request, services)))
 
 
-async def show_statistics(request: Request, services: ModelServices) -> Response:
+async def show_statistics(request: Request, services: TensorModelServices) -> Response:
     """`GET /v2/models/{model}/stats`, and `GET /v2/models/stats` of all that the caller's tenant has called."""
     counts, tenant = services.calls.counts, principal_of(request).tenant
     if "model" in request.path_params:
@@ -99,6 +99,6 @@ def versions_of(registry: RegistryPort, model: FoundModel) -> list[str]:
     return [str(number) for number in range(gone + 1, newest + 1)] or [model.number]
 
 
-async def _model_of(request: Request, services: ModelServices) -> FoundModel:
+async def _model_of(request: Request, services: TensorModelServices) -> FoundModel:
     path, tenant = request.path_params, principal_of(request).tenant
     return await services.calls.lookup.find(tenant, path["model"], path.get("version", ""))
