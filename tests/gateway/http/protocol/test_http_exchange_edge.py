@@ -21,7 +21,7 @@ PLACES = {
 
 
 def filled(path: str) -> str:
-    return path.format_map(PLACES)
+    return path.format_map(PLACES | ({"model": "shop.hello"} if path.startswith("/v2") else {}))
 
 
 def written_in(method: str, path: str) -> str:
