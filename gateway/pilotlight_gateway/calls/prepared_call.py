@@ -34,8 +34,8 @@ class PreparedCall:
     """
 
     __slots__ = (
-        "arrived_at", "call_id", "client_id", "deadline_at", "function", "gateway_ms", "input", "key", "method",
-        "parent", "principal",
+        "arrived_at", "call_id", "client_id", "deadline_at", "function", "gateway_ms", "input", "key", "lost_ms",
+        "method", "parent", "principal",
         "priority", "scheduling", "start_hook", "stream", "tags", "tenant", "traceparent", "usage", "version",
     )  # fmt: skip
 
@@ -61,6 +61,7 @@ class PreparedCall:
         gateway_ms: float = 0.0,
         usage: CallUsage | None = None,
         start_hook: StartHook | None = None,
+        lost_ms: float = 0.0,
     ) -> None:
         self.call_id = call_id
         self.client_id = client_id
@@ -94,6 +95,8 @@ class PreparedCall:
         self.usage = usage
         """Counts the cost of the call before its caller has the answer; None: its tenant has no limits."""
         self.start_hook = start_hook
+        self.lost_ms = lost_ms
+        """How long at most an earlier start of a job is billed that was lost."""
 
     def descriptor(self, at: float, gateway: str, *, grant_number: int, admitted: bool) -> CallDescriptor:
         """What the home queues, as of `at`.

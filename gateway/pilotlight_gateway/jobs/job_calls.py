@@ -77,6 +77,7 @@ class JobCalls:
             key=job.key_id,
             usage=usage,
             start_hook=start_hook,
+            lost_ms=job.lost_ms,
         )
 
     async def run(self, call: PreparedCall) -> CallResult:
