@@ -117,7 +117,7 @@ class Origin:
         self._reason = ""
         self._sent_at = at
         """When the grant in use was."""
-        self._lost_ms = 0.0
+        self._lost_ms = call.lost_ms
         """How long it was in a container of which nobody says how it ended: so long the next start is not billed."""
         self._is_preempted = False
         """Whether the container ends since its node is taken away."""
