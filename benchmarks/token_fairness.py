@@ -2,8 +2,8 @@
 
 The model is a small Llama with random weights, which the torch engine runs on this machine's processors, lent to both.
 
-    shares   both keep more calls open than the model runs at once, one with prompts of 8,192 tokens, one with prompts of
-             512. Counted are the tokens that the model computed for each, prompts and answers. `share_error` is by how
+    shares   both keep more calls open than the model runs at once, one with prompts of 8,192 tokens, one of 512. Counted
+             are the tokens that the model computed for each, prompts and answers. `share_error` is by how
              much a tenant's part differs from that of its weight, as a part of the latter; the worse of 1:1 and 2:1
     first    one tenant asks now and then, alone, and beside the other one's flood: `ttft_ratio` is the p99 of its times
              to the first token beside the flood over that of those without. They take turns
@@ -90,18 +90,21 @@ def _prepared(running: Platform, folder: Path) -> dict[str, str]:
 async def _shares(running: Platform, keys: dict[str, str], weight: int, seconds: float) -> tuple[float, float, float]:
     """Tokens a second of both, and how far they are from their weights."""
     done: Counter[str] = Counter()
-    async with _open(running, keys["quick"]) as quick, _open(running, keys["flood"]) as flood:
-        async with asyncio.TaskGroup() as group:
-            load = [
-                *(group.create_task(_repeat(quick, SHORT, "quick", n, done)) for n in range(LOAD)),
-                *(group.create_task(_repeat(flood, LONG, "flood", n, done)) for n in range(FLOOD)),
-            ]
-            await asyncio.sleep(seconds / 5)
-            before, began = done.copy(), time.perf_counter()
-            await asyncio.sleep(seconds)
-            took, counted = time.perf_counter() - began, done - before
-            for each in load:
-                each.cancel()
+    async with (
+        _open(running, keys["quick"]) as quick,
+        _open(running, keys["flood"]) as flood,
+        asyncio.TaskGroup() as group,
+    ):
+        load = [
+            *(group.create_task(_repeat(quick, SHORT, "quick", n, done)) for n in range(LOAD)),
+            *(group.create_task(_repeat(flood, LONG, "flood", n, done)) for n in range(FLOOD)),
+        ]
+        await asyncio.sleep(seconds / 5)
+        before, began = done.copy(), time.perf_counter()
+        await asyncio.sleep(seconds)
+        took, counted = time.perf_counter() - began, done - before
+        for each in load:
+            each.cancel()
     both = counted.total()
     parts = {"quick": weight / (weight + 1), "flood": 1 / (weight + 1)}
     error = max(abs(counted[name] / both / part - 1.0) for name, part in parts.items())
