@@ -37,8 +37,8 @@ from pilotlight_gateway.jobs.job_port import StoredJob
 from pilotlight_gateway.jobs.job_results import JobResults
 from pilotlight_gateway.jobs.job_runner import PAUSE_S, JobDependencies, JobRunner
 from pilotlight_gateway.jobs.memory_jobs import MemoryJobs
-from pilotlight_gateway.limits.cost_estimates import Estimates
 from pilotlight_gateway.limits.call_usage import CallUsage
+from pilotlight_gateway.limits.cost_estimates import Estimates
 from pilotlight_gateway.limits.limit_policy import policy_of
 from pilotlight_gateway.limits.limits_port import MemoryLimiter
 from pilotlight_gateway.schemas.version_schemas import VersionSchemas
