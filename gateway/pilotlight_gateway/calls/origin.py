@@ -373,9 +373,9 @@ class Origin:
             reason = Refusal.DRAINING if ended.outcome is Outcome.CANCELLED else Refusal.GONE
             return self._elsewhere(grant, reason, at)
         ended, over = self.attempts.ended(grant.node, ended, at)
-        if ended.container:
+        if ended.container and ended.outcome is not Outcome.CANCELLED:
             self._lost_ms = 0.0
-        else:
+        else:  # its agent knows nothing of it, or gave it up since it did not hear from here
             self._lose_billed(at)
         preempted = ended.preempted or (self._is_preempted and not ended.container)  # none: how it ended is lost
         self._release()
