@@ -76,8 +76,8 @@ from pilotlight_gateway.http.endpoints.webhooks import WEBHOOKS, WebhookServices
 from pilotlight_gateway.http.endpoints.weights.weights import WEIGHTS, WeightsServices
 from pilotlight_gateway.http.openai.embedding_routes import EMBEDDINGS
 from pilotlight_gateway.http.openai.file_routes import FILES, FileServices
-from pilotlight_gateway.http.openai.model_calls import ModelServices
-from pilotlight_gateway.http.openai.model_routes import MODELS
+from pilotlight_gateway.http.openai.model_calls import OpenAIServices
+from pilotlight_gateway.http.openai.model_routes import MODEL_LIST
 from pilotlight_gateway.http.openai.request_batches import OutputFiles, RequestBatches
 from pilotlight_gateway.http.openai.response_routes import RESPONSES
 from pilotlight_gateway.http.openai.text_routes import TEXT
@@ -291,7 +291,7 @@ def _functions(parts: HttpParts, shared: _Shared) -> tuple[BoundOperation[Any], 
 
 def _models(parts: HttpParts, shared: _Shared, entry: CallEntry) -> tuple[BoundOperation[Any], ...]:
     """OpenAI's API over the same calls, and batches, which it shares."""
-    services = ModelServices(
+    services = OpenAIServices(
         entry=entry, calls=parts.calls, models=shared.deployer.models, schemas=parts.schemas, registry=parts.registry,
         keyed=KeyedCallAnswers(parts.idempotency, parts.budget), codec=parts.codec, clock=shared.clock, wall=time.time,
     )  # fmt: skip
@@ -305,7 +305,7 @@ def _models(parts: HttpParts, shared: _Shared, entry: CallEntry) -> tuple[BoundO
         budget=parts.budget, codec=parts.codec, requests=RequestBatches(parts.batches, stored, services),
     )  # fmt: skip
     return (
-        *shared.bound((*TEXT, *RESPONSES, *EMBEDDINGS, *MODELS), services),
+        *shared.bound((*TEXT, *RESPONSES, *EMBEDDINGS, *MODEL_LIST), services),
         *shared.bound(FILES, files),
         *shared.bound(BATCHES, batches),
     )
