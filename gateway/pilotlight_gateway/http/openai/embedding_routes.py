@@ -16,7 +16,7 @@ from pilotlight_gateway.calls.prepared_call import PreparedCall
 from pilotlight_gateway.http.calls.call_limits import CALL_BODY
 from pilotlight_gateway.http.openai.function_inputs import EMBED, FittedInput, parameters_of
 from pilotlight_gateway.http.openai.generation_requests import missing, read_model, read_value
-from pilotlight_gateway.http.openai.model_calls import ModelServices, prepare_call
+from pilotlight_gateway.http.openai.model_calls import OpenAIServices, prepare_call
 from pilotlight_gateway.http.openai.request_fields import RawFields, read_fields
 from pilotlight_gateway.http.openai.text_routes import KEYED, MODEL_ERRORS, OBJECT
 from pilotlight_gateway.http.openai.whole_answers import note_end, send_answer
@@ -61,7 +61,7 @@ def read_embedding(body: bytes) -> EmbeddingRequest:
     return EmbeddingRequest(model=model, count=count, as_base64=form == "base64", fields=fields, ignored=unknown)
 
 
-async def embed(request: Request, services: ModelServices) -> None:
+async def embed(request: Request, services: OpenAIServices) -> None:
     """`POST /v1/embeddings`."""
     exchange, entry = exchange_of(request.scope), services.entry
     with entry.gate.around(exchange.task):
@@ -73,7 +73,7 @@ async def embed(request: Request, services: ModelServices) -> None:
                 raise
 
 
-async def _embed(request: Request, services: ModelServices, body: bytes) -> None:
+async def _embed(request: Request, services: OpenAIServices, body: bytes) -> None:
     asked = read_embedding(body)
     made = await prepare_call(
         services, request, asked.fields, model=asked.model, method_name=EMBED, size=len(body), ignored=asked.ignored,
@@ -92,7 +92,7 @@ async def _embed(request: Request, services: ModelServices, body: bytes) -> None
 
 
 async def _written(
-    services: ModelServices, call: PreparedCall, result: CallResult, asked: EmbeddingRequest
+    services: OpenAIServices, call: PreparedCall, result: CallResult, asked: EmbeddingRequest
 ) -> list[bytes]:
     tokens = (result.units or {}).get("prompt_tokens")
     work = EmbeddingsWork(

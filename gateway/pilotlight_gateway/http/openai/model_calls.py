@@ -41,7 +41,7 @@ Fit = Callable[[MethodSpec, RawFields, str], FittedInput]
 
 
 @dataclass(frozen=True, kw_only=True)
-class ModelServices:
+class OpenAIServices:
     """The parts of the gateway that these routes need."""
 
     entry: CallEntry
@@ -65,7 +65,7 @@ class ModelCall:
     ignored: tuple[str, ...]
 
 
-async def find_version(services: ModelServices, tenant: str, name: str) -> tuple[ServedModel, VersionRecord]:
+async def find_version(services: OpenAIServices, tenant: str, name: str) -> tuple[ServedModel, VersionRecord]:
     """The model, and what is deployed of its function, with its schemas.
 
     Raises:
@@ -79,7 +79,7 @@ async def find_version(services: ModelServices, tenant: str, name: str) -> tuple
 
 
 async def prepare_call(
-    services: ModelServices,
+    services: OpenAIServices,
     request: Request,
     asked: RawFields,
     *,
@@ -121,7 +121,7 @@ async def prepare_call(
     return ModelCall(call=call, ignored=(*ignored, *left_out))
 
 
-async def _take(services: ModelServices, exchange: Exchange, call: PreparedCall, *, stream: bool, keyed: bool) -> None:
+async def _take(services: OpenAIServices, exchange: Exchange, call: PreparedCall, *, stream: bool, keyed: bool) -> None:
     """Count what can be counted once a call was read: its tokens and its money."""
     limits = services.entry.limits
     if (admission := exchange.admission) is None:
@@ -136,7 +136,7 @@ def _has_key(request: Request) -> bool:
     return any(name == KEY for name, _ in request.scope["headers"])
 
 
-def _patience_ms(services: ModelServices, request: Request, version: VersionRecord) -> float | None:
+def _patience_ms(services: OpenAIServices, request: Request, version: VersionRecord) -> float | None:
     """How long the client waits for an answer, if that is less than the function may take."""
     said = next((value for name, value in request.scope["headers"] if name == TIMEOUT), b"")
     if not TIMEOUT_SECONDS.fullmatch(said) or not (seconds := float(said)):

@@ -37,7 +37,7 @@ from pilotlight_gateway.http.openai.function_inputs import EMBED, GENERATE, fitt
 from pilotlight_gateway.http.openai.generated_text import GeneratedText
 from pilotlight_gateway.http.openai.generation_chunks import read_chunk
 from pilotlight_gateway.http.openai.generation_requests import read_chat, read_completion
-from pilotlight_gateway.http.openai.model_calls import ModelServices, find_version
+from pilotlight_gateway.http.openai.model_calls import OpenAIServices, find_version
 from pilotlight_gateway.http.openai.request_fields import RawFields
 from pilotlight_gateway.http.openai.whole_answers import WholeForm
 from pilotlight_gateway.http.protocol.api_operations import json_answer, json_body, principal_of
@@ -128,7 +128,7 @@ class OutputFile:
 class OutputFiles:
     """Answers of batches as files."""
 
-    def __init__(self, batches: BatchService, services: ModelServices) -> None:
+    def __init__(self, batches: BatchService, services: OpenAIServices) -> None:
         self._batches = batches
         self._services = services
 
@@ -203,7 +203,7 @@ def output_line(result: ItemResult) -> Json:
 class RequestBatches:
     """Submits batches of requests."""
 
-    def __init__(self, batches: BatchService, files: UploadedFiles, services: ModelServices) -> None:
+    def __init__(self, batches: BatchService, files: UploadedFiles, services: OpenAIServices) -> None:
         self._batches = batches
         self._files = files
         self._services = services
@@ -288,7 +288,7 @@ def decode_line(endpoint: str, method: MethodSpec, model: str, line: bytes) -> I
     return InputLine(input=values, custom_id=custom_id)
 
 
-async def read_create(request: Request, services: ModelServices) -> CreateBatch:
+async def read_create(request: Request, services: OpenAIServices) -> CreateBatch:
     """The body of a request, whose unknown fields are ignored. Raises BadInput."""
     async with json_body(request, services.entry.budget) as body:
         try:

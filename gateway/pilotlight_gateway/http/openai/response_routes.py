@@ -12,7 +12,7 @@ from pilotlight_gateway.http.openai.answer_forms import AnswerHead, Json
 from pilotlight_gateway.http.openai.function_inputs import GENERATE
 from pilotlight_gateway.http.openai.generated_text import GeneratedText
 from pilotlight_gateway.http.openai.generation_chunks import TokenUsage
-from pilotlight_gateway.http.openai.model_calls import ModelServices, prepare_call
+from pilotlight_gateway.http.openai.model_calls import OpenAIServices, prepare_call
 from pilotlight_gateway.http.openai.response_form import ResponseStream, response_document
 from pilotlight_gateway.http.openai.response_requests import read_response
 from pilotlight_gateway.http.openai.streamed_answers import answer_streamed
@@ -23,7 +23,7 @@ from pilotlight_gateway.http.protocol.error_dialects import Dialect
 from pilotlight_gateway.http.protocol.http_exchange import exchange_of
 
 
-async def send_response(request: Request, services: ModelServices) -> None:
+async def send_response(request: Request, services: OpenAIServices) -> None:
     """`POST /v1/responses`."""
     exchange, entry = exchange_of(request.scope), services.entry
     with entry.gate.around(exchange.task):

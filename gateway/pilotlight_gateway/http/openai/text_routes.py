@@ -14,7 +14,7 @@ from pilotlight_gateway.http.openai.chat_form import ChatStream, chat_document
 from pilotlight_gateway.http.openai.completion_form import CompletionStream, completion_document
 from pilotlight_gateway.http.openai.function_inputs import GENERATE
 from pilotlight_gateway.http.openai.generation_requests import GenerationRequest, read_chat, read_completion
-from pilotlight_gateway.http.openai.model_calls import ModelServices, prepare_call
+from pilotlight_gateway.http.openai.model_calls import OpenAIServices, prepare_call
 from pilotlight_gateway.http.openai.streamed_answers import answer_streamed
 from pilotlight_gateway.http.openai.whole_answers import WholeForm, answer_whole
 from pilotlight_gateway.http.protocol.api_operations import BODY, Operation, Parameter, json_body
@@ -36,19 +36,19 @@ KEYED = Parameter(
 MakeStream = Callable[..., StreamForm]
 
 
-async def send_chat(request: Request, services: ModelServices) -> None:
+async def send_chat(request: Request, services: OpenAIServices) -> None:
     """`POST /v1/chat/completions`."""
     await _generate(request, services, read_chat, chat_document, ChatStream)
 
 
-async def send_completion(request: Request, services: ModelServices) -> None:
+async def send_completion(request: Request, services: OpenAIServices) -> None:
     """`POST /v1/completions`."""
     await _generate(request, services, read_completion, completion_document, CompletionStream)
 
 
 async def _generate(
     request: Request,
-    services: ModelServices,
+    services: OpenAIServices,
     read: Callable[[bytes], GenerationRequest],
     whole: WholeForm,
     streamed: MakeStream,
