@@ -23,6 +23,7 @@ from pilotlight.definitions.specs import build_spec, module_name
 from pilotlight.definitions.weights_options import weights_of
 from pilotlight.engine_model import EngineModel
 from pilotlight.function import Function
+from pilotlight.upstream_option import with_upstream
 from pilotlight_core.model.errors import BadInput
 from pilotlight_core.model.ids import check_name, tags_fault
 from pilotlight_core.model.spec import DEFAULT_BASE, FunctionSpec, tags_of
@@ -138,6 +139,7 @@ def _wrap(target: Any, options: Mapping[str, Any]) -> Function[..., Any] | Cls[A
         raise OptionError(f"{target!r} is decorated with @gpu_function already.")
     if isinstance(target, str | App):
         raise OptionError("@gpu_function takes its options by keyword: app=, gpu=, …")
+    options = with_upstream(target, options)
     if engine_of(options) is not None:
         check_stub(target)
         named = {"name": target.__name__, **options}

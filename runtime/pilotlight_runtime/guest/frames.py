@@ -19,7 +19,7 @@
       | <---- HooksRan ------------- |     exactly one per Park and Unpark
       | ---- Drain ----------------> |     once: the node is taken away; calls go on, drain hooks run beside them
       | <---- Drained -------------- |     they have ended
-      | <---- EngineReport* -------- |     of an engine function, if its Load says that the agent takes them
+      | <---- EngineReport* -------- |     how full it is, if its Load says that the agent takes them
       | ---- Leave ----------------> |     exit hooks run, then the process ends
 
 The two ends may come from two installations: that of the agent, and that of a base environment. Frames are positional,

@@ -126,8 +126,8 @@ def import_function(spec: FunctionSpec) -> tuple[Any, Any]:
 
 
 def open_reports(load: Load, channel: Channel) -> None:
-    """Have an engine in this process tell the agent how it is, if that listens."""
-    if load.takes_reports and load.spec.engine:
+    """Have what runs in this process tell the agent how full it is, if that listens."""
+    if load.takes_reports:
         open_report_teller(lambda report: channel.send(EngineReportOut(report=report)))
 
 

@@ -43,6 +43,13 @@ class NamedApp(Protocol):
     name: str
 
 
+class UpstreamOption(Protocol):
+    """An `Upstream`."""
+
+    @property
+    def target(self) -> str: ...
+
+
 class Options(TypedDict, total=False):
     """The options that `gpu_function` explains."""
 
@@ -92,6 +99,7 @@ class Options(TypedDict, total=False):
     zone: str | Sequence[str]
     neighbours: bool
     media: bool
+    upstream: UpstreamOption
     engine: EngineOption
     adapters: Sequence[str]
     name: str

@@ -19,7 +19,6 @@ from tests.builders.specs import method
 from tests.gateway.served_models import model
 from tests.gateway.world import World, function
 
-
 SMALL = EffectiveLimits(tenant=NO_LIMITS, function=Limits(payload_bytes=100))
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+
 from pilotlight_core.model.spec import Mode
 from tests.builders.specs import method
 from tests.gateway.served_models import ARRAY, FLOATS, model, served_models
