@@ -16,15 +16,14 @@ from typing import Any
 from pilotlight_core.model.engines.call_facts import CALL_FACTS
 from pilotlight_core.model.engines.engine_spec import EngineSpec
 from pilotlight_core.model.engines.generation import UnfitGeneration
-from pilotlight_core.model.messages.engine_report import MOST_ADAPTERS_TOLD, EngineReport, tell_report
+from pilotlight_core.model.messages.engine_report import MOST_ADAPTERS_TOLD, EngineReport, report_engine
 from pilotlight_core.model.messages.running_code import COUNTING, RUNNING_CALL, add_units
 from pilotlight_core.model.streams.running_stream import RUNNING_STREAM, StatefulStream
 from pilotlight_engine.engine_port import EngineRefusal, EngineStats, Failed, Finished, GenRequest
-from pilotlight_engine.serving.answer import Answer, Chunk
+from pilotlight_engine.serving.answer import AnswerChunk, GeneratedAnswer
 from pilotlight_engine.serving.answer_state import (
     EVERY,
     MOST_TOKENS,
-    AnswerState,
     decode_state,
     encode_state,
     fresh_state,
@@ -66,7 +65,7 @@ class EngineFunction:
             capabilities=engine.capabilities(),
             adapters=self._spec.adapters,
         )
-        self._thread = StepThread(engine, end_process, tell_stats)
+        self._thread = StepThread(engine, end_process, report_stats)
         self._thread.start()
 
     async def close(self) -> None:
@@ -110,7 +109,7 @@ class EngineFunction:
         tools: list[dict[str, Any]] | None = None,
         tool_choice: str | dict[str, Any] | None = None,
         response_format: dict[str, Any] | None = None,
-    ) -> AsyncIterator[Chunk]:
+    ) -> AsyncIterator[AnswerChunk]:
         """The chunks of an answer; the last one has `finish_reason` and `usage`."""
         asked = self._reader.read(
             GenerationDocument(
@@ -152,8 +151,8 @@ class _RunningAnswer:
         self._stream: StatefulStream | None = stream if stream is not None and stream.is_resumable else None
         saved = self._stream.read_state() if self._stream is not None else b""
         self._state = decode_state(saved) if saved else fresh_state(seed_of(asked, self._call_id))
-        self._answer = Answer(asked, reader.tokenizer, reader.capabilities.eos_ids, self._call_id)
-        self._answer.replay(self._state.token_ids)
+        self._answer = GeneratedAnswer(asked, reader.tokenizer, reader.capabilities.eos_ids, self._call_id)
+        self._answer.repeat(self._state.token_ids)
         self._goes_on = bool(saved)
         draws_anew = not reader.capabilities.seeded_resume and asked.sampling.temperature > 0
         self._never_repeats = draws_anew or asked.logprobs is not None
@@ -164,10 +163,10 @@ class _RunningAnswer:
         self._usage: dict[str, int] = {}
         """As the last chunk that was yielded makes it."""
 
-    async def chunks(self) -> AsyncIterator[Chunk]:
+    async def chunks(self) -> AsyncIterator[AnswerChunk]:
         if self._goes_on:
             if (chunk := self._state.chunk) is not None:  # the last container said so, and may have sent it
-                self._answer.replay(chunk["token_ids"])
+                self._answer.repeat(chunk["token_ids"])
                 self._state.chunk, self._is_over = None, self._state.has_ended
                 yield self._given(chunk)
             tokens = len(self._answer.tokens)
@@ -207,7 +206,7 @@ class _RunningAnswer:
             priority=facts.priority,
         )
 
-    async def _next_chunk(self) -> Chunk:
+    async def _next_chunk(self) -> AnswerChunk:
         """The chunk of what is there, which a state tells of before, unless it has one token."""
         inbox = self._inbox
         before = len(self._answer.tokens)
@@ -230,7 +229,7 @@ class _RunningAnswer:
             self._save(before, chunk if announced else None)
         return chunk
 
-    def _save(self, before: int, chunk: Chunk | None) -> None:
+    def _save(self, before: int, chunk: AnswerChunk | None) -> None:
         """Save the state behind the chunks that were yielded, which have `before` tokens, with the next chunk."""
         self._singles = 0
         if self._stream is None or before >= MOST_TOKENS:
@@ -240,7 +239,7 @@ class _RunningAnswer:
         if why := self._stream.save_state(encode_state(state)):
             raise RuntimeError(why)
 
-    def _given(self, chunk: Chunk) -> Chunk:
+    def _given(self, chunk: AnswerChunk) -> AnswerChunk:
         """A chunk that is yielded now, from which on it is counted."""
         self._usage = chunk.get("usage") or self._answer.usage(self._inbox.cached or 0)
         return chunk
@@ -263,9 +262,9 @@ def seed_of(asked: GenerationRead, call_id: str) -> int:
     return int.from_bytes(hashlib.sha256(call_id.encode() or os.urandom(16)).digest()[:7], "little")
 
 
-def tell_stats(stats: EngineStats) -> None:
+def report_stats(stats: EngineStats) -> None:
     """Have the agent know how the engine is."""
-    tell_report(
+    report_engine(
         EngineReport(
             kv_used=stats.kv_used,
             kv_total=stats.kv_total,

@@ -79,8 +79,8 @@ class GenerationReader:
         wanted = 1 if document.max_tokens is None else document.max_tokens
         if room < wanted:
             raise UnfitGeneration(
-                f"{_field(document)}: {len(prompt_ids)} tokens, and max_tokens={document.max_tokens}: together they must "
-                f"be at most {self.capabilities.max_sequence}, which is what this model takes. Shorten one of both."
+                f"{_field(document)}: {len(prompt_ids)} tokens, and max_tokens={document.max_tokens}: together they "
+                f"must be at most {self.capabilities.max_sequence}, which is what this model takes. Shorten one."
             )
         sampling = Sampling(temperature=document.temperature, top_p=document.top_p, top_k=document.top_k)
         return GenerationRead(
@@ -143,13 +143,13 @@ class GenerationReader:
         kind = (document.response_format or {}).get("type", PLAIN_FORMAT)
         if kind != PLAIN_FORMAT:
             raise UnfitGeneration(
-                f"response_format: {kind!r} is not there on this engine, which cannot hold a model to a grammar: ask for "
-                "JSON in the messages, or leave it out."
+                f"response_format: {kind!r} is not there on this engine, which cannot hold a model to a grammar: ask "
+                "for JSON in the messages, or leave it out."
             )
         if document.tool_choice not in (None, "auto", "none"):
             raise UnfitGeneration(
-                f"tool_choice: {document.tool_choice!r} is not there on this engine, which cannot hold a model to a call: "
-                'expected "auto" or "none".'
+                f"tool_choice: {document.tool_choice!r} is not there on this engine, which cannot hold a model to a "
+                'call: expected "auto" or "none".'
             )
         if not document.tools or document.tool_choice == "none":
             return None

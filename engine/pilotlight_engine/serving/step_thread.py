@@ -114,7 +114,7 @@ class StepThread:
                 events = self.engine.step()
                 if events:
                     self._loop.call_soon_threadsafe(self._deliver, events)
-                self._tell_stats()
+                self._report_stats()
         except EngineDead as error:
             self._on_dead(str(error))
         except RuntimeError as error:
@@ -139,7 +139,7 @@ class StepThread:
             if self.engine.has_work():
                 return True
 
-    def _tell_stats(self) -> None:
+    def _report_stats(self) -> None:
         at = time.monotonic()
         if at - self._told_at >= STATS_EVERY_S:
             self._told_at = at

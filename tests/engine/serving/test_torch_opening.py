@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -15,7 +16,7 @@ from tests.engine.serving.test_engine_function import check_goes_on
 from tests.engine.text.small_tokenizer import small_tokenizer
 from tests.engine.transformer.tiny_models import save_model
 
-ASKED = {"prompt": "the reader reads", "max_tokens": 40, "ignore_eos": True, "seed": 5}
+ASKED: dict[str, Any] = {"prompt": "the reader reads", "max_tokens": 40, "ignore_eos": True, "seed": 5}
 
 
 @pytest.fixture
