@@ -18,6 +18,7 @@ from pilotlight_engine.scheduling.step_scheduler import SchedulerLimits
 from pilotlight_engine.scheduling.token_sequence import StepPlan, TokenSequence
 from pilotlight_engine.transformer.decode_rows import DecodeRows
 from pilotlight_engine.transformer.kv_pool import KvPool
+from pilotlight_engine.transformer.lean_decoder import lean_decoder
 from pilotlight_engine.transformer.lora_files import LoraWeights, known_adapter, read_adapter
 from pilotlight_engine.transformer.lora_layers import LoraLayers, LoraSegment
 from pilotlight_engine.transformer.model_folder import ModelFolder, read_model_folder
@@ -103,18 +104,22 @@ class TorchEngine(ScheduledEngine[LoraWeights]):
                 keep.append(last)
                 drawing.append(span)
         assert self._model is not None  # noqa: S101 - a sleeping engine has no steps
-        if not keep:
+        rules = [self._rule_of(span.sequence) for span in drawing]
+        if self._lean is not None and not batch.parts and not self._lora.in_use:
+            picks = pick_tokens(self._lean.logits(batch), rules)  # every row draws
+        elif not keep:
             # The last layer is the widest: a step that ends within its prompts needs none of it.
             self._model.base_model(batch.ids, position_ids=batch.positions, use_cache=False, **{KEYWORD: batch})  # type: ignore[operator]
             return []
-        logits = self._model(
-            batch.ids,
-            position_ids=batch.positions,
-            use_cache=False,
-            logits_to_keep=torch.tensor(keep, device=self._device),
-            **{KEYWORD: batch},
-        ).logits[0]
-        picks = pick_tokens(logits, [self._rule_of(span.sequence) for span in drawing])
+        else:
+            logits = self._model(
+                batch.ids,
+                position_ids=batch.positions,
+                use_cache=False,
+                logits_to_keep=torch.tensor(keep, device=self._device),
+                **{KEYWORD: batch},
+            ).logits[0]
+            picks = pick_tokens(logits, rules)
         by_sequence = {}
         for span, pick in zip(drawing, picks, strict=True):
             by_sequence[span.sequence] = pick
@@ -165,7 +170,7 @@ class TorchEngine(ScheduledEngine[LoraWeights]):
         self._rows.drop_all()
         del self._pool
         if level == 2 or self._model is None:
-            self._model = None
+            self._model = self._lean = None
         else:
             self._model.to("cpu")
         if self._device.type == "cuda":
@@ -183,6 +188,7 @@ class TorchEngine(ScheduledEngine[LoraWeights]):
             self._lora = LoraLayers(self._model)
         self._model.to(self._device)
         shape = self._folder.shape
+        self._lean = lean_decoder(self._model, shape.architecture, shape.heads, shape.kv_heads, shape.head_size)
         tokens = self._capabilities.kv_tokens
         self._pool = KvPool(
             layers=shape.layers,
