@@ -81,9 +81,6 @@ def gpu_function(target: Any = None, /, **options: Any) -> Any:
         measured: Measured throughput and latency, by GPU and slice: a list of Measured.
         weights: Weights that were pushed (`pilotlight weights push`), by name or name@digest: a list such as
             ["llama"]. pilotlight.weights("llama") is their folder; nodes that have them go first.
-        engine: The language model that it is, instead of code: Torch("llama"), VLLM("llama") or Sim(), above an empty
-            function. `app.engine("chat", Torch("llama"))` is the same without one.
-        adapters: LoRA adapters of its engine: a list of names of weights.
         spread: "node" or "zone" keeps its containers apart; Spread(over="zone", most=2) is a hard limit.
         avoid: Functions ("app.function") whose nodes it avoids.
         spot: True: interruptible nodes only, False: none of them. Default: any.
@@ -91,6 +88,9 @@ def gpu_function(target: Any = None, /, **options: Any) -> Any:
         zone: A zone, or a list, in which it may run. Default: any.
         neighbours: Whether other tenants may share its GPU, if they agree. Default False.
         media: Whether it needs the GPU's video engines. Default False.
+        engine: The language model that it is, instead of code: Torch("llama"), VLLM("llama") or Sim(), above an empty
+            function. `app.engine("chat", Torch("llama"))` is the same without one.
+        adapters: LoRA adapters of its engine: a list of names of weights.
         name: The name of the deployed function. Default: its own.
         app: The app it belongs to. Default: one named after its module ("a-b" for `a.b`).
 
