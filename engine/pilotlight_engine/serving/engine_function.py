@@ -6,12 +6,14 @@ the engine; one whose reader does not read is paused by the guest, which takes n
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import os
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
-from typing import Any
+from functools import partial
+from typing import Any, TypeVar
 
 from pilotlight_core.model.engines.call_facts import CALL_FACTS
 from pilotlight_core.model.engines.engine_spec import EngineSpec
@@ -38,6 +40,12 @@ from pilotlight_engine.text.text_tokenizer import tokenizer_of
 
 MOST_TOGETHER, MOST_WITH_LOGPROBS = 64, 8
 """Tokens of one chunk: a state has it too, and is bounded."""
+T = TypeVar("T")
+EMBED_TOGETHER = 8
+"""Texts whose vectors are computed between two steps of answers."""
+LONG_TEXT = 8192
+"""Characters: longer ones are read beside the event loop."""
+MOST_SEED = 2**64 - 1
 DEVICE_DEAD = 69
 """How a process ends whose device is lost: the platform starts another one, in which streams go on."""
 
@@ -82,9 +90,12 @@ class EngineFunction:
 
     async def embed(self, input: list[str]) -> dict[str, Any]:  # noqa: A002 - its name on the wire
         """A vector for each text."""
-        ids = self._reader.input_ids(input)
+        ids = await self._aside(sum(map(len, input)), partial(self._reader.input_ids, input))
+        vectors: list[list[float]] = []
         try:
-            vectors = await self._thread.run(lambda: self._thread.engine.embed(ids))
+            for first in range(0, len(ids), EMBED_TOGETHER):
+                few = ids[first : first + EMBED_TOGETHER]
+                vectors += await self._thread.run(partial(self._thread.engine.embed, few))
         except EngineRefusal as error:
             raise UnfitGeneration(f"{error.field}: {error.text}") from error
         tokens = sum(map(len, ids))
@@ -111,32 +122,35 @@ class EngineFunction:
         response_format: dict[str, Any] | None = None,
     ) -> AsyncIterator[AnswerChunk]:
         """The chunks of an answer; the last one has `finish_reason` and `usage`."""
-        asked = self._reader.read(
-            GenerationDocument(
-                prompt=prompt,
-                prompt_ids=prompt_ids,
-                messages=messages,
-                max_tokens=max_tokens,
-                min_tokens=min_tokens,
-                temperature=temperature,
-                top_p=top_p,
-                top_k=top_k,
-                seed=seed,
-                stop=stop,
-                ignore_eos=ignore_eos,
-                logprobs=logprobs,
-                adapter=adapter,
-                tools=tools,
-                tool_choice=tool_choice,
-                response_format=response_format,
-            )
+        document = GenerationDocument(
+            prompt=prompt,
+            prompt_ids=prompt_ids,
+            messages=messages,
+            max_tokens=max_tokens,
+            min_tokens=min_tokens,
+            temperature=temperature,
+            top_p=top_p,
+            top_k=top_k,
+            seed=seed,
+            stop=stop,
+            ignore_eos=ignore_eos,
+            logprobs=logprobs,
+            adapter=adapter,
+            tools=tools,
+            tool_choice=tool_choice,
+            response_format=response_format,
         )
+        asked = await self._aside(document.size, partial(self._reader.read, document))
         running = _RunningAnswer(self._reader, self._thread, asked)
         try:
             async for chunk in running.chunks():
                 yield chunk
         finally:
             running.close()
+
+    async def _aside(self, size: int, read: Callable[[], T]) -> T:
+        """What `read` returns of a text of so many characters: other calls do not wait for long ones."""
+        return read() if size < LONG_TEXT else await asyncio.to_thread(read)
 
 
 class _RunningAnswer:
@@ -258,7 +272,7 @@ class _RunningAnswer:
 def seed_of(asked: GenerationRead, call_id: str) -> int:
     """The seed of a call: its own, or one of its id, which is the same wherever it goes on."""
     if asked.seed is not None:
-        return asked.seed
+        return asked.seed & MOST_SEED
     return int.from_bytes(hashlib.sha256(call_id.encode() or os.urandom(16)).digest()[:7], "little")
 
 
