@@ -66,10 +66,13 @@ if TYPE_CHECKING:
         exit,  # noqa: A004
         method,
         park,
+        postprocess,
+        preprocess,
         unpark,
     )
     from pilotlight.weights_folder import weights
     from pilotlight_core.model.calendar.warm_windows import Warm
+    from pilotlight_core.model.fallbacks.fallback import Fallback
     from pilotlight_core.model.placing import Measured, Model, Spread
     from pilotlight_core.model.spec import SLO
     from pilotlight_core.model.streams.resuming import Resumable
@@ -96,12 +99,16 @@ _HOMES = {
     "pilotlight.engine_model": ("EngineModel",),
     "pilotlight.function": ("Function",),
     "pilotlight.function_call": ("FunctionCall",),
-    "pilotlight.markers": ("batched", "check", "concurrent", "drain", "enter", "exit", "method", "park", "unpark"),
+    "pilotlight.markers": (
+        "batched", "check", "concurrent", "drain", "enter", "exit", "method", "park", "postprocess", "preprocess",
+        "unpark",
+    ),
     "pilotlight.weights_folder": ("weights",),
     "pilotlight_core.model.calendar.warm_windows": ("Warm",),
     "pilotlight_core.model.placing": ("Measured", "Model", "Spread"),
     "pilotlight_core.model.streams.resuming": ("Resumable",),
     "pilotlight_core.model.spec": ("SLO",),
+    "pilotlight_core.model.fallbacks.fallback": ("Fallback",),
 }  # fmt: skip
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
@@ -123,6 +130,7 @@ __all__ = [
     "EngineModel",
     "Example",
     "ExecutionTimeout",
+    "Fallback",
     "Forbidden",
     "Function",
     "FunctionCall",
@@ -161,6 +169,8 @@ __all__ = [
     "gpu_function",
     "method",
     "park",
+    "postprocess",
+    "preprocess",
     "resume",
     "unpark",
     "weights",

@@ -19,12 +19,12 @@ What `from pilotlight import …` has. How it is used: [the guide](../guide/inde
 """
 GROUPS: dict[str, tuple[str, ...]] = {
     "Definitions": (
-        "App", "gpu_function", "enter", "exit", "park", "unpark", "check", "drain", "method", "batched", "concurrent",
-        "count_units", "checkpoint", "resume", "weights",
+        "App", "gpu_function", "enter", "exit", "park", "unpark", "check", "drain", "method", "preprocess",
+        "postprocess", "batched", "concurrent", "count_units", "checkpoint", "resume", "weights",
     ),
     "Values of options": (
         "SLO", "Artifact", "Example", "Cron", "Period", "Warm", "Spread", "Model", "Measured", "Resumable",
-        "Torch", "VLLM", "Sim",
+        "Torch", "VLLM", "Sim", "Fallback",
     ),
     "Calls": ("Function", "Cls", "Obj", "EngineModel", "FunctionCall", "Client", "call_id", "cancel"),
     "Errors": (

@@ -106,6 +106,11 @@ class ContainerServing:
         self._hooks_began = False
 
     @property
+    def is_preempted(self) -> bool:
+        """Whether its node is taken away."""
+        return self._preemption is not None
+
+    @property
     def is_checking(self) -> bool:
         """Whether its guest is busy with a check."""
         return self._check is not None and self._check.is_under_way

@@ -35,6 +35,7 @@ from typing import Any
 import msgspec
 
 from pilotlight_core.model.bounded import Count, ShortText
+from pilotlight_core.model.engines.call_facts import CallFacts
 from pilotlight_core.model.messages.call_messages import Outcome, RemoteError
 from pilotlight_core.model.messages.engine_report import EngineReport
 from pilotlight_core.model.spec import FunctionSpec
@@ -126,6 +127,8 @@ class Invoke(GuestFrame, frozen=True, kw_only=True):
     """The most chunks that a stream may be ahead of the last WindowUpdate; see `chunks_ahead`."""
     resume: StreamStart | None = None
     """Of a resumable stream, whose checkpoints the agent takes."""
+    facts: CallFacts | None = None
+    """What the platform says of the call to an engine."""
 
 
 class InvokeBatch(GuestFrame, frozen=True, kw_only=True):

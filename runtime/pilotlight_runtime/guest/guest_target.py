@@ -78,6 +78,8 @@ def target_of(spec: FunctionSpec, thing: Any) -> GuestTarget:
 
 
 def _checks(spec: FunctionSpec, owner: Any) -> tuple[str, ...]:
+    if spec.hook is not UNSET:
+        return ()  # they are of the method, for which nothing is loaded where a hook runs
     marked = () if spec.rehearsal is UNSET else spec.rehearsal.checks
     return (*marked, "__check__") if spec.is_class and hasattr(owner, "__check__") else marked
 

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from pilotlight_core.model.messages.engine_report import open_engine_reports
+from pilotlight_core.model.messages.running_code import IN_HOOK, RUNNING_CALL
 from pilotlight_core.model.spec import FunctionSpec
 from pilotlight_runtime.guest.agent_channel import AgentGone, Channel
 from pilotlight_runtime.guest.basics.proxy_forwarder import proxy_variables
@@ -223,13 +224,23 @@ class Compiled:
 
 
 def call_hook(hook: Hook, wait: RunHook) -> Any:
-    answer = hook()
-    return wait(answer) if inspect.isawaitable(answer) else answer
+    """Run a hook, which runs for no call: not even for one beside it, whose answers nobody might read by then."""
+    before = RUNNING_CALL.set(IN_HOOK)
+    try:
+        answer = hook()
+        return wait(answer) if inspect.isawaitable(answer) else answer
+    finally:
+        RUNNING_CALL.reset(before)
 
 
 async def await_hook(hook: Hook) -> Any:
-    answer = hook()
-    return await answer if inspect.isawaitable(answer) else answer
+    """`call_hook` in an event loop."""
+    before = RUNNING_CALL.set(IN_HOOK)
+    try:
+        answer = hook()
+        return await answer if inspect.isawaitable(answer) else answer
+    finally:
+        RUNNING_CALL.reset(before)
 
 
 def send_loaded(channel: Channel, target: GuestTarget) -> None:
@@ -255,6 +266,7 @@ class HookRunner:
 
 
 async def _await(hook: Awaitable[Any]) -> Any:
+    RUNNING_CALL.set(IN_HOOK)  # of this run alone, whose context is the loop's
     return await hook
 
 

@@ -43,6 +43,7 @@ class SimulatedContainer:
     host = HostShare()
     memory_bytes = 0
     reason = ""
+    unfit: bool = False
     guessed: bool | None = None
     network: int = 0
     secrets: str = ""

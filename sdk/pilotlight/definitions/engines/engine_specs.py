@@ -20,7 +20,8 @@ from pilotlight_core.model.engines.engine_spec import EMBED, ENGINE_CLASS, ENGIN
 from pilotlight_core.model.engines.generation import EMBED_INPUT, GENERATE_INPUT
 from pilotlight_core.model.errors import BadInput
 from pilotlight_core.model.secrets.secret_uses import check_secrets
-from pilotlight_core.model.spec import FunctionSpec, MethodSpec, Mode, check_spec
+from pilotlight_core.model.spec import FunctionSpec, MethodSpec, Mode
+from pilotlight_core.model.spec_checks import check_spec
 from pilotlight_core.model.streams.resuming import Resumable
 
 CODE_OPTIONS = {
