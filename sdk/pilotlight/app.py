@@ -14,7 +14,7 @@ from pilotlight.cls import Cls
 from pilotlight.definitions.artifact_options import artifacts_of
 from pilotlight.definitions.decorated import Decorated
 from pilotlight.definitions.engine_options import EngineOption, engine_of, engine_weights
-from pilotlight.definitions.engine_specs import build_engine_spec, check_stub
+from pilotlight.definitions.engines.engine_specs import build_engine_spec, check_stub
 from pilotlight.definitions.errors import OptionError
 from pilotlight.definitions.migration_hints import explain_of_app
 from pilotlight.definitions.options import KNOWN, Options, spec_fields

@@ -101,20 +101,7 @@ def check_spec(spec: FunctionSpec) -> None:
         "serves": "" if spec.serves is UNSET else model_names_fault(spec.serves),
         "fallback": fallback_fault(spec.fallback, spec.name, tuple(Priority)),
     }
-    if spec.rehearsal is not UNSET:
-        batches = {one.name: one.batching.max_batch_size if one.batching else 0 for one in spec.methods}
-        at_fault, text = rehearsal_fault(spec.rehearsal, batches)
-        faults[at_fault] = text
-    if spec.engine is not UNSET:
-        at_fault, text = engine_fault(
-            spec.engine,
-            gpus=spec.gpus,
-            code=(spec.module, spec.qualname),
-            methods=[method.name for method in spec.methods],
-            batched=any(method.batching for method in spec.methods),
-        )
-        faults[at_fault] = text
-    for field, why in faults.items():
+    for field, why in (faults | _faults_of_parts(spec)).items():
         if why:
             raise BadInput(f"{spec.name}: {field}: {why}.", field=field)
     later = "is not supported yet: it is for engines that stream tokens, which come later. SLO(p95_ms=) is there."
@@ -131,6 +118,20 @@ def check_spec(spec: FunctionSpec) -> None:
         _check_method(spec, method)
     if sum(map(_schema_bytes, spec.methods)) > MAX_SCHEMAS_BYTES:
         raise BadInput(f"{spec.name}: the schemas of its methods are together larger than 256 KiB.", field="methods")
+
+
+def _faults_of_parts(spec: FunctionSpec) -> dict[str, str]:
+    """What is wrong with its rehearsal and its engine, by field."""
+    faults: dict[str, str] = {}
+    batches = {one.name: one.batching.max_batch_size if one.batching else 0 for one in spec.methods}
+    if spec.rehearsal is not UNSET:
+        at_fault, faults[at_fault] = rehearsal_fault(spec.rehearsal, batches)
+    if spec.engine is not UNSET:
+        code = (spec.module, spec.qualname)
+        at_fault, faults[at_fault] = engine_fault(
+            spec.engine, gpus=spec.gpus, code=code, methods=list(batches), batched=any(batches.values())
+        )
+    return faults
 
 
 def _pipeline_fault(spec: FunctionSpec) -> str:

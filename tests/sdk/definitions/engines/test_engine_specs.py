@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from pilotlight import Example, OptionError, Sim, Torch
-from pilotlight.definitions.engine_specs import ENGINE_CALLEES, ENGINE_METHODS, build_engine_spec, check_stub
+from pilotlight.definitions.engines.engine_specs import ENGINE_CALLEES, ENGINE_METHODS, build_engine_spec, check_stub
 from pilotlight_core.model.engines.engine_spec import ENGINE_CLASS, ENGINE_MODULE
 from pilotlight_core.model.spec import Mode
 from pilotlight_core.model.versions.manifest_codec import ENGINE, needs_of

@@ -1,5 +1,7 @@
 """The FunctionSpec of an engine function, whose code is the platform's."""
 
+# ruff: noqa: ARG002 - what callers see of its methods has arguments, and no code
+
 from __future__ import annotations
 
 import inspect
@@ -57,16 +59,22 @@ class EngineMethods:
         response_format: dict[str, Any] | None = None,
     ) -> AsyncIterator[dict[str, Any]]:
         """Go on from exactly one of `prompt`, `prompt_ids` and `messages`; yields documents with `text`."""
-        raise _elsewhere()
+        check_place()
         yield {}  # an asynchronous generator, as in its containers
 
     async def embed(self, input: list[str]) -> dict[str, Any]:  # noqa: A002 - its name on the wire
         """The vectors of texts."""
-        raise _elsewhere()
+        check_place()
+        return {}
 
 
-def _elsewhere() -> Misuse:
-    return Misuse("an engine runs in containers of the platform only: call it by .remote() or .remote_gen().")
+def check_place() -> None:
+    """Refuse to run an engine here.
+
+    Raises:
+        Misuse: always.
+    """
+    raise Misuse("an engine runs in containers of the platform only: call it by .remote() or .remote_gen().")
 
 
 ENGINE_CALLEES = (
@@ -103,7 +111,7 @@ def _build(options: Mapping[str, Any], own_name: str) -> FunctionSpec:
     names = engine_weights(options)
     adapters = names[1:] if engine.weights else names
     described = engine_spec(engine, adapters)
-    fields = {"resumable": Resumable(), "idempotent": True} | spec_fields(options)
+    fields: dict[str, Any] = {"resumable": Resumable(), "idempotent": True} | spec_fields(options)
     takes_gpu = any(choice.type != "CPU" for choice in fields.get("gpu", ()))
     return FunctionSpec(
         name=function_name(options, own_name),
