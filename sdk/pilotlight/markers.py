@@ -12,7 +12,7 @@ import msgspec
 
 from pilotlight.definitions.decorated import ATTRIBUTE, BatchOptions, Decorated, HookOptions, markers_of
 from pilotlight.definitions.errors import OptionError
-from pilotlight.definitions.migration_hints import BATCHED_HINTS, CONCURRENT_HINTS, NOT_YET, explain_unknown
+from pilotlight.definitions.hints.migration_hints import BATCHED_HINTS, CONCURRENT_HINTS, NOT_YET, explain_unknown
 from pilotlight.definitions.options import spec_fields
 from pilotlight.definitions.schedules import Cron, Period, schedule_of
 from pilotlight_core.model.pipelines.pipeline import HookKind

@@ -53,11 +53,11 @@ from pilotlight_core.model.messages.call_messages import (
 )
 from pilotlight_core.model.messages.scheduling import Dropped, Enqueue, HandBack, Withdraw
 from pilotlight_core.model.spec import Mode
-from pilotlight_gateway.calls import call_failures
 from pilotlight_gateway.calls.attempts import Attempts, declined, settlement_of
 from pilotlight_gateway.calls.effects import Effect, FailCall, HoldJournal, ReportStage, SendControl, SendRun
+from pilotlight_gateway.calls.outcomes import call_failures
+from pilotlight_gateway.calls.outcomes.retries import UNTRIED
 from pilotlight_gateway.calls.prepared_call import PreparedCall
-from pilotlight_gateway.calls.retries import UNTRIED
 from pilotlight_gateway.calls.stream_relay import StreamRelay
 from pilotlight_gateway.streams.stream_journal import StreamJournal
 

@@ -13,7 +13,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope
 
-from pilotlight_core.model.api.inference_api import (
+from pilotlight_core.model.api.fronts.inference_api import (
     InferenceAnswer,
     InferenceMetadata,
     InferenceRequest,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pilotlight_core.model.api.inference_api import InferenceAnswer, InferenceRequest, InferenceStatus
+from pilotlight_core.model.api.fronts.inference_api import InferenceAnswer, InferenceRequest, InferenceStatus
 from pilotlight_gateway.http.inference import fixed_inference as fixed
 from pilotlight_gateway.http.inference import model_endpoints as models
 from pilotlight_gateway.http.inference.fixed_inference import RequestServices

@@ -124,10 +124,9 @@ async def prepare_call(
 async def _take(services: OpenAIServices, exchange: Exchange, call: PreparedCall, *, stream: bool, keyed: bool) -> None:
     """Count what can be counted once a call was read: its tokens and its money."""
     limits = services.entry.limits
+    await limits.count_tokens(exchange, call)
     if (admission := exchange.admission) is None:
         return
-    if admission.policy.most_tokens:
-        await limits.admit_tokens(exchange, admission)
     if admission.policy.budgets and not keyed:
         await limits.reserve(admission, call, STEP_S if stream else None)
 

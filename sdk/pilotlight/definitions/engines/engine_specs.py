@@ -21,8 +21,8 @@ from pilotlight_core.model.engines.generation import EMBED_INPUT, GENERATE_INPUT
 from pilotlight_core.model.errors import BadInput
 from pilotlight_core.model.secrets.secret_uses import check_secrets
 from pilotlight_core.model.spec import FunctionSpec, MethodSpec, Mode
-from pilotlight_core.model.spec_checks import check_spec
 from pilotlight_core.model.streams.resuming import Resumable
+from pilotlight_core.model.versions.spec_checks import check_spec
 
 CODE_OPTIONS = {
     "schedule": "it runs when it is called",

@@ -6,7 +6,7 @@ import pytest
 
 from pilotlight_core.model.errors import BadInput
 from pilotlight_core.model.spec import AppRecord, FunctionSpec, Schedule
-from pilotlight_gateway.deploys.schedule_bounds import SCHEDULES_AT_MOST, check_schedule_bounds, ticks_per_s
+from pilotlight_gateway.deploys.rules.schedule_bounds import SCHEDULES_AT_MOST, check_schedule_bounds, ticks_per_s
 from pilotlight_gateway.tenancy.registry_port import MemoryRegistry
 from tests.builders.specs import function_spec, version_record
 

@@ -7,7 +7,7 @@ import msgspec
 from pilotlight_core.model.errors import TooMuch
 from pilotlight_core.model.limits import ReachedLimit
 from pilotlight_core.model.messages.scheduling import Dropped
-from pilotlight_gateway.calls.call_failures import dropped_error
+from pilotlight_gateway.calls.outcomes.call_failures import dropped_error
 from pilotlight_gateway.home.homes import dropped_of
 from tests.builders.calls import call
 

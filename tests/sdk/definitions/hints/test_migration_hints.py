@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from pilotlight import App, OptionError
-from pilotlight.definitions.migration_hints import BATCHED_HINTS, NOT_YET, OPTION_HINTS, explain_unknown
+from pilotlight.definitions.hints.migration_hints import BATCHED_HINTS, NOT_YET, OPTION_HINTS, explain_unknown
 from pilotlight.definitions.options import KNOWN
 
 

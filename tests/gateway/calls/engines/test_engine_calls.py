@@ -7,7 +7,7 @@ import pytest
 
 from pilotlight_core.model.engines.engine_spec import EngineKind, EngineSpec
 from pilotlight_core.model.spec import Priority
-from pilotlight_gateway.calls.engine_calls import RANKS, engine_affinity, engine_facts
+from pilotlight_gateway.calls.engines.engine_calls import RANKS, engine_affinity, engine_facts
 from tests.builders.calls import grant, prepared_call
 from tests.builders.specs import function_spec, version_record
 

@@ -9,7 +9,7 @@ import pytest
 
 from pilotlight_core.model.errors import BadInput
 from pilotlight_core.model.versions.pushed_weights import WEIGHTS_PART_BYTES
-from pilotlight_gateway.deploys.weights_rules import read_push
+from pilotlight_gateway.deploys.rules.weights_rules import read_push
 
 DIGEST = "a" * 64
 

@@ -7,7 +7,7 @@ from msgspec import UNSET
 
 from pilotlight_core.model.errors import BadInput
 from pilotlight_core.model.tenancy import TenantRecord
-from pilotlight_gateway.deploys.network_policy import MOST_IN_COMMAND, check_network
+from pilotlight_gateway.deploys.rules.network_policy import MOST_IN_COMMAND, check_network
 from pilotlight_gateway.tenancy.registry_port import MemoryRegistry
 from tests.builders.specs import function_spec
 

@@ -15,7 +15,7 @@ from pilotlight_core.model.messages.call_messages import (
     Refused,
 )
 from pilotlight_core.model.messages.scheduling import Enqueue
-from pilotlight_gateway.calls.retries import MAX_PLACEMENTS, MAX_RERUNS
+from pilotlight_gateway.calls.outcomes.retries import MAX_PLACEMENTS, MAX_RERUNS
 from tests.builders.calls import grant
 from tests.gateway.calls.origin_steps import (
     RAISED,

@@ -10,7 +10,7 @@ import pytest
 
 import pilotlight
 from pilotlight import App, Function
-from pilotlight.definitions.peer_names import APP_NAMES, FUNCTION_NAMES, MODULE_NAMES
+from pilotlight.definitions.hints.peer_names import APP_NAMES, FUNCTION_NAMES, MODULE_NAMES
 
 
 @pytest.mark.parametrize("name", sorted(MODULE_NAMES))
@@ -54,5 +54,5 @@ def test_no_such_name_is_ours() -> None:
 
 def test_the_names_cost_an_import_nothing() -> None:
     """They are read when one of them is asked for."""
-    code = "import sys, pilotlight; pilotlight.App; print('pilotlight.definitions.peer_names' in sys.modules)"
+    code = "import sys, pilotlight; pilotlight.App; print('pilotlight.definitions.hints.peer_names' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "False\n"

@@ -6,7 +6,7 @@ import pytest
 
 from pilotlight_core.model.errors import BadInput
 from pilotlight_core.model.fallbacks.fallback import Fallback
-from pilotlight_gateway.deploys.fallback_rules import check_fallbacks
+from pilotlight_gateway.deploys.rules.fallback_rules import check_fallbacks
 from tests.builders.specs import function_spec, method
 
 
