@@ -17,8 +17,8 @@ Only the origin sends the call to an agent, retries it and cancels it. Its rules
    agent or its successor said so (`Refused`, or `Ended` with `started=False`); the bus said that there is no listener.
    Silence is no proof: a run that was sent counts as started.
 3. A call that counts as started and was lost with its container or node is run again only if the function is
-   idempotent, and not for ever (`Retries`); otherwise it fails with `container_died`, or with `preempted` where its
-   agent has ended it since the node is taken away.
+   idempotent, and not for ever (`Retries`); otherwise it fails with `container_died`, or with `preempted` where the
+   node is taken away. If nobody says how it ended, what it did stays billed: the next start is not, for so long.
 4. A call whose code raised is run again `retries=` times, after a backoff, if the deadline leaves time.
 5. Once a chunk was relayed, a call is never run again: its caller has a part of the first answer. A resumable stream
    goes on from its journal instead, a few times (`Retries`): what its caller has is not relayed again.
