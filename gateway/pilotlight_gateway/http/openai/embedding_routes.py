@@ -18,6 +18,7 @@ from pilotlight_gateway.http.openai.function_inputs import EMBED, FittedInput, p
 from pilotlight_gateway.http.openai.generation_requests import missing, read_model, read_value
 from pilotlight_gateway.http.openai.model_calls import OpenAIServices, prepare_call
 from pilotlight_gateway.http.openai.request_fields import RawFields, read_fields
+from pilotlight_gateway.http.openai.request_schemas import EMBEDDING
 from pilotlight_gateway.http.openai.text_routes import KEYED, MODEL_ERRORS, OBJECT
 from pilotlight_gateway.http.openai.whole_answers import note_end, send_answer
 from pilotlight_gateway.http.protocol.api_operations import Operation, json_body
@@ -158,7 +159,7 @@ EMBEDDINGS = (
     Operation(
         method="POST", path="/v1/embeddings", name="createEmbeddings", endpoint=embed, scopes=("invoke",),
         about="Vectors that stand for texts, by a model: as OpenAI's route of that name.",
-        request_media=("application/json",), answer=OBJECT, errors=MODEL_ERRORS, parameters=(KEYED,),
+        request_schemas=EMBEDDING, answer=OBJECT, errors=MODEL_ERRORS, parameters=(KEYED,),
         dialect=Dialect.OPENAI, rated=False, is_call=True,
     ),
 )  # fmt: skip

@@ -13,6 +13,7 @@ from pilotlight_gateway.http.openai.function_inputs import GENERATE
 from pilotlight_gateway.http.openai.generated_text import GeneratedText
 from pilotlight_gateway.http.openai.generation_chunks import TokenUsage
 from pilotlight_gateway.http.openai.model_calls import OpenAIServices, prepare_call
+from pilotlight_gateway.http.openai.request_schemas import RESPONSE
 from pilotlight_gateway.http.openai.response_form import ResponseStream, response_document
 from pilotlight_gateway.http.openai.response_requests import read_response
 from pilotlight_gateway.http.openai.streamed_answers import answer_streamed
@@ -52,7 +53,7 @@ RESPONSES = (
     Operation(
         method="POST", path="/v1/responses", name="createResponse", endpoint=send_response, scopes=("invoke",),
         about="An answer to a conversation, by a model: as OpenAI's route of that name, without what it would keep.",
-        request_media=("application/json",), answer=OBJECT, answer_media=("application/json", "text/event-stream"),
+        request_schemas=RESPONSE, answer=OBJECT, answer_media=("application/json", "text/event-stream"),
         errors=MODEL_ERRORS, parameters=(KEYED,), dialect=Dialect.OPENAI, rated=False, is_call=True,
     ),
 )  # fmt: skip

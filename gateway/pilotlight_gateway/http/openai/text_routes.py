@@ -15,6 +15,7 @@ from pilotlight_gateway.http.openai.completion_form import CompletionStream, com
 from pilotlight_gateway.http.openai.function_inputs import GENERATE
 from pilotlight_gateway.http.openai.generation_requests import GenerationRequest, read_chat, read_completion
 from pilotlight_gateway.http.openai.model_calls import OpenAIServices, prepare_call
+from pilotlight_gateway.http.openai.request_schemas import CHAT, COMPLETION
 from pilotlight_gateway.http.openai.streamed_answers import answer_streamed
 from pilotlight_gateway.http.openai.whole_answers import WholeForm, answer_whole
 from pilotlight_gateway.http.protocol.api_operations import BODY, Operation, Parameter, json_body
@@ -76,13 +77,13 @@ TEXT = (
     Operation(
         method="POST", path="/v1/chat/completions", name="createChatCompletion", endpoint=send_chat,
         about="The next message of a chat, by a model: as OpenAI's route of that name.", scopes=("invoke",),
-        request_media=("application/json",), answer=OBJECT, answer_media=("application/json", "text/event-stream"),
+        request_schemas=CHAT, answer=OBJECT, answer_media=("application/json", "text/event-stream"),
         errors=MODEL_ERRORS, parameters=(KEYED,), dialect=Dialect.OPENAI, rated=False, is_call=True,
     ),
     Operation(
         method="POST", path="/v1/completions", name="createCompletion", endpoint=send_completion,
         about="How a text goes on, by a model: as OpenAI's route of that name.", scopes=("invoke",),
-        request_media=("application/json",), answer=OBJECT, answer_media=("application/json", "text/event-stream"),
+        request_schemas=COMPLETION, answer=OBJECT, answer_media=("application/json", "text/event-stream"),
         errors=MODEL_ERRORS, parameters=(KEYED,), dialect=Dialect.OPENAI, rated=False, is_call=True,
     ),
 )  # fmt: skip
