@@ -90,7 +90,8 @@ async def submit(request: Request, services: BatchServices) -> Response:
                 f"function: inputs of a function are lines of {NDJSON}; {JSON} with input_file_id names no function.",
                 field="function",
             )
-        with services.gate.around(exchange_of(request.scope).task):
+        held = services.budget.holding(HELD_BYTES, principal_of(request).tenant)
+        with services.gate.around(exchange_of(request.scope).task), held:
             return await services.requests.submit(request)
     if kind not in LINES:
         raise BadInput(
@@ -233,8 +234,8 @@ REQUESTS_SCHEMA: dict[str, Any] = {
 BATCHES = (
     Operation(
         method="POST", path="/v1/batches", name="submitBatch", status=201, endpoint=submit, scopes=("invoke",),
-        about="Run a function with each line's input, or, as OpenAI's clients ask in JSON, a model with each request of "
-        "a file, at the lowest class. Every line is checked before any starts.",
+        about="Run a function with each line's input, or, as OpenAI's clients ask in JSON, a model with each request "
+        "of a file, at the lowest class. Every line is checked before any starts.",
         request_media=(*LINES, JSON), request_schemas={JSON: REQUESTS_SCHEMA}, answer=BatchInfo,
         errors=(
             *BODY, "unknown_function", "unknown_version", "rate_limited", "overloaded", "draining",
