@@ -82,10 +82,10 @@ from pilotlight_gateway.http.inference.infer_endpoint import InferEndpoint
 from pilotlight_gateway.http.inference.inference_counts import InferenceCounts
 from pilotlight_gateway.http.inference.model_endpoints import TensorModelServices
 from pilotlight_gateway.http.openai.embedding_routes import EMBEDDINGS
-from pilotlight_gateway.http.openai.file_routes import FILES, FileServices
+from pilotlight_gateway.http.openai.files.file_routes import FILES, FileServices
+from pilotlight_gateway.http.openai.files.request_batches import OutputFiles, RequestBatches
 from pilotlight_gateway.http.openai.model_calls import OpenAIServices
 from pilotlight_gateway.http.openai.model_routes import MODEL_LIST
-from pilotlight_gateway.http.openai.request_batches import OutputFiles, RequestBatches
 from pilotlight_gateway.http.openai.response_routes import RESPONSES
 from pilotlight_gateway.http.openai.text_routes import TEXT
 from pilotlight_gateway.http.protocol.api_operations import BoundOperation

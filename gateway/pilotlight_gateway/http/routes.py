@@ -46,7 +46,7 @@ from pilotlight_gateway.http.endpoints.webhooks import WEBHOOKS
 from pilotlight_gateway.http.endpoints.weights.weights import WEIGHTS
 from pilotlight_gateway.http.inference.front_operations import FIXED, INFER, REQUESTS, TENSOR_MODELS
 from pilotlight_gateway.http.openai.embedding_routes import EMBEDDINGS
-from pilotlight_gateway.http.openai.file_routes import FILES
+from pilotlight_gateway.http.openai.files.file_routes import FILES
 from pilotlight_gateway.http.openai.model_routes import MODEL_LIST
 from pilotlight_gateway.http.openai.response_routes import RESPONSES
 from pilotlight_gateway.http.openai.text_routes import TEXT

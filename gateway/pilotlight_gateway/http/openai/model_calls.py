@@ -13,6 +13,7 @@ from pilotlight_core.model.errors import BadInput, PilotlightError, UnknownFunct
 from pilotlight_core.model.messages.limiting import LimitAskKind
 from pilotlight_core.model.spec import MethodSpec, VersionRecord
 from pilotlight_gateway.bodies.body_codec import BodyCodec
+from pilotlight_gateway.bodies.call_requests import BodyFormat, format_of_body
 from pilotlight_gateway.calls.call_port import CallPort
 from pilotlight_gateway.calls.prepared_call import PreparedCall
 from pilotlight_gateway.deploys.served_models import ServedModel, ServedModels
@@ -23,8 +24,8 @@ from pilotlight_gateway.http.calls.keyed_call_answers import KeyedCallAnswers
 from pilotlight_gateway.http.calls.stream_money import STEP_S
 from pilotlight_gateway.http.openai.function_inputs import FittedInput, call_body, fitted, method_called
 from pilotlight_gateway.http.openai.request_fields import RawFields
-from pilotlight_gateway.http.protocol.http_exchange import Exchange, exchange_of
-from pilotlight_gateway.http.protocol.request_bodies import too_large
+from pilotlight_gateway.http.protocol.http_exchange import Exchange, exchange_of, header
+from pilotlight_gateway.http.protocol.request_bodies import read_body, too_large
 from pilotlight_gateway.idempotency.key_header import KEY
 from pilotlight_gateway.schemas.version_schemas import VersionSchemas
 from pilotlight_gateway.tenancy.registry_port import RegistryPort
@@ -63,6 +64,18 @@ class ModelCall:
 
     call: PreparedCall
     ignored: tuple[str, ...]
+
+
+async def read_request(request: Request, entry: CallEntry) -> bytes:
+    """The JSON body of a request. The byte budget counts it: give it back.
+
+    Raises:
+        BadInput: `unsupported_media_type`, or `too_large`. DeadlineExceeded, Unavailable: as `read_body`.
+    """
+    if format_of_body(header(request.scope, b"content-type")) is not BodyFormat.JSON:
+        raise BadInput("This takes application/json only.", code="unsupported_media_type")
+    tenant = exchange_of(request.scope).principal.tenant
+    return await read_body(request.scope, request.receive, CALL_BODY, entry.budget, tenant)
 
 
 async def find_version(services: OpenAIServices, tenant: str, name: str) -> tuple[ServedModel, VersionRecord]:

@@ -21,7 +21,7 @@ from pilotlight_gateway.files.multipart_reader import (
     boundary_of,
 )
 from pilotlight_gateway.files.uploaded_files import PART_BYTES, FileForm, UploadedFiles, check_kept, check_purpose
-from pilotlight_gateway.http.openai.request_batches import OutputFiles
+from pilotlight_gateway.http.openai.files.request_batches import OutputFiles
 from pilotlight_gateway.http.protocol.api_operations import (
     Operation,
     Parameter,
@@ -39,9 +39,11 @@ from pilotlight_gateway.limits.tenant_slots import TenantSlots
 UPLOAD = BodyLimits(size=FILE_BYTES + 64 * 1024, window=10.0)
 HELD_BYTES = 3 * PART_BYTES
 """Memory of one upload: a piece, a part, and the part as it is stored."""
+ORDERS = ("asc", "desc")
 LONGEST_FIELD = 1_024
 """Bytes of a field of a form that is no file."""
 OBJECT: dict[str, Any] = {"type": "object"}
+FORM = "multipart/form-data"
 FILE, PURPOSE, KEPT, ANCHOR = "file", "purpose", "expires_after[seconds]", "expires_after[anchor]"
 
 
@@ -101,9 +103,7 @@ class UploadForm:
     def _begin_file(self, event: PartBegins) -> None:
         if self._file is not None:
             raise _bad(FILE, "there are two")
-        if event.file_name is None:
-            raise _bad(FILE, "it has no file name: send it as a file")
-        self._file = event.file_name
+        self._file = event.file_name or ""
 
 
 async def upload_file(request: Request, services: FileServices) -> Response:
@@ -126,7 +126,9 @@ async def show_files(request: Request, services: FileServices) -> Response:
     found = services.files.listed(principal_of(request).tenant)
     if purpose := request.query_params.get("purpose"):
         found = [record for record in found if record.purpose == purpose]
-    if request.query_params.get("order") == "asc":
+    if (order := request.query_params.get("order", "desc")) not in ORDERS:
+        raise BadInput(f"order: expected {' or '.join(ORDERS)}.", field="order")
+    if order == "asc":
         found.reverse()
     return json_answer(page_of(request, [file_document(record) for record in found]))
 
@@ -180,20 +182,29 @@ def _bad(field: str, why: str) -> BadInput:
     return BadInput(f"{field}: {why}.", code="bad_request", field=field)
 
 
+UPLOAD_SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        PURPOSE: {"type": "string", "enum": ["batch", "user_data", "evals"]},
+        FILE: {"type": "string", "format": "binary"},
+    },
+    "required": [PURPOSE, FILE],
+}
+"""Other purposes are taken too."""
 FILES = (
     Operation(
         method="POST", path="/v1/files", name="uploadFile", endpoint=upload_file, scopes=("invoke",), answer=OBJECT,
         about="Upload a file, such as the input of a batch: as OpenAI's route of that name.",
-        request_media=("multipart/form-data",), dialect=Dialect.OPENAI, rated=False,
+        request_media=(FORM,), request_schemas={FORM: UPLOAD_SCHEMA}, dialect=Dialect.OPENAI, rated=False,
         errors=("bad_request", "too_large", "unsupported_media_type", "slow_body", "deadline_exceeded",
                 "quota_exceeded", "rate_limited", "overloaded", "draining"),
     ),
     Operation(
         method="GET", path="/v1/files", name="listFiles", endpoint=show_files, scopes=("invoke", "read"),
-        about="The files, the newest first.", answer=OBJECT, dialect=Dialect.OPENAI, errors=("bad_input",),
+        about="The files, the newest first.", answer=OBJECT, dialect=Dialect.OPENAI, errors=("bad_input", "not_found"),
         parameters=(
             *PAGE, Parameter(name="purpose", about="Only those for this purpose."),
-            Parameter(name="order", about="asc: the oldest first.", schema={"enum": ["asc", "desc"]}),
+            Parameter(name="order", about="asc: the oldest first.", schema={"enum": list(ORDERS)}),
         ),
     ),
     Operation(
