@@ -1,4 +1,4 @@
-"""`upstream=` of a function: it reaches that API and has its key, and runs as many calls at a time as the API may take."""
+"""`upstream=` of a function: it reaches that API, has its key, and runs as many calls at a time as the API may take."""
 
 from __future__ import annotations
 

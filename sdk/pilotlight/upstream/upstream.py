@@ -114,14 +114,14 @@ class Upstream:
             WaitingItems(batch.size if batch else 1, batch.wait_ms / 1000 if batch else 0.0),
             BatchFields(batch.inputs, batch.outputs) if batch else BatchFields(),
             timeout_s=self._timeout_s,
-            tell_full=_tell_full,
+            report_full=_report_full,
         )
 
     def __repr__(self) -> str:
         return f"Upstream({self.url!r})"
 
 
-def _tell_full(waiting: int) -> None:
+def _report_full(waiting: int) -> None:
     report_engine(EngineReport(waiting=waiting))
 
 

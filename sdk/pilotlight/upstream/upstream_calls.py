@@ -1,6 +1,6 @@
 """Calls of an API that are under way in one container.
 
-What waits is bounded by what the container holds; `tell_full` says when the API takes no more, so that further calls
+What waits is bounded by what the container holds; `report_full` says when the API takes no more, so that further calls
 wait at the platform, where tenants take turns, instead of here.
 """
 
@@ -50,14 +50,14 @@ class UpstreamCalls:
         fields: BatchFields,
         *,
         timeout_s: float,
-        tell_full: Callable[[int], None] = lambda _: None,
+        report_full: Callable[[int], None] = lambda _: None,
     ) -> None:
         self._transport = transport
         self._limit = limit
         self._waiting = waiting
         self._fields = fields
         self._timeout_s = timeout_s
-        self._tell_full = tell_full
+        self._report_full = report_full
         self._told = 0
         self._loop = asyncio.get_running_loop()
         self._timer: asyncio.TimerHandle | None = None
@@ -78,7 +78,7 @@ class UpstreamCalls:
         finally:
             if call.done.cancelled():
                 self._waiting.discard(call)
-                self._tell()
+                self._report()
 
     async def close(self) -> None:
         """Give up what is under way."""
@@ -103,15 +103,15 @@ class UpstreamCalls:
         due_in = self._waiting.due_in(at)
         if due_in is not None and (wait_s := max(due_in, self._limit.pause_s(at))) > 0:
             self._timer = self._loop.call_later(wait_s, self._send_due)
-        self._tell()
+        self._report()
 
-    def _tell(self) -> None:
+    def _report(self) -> None:
         """Tell how many calls wait for capacity, if that changes from or to none."""
         at = self._loop.time()
         over = len(self._waiting) if not self._limit.room(at) else 0
         if bool(over) != bool(self._told):
             self._told = over
-            self._tell_full(over)
+            self._report_full(over)
 
     async def _request(self, calls: list[UpstreamCall], sent_at: float) -> None:
         try:

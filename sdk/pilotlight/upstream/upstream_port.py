@@ -1,4 +1,4 @@
-"""What sends requests to an API, and what is known of one that fails: only what has provably not run may be repeated."""
+"""What sends requests to an API, and what is known of one that fails: it is repeated only if it has not run."""
 
 from __future__ import annotations
 

@@ -15,6 +15,7 @@ from pilotlight.upstream.waiting_items import WaitingItems
 from tests.waiting import until
 
 LISTS = BatchFields("inputs", "outputs")
+SINGLE = BatchFields()
 
 
 @pytest.fixture
@@ -58,7 +59,7 @@ def calls(
     transport: FakeTransport,
     *,
     size: int = 1,
-    fields: BatchFields = BatchFields(),
+    fields: BatchFields = SINGLE,
     most: int = 64,
     told: list[int] | None = None,
     timeout_s: float = 30.0,
@@ -66,7 +67,7 @@ def calls(
     waiting: WaitingItems[UpstreamCall] = WaitingItems(size, 0.0)
     tell = told.append if told is not None else lambda _: None
     limit = CapacityLimit(most)
-    return UpstreamCalls(transport, limit, waiting, fields, timeout_s=timeout_s, tell_full=tell)
+    return UpstreamCalls(transport, limit, waiting, fields, timeout_s=timeout_s, report_full=tell)
 
 
 async def all_of(one: UpstreamCalls, inputs: Iterable[Any]) -> list[Any]:

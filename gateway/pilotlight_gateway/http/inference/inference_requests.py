@@ -16,7 +16,7 @@ class InferenceRequest(Request, frozen=True, kw_only=True):
     """`app.function`, `app.Class.method`, each with @v7 or without."""
     input: Any
     """The named arguments; or, if it is no object of those, the first one."""
-    parameters: dict[str, Any] = {}
+    parameters: dict[str, Any] = msgspec.field(default_factory=dict)
     """Further named arguments."""
 
 
