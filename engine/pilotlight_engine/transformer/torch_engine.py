@@ -129,7 +129,7 @@ class TorchEngine(ScheduledEngine[LoraWeights]):
         for span, pick in zip(drawing, picks, strict=True):
             by_sequence[span.sequence] = pick
             if pick.failure:
-                self._rows.wipe(span.sequence)
+                self._rows.clear(span.sequence)
         return [by_sequence[span.sequence] for span in plan.spans if span.draws]
 
     def _rule_of(self, sequence: TokenSequence) -> PickRule:
