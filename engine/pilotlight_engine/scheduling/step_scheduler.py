@@ -142,7 +142,7 @@ class StepScheduler:
             if self.limits.prefix_cache and span.end // self.blocks.page > full:
                 names = self._names_of(sequence, span.end // self.blocks.page)
                 for number in range(full, len(names)):
-                    self.blocks.name(sequence.blocks[number], names[number])
+                    self.blocks.publish(sequence.blocks[number], names[number])
 
     def withdraw(self, plan: StepPlan) -> None:
         """A plan was not computed, and nobody pays for it. Sequences that began with it stay begun."""

@@ -67,7 +67,7 @@ class DecodeRows:
             row.length += 1
         return [wanted[row.sequence] for row in self._rows], without
 
-    def wipe(self, sequence: TokenSequence) -> None:
+    def clear(self, sequence: TokenSequence) -> None:
         """What a row holds is no number: nobody who gets it later may read any of that."""
         place = self._place.get(sequence)
         if place is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -15,7 +16,7 @@ from tests.engine.generations import Ran, request, run, step
 ADAPTERS = tuple(AdapterSource(name=name, folder=Path(name), digest=name) for name in "abc")
 
 
-def engine(**model: int) -> SimEngine:
+def engine(**model: Any) -> SimEngine:
     """With adapters."""
     return SimEngine(SimModel(**model), SchedulerLimits(token_budget=64), adapters=ADAPTERS)
 
@@ -158,7 +159,12 @@ def test_equal_prompts_share_what_is_stored_by_salt_and_adapter() -> None:
     made = engine()
     prompt = range(100)
     run(made, request("first", prompt, salt="s"))
-    asked = {"same": {"salt": "s"}, "salt": {"salt": "t"}, "none": {}, "adapter": {"salt": "s", "adapter": "a"}}
+    asked: dict[str, Any] = {
+        "same": {"salt": "s"},
+        "salt": {"salt": "t"},
+        "none": {},
+        "adapter": {"salt": "s", "adapter": "a"},
+    }
     ran = run(made, *(request(name, prompt, **others) for name, others in asked.items()))
     cached = {name: each.usage.cached_tokens for name, each in ran.finished.items()}
 

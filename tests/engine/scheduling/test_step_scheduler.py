@@ -319,7 +319,7 @@ def test_all_can_be_preempted() -> None:
 def test_limits_are_at_least_one(field: str) -> None:
     """Whoever makes an engine of them is told."""
     with pytest.raises(ValueError, match="at least 1"):
-        SchedulerLimits(**{field: 0})
+        scheduler(**{field: 0})
 
 
 @examples(60)

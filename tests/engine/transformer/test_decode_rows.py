@@ -140,8 +140,8 @@ def test_a_wiped_row_leaves_nothing() -> None:
     one = sequence("a", 9, 0)
     made.arrange([span(one)], stored, PAGE)
     made.values[0].fill_(float("nan"))
-    made.wipe(one)
-    made.wipe(sequence("unknown", 3, 0))
+    made.clear(one)
+    made.clear(sequence("unknown", 3, 0))
 
     assert not made.values[0][0].any()
 

@@ -57,6 +57,7 @@ def test_each_sequence_attends_to_its_own_tokens(window: int | None, softcap: fl
     new_keys = torch.cat([keys[n][spans[n].start :] for n in order])
     new_values = torch.cat([values[n][spans[n].start :] for n in order])
     query = torch.randn(HEADS, new_keys.shape[0], SIZE)
+    others: dict[str, Any] = {KEYWORD: batch}
     out, _ = paged_attention(
         LAYER,
         query[None],
@@ -65,7 +66,7 @@ def test_each_sequence_attends_to_its_own_tokens(window: int | None, softcap: fl
         scaling=0.3,
         sliding_window=window,
         softcap=softcap,
-        **{KEYWORD: batch},
+        **others,
     )
 
     assert len(batch.parts) == 3

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from math import log
+from typing import Any
 
 import pytest
 import torch
@@ -14,9 +15,9 @@ from pilotlight_engine.transformer.token_picks import PickRule, _signed, gumbels
 NONE: frozenset[int] = frozenset()
 
 
-def rule(position: int = 0, banned: frozenset[int] = NONE, logprobs: int | None = None, **sampling: float) -> PickRule:
+def rule(position: int = 0, banned: frozenset[int] = NONE, logprobs: int | None = None, **sampling: Any) -> PickRule:
     """Greedy, unless it has a temperature."""
-    chosen = Sampling(**{"temperature": 0.0, **sampling})  # type: ignore[arg-type]
+    chosen = Sampling(**{"temperature": 0.0, **sampling})
     return PickRule(sampling=chosen, position=position, banned=banned, logprobs=logprobs)
 
 
@@ -53,7 +54,7 @@ def test_what_top_k_and_top_p_leave_out_is_never_drawn() -> None:
     """The most likely token always stays."""
     logits = torch.log(torch.tensor([0.5, 0.2, 0.15, 0.1, 0.05]))
 
-    def seen(**sampling: float) -> set[int]:
+    def seen(**sampling: Any) -> set[int]:
         rules = [rule(position=place, temperature=1.0, **sampling) for place in range(400)]
         return {pick.token for pick in pick_tokens(logits.expand(400, -1), rules)}
 
