@@ -29,15 +29,15 @@ CLIENT = """
         client = stock.InferenceServerClient(address)
         x = stock.InferInput("x", list(array.shape), "FP32")
         x.set_data_from_numpy(array)
-        answer = client.infer("tensors.double", [x], request_id="mine", headers=headers)
+        answer = client.infer("tensors.double", [x], request_id="mine", headers=dict(headers))
         found[kind] = bool(np.array_equal(answer.as_numpy("output"), array * 2))
-        found[kind + "_ready"] = client.is_model_ready("tensors.double", headers=headers)
+        found[kind + "_ready"] = client.is_model_ready("tensors.double", headers=dict(headers))
         client.close()
 
     client, answers = tritonclient.grpc.InferenceServerClient(os.environ["GRPC_ADDRESS"]), queue.Queue()
     upto = tritonclient.grpc.InferInput("upto", [1], "INT64")
     upto.set_data_from_numpy(np.array([3]))
-    client.start_stream(lambda result, error: answers.put((result, error)), headers=headers)
+    client.start_stream(lambda result, error: answers.put((result, error)), headers=dict(headers))
     client.async_stream_infer("tensors.count", [upto])
     chunks = [answers.get(timeout=50) for _ in range(3)]
     found["stream"] = [str(error) if error else result.as_numpy("output").tolist() for result, error in chunks]
