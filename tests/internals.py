@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 REPOSITORY = Path(__file__).parents[1]
-PRODUCT = ("sdk", "gateway", "placement", "autoscaler", "runtime", "core", "supervisor")
+PRODUCT = ("sdk", "gateway", "placement", "engine", "autoscaler", "runtime", "core", "supervisor")
 
 
 def names_in(kind: type) -> set[str]:

@@ -27,7 +27,7 @@ from pathlib import Path
 
 import httpx
 
-SOURCE = ("core", "sdk", "placement", "runtime", "autoscaler", "gateway", "supervisor")
+SOURCE = ("core", "sdk", "placement", "engine", "runtime", "autoscaler", "gateway", "supervisor")
 CROSSED = ("pilotlight_gateway", "pilotlight_runtime")
 """The packages whose files count."""
 CALLS = 40

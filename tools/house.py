@@ -22,7 +22,7 @@ from pathlib import Path
 
 from tools.syntax import parse, parsed, walk
 
-SOURCE = ("core", "sdk", "placement", "runtime", "autoscaler", "gateway", "supervisor")
+SOURCE = ("core", "sdk", "placement", "engine", "runtime", "autoscaler", "gateway", "supervisor")
 MAX_FLAT = 20
 ENTRIES = ("__init__", "__main__")
 """Files of a folder that do not count as flat: each says what is in it, or starts it."""

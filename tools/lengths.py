@@ -22,6 +22,7 @@ SOURCE = (
     "sdk",
     "gateway",
     "placement",
+    "engine",
     "autoscaler",
     "runtime",
     "core",

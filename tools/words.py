@@ -33,7 +33,7 @@ from pathlib import Path
 from tools.syntax import inner, parsed
 from tools.vocabulary import CONCEPTS, EVENTS, GENERIC, PRIVATE, RESOURCES, VAGUE_VERBS, VERBS
 
-PRODUCT = ("core", "placement", "runtime", "autoscaler", "gateway", "sdk", "supervisor")
+PRODUCT = ("core", "placement", "engine", "runtime", "autoscaler", "gateway", "sdk", "supervisor")
 PARAMETERS = "pilotlight.cli"
 TENANTS_WORDS = "pilotlight"
 """The package whose parameters are the tenants' words."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import Any
 
@@ -33,8 +33,9 @@ from pilotlight_gateway.fleet.container_stopper import ContainerStopper
 from pilotlight_gateway.fleet.curve_trials import CurveService
 from pilotlight_gateway.fleet.fleet_inventory import FleetPlacements
 from pilotlight_gateway.fleet.placement_explainer import Explainer
+from pilotlight_gateway.front_wiring import model_services
 from pilotlight_gateway.http import routes
-from pilotlight_gateway.http.app import bind, create_app, document_of
+from pilotlight_gateway.http.app import ServedOperation, bind, create_app, document_of
 from pilotlight_gateway.http.calls.call_endpoint import CallEndpoint, CallEntry
 from pilotlight_gateway.http.calls.call_events import EventServices
 from pilotlight_gateway.http.calls.call_limits import CallLimits
@@ -74,6 +75,12 @@ from pilotlight_gateway.http.endpoints.tenancy import TENANCY
 from pilotlight_gateway.http.endpoints.tenancy_services import TenancyServices
 from pilotlight_gateway.http.endpoints.webhooks import WEBHOOKS, WebhookServices
 from pilotlight_gateway.http.endpoints.weights.weights import WEIGHTS, WeightsServices
+from pilotlight_gateway.http.inference.fixed_inference import FixedInference, RequestServices
+from pilotlight_gateway.http.inference.front_door import FrontDoor
+from pilotlight_gateway.http.inference.front_operations import FIXED, INFER, REQUESTS, TENSOR_MODELS
+from pilotlight_gateway.http.inference.infer_endpoint import InferEndpoint
+from pilotlight_gateway.http.inference.inference_counts import InferenceCounts
+from pilotlight_gateway.http.inference.model_endpoints import TensorModelServices
 from pilotlight_gateway.http.openai.embedding_routes import EMBEDDINGS
 from pilotlight_gateway.http.openai.files.file_routes import FILES, FileServices
 from pilotlight_gateway.http.openai.files.request_batches import OutputFiles, RequestBatches
@@ -174,6 +181,7 @@ class HttpParts:
     uploads: TenantSlots
     vault: TenantVault
     webhooks: WebhookStore
+    counts: InferenceCounts = field(default_factory=InferenceCounts)
 
     @cached_property
     def rates(self) -> ApiRates:
@@ -212,7 +220,7 @@ def wire_http(parts: HttpParts) -> ASGIApp:
     unary = UnaryCalls(parts.calls, answers, parts.codec, parts.budget, parts.metrics)
     operations = (
         *_functions(parts, shared), *_models(parts, shared, entry), *_money(parts, shared), *_fleet(parts, shared),
-        *_tenants(parts, shared),
+        *_tenants(parts, shared), *_fronts(parts, shared, model_services(parts, entry, shared.clock)),
     )  # fmt: skip
     edge = create_app(
         _call_endpoint(parts, shared, entry, unary), operations, limits=shared.limits, requests=parts.requests,
@@ -221,6 +229,12 @@ def wire_http(parts: HttpParts) -> ASGIApp:
     known = CallRoutes(parts.registry, shared.resolver, shared.limits)
     edge.whole = WarmCalls(WarmParts(entry, parts.calls, unary, answers, known, parts.requests, edge, shared.clock))
     return edge
+
+
+def wire_models(parts: HttpParts) -> TensorModelServices:
+    """Calls of models, for another listener than that of the API."""
+    shared = _Shared(parts)
+    return model_services(parts, _call_entry(parts, shared), shared.clock)
 
 
 def wire_nested(parts: HttpParts, why_ended: Callable[[Principal], Unauthenticated | None]) -> NestedCalls:
@@ -265,6 +279,18 @@ def _call_endpoint(parts: HttpParts, shared: _Shared, entry: CallEntry, unary: U
         streamed=StreamedCalls(streams),
         keyed=KeyedCallAnswers(parts.idempotency, parts.budget),
         jobs=shared.jobs,
+    )
+
+
+def _fronts(parts: HttpParts, shared: _Shared, models: TensorModelServices) -> tuple[ServedOperation, ...]:
+    """What clients of other platforms call."""
+    calls, entry = models.calls, models.calls.entry
+    infer, fixed = InferEndpoint(calls), FixedInference(calls, parts.calls, shared.clock)
+    return (
+        *(FrontDoor(operation, entry, infer.answer) for operation in INFER),
+        *shared.bound(TENSOR_MODELS, models),
+        FrontDoor(FIXED, entry, fixed.answer),
+        *shared.bound(REQUESTS, RequestServices(calls=parts.calls, readiness=parts.readiness)),
     )
 
 

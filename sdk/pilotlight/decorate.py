@@ -74,6 +74,9 @@ def gpu_function(target: Any = None, /, **options: Any) -> Any:
         resumable: Whether a stream goes on in another container, when its own is lost: the generator saves its state by
             `checkpoint(state)`, and begins with `resume(state)`. True, or Resumable(resume_s=, migrations=). Default
             False.
+        fallback: The function of the same app that runs a call when this one has no room for it in time, such as a
+            smaller or quantised model with the same type hints: its name, or Fallback("small", classes=["batch"],
+            tiers=["free"]), for calls of these classes by tenants of these tiers alone. Default: it is refused.
         slo: Target latency: SLO(p95_ms=) milliseconds.
         priority: "interactive", "standard" or "batch". Default "standard".
         model: Computes GPU memory, instead of `vram`: Model(parameters=8e9, layers=32, …).

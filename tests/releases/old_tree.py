@@ -7,7 +7,7 @@ import sys
 import sysconfig
 from pathlib import Path
 
-PACKAGES = ("core", "gateway", "placement", "autoscaler", "runtime", "supervisor", "sdk")
+PACKAGES = ("core", "gateway", "placement", "engine", "autoscaler", "runtime", "supervisor", "sdk")
 
 
 def old_python(tree: Path, folder: Path) -> Path:

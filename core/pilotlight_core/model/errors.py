@@ -90,6 +90,11 @@ CODES: dict[str, Code] = {
     "idempotency_key_reused": Code(
         422, "The key stands for another request", "Make a fresh key for every new request."
     ),
+    "too_many_tokens": Code(
+        400,
+        "More tokens than one call may have",
+        "Send a shorter prompt, or ask for fewer tokens: the detail has both numbers.",
+    ),
     "too_large": Code(413, "The body is too large", "Send less, or split it over several calls."),
     "unsupported_media_type": Code(415, "The body's type is not known", "Send it as the type that the detail names."),
     "queue_full": Code(429, "The function's queue is full", "Wait for Retry-After, then send it again.", retry=True),
@@ -105,6 +110,9 @@ CODES: dict[str, Code] = {
     ),
     "internal": Code(
         500, "The platform made a mistake", "Send it again; report the request id if it repeats.", retry=True
+    ),
+    "not_offered": Code(
+        501, "The platform does not offer this", "Do without it; the detail says what there is instead."
     ),
     "container_died": Code(
         502, "The container died during the call", "Read its logs; if it is safe to run twice: idempotent=True."

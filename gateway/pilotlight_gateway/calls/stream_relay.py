@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from pilotlight_core.model.messages.call_messages import LEAST_AHEAD, Chunk, Grant, Window
-from pilotlight_gateway.calls.effects import Effect, RelayChunk, SendControl
+from pilotlight_core.model.messages.call_messages import LEAST_AHEAD, Grant, Window
+from pilotlight_gateway.calls.effects import Effect, RelayChunks, SendControl
 
 UNREAD_CHUNKS = 256
 UNREAD_BYTES = 2 * 2**20
@@ -24,19 +24,26 @@ class StreamRelay:
         self._unread_chunks = 0
         self._unread_bytes = 0
 
-    def relay(self, chunk: Chunk, grant: Grant) -> list[Effect] | None:
-        """The next chunk has come from the grant's container; a repeated one adds nothing. None: one was lost."""
-        if chunk.seq <= self.heard_seq:
+    def relay(self, seq: int, data: tuple[bytes, ...], grant: Grant) -> list[Effect] | None:
+        """The next chunks have come from the grant's container, `seq` the first; repeated ones add nothing.
+
+        None: one was lost.
+        """
+        last = seq + len(data) - 1
+        if last <= self.heard_seq:
             return []
-        if chunk.seq > self.heard_seq + 1:
+        if seq > self.heard_seq + 1:
             return None
-        self.heard_seq = chunk.seq
-        if chunk.seq <= self.last_seq:
+        self.heard_seq = last
+        if last <= self.last_seq:
             return self._go_on(grant)
-        self.last_seq = chunk.seq
-        self._unread_chunks += 1
-        self._unread_bytes += len(chunk.data)
-        return [RelayChunk(chunk.seq, chunk.data), *self._go_on(grant)]
+        if seq <= self.last_seq:
+            data = data[self.last_seq + 1 - seq :]
+        relayed: Effect = RelayChunks(self.last_seq + 1, data)
+        self.last_seq = last
+        self._unread_chunks += len(data)
+        self._unread_bytes += sum(map(len, data))
+        return [relayed, *self._go_on(grant)]
 
     def restart(self, after: int) -> None:
         """Another container goes on behind chunk `after`."""

@@ -14,7 +14,7 @@ from pilotlight_core.bus import retry_conflicts
 from pilotlight_core.host.blobs import BlobStore
 from pilotlight_core.model.api.call_api import DeployRequest, DeployResponse
 from pilotlight_core.model.api.curve_api import TrialRequest
-from pilotlight_core.model.errors import Conflict, NotFound, RemovesFunctions
+from pilotlight_core.model.errors import BadInput, Conflict, NotFound, RemovesFunctions
 from pilotlight_core.model.limits import Limits
 from pilotlight_core.model.packages.package_locks import PackageLock
 from pilotlight_core.model.spec import AppRecord, Manifest, SignedManifest, VersionRecord
@@ -32,6 +32,7 @@ from pilotlight_gateway.deploys.app_records import (
     stopped_record,
 )
 from pilotlight_gateway.deploys.blob_usage import BlobUsage, check_blob_bytes
+from pilotlight_gateway.deploys.companions import with_companions, with_versions
 from pilotlight_gateway.deploys.deploy_limits import check_holdings
 from pilotlight_gateway.deploys.deploy_plan import (
     Build,
@@ -43,6 +44,8 @@ from pilotlight_gateway.deploys.deploy_plan import (
 )
 from pilotlight_gateway.deploys.deploy_quota import check_deploy_quota, check_record_bytes
 from pilotlight_gateway.deploys.ended_runs import delete_ended_runs
+from pilotlight_gateway.deploys.engine_plans import arithmetic, planned_engines, with_arithmetic
+from pilotlight_gateway.deploys.fallback_rules import check_fallbacks
 from pilotlight_gateway.deploys.network_policy import check_network
 from pilotlight_gateway.deploys.package_locker import PackageLocker
 from pilotlight_gateway.deploys.present_files import files_in_service, lock_in_service, staying_files
@@ -110,24 +113,35 @@ class Deployer:
         specs = [function.spec for function in request.functions]
         check_holdings(self.registry, principal.tenant, app, specs, time.time())
         check_network(self.registry, principal.tenant, specs)
+        check_fallbacks(specs)
         if request.ends_in_s is None:  # a run has no ticks
             check_schedule_bounds(self.registry, principal.tenant, app, specs)
         await check_secrets_set(self.secrets, principal.tenant, specs)
         pins = await pinned_weights(self.weights, principal.tenant, request)
+        request, plans = await planned_engines(self.blobs, principal.tenant, request, pins)
+        specs = [function.spec for function in request.functions]
+        request = with_companions(request)
         manifests = manifests_of(principal.tenant, app, request, pins, lock)
         needs = {manifest.function: manifest.needs for manifest in manifests}
+        try:
+            unheld = await self.placements.check([one.spec for one in manifests], request.base, needs)
+        except BadInput as error:
+            raise with_arithmetic(error, plans) from None
         warnings = (
-            *await self.placements.check(specs, request.base, needs),
+            *unheld,
             *secret_warnings(specs),
             *affinity_warnings(self.registry, principal.tenant, specs),
         )
         missing = await self._missing(principal.tenant, request, present)
         if missing:
             return DeployResponse(app=app, revision=present.revision if present else 0, missing=missing)
-        builds = [await self._build(manifest) for manifest in manifests]
+        builds: list[Build] = []
+        for manifest in manifests:  # a class behind its companions, whose versions it names
+            known = {build.manifest.function: build.version_id for build in builds}
+            builds.append(await self._build(with_versions(manifest, known)))
         attempt = partial(self._try_deploy, principal, app, request, builds)
         done = await retry_conflicts(attempt, conflict=Conflict)
-        return msgspec.structs.replace(done, warnings=warnings)
+        return msgspec.structs.replace(done, warnings=warnings, notes=arithmetic(plans))
 
     async def lock(self, principal: Principal, app: str, request: DeployRequest) -> PackageLock:
         """What the requirements of a deploy come to; as before, if it asks for the same over the same base environment.

@@ -44,6 +44,7 @@ from pilotlight_gateway.http.endpoints.secrets.secrets import SECRETS
 from pilotlight_gateway.http.endpoints.tenancy import TENANCY
 from pilotlight_gateway.http.endpoints.webhooks import WEBHOOKS
 from pilotlight_gateway.http.endpoints.weights.weights import WEIGHTS
+from pilotlight_gateway.http.inference.front_operations import FIXED, INFER, REQUESTS, TENSOR_MODELS
 from pilotlight_gateway.http.openai.embedding_routes import EMBEDDINGS
 from pilotlight_gateway.http.openai.files.file_routes import FILES
 from pilotlight_gateway.http.openai.model_routes import MODEL_LIST
@@ -54,6 +55,7 @@ from pilotlight_gateway.jobs.sealed_cursors import PATTERN as CURSOR
 
 CALL_ERRORS = (
     *BODY, "unknown_function", "unknown_version", "not_acceptable", "queue_full", "rate_limited", "cancelled",
+    "too_many_tokens",
     "function_raised", "load_failed", "bad_output", "container_died", "preempted", "no_capacity", "draining",
     "overloaded", "misconfigured", "execution_timeout", "idempotency_key_in_use", "idempotency_key_reused",
     "answer_not_kept", "call_lost",
@@ -278,6 +280,10 @@ OPERATIONS: tuple[Operation[Any], ...] = (
     *WEBHOOKS,
     *SECRETS,
     *WEIGHTS,
+    *INFER,
+    *TENSOR_MODELS,
+    FIXED,
+    *REQUESTS,
     *API_DOCUMENT,
     *HEALTH,
 )

@@ -88,6 +88,10 @@ async def remove_pool(registry: PoolRecords, name: str) -> None:
     record = _there(name, await registry.pool(check_name(name, "pool")))
     if record.is_open and (record.terms.least_nodes or record.terms.most_nodes):
         raise Conflict(f"The pool {name} may launch machines: drain it first, 'pilotlight pool drain {name}'.")
+    # What the controller put on record before the pool was drained is known here when that is: both come in one order.
+    # Of what it puts on record afterwards it finds the pool drained, and takes it back.
+    if record not in registry.pools():
+        raise Conflict(f"The pool {name} was changed a moment ago: try again.")
     if machines := _machines(registry, name):
         nodes = ", ".join(each.node for each in machines[:5])
         raise Conflict(f"The pool {name} still has {len(machines)} machines ({nodes}): wait until they are gone.")

@@ -119,6 +119,11 @@ class Container:
         return self.serving.runner.batch_room if self.serving else 0
 
     @property
+    def is_preempted(self) -> bool:
+        """Whether it ends since its node is taken away."""
+        return self.serving is not None and self.serving.is_preempted
+
+    @property
     def is_starting(self) -> bool:
         starting = (ContainerState.BINDING, ContainerState.LOADING, ContainerState.WARMING)
         return self.state in starting and self.serving is None
@@ -153,10 +158,12 @@ class Container:
             timeline=self.timeline,
             memory_bytes=self._start.blank.sandbox.memory_peak_bytes() if self._start.blank else 0,
             host=self._bind.host,
+            unfit=self.serving is not None and self.serving.is_unfit,
             guessed=self._meter.is_guess,
             secrets=self._start.secrets,
             network=self._provisioner.network_mark(self.id, manifest) if manifest else 0,
             parks=self.parking.where if self.serving is not None else "",
+            engine=self.serving.engine if self.serving is not None else None,
         )
 
     # -- commands, and the clock --------------------------------------------------------------------------------

@@ -13,6 +13,7 @@ import structlog
 from msgspec import UNSET
 
 from pilotlight_core.model.messages.call_messages import RemoteError
+from pilotlight_core.model.messages.engine_report import EngineReport
 from pilotlight_core.model.messages.node_messages import ContainerState
 from pilotlight_core.model.messages.usage_facts import Fault
 from pilotlight_core.model.spec import FunctionSpec
@@ -71,6 +72,8 @@ class ContainerServing:
         """Calls so far."""
         self.is_unfit = False
         """Whether a check that it ran while it was ready has failed."""
+        self.engine: EngineReport | None = None
+        """How its engine was when it last told."""
         self._container = container
         self._spec = spec
         self._blank = blank
@@ -101,6 +104,11 @@ class ContainerServing:
         self._is_forming = False  # a batch, when this was last asked
         self._preemption: PreemptionPlan | None = None  # once its node is taken away
         self._hooks_began = False
+
+    @property
+    def is_preempted(self) -> bool:
+        """Whether its node is taken away."""
+        return self._preemption is not None
 
     @property
     def is_checking(self) -> bool:
@@ -149,6 +157,8 @@ class ContainerServing:
             self.runner.on_batch_result(frame, at)
         elif isinstance(frame, guest.NestedCall | guest.NestedLeave):
             self._nested.on_frame(frame)
+        elif isinstance(frame, guest.EngineReportOut) and self._spec.engine is not UNSET:
+            self.engine = frame.report
         elif isinstance(frame, guest.DrainHooksEnded) and self._preemption is not None and self._hooks_began:
             self._preemption.hooks_until_at = at
         else:

@@ -129,7 +129,6 @@ NOT_YET = {
     "enable_memory_snapshot": "started sandboxes stand ready already; snapshots come later",
     "checkpoint_enabled": "started sandboxes stand ready already; snapshots come later",
     "ephemeral_disk": "a container has /tmp in memory, of the size of scratch=; scratch disks come later",
-    "engine": "continuous batching engines come later; @batched is here",
     "single_use_containers": "containers are used again; a container for one call comes later",
     "callback_url": "webhooks are the tenant's, not a function's: 'pilotlight webhook create URL' tells when jobs end",
     "webhook": "webhooks are the tenant's, not a function's: 'pilotlight webhook create URL' tells when jobs end",

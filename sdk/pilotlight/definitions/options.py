@@ -10,12 +10,14 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from pilotlight.definitions.artifact_options import Artifact
+from pilotlight.definitions.engine_options import EngineOption
 from pilotlight.definitions.errors import OptionError
 from pilotlight.definitions.migration_hints import OPTION_HINTS, explain_unknown
 from pilotlight.definitions.rehearsal_options import Example
 from pilotlight.definitions.schedules import Cron, Period
 from pilotlight_core.model.calendar.warm_windows import Warm
 from pilotlight_core.model.errors import BadInput
+from pilotlight_core.model.fallbacks.fallback import Fallback
 from pilotlight_core.model.ids import check_name, tags_fault
 from pilotlight_core.model.networks.network_targets import targets_fault
 from pilotlight_core.model.placing import CONTEXT_BYTES, Measured, Model, Over, Placing, Purchase, Spread
@@ -75,6 +77,7 @@ class Options(TypedDict, total=False):
     isolation: Literal["shared", "mig", "exclusive"]
     idempotent: bool
     resumable: bool | Resumable
+    fallback: str | Fallback
     slo: SLO
     priority: Literal["interactive", "standard", "batch"]
     model: Model
@@ -89,6 +92,8 @@ class Options(TypedDict, total=False):
     zone: str | Sequence[str]
     neighbours: bool
     media: bool
+    engine: EngineOption
+    adapters: Sequence[str]
     name: str
     app: str | NamedApp
 
@@ -258,6 +263,13 @@ def _serves(name: str, value: Any) -> tuple[str, ...] | UnsetType:
     return tuple(names)
 
 
+def _fallback(name: str, value: Any) -> Fallback:
+    fallback = Fallback(value) if isinstance(value, str) else value
+    if not isinstance(fallback, Fallback):
+        raise _expected(name, value, 'the name of a function of the app, or Fallback("small", classes=["batch"])')
+    return _checked(name, fallback)
+
+
 def _choice(kind: type[Isolation | Priority]) -> Callable[[str, Any], Isolation | Priority]:
     def read(name: str, value: Any) -> Isolation | Priority:
         try:
@@ -305,6 +317,7 @@ READERS: dict[str, Callable[[str, Any], Any]] = {
     "idempotent": _truth,
     "resumable": _resumable,
     "serves": _serves,
+    "fallback": _fallback,
     "slo": _slo,
     "priority": _choice(Priority),
 }

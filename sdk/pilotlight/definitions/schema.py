@@ -14,12 +14,16 @@ from typing import Any
 import msgspec
 
 from pilotlight.definitions.time_formats import add_time_formats
+from pilotlight_core.model.values import FORMATS
 
 Schema = dict[str, Any]
 
 ARRAY: Schema = {"type": ["array", "number", "boolean"], "x-pilotlight": "ndarray"}
 """A numpy array or torch tensor: nested lists in JSON, or a number without dimensions."""
 ARRAYS = {("numpy", "ndarray"), ("torch", "Tensor"), ("torch", "FloatTensor"), ("torch", "LongTensor")}
+DTYPE = "x-pilotlight-dtype"
+"""Key of the schema of an array whose hint says its dtype: clients of other protocols are told of it."""
+TENSOR_DTYPES = {"FloatTensor": "float32", "LongTensor": "int64"}
 NUMPY_SCALARS = {"bool": "boolean", "bool_": "boolean", "str_": "string"}
 SEQUENCES = (
     list,
@@ -43,6 +47,8 @@ def schema_of(hint: Any, definitions: dict[str, Schema]) -> Schema:
     """Return the schema of a type; named types go into `definitions`."""
     if isinstance(hint, str):  # it could not be evaluated where it stands, so go by its name
         return dict(ARRAY) if hint.partition("[")[0].rpartition(".")[2] in {"ndarray", "NDArray", "Tensor"} else {}
+    if dtype := _dtype_of(hint):  # msgspec hides it from the hook
+        return dict(ARRAY) | {DTYPE: dtype}
     try:
         (schema,), found = msgspec.json.schema_components([hint], schema_hook=_custom, ref_template=TEMPLATE)
         add_time_formats(hint, schema, found)
@@ -73,12 +79,23 @@ def _custom(kind: Any) -> Schema:
     origin = typing.get_origin(kind) or kind
     module, name = getattr(origin, "__module__", "").partition(".")[0], getattr(origin, "__name__", "")
     if (module, name) in ARRAYS:
-        return dict(ARRAY)
+        return dict(ARRAY) | ({DTYPE: TENSOR_DTYPES[name]} if name in TENSOR_DTYPES else {})
     if module == "numpy":
         number = "integer" if "int" in name else "number" if "float" in name else None
         scalar = NUMPY_SCALARS.get(name, number)
         return {"type": scalar} if scalar else {}
     return {}
+
+
+def _dtype_of(kind: Any) -> str:
+    """float32 of `NDArray[np.float32]`, which is `ndarray[Any, dtype[float32]]`; "" of anything else."""
+    if getattr(typing.get_origin(kind), "__name__", "") != "ndarray":
+        return ""
+    for argument in typing.get_args(kind)[1:]:
+        for scalar in typing.get_args(argument):
+            name = getattr(scalar, "__name__", "")
+            return name if name in FORMATS else ""
+    return ""
 
 
 def _by_parts(hint: Any, definitions: dict[str, Schema]) -> Schema:

@@ -25,6 +25,7 @@ from pilotlight_core.model.records.files import FileRecord
 from pilotlight_core.model.served.model_records import ModelRecord
 from pilotlight_core.model.tenancy import FunctionShareRecord, LimitsRecord, TenantRecord
 from pilotlight_core.model.versions.pushed_weights import WeightsRecord, WeightsRevision
+from pilotlight_gateway.http.inference.front_operations import INFER, TENSOR_MODELS
 from pilotlight_gateway.http.protocol.api_operations import Operation
 from pilotlight_gateway.http.routes import OPERATIONS
 from pilotlight_gateway.secrets.secret_service import set_secret
@@ -46,6 +47,9 @@ DEPLOY = {
 BODIES: dict[str, Any] = {
     "planPlacement": {"spec": msgspec.to_builtins(function("hello", module="main"))},
     "callFunction": {"input": {"name": "x"}},
+    "runInference": {"model": "acme:shop.hello", "input": "x"},
+    "inferModel": {"inputs": [{"name": "name", "shape": [1], "datatype": "BYTES", "data": ["x"]}]},
+    "inferModelVersion": {"inputs": [{"name": "name", "shape": [1], "datatype": "BYTES", "data": ["x"]}]},
     "putCurve": {
         "gpu": "CPU",
         "slice": "slot",
@@ -112,9 +116,12 @@ class Names:
     name: str = "acmes-token"
     model: str = "acme/tiny-1.5"
     file: str = "file-00000000000000000001"
+    version: str = "1"
 
     def of(self, operation: Operation[Any]) -> dict[str, str]:
         names = dict(vars(self))
+        if operation.path.startswith("/v2"):
+            names["model"] = self.ref
         if "/webhooks/" in operation.path:
             names["id"] = self.webhook
         elif "/keys/" not in operation.path:
@@ -305,8 +312,9 @@ async def test_a_share_opens_one_function_to_one_tenant(world: World, acme: Name
         "getWeights",
         "removeWeights",
     }
-    assert set(opened) == {"callFunction", "describeFunction", *own}
-    assert world.calls.seen[0].tenant == "friend"
+    models = {operation.name for operation in (*INFER, *TENSOR_MODELS) if "{model}" in operation.path}
+    assert set(opened) == {"callFunction", "describeFunction", *models, *own}
+    assert {call.tenant for call in world.calls.seen} == {"friend"}
     assert ("friend", "shop") not in world.registry.apps  # its own deploy wants its own blob first
 
 

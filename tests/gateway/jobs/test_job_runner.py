@@ -247,6 +247,26 @@ def _forget(call: PreparedCall) -> None:
     call.usage.count(0.0, 0, 0)
 
 
+@pytest.mark.parametrize(("untold", "lost_ms"), [(1, 7_000.0), (0, 0.0)])
+async def test_what_stays_billed_of_a_lost_run_is_not_billed_again(bench: Bench, untold: int, lost_ms: float) -> None:
+    """The next call of the job is told for how long the last one ran, if nobody has said what that cost."""
+    await bench.put(idempotent=True)
+
+    def silent() -> None:
+        usage = bench.calls.seen[-1].usage
+        assert usage is not None
+        bench.wall += 7.0
+        usage.count(0.0, 1 - untold, untold)
+
+    bench.calls.error, bench.calls.then = ContainerDied("its node is silent"), silent
+    next_look = await bench.run()
+    assert next_look is not None
+    bench.wall, bench.calls.error, bench.calls.then = next_look, None, lambda: None
+    assert await bench.run() is None
+
+    assert [call.lost_ms for call in bench.calls.seen] == [0.0, lost_ms]
+
+
 async def test_a_runner_that_is_gone_interrupted_its_job(bench: Bench) -> None:
     """One that lives is left alone; ours without a task is gone too."""
     stored = await bench.put()

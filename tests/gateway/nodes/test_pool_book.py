@@ -67,6 +67,19 @@ async def test_a_pool_is_made_shown_drained_and_removed(registry: MemoryRegistry
             await nobody
 
 
+async def test_a_pool_is_not_removed_by_a_gateway_that_has_not_heard_of_its_drain(registry: MemoryRegistry) -> None:
+    """It may not have heard either of what was launched before that."""
+    await set_pool(registry, "here", LOCAL)
+    behind = list(registry.pools())
+    await drain_pool(registry, "here")
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(registry, "pools", lambda: iter(behind))
+        with pytest.raises(Conflict, match="try again"):
+            await remove_pool(registry, "here")
+    await remove_pool(registry, "here")
+    assert pool_infos(registry) == []
+
+
 async def test_setting_a_drained_pool_opens_it(registry: MemoryRegistry) -> None:
     """With what is said now."""
     await set_pool(registry, "here", LOCAL)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 OPENAI = "of the OpenAI API chats, completions, responses, embeddings, models, files and batches are served, below /v1"
-INFERENCE = "the inference protocol of KServe and Triton (v2) is not served yet"
 HERE = "POST /v1/functions/APP.FUNCTION/calls calls a function; GET /v1/apps lists them, /openapi.json describes all"
 PATHS = (
     ("/v1/images", OPENAI),
@@ -18,7 +17,6 @@ PATHS = (
     ("/responses", OPENAI),
     ("/embeddings", OPENAI),
     ("/models", OPENAI),
-    ("/v2", INFERENCE),
     ("/predict", "a model has no address of its own"),
     ("/invocations", "a model has no address of its own"),
     ("/ping", "/healthz and /readyz say how the gateway is"),

@@ -11,7 +11,7 @@ import msgspec
 from pilotlight.definitions.errors import FunctionRaised, PilotlightError
 from pilotlight_core.model.errors import error_from_code
 
-KEPT = ("request_id", "field", "version", "call_id", "state", "errors", "limits", "removes", "suggestion")
+KEPT = ("request_id", "field", "version", "call_id", "state", "errors", "limits", "removes", "suggestion", "stage")
 LAST_LINE = re.compile(r"^([A-Za-z_][\w.]*)(?::[ \n]?(.*))?$", re.DOTALL)
 """The last line of a traceback: `ValueError: too small`."""
 NOT_RAISED_AS_THEMSELVES = (StopIteration, StopAsyncIteration)

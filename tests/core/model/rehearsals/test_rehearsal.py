@@ -15,7 +15,8 @@ from pilotlight_core.model.rehearsals.rehearsal import (
     WarmupExample,
     rehearsal_fault,
 )
-from pilotlight_core.model.spec import Batching, check_spec
+from pilotlight_core.model.spec import Batching
+from pilotlight_core.model.spec_checks import check_spec
 from pilotlight_core.model.versions.manifest_codec import REHEARSAL, needs_of
 from tests.builders.specs import function_spec, method
 

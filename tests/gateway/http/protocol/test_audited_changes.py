@@ -19,7 +19,8 @@ from tests.gateway.world import World
 
 NOT_AUDITED = {
     # calls and what becomes of them
-    "callFunction", "cancelCall", "redriveJob", "submitBatch", "cancelBatch", "resumeBatch",
+    "callFunction", "inferModel", "inferModelVersion", "runInference",
+    "cancelCall", "redriveJob", "submitBatch", "cancelBatch", "resumeBatch",
     "createChatCompletion", "createCompletion", "createResponse", "createEmbeddings", "uploadFile", "deleteFile",
     # nothing that stays is changed
     "putBlob", "planPlacement", "renewApp", "pingWebhook", "resendDelivery",

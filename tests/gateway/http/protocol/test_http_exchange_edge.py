@@ -16,11 +16,12 @@ PLACES = {
     "tier": "free", "grantee": "friend", "delivery": "msg_x", "batch": "batch_x",
     "container": "x", "price": "h100", "month": "2026-11", "budget": "month", "grant": "grant_x", "node": "n1",
     "issuer": "corp", "name": "token", "pool": "spare", "model": "acme/tiny", "file": "file-0",
+    "version": "1",
 }  # fmt: skip
 
 
 def filled(path: str) -> str:
-    return path.format_map(PLACES)
+    return path.format_map(PLACES | ({"model": "shop.hello"} if path.startswith("/v2") else {}))
 
 
 def written_in(method: str, path: str) -> str:
@@ -53,7 +54,7 @@ async def test_a_wrong_method_is_told_the_right_ones(world: World, method: str, 
     assert set(answer.headers["allow"].split(", ")) == allow
 
 
-@pytest.mark.parametrize("path", ["/", "/v2", "/v1", "/v1/apps/", "/v1//apps", "/openapi.json/x"])
+@pytest.mark.parametrize("path", ["/", "/v3", "/v1", "/v1/apps/", "/v1//apps", "/openapi.json/x"])
 async def test_an_unknown_address_is_not_found(world: World, path: str) -> None:
     """As a problem document, too."""
     async with world.client() as client:

@@ -14,8 +14,6 @@ from tests.gateway.world import World
         ("POST", "/v1/images/generations", "chats, completions, responses, embeddings, models, files and batches"),
         ("POST", "/chat/completions", "below /v1"),
         ("GET", "/models", "below /v1"),
-        ("POST", "/v2/models/resnet/infer", "KServe and Triton"),
-        ("GET", "/v2/health/ready", "KServe and Triton"),
         ("GET", "/health", "/healthz and /readyz say how the gateway is"),
         ("POST", "/predict", "POST /v1/functions/APP.FUNCTION/calls"),
     ],
