@@ -12,6 +12,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from msgspec import UNSET
 from msgspec.structs import replace
 
 from pilotlight_core.model.errors import BadInput, QuotaExceeded, UnknownFunction
@@ -44,9 +45,9 @@ class ServedModel:
     created_at: float = 0.0
 
 
-def adapters_of(_spec: FunctionSpec) -> tuple[str, ...]:
+def adapters_of(spec: FunctionSpec) -> tuple[str, ...]:
     """The adapters that a function's engine has; each is a model too."""
-    return ()
+    return () if spec.engine is UNSET else spec.engine.adapters
 
 
 def names_of(spec: FunctionSpec) -> tuple[str, ...]:

@@ -22,6 +22,8 @@ class AnswerHead:
     model: str
     created_at: int
     """Unix seconds."""
+    version: str = ""
+    """The ref of the version that answers."""
 
 
 class StreamForm(Protocol):
@@ -35,8 +37,12 @@ class StreamForm(Protocol):
         """One chunk."""
         ...
 
-    def end(self, usage: TokenUsage | None) -> bytes:
-        """What comes behind the last one; `usage` is what the call counted, if a chunk has not said it."""
+    def end(self, usage: TokenUsage | None, fallback: str = "") -> bytes:
+        """What comes behind the last one.
+
+        `usage` is what the call counted, if a chunk has not said it; `fallback` the ref of the version that answered in
+        place of the one that was asked.
+        """
         ...
 
     def fail(self, error: Json) -> bytes:

@@ -69,7 +69,8 @@ class ChatStream:
             delta["tool_calls"] = [self._tool(part) for part in chunk.tool_calls]
         return self._delta(delta, logprobs_document(chunk.logprobs) if chunk.logprobs else None)
 
-    def end(self, usage: TokenUsage | None) -> bytes:
+    def end(self, usage: TokenUsage | None, fallback: str = "") -> bytes:
+        self._head["system_fingerprint"] = fallback or self._head["system_fingerprint"]
         finish = finish_of(self._finish or ("tool_calls" if self._called else None))
         last = self._event({"index": 0, "delta": {}, "logprobs": None, "finish_reason": finish})
         if self._usage and (counted := self._counted or usage) is not None:
@@ -96,4 +97,7 @@ class ChatStream:
 
 
 def _head(head: AnswerHead, kind: str) -> Json:
-    return {"id": f"chatcmpl-{head.call_id}", "object": kind, "created": head.created_at, "model": head.model}
+    return {
+        "id": f"chatcmpl-{head.call_id}", "object": kind, "created": head.created_at, "model": head.model,
+        "system_fingerprint": head.version,
+    }  # fmt: skip

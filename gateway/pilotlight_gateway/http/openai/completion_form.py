@@ -39,7 +39,8 @@ class CompletionStream:
         self._written += len(chunk.text)
         return event
 
-    def end(self, usage: TokenUsage | None) -> bytes:
+    def end(self, usage: TokenUsage | None, fallback: str = "") -> bytes:
+        self._head["system_fingerprint"] = fallback or self._head["system_fingerprint"]
         last = self._event(_choice("", (), 0, finish_of(self._finish)))
         if self._usage and (counted := self._counted or usage) is not None:
             last += sse({**self._head, "choices": [], "usage": usage_document(counted)})
@@ -74,4 +75,5 @@ def _logprobs(tokens: tuple[TokenLogprob, ...], offset: int) -> Json:
 def _head(head: AnswerHead) -> Json:
     return {
         "id": f"cmpl-{head.call_id}", "object": "text_completion", "created": head.created_at, "model": head.model,
+        "system_fingerprint": head.version,
     }  # fmt: skip

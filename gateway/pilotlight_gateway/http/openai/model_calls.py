@@ -128,19 +128,17 @@ async def prepare_call(
     body = call_body(method, arguments, deadline_ms)
     try:
         _, call = await entry.reader.prepare(exchange, CallHead(headers, found.ref, b""), version, body)
+        await _take(services, exchange, call, stream=stream, keyed=_has_key(request))
     except BadInput as error:
         raise of_request(error) from None
-    await _take(services, exchange, call, stream=stream, keyed=_has_key(request))
     return ModelCall(call=call, ignored=(*ignored, *left_out))
 
 
 async def _take(services: OpenAIServices, exchange: Exchange, call: PreparedCall, *, stream: bool, keyed: bool) -> None:
     """Count what can be counted once a call was read: its tokens and its money."""
-    limits = services.entry.limits
+    limits, admission = services.entry.limits, exchange.admission
     await limits.count_tokens(exchange, call)
-    if (admission := exchange.admission) is None:
-        return
-    if admission.policy.budgets and not keyed:
+    if admission is not None and admission.policy.budgets and not keyed:
         await limits.reserve(admission, call, STEP_S if stream else None)
 
 
@@ -160,7 +158,8 @@ def _patience_ms(services: OpenAIServices, request: Request, version: VersionRec
 
 def of_request(error: PilotlightError) -> PilotlightError:
     """A refusal by a function's schema as one of the request that its fields came from."""
-    if not isinstance(error, BadInput) or error.wire_code != "bad_input":
+    if not isinstance(error, BadInput):
         return error
-    field = str(error.more.get("field", "")).removeprefix(WITHIN)
-    return BadInput(error.detail.removeprefix(WITHIN), code="bad_request", field=field or None)
+    code = "bad_request" if error.wire_code == "bad_input" else error.wire_code
+    field = str(error.more.get("field") or "").removeprefix(WITHIN)
+    return BadInput(error.detail.removeprefix(WITHIN), code=code, **{**error.more, "field": field or None})

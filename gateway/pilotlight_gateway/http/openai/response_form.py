@@ -9,6 +9,8 @@ completed, incomplete, or failed
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from pilotlight_core.model.errors import BadOutput
 from pilotlight_gateway.calls.collected_chunks import ANSWER_BYTES
 from pilotlight_gateway.http.openai.answer_forms import AnswerHead, Json, error_event, logprobs_document, sse
@@ -61,7 +63,8 @@ class ResponseStream:
             known.add(part.index)
         return events
 
-    def end(self, usage: TokenUsage | None) -> bytes:
+    def end(self, usage: TokenUsage | None, fallback: str = "") -> bytes:
+        self._head = replace(self._head, version=fallback or self._head.version)
         events = b""
         if self._text_place is None and not self._places:
             events += self._open_text()
@@ -154,7 +157,7 @@ def _head(head: AnswerHead, kept: Json) -> Json:
         "id": f"resp_{head.call_id}", "object": "response", "created_at": head.created_at, "model": head.model,
         "error": None, "incomplete_details": None, "instructions": None, "metadata": {}, "parallel_tool_calls": True,
         "temperature": None, "top_p": None, "tool_choice": "auto", "tools": [], "store": False,
-        "previous_response_id": None, "text": {"format": {"type": "text"}}, **kept,
+        "previous_response_id": None, "system_fingerprint": head.version, "text": {"format": {"type": "text"}}, **kept,
     }  # fmt: skip
 
 

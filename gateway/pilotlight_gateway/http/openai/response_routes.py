@@ -17,7 +17,7 @@ from pilotlight_gateway.http.openai.response_form import ResponseStream, respons
 from pilotlight_gateway.http.openai.response_requests import read_response
 from pilotlight_gateway.http.openai.streamed_answers import answer_streamed
 from pilotlight_gateway.http.openai.text_routes import KEYED, MODEL_ERRORS, OBJECT
-from pilotlight_gateway.http.openai.whole_answers import answer_whole
+from pilotlight_gateway.http.openai.whole_answers import answer_whole, head_of
 from pilotlight_gateway.http.protocol.api_operations import Operation
 from pilotlight_gateway.http.protocol.error_dialects import Dialect
 from pilotlight_gateway.http.protocol.http_exchange import exchange_of
@@ -40,7 +40,7 @@ async def send_response(request: Request, services: OpenAIServices) -> None:
             if not stream:
                 await answer_whole(services, request, made, partial(_document, kept), model)
                 return
-            head = AnswerHead(call_id=made.call.call_id, model=model, created_at=int(services.wall()))
+            head = head_of(services, made.call, model)
             await answer_streamed(services, request, made, ResponseStream(head, kept))
         except PilotlightError as error:
             entry.metrics.call_failed(error.wire_code)

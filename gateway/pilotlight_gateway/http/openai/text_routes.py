@@ -8,7 +8,7 @@ from typing import Any
 from starlette.requests import Request
 
 from pilotlight_core.model.errors import PilotlightError
-from pilotlight_gateway.http.openai.answer_forms import AnswerHead, StreamForm
+from pilotlight_gateway.http.openai.answer_forms import StreamForm
 from pilotlight_gateway.http.openai.chat_form import ChatStream, chat_document
 from pilotlight_gateway.http.openai.completion_form import CompletionStream, completion_document
 from pilotlight_gateway.http.openai.function_inputs import GENERATE
@@ -16,14 +16,15 @@ from pilotlight_gateway.http.openai.generation_requests import GenerationRequest
 from pilotlight_gateway.http.openai.model_calls import OpenAIServices, prepare_call, read_request
 from pilotlight_gateway.http.openai.request_schemas import CHAT, COMPLETION
 from pilotlight_gateway.http.openai.streamed_answers import answer_streamed
-from pilotlight_gateway.http.openai.whole_answers import WholeForm, answer_whole
+from pilotlight_gateway.http.openai.whole_answers import WholeForm, answer_whole, head_of
 from pilotlight_gateway.http.protocol.api_operations import BODY, Operation, Parameter
 from pilotlight_gateway.http.protocol.error_dialects import Dialect
 from pilotlight_gateway.http.protocol.http_exchange import exchange_of
 
 OBJECT: dict[str, Any] = {"type": "object"}
 MODEL_ERRORS = (
-    *(code for code in BODY if code != "bad_input"), "model_not_found", "queue_full", "rate_limited", "cancelled",
+    *(code for code in BODY if code != "bad_input"), "model_not_found", "too_many_tokens", "queue_full",
+    "rate_limited", "cancelled",
     "function_raised", "load_failed", "bad_output", "container_died", "preempted", "no_capacity", "draining",
     "overloaded", "misconfigured", "execution_timeout", "idempotency_key_in_use", "idempotency_key_reused",
     "answer_not_kept", "budget_exhausted", "breaker_open", "starting",
@@ -68,7 +69,7 @@ async def _generate(
             if not stream:
                 await answer_whole(services, request, made, whole, model)
                 return
-            head = AnswerHead(call_id=made.call.call_id, model=model, created_at=int(services.wall()))
+            head = head_of(services, made.call, model)
             await answer_streamed(services, request, made, streamed(head, include_usage=include_usage))
         except PilotlightError as error:
             entry.metrics.call_failed(error.wire_code)

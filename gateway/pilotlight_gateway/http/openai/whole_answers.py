@@ -45,13 +45,20 @@ async def answer_whole(
 
     async def work() -> bytes:
         text, result, size = await _generate(services, call)
-        head = AnswerHead(call_id=call.call_id, model=model, created_at=int(services.wall()))
+        head = head_of(services, call, model, result.fallback)
         document = form(head, text, usage_of_units(result.units))
         if size <= THREAD_BYTES:
             return encode_json(document)
         return await asyncio.to_thread(encode_json, document)
 
     await send_answer(services, request, made, work)
+
+
+def head_of(services: OpenAIServices, call: PreparedCall, model: str, fallback: str = "") -> AnswerHead:
+    """What each piece of an answer says; `fallback`: the ref of the version that answers instead."""
+    return AnswerHead(
+        call_id=call.call_id, model=model, created_at=int(services.wall()), version=fallback or call.version.ref
+    )
 
 
 async def send_answer(services: OpenAIServices, request: Request, made: ModelCall, work: Any) -> None:
