@@ -82,10 +82,10 @@ from pilotlight_gateway.http.inference.infer_endpoint import InferEndpoint
 from pilotlight_gateway.http.inference.inference_counts import InferenceCounts
 from pilotlight_gateway.http.inference.model_endpoints import TensorModelServices
 from pilotlight_gateway.http.openai.embedding_routes import EMBEDDINGS
-from pilotlight_gateway.http.openai.file_routes import FILES, FileServices
-from pilotlight_gateway.http.openai.model_calls import ModelServices
-from pilotlight_gateway.http.openai.model_routes import MODELS
-from pilotlight_gateway.http.openai.request_batches import OutputFiles, RequestBatches
+from pilotlight_gateway.http.openai.files.file_routes import FILES, FileServices
+from pilotlight_gateway.http.openai.files.request_batches import OutputFiles, RequestBatches
+from pilotlight_gateway.http.openai.model_calls import OpenAIServices
+from pilotlight_gateway.http.openai.model_routes import MODEL_LIST
 from pilotlight_gateway.http.openai.response_routes import RESPONSES
 from pilotlight_gateway.http.openai.text_routes import TEXT
 from pilotlight_gateway.http.protocol.api_operations import BoundOperation
@@ -317,7 +317,7 @@ def _functions(parts: HttpParts, shared: _Shared) -> tuple[BoundOperation[Any], 
 
 def _models(parts: HttpParts, shared: _Shared, entry: CallEntry) -> tuple[BoundOperation[Any], ...]:
     """OpenAI's API over the same calls, and batches, which it shares."""
-    services = ModelServices(
+    services = OpenAIServices(
         entry=entry, calls=parts.calls, models=shared.deployer.models, schemas=parts.schemas, registry=parts.registry,
         keyed=KeyedCallAnswers(parts.idempotency, parts.budget), codec=parts.codec, clock=shared.clock, wall=time.time,
     )  # fmt: skip
@@ -331,7 +331,7 @@ def _models(parts: HttpParts, shared: _Shared, entry: CallEntry) -> tuple[BoundO
         budget=parts.budget, codec=parts.codec, requests=RequestBatches(parts.batches, stored, services),
     )  # fmt: skip
     return (
-        *shared.bound((*TEXT, *RESPONSES, *EMBEDDINGS, *MODELS), services),
+        *shared.bound((*TEXT, *RESPONSES, *EMBEDDINGS, *MODEL_LIST), services),
         *shared.bound(FILES, files),
         *shared.bound(BATCHES, batches),
     )

@@ -194,7 +194,7 @@ def __getattr__(name: str) -> object:
 
 def _unknown(name: str) -> Exception:
     """An ImportError for another platform's name: `from pilotlight import Image` drops what an AttributeError says."""
-    from pilotlight.definitions.peer_names import MODULE_NAMES
+    from pilotlight.definitions.hints.peer_names import MODULE_NAMES
 
     if name in MODULE_NAMES:
         return ImportError(f"there is no pilotlight.{name}: {MODULE_NAMES[name]}.", name="pilotlight")

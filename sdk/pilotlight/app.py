@@ -14,9 +14,9 @@ from pilotlight.cls import Cls
 from pilotlight.definitions.artifact_options import artifacts_of
 from pilotlight.definitions.decorated import Decorated
 from pilotlight.definitions.engine_options import EngineOption, engine_of, engine_weights
-from pilotlight.definitions.engine_specs import build_engine_spec, check_stub
+from pilotlight.definitions.engines.engine_specs import build_engine_spec, check_stub
 from pilotlight.definitions.errors import OptionError
-from pilotlight.definitions.migration_hints import explain_of_app
+from pilotlight.definitions.hints.migration_hints import explain_of_app
 from pilotlight.definitions.options import KNOWN, Options, spec_fields
 from pilotlight.definitions.requirement_options import requirements_of
 from pilotlight.definitions.specs import build_spec, module_name
@@ -114,7 +114,7 @@ class App:
             _collected.append((self, function))
 
     def __getattr__(self, name: str) -> Any:
-        from pilotlight.definitions.peer_names import APP_NAMES
+        from pilotlight.definitions.hints.peer_names import APP_NAMES
 
         hint = f": {APP_NAMES[name]}" if name in APP_NAMES else ""
         raise AttributeError(f"an App has no attribute {name!r}{hint}")

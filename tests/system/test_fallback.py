@@ -44,5 +44,5 @@ def test_a_call_for_which_there_is_no_room_runs_at_the_fallback(platform: Platfo
     receipt = f"/v1/calls/{fell_back[0]['id']}/receipt"
     wait_until(lambda: platform.http.get(receipt).status_code == 200, "the call is in the ledger")
     assert "fallbacks.small" in platform.http.get(receipt).text
-    exposition = platform.http.get("/metrics").text
+    (exposition,) = platform.metrics()
     assert f'pilotlight_fallbacks_total{{reason="queue_full"}} {len(fell_back)}.0' in exposition

@@ -57,9 +57,7 @@ CODES: dict[str, Code] = {
     "forbidden": Code(403, "The key may not do this", "Use a key with the scope that the detail names."),
     "not_found": Code(404, "There is no such thing", "Check the name or the address."),
     "unknown_function": Code(404, "There is no such function", "List what is deployed with 'pilotlight app list'."),
-    "model_not_found": Code(
-        404, "There is no such model", "List models with GET /v1/models, or 'pilotlight model list'."
-    ),
+    "model_not_found": Code(404, "There is no such model", "List models with 'pilotlight model list'."),
     "unknown_version": Code(404, "There is no such version", "List versions with 'pilotlight app history APP'."),
     "unknown_call": Code(404, "There is no such call", "Calls are kept for a while after they end; check the id."),
     "method_not_allowed": Code(405, "The address does not take this method", "See the Allow header."),

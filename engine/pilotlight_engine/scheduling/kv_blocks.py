@@ -75,7 +75,7 @@ class KvBlocks:
             self._holders[block] += 1
             self._unheld.pop(block, None)
 
-    def name(self, block: int, name: bytes) -> None:
+    def publish(self, block: int, name: bytes) -> None:
         """Say what a full block holds. Where another block has the name, that one keeps it."""
         if name not in self._by_name and block not in self._names:
             self._by_name[name] = block

@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence as Seq
 from dataclasses import dataclass, replace
-from typing import Generic, TypeVar
+from typing import Generic
 
 from pilotlight_engine.engine_port import (
     AdapterSource,
@@ -25,14 +25,12 @@ from pilotlight_engine.engine_port import (
     SleepLevel,
     TokenOut,
 )
-from pilotlight_engine.scheduling.adapter_shelf import AdapterShelf, KnownAdapter
+from pilotlight_engine.scheduling.adapter_shelf import AdapterShelf, KnownAdapter, LoadedAdapter
 from pilotlight_engine.scheduling.admission import check_request
 from pilotlight_engine.scheduling.kv_blocks import KvBlocks
 from pilotlight_engine.scheduling.prefix_hashes import prefix_root
 from pilotlight_engine.scheduling.step_scheduler import SchedulerLimits, StepScheduler
 from pilotlight_engine.scheduling.token_sequence import StepPlan, TokenSequence
-
-Loaded = TypeVar("Loaded")
 
 STEPS_TO_GROW = 256
 """After as many steps without a lack of memory the budget doubles, up to what it was."""
@@ -53,7 +51,7 @@ class TokenPick:
     """There is no token: the sequence ends."""
 
 
-class ScheduledEngine(ABC, Generic[Loaded]):
+class ScheduledEngine(ABC, Generic[LoadedAdapter]):
     """Requests, sequences and events. A subclass computes plans, and reads adapters."""
 
     def __init__(
@@ -63,7 +61,7 @@ class ScheduledEngine(ABC, Generic[Loaded]):
         self._model_version = model_version
         blocks = KvBlocks(capabilities.kv_tokens // capabilities.page, capabilities.page)
         self.scheduler = StepScheduler(blocks, limits, self._may_start)
-        self._shelf: AdapterShelf[Loaded] = AdapterShelf(max_adapter_bytes, self._read_adapter)
+        self._shelf: AdapterShelf[LoadedAdapter] = AdapterShelf(max_adapter_bytes, self._read_adapter)
         self._step_ms = 0.0
         """Of the last plan: `_compute` says it."""
         self._events: list[EngineEvent] = []
@@ -86,7 +84,7 @@ class ScheduledEngine(ABC, Generic[Loaded]):
         """What the shelf has to know of an adapter. Raises `EngineRefusal`."""
 
     @abstractmethod
-    def _read_adapter(self, adapter: KnownAdapter) -> Loaded:
+    def _read_adapter(self, adapter: KnownAdapter) -> LoadedAdapter:
         """An adapter, in memory. Raises `EngineRefusal`."""
 
     @abstractmethod

@@ -18,7 +18,7 @@ it.
 from __future__ import annotations
 
 from bisect import insort
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Container, Iterator
 from dataclasses import dataclass
 
 from pilotlight_engine.engine_port import GenRequest
@@ -142,7 +142,7 @@ class StepScheduler:
             if self.limits.prefix_cache and span.end // self.blocks.page > full:
                 names = self._names_of(sequence, span.end // self.blocks.page)
                 for number in range(full, len(names)):
-                    self.blocks.name(sequence.blocks[number], names[number])
+                    self.blocks.publish(sequence.blocks[number], names[number])
 
     def withdraw(self, plan: StepPlan) -> None:
         """A plan was not computed, and nobody pays for it. Sequences that began with it stay begun."""
@@ -180,10 +180,11 @@ class StepScheduler:
     def _plan_prefills(self) -> None:
         """Chunks of prompts, as long as there is budget and somebody who can use it."""
         passed_over: set[str] = set()
+        is_closed = False
         begun = self._unfinished_prompts()
         while self._budget > 0:
             begun = {t: left for t, queue in begun.items() if (left := [s for s in queue if self._is_unfinished(s)])}
-            heads = self._heads(begun, passed_over)
+            heads = self._heads(begun, self._waiting.keys() if is_closed else passed_over)
             if not heads:
                 return
             behind = self._tokens.in_order(heads)
@@ -192,8 +193,7 @@ class StepScheduler:
             if sequence.id not in self.running:
                 if not self._start(sequence):
                     passed_over.add(tenant)
-                    if self._waits_for_more_than_its_share(sequence):
-                        passed_over |= {other for other in self._waiting if other not in begun}
+                    is_closed = is_closed or self._waits_for_more_than_its_share(sequence)
                     continue
                 begun.setdefault(tenant, []).append(sequence)
             count = min(self._unplanned(sequence), self._budget)
@@ -209,7 +209,7 @@ class StepScheduler:
             queue.sort(key=lambda sequence: (-sequence.request.priority, sequence.arrival))
         return found
 
-    def _heads(self, begun: dict[str, list[TokenSequence]], passed_over: set[str]) -> dict[str, TokenSequence]:
+    def _heads(self, begun: dict[str, list[TokenSequence]], passed_over: Container[str]) -> dict[str, TokenSequence]:
         """Of each tenant the sequence whose prompt is next: one that began, or else the first that waits."""
         heads = {tenant: queue[0] for tenant, queue in self._waiting.items() if tenant not in passed_over}
         return {**heads, **{tenant: queue[0] for tenant, queue in begun.items()}}

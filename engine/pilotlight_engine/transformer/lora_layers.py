@@ -34,6 +34,11 @@ class LoraLayers:
         """Inputs and outputs of each layer that an adapter may change, by path."""
         return {path: _sizes(module) for path, module in self._modules.items()}
 
+    @property
+    def in_use(self) -> bool:
+        """Whether the next forward pass has any adapter."""
+        return bool(self._segments)
+
     def use(self, segments: Seq[LoraSegment]) -> None:
         """The next forward pass has these adapters."""
         self._segments = tuple(segments)

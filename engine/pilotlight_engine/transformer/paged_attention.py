@@ -44,7 +44,8 @@ def paged_attention(
     if batch.pool is not None:
         batch.pool.store(layer, batch.slots, keys, values)
     if batch.rows is not None and not batch.parts:
-        return _attend_rows(batch, layer, query[0], keys, values, scaling, sliding_window, softcap)[None], None
+        found = attend_rows(batch, layer, query[0].transpose(0, 1), keys, values, scaling, sliding_window, softcap)
+        return found[None], None
     out = torch.empty_like(query[0].transpose(0, 1))
     for part in batch.parts:
         here = slice(part.first, part.last)
@@ -56,13 +57,12 @@ def paged_attention(
         out[here] = found.transpose(0, 1)
     if batch.rows is not None:
         first = batch.rows_first
-        out[first:] = _attend_rows(
-            batch, layer, query[0, :, first:], keys[first:], values[first:], scaling, sliding_window, softcap
-        )
+        own = query[0, :, first:].transpose(0, 1)
+        out[first:] = attend_rows(batch, layer, own, keys[first:], values[first:], scaling, sliding_window, softcap)
     return out[None], None
 
 
-def _attend_rows(
+def attend_rows(
     batch: StepBatch,
     layer: int,
     query: torch.Tensor,
@@ -72,14 +72,14 @@ def _attend_rows(
     window: int | None,
     softcap: float | None,
 ) -> torch.Tensor:
-    """One token for each row: `[heads, rows, size]` to `[rows, heads, size]`."""
+    """One token for each row: `[rows, heads, size]`, as what comes of it."""
     assert batch.rows is not None  # noqa: S101 - only called where there are rows
     row_keys, row_values = batch.rows.keys[layer], batch.rows.values[layer]
-    row_keys[batch.row_numbers, :, batch.row_positions] = keys
-    row_values[batch.row_numbers, :, batch.row_positions] = values
-    heads, count, size = query.shape
+    count, heads, size = query.shape
     kv_heads = keys.shape[1]
-    grouped = query.transpose(0, 1).reshape(count, kv_heads, heads // kv_heads, size)
+    row_keys.view(-1, size).index_copy_(0, batch.row_slots, keys.reshape(-1, size))
+    row_values.view(-1, size).index_copy_(0, batch.row_slots, values.reshape(-1, size))
+    grouped = query.reshape(count, kv_heads, heads // kv_heads, size)
     seen_keys, seen_values = row_keys[:count, :, : batch.row_length], row_values[:count, :, : batch.row_length]
     mask = batch.row_mask(window)
     if softcap is not None:

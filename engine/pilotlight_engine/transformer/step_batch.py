@@ -39,7 +39,8 @@ class StepBatch:
     rows: DecodeRows | None = None
     rows_first: int = 0
     """Where the tokens of rows begin among the step's."""
-    row_numbers: torch.Tensor | None = None
+    row_slots: torch.Tensor = field(default_factory=lambda: torch.empty(0, dtype=torch.long))
+    """Where the tokens of rows go, head by head, if all rows are taken for one list of vectors."""
     row_positions: torch.Tensor | None = None
     row_length: int = 0
     masks: dict[int | None, torch.Tensor] = field(default_factory=dict)
@@ -92,7 +93,8 @@ def batch_of(plan: StepPlan, pool: KvPool, rows: DecodeRows, page: int, device: 
         batch.rows = rows
         batch.rows_first = len(ids) - len(with_row)
         batch.row_positions = batch.positions[0, batch.rows_first :]
-        batch.row_numbers = torch.arange(len(with_row), device=device)
+        heads = torch.arange(len(with_row) * rows.kv_heads, device=device).view(-1, rows.kv_heads)
+        batch.row_slots = (heads * rows.length + batch.row_positions[:, None]).view(-1)
         batch.row_length = max(span.end for span in with_row)
     return batch
 

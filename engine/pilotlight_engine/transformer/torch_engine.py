@@ -7,6 +7,7 @@ from collections.abc import Sequence as Seq
 from dataclasses import dataclass, field
 from pathlib import Path
 from time import perf_counter
+from typing import Any
 
 import torch
 
@@ -18,6 +19,7 @@ from pilotlight_engine.scheduling.step_scheduler import SchedulerLimits
 from pilotlight_engine.scheduling.token_sequence import StepPlan, TokenSequence
 from pilotlight_engine.transformer.decode_rows import DecodeRows
 from pilotlight_engine.transformer.kv_pool import KvPool
+from pilotlight_engine.transformer.lean_decoder import LeanDecoder, lean_decoder
 from pilotlight_engine.transformer.lora_files import LoraWeights, known_adapter, read_adapter
 from pilotlight_engine.transformer.lora_layers import LoraLayers, LoraSegment
 from pilotlight_engine.transformer.model_folder import ModelFolder, read_model_folder
@@ -56,7 +58,12 @@ class TorchEngine(ScheduledEngine[LoraWeights]):
         self._settings = settings
         self._device = _device_of(settings.device)
         self._folder = read_model_folder(settings.weights, settings.dtype)
-        self._model: torch.nn.Module | None = None
+        self._model: Any = None
+        """transformers' own class; None while its weights are dropped."""
+        self._lean: LeanDecoder | None = None
+        self._pool: KvPool
+        self._rows: DecodeRows
+        self._lora: LoraLayers
         super().__init__(
             _capabilities(settings, self._folder),
             settings.limits,
@@ -102,24 +109,27 @@ class TorchEngine(ScheduledEngine[LoraWeights]):
             if span.draws:
                 keep.append(last)
                 drawing.append(span)
-        assert self._model is not None  # noqa: S101 - a sleeping engine has no steps
-        if not keep:
+        rules = [self._rule_of(span.sequence) for span in drawing]
+        if self._lean is not None and not batch.parts and not self._lora.in_use:
+            picks = pick_tokens(self._lean.logits(batch), rules)  # every row draws
+        elif not keep:
             # The last layer is the widest: a step that ends within its prompts needs none of it.
-            self._model.base_model(batch.ids, position_ids=batch.positions, use_cache=False, **{KEYWORD: batch})  # type: ignore[operator]
+            self._model.base_model(batch.ids, position_ids=batch.positions, use_cache=False, **{KEYWORD: batch})
             return []
-        logits = self._model(
-            batch.ids,
-            position_ids=batch.positions,
-            use_cache=False,
-            logits_to_keep=torch.tensor(keep, device=self._device),
-            **{KEYWORD: batch},
-        ).logits[0]
-        picks = pick_tokens(logits, [self._rule_of(span.sequence) for span in drawing])
+        else:
+            logits = self._model(
+                batch.ids,
+                position_ids=batch.positions,
+                use_cache=False,
+                logits_to_keep=torch.tensor(keep, device=self._device),
+                **{KEYWORD: batch},
+            ).logits[0]
+            picks = pick_tokens(logits, rules)
         by_sequence = {}
         for span, pick in zip(drawing, picks, strict=True):
             by_sequence[span.sequence] = pick
             if pick.failure:
-                self._rows.wipe(span.sequence)
+                self._rows.clear(span.sequence)
         return [by_sequence[span.sequence] for span in plan.spans if span.draws]
 
     def _rule_of(self, sequence: TokenSequence) -> PickRule:
@@ -166,6 +176,7 @@ class TorchEngine(ScheduledEngine[LoraWeights]):
         del self._pool
         if level == 2 or self._model is None:
             self._model = None
+            self._lean = None
         else:
             self._model.to("cpu")
         if self._device.type == "cuda":
@@ -183,6 +194,7 @@ class TorchEngine(ScheduledEngine[LoraWeights]):
             self._lora = LoraLayers(self._model)
         self._model.to(self._device)
         shape = self._folder.shape
+        self._lean = lean_decoder(self._model, shape.architecture, shape.heads, shape.kv_heads, shape.head_size)
         tokens = self._capabilities.kv_tokens
         self._pool = KvPool(
             layers=shape.layers,
@@ -219,10 +231,9 @@ class TorchEngine(ScheduledEngine[LoraWeights]):
 
     @torch.inference_mode()
     def _embed_group(self, group: list[list[int]]) -> list[list[float]]:
-        assert self._model is not None  # noqa: S101 - `embed` has looked
         self._lora.use(())
         batch = batch_of_whole(group, self._device)
-        hidden = self._model.base_model(  # type: ignore[operator]
+        hidden = self._model.base_model(
             batch.ids, position_ids=batch.positions, use_cache=False, **{KEYWORD: batch}
         ).last_hidden_state[0]
         means = torch.stack([hidden[part.first : part.last].float().mean(dim=0) for part in batch.parts])

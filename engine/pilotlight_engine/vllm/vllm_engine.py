@@ -26,6 +26,7 @@ from pilotlight_engine.engine_port import (
     EngineStats,
     Failed,
     Finished,
+    FinishReason,
     GenRequest,
     SleepLevel,
     TokenOut,
@@ -40,6 +41,7 @@ START_S = 600.0
 STEP_S = 0.05
 """A step waits so long for news: whoever steps sees aborts and new requests at least as often."""
 SLEEP_S = 120.0
+REASONS: dict[str, FinishReason] = {"stop": "stop", "length": "length"}
 STOP_S = 10.0
 
 
@@ -269,7 +271,7 @@ class VLLMEngine:
                 live.out.append(token)
         elif frame["event"] == "end":
             live.cached = min(frame["cached"], len(live.request.prompt_ids))
-            reason = frame["reason"] if frame["reason"] in ("stop", "length") else "aborted"
+            reason: FinishReason = REASONS.get(frame["reason"], "aborted")
             stop = live.out[-1] if reason == "stop" and live.out else None
             events.append(Finished(id=name, reason=reason, usage=live.usage(), stop_id=stop))
         elif frame["event"] == "failed":

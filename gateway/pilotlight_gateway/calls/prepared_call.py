@@ -8,7 +8,7 @@ from typing import Protocol
 from pilotlight_core.model.messages.call_messages import WINDOW, CallDescriptor, Grant, ResumePoint, Run
 from pilotlight_core.model.pipelines.pipeline import HookKind
 from pilotlight_core.model.spec import MethodSpec, Priority, VersionRecord
-from pilotlight_gateway.calls.engine_calls import engine_affinity, engine_facts
+from pilotlight_gateway.calls.engines.engine_calls import engine_affinity, engine_facts
 from pilotlight_gateway.calls.large_bodies import INLINE_BYTES
 from pilotlight_gateway.limits.call_usage import CallUsage
 from pilotlight_gateway.limits.limit_policy import LimitPolicy
@@ -40,7 +40,7 @@ class PreparedCall:
 
     __slots__ = (
         "arrived_at", "call_id", "client_id", "deadline_at", "function", "gateway_ms", "hooks", "input", "key",
-        "method", "parent", "principal", "priority",
+        "lost_ms", "method", "parent", "principal", "priority",
         "scheduling", "start_hook", "stream", "tags", "tenant", "traceparent", "usage", "version",
     )  # fmt: skip
 
@@ -67,6 +67,7 @@ class PreparedCall:
         usage: CallUsage | None = None,
         start_hook: StartHook | None = None,
         hooks: Mapping[HookKind, VersionRecord] | None = None,
+        lost_ms: float = 0.0,
     ) -> None:
         self.call_id = call_id
         self.client_id = client_id
@@ -102,6 +103,9 @@ class PreparedCall:
         self.start_hook = start_hook
         self.hooks = hooks
         """Of a class with hooks: the versions of its companions; None: it has none."""
+
+        self.lost_ms = lost_ms
+        """How long at most an earlier start of a job is billed that was lost."""
 
     def instead(self, version: VersionRecord, method: MethodSpec, scheduling: SchedulingClass) -> PreparedCall:
         """This very call, to the method of another version."""

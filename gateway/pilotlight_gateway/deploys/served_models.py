@@ -74,11 +74,14 @@ class ServedModels:
         if len(name) > LONGEST_NAME:
             raise no_model(name[:LONGEST_NAME] + "…")
         base, adapter = adapter_name(name)
+        is_ref = IS_REF.fullmatch(name) is not None
         for known in dict.fromkeys((name, base)):
-            record = self._registry.model_nowait(tenant, known) or await self._fetched(tenant, known)
+            record = self._registry.model_nowait(tenant, known)
+            if record is None and not is_ref:  # the bus is not asked for each call of a function by its ref
+                record = await self._fetched(tenant, known)
             if record is not None and (found := self._model_of(record, "" if known == name else adapter)) is not None:
                 return found
-        if IS_REF.fullmatch(name):
+        if is_ref:
             return ServedModel(name=name, ref=name)
         raise self._unknown(tenant, name)
 

@@ -46,8 +46,8 @@ from pilotlight_gateway.http.endpoints.webhooks import WEBHOOKS
 from pilotlight_gateway.http.endpoints.weights.weights import WEIGHTS
 from pilotlight_gateway.http.inference.front_operations import FIXED, INFER, REQUESTS, TENSOR_MODELS
 from pilotlight_gateway.http.openai.embedding_routes import EMBEDDINGS
-from pilotlight_gateway.http.openai.file_routes import FILES
-from pilotlight_gateway.http.openai.model_routes import MODELS
+from pilotlight_gateway.http.openai.files.file_routes import FILES
+from pilotlight_gateway.http.openai.model_routes import MODEL_LIST
 from pilotlight_gateway.http.openai.response_routes import RESPONSES
 from pilotlight_gateway.http.openai.text_routes import TEXT
 from pilotlight_gateway.http.protocol.api_operations import BODY, Operation, Parameter, list_of
@@ -254,7 +254,7 @@ OPERATIONS: tuple[Operation[Any], ...] = (
     *TEXT,
     *RESPONSES,
     *EMBEDDINGS,
-    *MODELS,
+    *MODEL_LIST,
     *FILES,
     *JOBS,
     *APPS,

@@ -82,6 +82,7 @@ class JobCalls:
             usage=usage,
             start_hook=start_hook,
             hooks=hooks,
+            lost_ms=job.lost_ms,
         )
 
     async def run(self, call: PreparedCall) -> CallResult:

@@ -115,11 +115,16 @@ def node_of(report: NodeReport) -> Node:
 
 def blank_places(report: NodeReport) -> frozenset[BlankPlace]:
     """Where blanks are ready. How many CPU slots could have one makes no difference."""
-    found = {BlankPlace("", base) for base, count in report.blanks.items() if count}
+    found = {BlankPlace("", base) for base in _ready_bases(report)}
     for part in report.slices:
         if part.blank and (name := _name(part.id)) is not None:
             found.add(BlankPlace(name.devices[0], part.blank, name.profile, name.start))
     return frozenset(found)
+
+
+def _ready_bases(report: NodeReport) -> set[str]:
+    """The base environments of which a blank is ready for a CPU slot."""
+    return {base for base, count in report.blanks.items() if count}
 
 
 def parked_places(report: NodeReport) -> tuple[ParkedPlace, ...]:
@@ -383,7 +388,7 @@ def is_same_node(one: NodeReport, other: NodeReport) -> bool:
         and (one.region, one.zone, one.pool) == (other.region, other.zone, other.pool)
         and (one.bases, one.features, one.ceilings) == (other.bases, other.features, other.ceilings)
         and one.environments == other.environments
-        and one.blanks.keys() == other.blanks.keys()
+        and (one.blanks == other.blanks or _ready_bases(one) == _ready_bases(other))
         and (one.containers is other.containers or parked_places(one) == parked_places(other))
     )
 

@@ -180,11 +180,14 @@ class BuildSandbox:
                     raise BuildFailed(f"the package index does not answer: {words}", is_tenants=False)
                 raise BuildFailed(words)
             return end
-        raise self._failure(end, ended, within_s)
+        raise self._failure(end, ended, within_s, is_lock=files is None)
 
-    def _failure(self, end: Exception | None, ended: SandboxExit | None, within_s: float) -> Exception:
+    def _failure(
+        self, end: Exception | None, ended: SandboxExit | None, within_s: float, *, is_lock: bool
+    ) -> Exception:
         if end is None:
-            return BuildFailed(f"the packages did not come within {within_s:g} s", is_tenants=False)
+            # To lock takes seconds, unless the index is slow; to build takes what the packages are worth.
+            return BuildFailed(f"the packages did not come within {within_s:g} s", is_tenants=not is_lock)
         if isinstance(end, OSError):
             return BuildFailed(f"the packages could not be kept: {end}", is_tenants=False)
         if ended is not None and (ended.reason == "memory" or ended.oom):

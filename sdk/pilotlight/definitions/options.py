@@ -12,7 +12,7 @@ from msgspec import UNSET, UnsetType
 from pilotlight.definitions.artifact_options import Artifact
 from pilotlight.definitions.engine_options import EngineOption
 from pilotlight.definitions.errors import OptionError
-from pilotlight.definitions.migration_hints import OPTION_HINTS, explain_unknown
+from pilotlight.definitions.hints.migration_hints import OPTION_HINTS, explain_unknown
 from pilotlight.definitions.rehearsal_options import Example
 from pilotlight.definitions.schedules import Cron, Period
 from pilotlight_core.model.calendar.warm_windows import Warm

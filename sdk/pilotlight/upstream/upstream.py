@@ -10,7 +10,7 @@ from pilotlight.upstream.capacity_limit import CapacityLimit
 from pilotlight.upstream.upstream_calls import BatchFields, UpstreamCalls
 from pilotlight.upstream.upstream_port import UpstreamAddress, UpstreamTransport
 from pilotlight.upstream.waiting_items import WaitingItems
-from pilotlight_core.model.messages.engine_report import EngineReport, tell_report
+from pilotlight_core.model.messages.engine_report import EngineReport, report_engine
 from pilotlight_core.model.networks.network_targets import parse_target
 
 KEY_VARIABLE = "UPSTREAM_KEY"
@@ -122,7 +122,7 @@ class Upstream:
 
 
 def _report_full(waiting: int) -> None:
-    tell_report(EngineReport(waiting=waiting))
+    report_engine(EngineReport(waiting=waiting))
 
 
 def _target_of(url: str) -> str:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pilotlight.definitions.engine_options import Sim
-from pilotlight.definitions.engine_specs import build_engine_spec
+from pilotlight.definitions.engines.engine_specs import build_engine_spec
 from pilotlight_core.model import values
 from pilotlight_core.model.messages.call_messages import WINDOW
 from pilotlight_engine.serving.engine_function import EngineFunction

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
 
 from pilotlight_engine.engine_port import EngineRefusal, EngineStats, GenRequest, Sampling
+from pilotlight_engine.serving import step_thread
 from pilotlight_engine.serving.step_thread import StepThread
 from pilotlight_engine.serving.token_inbox import TokenInbox
 from pilotlight_engine.sim.sim_engine import SimEngine
@@ -80,3 +82,28 @@ async def test_a_lost_engine_is_told_once(told: Told) -> None:
     await until(lambda: bool(told.dead))
 
     assert told.dead == ["the simulated device is lost"]
+
+
+async def test_what_nobody_waits_for_any_more_is_not_run(told: Told) -> None:
+    """And harms nobody."""
+    asked = [asyncio.create_task(told.thread.run(told.engine.adapters)) for _ in range(2)]
+    await asyncio.sleep(0)
+    asked[0].cancel()
+
+    assert await asked[1] == ()
+    assert await told.thread.run(told.engine.adapters) == ()
+    assert not told.dead
+
+
+async def test_one_that_stops_while_it_leaves_has_its_end(told: Told, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is not brought back."""
+    monkeypatch.setattr(step_thread, "MOST_UNREAD", 4)
+    inbox = TokenInbox()
+    told.thread.admit(request(max_new=3000), inbox)
+    await until(lambda: inbox.is_leaving)
+    inbox.take(100)
+    await told.thread.stop(inbox)
+
+    assert inbox.is_over
+    assert inbox.paused is None
+    await until(lambda: not told.engine.has_work())

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from pilotlight import Sim, Torch
-from pilotlight.definitions.engine_specs import build_engine_spec
+from pilotlight.definitions.engines.engine_specs import build_engine_spec
 from pilotlight_core.model.api.call_api import DeployFunction, DeployRequest
 from pilotlight_core.model.errors import BadInput
 from pilotlight_core.model.spec import ArtifactEntry, ArtifactKind, ArtifactPart, VersionRecord

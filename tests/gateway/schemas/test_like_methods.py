@@ -17,6 +17,7 @@ ASKED = method(input_schema=TEXT, output_schema={"type": "string"})
     [
         (ASKED, ""),
         (method(attribute="other", input_schema=TEXT, output_schema={"type": "string"}, is_async=True), ""),
+        (method(input_schema=TEXT | {"description": "x"}, output_schema={"type": "string"}), ""),
         (method("generate"), "it is a class"),
         (method(mode=Mode.GENERATOR), "it yields, or returns, where the other one does not"),
         (method(output_schema={"type": "string"}), "the arguments of it are others"),

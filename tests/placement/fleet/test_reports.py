@@ -365,7 +365,8 @@ def test_what_is_warm_is_as_the_report_says() -> None:
     assert mirror.fleet.places["a"].by_id["GPU-1"].parked == node.parked
     gone = msgspec.structs.replace(one, containers=(on_cpu,), blanks={})
     assert not is_same_node(one, gone)
-    assert is_same_node(one, msgspec.structs.replace(one, blanks={"default": 1, "x": 0}))
+    assert is_same_node(one, msgspec.structs.replace(one, blanks={"default": 1}))
+    assert not is_same_node(one, msgspec.structs.replace(one, blanks={"default": 2, "x": 1}))
     mirror.sync([gone])
     check_integrity(mirror.fleet)
     assert not mirror.fleet.places["a"].by_id["GPU-1"].parked

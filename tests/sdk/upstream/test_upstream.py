@@ -8,7 +8,7 @@ import pytest
 
 from pilotlight.definitions.errors import OptionError
 from pilotlight.upstream.upstream import AUTHORITY_FILE, KEY_VARIABLE, Upstream, UpstreamBatch
-from pilotlight_core.model.messages.engine_report import EngineReport, open_report_teller
+from pilotlight_core.model.messages.engine_report import EngineReport, open_engine_reports
 from tests.sdk.upstream.test_upstream_calls import FakeTransport, all_of
 
 URL = "https://api.example.com/v1/rank"
@@ -61,13 +61,13 @@ async def test_its_calls_go_in_batches_and_tell_when_they_wait(anyio_backend: st
         FakeTransport(),
         [],
     )
-    open_report_teller(told.append)
+    open_engine_reports(told.append)
     try:
         api._calls = api.open(transport)
         assert await all_of(api._calls, range(100)) == list(range(100))
         assert await api.call(5) == 5
     finally:
-        open_report_teller(None)
+        open_engine_reports(None)
     assert max(len(body["inputs"]) for body in transport.seen) == 8
     assert told[0].waiting > 0
     assert told[-1] == EngineReport()

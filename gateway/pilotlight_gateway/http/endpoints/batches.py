@@ -84,8 +84,14 @@ class BatchServices:
 async def submit(request: Request, services: BatchServices) -> Response:
     """`POST /v1/batches`: lines of inputs, or, as JSON, what OpenAI's clients send."""
     kind = header(request.scope, b"content-type").partition(b";")[0].strip().lower().decode("latin-1")
-    if kind == JSON and "function" not in request.query_params:
-        with services.gate.around(exchange_of(request.scope).task):
+    if kind == JSON:
+        if "function" in request.query_params:
+            raise BadInput(
+                f"function: inputs of a function are lines of {NDJSON}; {JSON} with input_file_id names no function.",
+                field="function",
+            )
+        held = services.budget.holding(HELD_BYTES, principal_of(request).tenant)
+        with services.gate.around(exchange_of(request.scope).task), held:
             return await services.requests.submit(request)
     if kind not in LINES:
         raise BadInput(
@@ -215,18 +221,29 @@ def _query(request: Request) -> BatchQuery:
     return BatchQuery(function=asked["function"], method=asked.get("method"), label=label, expires_in_s=float(life))
 
 
+REQUESTS_SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "input_file_id": {"type": "string"},
+        "endpoint": {"type": "string"},
+        "completion_window": {"type": "string", "default": "24h"},
+        "metadata": {"type": ["object", "null"], "additionalProperties": {"type": "string"}},
+    },
+    "required": ["input_file_id", "endpoint"],
+}
 BATCHES = (
     Operation(
         method="POST", path="/v1/batches", name="submitBatch", status=201, endpoint=submit, scopes=("invoke",),
-        about="Run a function with each line's input, at the lowest class. Every line is checked before any starts.",
-        request_media=LINES, answer=BatchInfo,
+        about="Run a function with each line's input, or, as OpenAI's clients ask in JSON, a model with each request "
+        "of a file, at the lowest class. Every line is checked before any starts.",
+        request_media=(*LINES, JSON), request_schemas={JSON: REQUESTS_SCHEMA}, answer=BatchInfo,
         errors=(
             *BODY, "unknown_function", "unknown_version", "rate_limited", "overloaded", "draining",
-            "idempotency_key_reused",
+            "idempotency_key_reused", "model_not_found", "not_found",
         ),
         parameters=(
             Parameter(
-                name="function", about="app.function, as for a call.", required=True,
+                name="function", about="Of lines, which need it: app.function, as for a call.",
                 schema={"type": "string", "pattern": REF_PATTERN},
             ),
             Parameter(name="method", about="A method of a class.", schema={"type": "string", "pattern": NAME_PATTERN}),
@@ -249,7 +266,8 @@ BATCHES = (
     ),
     Operation(
         method="GET", path="/v1/batches", name="listBatches", about="The batches, newest first.", endpoint=show_all,
-        scopes=("invoke", "read"), answer=list_of("Batches", BatchInfo), parameters=PAGE, errors=("bad_input",),
+        scopes=("invoke", "read"), answer=list_of("Batches", BatchInfo), parameters=PAGE,
+        errors=("bad_input", "not_found"),
     ),
     Operation(
         method="GET", path="/v1/batches/{batch}", name="getBatch", about="A batch and its progress.", endpoint=show,

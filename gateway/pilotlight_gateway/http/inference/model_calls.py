@@ -71,11 +71,9 @@ class ModelCalls:
         limits, admission = self.entry.limits, request.admission
         head = CallHead(headers, model.version.ref, b"")
         call = (await self.entry.reader.prepare(request, head, model.version, asked.body))[1]
-        if admission is not None:
-            if admission.policy.most_tokens:
-                await limits.admit_tokens(request, admission)
-            if admission.policy.budgets:
-                await limits.reserve(admission, call)
+        await limits.count_tokens(request, call)
+        if admission is not None and admission.policy.budgets:
+            await limits.reserve(admission, call)
         return call
 
     async def run(self, call: PreparedCall, model: FoundModel, asked: InferCall) -> list[WrittenTensor]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import msgspec
@@ -13,14 +13,14 @@ from pilotlight_core.model.spec import MethodSpec, Mode
 from pilotlight_gateway.bodies.worker_frames import EmbeddingsWork
 from pilotlight_gateway.calls.call_port import CallResult
 from pilotlight_gateway.calls.prepared_call import PreparedCall
-from pilotlight_gateway.http.calls.call_limits import CALL_BODY
 from pilotlight_gateway.http.openai.function_inputs import EMBED, FittedInput, parameters_of
 from pilotlight_gateway.http.openai.generation_requests import missing, read_model, read_value
-from pilotlight_gateway.http.openai.model_calls import ModelServices, prepare_call
+from pilotlight_gateway.http.openai.model_calls import ModelCall, OpenAIServices, prepare_call, read_request
 from pilotlight_gateway.http.openai.request_fields import RawFields, read_fields
+from pilotlight_gateway.http.openai.request_schemas import EMBEDDING
 from pilotlight_gateway.http.openai.text_routes import KEYED, MODEL_ERRORS, OBJECT
 from pilotlight_gateway.http.openai.whole_answers import note_end, send_answer
-from pilotlight_gateway.http.protocol.api_operations import Operation, json_body
+from pilotlight_gateway.http.protocol.api_operations import Operation
 from pilotlight_gateway.http.protocol.error_dialects import Dialect
 from pilotlight_gateway.http.protocol.http_exchange import exchange_of
 
@@ -61,24 +61,29 @@ def read_embedding(body: bytes) -> EmbeddingRequest:
     return EmbeddingRequest(model=model, count=count, as_base64=form == "base64", fields=fields, ignored=unknown)
 
 
-async def embed(request: Request, services: ModelServices) -> None:
+async def embed(request: Request, services: OpenAIServices) -> None:
     """`POST /v1/embeddings`."""
     exchange, entry = exchange_of(request.scope), services.entry
     with entry.gate.around(exchange.task):
-        async with json_body(request, entry.budget, CALL_BODY) as body:
-            try:
-                await _embed(request, services, body)
-            except PilotlightError as error:
-                entry.metrics.call_failed(error.wire_code)
-                raise
+        body = await read_request(request, entry)
+        size = len(body)
+        try:
+            asked = read_embedding(body)
+            made = await prepare_call(
+                services, request, asked.fields, model=asked.model, method_name=EMBED, size=size,
+                ignored=asked.ignored, fit=fitted_inputs,
+            )  # fmt: skip
+            asked = replace(asked, fields={})
+            del body  # from here on the call's input is what is held
+            await _embed(request, services, made, asked)
+        except PilotlightError as error:
+            entry.metrics.call_failed(error.wire_code)
+            raise
+        finally:
+            entry.budget.give_back(size, exchange.principal.tenant)
 
 
-async def _embed(request: Request, services: ModelServices, body: bytes) -> None:
-    asked = read_embedding(body)
-    made = await prepare_call(
-        services, request, asked.fields, model=asked.model, method_name=EMBED, size=len(body), ignored=asked.ignored,
-        fit=fitted_inputs,
-    )  # fmt: skip
+async def _embed(request: Request, services: OpenAIServices, made: ModelCall, asked: EmbeddingRequest) -> None:
     call = made.call
     if call.method.mode is not Mode.UNARY:
         raise BadInput(f"{asked.model} generates text, and makes no embeddings.", code="bad_request", field="model")
@@ -92,7 +97,7 @@ async def _embed(request: Request, services: ModelServices, body: bytes) -> None
 
 
 async def _written(
-    services: ModelServices, call: PreparedCall, result: CallResult, asked: EmbeddingRequest
+    services: OpenAIServices, call: PreparedCall, result: CallResult, asked: EmbeddingRequest
 ) -> list[bytes]:
     tokens = (result.units or {}).get("prompt_tokens")
     work = EmbeddingsWork(
@@ -158,7 +163,7 @@ EMBEDDINGS = (
     Operation(
         method="POST", path="/v1/embeddings", name="createEmbeddings", endpoint=embed, scopes=("invoke",),
         about="Vectors that stand for texts, by a model: as OpenAI's route of that name.",
-        request_media=("application/json",), answer=OBJECT, errors=MODEL_ERRORS, parameters=(KEYED,),
+        request_schemas=EMBEDDING, answer=OBJECT, errors=MODEL_ERRORS, parameters=(KEYED,),
         dialect=Dialect.OPENAI, rated=False, is_call=True,
     ),
 )  # fmt: skip

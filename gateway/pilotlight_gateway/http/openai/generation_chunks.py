@@ -94,7 +94,8 @@ def finish_of(reason: str | None) -> str:
 
 
 def usage_of_units(units: dict[str, int] | None) -> TokenUsage | None:
-    """Tokens that a function has counted; None: it has counted none."""
+    """Tokens that a function has counted, each once; None: it has counted none. Cached ones are of the prompt too."""
     if not units or ("completion_tokens" not in units and "prompt_tokens" not in units):
         return None
-    return TokenUsage(units.get("prompt_tokens", 0), units.get("completion_tokens", 0), units.get("cached_tokens", 0))
+    cached = units.get("cached_tokens", 0)
+    return TokenUsage(units.get("prompt_tokens", 0) + cached, units.get("completion_tokens", 0), cached)

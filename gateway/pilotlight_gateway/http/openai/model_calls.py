@@ -13,6 +13,7 @@ from pilotlight_core.model.errors import BadInput, PilotlightError, UnknownFunct
 from pilotlight_core.model.messages.limiting import LimitAskKind
 from pilotlight_core.model.spec import MethodSpec, VersionRecord
 from pilotlight_gateway.bodies.body_codec import BodyCodec
+from pilotlight_gateway.bodies.call_requests import BodyFormat, format_of_body
 from pilotlight_gateway.calls.call_port import CallPort
 from pilotlight_gateway.calls.prepared_call import PreparedCall
 from pilotlight_gateway.deploys.served_models import ServedModel, ServedModels
@@ -23,8 +24,8 @@ from pilotlight_gateway.http.calls.keyed_call_answers import KeyedCallAnswers
 from pilotlight_gateway.http.calls.stream_money import STEP_S
 from pilotlight_gateway.http.openai.function_inputs import FittedInput, call_body, fitted, method_called
 from pilotlight_gateway.http.openai.request_fields import RawFields
-from pilotlight_gateway.http.protocol.http_exchange import Exchange, exchange_of
-from pilotlight_gateway.http.protocol.request_bodies import too_large
+from pilotlight_gateway.http.protocol.http_exchange import Exchange, exchange_of, header
+from pilotlight_gateway.http.protocol.request_bodies import read_body, too_large
 from pilotlight_gateway.idempotency.key_header import KEY
 from pilotlight_gateway.schemas.version_schemas import VersionSchemas
 from pilotlight_gateway.tenancy.registry_port import RegistryPort
@@ -41,7 +42,7 @@ Fit = Callable[[MethodSpec, RawFields, str], FittedInput]
 
 
 @dataclass(frozen=True, kw_only=True)
-class ModelServices:
+class OpenAIServices:
     """The parts of the gateway that these routes need."""
 
     entry: CallEntry
@@ -65,7 +66,19 @@ class ModelCall:
     ignored: tuple[str, ...]
 
 
-async def find_version(services: ModelServices, tenant: str, name: str) -> tuple[ServedModel, VersionRecord]:
+async def read_request(request: Request, entry: CallEntry) -> bytes:
+    """The JSON body of a request. The byte budget counts it: give it back.
+
+    Raises:
+        BadInput: `unsupported_media_type`, or `too_large`. DeadlineExceeded, Unavailable: as `read_body`.
+    """
+    if format_of_body(header(request.scope, b"content-type")) is not BodyFormat.JSON:
+        raise BadInput("This takes application/json only.", code="unsupported_media_type")
+    tenant = exchange_of(request.scope).principal.tenant
+    return await read_body(request.scope, request.receive, CALL_BODY, entry.budget, tenant)
+
+
+async def find_version(services: OpenAIServices, tenant: str, name: str) -> tuple[ServedModel, VersionRecord]:
     """The model, and what is deployed of its function, with its schemas.
 
     Raises:
@@ -79,7 +92,7 @@ async def find_version(services: ModelServices, tenant: str, name: str) -> tuple
 
 
 async def prepare_call(
-    services: ModelServices,
+    services: OpenAIServices,
     request: Request,
     asked: RawFields,
     *,
@@ -121,13 +134,12 @@ async def prepare_call(
     return ModelCall(call=call, ignored=(*ignored, *left_out))
 
 
-async def _take(services: ModelServices, exchange: Exchange, call: PreparedCall, *, stream: bool, keyed: bool) -> None:
+async def _take(services: OpenAIServices, exchange: Exchange, call: PreparedCall, *, stream: bool, keyed: bool) -> None:
     """Count what can be counted once a call was read: its tokens and its money."""
     limits = services.entry.limits
+    await limits.count_tokens(exchange, call)
     if (admission := exchange.admission) is None:
         return
-    if admission.policy.most_tokens:
-        await limits.admit_tokens(exchange, admission)
     if admission.policy.budgets and not keyed:
         await limits.reserve(admission, call, STEP_S if stream else None)
 
@@ -136,7 +148,7 @@ def _has_key(request: Request) -> bool:
     return any(name == KEY for name, _ in request.scope["headers"])
 
 
-def _patience_ms(services: ModelServices, request: Request, version: VersionRecord) -> float | None:
+def _patience_ms(services: OpenAIServices, request: Request, version: VersionRecord) -> float | None:
     """How long the client waits for an answer, if that is less than the function may take."""
     said = next((value for name, value in request.scope["headers"] if name == TIMEOUT), b"")
     if not TIMEOUT_SECONDS.fullmatch(said) or not (seconds := float(said)):

@@ -117,7 +117,9 @@ def read_response(body: bytes) -> tuple[GenerationRequest, Json]:
         fields["logprobs"] = _raw(logprobs)
     stream = bool(read_value(known, "stream", bool | None, default=None))
     request = GenerationRequest(model=model, stream=stream, fields=fields, ignored=unknown)
-    kept = {name: known[name] for name in KEPT if name in known and memoryview(known[name]).nbytes <= LONGEST_KEPT}
+    kept = {
+        name: known[name].copy() for name in KEPT if name in known and memoryview(known[name]).nbytes <= LONGEST_KEPT
+    }
     return request, kept
 
 

@@ -23,7 +23,7 @@ from pilotlight_gateway.http.calls.stream_money import StreamSteps
 from pilotlight_gateway.http.openai.answer_forms import StreamForm
 from pilotlight_gateway.http.openai.answer_headers import ignored_header, processing_header
 from pilotlight_gateway.http.openai.generation_chunks import read_chunk, usage_of_units
-from pilotlight_gateway.http.openai.model_calls import ModelCall, ModelServices
+from pilotlight_gateway.http.openai.model_calls import ModelCall, OpenAIServices
 from pilotlight_gateway.http.openai.whole_answers import note_end
 from pilotlight_gateway.http.protocol.drain_gate import draining_error
 from pilotlight_gateway.http.protocol.error_dialects import Dialect
@@ -34,7 +34,7 @@ from pilotlight_gateway.http.protocol.problem_answers import problem_of
 log = structlog.get_logger(__name__)
 
 
-async def answer_streamed(services: ModelServices, request: Request, made: ModelCall, form: StreamForm) -> None:
+async def answer_streamed(services: OpenAIServices, request: Request, made: ModelCall, form: StreamForm) -> None:
     """Run a call and send what it generates.
 
     Raises:
@@ -54,7 +54,7 @@ async def answer_streamed(services: ModelServices, request: Request, made: Model
         steps.stop()
 
 
-async def _answer(services: ModelServices, request: Request, made: ModelCall, form: StreamForm) -> None:
+async def _answer(services: OpenAIServices, request: Request, made: ModelCall, form: StreamForm) -> None:
     exchange, call = exchange_of(request.scope), made.call
     own = [*processing_header(services.clock() - call.arrived_at), *ignored_header(made.ignored)]
     stream = EventStream(exchange, [*HEADERS, *own])
@@ -78,7 +78,7 @@ async def _answer(services: ModelServices, request: Request, made: ModelCall, fo
     await stream.finish()
 
 
-async def _send_all(services: ModelServices, call: PreparedCall, form: StreamForm, stream: EventStream) -> None:
+async def _send_all(services: OpenAIServices, call: PreparedCall, form: StreamForm, stream: EventStream) -> None:
     """What is there goes in one write."""
     begin = form.begin()
     has_begun = False
@@ -94,7 +94,7 @@ async def _send_all(services: ModelServices, call: PreparedCall, form: StreamFor
             await stream.send(piece)
 
 
-def _event(services: ModelServices, call: PreparedCall, form: StreamForm, event: CallEvent) -> bytes:
+def _event(services: OpenAIServices, call: PreparedCall, form: StreamForm, event: CallEvent) -> bytes:
     if isinstance(event, ChunkEvent):
         return form.chunk(read_chunk(event.data))
     if not isinstance(event, CallResult):
@@ -104,7 +104,7 @@ def _event(services: ModelServices, call: PreparedCall, form: StreamForm, event:
     return value + form.end(usage_of_units(event.units))
 
 
-def _why_ended(services: ModelServices, exchange: Exchange) -> PilotlightError | None:
+def _why_ended(services: OpenAIServices, exchange: Exchange) -> PilotlightError | None:
     """Why this gateway has cancelled the request, if it was it; the cancellation is undone."""
     if services.entry.gate.was_aborted(exchange.task):
         return draining_error()
@@ -112,7 +112,7 @@ def _why_ended(services: ModelServices, exchange: Exchange) -> PilotlightError |
 
 
 async def _fail(
-    services: ModelServices, stream: EventStream, form: StreamForm, exchange: Exchange, error: PilotlightError
+    services: OpenAIServices, stream: EventStream, form: StreamForm, exchange: Exchange, error: PilotlightError
 ) -> None:
     services.entry.metrics.call_failed(error.wire_code)
     log_failure(exchange, error)

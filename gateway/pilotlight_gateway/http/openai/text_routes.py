@@ -8,16 +8,16 @@ from typing import Any
 from starlette.requests import Request
 
 from pilotlight_core.model.errors import PilotlightError
-from pilotlight_gateway.http.calls.call_limits import CALL_BODY
 from pilotlight_gateway.http.openai.answer_forms import AnswerHead, StreamForm
 from pilotlight_gateway.http.openai.chat_form import ChatStream, chat_document
 from pilotlight_gateway.http.openai.completion_form import CompletionStream, completion_document
 from pilotlight_gateway.http.openai.function_inputs import GENERATE
 from pilotlight_gateway.http.openai.generation_requests import GenerationRequest, read_chat, read_completion
-from pilotlight_gateway.http.openai.model_calls import ModelServices, prepare_call
+from pilotlight_gateway.http.openai.model_calls import OpenAIServices, prepare_call, read_request
+from pilotlight_gateway.http.openai.request_schemas import CHAT, COMPLETION
 from pilotlight_gateway.http.openai.streamed_answers import answer_streamed
 from pilotlight_gateway.http.openai.whole_answers import WholeForm, answer_whole
-from pilotlight_gateway.http.protocol.api_operations import BODY, Operation, Parameter, json_body
+from pilotlight_gateway.http.protocol.api_operations import BODY, Operation, Parameter
 from pilotlight_gateway.http.protocol.error_dialects import Dialect
 from pilotlight_gateway.http.protocol.http_exchange import exchange_of
 
@@ -36,53 +36,58 @@ KEYED = Parameter(
 MakeStream = Callable[..., StreamForm]
 
 
-async def send_chat(request: Request, services: ModelServices) -> None:
+async def send_chat(request: Request, services: OpenAIServices) -> None:
     """`POST /v1/chat/completions`."""
     await _generate(request, services, read_chat, chat_document, ChatStream)
 
 
-async def send_completion(request: Request, services: ModelServices) -> None:
+async def send_completion(request: Request, services: OpenAIServices) -> None:
     """`POST /v1/completions`."""
     await _generate(request, services, read_completion, completion_document, CompletionStream)
 
 
 async def _generate(
     request: Request,
-    services: ModelServices,
+    services: OpenAIServices,
     read: Callable[[bytes], GenerationRequest],
     whole: WholeForm,
     streamed: MakeStream,
 ) -> None:
     exchange, entry = exchange_of(request.scope), services.entry
     with entry.gate.around(exchange.task):
-        async with json_body(request, entry.budget, CALL_BODY) as body:
-            try:
-                asked = read(body)
-                made = await prepare_call(
-                    services, request, asked.fields, model=asked.model, method_name=GENERATE, size=len(body),
-                    stream=asked.stream, ignored=asked.ignored,
-                )  # fmt: skip
-                if not asked.stream:
-                    await answer_whole(services, request, made, whole, asked.model)
-                    return
-                head = AnswerHead(call_id=made.call.call_id, model=asked.model, created_at=int(services.wall()))
-                await answer_streamed(services, request, made, streamed(head, include_usage=asked.include_usage))
-            except PilotlightError as error:
-                entry.metrics.call_failed(error.wire_code)
-                raise
+        body = await read_request(request, entry)
+        size = len(body)
+        try:
+            asked = read(body)
+            made = await prepare_call(
+                services, request, asked.fields, model=asked.model, method_name=GENERATE, size=size,
+                stream=asked.stream, ignored=asked.ignored,
+            )  # fmt: skip
+            model, stream, include_usage = asked.model, asked.stream, asked.include_usage
+            del asked, body  # from here on the call's input is what is held
+            if not stream:
+                await answer_whole(services, request, made, whole, model)
+                return
+            head = AnswerHead(call_id=made.call.call_id, model=model, created_at=int(services.wall()))
+            await answer_streamed(services, request, made, streamed(head, include_usage=include_usage))
+        except PilotlightError as error:
+            entry.metrics.call_failed(error.wire_code)
+            raise
+        finally:
+            entry.budget.give_back(size, exchange.principal.tenant)
 
 
 TEXT = (
     Operation(
         method="POST", path="/v1/chat/completions", name="createChatCompletion", endpoint=send_chat,
         about="The next message of a chat, by a model: as OpenAI's route of that name.", scopes=("invoke",),
-        request_media=("application/json",), answer=OBJECT, answer_media=("application/json", "text/event-stream"),
+        request_schemas=CHAT, answer=OBJECT, answer_media=("application/json", "text/event-stream"),
         errors=MODEL_ERRORS, parameters=(KEYED,), dialect=Dialect.OPENAI, rated=False, is_call=True,
     ),
     Operation(
         method="POST", path="/v1/completions", name="createCompletion", endpoint=send_completion,
         about="How a text goes on, by a model: as OpenAI's route of that name.", scopes=("invoke",),
-        request_media=("application/json",), answer=OBJECT, answer_media=("application/json", "text/event-stream"),
+        request_schemas=COMPLETION, answer=OBJECT, answer_media=("application/json", "text/event-stream"),
         errors=MODEL_ERRORS, parameters=(KEYED,), dialect=Dialect.OPENAI, rated=False, is_call=True,
     ),
 )  # fmt: skip

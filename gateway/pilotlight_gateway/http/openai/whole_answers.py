@@ -21,7 +21,7 @@ from pilotlight_gateway.http.openai.answer_forms import AnswerHead, Json, encode
 from pilotlight_gateway.http.openai.answer_headers import ignored_header, processing_header
 from pilotlight_gateway.http.openai.generated_text import GeneratedText
 from pilotlight_gateway.http.openai.generation_chunks import TokenUsage, read_chunk, usage_of_units
-from pilotlight_gateway.http.openai.model_calls import ModelCall, ModelServices
+from pilotlight_gateway.http.openai.model_calls import ModelCall, OpenAIServices
 from pilotlight_gateway.http.protocol.http_exchange import exchange_of
 from pilotlight_gateway.http.protocol.large_answers import PIECE_BYTES, answer_in_pieces
 from pilotlight_gateway.idempotency.key_header import KEY
@@ -32,7 +32,9 @@ THREAD_BYTES = 256 * 1024
 JSON = [(b"content-type", b"application/json")]
 
 
-async def answer_whole(services: ModelServices, request: Request, made: ModelCall, form: WholeForm, model: str) -> None:
+async def answer_whole(
+    services: OpenAIServices, request: Request, made: ModelCall, form: WholeForm, model: str
+) -> None:
     """Run a call and send its answer.
 
     Raises:
@@ -52,7 +54,7 @@ async def answer_whole(services: ModelServices, request: Request, made: ModelCal
     await send_answer(services, request, made, work)
 
 
-async def send_answer(services: ModelServices, request: Request, made: ModelCall, work: Any) -> None:
+async def send_answer(services: OpenAIServices, request: Request, made: ModelCall, work: Any) -> None:
     """Send what `work` makes, once for an Idempotency-Key if the request has one."""
     exchange, call, entry = exchange_of(request.scope), made.call, services.entry
     if any(name == KEY for name, _ in request.scope["headers"]):
@@ -83,7 +85,7 @@ async def _redacted(call: PreparedCall, work: Any) -> bytes:
     return done
 
 
-async def _generate(services: ModelServices, call: PreparedCall) -> tuple[GeneratedText, CallResult, int]:
+async def _generate(services: OpenAIServices, call: PreparedCall) -> tuple[GeneratedText, CallResult, int]:
     """What the function generates, and how many bytes that were."""
     text = GeneratedText()
     if is_value(call):
@@ -111,7 +113,7 @@ async def _generate(services: ModelServices, call: PreparedCall) -> tuple[Genera
         budget.give_back(held, call.tenant)
 
 
-def note_end(services: ModelServices, call: PreparedCall, result: CallResult) -> None:
+def note_end(services: OpenAIServices, call: PreparedCall, result: CallResult) -> None:
     """Count a call that has ended well."""
     total_ms = (services.clock() - call.arrived_at) * 1000
     stages = dict(result.stages)

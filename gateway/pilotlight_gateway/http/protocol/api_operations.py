@@ -66,6 +66,8 @@ class Operation(Generic[G]):
     body_required: bool = True
     """False: an empty body stands for the request's defaults."""
     request_media: tuple[str, ...] = (JSON,)
+    request_schemas: dict[str, dict[str, Any]] = field(default_factory=dict)
+    """By media type, the JSON Schema of a body that the endpoint reads itself."""
     answer: Any = None
     """A type, or a JSON Schema; None: no content."""
     answer_media: tuple[str, ...] = (JSON,)

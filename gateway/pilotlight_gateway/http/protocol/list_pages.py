@@ -6,7 +6,7 @@ from typing import Any
 
 from starlette.requests import Request
 
-from pilotlight_core.model.errors import BadInput
+from pilotlight_core.model.errors import NotFound
 from pilotlight_gateway.http.protocol.api_operations import Parameter, count_of
 
 MOST_LISTED = 10_000
@@ -20,14 +20,14 @@ def page_of(request: Request, found: list[dict[str, Any]]) -> dict[str, Any]:
     """The page of these documents, each with its `id`, that a request asks for.
 
     Raises:
-        BadInput: `limit` is no such number, or nothing has the id of `after`.
+        BadInput: `limit` is no such number. NotFound: nothing has the id of `after`.
     """
     limit = count_of(request, "limit", MOST_LISTED, MOST_LISTED)
     after = request.query_params.get("after")
     if after is not None:
         places = [number for number, one in enumerate(found) if one["id"] == after]
         if not places:
-            raise BadInput("after: nothing in the list has this id.", field="after")
+            raise NotFound("after: nothing in the list has this id.", field="after")
         found = found[places[0] + 1 :]
     page = found[:limit]
     return {

@@ -33,7 +33,9 @@ def error_of(
         document = msgspec.json.decode(body)
     except msgspec.DecodeError:
         document = None
-    if not isinstance(document, dict) or "code" not in document:
+    if isinstance(document, dict) and isinstance(told := document.get("error"), dict) and "code" not in document:
+        document = {"code": told.get("code"), "detail": told.get("message", "")}  # of a route of OpenAI's API
+    if not isinstance(document, dict) or not document.get("code"):
         text = body[:200].decode(errors="replace").strip()
         document = {"code": BY_STATUS.get(status, "internal"), "detail": f"The answer was HTTP {status}: {text}"}
     if should_retry is not None:

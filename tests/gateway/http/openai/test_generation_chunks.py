@@ -54,7 +54,7 @@ def test_what_cannot_be_read_is_refused(data: bytes) -> None:
 
 def test_units_are_usage() -> None:
     """Where the function has counted some."""
-    assert usage_of_units({"prompt_tokens": 1, "cached_tokens": 2}) == TokenUsage(1, 0, 2)
+    assert usage_of_units({"prompt_tokens": 1, "cached_tokens": 2}) == TokenUsage(3, 0, 2)
     assert usage_of_units({"seconds": 1}) is None
     assert usage_of_units(None) is None
 

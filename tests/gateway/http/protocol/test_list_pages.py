@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from starlette.requests import Request
 
-from pilotlight_core.model.errors import BadInput
+from pilotlight_core.model.errors import BadInput, NotFound
 from pilotlight_gateway.http.protocol.list_pages import page_of
 
 FOUND: list[dict[str, Any]] = [{"id": name} for name in "abcde"]
@@ -32,6 +32,6 @@ def test_a_page_follows_what_is_known(query: str, ids: str, more: bool) -> None:
 @pytest.mark.parametrize("query", ["after=x", "limit=0", "limit=many"])
 def test_no_page(query: str) -> None:
     """The parameter is named."""
-    with pytest.raises(BadInput) as refused:
+    with pytest.raises((BadInput, NotFound)) as refused:
         page_of(asked(query), FOUND)
     assert refused.value.more["field"] == query.partition("=")[0]
