@@ -69,6 +69,8 @@ class ScheduledEngine(ABC, Generic[LoadedAdapter]):
         self._stats = EngineStats()
         self._steps_since_shortage = 0
         self._asleep = False
+        self._first_to_wait: TokenSequence | None = None
+        """For room for its adapter."""
 
     # -- what a subclass does ------------------------------------------------------------------------------------------
 
@@ -174,6 +176,8 @@ class ScheduledEngine(ABC, Generic[LoadedAdapter]):
 
     def load_adapter(self, source: AdapterSource) -> None:
         """Make an adapter known and resident. Raises `EngineRefusal`."""
+        if self._asleep:
+            raise EngineRefusal("no_room", "the engine sleeps", "adapter")
         adapter, before = self._known_adapter(source), self._shelf.find(source.name)
         if before is not None and before.digest != adapter.digest and source.name in self._adapters_named():
             raise EngineRefusal("no_adapter", f"sequences run on another {source.name!r}; try again later", "adapter")
@@ -274,13 +278,23 @@ class ScheduledEngine(ABC, Generic[LoadedAdapter]):
         events.append(Finished(id=sequence.id, reason=reason, usage=sequence.usage(), stop_id=stop_id))
 
     def _fail(self, sequence: TokenSequence, kind: FailureKind, text: str, events: list[EngineEvent]) -> None:
-        self.scheduler.remove(sequence)
+        self.scheduler.remove(sequence, spoiled=kind == "not_a_number")
         events.append(Failed(id=sequence.id, kind=kind, text=text, usage=sequence.usage()))
 
     def _may_start(self, sequence: TokenSequence) -> bool:
-        """Whether a sequence's adapter has room beside those that run."""
+        """Whether a sequence's adapter has room beside those that run. While one waits for room, no sequence of another
+        adapter begins: it would wait for as long as those come.
+        """
         name = sequence.request.adapter
-        return not name or self._shelf.can_hold(name, self._adapters_running())
+        if not name:
+            return True
+        if self._first_to_wait is not None and self.scheduler.find(self._first_to_wait.id) is not self._first_to_wait:
+            self._first_to_wait = None  # it was aborted
+        if self._first_to_wait is not None and self._first_to_wait.request.adapter != name:
+            return False
+        has_room = self._shelf.can_hold(name, self._adapters_running())
+        self._first_to_wait = None if has_room else self._first_to_wait or sequence
+        return has_room
 
     def _adapters_running(self) -> set[str]:
         return {sequence.request.adapter for sequence in self.scheduler.running.values()} - {""}

@@ -102,8 +102,10 @@ class StepScheduler:
         self._enqueue(sequence)
         return sequence
 
-    def remove(self, sequence: TokenSequence) -> None:
-        """A sequence ends; its blocks are free."""
+    def remove(self, sequence: TokenSequence, *, spoiled: bool = False) -> None:
+        """A sequence ends; its blocks are free. If they are spoiled nobody finds in them what was stored."""
+        if spoiled:
+            self.blocks.conceal(sequence.blocks)
         if self.running.pop(sequence.id, None) is not None:
             self._let_go(sequence)
         else:
