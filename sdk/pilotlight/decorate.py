@@ -74,6 +74,8 @@ def gpu_function(target: Any = None, /, **options: Any) -> Any:
         resumable: Whether a stream goes on in another container, when its own is lost: the generator saves its state by
             `checkpoint(state)`, and begins with `resume(state)`. True, or Resumable(resume_s=, migrations=). Default
             False.
+        upstream: An `Upstream`: the HTTP API outside that the function, which is asynchronous, calls with
+            `await api.call(…)`; it may reach that API and has its key. See docs/guide/upstream.md.
         fallback: The function of the same app that runs a call when this one has no room for it in time, such as a
             smaller or quantised model with the same type hints: its name, or Fallback("small", classes=["batch"],
             tiers=["free"]), for calls of these classes by tenants of these tiers alone. Default: it is refused.
