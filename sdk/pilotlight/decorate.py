@@ -74,8 +74,6 @@ def gpu_function(target: Any = None, /, **options: Any) -> Any:
         resumable: Whether a stream goes on in another container, when its own is lost: the generator saves its state by
             `checkpoint(state)`, and begins with `resume(state)`. True, or Resumable(resume_s=, migrations=). Default
             False.
-        upstream: An `Upstream`: the HTTP API outside that the function, which is asynchronous, calls with
-            `await api.call(…)`; it may reach that API and has its key. See docs/guide/upstream.md.
         fallback: The function of the same app that runs a call when this one has no room for it in time, such as a
             smaller or quantised model with the same type hints: its name, or Fallback("small", classes=["batch"],
             tiers=["free"]), for calls of these classes by tenants of these tiers alone. Default: it is refused.
@@ -95,6 +93,8 @@ def gpu_function(target: Any = None, /, **options: Any) -> Any:
         zone: A zone, or a list, in which it may run. Default: any.
         neighbours: Whether other tenants may share its GPU, if they agree. Default False.
         media: Whether it needs the GPU's video engines. Default False.
+        upstream: An `Upstream`: the HTTP API outside that the function, which is asynchronous, calls with
+            `await api.call(…)`; it may reach that API and has its key. See docs/guide/upstream.md.
         engine: The language model that it is, instead of code: Torch("llama"), VLLM("llama") or Sim(), above an empty
             function. `app.engine("chat", Torch("llama"))` is the same without one.
         adapters: LoRA adapters of its engine: a list of names of weights.
