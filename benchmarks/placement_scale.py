@@ -23,6 +23,7 @@ from pilotlight_core.model.spec import Isolation
 from pilotlight_core.model.units import GpuAsk
 from pilotlight_placement.asks.ask import GIB, Ask
 from pilotlight_placement.asks.curves import Curves, ThroughputPoint, whole
+from pilotlight_placement.asks.resident_ask import ResidentAsk
 from pilotlight_placement.explain.explanation import explain
 from pilotlight_placement.fleet.audit import check_integrity
 from pilotlight_placement.fleet.fleet import Fleet
@@ -59,7 +60,7 @@ def make_nodes(gpus: int, rng: random.Random) -> list[Node]:
         )
         domain = Domain(region="r1", zone=f"z{number % 3}", spot=rng.random() < 0.2)
         weights = frozenset(f"w{rng.randrange(400)}" for _ in range(4))
-        nodes.append(Node(name=name, domain=domain, gpus=parts, host=HOST, weights=weights))
+        nodes.append(Node(name=name, domain=domain, gpus=parts, host=HOST, resident=weights))
     return nodes
 
 
@@ -96,7 +97,7 @@ def make_ask(number: int, rng: random.Random) -> Ask:
         slo_ms=rng.choice((None, 100.0)),
         spread=rng.choice((None, Spread(over=Over.ZONE), Spread(over=Over.NODE, most=2))),
         avoid=(f"f{number ^ 1}",) if rng.random() < 0.1 else (),
-        weights=f"w{rng.randrange(400)}" if rng.random() < 0.5 else "",
+        resident=(ResidentAsk(f"w{rng.randrange(400)}"),) if rng.random() < 0.5 else (),
         purchase=rng.choice((Purchase.ANY, Purchase.ANY, Purchase.ON_DEMAND)),
         zones=("z0", "z1") if rng.random() < 0.1 else (),
         neighbours=rng.random() < 0.3,

@@ -60,6 +60,7 @@ from pilotlight_core.model.messages.demand import Demand, Demands
 from pilotlight_core.model.messages.job_messages import PlannedStarts
 from pilotlight_core.model.messages.node_messages import STOP_GRACE_S, Bind, Credit, NodeReport
 from pilotlight_core.model.messages.ran import Ran
+from pilotlight_core.model.pipelines.pipeline import SEPARATOR
 from pilotlight_core.model.spec import VersionRecord
 from pilotlight_placement.asks.curve_book import CurveBook
 from pilotlight_placement.plan.draft import PlanLimits
@@ -475,7 +476,8 @@ class Controller:
     def _new_id(self, record: VersionRecord) -> str:
         # Deterministic in (leader's epoch, ordinal): two leaders never make the same id, one never makes it twice.
         self._started += 1
-        return f"ctr_{record.function[:24]}_{base36(self._lease.epoch)}_{base36(self._started)}"
+        name = record.function.replace(SEPARATOR, "-")[:24]
+        return f"ctr_{name}_{base36(self._lease.epoch)}_{base36(self._started)}"
 
     def _act(self, decision: Decision, at: float) -> None:
         for note in decision.notes:

@@ -102,7 +102,7 @@ def _ask_of(version: VersionRecord) -> Ask:
 def _named(node: Node) -> Node:
     """As an agent reports it, with the scarce type outside of MIG mode."""
     gpus = tuple(replace(gpu, mig=gpu.mig and gpu.device.name != SCARCE, link="") for gpu in node.gpus)
-    return replace(node, gpus=gpus, weights=frozenset(), domain=replace(node.domain, region="local"))
+    return replace(node, gpus=gpus, resident=frozenset(), domain=replace(node.domain, region="local"))
 
 
 def _version(number: int, rng: random.Random, *, scarce: bool = False, window_s: float = IDLE_S) -> VersionRecord:

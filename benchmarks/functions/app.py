@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 
 from pilotlight import App, batched, concurrent, enter, method
 
@@ -60,4 +61,13 @@ class Parked:
 def count(chunks: int) -> Iterator[str]:
     """That many small chunks, as fast as they are taken."""
     for number in range(chunks):
+        yield f"chunk {number}"
+
+
+@app.gpu_function(scaledown_window=600)
+@concurrent(max_inputs=64)
+async def tick(chunks: int) -> AsyncIterator[str]:
+    """That many small chunks, one in each turn of the loop."""
+    for number in range(chunks):
+        await asyncio.sleep(0)
         yield f"chunk {number}"

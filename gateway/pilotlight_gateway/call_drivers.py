@@ -11,7 +11,7 @@ from pilotlight_core.bus import NO_RESPONDERS, Handler
 from pilotlight_core.host.binding_book import Bindings
 from pilotlight_core.model import subjects
 from pilotlight_core.model.messages.bindings import Binding
-from pilotlight_core.model.messages.call_messages import Chunk, Ended, Refused, Started, StreamCheckpoint
+from pilotlight_core.model.messages.call_messages import Chunk, ChunkGroup, Ended, Refused, Started, StreamCheckpoint
 from pilotlight_core.model.messages.link_messages import LinkSwitch
 from pilotlight_core.model.messages.node_messages import Credit, NodeReport, Shortage, Shortages
 from pilotlight_core.model.messages.scheduling import Breakers, ToHome
@@ -124,6 +124,7 @@ class CallDrivers:
 
     def homes_changed(self, shards: frozenset[int]) -> None:
         """Other gateways are the homes of these shards now."""
+        self._router.homes_changed()
         self.origins.homes_changed(shards)
 
     def gateway_gone(self, instance: str) -> None:
@@ -138,6 +139,8 @@ class CallDrivers:
             try:
                 if isinstance(message, FRAMES):
                     self.origins.on_frame(node, message)
+                elif isinstance(message, ChunkGroup):
+                    self.origins.on_chunks(node, message)
                 else:
                     self._believe(node, message)
             except Exception:
@@ -156,6 +159,9 @@ class CallDrivers:
     def _on_frame(self, subject: str, message: object, reply: str) -> None:
         if isinstance(message, FRAMES):
             self.origins.on_frame(subjects.node_of(subject), message)
+            self._port.take_turn_if_many()
+        elif isinstance(message, ChunkGroup):
+            self.origins.on_chunks(subjects.node_of(subject), message)
             self._port.take_turn_if_many()
         elif isinstance(message, LinkSwitch):
             self.links.switched(subjects.node_of(subject), message)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import Any
 
@@ -27,12 +28,14 @@ from pilotlight_gateway.deploys.function_logs import LogSource
 from pilotlight_gateway.deploys.package_locker import PackageLocker
 from pilotlight_gateway.deploys.resolver import Resolver
 from pilotlight_gateway.erasure.tenant_eraser import TenantEraser
+from pilotlight_gateway.files.uploaded_files import UploadedFiles
 from pilotlight_gateway.fleet.container_stopper import ContainerStopper
 from pilotlight_gateway.fleet.curve_trials import CurveService
 from pilotlight_gateway.fleet.fleet_inventory import FleetPlacements
 from pilotlight_gateway.fleet.placement_explainer import Explainer
+from pilotlight_gateway.front_wiring import model_services
 from pilotlight_gateway.http import routes
-from pilotlight_gateway.http.app import bind, create_app, document_of
+from pilotlight_gateway.http.app import ServedOperation, bind, create_app, document_of
 from pilotlight_gateway.http.calls.call_endpoint import CallEndpoint, CallEntry
 from pilotlight_gateway.http.calls.call_events import EventServices
 from pilotlight_gateway.http.calls.call_limits import CallLimits
@@ -72,6 +75,19 @@ from pilotlight_gateway.http.endpoints.tenancy import TENANCY
 from pilotlight_gateway.http.endpoints.tenancy_services import TenancyServices
 from pilotlight_gateway.http.endpoints.webhooks import WEBHOOKS, WebhookServices
 from pilotlight_gateway.http.endpoints.weights.weights import WEIGHTS, WeightsServices
+from pilotlight_gateway.http.inference.fixed_inference import FixedInference, RequestServices
+from pilotlight_gateway.http.inference.front_door import FrontDoor
+from pilotlight_gateway.http.inference.front_operations import FIXED, INFER, REQUESTS, TENSOR_MODELS
+from pilotlight_gateway.http.inference.infer_endpoint import InferEndpoint
+from pilotlight_gateway.http.inference.inference_counts import InferenceCounts
+from pilotlight_gateway.http.inference.model_endpoints import TensorModelServices
+from pilotlight_gateway.http.openai.embedding_routes import EMBEDDINGS
+from pilotlight_gateway.http.openai.files.file_routes import FILES, FileServices
+from pilotlight_gateway.http.openai.files.request_batches import OutputFiles, RequestBatches
+from pilotlight_gateway.http.openai.model_calls import OpenAIServices
+from pilotlight_gateway.http.openai.model_routes import MODEL_LIST
+from pilotlight_gateway.http.openai.response_routes import RESPONSES
+from pilotlight_gateway.http.openai.text_routes import TEXT
 from pilotlight_gateway.http.protocol.api_operations import BoundOperation
 from pilotlight_gateway.http.protocol.http_exchange import OpenRequests
 from pilotlight_gateway.http.protocol.readiness import Readiness
@@ -107,6 +123,11 @@ def upload_slots() -> TenantSlots:
 def deploy_slots() -> TenantSlots:
     """Deploys at a time."""
     return TenantSlots(3, "deploys are under way", of_tenant=1, retry_after=1.0)
+
+
+def file_slots() -> TenantSlots:
+    """Uploads of files at a time."""
+    return TenantSlots(8, "files are being uploaded", of_tenant=2, retry_after=2.0)
 
 
 def lock_slots() -> TenantSlots:
@@ -160,6 +181,7 @@ class HttpParts:
     uploads: TenantSlots
     vault: TenantVault
     webhooks: WebhookStore
+    counts: InferenceCounts = field(default_factory=InferenceCounts)
 
     @cached_property
     def rates(self) -> ApiRates:
@@ -197,7 +219,8 @@ def wire_http(parts: HttpParts) -> ASGIApp:
     entry, answers = _call_entry(parts, shared), CallAnswers(parts.codec, shared.book, shared.clock)
     unary = UnaryCalls(parts.calls, answers, parts.codec, parts.budget, parts.metrics)
     operations = (
-        *_functions(parts, shared), *_money(parts, shared), *_fleet(parts, shared), *_tenants(parts, shared)
+        *_functions(parts, shared), *_models(parts, shared, entry), *_money(parts, shared), *_fleet(parts, shared),
+        *_tenants(parts, shared), *_fronts(parts, shared, model_services(parts, entry, shared.clock)),
     )  # fmt: skip
     edge = create_app(
         _call_endpoint(parts, shared, entry, unary), operations, limits=shared.limits, requests=parts.requests,
@@ -206,6 +229,12 @@ def wire_http(parts: HttpParts) -> ASGIApp:
     known = CallRoutes(parts.registry, shared.resolver, shared.limits)
     edge.whole = WarmCalls(WarmParts(entry, parts.calls, unary, answers, known, parts.requests, edge, shared.clock))
     return edge
+
+
+def wire_models(parts: HttpParts) -> TensorModelServices:
+    """Calls of models, for another listener than that of the API."""
+    shared = _Shared(parts)
+    return model_services(parts, _call_entry(parts, shared), shared.clock)
 
 
 def wire_nested(parts: HttpParts, why_ended: Callable[[Principal], Unauthenticated | None]) -> NestedCalls:
@@ -253,6 +282,18 @@ def _call_endpoint(parts: HttpParts, shared: _Shared, entry: CallEntry, unary: U
     )
 
 
+def _fronts(parts: HttpParts, shared: _Shared, models: TensorModelServices) -> tuple[ServedOperation, ...]:
+    """What clients of other platforms call."""
+    calls, entry = models.calls, models.calls.entry
+    infer, fixed = InferEndpoint(calls), FixedInference(calls, parts.calls, shared.clock)
+    return (
+        *(FrontDoor(operation, entry, infer.answer) for operation in INFER),
+        *shared.bound(TENSOR_MODELS, models),
+        FrontDoor(FIXED, entry, fixed.answer),
+        *shared.bound(REQUESTS, RequestServices(calls=parts.calls, readiness=parts.readiness)),
+    )
+
+
 def _functions(parts: HttpParts, shared: _Shared) -> tuple[BoundOperation[Any], ...]:
     """Calls, jobs and apps, and what is told of them."""
     bound, registry = shared.bound, parts.registry
@@ -271,6 +312,28 @@ def _functions(parts: HttpParts, shared: _Shared) -> tuple[BoundOperation[Any], 
         *bound(routes.APPS, apps),
         *bound(WEIGHTS, weights),
         *bound(routes.LOGS, LogServices(registry=registry, logs=parts.logs, followers=parts.followers)),
+    )
+
+
+def _models(parts: HttpParts, shared: _Shared, entry: CallEntry) -> tuple[BoundOperation[Any], ...]:
+    """OpenAI's API over the same calls, and batches, which it shares."""
+    services = OpenAIServices(
+        entry=entry, calls=parts.calls, models=shared.deployer.models, schemas=parts.schemas, registry=parts.registry,
+        keyed=KeyedCallAnswers(parts.idempotency, parts.budget), codec=parts.codec, clock=shared.clock, wall=time.time,
+    )  # fmt: skip
+    stored = UploadedFiles(registry=parts.registry, blobs=parts.blobs, usage=shared.usage)
+    files = FileServices(
+        files=stored, outputs=OutputFiles(parts.batches, services), budget=parts.budget, gate=shared.gate,
+        uploads=file_slots(),
+    )  # fmt: skip
+    batches = BatchServices(
+        batches=parts.batches, registry=parts.registry, resolver=shared.resolver, gate=shared.gate,
+        budget=parts.budget, codec=parts.codec, requests=RequestBatches(parts.batches, stored, services),
+    )  # fmt: skip
+    return (
+        *shared.bound((*TEXT, *RESPONSES, *EMBEDDINGS, *MODEL_LIST), services),
+        *shared.bound(FILES, files),
+        *shared.bound(BATCHES, batches),
     )
 
 
@@ -314,12 +377,8 @@ def _fleet(parts: HttpParts, shared: _Shared) -> tuple[BoundOperation[Any], ...]
 
 
 def _tenants(parts: HttpParts, shared: _Shared) -> tuple[BoundOperation[Any], ...]:
-    """Tenants, their batches and webhooks, and the gateway's own answers."""
+    """Tenants and their webhooks, and the gateway's own answers."""
     bound, registry, budget = shared.bound, parts.registry, parts.budget
-    batches = BatchServices(
-        batches=parts.batches, registry=registry, resolver=shared.resolver, gate=shared.gate, budget=budget,
-        codec=parts.codec,
-    )  # fmt: skip
     issuers = IssuerServices(registry=registry, issuers=parts.issuers, budget=budget, clock=shared.clock)
     secrets = SecretServices(vault=parts.vault, registry=registry, budget=budget)
     return (
@@ -327,7 +386,6 @@ def _tenants(parts: HttpParts, shared: _Shared) -> tuple[BoundOperation[Any], ..
         *bound(TENANCY, TenancyServices(registry=registry, limits=parts.limiter, budget=budget)),
         *bound(ERASURE, ErasureServices(eraser=parts.eraser, budget=budget)),
         *bound(ISSUERS, issuers),
-        *bound(BATCHES, batches),
         *bound(WEBHOOKS, WebhookServices(webhooks=parts.webhooks, networks=parts.networks, budget=budget)),
         *bound(SECRETS, secrets),
         *bound(routes.API_DOCUMENT, shared.documents),

@@ -16,6 +16,7 @@ from pilotlight_core.host.certificates.server_context import ServerContext, TlsF
 from pilotlight_core.host.open_files import allow_open_files
 from pilotlight_core.host.outbound.address_policy import read_networks
 from pilotlight_gateway.calls.large_bodies import LargeBodies
+from pilotlight_gateway.front_wiring import GrpcAddress
 from pilotlight_gateway.http.listening_socket import listen, url_of
 from pilotlight_gateway.http.quiet_server import QuietServer
 from pilotlight_gateway.http.server import make_server
@@ -67,15 +68,26 @@ def open_listeners(settings: ServeSettings) -> Iterator[tuple[Listener, Listener
 
 
 def _context(setting: str, certificate: str, key: str, client_authority: str = "") -> ServerContext | None:
+    files = _files(setting, certificate, key, client_authority)
+    return None if files is None else ServerContext(files, datetime.now(UTC))
+
+
+def _files(setting: str, certificate: str, key: str, client_authority: str = "") -> TlsFiles | None:
     if not certificate:
         return None
-    files = TlsFiles(
+    return TlsFiles(
         certificate=Path(certificate).expanduser(),
         key=Path(key).expanduser(),
         client_authority=Path(client_authority).expanduser() if client_authority else None,
         setting=setting,
     )
-    return ServerContext(files, datetime.now(UTC))
+
+
+def grpc_address(settings: ServeSettings) -> GrpcAddress:
+    """Where gRPC is served, with the certificate of the API. It asks no client for one: grpc's optional ones go
+    unverified, so a key is what counts there."""
+    tls = _files("--tls", settings.tls_cert, settings.tls_key)
+    return GrpcAddress(settings.grpc_host, settings.grpc_port, tls)
 
 
 def client_connections(settings: ServeSettings) -> ConnectionBook:

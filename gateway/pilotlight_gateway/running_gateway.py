@@ -9,6 +9,7 @@ import structlog
 
 from pilotlight_core.host.registry import Registry
 from pilotlight_gateway.cluster.identity_guard import NameTaken
+from pilotlight_gateway.front_wiring import GrpcFront
 from pilotlight_gateway.http.protocol.drain_gate import DrainGate
 from pilotlight_gateway.http.quiet_server import QuietServer
 from pilotlight_gateway.jobs.job_service import JobService
@@ -30,6 +31,7 @@ class Gateway:
     watch: PrincipalWatch
     public: QuietServer
     internal: QuietServer
+    grpc: GrpcFront
     superseded: asyncio.Future[NameTaken]
 
     async def give_notice(self, seconds: float, lost: asyncio.Event) -> None:
@@ -51,6 +53,8 @@ class Gateway:
             # 3. End the rest; their callers hear `draining`.
             aborted = await self.gate.abort(ABORT_SECONDS)
             log.warning("calls were ended by the shutdown", calls=aborted)
-        # 4. Close the listeners and idle connections (the server itself waits 2 s for the last bytes).
+        # 4. Close the listeners and idle connections (the server itself waits 2 s for the last bytes). gRPC tells its
+        #    clients to go elsewhere, and ends the streams that are idle.
+        await self.grpc.stop()
         self.public.stop()
         self.internal.stop()

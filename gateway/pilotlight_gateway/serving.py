@@ -48,6 +48,7 @@ from pilotlight_gateway.budgets.call_prices import CallPrices, parts_of
 from pilotlight_gateway.budgets.prepaid_budgets import PrepaidBudgets
 from pilotlight_gateway.budgets.tranche_keeper import TrancheKeeper
 from pilotlight_gateway.calls.call_service import CallService
+from pilotlight_gateway.calls.fallbacks import Fallbacks
 from pilotlight_gateway.calls.large_bodies import LargeBodies
 from pilotlight_gateway.cluster.shard_table import ShardTable
 from pilotlight_gateway.cluster.shards import Shards
@@ -58,6 +59,7 @@ from pilotlight_gateway.deploys.line_owners import BoundLineOwners
 from pilotlight_gateway.deploys.package_locker import BusLocker
 from pilotlight_gateway.fleet.fleet_inventory import FleetPlacements
 from pilotlight_gateway.fleet.placement_explainer import BusExplainer
+from pilotlight_gateway.front_wiring import GrpcFront
 from pilotlight_gateway.gateway_calls import GatewayCalls
 from pilotlight_gateway.gateway_erasure import GatewayErasure
 from pilotlight_gateway.gateway_secrets import GatewaySecrets
@@ -71,6 +73,7 @@ from pilotlight_gateway.http_wiring import (
     follower_slots,
     upload_slots,
     wire_http,
+    wire_models,
     wire_nested,
 )
 from pilotlight_gateway.idempotency.bus_key_records import BusKeyRecords
@@ -84,8 +87,15 @@ from pilotlight_gateway.limits.connections import ConnectionBook
 from pilotlight_gateway.limits.cost_estimates import Estimates
 from pilotlight_gateway.limits.limit_policy import LimitPolicies
 from pilotlight_gateway.limits.limiter import HomeLimiter
-from pilotlight_gateway.listeners import Listener, body_server, client_connections, client_server, open_listeners
-from pilotlight_gateway.metrics.call_metrics import call_gauges
+from pilotlight_gateway.listeners import (
+    Listener,
+    body_server,
+    client_connections,
+    client_server,
+    grpc_address,
+    open_listeners,
+)
+from pilotlight_gateway.metrics.call_metrics import call_gauges, fallback_counts
 from pilotlight_gateway.metrics.certificate_metrics import certificates_of
 from pilotlight_gateway.metrics.connection_metrics import connection_counts
 from pilotlight_gateway.metrics.gateway_metrics import GatewayMetrics
@@ -189,7 +199,7 @@ async def _connected(settings: ServeSettings, name: str) -> AsyncIterator[Bus]:
 async def _run(
     gateway: Gateway, bus: Bus, listeners: tuple[Listener, Listener], stop: asyncio.Event, settings: ServeSettings
 ) -> None:
-    async with asyncio.TaskGroup() as group:
+    async with gateway.grpc.running(), asyncio.TaskGroup() as group:
         watches = [
             group.create_task(_stop_when_lost(bus, stop)),
             group.create_task(gateway.watch.run()),
@@ -305,6 +315,7 @@ def _metric_sources(
             bodies=budget,
             ready=not readiness.why_not(),
         ),
+        lambda: fallback_counts(calls.service.fallbacks),
         lambda: job_gauges(jobs.statistics()),
         lambda: node_fault_counts(calls.drivers.guard.faults.counts),
         lambda: clock_gauges(calls.fleet.clocks, time.time()),
@@ -322,8 +333,10 @@ def _readiness(bus: Bus, registry: Registry, calls: CallService) -> Readiness:
     )
 
 
-def _calls(settings: ServeSettings, bus: Bus, bodies: LargeBodies, name: str, instance: str, url: str) -> GatewayCalls:
-    return GatewayCalls(
+def _calls(
+    settings: ServeSettings, bus: Bus, registry: Registry, bodies: LargeBodies, name: str, instance: str, url: str
+) -> GatewayCalls:
+    calls = GatewayCalls(
         bus,
         bodies,
         region=settings.region,
@@ -333,6 +346,8 @@ def _calls(settings: ServeSettings, bus: Bus, bodies: LargeBodies, name: str, in
         links=LinkFolder(settings.links),
         url=url,
     )
+    calls.service.fallbacks = Fallbacks(registry, time.monotonic)
+    return calls
 
 
 def _jobs(
@@ -393,7 +408,7 @@ async def _gateway(
 ) -> AsyncIterator[Gateway]:
     budget, instance = ByteBudget(limit=BODY_BYTES_HELD), instance_of(name, settings.launch or token(8))
     bodies = LargeBodies(url=settings.internal_url or internal.url, budget=budget)
-    calls = _calls(settings, bus, bodies, name, instance, settings.url_for_clients(public.url))
+    calls = _calls(settings, bus, registry, bodies, name, instance, settings.url_for_clients(public.url))
     ledger, calls.fleet.record_of = LedgerReader(settings.database_url, book), registry.node_nowait
     limiter, keeper = _limits(settings, bus, calls, registry, instance, ledger)
     prices, faults = _call_prices(settings, book, calls), calls.drivers.guard.faults
@@ -414,13 +429,12 @@ async def _gateway(
     exchange = LoadExchange(bus, loads, measured, budget, lambda: len(readiness.gate), calls.fleet.clocks)
     sources = _metric_sources(calls, idempotency, limiter, jobs, readiness, budget, connections)
     shown = certificates_of(api=public.tls, bodies=internal.tls)
-    locker = BusLocker(bus, calls.fleet.reports, region=settings.region, gateway=calls.table.instance)
+    locker = BusLocker(bus, calls.fleet, registry, region=settings.region, gateway=calls.table.instance)
     parts = HttpParts(
         audit=BusAuditLog(bus, region=settings.region),
         authenticator=authenticator,
         batches=_batches(settings, bus, jobs, blobs, schemas, validators),
-        blobs=blobs, budget=budget, calls=calls.service, codec=codec, costs=costs,
-        eraser=erasure.eraser,
+        blobs=blobs, budget=budget, calls=calls.service, codec=codec, costs=costs, eraser=erasure.eraser,
         explainer=BusExplainer(bus, region=settings.region),
         stopper=secrets.stopper, streams=calls.streams,
         terms=joining_terms(settings, settings.node_bus_url, takes_nodes=settings.issuer is not None),
@@ -466,6 +480,7 @@ async def _gateway(
                 watch=PrincipalWatch(requests, calls.service, authenticator, registry),
                 public=client_server(wire_http(parts), connections, public, settings),
                 internal=body_server(bodies, internal),
+                grpc=GrpcFront(parts, wire_models(parts), grpc_address(settings)),
                 superseded=shards.superseded,
             )
     finally:

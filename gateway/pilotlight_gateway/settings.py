@@ -89,6 +89,14 @@ class ServeSettings(DutySettings, frozen=True, kw_only=True):
             "mapped (pilotlight key create --certificate); empty: clients are not asked for one"
         ),
     ] = ""
+    grpc_host: Annotated[str, Meta(description="address for gRPC: the Open Inference Protocol")] = "127.0.0.1"
+    grpc_port: Annotated[
+        Port,
+        Meta(
+            description="its port, with the certificate of --tls-cert; needs the extra pilotlight[grpc]; 0: it is not "
+            "served"
+        ),
+    ] = 0
     public_url: Annotated[
         str,
         Meta(

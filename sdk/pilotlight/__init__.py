@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from pilotlight.decorate import gpu_function
     from pilotlight.definitions.artifact_options import Artifact
     from pilotlight.definitions.call_units import count_units
+    from pilotlight.definitions.engine_options import VLLM, Sim, Torch
     from pilotlight.definitions.errors import (
         BadInput,
         BadOutput,
@@ -53,6 +54,7 @@ if TYPE_CHECKING:
     from pilotlight.definitions.rehearsal_options import Example
     from pilotlight.definitions.schedules import Cron, Period
     from pilotlight.definitions.stream_states import checkpoint, resume
+    from pilotlight.engine_model import EngineModel
     from pilotlight.function import Function
     from pilotlight.function_call import FunctionCall
     from pilotlight.markers import (  # `exit` is the hook's name
@@ -64,10 +66,14 @@ if TYPE_CHECKING:
         exit,  # noqa: A004
         method,
         park,
+        postprocess,
+        preprocess,
         unpark,
     )
+    from pilotlight.upstream.upstream import Upstream, UpstreamBatch
     from pilotlight.weights_folder import weights
     from pilotlight_core.model.calendar.warm_windows import Warm
+    from pilotlight_core.model.fallbacks.fallback import Fallback
     from pilotlight_core.model.placing import Measured, Model, Spread
     from pilotlight_core.model.spec import SLO
     from pilotlight_core.model.streams.resuming import Resumable
@@ -81,6 +87,7 @@ _HOMES = {
     "pilotlight.decorate": ("gpu_function",),
     "pilotlight.definitions.artifact_options": ("Artifact",),
     "pilotlight.definitions.call_units": ("count_units",),
+    "pilotlight.definitions.engine_options": ("Sim", "Torch", "VLLM"),
     "pilotlight.definitions.errors": (
         "BadInput", "BadOutput", "CallFailed", "Cancelled", "Conflict", "ContainerDied", "DeadlineExceeded",
         "ExecutionTimeout", "Forbidden", "FunctionRaised", "LoadFailed", "Misuse", "NestedRefused", "NotFound",
@@ -90,19 +97,26 @@ _HOMES = {
     "pilotlight.definitions.rehearsal_options": ("Example",),
     "pilotlight.definitions.schedules": ("Cron", "Period"),
     "pilotlight.definitions.stream_states": ("checkpoint", "resume"),
+    "pilotlight.engine_model": ("EngineModel",),
     "pilotlight.function": ("Function",),
     "pilotlight.function_call": ("FunctionCall",),
-    "pilotlight.markers": ("batched", "check", "concurrent", "drain", "enter", "exit", "method", "park", "unpark"),
+    "pilotlight.markers": (
+        "batched", "check", "concurrent", "drain", "enter", "exit", "method", "park", "postprocess", "preprocess",
+        "unpark",
+    ),
+    "pilotlight.upstream.upstream": ("Upstream", "UpstreamBatch"),
     "pilotlight.weights_folder": ("weights",),
     "pilotlight_core.model.calendar.warm_windows": ("Warm",),
     "pilotlight_core.model.placing": ("Measured", "Model", "Spread"),
     "pilotlight_core.model.streams.resuming": ("Resumable",),
     "pilotlight_core.model.spec": ("SLO",),
+    "pilotlight_core.model.fallbacks.fallback": ("Fallback",),
 }  # fmt: skip
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
 __all__ = [
     "SLO",
+    "VLLM",
     "App",
     "Artifact",
     "BadInput",
@@ -115,8 +129,10 @@ __all__ = [
     "ContainerDied",
     "Cron",
     "DeadlineExceeded",
+    "EngineModel",
     "Example",
     "ExecutionTimeout",
+    "Fallback",
     "Forbidden",
     "Function",
     "FunctionCall",
@@ -133,12 +149,16 @@ __all__ = [
     "PilotlightError",
     "Preempted",
     "Resumable",
+    "Sim",
     "Spread",
     "TooMuch",
+    "Torch",
     "Unauthenticated",
     "Unavailable",
     "UnknownCall",
     "UnknownFunction",
+    "Upstream",
+    "UpstreamBatch",
     "Warm",
     "batched",
     "call_id",
@@ -153,6 +173,8 @@ __all__ = [
     "gpu_function",
     "method",
     "park",
+    "postprocess",
+    "preprocess",
     "resume",
     "unpark",
     "weights",
@@ -172,7 +194,7 @@ def __getattr__(name: str) -> object:
 
 def _unknown(name: str) -> Exception:
     """An ImportError for another platform's name: `from pilotlight import Image` drops what an AttributeError says."""
-    from pilotlight.definitions.peer_names import MODULE_NAMES
+    from pilotlight.definitions.hints.peer_names import MODULE_NAMES
 
     if name in MODULE_NAMES:
         return ImportError(f"there is no pilotlight.{name}: {MODULE_NAMES[name]}.", name="pilotlight")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Never, ParamSpec, Protocol, TypeVar, Unpack, overload
@@ -12,13 +13,17 @@ from msgspec import UNSET
 from pilotlight.cls import Cls
 from pilotlight.definitions.artifact_options import artifacts_of
 from pilotlight.definitions.decorated import Decorated
+from pilotlight.definitions.engine_options import EngineOption, engine_of, engine_weights
+from pilotlight.definitions.engines.engine_specs import build_engine_spec, check_stub
 from pilotlight.definitions.errors import OptionError
-from pilotlight.definitions.migration_hints import explain_of_app
+from pilotlight.definitions.hints.migration_hints import explain_of_app
 from pilotlight.definitions.options import KNOWN, Options, spec_fields
 from pilotlight.definitions.requirement_options import requirements_of
-from pilotlight.definitions.specs import build_spec
+from pilotlight.definitions.specs import build_spec, module_name
 from pilotlight.definitions.weights_options import weights_of
+from pilotlight.engine_model import EngineModel
 from pilotlight.function import Function
+from pilotlight.upstream_option import with_upstream
 from pilotlight_core.model.errors import BadInput
 from pilotlight_core.model.ids import check_name, tags_fault
 from pilotlight_core.model.spec import DEFAULT_BASE, FunctionSpec, tags_of
@@ -83,6 +88,14 @@ class App:
         """Decorate as `pilotlight.gpu_function`, whose help lists the options, with this app."""
         return decorate(target, {**options, "app": options.get("app", self)})
 
+    def engine(self, name: str, engine: EngineOption, /, **options: Unpack[Options]) -> EngineModel:
+        """Have a language model served as the function `name`: no code is needed.
+
+        The options are those of `gpu_function`, as far as they make sense without code; `adapters` are LoRA adapters.
+        """
+        given: dict[str, Any] = {**options, "engine": engine, "name": name, "app": options.get("app", self)}
+        return _engine_model(given, sys._getframe(1).f_globals.get("__name__", "__main__"))  # noqa: SLF001
+
     def register(self, function: Function[..., Any] | Cls[Any]) -> None:
         """Make `function` part of the app. A function whose module is imported anew replaces itself.
 
@@ -101,7 +114,7 @@ class App:
             _collected.append((self, function))
 
     def __getattr__(self, name: str) -> Any:
-        from pilotlight.definitions.peer_names import APP_NAMES
+        from pilotlight.definitions.hints.peer_names import APP_NAMES
 
         hint = f": {APP_NAMES[name]}" if name in APP_NAMES else ""
         raise AttributeError(f"an App has no attribute {name!r}{hint}")
@@ -111,7 +124,7 @@ class App:
 
 
 def _home(function: Function[..., Any] | Cls[Any]) -> tuple[str, str]:
-    return function.spec.module, function.spec.qualname
+    return function.source_module or function.spec.module, function.spec.qualname
 
 
 def decorate(target: Any, options: Mapping[str, Any]) -> Any:
@@ -126,6 +139,11 @@ def _wrap(target: Any, options: Mapping[str, Any]) -> Function[..., Any] | Cls[A
         raise OptionError(f"{target!r} is decorated with @gpu_function already.")
     if isinstance(target, str | App):
         raise OptionError("@gpu_function takes its options by keyword: app=, gpu=, …")
+    options = with_upstream(target, options)
+    if engine_of(options) is not None:
+        check_stub(target)
+        named = {"name": target.__name__, **options}
+        return _engine_model(named, module_name(target), target.__doc__ or "")
     spec, callees = build_spec(target, options)
     app = _app_of(options.get("app"), spec.module)
     spec = _with_tags(spec, app)
@@ -138,6 +156,17 @@ def _wrap(target: Any, options: Mapping[str, Any]) -> Function[..., Any] | Cls[A
     wrapped.weights = weights_of(options)
     app.register(wrapped)
     return wrapped
+
+
+def _engine_model(options: Mapping[str, Any], source: str, doc: str = "") -> EngineModel:
+    """The engine function that the module `source` defines."""
+    spec = build_engine_spec(options, str(options["name"]))
+    app = _app_of(options.get("app"), source)
+    model = EngineModel(app=app.name, spec=_with_tags(spec, app), source=source, doc=doc)
+    model.artifacts = artifacts_of(options)
+    model.weights = engine_weights(options)
+    app.register(model)
+    return model
 
 
 def _with_tags(spec: FunctionSpec, app: App) -> FunctionSpec:

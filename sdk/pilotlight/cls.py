@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Generic, TypeVar
 
+from msgspec import UNSET
+
 from pilotlight.definitions.call_target import CallTarget
 from pilotlight.definitions.decorated import Decorated
 from pilotlight.definitions.errors import OptionError
@@ -81,7 +83,7 @@ class Obj(Generic[T]):
 
     def __init__(self, cls: Cls[T]) -> None:
         self._cls = cls
-        self._instance = LocalInstance(cls.__wrapped__, cls.spec.enter)
+        self._instance = LocalInstance(cls.__wrapped__, _enter_hooks(cls.spec))
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__") or "_cls" not in self.__dict__:
@@ -99,3 +101,9 @@ class Obj(Generic[T]):
 
     def __repr__(self) -> str:
         return f"{self._cls.name}()"
+
+
+def _enter_hooks(spec: FunctionSpec) -> tuple[str, ...]:
+    """Return those of all containers: in this process one object stands for them."""
+    of_hooks = () if spec.pipeline is UNSET else spec.pipeline.hooks.values()
+    return (*spec.enter, *(name for hook in of_hooks for name in hook.enter))

@@ -74,6 +74,9 @@ def gpu_function(target: Any = None, /, **options: Any) -> Any:
         resumable: Whether a stream goes on in another container, when its own is lost: the generator saves its state by
             `checkpoint(state)`, and begins with `resume(state)`. True, or Resumable(resume_s=, migrations=). Default
             False.
+        fallback: The function of the same app that runs a call when this one has no room for it in time, such as a
+            smaller or quantised model with the same type hints: its name, or Fallback("small", classes=["batch"],
+            tiers=["free"]), for calls of these classes by tenants of these tiers alone. Default: it is refused.
         slo: Target latency: SLO(p95_ms=) milliseconds.
         priority: "interactive", "standard" or "batch". Default "standard".
         model: Computes GPU memory, instead of `vram`: Model(parameters=8e9, layers=32, …).
@@ -81,6 +84,8 @@ def gpu_function(target: Any = None, /, **options: Any) -> Any:
         measured: Measured throughput and latency, by GPU and slice: a list of Measured.
         weights: Weights that were pushed (`pilotlight weights push`), by name or name@digest: a list such as
             ["llama"]. pilotlight.weights("llama") is their folder; nodes that have them go first.
+        serves: Names of models under which clients of OpenAI's API call it: "acme/tiny-1.5", or several. See
+            docs/guide/openai.md. Default: none.
         spread: "node" or "zone" keeps its containers apart; Spread(over="zone", most=2) is a hard limit.
         avoid: Functions ("app.function") whose nodes it avoids.
         spot: True: interruptible nodes only, False: none of them. Default: any.
@@ -88,6 +93,9 @@ def gpu_function(target: Any = None, /, **options: Any) -> Any:
         zone: A zone, or a list, in which it may run. Default: any.
         neighbours: Whether other tenants may share its GPU, if they agree. Default False.
         media: Whether it needs the GPU's video engines. Default False.
+        engine: The language model that it is, instead of code: Torch("llama"), VLLM("llama") or Sim(), above an empty
+            function. `app.engine("chat", Torch("llama"))` is the same without one.
+        adapters: LoRA adapters of its engine: a list of names of weights.
         name: The name of the deployed function. Default: its own.
         app: The app it belongs to. Default: one named after its module ("a-b" for `a.b`).
 

@@ -6,14 +6,16 @@ A marker is an attribute of the plain function; a marked class stays as its auth
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeGuard, TypeVar, cast, overload
+from typing import TYPE_CHECKING, Any, Concatenate, Literal, ParamSpec, TypeGuard, TypeVar, cast, overload
 
 import msgspec
 
-from pilotlight.definitions.decorated import ATTRIBUTE, BatchOptions, Decorated, markers_of
+from pilotlight.definitions.decorated import ATTRIBUTE, BatchOptions, Decorated, HookOptions, markers_of
 from pilotlight.definitions.errors import OptionError
-from pilotlight.definitions.migration_hints import BATCHED_HINTS, CONCURRENT_HINTS, NOT_YET, explain_unknown
+from pilotlight.definitions.hints.migration_hints import BATCHED_HINTS, CONCURRENT_HINTS, NOT_YET, explain_unknown
+from pilotlight.definitions.options import spec_fields
 from pilotlight.definitions.schedules import Cron, Period, schedule_of
+from pilotlight_core.model.pipelines.pipeline import HookKind
 
 if TYPE_CHECKING:
     from pilotlight.function import Function
@@ -44,8 +46,11 @@ def _refuse_unknown(decorator: str, unknown: dict[str, Any], known: frozenset[st
         raise OptionError(f"@{decorator}: {explain_unknown(name, known, hints)}", field=name)
 
 
+ONLY_OPTION = {"method": "its one option is schedule=", "enter": "its one option is stage="}
+
+
 def _hook(kind: str, function: F | None, unknown: dict[str, Any], **more: Any) -> Any:
-    takes = "its one option is schedule=" if kind == "method" else f"@{kind}() takes no options"
+    takes = ONLY_OPTION.get(kind, f"@{kind}() takes no options")
     for name in unknown:
         later = NOT_YET["enable_memory_snapshot"] if name == "snap" else takes
         raise OptionError(f"@{kind}: {name}= is not supported: {later}.", field=name)
@@ -58,14 +63,20 @@ def _hook(kind: str, function: F | None, unknown: dict[str, Any], **more: Any) -
 @overload
 def enter(function: F, /) -> F: ...
 @overload
-def enter() -> Callable[[F], F]: ...
-def enter(function: Any = None, /, **unknown: Any) -> Any:
+def enter(*, stage: Literal["preprocess", "postprocess"] | None = None) -> Callable[[F], F]: ...
+def enter(function: Any = None, /, *, stage: Any = None, **unknown: Any) -> Any:
     """Mark a method that runs once in each container, before its first call: load the model in it.
 
+    Args:
+        function: the method, where the mark stands without parentheses.
+        stage: "preprocess" or "postprocess": it runs in the containers of that hook, and not in those of the methods.
+
     Raises:
-        OptionError: for any option, as `exit` and `method`.
+        OptionError: for any other option, as `exit` and `method`.
     """
-    return _hook("enter", function, unknown)
+    if stage is not None and stage not in tuple(HookKind):
+        raise OptionError(f'@enter: stage={stage!r}: expected "preprocess" or "postprocess".', field="stage")
+    return _hook("enter", function, unknown, enter_for=str(stage or ""))
 
 
 @overload
@@ -124,6 +135,81 @@ def drain(function: Any = None, /, **unknown: Any) -> Any:
     two minutes almost all of them, without a notice none. `@exit()` hooks run after it.
     """
     return _hook("drain", function, unknown)
+
+
+@overload
+def preprocess(function: F, /) -> F: ...
+@overload
+def preprocess(
+    *, cpu: float = ..., memory: str | int = ..., max_containers: int = ..., max_inputs: int = ...
+) -> Callable[[F], F]: ...
+def preprocess(
+    function: Any = None,
+    /,
+    *,
+    cpu: float | None = None,
+    memory: str | int | None = None,
+    max_containers: int | None = None,
+    max_inputs: int | None = None,
+    **unknown: Any,
+) -> Any:
+    """Mark the method through which the input of every call goes first, in containers of its own on CPU slots.
+
+    Callers pass its parameters. What it returns is the only parameter of the method that they call; where that has
+    several, it returns a dict of them. Its containers scale apart from the class's, which are not held meanwhile. They
+    have its class's `env`, `secrets`, `network`, `artifacts`, `timeout` and `retries`.
+
+    Args:
+        function: the method, where the mark stands without parentheses.
+        cpu: cores of each of its containers, promised and at most. Default: 0.1 promised, 1 where others leave it.
+        memory: host memory of each: "2GiB", or MiB as an int. Default 2 GiB.
+        max_containers: default 10.
+        max_inputs: calls of one container at a time. Default 1.
+
+    Raises:
+        OptionError: for a value out of bounds, or an unknown option.
+    """
+    given = {"cpu": cpu, "memory": memory, "max_containers": max_containers, "max_inputs": max_inputs}
+    return _call_hook(HookKind.PREPROCESS, function, given, unknown)
+
+
+@overload
+def postprocess(function: F, /) -> F: ...
+@overload
+def postprocess(
+    *, cpu: float = ..., memory: str | int = ..., max_containers: int = ..., max_inputs: int = ...
+) -> Callable[[F], F]: ...
+def postprocess(
+    function: Any = None,
+    /,
+    *,
+    cpu: float | None = None,
+    memory: str | int | None = None,
+    max_containers: int | None = None,
+    max_inputs: int | None = None,
+    **unknown: Any,
+) -> Any:
+    """Mark the method that gets what a called one returns, and returns what callers get, as `preprocess`.
+
+    It takes one parameter. A class with it has no generators.
+    """
+    given = {"cpu": cpu, "memory": memory, "max_containers": max_containers, "max_inputs": max_inputs}
+    return _call_hook(HookKind.POSTPROCESS, function, given, unknown)
+
+
+def _call_hook(kind: HookKind, function: Any, options: dict[str, Any], unknown: dict[str, Any]) -> Any:
+    _refuse_unknown(kind.value, unknown, frozenset(options), {})
+    given = {name: value for name, value in options.items() if value is not None}
+    try:
+        fields = spec_fields({name: value for name, value in given.items() if name != "max_inputs"})
+    except OptionError as error:
+        raise OptionError(f"@{kind}: {error.detail}", field=error.more.get("field", "")) from None
+    if "max_inputs" in given:
+        fields["max_inputs"] = _checked_inputs(kind.value, given["max_inputs"])
+    markers = {kind.value: HookOptions(**fields)}
+    if function is None:
+        return lambda marked: _mark(marked, **markers)
+    return _mark(function, **markers)
 
 
 # A type checker sees methods as what they are from outside: it does not follow what `gpu_function` makes of a class.
@@ -194,9 +280,14 @@ def concurrent(*, max_inputs: int | None = None, **unknown: Any) -> Callable[[C]
         OptionError: for a value out of bounds, or an unknown option.
     """
     _refuse_unknown("concurrent", unknown, frozenset({"max_inputs"}), CONCURRENT_HINTS)
+    checked = _checked_inputs("concurrent", max_inputs)
+    return lambda thing: _mark(thing, max_inputs=checked)
+
+
+def _checked_inputs(decorator: str, max_inputs: Any) -> int:
     if not _is_int(max_inputs) or not 1 <= max_inputs <= MAX_INPUTS:
-        raise OptionError(f"@concurrent: max_inputs must be 1 to {MAX_INPUTS}, not {max_inputs!r}.")
-    return lambda thing: _mark(thing, max_inputs=max_inputs)
+        raise OptionError(f"@{decorator}: max_inputs must be 1 to {MAX_INPUTS}, not {max_inputs!r}.")
+    return max_inputs
 
 
 def _cost(cost: Any) -> str | None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, cast, overlo
 
 import msgspec
 
+from pilotlight.definitions.call_hooks import call_through
 from pilotlight.definitions.call_target import CallTarget
 from pilotlight.definitions.errors import Misuse, OptionError
 from pilotlight.definitions.local_calls import call_locally
@@ -40,8 +41,7 @@ class Local(Generic[P, R]):
             ValueError: if a batched function does not return one value per item.
         """
         instance = self._target.instance
-        bound = self._bind(None if instance is None else instance.get())
-        return cast("R", call_locally(_callee(self._target), bound, args, kwargs))
+        return cast("R", self._run(None if instance is None else instance.get(), args, kwargs))
 
     def aio(self, *args: P.args, **kwargs: P.kwargs) -> Any:
         """Return a coroutine for its value; of a generator, an async iterator."""
@@ -64,13 +64,18 @@ class Local(Generic[P, R]):
 
     async def _start(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         instance = self._target.instance
-        bound = self._bind(None if instance is None else await instance.get_async())
-        return call_locally(_callee(self._target), bound, args, kwargs)
+        return self._run(None if instance is None else await instance.get_async(), args, kwargs)
 
-    def _bind(self, instance: Any) -> Callable[..., Any]:
+    def _run(self, instance: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         callee = _callee(self._target)
-        method: Callable[..., Any] = getattr(instance, callee.attribute) if instance is not None else callee.function
-        return method
+        method = _bound(instance, callee)
+        if callee.first is None and callee.last is None:
+            return call_locally(callee, method, args, kwargs)
+        first = None if callee.first is None else _bound(instance, callee.first)
+        last = None if callee.last is None else _bound(instance, callee.last)
+        return call_through(
+            callee, first, lambda *some, **named: call_locally(callee, method, some, named), last, args, kwargs
+        )
 
 
 class _PlatformVerb:
@@ -360,6 +365,11 @@ def _zipped(iterables: tuple[Iterable[Any], ...]) -> Iterable[tuple[Any, ...]]:
     if not iterables:
         raise TypeError("map() needs at least one iterable.")
     return zip(*iterables, strict=False)  # the shortest ends it, as for the builtin
+
+
+def _bound(instance: Any, callee: Callee) -> Callable[..., Any]:
+    method: Callable[..., Any] = getattr(instance, callee.attribute) if instance is not None else callee.function
+    return method
 
 
 def _callee(target: CallTarget) -> Callee:

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 from uvicorn import Config
 
 from pilotlight_core.host.registry import Registry
 from pilotlight_gateway.cluster.identity_guard import NameTaken
+from pilotlight_gateway.front_wiring import GrpcAddress, GrpcFront
 from pilotlight_gateway.http.protocol.drain_gate import DrainGate
 from pilotlight_gateway.http.quiet_server import QuietServer
 from pilotlight_gateway.jobs.job_service import JobService
 from pilotlight_gateway.principal_watch import PrincipalWatch
 from pilotlight_gateway.running_gateway import Gateway
+
+if TYPE_CHECKING:
+    from pilotlight_gateway.front_wiring import FrontParts
+    from pilotlight_gateway.http.inference.model_endpoints import TensorModelServices
 
 
 class Call:
@@ -38,6 +43,7 @@ def gateway() -> Gateway:
         watch=cast("PrincipalWatch", None),
         public=QuietServer(Config(nothing)),
         internal=QuietServer(Config(nothing)),
+        grpc=GrpcFront(cast("FrontParts", None), cast("TensorModelServices", None), GrpcAddress("", 0)),
         superseded=asyncio.get_running_loop().create_future(),
     )
 

@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
+from pilotlight_core.model.devices import MigPlacement
 from pilotlight_core.model.messages.device_commands import Cut, SwitchMig
 from pilotlight_core.model.messages.node_messages import HostShare, Stop
 from pilotlight_placement.fleet.audit import check_integrity
 from pilotlight_placement.fleet.fleet import Fleet
+from pilotlight_placement.fleet.occupancy import Unit
+from pilotlight_placement.hardware.node import PlacedContainer
 from pilotlight_placement.plan.commands import PlanCommand, PlannedStart
 from pilotlight_placement.plan.plan import Plan
 
@@ -35,8 +38,15 @@ def apply(fleet: Fleet, made: Plan, command: PlanCommand) -> None:
             if held.slice.profile:
                 there = [(each.start, each.profile) for each in unit.gpu.instances] if unit.gpu else []
                 assert (held.slice.start, held.slice.profile) in there, "its instance was not cut"
+            profile = _profile_index(unit, held)
+            assert not unit.parked_beside(held.tenant, profile, held.slice.start), "beside what another has parked"
             fleet.hold(held)
             _host_is_enough(fleet, made, command)
+        case Stop(container=container) if container not in fleet.held:
+            node = fleet.places[command.node].node
+            left = tuple(at for at in node.parked if at.container != container)
+            assert left != node.parked, "it is neither there nor parked"
+            fleet.put(replace(node, parked=left))
         case Stop(container=container):
             assert not fleet.places[command.node].node.draining
             copies = [
@@ -48,6 +58,11 @@ def apply(fleet: Fleet, made: Plan, command: PlanCommand) -> None:
             fleet.release(container)
         case Cut() | SwitchMig():
             _describe(fleet, command.node, command.command)
+
+
+def _profile_index(unit: Unit, held: PlacedContainer) -> int:
+    family = unit.gpu.device.family if unit.gpu is not None else None
+    return family.by_key[held.slice.profile].index if family is not None and held.slice.profile else -1
 
 
 def _host_is_enough(fleet: Fleet, made: Plan, start: PlanCommand) -> None:
@@ -84,6 +99,8 @@ def _describe(fleet: Fleet, node: str, command: Cut | SwitchMig) -> None:
     assert unit.gpu is not None
     if isinstance(command, Cut):
         used = set(unit.instances())
+        parked = {MigPlacement(start=at.start, profile=at.profile) for at in unit.parked}
+        assert not parked & set(command.destroy), "the instance of what is parked would be destroyed"
         there = set(unit.gpu.instances) | used
         assert not used & set(command.destroy), "an instance in use would be destroyed"
         assert set(command.destroy) <= there
@@ -93,6 +110,7 @@ def _describe(fleet: Fleet, node: str, command: Cut | SwitchMig) -> None:
         changed = replace(unit.gpu, instances=tuple(sorted(left)))
     else:
         assert unit.is_empty, "MIG mode of a GPU in use"
+        assert not unit.parked, "MIG mode of a GPU on which something is parked"
         assert unit.gpu.device.online_mig, "MIG mode switched where it needs a reset"
         changed = replace(unit.gpu, mig=command.on, instances=())
     gpus = tuple(changed if gpu.id == command.device else gpu for gpu in place.node.gpus)

@@ -14,14 +14,17 @@ from pilotlight_core.model.spec import Isolation
 from pilotlight_core.model.units import GpuAsk
 from pilotlight_placement.asks.ask import GIB, Ask
 from pilotlight_placement.asks.curves import Curves, ThroughputPoint
+from pilotlight_placement.asks.resident_ask import ResidentAsk
 from pilotlight_placement.fleet.fleet import Fleet
 from pilotlight_placement.hardware.catalogue import standard
 from pilotlight_placement.hardware.geometry import layouts
 from pilotlight_placement.hardware.node import (
+    BlankPlace,
     Domain,
     Gpu,
     Node,
     NodeAbilities,
+    ParkedPlace,
     PlacedContainer,
     Slice,
     Slot,
@@ -71,14 +74,15 @@ def mostly(usual: Any, *others: Any) -> st.SearchStrategy[Any]:
     return st.sampled_from((usual,) * 2 * len(others) + others)
 
 
-WEIGHTS: tuple[set[str], ...] = (set(), {"w"}, {"w", in_memory("w")}, {"v"}, {"w", "v"}, {"w", "v", in_memory("v")})
+V, W = ResidentAsk("v", 2**26), ResidentAsk("w", 2**32)
+RESIDENT: tuple[set[str], ...] = (set(), {"w"}, {"w", in_memory("w")}, {"v"}, {"w", "v"}, {"w", "v", in_memory("v")})
 """Of a node: those on its disk, and which of them are in its memory."""
 
 
 @st.composite
 def nodes(draw: st.DrawFn, name: str = "n") -> Node:
     """A node with devices of one kind, each in one of the modes, perhaps with CPU slots."""
-    gpus = []
+    gpus: list[Gpu] = []
     kind = draw(st.sampled_from(KINDS))
     for number in range(draw(st.integers(0, 4))):
         mig = standard()[kind].family is not None and draw(st.booleans())
@@ -88,6 +92,8 @@ def nodes(draw: st.DrawFn, name: str = "n") -> Node:
         ill = draw(mostly("", "", "it is lost"))
         made = gpu(f"{name}-gpu{number}", kind, mig=mig, shareable=shareable, link=link, instances=instances)
         gpus.append(replace(made, withdrawn=ill))
+    slots = tuple(cpu(number) for number in range(draw(st.integers(0, 2))))
+    places = [place for made in gpus for place in whole_places(made)]
     return Node(
         name=name,
         domain=Domain(
@@ -96,11 +102,36 @@ def nodes(draw: st.DrawFn, name: str = "n") -> Node:
             abilities=draw(mostly(ABLE, NodeAbilities())),
         ),
         gpus=tuple(gpus),
-        slots=tuple(cpu(number) for number in range(draw(st.integers(0, 2)))),
+        slots=slots,
+        blanks=frozenset(draw(blank_places(places))),
+        parked=tuple(sorted(draw(parked_places(name, places)))),
         host=draw(mostly(None, host(2, 4), host(8, 64), host(1, 12))),
         draining=draw(st.sampled_from(OFTEN_NOT)),
-        weights=frozenset(draw(st.sampled_from(WEIGHTS))),
+        resident=frozenset(draw(st.sampled_from(RESIDENT))),
     )
+
+
+def whole_places(made: Gpu) -> list[tuple[str, str, int]]:
+    """The instances of a device, or all of it."""
+    return [(made.id, i.profile, i.start) for i in made.instances] if made.mig else [(made.id, "", 0)]
+
+
+@st.composite
+def blank_places(draw: st.DrawFn, places: list[tuple[str, str, int]]) -> list[BlankPlace]:
+    """Blanks on some of the places, and perhaps on CPU slots."""
+    some = draw(st.lists(st.sampled_from([("", "", 0), *places]), max_size=3))
+    return [BlankPlace(part, draw(mostly("default", "torch")), profile, start) for part, profile, start in some]
+
+
+@st.composite
+def parked_places(draw: st.DrawFn, node: str, places: list[tuple[str, str, int]]) -> list[ParkedPlace]:
+    """What is parked and returns to some of the places."""
+    has_some = places and draw(st.sampled_from(OFTEN_NOT))
+    some = draw(st.lists(st.sampled_from(places), max_size=3)) if has_some else []
+    return [
+        ParkedPlace(f"{node}-parked{number}", draw(st.sampled_from(("t", "u"))), part, profile, start)
+        for number, (part, profile, start) in enumerate(some)
+    ]
 
 
 @st.composite
@@ -125,7 +156,7 @@ def asks(draw: st.DrawFn) -> Ask:
         by_cost=draw(st.booleans()),
         spread=draw(mostly(None, Spread(over=Over.NODE, most=most), Spread(over=Over.ZONE, most=most))),
         avoid=draw(mostly((), ("f",), ("g",))),
-        weights=draw(mostly("", "w", "v")),
+        resident=draw(mostly((), (W,), (V,), (V, W))),
         purchase=draw(mostly(Purchase.ANY, Purchase.SPOT, Purchase.ON_DEMAND)),
         zones=draw(mostly((), ("x",))),
         neighbours=draw(st.booleans()),

@@ -101,6 +101,8 @@ def test_what_this_release_writes_is_read_by_the_one_before(tmp_path: Path) -> N
             "PriceRecord",
             "ScaleRecord",
             "WeightsRecord",
+            "ModelRecord",
+            "FileRecord",
             "HomeTranches",
             "BilledBudgets",
             "KeySet",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
-from pilotlight_core.model.messages.call_messages import CallFrame, Ended, Outcome, Refusal, Refused, Run, Spent
+from pilotlight_core.model.messages.call_messages import CallFrame, Chunk, Ended, Outcome, Refusal, Refused, Run, Spent
 from pilotlight_core.model.messages.node_messages import STOP_GRACE_S
 from pilotlight_core.model.spec import Batching, Mode
 from pilotlight_runtime.calls.call_runner import CallRunner
@@ -34,11 +34,15 @@ class FakeRunnerIO:
         self.splits: list[list[str]] = []
         self.restarts: list[str] = []
         self.repeated: list[str] = []
+        self.kept: list[str] = []
         self.pumps_at: float | None = None
         self.refuse_start: Refusal | None = None
 
     def send(self, gateway: str, frame: CallFrame) -> None:
         self.sent.append(frame)
+
+    def send_chunk(self, run: Run, seq: int, data: bytes) -> None:
+        self.sent.append(Chunk(call_id=run.call_id, grant_number=run.grant_number, seq=seq, data=data))
 
     def send_to_guest(self, frame: guest.GuestFrame) -> None:
         self.commands.append(frame)
@@ -68,6 +72,9 @@ class FakeRunnerIO:
 
     def end_repeat(self, call: AcceptedCall) -> None:
         self.repeated.append(call.call_id)
+
+    def keep_work(self, call: AcceptedCall) -> None:
+        self.kept.append(call.call_id)
 
     def finish(self, call: AcceptedCall, outcome: Outcome) -> Spent | None:
         return Spent(ns=1_000, ppm=500_000, price="cpu", batch_size=call.batch_size)

@@ -14,6 +14,8 @@ from pilotlight_core.model.messages.call_messages import (
     CallFrame,
     Cancel,
     Chunk,
+    ChunkGroup,
+    ChunkRow,
     Ended,
     Outcome,
     Reconcile,
@@ -268,7 +270,10 @@ class SimAgent(Process):
     def _chunk(self, run: Run, seq: int) -> None:
         if (run.call_id, run.grant_number) in self._runs:
             data = b"%d" % seq
-            self._tell(run.gateway, Chunk(call_id=run.call_id, grant_number=run.grant_number, seq=seq, data=data))
+            if run.groups and seq % 2:
+                self._tell(run.gateway, ChunkGroup(rows=(ChunkRow(run.call_id, run.grant_number, seq, (data,)),)))
+            else:
+                self._tell(run.gateway, Chunk(call_id=run.call_id, grant_number=run.grant_number, seq=seq, data=data))
             if run.resume is not None and seq == 2:
                 state = StreamCheckpoint(call_id=run.call_id, grant_number=run.grant_number, seq=seq, state=data)
                 self._tell(run.gateway, state)
@@ -317,14 +322,14 @@ class SimAgent(Process):
             Refused(call_id=run.call_id, grant_number=run.grant_number, container=run.container, reason=reason),
         )
 
-    def _tell(self, gateway: str, frame: CallFrame) -> None:
+    def _tell(self, gateway: str, frame: CallFrame | ChunkGroup) -> None:
         if not self.links.send(gateway, frame):
             self.publish(subjects.reply(REGION, gateway, self.name), frame)
 
     def _resend_all(self, gateway: str, messages: list[Message]) -> None:
         """A link has ended, and these may be lost."""
         for message in messages:
-            if isinstance(message, CallFrame):
+            if isinstance(message, CallFrame | ChunkGroup):
                 self._tell(gateway, message)
 
     def _cancel(self, items: tuple[AcceptedCall, ...]) -> None:

@@ -135,9 +135,11 @@ class SimCall(InFlightCall):
     def report_stage(self, name: str, ms: float, detail: Mapping[str, object]) -> None:
         pass
 
-    def relay_chunk(self, seq: int, data: bytes) -> None:
-        self.process.world.promises.relayed(self.call.call_id, seq)
-        self.process.later(0.0, lambda: self.process.drivers.origins.was_read(self, 1, len(data)))
+    def relay_chunks(self, seq: int, data: tuple[bytes, ...]) -> None:
+        for number in range(seq, seq + len(data)):
+            self.process.world.promises.relayed(self.call.call_id, number)
+        size = sum(map(len, data))
+        self.process.later(0.0, lambda: self.process.drivers.origins.was_read(self, len(data), size))
 
     def finish(self, result: CallResult) -> None:
         world = self.process.world

@@ -34,7 +34,7 @@ from typing import Any
 import msgspec
 
 from pilotlight_core.model.errors import PilotlightError
-from pilotlight_core.model.messages.call_messages import Chunk, Ended, Refusal, Refused, Run, Started
+from pilotlight_core.model.messages.call_messages import Chunk, ChunkGroup, Ended, Refusal, Refused, Run, Started
 from pilotlight_core.model.records.jobs import MAX_RERUNS, JobFailureReason, JobRecord, JobState
 from pilotlight_gateway.calls.call_port import CallResult
 from pilotlight_gateway.limits.limit_policy import LimitPolicy
@@ -207,6 +207,8 @@ class Promises:
         """The bus dropped a message."""
         if isinstance(message, Run | Refused | Started | Chunk | Ended):
             self.excused.add(message.call_id)
+        elif isinstance(message, ChunkGroup):
+            self.excused |= {row.call_id for row in message.rows}
 
     def stands_still(self, message: Any) -> None:
         """A message has come to somebody who is stopped: a death of before may be told and believed meanwhile."""

@@ -19,13 +19,15 @@ What `from pilotlight import …` has. How it is used: [the guide](../guide/inde
 """
 GROUPS: dict[str, tuple[str, ...]] = {
     "Definitions": (
-        "App", "gpu_function", "enter", "exit", "park", "unpark", "check", "drain", "method", "batched", "concurrent",
-        "count_units", "checkpoint", "resume", "weights",
+        "App", "gpu_function", "enter", "exit", "park", "unpark", "check", "drain", "method", "preprocess",
+        "postprocess", "batched", "concurrent", "count_units", "checkpoint", "resume", "weights",
     ),
     "Values of options": (
         "SLO", "Artifact", "Example", "Cron", "Period", "Warm", "Spread", "Model", "Measured", "Resumable",
+        "Torch", "VLLM", "Sim", "Fallback",
+        "Upstream", "UpstreamBatch",
     ),
-    "Calls": ("Function", "Cls", "Obj", "FunctionCall", "Client", "call_id", "cancel"),
+    "Calls": ("Function", "Cls", "Obj", "EngineModel", "FunctionCall", "Client", "call_id", "cancel"),
     "Errors": (
         "PilotlightError", "BadInput", "Misuse", "OptionError", "Unauthenticated", "Forbidden", "NestedRefused",
         "NotFound", "UnknownFunction", "UnknownCall", "Conflict", "TooMuch", "Unavailable", "DeadlineExceeded",
@@ -37,7 +39,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
 VERBS = {"local": verbs.Local, "remote": verbs.Remote, "remote_gen": verbs.RemoteGen, "map": verbs.Map,
          "starmap": verbs.StarMap, "spawn": verbs.Spawn}  # fmt: skip
 """Properties of a Function that are called -> what is called."""
-MADE_ELSEWHERE = {"Function", "Cls", "Obj"}
+MADE_ELSEWHERE = {"Function", "Cls", "Obj", "EngineModel"}
 """Classes of which decorators and calls make the objects."""
 OWN_USE = {"App.register", "Cls.find_method", "FunctionCall.as_hinted", "Client.durable_map"}
 """What modules of the SDK call of each other."""

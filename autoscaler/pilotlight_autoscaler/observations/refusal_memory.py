@@ -263,7 +263,7 @@ class RefusalMemory:
 
 def kind_of(ask: Ask) -> Ask | None:
     """An ask without its needs of the host, whichever function's; None if its function's other containers matter."""
-    return None if ask.spread is not None or ask.avoid else replace(ask, function="", weights="", memory=0, cpu=0)
+    return None if ask.spread is not None or ask.avoid else replace(ask, function="", resident=(), memory=0, cpu=0)
 
 
 def tenants_in_turn(versions: Iterable[str], tenant_of: Callable[[str], str]) -> Iterator[str]:

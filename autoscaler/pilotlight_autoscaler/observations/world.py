@@ -18,7 +18,7 @@ from pilotlight_autoscaler.observations.call_rate import CallRate
 from pilotlight_autoscaler.observations.container_index import ContainerIndex
 from pilotlight_autoscaler.observations.curve_learning import CurveLearner
 from pilotlight_autoscaler.observations.node_hopes import NodeHopes
-from pilotlight_autoscaler.observations.pending_commands import PendingBind, PendingUnpark
+from pilotlight_autoscaler.observations.pending_commands import BIND_LOST_S, PendingBind, PendingUnpark
 from pilotlight_autoscaler.observations.planned_starts import PlannedJobStarts
 from pilotlight_autoscaler.observations.refusal_memory import RefusalMemory
 from pilotlight_autoscaler.observations.resident_weights import ResidentWeights
@@ -33,7 +33,14 @@ from pilotlight_autoscaler.policy.version_shutdown import VersionShutdowns
 from pilotlight_core.model.devices import DeviceReport
 from pilotlight_core.model.messages.bindings import Binding
 from pilotlight_core.model.messages.demand import Demand
-from pilotlight_core.model.messages.node_messages import Bind, ContainerReport, ContainerState, Credit, NodeReport
+from pilotlight_core.model.messages.node_messages import (
+    GIVING_WAY,
+    Bind,
+    ContainerReport,
+    ContainerState,
+    Credit,
+    NodeReport,
+)
 from pilotlight_core.model.messages.node_reports.report_revisions import SteadyReport
 from pilotlight_core.model.messages.ran import Ran
 from pilotlight_core.model.spec import VersionRecord
@@ -67,9 +74,6 @@ REPLACING_KEPT_S = 60.0
 """So long after the last question for its replacement a container does not count; gateways ask each second."""
 STAYING_KEPT_S = 10.0
 """So long a parked container is not told again to serve after it could not: its node may have no room for it."""
-BIND_LOST_S = 2.0
-"""A bind that no report shows after so long is sent again, which is harmless since agents know container ids."""
-BIND_TRIES = 3
 PASSING = frozenset(
     {"slice_taken", "memory_taken", "cpu_taken", "no_such_slice", "slice_withdrawn", "draining", "gone", "stale_epoch"}
 )
@@ -150,6 +154,8 @@ class World:
     """When places were scored by what is asked for."""
     _settled: dict[str, float] = field(default_factory=dict)
     """Containers whose start was over when they were last heard of, and are not ready any more; and when that was."""
+    _unfit: dict[str, float] = field(default_factory=dict)
+    """Containers of which a check has failed, and when that was last told."""
 
     def __post_init__(self) -> None:
         self._mirror = FleetMirror(self.prices)
@@ -166,6 +172,9 @@ class World:
         are_same = self.index.replace(report.node, before, report.containers)
         if not are_same:
             self._note_unready(before, at)
+            for container in report.containers:
+                if container.unfit:
+                    self._on_unfit(container.id, container.version, container.tenant, at)
         self.nodes[report.node] = report
         is_back = self._note_heard(report.node, at)
         if last is None or is_back or not (are_same and is_same_node(last, report)):
@@ -175,6 +184,8 @@ class World:
         for ended in report.ended or ():
             if ended.id not in told:  # agents repeat an end for some seconds
                 self.pending.pop(ended.id, None)
+                if ended.unfit:
+                    self._on_unfit(ended.id, ended.version, ended.tenant, at)
                 self._on_end(ended.id, ended.version, ended.tenant, at, was_ready=ended.was_ready or report.draining)
         return True
 
@@ -266,12 +277,22 @@ class World:
         self._settled[container] = at
         self.changed.add(version)
 
+    def _on_unfit(self, container: str, version: str, tenant: str, at: float) -> None:
+        """A check has failed: the next container may be ready and fail it too, so that it is makes up for nothing."""
+        if container not in self._unfit:
+            self.backoff.failed(version, tenant, at, was_ready=True)
+        self._unfit[container] = at
+
     def _is_settled(self, container: str) -> bool:
         """Whether its start is over."""
         return container in self._settled or self.state(container) is ContainerState.READY
 
     def on_refused(self, bind: Bind, reason: str, at: float) -> None:
         """Record a refused bind: unless the reason is temporary, the next start is delayed as after a failed one."""
+        if reason == GIVING_WAY:
+            if (pending := self.pending.get(bind.container)) is not None:
+                self.pending[bind.container] = replace(pending, gives_way=True)
+            return
         self.pending.pop(bind.container, None)
         self.changed.add(bind.version)
         if reason not in PASSING:
@@ -289,7 +310,7 @@ class World:
             self._forget_node(node)
             self.weights.forget(node)
             del self.seen[node]
-        self.pending = {c: p for c, p in self.pending.items() if at - p.at <= BIND_LOST_S * BIND_TRIES}
+        self.pending = {c: p for c, p in self.pending.items() if not p.is_over(at)}
         self.draining = {c: t for c, t in self.draining.items() if at - t <= 60.0}
         self.parking = {c: t for c, t in self.parking.items() if at - t <= BIND_LOST_S and not self.index.is_parked(c)}
         self.unparking = {
@@ -307,6 +328,7 @@ class World:
             self._rates.pop(version, None)
             self.waiting.discard(version)
         self._settled = {c: t for c, t in self._settled.items() if at - t <= 60.0}
+        self._unfit = {c: t for c, t in self._unfit.items() if at - t <= 60.0 or self.index.get(c) is not None}
         self.backoff.forget(at)
         self.scale_down.forget(at)
         self.planned.forget(at)
@@ -360,7 +382,7 @@ class World:
 
     def lost_binds(self, at: float) -> list[PendingBind]:
         """Binds to send again; each is marked as sent at `at`."""
-        lost = [p for p in self.pending.values() if at - p.at > BIND_LOST_S and p.tries < BIND_TRIES]
+        lost = [p for p in self.pending.values() if p.is_due(at)]
         for item in lost:
             self.pending[item.bind.container] = replace(item, at=at, tries=item.tries + 1)
         return lost

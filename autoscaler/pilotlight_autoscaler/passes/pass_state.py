@@ -27,7 +27,7 @@ from pilotlight_autoscaler.policy.scaling_policy import (
     VersionView,
     is_idle,
 )
-from pilotlight_autoscaler.policy.warmth import can_be_parked, tier_of
+from pilotlight_autoscaler.policy.warmth import UNKNOWN_CHANCE, can_be_parked, tier_of
 from pilotlight_autoscaler.policy.wish import Warmth, Wish
 from pilotlight_core.model.messages.node_messages import ContainerReport, Drain, Park
 from pilotlight_core.model.scaling.warm_worth import worth
@@ -35,8 +35,6 @@ from pilotlight_core.model.spec import VersionRecord
 from pilotlight_placement.asks.ask import Ask
 from pilotlight_placement.fleet.fleet import Fleet
 
-UNKNOWN_CHANCE = 0.5
-"""Of a call in the next minute, where nothing is known of a function."""
 DRAIN_MARGIN_S = 5.0
 """Beyond the function's timeout, after which no call can still run."""
 

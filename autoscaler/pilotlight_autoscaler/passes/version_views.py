@@ -212,5 +212,5 @@ def ask_of(record: VersionRecord, curves: Curves | None = None) -> Ask:
     function = function_of(record)
     return Ask.of(
         record.spec, function=function, tenant=record.tenant, curves=curves, base=record.base, needs=record.needs,
-        environment=record.environment,
+        artifacts=record.artifacts, environment=record.environment,
     )  # fmt: skip

@@ -66,8 +66,14 @@ class AgentSteps:
         self._add(planned, bind, f"{record.ref}: {container} on {planned.node}/{slice_}{why}")
         return container
 
-    def stop(self, planned: PlanCommand, stop: Stop, record: VersionRecord) -> None:
-        """Add the drain of a container, bounded by the duration of its version's calls."""
+    def stop(self, planned: PlanCommand, stop: Stop, record: VersionRecord | None) -> None:
+        """Add the drain of a container, bounded by the duration of its version's calls.
+
+        `record`: its version; None: it is parked, and ends at once.
+        """
+        if record is None:
+            self._add(planned, stop, f"{stop.container}, which is parked, ends: {stop.reason}")
+            return
         drain = self.context.drain(stop.container, record, stop.reason)
         self._add(planned, drain, f"{record.ref}: {stop.container} drains: {stop.reason}")
 

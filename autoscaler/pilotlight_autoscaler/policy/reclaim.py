@@ -269,4 +269,4 @@ class Reclaim:
 
 def shape_of(ask: Ask) -> Ask:
     """The ask, whichever function's it is: what finds no place for one finds none for another of the tenant."""
-    return replace(ask, function="", weights="") if ask.spread is None and not ask.avoid else ask
+    return replace(ask, function="", resident=()) if ask.spread is None and not ask.avoid else ask

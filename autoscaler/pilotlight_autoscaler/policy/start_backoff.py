@@ -1,6 +1,7 @@
 """When versions whose last start failed are started again. Pure: time is an argument (seconds).
 
-    version   each failure in a row doubles its delay, up to half a minute; a success forgets them
+    version   each failure in a row doubles its delay, up to half a minute; a success forgets them, but for those of
+              containers that were ready and failed a check later: these are forgotten with time
     tenant    its failing versions share one delay, that of the last one that was tried: however many there are, they
               take no more starts from others than one would
 
@@ -10,7 +11,7 @@ A version that never failed is not delayed, so what was mended and deployed agai
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 FIRST_DELAY_S, LONGEST_DELAY_S = 0.5, 30.0
 MOST_FAILURES = 16
@@ -27,6 +28,8 @@ class FailedStarts:
     count: int
     retry_at: float
     """No further start before this instant."""
+    were_ready: bool = False
+    """Whether any of them had become ready, and failed a check later: that others become ready says nothing then."""
 
     @property
     def delay_s(self) -> float:
@@ -40,15 +43,19 @@ class StartBackoff:
     _tenants: dict[str, float] = field(default_factory=dict)
     """tenant -> no start of any of its failing versions before this instant."""
 
-    def failed(self, version: str, tenant: str, at: float) -> None:
+    def failed(self, version: str, tenant: str, at: float, *, was_ready: bool = False) -> None:
+        """A start has failed, or what it had started fails a check: so long as its next ones do, they wait longer."""
         known = self._failing.get(version)
         count = min(MOST_FAILURES, known.count + 1 if known is not None else 1)
-        failure = FailedStarts(tenant=tenant, count=count, retry_at=at)
-        self._failing[version] = FailedStarts(tenant=tenant, count=count, retry_at=at + failure.delay_s)
+        were_ready = was_ready or (known is not None and known.were_ready)
+        failure = FailedStarts(tenant=tenant, count=count, retry_at=at, were_ready=were_ready)
+        self._failing[version] = replace(failure, retry_at=at + failure.delay_s)
         self._delay(tenant, at + failure.delay_s)
 
     def succeeded(self, version: str) -> None:
-        self._failing.pop(version, None)
+        """A container is ready: forget its version's failures, unless others were ready before they failed."""
+        if (failure := self._failing.get(version)) is not None and not failure.were_ready:
+            del self._failing[version]
 
     @property
     def has_failures(self) -> bool:

@@ -20,6 +20,8 @@ BEARABLE_S = 0.25
 STAYS_S = 600.0
 """For each second of a start."""
 LONGEST_S = 3600.0
+UNKNOWN_CHANCE = 0.5
+"""Of a call in the next minute, where nothing is known of a function."""
 
 
 def bearable_s(spec: FunctionSpec) -> float:

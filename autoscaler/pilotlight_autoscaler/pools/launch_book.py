@@ -14,6 +14,9 @@ from pilotlight_core.model.records.join_secrets import new_join_secret
 from pilotlight_core.model.records.nodes import JoinTokenRecord, NodeLabels, NodeRecord, NodeState
 from pilotlight_core.model.records.pools import LaunchRecord, LaunchState, PoolRecord
 
+MOST_FORMER = 3
+"""Tokens of leaders before that stay valid for one launch."""
+
 
 class Deposed(Exception):
     """A later leader has written the record, or the slot is taken: this one's decision counts no more."""
@@ -92,20 +95,28 @@ class LaunchBook:
             Deposed: as `change` does, and then nothing of it is removed.
         """
         await self.change(record, lambda now: now)
-        await self._drop_token(record)
+        await self.drop_tokens(record)
         await self._registry.change_node(record.node, lambda _: None)
         await self.change(record, lambda _: None)
 
     async def issue_token(self, record: LaunchRecord, region: str, at: float, expires_at: float) -> str:
-        """A token by which the machine's node joins, under its name and no other; only its digest is stored."""
-        await self._drop_token(record)
+        """A token by which the machine's node joins, under its name and no other; only its digest is stored.
+
+        Those that were made before stay until the node is up: a leader before may have given one to the machine.
+        """
+        now = self._now(record)
+        former = (*now.former_tokens, now.join_token) if now.join_token else now.former_tokens
+        # The first is what the machine has, or else one of the last: its provider takes each order once.
+        kept = former if len(former) <= MOST_FORMER else (former[0], *former[1 - MOST_FORMER :])
         secret = new_join_secret()
         labels = NodeLabels(region=region, zone=record.zone, pool=record.pool, spot=record.spot)
         token = JoinTokenRecord(
             id=secret.id, sha256=secret.sha256, labels=labels, created_at=at, expires_at=expires_at, node=record.node
         )
-        await self.change(record, lambda now: replace(now, join_token=secret.id))
+        await self.change(record, lambda now: replace(now, join_token=secret.id, former_tokens=kept))
         await self._registry.change_join_token(secret.id, lambda _: token)
+        for old in set(former).difference(kept):
+            await self._registry.change_join_token(old, lambda _: None)
         return str(secret)
 
     async def drain_node(self, record: LaunchRecord) -> None:
@@ -130,7 +141,12 @@ class LaunchBook:
 
         await self._registry.change_node(record.node, labelled)
 
-    async def _drop_token(self, record: LaunchRecord) -> None:
-        now = next((each for each in self._registry.launches() if each.id == record.id), record)
-        if now.join_token:
-            await self._registry.change_join_token(now.join_token, lambda _: None)
+    async def drop_tokens(self, record: LaunchRecord) -> None:
+        """Nobody joins by them any more."""
+        now = self._now(record)
+        for name in (*now.former_tokens, now.join_token):
+            if name:
+                await self._registry.change_join_token(name, lambda _: None)
+
+    def _now(self, record: LaunchRecord) -> LaunchRecord:
+        return next((each for each in self._registry.launches() if each.id == record.id), record)

@@ -6,7 +6,7 @@ Instants are unix seconds. All of it is seen again within seconds by the next le
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from pilotlight_autoscaler.policy.nodes.launch_steps import MachineSight
 from pilotlight_autoscaler.pools.node_pool import PoolMachine
@@ -21,7 +21,7 @@ class MachineSights:
     watched_since: float = 0.0
     """When the lease began."""
     _listed: dict[str, dict[str, PoolMachine]] = field(default_factory=dict)
-    """By pool: its machines by launch."""
+    """By pool: its machines by launch; those of none by their own names."""
     _listed_at: dict[str, float] = field(default_factory=dict)
     _unlisted_since: dict[str, float] = field(default_factory=dict)
     """By launch."""
@@ -37,7 +37,8 @@ class MachineSights:
         self, pool: str, machines: Sequence[PoolMachine], launches: Iterable[LaunchRecord], at: float
     ) -> None:
         """A pool's list is what there was at `at`, when it was asked for."""
-        self._listed[pool] = {each.launch or each.provider_id: each for each in machines}
+        launches = list(launches)
+        self._listed[pool] = _by_launch(machines, {each.id: each.provider_id for each in launches})
         self._listed_at[pool] = at
         for launch in launches:
             if launch.id in self._listed[pool]:
@@ -106,3 +107,21 @@ class MachineSights:
         present = {each.provider_id for listed in self._listed.values() for each in listed.values()}
         for name in self._orphaned_since.keys() - present:
             del self._orphaned_since[name]
+
+
+def _by_launch(machines: Iterable[PoolMachine], on_record: Mapping[str, str]) -> dict[str, PoolMachine]:
+    """Each launch with one machine: the one on its record, else one that stays. Others with its tag are of no launch.
+
+    A provider makes two where a request that it had taken was sent again and it did not know it.
+    """
+
+    def choice(each: PoolMachine) -> tuple[bool, bool, str]:
+        return each.provider_id != on_record.get(each.launch), each.is_ending, each.provider_id
+
+    found: dict[str, PoolMachine] = {}
+    for each in sorted(machines, key=choice):
+        if each.launch and each.launch not in found:
+            found[each.launch] = each
+        else:
+            found[each.provider_id] = replace(each, launch="")
+    return found

@@ -139,9 +139,11 @@ class PoolKeeper:
         self._inspect_nodes(launches.values(), at)
         self._start_lists(records, at)
         for launch in launches.values():
-            step = next_step(launch, self._sights.sight(launch), _give_up_s(records.get(launch.pool)), at)
+            pool = records.get(launch.pool)
+            sight = self._sights.sight(launch)
+            step = next_step(launch, sight, _give_up_s(pool), at, has_pool=pool is not None)
             try:
-                await self._take(launch, step, records.get(launch.pool), at)
+                await self._take(launch, step, pool, at)
             except Deposed as error:
                 log.warning("a launch is another leader's", launch=launch.id, error=str(error))
         self._end_orphans(records, launches, at)
@@ -209,7 +211,7 @@ class PoolKeeper:
         known = {each.provider_id: each for each in launches.values() if each.provider_id}
         for notice in notices:
             launch = known.get(notice.provider_id) or launches.get(by_machine.get(notice.provider_id, ""))
-            if launch is None:
+            if launch is None or launch.provider_id not in ("", notice.provider_id):
                 continue
             log.info("notice", pool=record.name, node=launch.node, about=notice.about, reason=notice.reason)
             if notice.about is NoticeAbout.INTERRUPTION:
@@ -235,6 +237,7 @@ class PoolKeeper:
             case LaunchStep.ARRIVE:
                 self._note_arrival(launch, at)
                 await self._book.move(launch, LaunchState.UP, at)
+                await self._book.drop_tokens(launch)
             case LaunchStep.END:
                 if launch.state is LaunchState.LAUNCHING:
                     self.counts.failed(launch.pool, "never_reported")
@@ -245,6 +248,11 @@ class PoolKeeper:
             case LaunchStep.FORGET:
                 self._requests.forget(launch.id)
                 await self._book.forget(launch)
+                if pool is None and launch.provider_id:
+                    self.counts.failed(launch.pool, "left_behind")
+                    log.error(
+                        "a machine may be left: end it at its provider", machine=launch.provider_id, why=next_.reason
+                    )
                 log.info("a machine is gone", pool=launch.pool, node=launch.node, why=launch.reason)
 
     def _note_arrival(self, launch: LaunchRecord, at: float) -> None:
@@ -342,7 +350,8 @@ class PoolKeeper:
         )  # fmt: skip
         made = await self._book.create(launch)
         now = await self._registry.pool(wanted.pool)
-        if now is None or not now.is_open:  # drained meanwhile, and perhaps removed: nobody would end the machine
+        # Drained meanwhile, and perhaps removed: nobody would end the machine.
+        if now is None or not (now.is_open and now.terms.most_nodes):
             await self._book.forget(made)
             raise Deposed(f"the pool {wanted.pool} is drained")
         log.info(

@@ -42,9 +42,16 @@ NUMBERS: Mapping[str, NumberColumn] = {
     "max_containers": NumberColumn(10, 1, 10_000, "containers at most"),
     "buffer_containers": NumberColumn(0, 0, 1_000, "containers beyond the demand"),
     "forecast": NumberColumn(1, 0, 1, "whether its past foretells containers: 1 or 0"),
+    "unpark_s": NumberColumn(0.005, 0.0, 3_600.0, "seconds until a parked container serves again"),
+    "memory_gib": NumberColumn(1.0, 0.001, 65_536.0, "GiB of the host that a parked container has"),
+    "parks": NumberColumn(1, 0, 1, "whether its containers can be parked, on GPUs by hooks: 1 or 0"),
     "vram_gib": NumberColumn(0.0, 0.0, 4_096.0, "GPU memory; 0: a whole GPU"),
 }
-WHOLE = frozenset({"forecast", "slots", "min_containers", "max_containers", "buffer_containers"})
+NODE_NUMBERS: Mapping[str, NumberColumn] = {
+    "warm_gib": NumberColumn(0.0, 0.0, 65_536.0, "GiB of each node's memory for parked containers; 0: none is parked"),
+}
+"""Of nodes, and no columns of functions."""
+WHOLE = frozenset({"forecast", "parks", "slots", "min_containers", "max_containers", "buffer_containers"})
 DEFAULT_GPU = "ANY"
 COLUMNS = ("function", "tenant", "gpu", *NUMBERS)
 
@@ -98,6 +105,9 @@ class FunctionTable:
             spec=spec,
             load_s=numbers["load_s"],
             duration_s=numbers["duration_s"],
+            unpark_s=numbers["unpark_s"],
+            memory=round(numbers["memory_gib"] * GIB),
+            parks=bool(numbers["parks"]),
             priority=priority,
         )
 
@@ -148,13 +158,18 @@ def _row(row: dict[str, str | None], line: int) -> tuple[FunctionKey, dict[str, 
     return (tenant, name), settings
 
 
+def bytes_of_nodes(settings: Mapping[str, str]) -> int:
+    """Of each node's memory, for parked containers."""
+    return round(number_of("warm_gib", settings.get("warm_gib", "")) * GIB)
+
+
 def number_of(column: str, text: str) -> float:
     """The value of a cell or option; empty: the default.
 
     Raises:
         ValueError: naming the column, and what was expected.
     """
-    known = NUMBERS[column]
+    known = NUMBERS.get(column) or NODE_NUMBERS[column]
     try:
         value = float(text) if text else known.default
     except ValueError:

@@ -14,9 +14,11 @@ from pathlib import Path
 
 from pilotlight_autoscaler.simulator.fleet_options import BadFleet, groups_of
 from pilotlight_autoscaler.simulator.function_table import (
+    NODE_NUMBERS,
     NUMBERS,
     BadFunctionTable,
     FunctionTable,
+    bytes_of_nodes,
     number_of,
     read_functions,
 )
@@ -41,6 +43,7 @@ from pilotlight_placement.capacity_planner.demand_csv import BadTable, read_pric
 
 INTERRUPTED = 130
 PROGRESS_S = 2.0
+SETTINGS = {**NUMBERS, **NODE_NUMBERS}
 Faults = (BadFleet, BadFunctionTable, BadInput, BadTable, CannotDraw, TraceFault, ValueError)
 
 
@@ -76,7 +79,7 @@ def variants_of(options: argparse.Namespace) -> dict[str, dict[str, str]]:
     Raises:
         ValueError: naming the word.
     """
-    given = {name: str(getattr(options, name)) for name in NUMBERS if getattr(options, name) is not None}
+    given = {name: str(getattr(options, name)) for name in SETTINGS if getattr(options, name) is not None}
     given |= dict(_assignment(word) for word in options.constant)
     if not options.vary:
         return {"simulated": given}
@@ -86,10 +89,10 @@ def variants_of(options: argparse.Namespace) -> dict[str, dict[str, str]]:
 
 def _assignment(word: str) -> tuple[str, str]:
     name, is_set, value = word.partition("=")
-    if not is_set or name not in (*NUMBERS, *CONSTANTS):
-        raise ValueError(f"{word!r}: expected NAME=VALUE, with one of {', '.join((*NUMBERS, *CONSTANTS))}")
+    if not is_set or name not in (*SETTINGS, *CONSTANTS):
+        raise ValueError(f"{word!r}: expected NAME=VALUE, with one of {', '.join((*SETTINGS, *CONSTANTS))}")
     for text in value.split(","):
-        _ = number_of(name, text or "-") if name in NUMBERS else _constant(name, text)
+        _ = number_of(name, text or "-") if name in SETTINGS else _constant(name, text)
     return name, value
 
 
@@ -107,7 +110,7 @@ def _simulated(
     results: dict[str, SimulationResult] = {}
     for name, values in variants.items():
         constants = {each: _constant(each, text) for each, text in values.items() if each in CONSTANTS}
-        settings = {each: text for each, text in values.items() if each in NUMBERS}
+        settings = {each: text for each, text in values.items() if each in SETTINGS}
         with changed_constants(constants):
             simulation = _simulation(options, settings)
             results[name] = simulation.result
@@ -128,8 +131,9 @@ def _simulation(options: argparse.Namespace, settings: Mapping[str, str]) -> Sim
         (table.function(key, traffic.classes.get(key, "")), calls) for key, calls in traffic.by_function.items()
     ]
     return simulation_of(
-        functions, groups_of(options.fleet), _prices(options), minutes=traffic.minutes, seed=options.seed
-    )
+        functions, groups_of(options.fleet), _prices(options), minutes=traffic.minutes, seed=options.seed,
+        warm_bytes=bytes_of_nodes(settings),
+    )  # fmt: skip
 
 
 def _traffic(options: argparse.Namespace, table: FunctionTable) -> SimulatedTraffic:
@@ -215,7 +219,7 @@ def _options(words: Sequence[str] | None) -> argparse.Namespace:
     )
     parser.add_argument("--functions", type=Path, help="CSV: function, and what is known of it")
     parser.add_argument("--gpu", help="GPU of functions that name none: H100, H100|A100, CPU; default any")
-    for name, known in NUMBERS.items():
+    for name, known in SETTINGS.items():
         flag = f"--{name.replace('_', '-')}"
         parser.add_argument(flag, type=_number_of(name), dest=name, help=f"{known.what}; default {known.default:g}")
     parser.add_argument("--prices", type=Path, help="CSV: gpu, price in dollars per hour, over the price book")

@@ -8,7 +8,7 @@ from functools import lru_cache
 
 from pilotlight_autoscaler.simulator.runs.simulated_container import SimulatedContainer
 from pilotlight_autoscaler.simulator.runs.simulated_function import SimulatedFunction
-from pilotlight_core.model.messages.node_messages import SliceKind
+from pilotlight_core.model.messages.node_messages import UNPARKED, SliceKind, Stop
 from pilotlight_core.model.units import WHOLE_DEVICE
 from pilotlight_placement.asks.ask import Ask
 from pilotlight_placement.asks.options import Prices
@@ -16,7 +16,7 @@ from pilotlight_placement.fleet.device_classes import DeviceGroup
 from pilotlight_placement.fleet.fleet import Fleet
 from pilotlight_placement.fragmentation.histogram import AskShape, DemandHistogram
 from pilotlight_placement.hardware.catalogue import Device
-from pilotlight_placement.hardware.node import Gpu, Node, PlacedContainer, Slot
+from pilotlight_placement.hardware.node import Gpu, Node, ParkedPlace, PlacedContainer, Slot
 from pilotlight_placement.plan.commands import PlannedStart
 from pilotlight_placement.plan.draft import PlanLimits
 from pilotlight_placement.plan.plan import DesiredState, plan
@@ -42,6 +42,8 @@ class SimulatedFleet:
     def __init__(self, groups: Iterable[GpuGroup], prices: Prices | None = None) -> None:
         self.fleet = Fleet(_nodes_of(groups), prices=prices)
         self._plans = self._started = self._freed = 0
+        self.ended: list[str] = []
+        """What was parked in the way of the last start."""
         self._dollars: dict[DeviceGroup, float] = {}
         """What an hour of a device costs, which no simulation changes."""
         self._refused: dict[Ask, int] = {}
@@ -71,11 +73,12 @@ class SimulatedFleet:
         made = plan(self.fleet, desired, at, LIMITS, keep=True)
         if made.short:
             self._refused[_anybodys(function.ask)] = self._freed
+        self.ended = [planned.command.container for planned in made.commands if isinstance(planned.command, Stop)]
         starts = (planned.command for planned in made.commands if isinstance(planned.command, PlannedStart))
         return [self._container_of(start.held, function, at) for start in starts]
 
-    def release(self, container: SimulatedContainer) -> None:
-        """A container has ended."""
+    def release(self, container: SimulatedContainer) -> PlacedContainer:
+        """A container has left its slice; which that was."""
         held = self.fleet.held[container.id]
         place = self.fleet.places[held.slice.node]
         unit = place.by_id[held.slice.ids[0]]
@@ -86,6 +89,36 @@ class SimulatedFleet:
             )
         self.fleet.release(container.id)
         self._freed += 1
+        return held
+
+    def mark_parked(self, held: PlacedContainer) -> None:
+        """A container that is parked returns to its slice of a GPU."""
+        slice_, node = held.slice, self.fleet.places[held.slice.node].node
+        if slice_.kind is not SliceKind.CPU:
+            place = ParkedPlace(held.container, held.tenant, slice_.ids[0], slice_.profile, slice_.start)
+            self.fleet.put(replace(node, parked=tuple(sorted((*node.parked, place)))))
+
+    def forget_parked(self, held: PlacedContainer) -> None:
+        """It does not any more."""
+        node = self.fleet.places[held.slice.node].node
+        left = tuple([each for each in node.parked if each.container != held.container])
+        if len(left) < len(node.parked):
+            self.fleet.put(replace(node, parked=left))
+
+    def unpark(self, held: PlacedContainer, function: SimulatedFunction, at: float) -> SimulatedContainer | None:
+        """Give a parked container its slice again, or any CPU slot of its node; None: there is none free."""
+        units = self.fleet.places[held.slice.node].units
+        slot = held.slice.kind is SliceKind.CPU
+        ids = [each.id for each in units if each.is_empty][:1] if slot else held.slice.ids
+        for name in ids:
+            again = replace(held, slice=replace(held.slice, ids=(name,)), since=at)
+            if not self.fleet.refusal(again):
+                self.fleet.hold(again)
+                container = self._container_of(again, function, at)
+                container.ready_at = container.idle_since = at + function.unpark_s
+                container.timeline = {UNPARKED: function.unpark_s * 1000.0}
+                return container
+        return None
 
     def _describe(self, node: Node, gpu: Gpu) -> None:
         self.fleet.put(replace(node, gpus=tuple(gpu if other.id == gpu.id else other for other in node.gpus)))

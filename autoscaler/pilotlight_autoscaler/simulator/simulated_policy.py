@@ -26,6 +26,7 @@ from pilotlight_autoscaler.policy.prediction import function_memory
 from pilotlight_autoscaler.policy.preemption import ALONE, PreemptionSearch, TrialBudget, has_place
 from pilotlight_autoscaler.policy.scale_down_pace import ScaleDownPace
 from pilotlight_autoscaler.policy.scaling_policy import MIN_RESIDENCY_S, VersionView, holding_of, may_give_way
+from pilotlight_autoscaler.policy.warmth import UNKNOWN_CHANCE
 from pilotlight_autoscaler.simulator.runs.function_run import FunctionRun
 from pilotlight_autoscaler.simulator.runs.simulated_container import SimulatedContainer
 from pilotlight_core.model.api.curve_api import TARGET_UTILISATION
@@ -86,6 +87,17 @@ class SimulatedPolicy:
         else:
             memory.on_up(at)
             memory.observe(min(wish.needed, run.size), at)
+
+    def on_unpark(self, run: FunctionRun, wish: PlainWish, at: float) -> None:
+        """Parked containers of a function serve again: none was started, and what needs them is remembered."""
+        memory = self.memories.get(run.function.key)
+        if memory is not None:
+            memory.observe(min(wish.needed, run.size), at)
+
+    def chance_of(self, run: FunctionRun) -> float:
+        """How likely a function is called in the next minute, as a pass tells nodes."""
+        memory = self.memories.get(run.function.key)
+        return memory.chance() if memory is not None else UNKNOWN_CHANCE
 
     def needed(self, run: FunctionRun) -> int:
         """The most containers that a function's calls have needed in this minute, as far as it is remembered."""

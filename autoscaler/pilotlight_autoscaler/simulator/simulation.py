@@ -22,6 +22,7 @@ from pilotlight_autoscaler.simulator.runs.simulated_container import SimulatedCo
 from pilotlight_autoscaler.simulator.runs.simulated_function import SimulatedFunction
 from pilotlight_autoscaler.simulator.simulated_fleet import GpuGroup, SimulatedFleet
 from pilotlight_autoscaler.simulator.simulated_policy import IdleContainer, SimulatedPolicy
+from pilotlight_autoscaler.simulator.simulated_warmth import SimulatedWarmth
 from pilotlight_autoscaler.simulator.traffic.function_traffic import MINUTE_S, FunctionTraffic
 from pilotlight_placement.asks.options import Prices
 
@@ -40,9 +41,15 @@ class Simulation:
     result: SimulationResult
     every_s: float = math.inf
     """Each policy is asked so often at least: slow, and the same but for the instants of single passes."""
+    warm_bytes: int = 0
+    """Of each node's memory, for parked containers."""
+    warmth: SimulatedWarmth = field(init=False)
     _idle: deque[IdleContainer] = field(default_factory=deque)
     """Of all functions, the longest idle first; what had calls since then is told apart."""
     _idle_until: float = -math.inf
+
+    def __post_init__(self) -> None:
+        self.warmth = SimulatedWarmth(self.fleet, self.warm_bytes, self.result.timeline, self.policy.chance_of)
 
     def run(self, progress: Callable[[float], None] = lambda _: None) -> SimulationResult:
         """Run to the end; `progress` is told the virtual time of every step. May be interrupted at any time."""
@@ -61,6 +68,7 @@ class Simulation:
             is_asleep = run.is_asleep and run.at >= run.minute_end
             heapreplace(queue, (self._wakes_at(run, int(run.at // MINUTE_S)) if is_asleep else run.at, number))
         self.result.at = end
+        self.warmth.finish(end)
         for run in self.runs:
             if run.minute_end:
                 self._observe(run, run.minute_end)
@@ -130,10 +138,16 @@ class Simulation:
 
     def _start(self, run: FunctionRun, wish: PlainWish, at: float) -> int:
         """Start the containers that are missing, or as many as there are places for; how many."""
+        woken = self.warmth.unpark(run, wish.containers - run.size, at)
+        if woken:
+            run.on_unpark(at)
+        for container in woken:
+            run.begin(container)
         missing = wish.containers - run.size
-        started = [] if self.fleet.is_full_for(run.function.ask) else self.fleet.start(run.function, missing, at)
+        is_full = missing <= 0 or self.fleet.is_full_for(run.function.ask)
+        started = [] if is_full else self._start_new(run, missing, at)
         while len(started) < missing and run.queued and self._preempt(run, at):
-            more = self.fleet.start(run.function, 1, at)
+            more = self._start_new(run, 1, at)
             if not more:
                 break
             started += more
@@ -141,9 +155,17 @@ class Simulation:
             run.begin(container)
         if started:
             self.policy.on_start(run, wish, at)
+        elif woken:
+            self.policy.on_unpark(run, wish, at)
         run.sums.starts += len(started)
-        self.result.timeline.count(at, len(started))
-        return len(started)
+        run.sums.unparks += len(woken)
+        self.result.timeline.count(at, len(started) + len(woken))
+        return len(started) + len(woken)
+
+    def _start_new(self, run: FunctionRun, count: int, at: float) -> list[SimulatedContainer]:
+        started = self.fleet.start(run.function, count, at)
+        self.warmth.end(self.fleet.ended, at)
+        return started
 
     def _preempt(self, run: FunctionRun, at: float) -> bool:
         """End idle containers of others, so that one of a function whose calls wait has a place; whether there are."""
@@ -152,7 +174,7 @@ class Simulation:
             self._idle = self.policy.idle_containers((r for r in self.runs if r.ready and r is not run), at)
         victims = self.policy.victims(self.fleet.fleet, run, self._idle, at)
         for container, other in victims:
-            self._end(other, other.remove({container.id}), at)
+            self._end(other, other.remove({container.id}), at, for_tenant=run.function.tenant)
             other.covered = min(other.covered, other.running)
         return bool(victims)
 
@@ -161,11 +183,13 @@ class Simulation:
             self._end(run, run.remove(leaving), at)
         self._set_drain(run, wish, at)
 
-    def _end(self, run: FunctionRun, gone: list[SimulatedContainer], at: float) -> None:
+    def _end(self, run: FunctionRun, gone: list[SimulatedContainer], at: float, *, for_tenant: str = "") -> None:
+        """Idle containers leave their slices, for a tenant if they have to: they are parked, if that is worth it."""
         for container in gone:
-            self.fleet.release(container)
+            held = self.fleet.release(container)
+            is_parked = self.warmth.park(run, held, at, for_tenant=for_tenant)
             run.sums.add_container(container, at)
-            run.sums.unused += not container.calls
+            run.sums.unused += not container.calls and not is_parked
         run.sums.drains += len(gone)
         self.result.timeline.count(at, len(gone))
 
@@ -193,10 +217,15 @@ def simulation_of(
     *,
     minutes: int,
     seed: int = 0,
+    warm_bytes: int = 0,
 ) -> Simulation:
-    """A simulation of functions with their traffic on a fleet, over so many minutes."""
+    """A simulation of functions with their traffic on a fleet, over so many minutes.
+
+    `warm_bytes` of each node are for parked containers.
+    """
     runs = [FunctionRun(function, traffic, seed=str(seed)) for function, traffic in functions]
     result = SimulationResult(runs=runs, minutes=minutes)
     return Simulation(
-        runs=runs, fleet=SimulatedFleet(groups, prices), policy=SimulatedPolicy(), minutes=minutes, result=result
-    )
+        runs=runs, fleet=SimulatedFleet(groups, prices), policy=SimulatedPolicy(), minutes=minutes, result=result,
+        warm_bytes=warm_bytes,
+    )  # fmt: skip

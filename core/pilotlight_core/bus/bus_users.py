@@ -196,6 +196,7 @@ def duties() -> BusUser:
             key_subject(subjects.REGISTRY_BUCKET, "version.*"),
             key_subject(subjects.REGISTRY_BUCKET, "curves.*"),
             key_subject(subjects.REGISTRY_BUCKET, "weights.*.*"),
+            key_subject(subjects.REGISTRY_BUCKET, "file.*.*"),
             "jobs.>",
             lease,
         ),

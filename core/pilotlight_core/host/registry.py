@@ -18,6 +18,8 @@
               curves.{version id}    CurvesRecord     its throughput curves, measured and learnt
               price.{price}          PriceRecord      its rates over time, over those of the price book
               weights.{tenant}.{name}  WeightsRecord  what a tenant has pushed under a name
+              model.{tenant}.{digest}  ModelRecord    which function a model's name is of
+              file.{tenant}.{file id}  FileRecord     a file that a tenant has uploaded
 
 Plain methods answer from memory; the async ones of the same name read from the bus what memory lacks. Callers that
 decide on a record check `fresh` and fail closed: a disconnected mirror may miss that a key was revoked.
@@ -43,10 +45,13 @@ from pilotlight_core.model.limits import EffectiveLimits, Limits, Tier, load_tie
 from pilotlight_core.model.money.budgets import BudgetsRecord
 from pilotlight_core.model.money.credits import CreditsRecord
 from pilotlight_core.model.price_book import PriceRecord, check_price
+from pilotlight_core.model.records.files import FileRecord
 from pilotlight_core.model.records.issuers import ISSUER_KEYS, IssuerRecord
 from pilotlight_core.model.records.nodes import NODE_KEYS, JoinTokenRecord, NodeRecord
 from pilotlight_core.model.records.pools import LAUNCH_KEYS, POOL_KEYS, LaunchRecord, PoolRecord
 from pilotlight_core.model.scaling.scale_record import ScaleRecord
+from pilotlight_core.model.served.model_names import model_digest
+from pilotlight_core.model.served.model_records import ModelRecord
 from pilotlight_core.model.spec import AppRecord, VersionRecord
 from pilotlight_core.model.tenancy import FunctionShareRecord, KeyRecord, LimitsRecord, TenantRecord
 from pilotlight_core.model.versions.pushed_weights import WeightsRecord
@@ -297,6 +302,37 @@ class Registry:
     ) -> WeightsRecord | None:
         return await self._records.change(_weights_key(tenant, name), change)
 
+    # -- models -------------------------------------------------------------------------------------------------
+
+    def model_nowait(self, tenant: str, name: str) -> ModelRecord | None:
+        return self._records.get(_model_key(tenant, name), ModelRecord)
+
+    async def model(self, tenant: str, name: str) -> ModelRecord | None:
+        """Whose the name of a model is, from the bus if memory lacks it."""
+        return await self._records.fetch(_model_key(tenant, name), ModelRecord)
+
+    def iter_models(self, tenant: str) -> Iterator[ModelRecord]:
+        return self._records.each(f"model.{tenant}.", ModelRecord)
+
+    async def change_model(
+        self, tenant: str, name: str, change: Callable[[ModelRecord | None], ModelRecord | None]
+    ) -> ModelRecord | None:
+        return await self._records.change(_model_key(tenant, name), change)
+
+    # -- files --------------------------------------------------------------------------------------------------
+
+    async def file(self, tenant: str, file_id: str) -> FileRecord | None:
+        """A file's record, from the bus."""
+        return (await self._records.read(_file_key(tenant, file_id), FileRecord))[0]
+
+    def iter_files(self, tenant: str) -> Iterator[FileRecord]:
+        return self._records.each(f"file.{tenant}.", FileRecord)
+
+    async def change_file(
+        self, tenant: str, file_id: str, change: Callable[[FileRecord | None], FileRecord | None]
+    ) -> FileRecord | None:
+        return await self._records.change(_file_key(tenant, file_id), change)
+
     # -- apps and versions --------------------------------------------------------------------------------------
 
     def app_nowait(self, tenant: str, app: str) -> AppRecord | None:
@@ -401,6 +437,8 @@ class Registry:
             raise Conflict(_CHANGED.format(app=record.app)) from None
         for scale in self._records.each(f"scale.{name}.", ScaleRecord):
             await self._records.remove(_scale_key(scale.tenant, scale.app, scale.function))
+        for model in [one for one in self.iter_models(record.tenant) if one.app == record.app]:
+            await self.change_model(model.tenant, model.name, lambda held: _unless_of(held, record.app))
         for key, version_id in before.items():
             with contextlib.suppress(KeyConflict):
                 await self._records.remove(key, revisions[key])
@@ -427,3 +465,16 @@ def _scale_key(tenant: str, app: str, function: str) -> str:
 
 def _weights_key(tenant: str, name: str) -> str:
     return f"weights.{check_name(tenant, 'tenant')}.{check_name(name, 'name')}"
+
+
+def _file_key(tenant: str, file_id: str) -> str:
+    return f"file.{check_name(tenant, 'tenant')}.{check_name(file_id, 'file')}"
+
+
+def _model_key(tenant: str, name: str) -> str:
+    return f"model.{check_name(tenant, 'tenant')}.{model_digest(name)}"
+
+
+def _unless_of(held: ModelRecord | None, app: str) -> ModelRecord | None:
+    """The name as it stays when an app is deleted: another one may have it by now."""
+    return None if held is None or held.app == app else held

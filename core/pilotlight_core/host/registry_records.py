@@ -22,10 +22,12 @@ from pilotlight_core.model.limits import Tier
 from pilotlight_core.model.money.budgets import BilledBudgets, BudgetsRecord, HomeTranches
 from pilotlight_core.model.money.credits import CreditsRecord
 from pilotlight_core.model.price_book import PriceRecord
+from pilotlight_core.model.records.files import FileRecord
 from pilotlight_core.model.records.issuers import IssuerRecord
 from pilotlight_core.model.records.nodes import JoinTokenRecord, NodeRecord
 from pilotlight_core.model.records.pools import LaunchRecord, PoolRecord
 from pilotlight_core.model.scaling.scale_record import ScaleRecord
+from pilotlight_core.model.served.model_records import ModelRecord
 from pilotlight_core.model.spec import AppRecord, VersionRecord
 from pilotlight_core.model.subjects import REGISTRY_BUCKET, TENANCY_BUCKET
 from pilotlight_core.model.tenancy import FunctionShareRecord, KeyRecord, LimitsRecord, TenantRecord
@@ -39,6 +41,7 @@ TENANCY: dict[str, type[msgspec.Struct]] = {
 DEPLOYED: dict[str, type[msgspec.Struct]] = {
     "app": AppRecord, "share": FunctionShareRecord, "version": VersionRecord, "curves": CurvesRecord,
     "price": PriceRecord, "scale": ScaleRecord, "weights": WeightsRecord,
+    "model": ModelRecord, "file": FileRecord,
 }  # fmt: skip
 FEW = frozenset({"pool", "launch"})
 """Kinds of which a controller asks for all, twice a second."""
@@ -106,7 +109,7 @@ class RegistryRecords:
         return self._records
 
     def bytes_of(self, tenant: str) -> int:
-        """The bytes of what the tenant has deployed: its apps, versions, shares, curves, scales and weights."""
+        """The bytes of what the tenant has deployed: all of `DEPLOYED` but prices."""
         return self._bytes.get(tenant, 0)
 
     def revision(self, key: str) -> int:

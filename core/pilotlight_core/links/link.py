@@ -26,6 +26,7 @@ import structlog
 from pilotlight_core.model.messages.call_messages import (
     Cancel,
     Chunk,
+    ChunkGroup,
     Ended,
     Reconcile,
     Refused,
@@ -58,7 +59,7 @@ TO_AGENT: msgspec.msgpack.Decoder[Any] = msgspec.msgpack.Decoder(
     tuple[int, list[LinkHello | Run | Cancel | Window | Reconcile]]
 )
 TO_GATEWAY: msgspec.msgpack.Decoder[Any] = msgspec.msgpack.Decoder(
-    tuple[int, list[LinkHello | Refused | Started | Chunk | StreamCheckpoint | Ended | Credit]]
+    tuple[int, list[LinkHello | Refused | Started | Chunk | ChunkGroup | StreamCheckpoint | Ended | Credit]]
 )
 TO_PEER: msgspec.msgpack.Decoder[Any] = msgspec.msgpack.Decoder(tuple[int, list[LinkHello | ToHome | ToOrigin]])
 """The closed families of what goes over a link, by direction."""

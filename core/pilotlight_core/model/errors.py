@@ -57,6 +57,7 @@ CODES: dict[str, Code] = {
     "forbidden": Code(403, "The key may not do this", "Use a key with the scope that the detail names."),
     "not_found": Code(404, "There is no such thing", "Check the name or the address."),
     "unknown_function": Code(404, "There is no such function", "List what is deployed with 'pilotlight app list'."),
+    "model_not_found": Code(404, "There is no such model", "List models with 'pilotlight model list'."),
     "unknown_version": Code(404, "There is no such version", "List versions with 'pilotlight app history APP'."),
     "unknown_call": Code(404, "There is no such call", "Calls are kept for a while after they end; check the id."),
     "method_not_allowed": Code(405, "The address does not take this method", "See the Allow header."),
@@ -89,6 +90,11 @@ CODES: dict[str, Code] = {
     "idempotency_key_reused": Code(
         422, "The key stands for another request", "Make a fresh key for every new request."
     ),
+    "too_many_tokens": Code(
+        400,
+        "More tokens than one call may have",
+        "Send a shorter prompt, or ask for fewer tokens: the detail has both numbers.",
+    ),
     "too_large": Code(413, "The body is too large", "Send less, or split it over several calls."),
     "unsupported_media_type": Code(415, "The body's type is not known", "Send it as the type that the detail names."),
     "queue_full": Code(429, "The function's queue is full", "Wait for Retry-After, then send it again.", retry=True),
@@ -104,6 +110,9 @@ CODES: dict[str, Code] = {
     ),
     "internal": Code(
         500, "The platform made a mistake", "Send it again; report the request id if it repeats.", retry=True
+    ),
+    "not_offered": Code(
+        501, "The platform does not offer this", "Do without it; the detail says what there is instead."
     ),
     "container_died": Code(
         502, "The container died during the call", "Read its logs; if it is safe to run twice: idempotent=True."
@@ -308,7 +317,7 @@ CLASSES |= {
     "unknown_version": UnknownFunction, "call_lost": UnknownCall, "queue_full": TooMuch, "starting": Unavailable,
     "draining": Unavailable, "overloaded": Unavailable, "breaker_open": Unavailable, "idempotency_key_in_use": Conflict,
     "idempotency_key_reused": BadInput, "answer_not_kept": NotFound, "slow_body": DeadlineExceeded,
-    "events_gone": NotFound,
+    "events_gone": NotFound, "model_not_found": UnknownFunction,
 }  # fmt: skip
 
 

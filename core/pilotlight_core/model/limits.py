@@ -6,9 +6,9 @@ A field of `Limits` that is None is not set, and the next layer decides; if none
 
 Rates and concurrency are counted over all calls of the tenant (`EffectiveLimits.tenant`), and again over its calls to
 one function if a limit is set for it (`EffectiveLimits.function`); a call must pass both. The bounds of one call
-(`payload_bytes`, `timeout_s`) and of one queue (`queue_calls`, `queue_seconds`) are in `EffectiveLimits.function`: the
-nearest layer decides, and may raise as well as lower them. What a tenant keeps and holds, and how often it manages it
-(the rest of `Limits`), is limited for the tenant only.
+(`payload_bytes`, `prompt_tokens`, `output_tokens`, `timeout_s`) and of one queue (`queue_calls`, `queue_seconds`) are
+in `EffectiveLimits.function`: the nearest layer decides, and may raise as well as lower them. What a tenant keeps and
+holds, and how often it manages it (the rest of `Limits`), is limited for the tenant only.
 
 `Registry.limits`, `Registry.tier_of` and `Registry.weight_of` answer from the registry's mirror. Tiers come from
 `tiers.toml` beside this module, an operator's file over it, and the registry's records over both.
@@ -61,6 +61,10 @@ class FunctionLimits(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
     """Tokens per second, of prompts and completions, as functions report them. 0.001 to 1e9."""
     tokens_burst: Burst | None = None
     """Tokens that may be used at once after a pause. At least 1."""
+    prompt_tokens: LimitCount | None = None
+    """Tokens of one call's prompt, estimated at four bytes each where they are not numbered."""
+    output_tokens: LimitCount | None = None
+    """Tokens of one call's answer: the most `max_tokens`, and what it is if a call names none."""
     concurrency: LimitCount | None = None
     """Calls admitted and not ended, over all gateways. At least 1."""
     payload_bytes: Annotated[int, Meta(ge=1, le=2**40)] | None = None
@@ -140,7 +144,9 @@ class Limits(FunctionLimits, frozen=True, kw_only=True, omit_defaults=True):
 RATES = (("requests_per_s", "burst"), ("cost_per_s", "cost_burst"), ("tokens_per_s", "tokens_burst"))
 """Rates with their bursts."""
 NO_LIMITS = Limits()
-_BY_CALL_OR_QUEUE = ("payload_bytes", "queue_calls", "queue_seconds", "timeout_s")
+_BY_CALL_OR_QUEUE = (
+    "payload_bytes", "prompt_tokens", "output_tokens", "queue_calls", "queue_seconds", "timeout_s",
+)  # fmt: skip
 
 
 class RateLimitStart(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

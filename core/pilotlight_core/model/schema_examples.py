@@ -24,10 +24,14 @@ ORDER = "x-pilotlight-order"
 
 
 def example_arguments(schema: dict[str, Any]) -> dict[str, Any]:
-    """Arguments that an input schema probably accepts: the required ones, or the first with a default.
+    """Arguments that an input schema probably accepts: its own example, else the required ones, or the first with a
+    default.
 
     The schema may say anything. They are in the order of the function's parameters, as far as it says one.
     """
+    own = schema.get("examples")
+    if isinstance(own, list | tuple) and own and isinstance(own[0], dict):
+        return dict(own[0])
     properties = _dict(schema.get("properties"))
     order, required = schema.get(ORDER), schema.get("required")
     first = [name for name in order if isinstance(name, str)] if isinstance(order, list) else []

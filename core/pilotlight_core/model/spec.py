@@ -17,15 +17,16 @@ from pilotlight_core.model.artifacts.artifact_entries import ArtifactInfo as Art
 from pilotlight_core.model.artifacts.artifact_entries import ArtifactKind as ArtifactKind
 from pilotlight_core.model.artifacts.artifact_entries import ArtifactPart as ArtifactPart
 from pilotlight_core.model.calendar.schedule_entry import Schedule as Schedule
-from pilotlight_core.model.calendar.warm_windows import Warm, windows_fault
+from pilotlight_core.model.calendar.warm_windows import Warm
+from pilotlight_core.model.engines.engine_spec import EngineSpec
 from pilotlight_core.model.errors import BadInput
-from pilotlight_core.model.ids import check_name, tags_fault
-from pilotlight_core.model.networks.network_targets import targets_fault
+from pilotlight_core.model.fallbacks.fallback import Fallback
 from pilotlight_core.model.packages.package_locks import PackageLock
-from pilotlight_core.model.placing import Placing, check_placing
-from pilotlight_core.model.rehearsals.rehearsal import Rehearsal, rehearsal_fault
-from pilotlight_core.model.streams.resuming import Resumable, resumable_fault
-from pilotlight_core.model.units import GpuAsk, is_gpu, memory_text, most_units_fault
+from pilotlight_core.model.pipelines.pipeline import HookKind, Pipeline, is_companion
+from pilotlight_core.model.placing import Placing
+from pilotlight_core.model.rehearsals.rehearsal import Rehearsal
+from pilotlight_core.model.streams.resuming import Resumable
+from pilotlight_core.model.units import GpuAsk
 
 DEFAULT_BASE = "default"
 """The base environment that every node has: the one in which its agent runs."""
@@ -178,6 +179,16 @@ class FunctionSpec(msgspec.Struct, frozen=True, kw_only=True):
     """How its streams go on elsewhere; unset: they do not."""
     drain: tuple[str, ...] | UnsetType = UNSET
     """Hooks that run when a container's node is taken away; unset: none."""
+    engine: EngineSpec | UnsetType = UNSET
+    """The language model that it is, which containers run without code of the tenant's; unset: it has code."""
+    pipeline: Pipeline | UnsetType = UNSET
+    """Hooks of a class that its calls run through before and behind the method; unset: none."""
+    hook: HookKind | UnsetType = UNSET
+    """Of a companion: which hook of its class it runs; unset: it is none."""
+    serves: tuple[str, ...] | UnsetType = UNSET
+    """Names of models under which clients of OpenAI's API find it; unset: none."""
+    fallback: Fallback | UnsetType = UNSET
+    """The function of its app that runs calls for which this one has no room; unset: they are refused."""
 
     def method(self, name: str | None) -> MethodSpec:
         """The method called `name`; None or "": the only one.
@@ -196,8 +207,17 @@ class FunctionSpec(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def longest_call_s(self) -> float:
-        """Seconds in which a live call has had a start, and all of its tries with the pauses between them."""
-        return self.startup_timeout + (1 + self.retries) * self.timeout + self.retries * MAX_RETRY_PAUSE_S
+        """Seconds in which a live call has had a start, and all of its tries with the pauses between them.
+
+        Of a class with hooks, in each of its stages.
+        """
+        tries_s = (1 + self.retries) * self.timeout + self.retries * MAX_RETRY_PAUSE_S
+        return self.stages * (self.startup_timeout + tries_s)
+
+    @property
+    def stages(self) -> int:
+        """In how many functions a call of it runs in turn: in its own, and in the companions of its hooks."""
+        return 1 if self.pipeline is UNSET else 1 + len(self.pipeline.hooks)
 
     @property
     def cpu_millis(self) -> int:
@@ -317,6 +337,11 @@ class AppRecord(msgspec.Struct, frozen=True, kw_only=True):
     ends_at: float = 0.0
     """Of a run (`pilotlight run`): the unix second at which it ends unless it is renewed; 0: it stays."""
 
+    @property
+    def named_functions(self) -> dict[str, str]:
+        """Those of `functions` that can be named: without the companions of classes with hooks."""
+        return {name: version for name, version in self.functions.items() if not is_companion(name)}
+
     def has_ended(self, at: float) -> bool:
         """Whether it is a run whose time is over at the unix second `at`."""
         return bool(self.ends_at) and at >= self.ends_at
@@ -348,79 +373,6 @@ class DeployRecord(msgspec.Struct, frozen=True, kw_only=True):
     message: str = ""
 
 
-def check_spec(spec: FunctionSpec) -> None:
-    """Refuse a spec that contradicts itself or exceeds the platform's bounds.
-
-    Raises:
-        BadInput: naming the field.
-    """
-    check_name(spec.name, "function")
-    of_memory = f"1 MiB to memory= ({memory_text(spec.memory)})"
-    zero_window = spec.scaledown_window if spec.zero_window is UNSET else spec.zero_window
-    rules: tuple[tuple[bool, str, str], ...] = (
-        (bool(spec.module) and len(spec.module) < 256, "module", "a module name"),
-        (0 < len(spec.methods) <= MAX_METHODS, "methods", f"1 to {MAX_METHODS} methods"),
-        (spec.cpu is None or 0.1 <= spec.cpu <= 256, "cpu", "0.1 to 256 cores"),
-        (LEAST_MEMORY <= spec.memory <= MOST_MEMORY, "memory", "64 MiB to 16 TiB"),
-        (spec.shm is UNSET or LEAST_TMPFS <= spec.shm <= spec.memory, "shm", of_memory),
-        (spec.scratch is UNSET or LEAST_TMPFS <= spec.scratch <= spec.memory, "scratch", of_memory),
-        (spec.pids is UNSET or LEAST_PIDS <= spec.pids <= MOST_PIDS, "pids", f"{LEAST_PIDS} to {MOST_PIDS}"),
-        (0 < spec.timeout <= LONGEST_TIMEOUT_S, "timeout", "more than 0 and at most 86400 seconds"),
-        (0 < spec.startup_timeout <= LONGEST_TIMEOUT_S, "startup_timeout", "more than 0 and at most 86400 seconds"),
-        (0 <= spec.retries <= 10, "retries", "0 to 10"),
-        (0 <= spec.min_containers <= 1_000, "min_containers", "0 to 1000"),
-        (1 <= spec.max_containers <= 10_000, "max_containers", "1 to 10000"),
-        (spec.min_containers <= spec.max_containers, "min_containers", "at most max_containers"),
-        (0 <= spec.buffer_containers <= 1_000, "buffer_containers", "0 to 1000"),
-        (0 <= spec.scaledown_window <= 86_400, "scaledown_window", "0 to 86400 seconds"),
-        (spec.scaledown_window <= zero_window <= 86_400, "zero_window", "scaledown_window to 86400 seconds"),
-        (1 <= spec.max_inputs <= 10_000, "max_inputs", "1 to 10000"),
-        (sum(len(k) + len(v) for k, v in spec.env.items()) <= MAX_ENV_BYTES, "env", "at most 32 KiB in all"),
-        (spec.vram is None or 0 < spec.vram <= 2**42, "vram", "more than 0 and at most 4 TiB"),
-        (len(spec.gpu) <= 16, "gpu", "at most 16 choices"),
-        (all(map(is_gpu, spec.gpu)), "gpu", 'GPUs such as "H100" or "H100:2", up to 99'),
-        (all(map(_is_level, msgspec.structs.astuple(spec.slo))), "slo", "milliseconds, more than 0"),
-    )
-    for ok, field, expected in rules:
-        if not ok:
-            value = getattr(spec, field)
-            given = memory_text(value) if field in AMOUNTS else repr(value)
-            raise BadInput(f"{spec.name}: {field}={given} is out of range: expected {expected}.", field=field)
-    if (named := limit_of(spec.shm) + limit_of(spec.scratch)) > spec.memory:
-        raise BadInput(
-            f"{spec.name}: shm= and scratch= are together {memory_text(named)}, more than "
-            f"memory={memory_text(spec.memory)}: both live in memory and count into it. Raise memory=.", field="memory",
-        )  # fmt: skip
-    faults = {
-        "tags": tags_fault(tags_of(spec)),
-        "max_units": most_units_fault(max_units_of(spec)),
-        "network": targets_fault(network_of(spec)),
-        "warm": "" if spec.warm is UNSET else windows_fault(spec.warm, spec.max_containers),
-        "resumable": resumable_fault(spec.resumable, {method.mode for method in spec.methods}),
-    }
-    if spec.rehearsal is not UNSET:
-        batches = {one.name: one.batching.max_batch_size if one.batching else 0 for one in spec.methods}
-        at_fault, text = rehearsal_fault(spec.rehearsal, batches)
-        faults[at_fault] = text
-    for field, why in faults.items():
-        if why:
-            raise BadInput(f"{spec.name}: {field}: {why}.", field=field)
-    later = "is not supported yet: it is for engines that stream tokens, which come later. SLO(p95_ms=) is there."
-    for level in ("ttft_ms", "itl_ms"):
-        if getattr(spec.slo, level) is not None:
-            raise BadInput(f"{spec.name}: SLO({level}=) {later}", field="slo")
-    check_placing(
-        spec.placing,
-        function=spec.name,
-        gives_vram=spec.vram is not None,
-        takes_gpu=any(choice.type != "CPU" for choice in spec.gpu),
-    )
-    for method in spec.methods:
-        _check_method(spec, method)
-    if sum(map(_schema_bytes, spec.methods)) > MAX_SCHEMAS_BYTES:
-        raise BadInput(f"{spec.name}: the schemas of its methods are together larger than 256 KiB.", field="methods")
-
-
 def limit_of(named: int | UnsetType) -> int:
     """A limit of a sandbox; 0 if the spec does not name it."""
     return 0 if named is UNSET else named
@@ -438,28 +390,9 @@ def network_of(spec: FunctionSpec) -> tuple[str, ...]:
     return () if spec.network is UNSET else spec.network
 
 
+def served_names(spec: FunctionSpec) -> tuple[str, ...]:
+    return () if spec.serves is UNSET else spec.serves
+
+
 def schedules_of(spec: FunctionSpec) -> tuple[Schedule, ...]:
     return () if spec.schedules is UNSET else spec.schedules
-
-
-def _is_level(level: float | None) -> bool:
-    return level is None or 0 < level <= MAX_LEVEL_MS
-
-
-def _schema_bytes(method: MethodSpec) -> int:
-    return len(msgspec.json.encode((method.input_schema, method.output_schema)))
-
-
-def _check_method(spec: FunctionSpec, method: MethodSpec) -> None:
-    if method.name:
-        check_name(method.name, "method")
-    if _schema_bytes(method) > MAX_SCHEMA_BYTES:
-        raise BadInput(f"{spec.name}: the schemas of {method.attribute} are larger than 64 KiB.", field="input_schema")
-    if (batching := method.batching) is None:
-        return
-    if not 1 <= batching.max_batch_size <= 1000:
-        raise BadInput(f"{spec.name}: max_batch_size must be 1 to 1000.", field="max_batch_size")
-    if not 0 <= batching.wait_ms <= 600_000:
-        raise BadInput(f"{spec.name}: wait_ms must be 0 to 600000.", field="wait_ms")
-    if method.mode is Mode.GENERATOR:
-        raise BadInput(f"{spec.name}: a generator cannot be batched.", field="batched")

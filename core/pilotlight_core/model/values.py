@@ -64,7 +64,8 @@ _header_encoder = msgspec.msgpack.Encoder()
 _header_decoder = msgspec.msgpack.Decoder(ArrayHeader)
 
 
-def _pack_array(code: int, dtype: str, shape: tuple[int, ...], data: bytes) -> msgspec.msgpack.Ext:
+def pack_array(code: int, dtype: str, shape: tuple[int, ...], data: bytes) -> msgspec.msgpack.Ext:
+    """The extension that stands for an array: `data` is its elements, little-endian and row-major."""
     header = _header_encoder.encode(ArrayHeader(dtype, shape))
     return msgspec.msgpack.Ext(code, struct.pack("<H", len(header)) + header + data)
 
@@ -102,12 +103,12 @@ def _encode_hook(value: Any) -> Any:
         tensor = value.detach().cpu().contiguous()
         dtype = str(tensor.dtype).removeprefix("torch.")
         raw = tensor.view(torch.uint8) if tensor.numel() and tensor.dim() else tensor.reshape(-1).view(torch.uint8)
-        return _pack_array(TENSOR, dtype, tuple(tensor.shape), raw.numpy().tobytes())
+        return pack_array(TENSOR, dtype, tuple(tensor.shape), raw.numpy().tobytes())
     numpy = sys.modules.get("numpy")
     if numpy is not None:
         if isinstance(value, numpy.ndarray):
             array = numpy.ascontiguousarray(value, dtype=value.dtype.newbyteorder("<"))
-            return _pack_array(NDARRAY, value.dtype.name, value.shape, array.tobytes())
+            return pack_array(NDARRAY, value.dtype.name, value.shape, array.tobytes())
         if isinstance(value, numpy.generic):
             return value.item()
     raise TypeError(

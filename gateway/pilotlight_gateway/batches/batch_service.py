@@ -18,6 +18,7 @@ from pilotlight_core.model.records.batches import (
     ID_PATTERN,
     LONGEST_LIFE_S,
     SHORTEST_LIFE_S,
+    BatchForm,
     BatchInfo,
     BatchItem,
     BatchQuery,
@@ -32,7 +33,7 @@ from pilotlight_core.model.records.jobs import JobRecord, JobState, keyed_job_id
 from pilotlight_core.model.spec import VersionRecord
 from pilotlight_gateway.batches.batch_manifest import ManifestWriter, read_chunks, read_items
 from pilotlight_gateway.batches.batch_port import BatchStore, ChangeBatch, MemoryBatches
-from pilotlight_gateway.batches.input_lines import InputLineReader
+from pilotlight_gateway.batches.input_lines import DecodeLine, InputLineReader
 from pilotlight_gateway.jobs.job_service import KEPT_S, RECORD_BYTES, JobService
 from pilotlight_gateway.limits.tenant_slots import TenantSlots
 from pilotlight_gateway.schemas.schema_validators import Validators
@@ -84,10 +85,14 @@ class BatchService:
         query: BatchQuery,
         body: AsyncIterator[bytes],
         key: str = "",
+        *,
+        form: BatchForm | None = None,
+        decode: DecodeLine | None = None,
     ) -> BatchRecord:
         """Check every line and store the batch, which then runs even if this process ends.
 
         `key` is an Idempotency-Key: an equal batch that was submitted under it is returned.
+        `decode` reads the lines of a batch of requests, whose `form` its record keeps.
 
         Raises:
             BadInput: names the line and the field; `idempotency_key_reused` if the key stands for another batch.
@@ -107,7 +112,7 @@ class BatchService:
         try:
             with self._uploads.slot(tenant):
                 async with asyncio.timeout(SUBMIT_SECONDS):
-                    return await self._take(tenant, batch, version, query, body, repeats=repeats)
+                    return await self._take(tenant, batch, version, query, body, form, decode, repeats=repeats)
         except TimeoutError:
             raise DeadlineExceeded(f"The batch did not come and was not checked in {SUBMIT_SECONDS:g} s.") from None
 
@@ -118,11 +123,15 @@ class BatchService:
         version: VersionRecord,
         query: BatchQuery,
         body: AsyncIterator[bytes],
+        form: BatchForm | None,
+        decode: DecodeLine | None,
         *,
         repeats: bool,
     ) -> BatchRecord:
         method = await self._schemas.method(version, query.method)
-        lines = InputLineReader(lambda arguments: self._validators.check_input(version.id, method, arguments, {}))
+        lines = InputLineReader(
+            lambda arguments: self._validators.check_input(version.id, method, arguments, {}), decode
+        )
         writer = ManifestWriter(self._blobs, tenant, f"{batch} {token()}")
         digest = hashlib.sha256(f"{version.id}\0{method.name}\0".encode())
         try:
@@ -156,6 +165,7 @@ class BatchService:
             timeout=version.spec.timeout,
             total=lines.items,
             chunks=chunks,
+            openai=form,
         )
         return await self._stored(record, writer, counted)
 

@@ -23,6 +23,8 @@ LINES_AT_MOST = 10 * ITEMS_AT_MOST
 LINE_BYTES = 10 * 10**6
 """As of the body of a single call."""
 
+DecodeLine = Callable[[bytes], "InputLine"]
+"""Raises BadInput and DecodeError."""
 CheckInput = Callable[[dict[str, Any]], None]
 """Raises BadInput, naming the field, for wrong arguments."""
 
@@ -40,8 +42,10 @@ _decoder = msgspec.json.Decoder(InputLine)
 class InputLineReader:
     """Turns bytes into items and collects errors. Not thread-safe."""
 
-    def __init__(self, check: CheckInput) -> None:
+    def __init__(self, check: CheckInput, decode: DecodeLine | None = None) -> None:
+        """`decode`: reads lines that are of another form."""
         self._check = check
+        self._decode = decode or _decoder.decode
         self._rest = bytearray()
         """An unfinished line. A bytearray grows in place, however small the pieces are."""
         self._number = 0
@@ -108,7 +112,7 @@ class InputLineReader:
         if len(line) > LINE_BYTES:
             raise BadInput(f"longer than {LINE_BYTES} bytes.", field="line")
         try:
-            read, shallow = _decoder.decode(line), json_depth_within(line)
+            read, shallow = self._decode(line), json_depth_within(line)
         except msgspec.ValidationError as error:
             refused = wrong_shape(error)
             if refused.more["field"] == "body":

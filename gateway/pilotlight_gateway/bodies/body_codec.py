@@ -8,12 +8,24 @@ from pilotlight_core.model.api.call_api import CallRequest, DeployRequest
 from pilotlight_core.model.errors import BadInput, BadOutput, PilotlightError, error_from_code
 from pilotlight_core.model.spec import MethodSpec, VersionRecord
 from pilotlight_core.model.values import TooManyValues
-from pilotlight_gateway.bodies.body_work import SmallBodies
+from pilotlight_gateway.bodies.body_work import AT_ONCE, AT_ONCE_BYTES, SmallBodies
 from pilotlight_gateway.bodies.byte_budget import ByteBudget
 from pilotlight_gateway.bodies.call_requests import BodyFormat
-from pilotlight_gateway.bodies.worker_frames import OutputWork, ReadCallWork, ReadDeployWork, Work, WorkReply
+from pilotlight_gateway.bodies.embedding_vectors import embeddings_json
+from pilotlight_gateway.bodies.worker_frames import (
+    EmbeddingsWork,
+    OutputWork,
+    ReadCallWork,
+    ReadDeployWork,
+    ReadInferWork,
+    TensorsWork,
+    Work,
+    WorkReply,
+)
 from pilotlight_gateway.bodies.worker_pool import BodyWorkers, WorkerDied
 from pilotlight_gateway.schemas.schema_validators import Validators
+from pilotlight_gateway.tensors.infer_requests import InferCall, InferRequest
+from pilotlight_gateway.tensors.tensor_answers import WrittenTensor
 
 JSON_BYTES = 64 * 10**6
 """The longest output as JSON: 10 MB of small numbers are 40 MB."""
@@ -77,6 +89,69 @@ class BodyCodec:
             work = OutputWork(size=len(output), version=version, method=method, as_json=False)
             await self._in_worker(work, output, tenant)
 
+    async def embeddings(self, output: bytes, asked: EmbeddingsWork, tenant: str) -> list[bytes]:
+        """Embeddings as the answer of OpenAI's route, in pieces.
+
+        Raises:
+            BadOutput: they are not as many vectors as `asked` counts. Unavailable: as `output_json`.
+        """
+        if len(output) <= AT_ONCE_BYTES:
+            try:
+                text = embeddings_json(
+                    output, model=asked.model, count=asked.count, as_base64=asked.as_base64,
+                    prompt_tokens=asked.prompt_tokens, most=AT_ONCE.values, arrays=AT_ONCE.arrays,
+                )  # fmt: skip
+            except TooManyValues:
+                pass
+            else:
+                return [text]
+        return (await self._in_worker(asked, output, tenant))[1]
+
+    async def read_infer(self, body: bytes, json_bytes: int, method: MethodSpec, tenant: str) -> InferCall:
+        """The call that a request for tensors asks for, whose first `json_bytes` are JSON.
+
+        Raises:
+            BadInput: `bad_request` if it cannot be read, else naming what is wrong.
+            Unavailable: too many large bodies of the tenant wait.
+        """
+        try:
+            return self.at_once.read_infer(body, json_bytes, method)
+        except TooManyValues:
+            pass
+        return await self._infer_call(ReadInferWork(size=len(body), json_bytes=json_bytes, method=method), body, tenant)
+
+    async def infer_call(self, request: InferRequest, method: MethodSpec, tenant: str) -> InferCall:
+        """The same of a request that came over gRPC."""
+        try:
+            return self.at_once.infer_call(request, method)
+        except TooManyValues:
+            pass
+        body = msgspec.msgpack.encode(request)
+        return await self._infer_call(ReadInferWork(size=len(body), json_bytes=0, method=method), body, tenant)
+
+    async def _infer_call(self, work: ReadInferWork, body: bytes, tenant: str) -> InferCall:
+        pieces = (await self._in_worker(work, body, tenant))[1]
+        return msgspec.msgpack.decode(b"".join(pieces), type=InferCall)
+
+    async def output_tensors(
+        self, output: bytes, version: str, method: MethodSpec, asked: InferCall, tenant: str
+    ) -> list[WrittenTensor]:
+        """A function's output as the tensors that `asked` wants, checked by the hints of a version's method.
+
+        Raises:
+            BadOutput: it cannot be decoded, does not match the hints, or is no tensors.
+            BadInput: an output was asked for that it has not.
+            Unavailable: too many large bodies of the tenant wait, or the byte budget has no room for it.
+        """
+        wanted, binary = asked.wanted, asked.binary
+        try:
+            return self.at_once.output_tensors(output, version, method, wanted, binary=binary)
+        except TooManyValues:
+            pass
+        work = TensorsWork(size=len(output), version=version, method=method, wanted=wanted, binary=binary)
+        pieces = (await self._in_worker(work, output, tenant))[1]
+        return msgspec.msgpack.decode(b"".join(pieces), type=list[WrittenTensor])
+
     async def _in_worker(self, work: Work, payload: bytes, tenant: str) -> tuple[WorkReply, list[bytes]]:
         try:
             async with self._pool.worker(tenant) as worker:
@@ -96,6 +171,6 @@ class BodyCodec:
 
 
 def _refusal(work: Work, why: str) -> PilotlightError:
-    if not isinstance(work, OutputWork):
+    if isinstance(work, ReadCallWork | ReadDeployWork | ReadInferWork):
         return BadInput(f"The body {why}.", field="input" if isinstance(work, ReadCallWork) else "body")
     return BadOutput(f"The function's answer {why}.")

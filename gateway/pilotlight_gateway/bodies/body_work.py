@@ -14,6 +14,9 @@ from pilotlight_core.model.values import TooManyValues, ValueRoom, check_count, 
 from pilotlight_gateway.bodies import call_requests
 from pilotlight_gateway.bodies.call_requests import BodyFormat, pack_arguments
 from pilotlight_gateway.schemas.schema_validators import MOST_WORK, Validators
+from pilotlight_gateway.tensors import infer_bodies
+from pilotlight_gateway.tensors.infer_requests import InferCall, InferRequest, WantedOutput, infer_call
+from pilotlight_gateway.tensors.tensor_answers import WrittenTensor, written_tensors
 
 
 class WorkBounds(NamedTuple):
@@ -29,6 +32,8 @@ class WorkBounds(NamedTuple):
 
 AT_ONCE_BYTES = 128 * 1024
 """Longer bodies go to a worker unseen: decoding this much takes 4 ms at worst."""
+EXTENSIONS = frozenset((0xC7, 0xC8, 0xC9, 0xD4, 0xD5, 0xD6, 0xD7, 0xD8))
+"""First bytes of msgpack that is one extension, such as an array."""
 AT_ONCE = WorkBounds(values=8_192, arrays=8_192, checks=200_000)
 """On the event loop: about 2 ms."""
 IN_WORKER = WorkBounds(values=None, arrays=16 * 10**6, checks=MOST_WORK)
@@ -71,6 +76,39 @@ def check_output(output: bytes, version: str, method: MethodSpec, validators: Va
         _checked(output, version, method, validators, bounds)
 
 
+def read_infer(body: bytes, json_bytes: int, method: MethodSpec, bounds: WorkBounds) -> InferCall:
+    """The call that a request for tensors asks for; `json_bytes` 0: the body is an `InferRequest` as msgpack.
+
+    Raises:
+        BadInput: `bad_request` if it cannot be read, else naming what is wrong.
+        TooManyValues.
+    """
+    if not json_bytes:
+        return infer_call(msgspec.msgpack.decode(body, type=InferRequest), method, bounds.values)
+    return infer_call(infer_bodies.read_infer(body, json_bytes, bounds.values), method, bounds.values)
+
+
+def output_tensors(
+    output: bytes,
+    version: str,
+    method: MethodSpec,
+    wanted: tuple[WantedOutput, ...],
+    validators: Validators,
+    bounds: WorkBounds,
+    *,
+    binary: bool,
+) -> list[WrittenTensor]:
+    """A function's output as tensors, checked by the method's type hints.
+
+    Raises:
+        BadOutput: it cannot be decoded, does not match the hints, or is no tensors.
+        BadInput: an output was asked for that it has not.
+        TooManyValues.
+    """
+    value = _checked(output, version, method, validators, bounds)
+    return written_tensors(value, method, wanted, bounds.values, binary=binary)
+
+
 def _checked(output: bytes, version: str, method: MethodSpec | None, validators: Validators, bounds: WorkBounds) -> Any:
     try:
         value = decode_opaque(output) if output else None
@@ -90,6 +128,10 @@ def _encode_json(value: Any, room: ValueRoom) -> bytes:
         BadOutput: an array in it does not match its header, or is too many lists; only outputs have arrays.
         TooManyValues.
     """
+    try:
+        return _plain_json(value)
+    except (TypeError, RecursionError):
+        pass  # it has arrays, or keys that JSON does not have
     hook = partial(to_json, room=room)
     try:
         try:
@@ -98,6 +140,10 @@ def _encode_json(value: Any, room: ValueRoom) -> bytes:
             return msgspec.json.encode(hook(value))
     except BadInput as error:
         raise BadOutput(f"The function's answer cannot be read: {error.detail}") from None
+
+
+_plain_json = msgspec.json.Encoder().encode
+"""Of nearly all values: making an encoder with a hook takes longer than to encode a small one."""
 
 
 class SmallBodies:
@@ -133,3 +179,27 @@ class SmallBodies:
         if len(output) > AT_ONCE_BYTES:
             raise TooManyValues
         check_output(output, version, method, self._validators, AT_ONCE)
+
+    def read_infer(self, body: bytes, json_bytes: int, method: MethodSpec) -> InferCall:
+        """The call that a request for tensors asks for; see the function. Bytes of tensors count for nothing.
+
+        Raises:
+            BadInput: `bad_request` if it cannot be read, else naming what is wrong.
+        """
+        if json_bytes > AT_ONCE_BYTES:
+            raise TooManyValues
+        return read_infer(body, json_bytes, method, AT_ONCE)
+
+    def infer_call(self, request: InferRequest, method: MethodSpec) -> InferCall:
+        """The same of a request that was read."""
+        return infer_call(request, method, AT_ONCE.values)
+
+    def output_tensors(
+        self, output: bytes, version: str, method: MethodSpec, wanted: tuple[WantedOutput, ...], *, binary: bool
+    ) -> list[WrittenTensor]:
+        """A function's output as tensors, checked by the method's type hints; see the function. Of one array that goes
+        as bytes nothing is walked over, however long it is.
+        """
+        if len(output) > AT_ONCE_BYTES and (output[0] not in EXTENSIONS or not binary or wanted):
+            raise TooManyValues
+        return output_tensors(output, version, method, wanted, self._validators, AT_ONCE, binary=binary)

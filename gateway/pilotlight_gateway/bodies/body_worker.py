@@ -17,13 +17,24 @@ import msgspec
 
 from pilotlight_core.model.errors import BadInput, BadOutput, PilotlightError
 from pilotlight_core.model.values import TooManyValues
-from pilotlight_gateway.bodies.body_work import IN_WORKER, check_output, output_json, read_call
+from pilotlight_gateway.bodies.body_work import (
+    IN_WORKER,
+    check_output,
+    output_json,
+    output_tensors,
+    read_call,
+    read_infer,
+)
 from pilotlight_gateway.bodies.call_requests import BodyFormat
 from pilotlight_gateway.bodies.deploy_requests import read_deploy
+from pilotlight_gateway.bodies.embedding_vectors import embeddings_json
 from pilotlight_gateway.bodies.worker_frames import (
+    EmbeddingsWork,
     OutputWork,
     ReadCallWork,
     ReadDeployWork,
+    ReadInferWork,
+    TensorsWork,
     Work,
     WorkReply,
     head_of,
@@ -51,16 +62,34 @@ def perform(work: Work, payload: bytes, validators: Validators) -> tuple[WorkRep
             kind = BodyFormat(work.kind)
             request, method, arguments = read_call(payload, kind, work.version, work.spec, validators, IN_WORKER)
             return WorkReply(size=len(arguments), request=request, method=method.name), arguments
+        if isinstance(work, ReadInferWork | TensorsWork):
+            made = _perform_tensors(work, payload, validators)
+            return WorkReply(size=len(made)), made
         if isinstance(work, ReadDeployWork):
             text = msgspec.json.encode(read_deploy(payload, work.app))
+            return WorkReply(size=len(text)), text
+        if isinstance(work, EmbeddingsWork):
+            text = embeddings_json(
+                payload, model=work.model, count=work.count, as_base64=work.as_base64,
+                prompt_tokens=work.prompt_tokens, most=IN_WORKER.values, arrays=IN_WORKER.arrays,
+            )  # fmt: skip
             return WorkReply(size=len(text)), text
         return _perform_output(work, payload, validators)
     except PilotlightError as error:
         return WorkReply(code=error.wire_code, detail=error.detail, more=error.more), b""
     except (MemoryError, TooManyValues):
-        if not isinstance(work, OutputWork):
+        if isinstance(work, ReadCallWork | ReadDeployWork | ReadInferWork):
             return WorkReply(code=BadInput.code, detail=TOO_MANY_SENT), b""
         return WorkReply(code=BadOutput.code, detail=TOO_MANY_RETURNED), b""
+
+
+def _perform_tensors(work: ReadInferWork | TensorsWork, payload: bytes, validators: Validators) -> bytes:
+    if isinstance(work, ReadInferWork):
+        return msgspec.msgpack.encode(read_infer(payload, work.json_bytes, work.method, IN_WORKER))
+    made = output_tensors(
+        payload, work.version, work.method, work.wanted, validators, IN_WORKER, binary=work.binary
+    )  # fmt: skip
+    return msgspec.msgpack.encode(made)
 
 
 def _perform_output(work: OutputWork, payload: bytes, validators: Validators) -> tuple[WorkReply, bytes]:

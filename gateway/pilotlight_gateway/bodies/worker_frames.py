@@ -9,6 +9,7 @@ import msgspec
 
 from pilotlight_core.model.api.call_api import CallRequest
 from pilotlight_core.model.spec import FunctionSpec, MethodSpec
+from pilotlight_gateway.tensors.infer_requests import WantedOutput
 
 LENGTH = struct.Struct("<I")
 MOST_HEAD = 16 * 2**20
@@ -40,7 +41,38 @@ class ReadDeployWork(msgspec.Struct, frozen=True, kw_only=True, tag="read_deploy
     app: str
 
 
-Work = ReadCallWork | ReadDeployWork | OutputWork
+class EmbeddingsWork(msgspec.Struct, frozen=True, kw_only=True, tag="embeddings"):
+    """Make the answer of OpenAI's route of the embeddings in the payload. The reply's payload: that text."""
+
+    size: int
+    model: str
+    count: int
+    """Inputs, each of which has a vector."""
+    as_base64: bool
+    prompt_tokens: int | None = None
+    """What the call counted."""
+
+
+class ReadInferWork(msgspec.Struct, frozen=True, kw_only=True, tag="read_infer"):
+    """Read the request for tensors in the payload. The reply's payload: the `InferCall` as msgpack."""
+
+    size: int
+    json_bytes: int
+    """Of the payload; 0: it is an `InferRequest` as msgpack."""
+    method: MethodSpec
+
+
+class TensorsWork(msgspec.Struct, frozen=True, kw_only=True, tag="tensors"):
+    """Check the output in the payload, and make tensors of it. The reply's payload: `WrittenTensor`s as msgpack."""
+
+    size: int
+    version: str
+    method: MethodSpec
+    wanted: tuple[WantedOutput, ...]
+    binary: bool
+
+
+Work = ReadCallWork | ReadDeployWork | OutputWork | EmbeddingsWork | ReadInferWork | TensorsWork
 
 
 class WorkReply(msgspec.Struct, frozen=True, kw_only=True):

@@ -7,6 +7,8 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final, NamedTuple
 
+from msgspec import UNSET
+
 from pilotlight_core.model.devices import (
     CORE_PRICE,
     CPU_PRICE,
@@ -20,7 +22,7 @@ from pilotlight_core.model.messages.call_messages import Spent, lack_ns
 from pilotlight_core.model.messages.limiting import LimitAsk, LimitAskKind
 from pilotlight_core.model.messages.node_messages import NodeReport
 from pilotlight_core.model.price_book import PURCHASES, TENANT_PRICE, PriceBook, is_of_tenant, unit_charges
-from pilotlight_core.model.spec import FunctionSpec, VersionRecord, max_units_of
+from pilotlight_core.model.spec import UNNAMED_CPU_MILLIS, FunctionSpec, VersionRecord, max_units_of
 from pilotlight_core.model.units import NANO_USD, NS_PER_HOUR, NS_PER_S, WHOLE_DEVICE
 
 SCALE = WHOLE_DEVICE * NS_PER_HOUR * NANO_USD
@@ -218,7 +220,7 @@ class CallPrices:
                 self._known.clear()
             spec, book, fleet = version.spec, self._book, self._fleet
             terms = self._known[version.id, then] = WorstTerms(
-                dearest_rate(spec, book, fleet, then),
+                dearest_rate(spec, book, fleet, then) + hooks_rate(spec, book, fleet, then),
                 longest_minimum(spec, book, fleet, then),
                 dearest_units(spec, book, then),
             )
@@ -314,13 +316,23 @@ def dearest_rate(
     return max(rates) + _host_rate(spec, book, at)
 
 
+def hooks_rate(spec: FunctionSpec, book: PriceBook, fleet: Iterable[FleetPart], at: float | None = None) -> int:
+    """The same of the containers of its hooks together: each may have as long as the method."""
+    parts, hooks = tuple(fleet), [] if spec.pipeline is UNSET else list(spec.pipeline.hooks.values())
+    return sum(
+        _cpu_rate(book, parts, at)
+        + _promised_rate(UNNAMED_CPU_MILLIS if hook.cpu is None else round(hook.cpu * 1000), hook.memory, book, at)
+        for hook in hooks
+    )
+
+
 def longest_minimum(
     spec: FunctionSpec, book: PriceBook, fleet: Iterable[FleetPart], at: float | None = None
 ) -> int:  # fmt: skip
     """The most nanoseconds that a start is billed at least, in any container that a function may get."""
     parts = tuple(fleet)
     prices = {price for ask in spec.gpu if ask.type != "CPU" for price in _prices(ask.type, parts)}
-    if not spec.gpu or any(ask.type == "CPU" for ask in spec.gpu):
+    if not spec.gpu or spec.pipeline is not UNSET or any(ask.type == "CPU" for ask in spec.gpu):
         prices |= {CPU_PRICE, *(price for price, _ in parts if cores_of(price))}
     return max(book.longest_minimum_ns(price, at) for price in prices)
 
@@ -346,9 +358,13 @@ def _cpu_rate(book: PriceBook, parts: tuple[FleetPart, ...], at: float | None) -
 
 def _host_rate(spec: FunctionSpec, book: PriceBook, at: float | None) -> int:
     """Of what a container is promised of its host beside the slice, at most."""
-    cores = _rate(book, CORE_PRICE, at) * spec.cpu_millis
-    memory = _rate(book, MEMORY_PRICE, at) * spec.memory
-    return -(-cores // 1_000) + -(-memory // GIB)
+    return _promised_rate(spec.cpu_millis, spec.memory, book, at)
+
+
+def _promised_rate(cpu_millis: int, memory: int, book: PriceBook, at: float | None) -> int:
+    cores = _rate(book, CORE_PRICE, at) * cpu_millis
+    of_memory = _rate(book, MEMORY_PRICE, at) * memory
+    return -(-cores // 1_000) + -(-of_memory // GIB)
 
 
 def _rate(book: PriceBook, price: str, at: float | None) -> int:

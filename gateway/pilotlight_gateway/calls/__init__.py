@@ -28,6 +28,8 @@ The life of a call
 8. `call_responses` encodes the result;
    the book keeps for a while how the call ended.
 
+A call of a class with hooks has up to three origins in turn, which its `call_pipeline` makes.
+
 `collected_chunks` makes one answer of a stream,
 `large_bodies` serves agents what is too large for the bus.
 

@@ -96,11 +96,10 @@ class Attempts:
         else:
             self.spent_before, self.spent = (*self.spent_before, self.spent), now
 
-    def billed(self) -> CallResult | None:
-        """What a call that failed is billed, as far as its agents told; None: nothing."""
-        if self.spent is None:
-            return None
-        return CallResult(output=b"", spent=self.spent, spent_before=self.spent_before, attempts=self.starts)
+    @property
+    def all_spent(self) -> tuple[Spent, ...]:
+        """What the tenant pays, the last start's last."""
+        return self.spent_before if self.spent is None else (*self.spent_before, self.spent)
 
     def result(self, ended: Ended, container: str, gateway_ms: float, spec: FunctionSpec) -> CallResult:
         """The result of the call, of which the last start has `ended` well; `gateway_ms` were before the first."""
@@ -128,6 +127,15 @@ class Attempts:
         elapsed = max(0.0, at - self._last) * 1000.0
         self._last = max(at, self._last)
         return elapsed
+
+
+def billed_of(attempts: list[Attempts]) -> CallResult | None:
+    """What a call that failed is billed of these, as far as its agents told; None: nothing."""
+    spent = tuple([one for each in attempts for one in each.all_spent])
+    if not spent:
+        return None
+    starts = sum([each.starts for each in attempts])
+    return CallResult(output=b"", spent=spent[-1], spent_before=spent[:-1], attempts=starts)
 
 
 def plausible(ended: Ended, elapsed_ms: float) -> Ended:

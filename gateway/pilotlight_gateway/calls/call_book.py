@@ -51,11 +51,14 @@ class FairMemory(Generic[T]):
         return things.get(name) if things is not None else None
 
     def keep(self, tenant: str, name: str, thing: T) -> list[tuple[str, T]]:
-        """Keep a thing under a new name. Returns the things that were evicted, with their tenants."""
+        """Keep a thing, instead of the one of that name. Returns the things that were evicted, with their tenants."""
         things = self._things.get(tenant)
         if things is None:
             things = self._things[tenant] = OrderedDict()
+        is_known = name in things
         things[name] = thing
+        if is_known:
+            return []
         if self._size == self._room and len(things) > self._most:
             return [(tenant, things.popitem(last=False)[1])]  # it alone has most now: as before, but for the oldest
         self._size += 1
@@ -114,14 +117,14 @@ class CallBook:
         return self._live.get(call_id)
 
     def enter(self, live: InFlightCall) -> None:
-        """Enter a call that begins.
+        """Enter a call that begins, or that goes to another function after it has left.
 
         Raises:
             Conflict: its client used the same id for another known call.
         """
         call = live.call
         if call.client_id is not None:
-            if (call.tenant, call.client_id) in self._clients:
+            if self._clients.get((call.tenant, call.client_id), call.call_id) != call.call_id:
                 raise Conflict(f"The id {call.client_id} stands for another call.", field="id")
             self._clients[call.tenant, call.client_id] = call.call_id
         self._live[call.call_id] = live
@@ -131,7 +134,7 @@ class CallBook:
         call = live.call
         self._live.pop(call.call_id, None)
         for tenant, status in self._ended.keep(call.tenant, call.call_id, status_of(live, at)):
-            if status.client_id is not None:
+            if status.client_id is not None and status.id not in self._live:
                 self._clients.pop((tenant, status.client_id), None)
 
     def find(self, tenant: str, name: str, at: float) -> tuple[InFlightCall | None, CallStatus | None]:

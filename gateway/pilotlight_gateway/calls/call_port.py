@@ -38,6 +38,8 @@ class CallResult(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """What the function counted in its last start."""
     sold: dict[str, int] | None = None
     """What of it is billed where it has a price: no more than the function names."""
+    fallback: str = ""
+    """The ref of the version that ran it in place of the one that was asked for; "": that one did."""
 
 
 class StageEvent(msgspec.Struct, frozen=True, kw_only=True):

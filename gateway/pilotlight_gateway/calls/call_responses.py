@@ -8,7 +8,7 @@ from collections.abc import Callable
 import msgspec
 
 from pilotlight_core.model.api.budget_api import usd_text
-from pilotlight_core.model.api.call_api import CallResponse, JobStatus, Latency, Usage, UsagePart
+from pilotlight_core.model.api.call_api import CallResponse, JobStatus, Latency, TypedResponse, Usage, UsagePart
 from pilotlight_core.model.devices import CORE_PRICE, MEMORY_PRICE, MINIMUM_PRICE
 from pilotlight_core.model.ids import token
 from pilotlight_core.model.messages.call_messages import Spent, lack_ns
@@ -19,7 +19,6 @@ from pilotlight_gateway.bodies.body_codec import BodyCodec
 from pilotlight_gateway.bodies.call_requests import BodyFormat
 from pilotlight_gateway.calls.call_port import CallResult
 from pilotlight_gateway.calls.prepared_call import PreparedCall
-from pilotlight_gateway.calls.stream_bodies import TypedResponse
 
 _json = msgspec.json.Encoder()
 _msgpack = msgspec.msgpack.Encoder()
@@ -72,11 +71,12 @@ def response_of(
     return CallResponse(
         id=call.call_id,
         output=output,
-        version=call.version.ref,
+        version=result.fallback or call.version.ref,
         usage=usage_of(result, book, call.tenant),
         latency=Latency(total_ms=total, stages=stages),
         cold_start=result.cold_start,
         request_id=request_id,
+        fallback_for=call.version.ref if result.fallback else msgspec.UNSET,
     )
 
 

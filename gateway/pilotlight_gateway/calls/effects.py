@@ -29,11 +29,12 @@ class SendControl(msgspec.Struct, frozen=True):
     message: Cancel | Window
 
 
-class RelayChunk(msgspec.Struct, frozen=True):
-    """To the caller: the next chunk of the stream."""
+class RelayChunks(msgspec.Struct, frozen=True):
+    """To the caller: the next chunks of the stream."""
 
     seq: int
-    data: bytes
+    """Of the first one."""
+    data: tuple[bytes, ...]
 
 
 class ReportStage(msgspec.Struct, frozen=True):
@@ -65,7 +66,7 @@ Effect = (
     | Withdraw
     | SendRun
     | SendControl
-    | RelayChunk
+    | RelayChunks
     | ReportStage
     | HoldJournal
     | CallResult

@@ -10,6 +10,7 @@ from mypy_extensions import mypyc_attr
 
 from pilotlight_core.model.errors import PilotlightError
 from pilotlight_core.model.messages.call_messages import BodyRef
+from pilotlight_gateway.calls.call_pipeline import CallPipeline
 from pilotlight_gateway.calls.call_port import CallResult
 from pilotlight_gateway.calls.origin import Origin
 from pilotlight_gateway.calls.prepared_call import PreparedCall
@@ -23,9 +24,12 @@ class InFlightCall(ABC):
 
     def __init__(self, call: PreparedCall, shard: int, origin: Origin) -> None:
         self.call = call
+        """As its caller made it; of a class with hooks `origin.call` is that of the stage that runs."""
         self.shard = shard
-        """Of its function."""
+        """Of its function, or of the stage's."""
         self.origin = origin
+        self.pipeline: CallPipeline | None = None
+        """Of a class with hooks: the stages, of which `origin` is one; None: of nearly all functions."""
         self.heard_at = UNSENT
         """When it was sent, or its agent sent the last frame; UNSENT: its agent does not know its grant."""
         self.body: BodyRef | None = None
@@ -34,14 +38,16 @@ class InFlightCall(ABC):
         self.error: PilotlightError | None = None
         self.journal_bytes = 0
         """What is held of its journal."""
+        self.value_bytes = 0
+        """What is held of the value that the running stage got of the one before."""
 
     @abstractmethod
     def report_stage(self, name: str, ms: float, detail: Mapping[str, object]) -> None:
         """The call has entered a stage, `ms` after its request arrived; `detail` is of its agent's choosing."""
 
     @abstractmethod
-    def relay_chunk(self, seq: int, data: bytes) -> None:
-        """The next piece of its stream.
+    def relay_chunks(self, seq: int, data: tuple[bytes, ...]) -> None:
+        """The next pieces of its stream, `seq` the number of the first.
 
         Raises:
             Unavailable: if the gateway holds too many bytes already, of all or of this tenant.
@@ -51,9 +57,17 @@ class InFlightCall(ABC):
         """Hold so many bytes of its journal.
 
         Raises:
-            Unavailable: as `relay_chunk`; what was held before still is.
+            Unavailable: as `relay_chunks`; what was held before still is.
         """
         self.journal_bytes = size
+
+    def hold_value(self, size: int) -> None:
+        """Hold so many bytes of what one stage has given to the next, instead of those before.
+
+        Raises:
+            Unavailable: as `relay_chunk`; what was held before still is.
+        """
+        self.value_bytes = size
 
     @abstractmethod
     def finish(self, result: CallResult) -> None:

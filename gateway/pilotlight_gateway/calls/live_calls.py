@@ -29,20 +29,28 @@ class AwaitedCall(InFlightCall):
         self.budget = budget
         self._events: deque[CallEvent] = deque()
         """Bounded by the window that the origin gives the guest, and by the budget."""
-        self._news = asyncio.Event()
+        self._loop = answer.get_loop()
+        self._waiting: asyncio.Future[None] | None = None
+        """Done at the next news; None: nobody waits."""
         self._held = 0
+        self.taken = (0, 0)
+        """How many chunks the last `next_events` returned, and their bytes."""
 
     def report_stage(self, name: str, ms: float, detail: Mapping[str, object]) -> None:
         if self.call.stream and not self.answer.done():
+            name = name if self.pipeline is None else self.pipeline.named(name)
             self._events.append(StageEvent(name=name, ms=ms, detail=dict(detail)))
-            self._news.set()
+            self._wake()
 
-    def relay_chunk(self, seq: int, data: bytes) -> None:
+    def relay_chunks(self, seq: int, data: tuple[bytes, ...]) -> None:
         if self.call.stream:
-            self.budget.take(len(data), self.call.tenant)
-            self._held += len(data)
-            self._events.append(ChunkEvent(seq=seq, data=data))
-            self._news.set()
+            size, events = sum(map(len, data)), self._events
+            self.budget.take(size, self.call.tenant)
+            self._held += size
+            for piece in data:
+                events.append(ChunkEvent(seq=seq, data=piece))
+                seq += 1
+            self._wake()
 
     def hold_journal(self, size: int) -> None:
         if size > self.journal_bytes:
@@ -51,11 +59,18 @@ class AwaitedCall(InFlightCall):
             self.budget.give_back(self.journal_bytes - size, self.call.tenant)
         self.journal_bytes = size
 
+    def hold_value(self, size: int) -> None:
+        if size > self.value_bytes:
+            self.budget.take(size - self.value_bytes, self.call.tenant)
+        else:
+            self.budget.give_back(self.value_bytes - size, self.call.tenant)
+        self.value_bytes = size
+
     def finish(self, result: CallResult) -> None:
         if not self.answer.done():
             self.answer.set_result(result)
             self._events.append(result)
-            self._news.set()
+            self._wake()
 
     def fail(self, error: PilotlightError) -> None:
         if self.answer.cancelled():  # with its task; the call's status has the error
@@ -65,23 +80,32 @@ class AwaitedCall(InFlightCall):
             self.error = error.with_traceback(None)
             self.answer.set_exception(self.error)
             self.answer.exception()  # somebody may have stopped waiting: that is no warning
-            self._news.set()
+            self._wake()
 
     async def next_events(self) -> list[CallEvent]:
         """Wait for the next events: those that are there, in order, up to BUNCH_BYTES. Raises the call's error."""
         events = self._events
         while not events:
             if self.answer.done():
+                self.taken = 0, 0
                 return [self.answer.result()]
-            self._news.clear()
-            await self._news.wait()
+            waiting = self._waiting = self._loop.create_future()
+            await waiting
         bunch: list[CallEvent] = []
-        size = 0
+        size = chunks = 0
         while events and size < BUNCH_BYTES:
             event = events.popleft()
-            size += len(event.data) if isinstance(event, ChunkEvent) else 0
+            if isinstance(event, ChunkEvent):
+                size += len(event.data)
+                chunks += 1
             bunch.append(event)
+        self.taken = chunks, size
         return bunch
+
+    def _wake(self) -> None:
+        waiting, self._waiting = self._waiting, None
+        if waiting is not None and not waiting.done():
+            waiting.set_result(None)
 
     def was_read(self, size: int) -> None:
         """Give the bytes of chunks back."""
@@ -89,10 +113,11 @@ class AwaitedCall(InFlightCall):
         self._held -= size
 
     def release(self) -> None:
-        """Give the bytes of unread chunks back, and of the journal."""
+        """Give the bytes of unread chunks back, of the journal, and of what one stage gave to the next."""
         self.budget.give_back(self._held, self.call.tenant)
         self._held = 0
         self.hold_journal(0)
+        self.hold_value(0)
 
 
 class CallStream:
@@ -102,8 +127,8 @@ class CallStream:
         self._live: AwaitedCall | None = live
         """None: it has ended. An error knows the frames that it came through, which must not know the call then."""
         self._origins = origins
-        self._read: list[int] = []
-        """The sizes of the chunks that were returned last: they count as read when the next are asked for."""
+        self._read = (0, 0)
+        """How many chunks were returned last, and their bytes: they count as read when the next are asked for."""
         self._has_result = False
 
     def __aiter__(self) -> CallStream:
@@ -121,7 +146,7 @@ class CallStream:
             self._end()
             raise
         self._has_result = isinstance(bunch[-1], CallResult)
-        self._read = [len(event.data) for event in bunch if isinstance(event, ChunkEvent)]
+        self._read = self._live.taken
         return bunch
 
     async def aclose(self) -> None:
@@ -135,11 +160,11 @@ class CallStream:
             live.release()
 
     def _note_read(self) -> None:
-        live, read = self._live, self._read
-        if live is not None and read:
-            self._read = []
-            live.was_read(sum(read))
-            self._origins.was_read(live, len(read), sum(read))
+        live, (chunks, size) = self._live, self._read
+        if live is not None and chunks:
+            self._read = 0, 0
+            live.was_read(size)
+            self._origins.was_read(live, chunks, size)
 
 
 class WaitedCall(InFlightCall):
@@ -154,7 +179,7 @@ class WaitedCall(InFlightCall):
     def report_stage(self, name: str, ms: float, detail: Mapping[str, object]) -> None:
         pass  # only streams have stages
 
-    def relay_chunk(self, seq: int, data: bytes) -> None:
+    def relay_chunks(self, seq: int, data: tuple[bytes, ...]) -> None:
         pass
 
     def finish(self, result: CallResult) -> None:

@@ -17,8 +17,8 @@ Only the origin sends the call to an agent, retries it and cancels it. Its rules
    agent or its successor said so (`Refused`, or `Ended` with `started=False`); the bus said that there is no listener.
    Silence is no proof: a run that was sent counts as started.
 3. A call that counts as started and was lost with its container or node is run again only if the function is
-   idempotent, and not for ever (`Retries`); otherwise it fails with `container_died`, or with `preempted` where its
-   agent has ended it since the node is taken away.
+   idempotent, and not for ever (`Retries`); otherwise it fails with `container_died`, or with `preempted` where the
+   node is taken away. If nobody says how it ended, what it did stays billed: the next start is not, for so long.
 4. A call whose code raised is run again `retries=` times, after a backoff, if the deadline leaves time.
 5. Once a chunk was relayed, a call is never run again: its caller has a part of the first answer. A resumable stream
    goes on from its journal instead, a few times (`Retries`): what its caller has is not relayed again.
@@ -40,6 +40,7 @@ from pilotlight_core.model.messages.call_messages import (
     CallFrame,
     Cancel,
     Chunk,
+    ChunkRow,
     Ended,
     Grant,
     Outcome,
@@ -48,14 +49,15 @@ from pilotlight_core.model.messages.call_messages import (
     ResumePoint,
     Started,
     StreamCheckpoint,
+    Window,
 )
 from pilotlight_core.model.messages.scheduling import Dropped, Enqueue, HandBack, Withdraw
 from pilotlight_core.model.spec import Mode
-from pilotlight_gateway.calls import call_failures
 from pilotlight_gateway.calls.attempts import Attempts, declined, settlement_of
 from pilotlight_gateway.calls.effects import Effect, FailCall, HoldJournal, ReportStage, SendControl, SendRun
+from pilotlight_gateway.calls.outcomes import call_failures
+from pilotlight_gateway.calls.outcomes.retries import UNTRIED
 from pilotlight_gateway.calls.prepared_call import PreparedCall
-from pilotlight_gateway.calls.retries import UNTRIED
 from pilotlight_gateway.calls.stream_relay import StreamRelay
 from pilotlight_gateway.streams.stream_journal import StreamJournal
 
@@ -84,11 +86,13 @@ class Origin:
     """One live call."""
 
     __slots__ = (
-        "_doubt", "_epoch", "_journal", "_last_number", "_placed", "_reason", "_relay", "_repeat_at", "_resume_at",
-        "_retries", "_short_at", "_shortage", "attempts", "call", "gateway", "grant", "state",
+        "_doubt", "_epoch", "_is_preempted", "_journal", "_lost_ms", "_placed", "_reason", "_relay", "_repeat_at",
+        "_resume_at", "_retries", "_sent_at", "_short_at", "_shortage", "attempts", "call", "gateway", "grant",
+        "last_number", "state",
     )  # fmt: skip
 
-    def __init__(self, call: PreparedCall, gateway: str, at: float) -> None:
+    def __init__(self, call: PreparedCall, gateway: str, at: float, last_number: int = 0) -> None:
+        """`last_number`: the highest grant number that the call has used before, in another stage."""
         self.call = call
         self.gateway = gateway
         """The process that holds the caller."""
@@ -101,7 +105,7 @@ class Origin:
         """Of a stream that may go on elsewhere."""
         self.grant: Grant | None = None
         """The grant in use; None while the call waits."""
-        self._last_number = 0
+        self.last_number = last_number
         """The highest grant number that was used."""
         self._epoch = 0
         """Of the present home."""
@@ -111,6 +115,12 @@ class Origin:
         self._doubt: float | None = None
         """When the call counts as lost, unless an agent reports its end; set when its container or node is gone."""
         self._reason = ""
+        self._sent_at = at
+        """When the grant in use was."""
+        self._lost_ms = call.lost_ms
+        """How long it was in a container of which nobody says how it ended: so long the next start is not billed."""
+        self._is_preempted = False
+        """Whether the container ends since its node is taken away."""
         self._shortage = ""
         """Why its version had no container at `_short_at`."""
         self._short_at = -math.inf
@@ -164,17 +174,20 @@ class Origin:
             return []
         if self.state is not OriginState.QUEUED or grant.epoch < self._epoch:
             return [declined(grant)]
-        if grant.grant_number <= self._last_number:
+        if grant.grant_number <= self.last_number:
             # Its home did not know; now it does, and the next grant is higher.
             return [declined(grant), self._enqueue(at, admitted=True)]
         if at >= self.call.deadline_at:
             return [declined(grant), *self.tick(at)]
         self.state = OriginState.SENT
         self.grant = grant
-        self._last_number = grant.grant_number
+        self.last_number = grant.grant_number
+        self._sent_at = at
         self._epoch = grant.epoch
         self.attempts.granted(grant, at)
-        return [SendRun(grant.node, grant.instance, self.call.run(grant, at, self.gateway, self._resume_point()))]
+        lost_ms = self._lost_ms if self._journal is None else 0.0
+        run = self.call.run(grant, at, self.gateway, self._resume_point(), lost_ms=lost_ms)
+        return [SendRun(grant.node, grant.instance, run)]
 
     def uses(self, grant_number: int) -> bool:
         """Whether the grant is in use."""
@@ -207,13 +220,27 @@ class Origin:
             case Ended():
                 return self._ended(grant, frame, at)
             case Chunk():
-                return self._started(at) + self._chunk(grant, frame, at)
+                return self._started(at) + self._chunks(grant, frame.seq, (frame.data,), at)
             case StreamCheckpoint():
                 return self._started(at) + self._checkpoint(frame, at)
             case Started():
                 return self._started(at)
             case Refused():
                 return self._refused(grant, frame, at)
+
+    def chunks(self, row: ChunkRow, at: float) -> list[Effect]:
+        """The agent of the grant's node has sent chunks of the call, if it has a grant."""
+        grant = self.grant
+        if grant is None or row.grant_number != grant.grant_number:
+            return []
+        effects = self._started(at)
+        if self._journal is None:
+            return effects + self._chunks(grant, row.seq, row.data, at)
+        for number, data in enumerate(row.data):  # each has its mark
+            effects += self._chunks(grant, row.seq + number, (data,), at)
+            if self.grant is not grant:
+                break
+        return effects
 
     def was_read(self, chunks: int, size: int) -> list[Effect]:
         """The caller has read so many chunks, of `size` bytes together."""
@@ -238,6 +265,11 @@ class Origin:
         grant = self.grant
         ours = grant is not None and (grant.node, grant.container) == (node, container)
         return self._give_up_soon(reason, at) if ours else []
+
+    def container_preempted(self, container: str, *, is_so: bool) -> None:
+        """A container ends since its node is taken away, or no longer: then it is why nothing more is heard of it."""
+        if self.grant is not None and self.grant.container == container:
+            self._is_preempted = is_so
 
     # -- the caller's side, and time -----------------------------------------------------------------------------
 
@@ -264,7 +296,7 @@ class Origin:
 
     def _enqueue(self, at: float, *, admitted: bool) -> Enqueue:
         self._repeat_at = at + REPEAT_EVERY_S
-        return Enqueue(self.call.descriptor(at, self.gateway, grant_number=self._last_number, admitted=admitted))
+        return Enqueue(self.call.descriptor(at, self.gateway, grant_number=self.last_number, admitted=admitted))
 
     def _started(self, at: float) -> list[Effect]:
         if self.state is not OriginState.SENT:
@@ -274,19 +306,24 @@ class Origin:
             self._journal.begin(at)
         return self._stage("running", at)
 
-    def _chunk(self, grant: Grant, chunk: Chunk, at: float) -> list[Effect]:
+    def _chunks(self, grant: Grant, seq: int, data: tuple[bytes, ...], at: float) -> list[Effect]:
+        """Relay chunks that follow each other; of a stream with a journal they come one by one."""
         if (relay := self._relay) is None:
             relay = self._relay = StreamRelay()
         journal, before = self._journal, relay.last_seq
-        if journal is not None and relay.heard_seq < chunk.seq <= before and not journal.repeats(chunk.seq, chunk.data):
-            return self._stop("it repeats other events") + self._fail(call_failures.diverged(chunk.seq))
-        effects = relay.relay(chunk, grant)
+        if journal is not None and relay.heard_seq < seq <= before and not journal.repeats(seq, data[0]):
+            return self._stop("it repeats other events") + self._fail(call_failures.diverged(seq))
+        effects = relay.relay(seq, data, grant)
         if effects is None:
             return self._stop("a part of its stream was lost") + self._fail(call_failures.broken_stream())
-        if journal is None or relay.last_seq == before:
+        if journal is None:
+            return effects
+        if relay.last_seq == before:
+            if seq == before:
+                journal.note_caught_up(at)
             return effects
         was_closed = bool(journal.closed)
-        journal.note(chunk.seq, chunk.data, at)
+        journal.note(seq, data[0], at)
         return effects + self._journal_changed(at, was_closed=was_closed)
 
     def _checkpoint(self, saved: StreamCheckpoint, at: float) -> list[Effect]:
@@ -303,6 +340,9 @@ class Origin:
         effects: list[Effect] = []
         if journal is None:
             return effects
+        if bool(journal.closed) is not was_closed and (grant := self.grant) is not None:
+            # Before the memory is asked for: if there is none, the next word is that it is closed.
+            effects.append(SendControl(grant.node, Window(call_id=grant.call_id, upto=0, movable=was_closed)))
         if (wanted := journal.wanted) != journal.room:
             journal.room = wanted
             effects.append(HoldJournal(wanted))
@@ -325,7 +365,7 @@ class Origin:
             return [declined(grant), *self._fail(call_failures.turned_away(self._retries.refused, reason))]
         self.state = OriginState.QUEUED
         self._repeat_at = at + REPEAT_EVERY_S
-        descriptor = self.call.descriptor(at, self.gateway, grant_number=self._last_number, admitted=True)
+        descriptor = self.call.descriptor(at, self.gateway, grant_number=self.last_number, admitted=True)
         return [HandBack(call=descriptor, container=grant.container, epoch=grant.epoch, reason=reason)]
 
     def _ended(self, grant: Grant, ended: Ended, at: float) -> list[Effect]:
@@ -333,6 +373,11 @@ class Origin:
             reason = Refusal.DRAINING if ended.outcome is Outcome.CANCELLED else Refusal.GONE
             return self._elsewhere(grant, reason, at)
         ended, over = self.attempts.ended(grant.node, ended, at)
+        if ended.container and ended.outcome is not Outcome.CANCELLED:
+            self._lost_ms = 0.0
+        else:  # its agent knows nothing of it, or gave it up since it did not hear from here
+            self._lose_billed(at)
+        preempted = ended.preempted or (self._is_preempted and not ended.container)  # none: how it ended is lost
         self._release()
         match ended.outcome:
             case Outcome.OK:
@@ -345,22 +390,31 @@ class Origin:
             case Outcome.DIED | Outcome.CANCELLED:
                 if self._journal is not None and ended.by_tenant:
                     self._journal.charge_repeats()
-                return [over, *self._again_or_died(ended.reason, at, preempted=ended.preempted)]
+                return [over, *self._again_or_died(ended.reason, at, preempted=preempted)]
             case _:
                 return [over, *self._fail(call_failures.failure(ended))]
 
     def _lost(self, reason: str, at: float) -> list[Effect]:
         """The call counts as started, and is lost."""
         self.attempts.lost(at)
+        self._lose_billed(at)
+        preempted = self._is_preempted
         self._release()
-        return self._again_or_died(reason, at)
+        return self._again_or_died(reason, at, preempted=preempted)
+
+    def _lose_billed(self, at: float) -> None:
+        """What it did in its container is lost, and stays billed: the next one is not billed for it again."""
+        self._lost_ms = max(self._lost_ms, (at - self._sent_at) * 1000.0)
+        has_caught_up = self._relay is None or self._relay.heard_seq >= self._relay.last_seq
+        if self._journal is not None and self.state is OriginState.RUNNING and has_caught_up:
+            self._journal.note_silence(at)
 
     def _give_up_soon(self, reason: str, at: float) -> list[Effect]:
         if self._doubt is None:
             self._doubt, self._reason = at + LAST_WORDS_S, reason
         return []
 
-    def _again_or_died(self, reason: str, at: float, *, preempted: bool = False) -> list[Effect]:
+    def _again_or_died(self, reason: str, at: float, *, preempted: bool) -> list[Effect]:
         if self._journal is not None:
             return self._move(self._journal, reason, at, preempted=preempted)
         if not self._retries.may_rerun(self.call.version.spec) or self._has_relayed:
@@ -422,6 +476,7 @@ class Origin:
     def _release(self) -> None:
         self.grant = None
         self._doubt = None
+        self._is_preempted = False
 
     def _stop(self, reason: str) -> list[Effect]:
         """Take the call from its agent, or from its home's queue."""

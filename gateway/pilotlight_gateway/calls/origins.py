@@ -17,8 +17,8 @@ import structlog
 
 from pilotlight_core.bus import BusDown, MessageTooLarge
 from pilotlight_core.model import subjects
-from pilotlight_core.model.errors import ContainerDied, Unavailable
-from pilotlight_core.model.messages.call_messages import CallFrame, Ended, Grant, Refused
+from pilotlight_core.model.errors import ContainerDied, PilotlightError, Unavailable
+from pilotlight_core.model.messages.call_messages import CallFrame, ChunkGroup, Ended, Grant, Refused
 from pilotlight_core.model.messages.node_messages import ContainerState, Credit, Shortage
 from pilotlight_core.model.messages.scheduling import (
     AskCall,
@@ -32,23 +32,25 @@ from pilotlight_core.model.messages.scheduling import (
     Withdraw,
 )
 from pilotlight_core.model.price_book import PriceBook, standard_book
+from pilotlight_core.model.subjects import shard_of
 from pilotlight_core.model.timers import Timers
-from pilotlight_gateway.calls.attempts import Attempts, declined, settlement_of
+from pilotlight_gateway.calls.attempts import Attempts, billed_of, declined, settlement_of
 from pilotlight_gateway.calls.call_book import CallBook
+from pilotlight_gateway.calls.call_pipeline import CallPipeline
 from pilotlight_gateway.calls.call_port import CallResult
 from pilotlight_gateway.calls.call_responses import usage_of
 from pilotlight_gateway.calls.effects import (
     Effect,
     FailCall,
     HoldJournal,
-    RelayChunk,
+    RelayChunks,
     ReportStage,
     SendControl,
     SendRun,
 )
 from pilotlight_gateway.calls.in_flight_call import UNSENT, InFlightCall
 from pilotlight_gateway.calls.large_bodies import INLINE_BYTES, LargeBodies
-from pilotlight_gateway.calls.origin import OriginState
+from pilotlight_gateway.calls.origin import Origin, OriginState
 from pilotlight_gateway.calls.reconciler import Reconciler
 from pilotlight_gateway.cluster.agent_links import AgentLinks
 from pilotlight_gateway.cluster.driver_port import SOON, DriverPort
@@ -56,6 +58,7 @@ from pilotlight_gateway.cluster.node_incarnations import GoneNode, NodeIncarnati
 from pilotlight_gateway.cluster.router import OriginItem, Router
 from pilotlight_gateway.cluster.shard_ownership import ShardOwnership
 from pilotlight_gateway.fleet.node_guard import NodeGuard
+from pilotlight_gateway.fleet.preempted_containers import PreemptedContainers
 from pilotlight_gateway.limits.call_usage import NO_UNITS, CallUsage, UsageTracker
 
 WATCH_S = 0.5
@@ -100,6 +103,7 @@ class Origins:
         self._usage_tracker = UsageTracker()
         self._alarms = Timers[str]()
         self._reconciler = Reconciler(gateway)
+        self._preempted = PreemptedContainers()
         self._watch_at = float("-inf")
         self._bodies = bodies
         self.set_prices(standard_book())
@@ -191,7 +195,12 @@ class Origins:
         live = self._book.get(item.call_id)
         match item:
             case Grant() if live is not None:
-                self._perform(live, live.origin.granted(item, at), at)
+                effects = live.origin.granted(item, at)
+                if effects and isinstance(first := effects[0], Settle):
+                    # It is declined: to the home that has granted it, which may not be known as the call's yet.
+                    self._router.settle(first, item.epoch)
+                    effects = effects[1:]
+                self._perform(live, effects, at)
             case Grant():  # the call has ended since: its settlement was on the way, or is lost
                 self._router.settle(declined(item), item.epoch)
             case Dropped() if live is not None:
@@ -215,6 +224,22 @@ class Origins:
         elif frame.grant_number == grant.grant_number:  # of an older grant, it may well come from another node
             self._guard.note_frame(node, frame.call_id, at)
 
+    def on_chunks(self, node: str, group: ChunkGroup) -> None:
+        """The agent of `node` has sent chunks of several calls."""
+        at = self.clock()
+        for row in group.rows:
+            if (live := self._book.get(row.call_id)) is None or (grant := live.origin.grant) is None:
+                continue
+            if grant.node != node:
+                if row.grant_number == grant.grant_number:
+                    self._guard.note_frame(node, row.call_id, at)
+                continue
+            live.heard_at = at
+            try:
+                self._perform(live, live.origin.chunks(row, at), at)
+            except Exception:
+                log.exception("a call went wrong; the others go on", call=row.call_id)
+
     def on_unheard(self, call_id: str, grant_number: int) -> None:
         """No agent listens where a call was sent."""
         if (live := self._book.get(call_id)) is not None:
@@ -229,6 +254,9 @@ class Origins:
 
     def on_credit(self, credit: Credit, at: float) -> None:
         """A container reports its state."""
+        if self._preempted.note(credit.container, is_so=credit.preempted):
+            for live in self._book:
+                live.origin.container_preempted(credit.container, is_so=credit.preempted)
         if credit.state is ContainerState.GONE:
             reason = credit.reason or "its container is gone"
             for live in self._book:
@@ -239,7 +267,7 @@ class Origins:
     def on_shortage(self, shortage: Shortage, at: float) -> None:
         """The controller has no capacity for a version."""
         for live in self._book:
-            if live.call.version.id == shortage.version:
+            if live.origin.call.version.id == shortage.version:
                 live.origin.note_shortage(shortage.reason, at)
         self._report_to_waiting(shortage.version, "waiting", at, {"reason": shortage.reason})
 
@@ -254,7 +282,8 @@ class Origins:
 
     def _report_to_waiting(self, version: str, stage: str, at: float, detail: Mapping[str, object]) -> None:
         for live in self._book:
-            if live.call.stream and live.call.version.id == version and live.origin.state is OriginState.QUEUED:
+            origin = live.origin
+            if live.call.stream and origin.call.version.id == version and origin.state is OriginState.QUEUED:
                 live.report_stage(stage, (at - live.call.arrived_at) * 1000.0, detail)
 
     # -- time ----------------------------------------------------------------------------------------------------
@@ -310,14 +339,14 @@ class EffectRunner:
             match effect:  # the first four cases are a warm call's
                 case Enqueue() | Settle() | HandBack() | Withdraw():
                     self._to_home(live, effect, at)
-                case SendRun() if live.call.start_hook is not None:
+                case SendRun() if live.origin.call.start_hook is not None:
                     live.heard_at = UNSENT
-                    live.call.start_hook(effect.run, partial(self._send_if_allowed, live, effect))
+                    live.origin.call.start_hook(effect.run, partial(self._send_if_allowed, live, effect))
                 case SendRun():
                     self._send(live, effect, at)
                 case CallResult():
-                    self._finish(live, effect)
-                case RelayChunk():
+                    self._finish(live, effect, at)
+                case RelayChunks():
                     self._relay(live, effect, at)
                 case SendControl():
                     self._send_control(effect)
@@ -348,7 +377,7 @@ class EffectRunner:
         return used
 
     def _send(self, live: InFlightCall, effect: SendRun, at: float) -> None:
-        run, data = effect.run, live.call.input
+        run, data = effect.run, live.origin.call.input
         self.close_bodies(live)
         live.heard_at = at
         live.place = self.bodies.expect(live.call.tenant)
@@ -368,9 +397,9 @@ class EffectRunner:
                 "a control message was not sent", node=effect.node
             )  # an agent drops a call without listeners by itself
 
-    def _relay(self, live: InFlightCall, effect: RelayChunk, at: float) -> None:
+    def _relay(self, live: InFlightCall, effect: RelayChunks, at: float) -> None:
         try:
-            live.relay_chunk(effect.seq, effect.data)
+            live.relay_chunks(effect.seq, effect.data)
         except Unavailable as error:
             live.fail(error)
             self.perform(live, live.origin.cancel(), at)
@@ -388,16 +417,19 @@ class EffectRunner:
 
     def _fail(self, live: InFlightCall, effect: FailCall, at: float) -> None:
         if (usage := live.call.usage) is not None:  # before the caller is told, who settles it
-            _count(usage, live.origin.attempts)
+            _count(usage, live)
             if effect.left is not None:
-                self.usage_tracker.left(usage, effect.left, live.call.version.spec.timeout, at)
-        if (billed := live.origin.attempts.billed()) is not None:
+                self.usage_tracker.left(usage, effect.left, live.origin.call.version.spec.timeout, at)
+        if (billed := billed_of(_attempts_of(live))) is not None:
             effect.error.more["usage"] = usage_of(billed, self.prices, live.call.tenant)
-        live.fail(effect.error)
+        live.fail(effect.error if live.pipeline is None else live.pipeline.explained(effect.error))
 
-    def _finish(self, live: InFlightCall, result: CallResult) -> None:
+    def _finish(self, live: InFlightCall, result: CallResult, at: float) -> None:
+        if live.pipeline is not None:
+            self._go_on(live, live.pipeline, result, at)
+            return
         if (usage := live.call.usage) is not None:
-            _count(usage, live.origin.attempts)
+            _count(usage, live)
             usage.sold = result.sold or NO_UNITS
         if result.answer_size:
             if (output := self.bodies.answer(live.place)) is None:
@@ -405,6 +437,33 @@ class EffectRunner:
                 return
             result = msgspec.structs.replace(result, output=output)
         live.finish(result)
+
+    def _go_on(self, live: InFlightCall, pipeline: CallPipeline, result: CallResult, at: float) -> None:
+        """A stage has ended well: begin the next one, or finish the call."""
+        done = live.origin
+        try:
+            if result.answer_size:
+                if (output := self.bodies.answer(live.place)) is None:
+                    raise ContainerDied(LOST_ANSWER)
+                result = msgspec.structs.replace(result, output=output, answer_size=0)
+            call = pipeline.go_on(done.attempts, result)
+            if call is not None:
+                live.hold_value(len(call.input))
+        except PilotlightError as error:
+            self._fail(live, FailCall(error=error, left=None), at)
+            return
+        if call is None:
+            result = pipeline.result()
+            if (usage := live.call.usage) is not None:
+                _count(usage, live)
+                usage.sold = result.sold or NO_UNITS
+            live.finish(result)
+            return
+        self.close_bodies(live)
+        live.heard_at = UNSENT
+        live.origin = Origin(call, done.gateway, at, done.last_number)
+        live.shard = shard_of(call.function)
+        self.perform(live, live.origin.begin(at), at)
 
     def _set_alarm(self, live: InFlightCall) -> None:
         origin, call_id = live.origin, live.call.call_id
@@ -417,6 +476,25 @@ class EffectRunner:
             self.port.wake_at(wake)
 
 
-def _count(usage: CallUsage, attempts: Attempts) -> None:
-    spent = (*attempts.spent_before, attempts.spent) if attempts.spent is not None else attempts.spent_before
-    usage.count(attempts.cost, attempts.starts - attempts.lost_starts, attempts.lost_starts, attempts.tokens, spent)
+def _attempts_of(live: InFlightCall) -> list[Attempts]:
+    """Those of the call; of a class with hooks those of each stage so far."""
+    own, pipeline = live.origin.attempts, live.pipeline
+    if pipeline is None:
+        return [own]
+    return pipeline.attempts if own in pipeline.attempts else [*pipeline.attempts, own]
+
+
+def _count(usage: CallUsage, live: InFlightCall) -> None:
+    if live.pipeline is None:
+        own = live.origin.attempts
+        usage.count(own.cost, own.starts - own.lost_starts, own.lost_starts, own.tokens, own.all_spent)
+        return
+    attempts = _attempts_of(live)
+    lost = sum([one.lost_starts for one in attempts])
+    usage.count(
+        sum([one.cost for one in attempts]),
+        sum([one.starts for one in attempts]) - lost,
+        lost,
+        sum([one.tokens for one in attempts]),
+        tuple([one for each in attempts for one in each.all_spent]),
+    )

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Protocol
 
 from pilotlight_core.model.messages.call_messages import WINDOW, CallDescriptor, Grant, ResumePoint, Run
+from pilotlight_core.model.pipelines.pipeline import HookKind
 from pilotlight_core.model.spec import MethodSpec, Priority, VersionRecord
+from pilotlight_gateway.calls.engines.engine_calls import engine_affinity, engine_facts
 from pilotlight_gateway.calls.large_bodies import INLINE_BYTES
 from pilotlight_gateway.limits.call_usage import CallUsage
+from pilotlight_gateway.limits.limit_policy import LimitPolicy
+from pilotlight_gateway.limits.token_asks import bounded_arguments
 from pilotlight_gateway.tenancy.auth import Principal
 from pilotlight_gateway.tenancy.scheduling_class import PLAIN, SchedulingClass
 
@@ -34,9 +39,9 @@ class PreparedCall:
     """
 
     __slots__ = (
-        "arrived_at", "call_id", "client_id", "deadline_at", "function", "gateway_ms", "input", "key", "method",
-        "parent", "principal",
-        "priority", "scheduling", "start_hook", "stream", "tags", "tenant", "traceparent", "usage", "version",
+        "arrived_at", "call_id", "client_id", "deadline_at", "function", "gateway_ms", "hooks", "input", "key",
+        "lost_ms", "method", "parent", "principal", "priority",
+        "scheduling", "start_hook", "stream", "tags", "tenant", "traceparent", "usage", "version",
     )  # fmt: skip
 
     def __init__(
@@ -61,6 +66,8 @@ class PreparedCall:
         gateway_ms: float = 0.0,
         usage: CallUsage | None = None,
         start_hook: StartHook | None = None,
+        hooks: Mapping[HookKind, VersionRecord] | None = None,
+        lost_ms: float = 0.0,
     ) -> None:
         self.call_id = call_id
         self.client_id = client_id
@@ -94,6 +101,36 @@ class PreparedCall:
         self.usage = usage
         """Counts the cost of the call before its caller has the answer; None: its tenant has no limits."""
         self.start_hook = start_hook
+        self.hooks = hooks
+        """Of a class with hooks: the versions of its companions; None: it has none."""
+
+        self.lost_ms = lost_ms
+        """How long at most an earlier start of a job is billed that was lost."""
+
+    def instead(self, version: VersionRecord, method: MethodSpec, scheduling: SchedulingClass) -> PreparedCall:
+        """This very call, to the method of another version."""
+        if self.usage is not None:
+            self.usage.version = version.id
+        return PreparedCall(
+            call_id=self.call_id,
+            client_id=self.client_id,
+            tenant=self.tenant,
+            version=version,
+            method=method,
+            input=self.input,
+            priority=self.priority,
+            deadline_at=self.deadline_at,
+            arrived_at=self.arrived_at,
+            stream=self.stream,
+            scheduling=scheduling,
+            traceparent=self.traceparent,
+            key=self.key,
+            parent=self.parent,
+            principal=self.principal,
+            tags=self.tags,
+            gateway_ms=self.gateway_ms,
+            usage=self.usage,
+        )
 
     def descriptor(self, at: float, gateway: str, *, grant_number: int, admitted: bool) -> CallDescriptor:
         """What the home queues, as of `at`.
@@ -122,10 +159,15 @@ class PreparedCall:
             reserved=scheduling.reserved,
             queue_calls=scheduling.queue_calls,
             queue_ms=scheduling.queue_ms,
+            affinity=engine_affinity(self.version, self.tenant, self.input),
         )
 
-    def run(self, grant: Grant, at: float, gateway: str, resume: ResumePoint | None = None) -> Run:
+    def run(
+        self, grant: Grant, at: float, gateway: str, resume: ResumePoint | None = None, *, lost_ms: float = 0.0
+    ) -> Run:
         """What the container's agent gets if the process `gateway` sends the call at `at`; a stream is to `resume`.
+
+        `lost_ms`: for how long at most an earlier start is billed that was lost.
 
         An input too large for the bus is left out; the sender offers it by reference.
         """
@@ -145,10 +187,23 @@ class PreparedCall:
             input=self.input if len(self.input) <= INLINE_BYTES else b"",
             window=WINDOW,
             tell_start=self.stream,
+            groups=self.stream,
             traceparent=self.traceparent,
             key=self.key,
             parent=self.parent,
             tags=self.tags,
             resume=resume,
+            facts=engine_facts(self.version, self.tenant, self.scheduling.weight, self.priority, remaining_ms),
+            lost_ms=lost_ms,
             cold_ms=sum(grant.timeline.values()) if grant.start_ms else 0.0,
         )
+
+
+def limit_tokens(call: PreparedCall, policy: LimitPolicy) -> None:
+    """Hold a call to the tokens that one may have: one that says nothing of its answer gets the most that it may be.
+
+    Raises:
+        BadInput: `too_many_tokens`.
+    """
+    if policy.bounds_tokens:
+        call.input = bounded_arguments(call.method, call.input, call.tenant, policy.prompt_tokens, policy.output_tokens)

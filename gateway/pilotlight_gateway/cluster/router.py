@@ -25,6 +25,8 @@ from pilotlight_gateway.cluster.shard_ownership import ShardOwnership
 T = TypeVar("T")
 ITEMS = 256
 """In one message, if they fit: usually some 100 KiB."""
+EARLY = 256
+"""Settlements of grants by homes that this gateway has not heard of; older ones are left to the agents' credits."""
 OriginItem = Grant | Dropped
 """From a home to the origin of a call; `HomeItem` is the other direction."""
 
@@ -135,6 +137,8 @@ class ShardRouter:
         self.home_inbox: deque[tuple[int | None, HomeItem]] = deque()
         """Items with their shards; None: for all homes here."""
         self.origin_inbox: deque[OriginItem] = deque()
+        self._early: deque[tuple[Settle, int]] = deque(maxlen=EARLY)
+        """With the epochs of the homes: a grant may be here before it is known whose it is."""
 
     def to_home(self, shard: int, item: HomeItem, at: float) -> bool:
         home = home_of(self._ownership, self._gateway, shard, at)
@@ -162,8 +166,20 @@ class ShardRouter:
         if found is not None and found[1] != self._gateway:
             self._outbox.add_for_home(found[1], found[0], item)
         else:
+            if found is None and epoch:
+                self._early.append((item, epoch))
             self.home_inbox.append((None, item))
             self._port.wake_at(SOON)
+
+    def homes_changed(self) -> None:
+        """Tell homes that are known by now of the grants that were declined before they were."""
+        early = list(self._early)
+        self._early.clear()
+        for item, epoch in early:
+            if self._ownership.home_under(epoch) is None:
+                self._early.append((item, epoch))
+            else:
+                self.settle(item, epoch)
 
 
 def _to_home(shard: int, items: tuple[HomeItem, ...]) -> ToHome:

@@ -5,11 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 import msgspec
+from msgspec import UNSET
 
-from pilotlight_core.model.api.call_api import AppInfo, DeployedFunction, DeployLine, FunctionInfo, ScheduleInfo
+from pilotlight_core.model.api.call_api import (
+    AppInfo,
+    DeployedFunction,
+    DeployLine,
+    FunctionInfo,
+    HookInfo,
+    ScheduleInfo,
+)
 from pilotlight_core.model.errors import Conflict, NotFound
+from pilotlight_core.model.pipelines.pipeline import is_companion
 from pilotlight_core.model.schedules.ticks import next_tick
-from pilotlight_core.model.spec import AppRecord, DeployRecord
+from pilotlight_core.model.spec import AppRecord, DeployRecord, VersionRecord
 from pilotlight_core.model.versions.secret_names import masked
 from pilotlight_gateway.schedules.scheduled_methods import ScheduledMethod, methods_of
 from pilotlight_gateway.tenancy.registry_port import RegistryPort
@@ -50,8 +59,11 @@ def next_record(
         return None
     versions = dict(record.versions)
     for name, version_id in functions.items():
-        if version_id not in versions.get(name, ()):
-            versions[name] = (*versions.get(name, ()), version_id)
+        known = versions.get(name, ())
+        if is_companion(name):  # nobody sees its numbers, and what a class has named last is kept longest
+            known = tuple(one for one in known if one != version_id)
+        if version_id not in known:
+            versions[name] = (*known, version_id)
     line = DeployRecord(revision=record.revision + 1, at=at, by=by, functions=functions, message=message)
     after = msgspec.structs.replace(
         record,
@@ -118,7 +130,7 @@ def removed(before: AppRecord | None, functions: Iterable[str]) -> tuple[str, ..
     """The functions that a deploy of `functions` takes out of service."""
     if before is None or before.stopped:
         return ()
-    return tuple(sorted(before.functions.keys() - set(functions)))
+    return tuple(sorted(before.named_functions.keys() - set(functions)))
 
 
 def version_name(record: AppRecord, function: str, version_id: str) -> str:
@@ -137,7 +149,7 @@ def deployed(record: AppRecord, before: AppRecord | None) -> tuple[DeployedFunct
             endpoint=f"/v1/functions/{record.app}.{name}/calls",
             changed=before is None or before.functions.get(name) != version_id,
         )
-        for name, version_id in record.functions.items()
+        for name, version_id in record.named_functions.items()
     )
 
 
@@ -147,7 +159,7 @@ def app_info(record: AppRecord, registry: RegistryPort, containers: Iterable[dic
     for container in containers:
         running[container.get("version")] = running.get(container.get("version"), 0) + 1
     functions = []
-    for name, version_id in record.functions.items():
+    for name, version_id in record.named_functions.items():
         version = registry.version(version_id)
         if version is not None:
             functions.append(
@@ -159,6 +171,7 @@ def app_info(record: AppRecord, registry: RegistryPort, containers: Iterable[dic
                     spec=msgspec.structs.replace(version.spec, env=masked(version.spec.env)),
                     artifacts=version.artifacts,
                     schedules=tuple(_schedule_info(record, method, at) for method in methods_of(version)),
+                    hooks=_hooks_info(version, running),
                 )
             )
     return AppInfo(
@@ -167,6 +180,14 @@ def app_info(record: AppRecord, registry: RegistryPort, containers: Iterable[dic
         deployed_at=record.history[-1].at if record.history else 0.0,
         stopped=record.stopped,
         functions=tuple(functions),
+    )
+
+
+def _hooks_info(version: VersionRecord, running: dict[object, int]) -> tuple[HookInfo, ...]:
+    hooks = {} if version.spec.pipeline is UNSET else version.spec.pipeline.hooks
+    return tuple(
+        HookInfo(stage=kind.value, version_id=hook.version, containers=running.get(hook.version, 0))
+        for kind, hook in hooks.items()
     )
 
 
@@ -181,8 +202,11 @@ def deploy_lines(record: AppRecord) -> list[DeployLine]:
     """An app's history, oldest first."""
     lines = []
     for line in record.history:
-        names = {name: version_name(record, name, id_).partition("@")[2] for name, id_ in line.functions.items()}
-        lines.append(msgspec.convert(msgspec.structs.asdict(line) | {"versions": names}, DeployLine))
+        shown = {name: id_ for name, id_ in line.functions.items() if not is_companion(name)}
+        names = {name: version_name(record, name, id_).partition("@")[2] for name, id_ in shown.items()}
+        lines.append(
+            msgspec.convert(msgspec.structs.asdict(line) | {"functions": shown, "versions": names}, DeployLine)
+        )
     return lines
 
 

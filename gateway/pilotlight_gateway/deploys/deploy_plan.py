@@ -22,7 +22,7 @@ from pilotlight_core.model.spec import (
 from pilotlight_core.model.versions.artifacts import artifact_info
 from pilotlight_core.model.versions.manifest_codec import needs_of
 from pilotlight_core.model.versions.secret_names import secret_names
-from pilotlight_gateway.deploys.weights_pins import Pins, near_weights
+from pilotlight_gateway.deploys.weights_pins import Pins
 
 SCHEMA_BYTES_IN_RECORD = 4_096
 """JSON bytes of a version's schemas up to which they are in its record, and no call waits for the blob store."""
@@ -54,7 +54,7 @@ def manifests_of(
             tenant=tenant,
             app=app,
             function=function.spec.name,
-            spec=near_weights(function.spec, pinned.get(function.spec.name, ())),
+            spec=function.spec,
             files=files,
             base=request.base,
             artifacts=_sorted(

@@ -32,8 +32,8 @@ def check_deploy_quota(
     if before is None:
         count = len(present) + 1
         check_quota(tenant, "apps", limits.apps, count, "apps", "delete one with 'pilotlight app delete'")
-    if before is None or len(after.functions) > len(before.functions):
-        count = len(after.functions) + sum(len(record.functions) for record in present.values())
+    if before is None or len(after.named_functions) > len(before.named_functions):
+        count = len(after.named_functions) + sum(len(record.named_functions) for record in present.values())
         check_quota(tenant, "functions", limits.functions, count, "functions", "delete an app, or deploy fewer")
     grows = _size(after) - (_size(before) if before is not None else 0)
     check_record_bytes(limits, versions, used_bytes, more=grows, tenant=tenant)

@@ -14,7 +14,7 @@ from pilotlight_core.bus import retry_conflicts
 from pilotlight_core.host.blobs import BlobStore
 from pilotlight_core.model.api.call_api import DeployRequest, DeployResponse
 from pilotlight_core.model.api.curve_api import TrialRequest
-from pilotlight_core.model.errors import Conflict, NotFound, RemovesFunctions
+from pilotlight_core.model.errors import BadInput, Conflict, NotFound, RemovesFunctions
 from pilotlight_core.model.limits import Limits
 from pilotlight_core.model.packages.package_locks import PackageLock
 from pilotlight_core.model.spec import AppRecord, Manifest, SignedManifest, VersionRecord
@@ -32,6 +32,7 @@ from pilotlight_gateway.deploys.app_records import (
     stopped_record,
 )
 from pilotlight_gateway.deploys.blob_usage import BlobUsage, check_blob_bytes
+from pilotlight_gateway.deploys.companions import with_companions, with_versions
 from pilotlight_gateway.deploys.deploy_limits import check_holdings
 from pilotlight_gateway.deploys.deploy_plan import (
     Build,
@@ -43,10 +44,13 @@ from pilotlight_gateway.deploys.deploy_plan import (
 )
 from pilotlight_gateway.deploys.deploy_quota import check_deploy_quota, check_record_bytes
 from pilotlight_gateway.deploys.ended_runs import delete_ended_runs
-from pilotlight_gateway.deploys.network_policy import check_network
+from pilotlight_gateway.deploys.engines.engine_plans import arithmetic, planned_engines, with_arithmetic
 from pilotlight_gateway.deploys.package_locker import PackageLocker
 from pilotlight_gateway.deploys.present_files import files_in_service, lock_in_service, staying_files
-from pilotlight_gateway.deploys.schedule_bounds import check_schedule_bounds
+from pilotlight_gateway.deploys.rules.fallback_rules import check_fallbacks
+from pilotlight_gateway.deploys.rules.network_policy import check_network
+from pilotlight_gateway.deploys.rules.schedule_bounds import check_schedule_bounds
+from pilotlight_gateway.deploys.served_models import ServedModels
 from pilotlight_gateway.deploys.weights_pins import affinity_warnings, pinned_weights
 from pilotlight_gateway.deploys.weights_pushes import PushedWeights
 from pilotlight_gateway.fleet.curve_trials import pinned
@@ -82,6 +86,11 @@ class Deployer:
         """What tenants have pushed, which functions may name."""
         return PushedWeights(registry=self.registry, blobs=self.blobs, usage=self.usage)
 
+    @property
+    def models(self) -> ServedModels:
+        """The names under which functions are served."""
+        return ServedModels(self.registry)
+
     async def deploy(
         self, principal: Principal, app: str, request: DeployRequest, lock: PackageLock | None = None
     ) -> DeployResponse:
@@ -104,24 +113,35 @@ class Deployer:
         specs = [function.spec for function in request.functions]
         check_holdings(self.registry, principal.tenant, app, specs, time.time())
         check_network(self.registry, principal.tenant, specs)
+        check_fallbacks(specs)
         if request.ends_in_s is None:  # a run has no ticks
             check_schedule_bounds(self.registry, principal.tenant, app, specs)
         await check_secrets_set(self.secrets, principal.tenant, specs)
         pins = await pinned_weights(self.weights, principal.tenant, request)
+        request, plans = await planned_engines(self.blobs, principal.tenant, request, pins)
+        specs = [function.spec for function in request.functions]
+        request = with_companions(request)
         manifests = manifests_of(principal.tenant, app, request, pins, lock)
         needs = {manifest.function: manifest.needs for manifest in manifests}
+        try:
+            unheld = await self.placements.check([one.spec for one in manifests], request.base, needs)
+        except BadInput as error:
+            raise with_arithmetic(error, plans) from None
         warnings = (
-            *await self.placements.check(specs, request.base, needs),
+            *unheld,
             *secret_warnings(specs),
             *affinity_warnings(self.registry, principal.tenant, specs),
         )
         missing = await self._missing(principal.tenant, request, present)
         if missing:
             return DeployResponse(app=app, revision=present.revision if present else 0, missing=missing)
-        builds = [await self._build(manifest) for manifest in manifests]
+        builds: list[Build] = []
+        for manifest in manifests:  # a class behind its companions, whose versions it names
+            known = {build.manifest.function: build.version_id for build in builds}
+            builds.append(await self._build(with_versions(manifest, known)))
         attempt = partial(self._try_deploy, principal, app, request, builds)
         done = await retry_conflicts(attempt, conflict=Conflict)
-        return msgspec.structs.replace(done, warnings=warnings)
+        return msgspec.structs.replace(done, warnings=warnings, notes=arithmetic(plans))
 
     async def lock(self, principal: Principal, app: str, request: DeployRequest) -> PackageLock:
         """What the requirements of a deploy come to; as before, if it asks for the same over the same base environment.
@@ -264,6 +284,9 @@ class Deployer:
             new = [version for version in versions if self.registry.version(version.id) is None]
             check_still_open(self.registry, after)
             check_deploy_quota(limits, after, self.registry.iter_apps(tenant), new, self.registry.bytes_of(tenant))
+        specs = {build.manifest.function: build.manifest.spec for build in builds}
+        if request.ends_in_s is None:  # a run is nobody's model
+            await self.models.claim(tenant, app, specs, at)
         kept = set() if before is None else {id_ for ids in before.versions.values() for id_ in ids}
         for version in versions:
             present = self.registry.version(version.id)
@@ -273,6 +296,7 @@ class Deployer:
                 await self.registry.put_version(version)
         if after is not None:
             await self.registry.deploy(after, before.revision if before else 0)
+            await self.models.release(after, specs, at)
         record = after or own_app(before, app)
         gone = removed(before, record.functions)
         return DeployResponse(app=app, revision=record.revision, functions=deployed(record, before), removed=gone)

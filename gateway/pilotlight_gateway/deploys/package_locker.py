@@ -1,8 +1,9 @@
 """Has a node lock the requirements of a deploy: nodes have the base environments, and the way to the index.
 
-The answer is believed from the node that was asked, as far as it names packages of an index by digests. What was locked
-for the version in service is kept where a deploy asks for the same again, so that an unchanged function keeps its
-version, and nothing is upgraded that nobody asked for.
+An operator's own node is believed, as far as it names packages of an index by digests. One that joined by a token may
+be another's, and could choose other packages than the resolver does: it is asked where there is no other, and believed
+if a second one says the same, or there is none. What was locked for the version in service is kept where a deploy asks
+for the same again, so that an unchanged function keeps its version, and nothing is upgraded that nobody asked for.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import random
 import time
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -26,6 +27,7 @@ from pilotlight_core.model.messages.agent_questions import LockPackages, Package
 from pilotlight_core.model.messages.node_messages import NodeReport
 from pilotlight_core.model.packages.package_locks import PackageLock, lock_fault
 from pilotlight_core.model.packages.requirement_texts import requirements_fault
+from pilotlight_core.model.records.nodes import NodeRecord
 from pilotlight_core.model.spec import DEFAULT_BASE
 from pilotlight_core.model.versions.manifest_codec import REQUIREMENTS
 
@@ -34,6 +36,8 @@ log = structlog.get_logger(__name__)
 LOCK_S = 90.0
 """For one node, with its line; longer than it takes itself."""
 NODES_TRIED = 3
+VOICES = 2
+"""Of nodes that joined by a token so many have to say the same, if there is no node of the operator's own."""
 FIRST_LOOKS, LOOK_S = 60, 0.25
 """How often a deploy looks for the first report of any node, right after a start; and how long it is between two."""
 KEPT = 32
@@ -59,6 +63,18 @@ class PackageLocker(Protocol):
         ...
 
 
+class ReportedNodes(Protocol):
+    """The nodes that are there."""
+
+    def reports(self, at: float, /) -> Sequence[NodeReport]: ...
+
+
+class NodeRecords(Protocol):
+    """What is on record of nodes."""
+
+    def node_nowait(self, node: str, /) -> NodeRecord | None: ...
+
+
 class _Asked(NamedTuple):
     tenant: str
     base: str
@@ -66,12 +82,13 @@ class _Asked(NamedTuple):
 
 
 class BusLocker:
-    """The `PackageLocker` over the bus, for the gateway of a name; `reports` has those of nodes that are there."""
+    """The `PackageLocker` over the bus, for the gateway of a name; `records` say which nodes joined by a token."""
 
     def __init__(
         self,
         bus: Bus,
-        reports: Callable[[float], Sequence[NodeReport]],
+        fleet: ReportedNodes,
+        records: NodeRecords,
         *,
         region: str,
         gateway: str,
@@ -79,7 +96,8 @@ class BusLocker:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._bus = bus
-        self._reports = reports
+        self._fleet = fleet
+        self._records = records
         self._region = region
         self._gateway = gateway
         self._lock_s = lock_s
@@ -110,34 +128,55 @@ class BusLocker:
         if kept is not None and self._clock() - kept[0] <= KEPT_S:
             return kept[1]
         nodes = nodes_for(await self._first_reports(), base)
+        own = [node for node in nodes if not self._is_joined(node)]
+        lock = await self._agreed(own or nodes, asked, known, voices=1 if own else min(len(nodes), VOICES))
+        if lock is not known:
+            self._kept[asked] = self._clock(), lock
+            self._kept.move_to_end(asked)
+            if len(self._kept) > KEPT:
+                self._kept.popitem(last=False)
+        return lock
+
+    def _is_joined(self, node: str) -> bool:
+        record = self._records.node_nowait(node)
+        return record is not None and record.joined
+
+    async def _agreed(self, nodes: list[str], asked: _Asked, known: PackageLock | None, *, voices: int) -> PackageLock:
+        """What so many of the nodes say alike: a lock, or that there can be none. Raises BadInput and Unavailable."""
         random.shuffle(nodes)
-        why = "no node answers"
-        for node in nodes[:NODES_TRIED]:
+        why, said = "no node answers", Counter[PackageLock | None]()
+        for node in nodes[: NODES_TRIED + voices - 1]:
             answer = await self._ask(node, asked, known)
             if answer is None:
                 continue
-            if answer.reason == "unchanged" and known is not None:
-                return known
-            lock = answer.lock
+            lock = known if answer.reason == "unchanged" else answer.lock
+            is_lock = lock is not None and not lock_fault(lock) and lock.requirements == asked.requirements
+            if answer.reason != "refused" and not is_lock:
+                why = f"{node} says: {printable(answer.words)}" if answer.words else f"{node} is busy"
+                continue
             if answer.reason == "refused":
-                raise BadInput(f"The requirements cannot be met:\n{printable(answer.words)}", field="requirements")
-            if lock is not None and not lock_fault(lock) and lock.requirements == asked.requirements:
-                self._kept[asked] = self._clock(), lock
-                self._kept.move_to_end(asked)
-                if len(self._kept) > KEPT:
-                    self._kept.popitem(last=False)
+                lock = None
+            said[lock] += 1
+            if said[lock] >= voices and lock is not None:
                 return lock
-            why = f"{node} says: {printable(answer.words)}" if answer.words else f"{node} is busy"
+            if said[lock] >= voices:
+                raise BadInput(f"The requirements cannot be met:\n{printable(answer.words)}", field="requirements")
+            why = f"{node} has answered alone"
+        if len(said) > 1:
+            log.error(
+                "nodes that joined by a token lock otherwise than each other", tenant=asked.tenant, base=asked.base
+            )
+            why = "nodes that joined by a token do not say the same: an operator's own node locks alone"
         raise Unavailable(f"The requirements cannot be locked now: {why}.", code="starting", retry_after=2.0)
 
     async def _first_reports(self) -> Sequence[NodeReport]:
         """Those of the nodes that are there; of a platform that has just started, once there are some."""
-        reports = self._reports(self._clock())
+        reports = self._fleet.reports(self._clock())
         for _ in range(FIRST_LOOKS):
             if reports:
                 break
             await asyncio.sleep(LOOK_S)
-            reports = self._reports(self._clock())
+            reports = self._fleet.reports(self._clock())
         return reports
 
     async def _ask(self, node: str, asked: _Asked, known: PackageLock | None) -> PackagesLocked | None:

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from msgspec.structs import replace
-
 from pilotlight_core.model.api.call_api import DeployFunction, DeployRequest
 from pilotlight_core.model.errors import BadInput, NotFound
 from pilotlight_core.model.spec import ArtifactEntry, FunctionSpec
 from pilotlight_core.model.versions.artifacts import MAX_ARTIFACT_BYTES, MAX_ARTIFACTS, MAX_PARTS, bytes_of
-from pilotlight_core.model.versions.pushed_weights import RESIDENT, parse_weights
+from pilotlight_core.model.versions.pushed_weights import parse_weights
 from pilotlight_gateway.deploys.weights_pushes import PushedWeights
 from pilotlight_gateway.tenancy.registry_port import RegistryPort
 
@@ -64,14 +62,6 @@ def _check_together(function: DeployFunction, found: list[ArtifactEntry], reques
             f"the most are {MAX_ARTIFACTS}, {MAX_PARTS} parts, and {MAX_ARTIFACT_BYTES >> 30} GiB.",
             field="weights",
         )
-
-
-def near_weights(spec: FunctionSpec, pins: tuple[ArtifactEntry, ...]) -> FunctionSpec:
-    """The spec of a function that goes first to nodes which have the largest of its weights."""
-    if not pins:
-        return spec
-    largest = max(pins, key=lambda one: (bytes_of((one,)), one.digest))
-    return replace(spec, placing=replace(spec.placing, weights=f"{RESIDENT}{largest.digest}"))
 
 
 def affinity_warnings(registry: RegistryPort, tenant: str, specs: Iterable[FunctionSpec]) -> tuple[str, ...]:

@@ -17,6 +17,7 @@ import sqlalchemy as sa
 
 from pilotlight_core.model.messages.usage import LeaseState
 from pilotlight_core.model.money.budgets import HOUR_S, BilledSpending, HomeTranches, Tranche
+from pilotlight_core.model.pipelines.pipeline import hook_place
 from pilotlight_core.model.units import NANO_USD, NS_PER_HOUR, WHOLE_DEVICE
 from pilotlight_gateway.ledger.ledger_store import Ledger
 from pilotlight_gateway.ledger.ledger_tables import bound_container, folded, usage_day, usage_hour
@@ -197,7 +198,8 @@ def _grouped(first: str, until: str, tenants: frozenset[str], *more: sa.Column[A
 
 def _add(sums: dict[str, Spending], row: Any) -> None:
     is_call = row["state"] == LeaseState.BUSY or bool(row["key_id"])
-    key = SpendingKey(f"{row['app']}.{row['function']}", row["version"], row["key_id"], is_call)
+    function = hook_place(row["function"])[0]  # what a hook costs is its class's
+    key = SpendingKey(f"{row['app']}.{function}", row["version"], row["key_id"], is_call)
     spending = sums.setdefault(row["tenant"], {})
     cost = int(row["ns"]) * row["ppm"] * row["rate"] * (NANO_USD - row["discount"])
     spending[key] = spending.get(key, 0) + cost

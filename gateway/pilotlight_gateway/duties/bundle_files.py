@@ -1,4 +1,5 @@
-"""The blobs that tenants need: manifests of their versions, files of bundles, and weights that they have pushed."""
+"""The blobs that tenants need: manifests of their versions, files of bundles, weights that they have pushed, and files
+that they have uploaded."""
 
 from __future__ import annotations
 
@@ -8,6 +9,7 @@ import msgspec
 import structlog
 
 from pilotlight_core.host.blobs import BlobMissing, BlobStore, NoBlobStore
+from pilotlight_core.model.records.files import FileRecord
 from pilotlight_core.model.versions.pushed_weights import WeightsRecord, parts_in
 from pilotlight_gateway.deploys.present_files import files_of
 from pilotlight_gateway.duties.version_collector import StoredVersion
@@ -19,7 +21,7 @@ log = structlog.get_logger(__name__)
 
 
 class BundleFiles:
-    """The needs of `versions` and of `weights` at the unix second `at`, read tenant by tenant."""
+    """The needs of `versions`, of `weights` and of `files` at the unix second `at`, read tenant by tenant."""
 
     def __init__(
         self,
@@ -27,6 +29,7 @@ class BundleFiles:
         versions: Iterable[StoredVersion],
         weights: Iterable[WeightsRecord] = (),
         at: float = 0.0,
+        files: Iterable[FileRecord] = (),
     ) -> None:
         self._blobs = blobs
         self._manifests: dict[str, set[str]] = {}
@@ -35,6 +38,11 @@ class BundleFiles:
         self._listings: dict[str, set[str]] = {}
         for record in weights:
             self._listings.setdefault(record.tenant, set()).update(one.digest for one in record.kept_at(at))
+
+        self._uploaded: dict[str, set[str]] = {}
+        for file in files:
+            if file.is_kept(at):
+                self._uploaded.setdefault(file.tenant, set()).update(part.sha256 for part in file.parts)
 
     async def of(self, tenant: str) -> frozenset[str] | None:
         """The digests that the tenant's versions need; None if that is not known. Raises BlobsDown."""
@@ -54,4 +62,4 @@ class BundleFiles:
             if len(needed) > FILES_AT_MOST:
                 log.warning("a tenant has too many files to say which are needed", tenant=tenant)
                 return None
-        return frozenset(needed)
+        return frozenset(needed | self._uploaded.get(tenant, set()))

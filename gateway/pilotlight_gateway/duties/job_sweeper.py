@@ -240,7 +240,8 @@ class JobSweeper:
             try:
                 at = time.time()
                 versions = [version for version, _ in (await self._versions.stored()).values()]
-                files = BundleFiles(self._blobs, versions, await self._versions.weights(), at)
+                weights, uploaded = await self._versions.weights(), await self._versions.files()
+                files = BundleFiles(self._blobs, versions, weights, at, uploaded)
                 await self._orphans.delete(at, files.of)
                 pause = ORPHANS_EVERY_S
             except PilotlightError as error:

@@ -16,6 +16,7 @@ import structlog
 
 from pilotlight_core.bus import Bus, KeyConflict, KvEntry
 from pilotlight_core.bus.streams import MARKER_TTL
+from pilotlight_core.model.records.files import FileRecord
 from pilotlight_core.model.spec import AppRecord
 from pilotlight_core.model.subjects import BATCH_BUCKET, REGISTRY_BUCKET
 from pilotlight_core.model.versions.pushed_weights import WeightsRecord
@@ -59,6 +60,7 @@ class _Running(msgspec.Struct, frozen=True):
 _apps = msgspec.msgpack.Decoder(AppRecord)
 _versions = msgspec.msgpack.Decoder(StoredVersion)
 _batches = msgspec.msgpack.Decoder(_Running)
+_files = msgspec.msgpack.Decoder(FileRecord)
 _weights = msgspec.msgpack.Decoder(WeightsRecord)
 
 
@@ -100,6 +102,19 @@ class VersionCollector:
         entries = await self._registry.entries("weights.")
         return [_weights.decode(entry.value) for entry in entries.values()]
 
+    async def files(self) -> list[FileRecord]:
+        """What tenants have uploaded. Raises BusError; DecodeError: a later release has written one."""
+        entries = await self._registry.entries("file.")
+        return [_files.decode(entry.value) for entry in entries.values()]
+
+    async def forget_files(self, at: float) -> None:
+        """Delete the records of expired files, whose blobs are found as what nothing needs. Raises BusError."""
+        for key, entry in (await self._registry.entries("file.")).items():
+            for record in _read(_files, key, entry):
+                if not record.is_kept(at):
+                    with suppress(KeyConflict):
+                        await self._registry.delete(key, entry.revision, ttl=MARKER_TTL)
+
     async def forget_weights(self, at: float) -> None:
         """Delete the records of which all was removed longer ago than anything needs it. Raises BusError."""
         for key, entry in (await self._registry.entries("weights.")).items():
@@ -114,6 +129,7 @@ class VersionCollector:
         `of_jobs` are versions that jobs may run. Raises BusError.
         """
         await self.forget_weights(at)
+        await self.forget_files(at)
         versions = await self.stored()
         records = [
             app for key, entry in (await self._registry.entries("app.")).items() for app in _read(_apps, key, entry)

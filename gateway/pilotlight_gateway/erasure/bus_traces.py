@@ -28,6 +28,8 @@ FOLLOWED = {
     "apps": (subjects.REGISTRY_BUCKET, "app.{tenant}.*"),
     "sizes set by hand": (subjects.REGISTRY_BUCKET, "scale.{tenant}.>"),
     "weights": (subjects.REGISTRY_BUCKET, "weights.{tenant}.*"),
+    "models": (subjects.REGISTRY_BUCKET, "model.{tenant}.*"),
+    "files": (subjects.REGISTRY_BUCKET, "file.{tenant}.*"),
     "batches": (subjects.BATCH_BUCKET, "{tenant}.*"),
     "webhooks": (subjects.WEBHOOK_BUCKET, "{tenant}.*"),
     "what is taken of budgets": (subjects.BUDGET_BUCKET, "home.{tenant}"),

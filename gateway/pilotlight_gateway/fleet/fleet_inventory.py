@@ -95,6 +95,7 @@ class FleetPlacements:
             curves=curves,
             base=record.base,
             needs=record.needs,
+            artifacts=record.artifacts,
             environment=record.environment,
         )
         theirs = self.view.containers(record.tenant, self._clock())

@@ -105,6 +105,7 @@ class FleetView:
                 **msgspec.structs.asdict(container),
                 "node": report.node,
                 "sandbox": report.sandbox,
+                "engine": msgspec.structs.asdict(container.engine) if container.engine is not None else None,
                 **_breaker(container, breakers, shut),
             }
             for report in self.reports(at)

@@ -17,6 +17,8 @@ the choice is
 1. the fullest of those whose forming batch has room, since one more item in a batch costs little;
 2. below the target utilisation the oldest, so that the others become idle and can be stopped;
 3. above it the one with most free slots.
+
+A call of an engine goes to where its adapter, then most of its prompt, likely is in memory (`choose_near`).
 """
 
 from __future__ import annotations
@@ -25,9 +27,11 @@ from collections import OrderedDict
 from collections.abc import Iterator
 
 from pilotlight_core.model.integrity import require
+from pilotlight_core.model.messages.call_affinity import CallAffinity
 from pilotlight_core.model.messages.call_messages import Refusal
 from pilotlight_core.model.messages.node_messages import UNPARKED, ContainerState, Credit
 from pilotlight_gateway.home.breakers import CircuitState, ContainerBreaker, ContainerVerdict
+from pilotlight_gateway.home.recent_affinities import RecentAffinities
 
 QUARANTINE_AFTER_S = 3.0
 """A container without a credit for this long (three heartbeats) gets no more calls."""
@@ -37,6 +41,9 @@ HEARTBEAT_S = 1.25
 """The interval between credits of a container, and a margin."""
 TARGET_UTILISATION = 0.7
 """Part of the usable slots up to which calls are packed rather than spread."""
+CROWDED = 0.2
+"""Part of its slots by which a container may be fuller than the emptiest one and still get a call for what it has in
+memory. Without such a bound, a prompt that all callers share would bring all of them to one container."""
 FORGET_AFTER_S = 10.0
 """A container without a credit for this long is forgotten: late enough that no late credit revives one that is gone,
 and soon enough that a lost last message does not keep one running."""
@@ -51,8 +58,8 @@ class PooledContainer:
     """One container as of its last credit."""
 
     __slots__ = (
-        "batch_room", "breaker", "charged_at", "container", "counted", "credit_at", "held", "instance", "node", "order",
-        "pending", "seq", "shut", "slots", "started_at", "state", "timeline",
+        "affinities", "batch_room", "breaker", "charged_at", "container", "counted", "credit_at", "held", "instance",
+        "node", "order", "pending", "seq", "shut", "slots", "started_at", "state", "timeline",
     )  # fmt: skip
 
     def __init__(self, credit: Credit, order: int, epoch: int, at: float) -> None:
@@ -69,6 +76,8 @@ class PooledContainer:
         self.charged_at = at
         """When `VersionQueue.charge_running` last charged its calls."""
         self.started_at: float | None = None
+        self.affinities: RecentAffinities | None = None
+        """None: it was given no call of an engine."""
         self.update(credit, epoch, at)
 
     def update(self, credit: Credit, epoch: int, at: float) -> None:
@@ -233,6 +242,19 @@ class ContainerPool:
             return min(pool, key=lambda pooled: pooled.order)
         return min(pool, key=lambda pooled: (pooled.used - pooled.slots, pooled.order))
 
+    def choose_near(self, affinity: CallAffinity) -> PooledContainer | None:
+        """`choose` for a call of an engine, which will be granted."""
+        pool = self._open.values()
+        if not pool:
+            return None
+        least = min(pooled.used / pooled.slots for pooled in pool)
+        near = [pooled for pooled in pool if pooled.used / pooled.slots <= least + CROWDED]
+        chosen = max(near, key=lambda pooled: (_worth(pooled, affinity), pooled.slots - pooled.used, -pooled.order))
+        if chosen.affinities is None:
+            chosen.affinities = RecentAffinities()
+        chosen.affinities.note(affinity)
+        return chosen
+
     def reserve(self, pooled: PooledContainer, call_id: str, at: float) -> None:
         pooled.pending[call_id] = at
         pooled.batch_room -= 1
@@ -387,3 +409,7 @@ class ContainerPool:
         require(set(self._broken) <= set(self._containers), "a breaker of nothing")
         for pooled in self._containers.values():
             require(not set(pooled.held) & set(pooled.pending), "a call is held and pending")
+
+
+def _worth(pooled: PooledContainer, affinity: CallAffinity) -> tuple[bool, int]:
+    return pooled.affinities.worth(affinity) if pooled.affinities is not None else (False, 0)

@@ -344,6 +344,8 @@ class Home:
                 continue
             del self._versions[entry.call_id]
             self._deadlines.clear(entry.call_id)
+            if entry.call.affinity is not None:
+                pooled = pool.choose_near(entry.call.affinity) or pooled
             made.append(queue.grant(entry, pooled, self.gateway, self.epoch, at))
             self._granted[entry.call_id] = entry
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import msgspec
 from starlette.routing import Route, Router
@@ -13,6 +13,8 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from pilotlight_gateway.audit.audit_log import AuditLog
 from pilotlight_gateway.http.calls.call_endpoint import CallEndpoint
 from pilotlight_gateway.http.calls.call_limits import CallLimits
+from pilotlight_gateway.http.inference.other_paths import PATH as OTHER_PATHS
+from pilotlight_gateway.http.inference.other_paths import OtherPaths
 from pilotlight_gateway.http.protocol.api_operations import BoundOperation, Operation
 from pilotlight_gateway.http.protocol.http_exchange import Edge, OpenRequests
 from pilotlight_gateway.http.protocol.openapi import document
@@ -24,9 +26,18 @@ from pilotlight_gateway.tenancy.auth import Authenticator
 G = TypeVar("G")
 
 
+class ServedOperation(Protocol):
+    """An operation as an application that serves it."""
+
+    @property
+    def operation(self) -> Operation[Any]: ...
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None: ...
+
+
 def create_app(
     calls: CallEndpoint,
-    operations: Iterable[BoundOperation[Any]],
+    operations: Iterable[ServedOperation],
     *,
     limits: CallLimits,
     requests: OpenRequests,
@@ -36,8 +47,9 @@ def create_app(
     """The whole API: `calls` serves the call operation. `clock`: monotonic seconds."""
     paths: dict[str, dict[str, ASGIApp]] = {CALL_OPERATION.path: {CALL_OPERATION.method: calls}}
     for bound in operations:
-        paths.setdefault(bound.operation.path, {})[bound.operation.method] = bound
+        paths.setdefault(bound.operation.route, {})[bound.operation.method] = bound
     routes = [Route(path, _ByMethod(found), methods=list(found)) for path, found in paths.items()]
+    routes.append(Route(OTHER_PATHS, OtherPaths(), methods=["GET", "POST"]))
     router = Router(routes, redirect_slashes=False)
     return Edge(calls, _Routes(router), release=limits.release, requests=requests, metrics=metrics, clock=clock)
 

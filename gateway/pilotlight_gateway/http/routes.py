@@ -44,11 +44,18 @@ from pilotlight_gateway.http.endpoints.secrets.secrets import SECRETS
 from pilotlight_gateway.http.endpoints.tenancy import TENANCY
 from pilotlight_gateway.http.endpoints.webhooks import WEBHOOKS
 from pilotlight_gateway.http.endpoints.weights.weights import WEIGHTS
+from pilotlight_gateway.http.inference.front_operations import FIXED, INFER, REQUESTS, TENSOR_MODELS
+from pilotlight_gateway.http.openai.embedding_routes import EMBEDDINGS
+from pilotlight_gateway.http.openai.files.file_routes import FILES
+from pilotlight_gateway.http.openai.model_routes import MODEL_LIST
+from pilotlight_gateway.http.openai.response_routes import RESPONSES
+from pilotlight_gateway.http.openai.text_routes import TEXT
 from pilotlight_gateway.http.protocol.api_operations import BODY, Operation, Parameter, list_of
 from pilotlight_gateway.jobs.sealed_cursors import PATTERN as CURSOR
 
 CALL_ERRORS = (
     *BODY, "unknown_function", "unknown_version", "not_acceptable", "queue_full", "rate_limited", "cancelled",
+    "too_many_tokens",
     "function_raised", "load_failed", "bad_output", "container_died", "preempted", "no_capacity", "draining",
     "overloaded", "misconfigured", "execution_timeout", "idempotency_key_in_use", "idempotency_key_reused",
     "answer_not_kept", "call_lost",
@@ -244,6 +251,11 @@ OPERATIONS: tuple[Operation[Any], ...] = (
     *FUNCTION_DOCUMENT,
     *CALLS_BY_ID,
     *CALL_EVENTS,
+    *TEXT,
+    *RESPONSES,
+    *EMBEDDINGS,
+    *MODEL_LIST,
+    *FILES,
     *JOBS,
     *APPS,
     *LOGS,
@@ -268,6 +280,10 @@ OPERATIONS: tuple[Operation[Any], ...] = (
     *WEBHOOKS,
     *SECRETS,
     *WEIGHTS,
+    *INFER,
+    *TENSOR_MODELS,
+    FIXED,
+    *REQUESTS,
     *API_DOCUMENT,
     *HEALTH,
 )

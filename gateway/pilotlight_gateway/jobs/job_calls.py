@@ -18,6 +18,7 @@ from pilotlight_gateway.calls.collected_chunks import collect_chunks
 from pilotlight_gateway.calls.prepared_call import PreparedCall, StartHook
 from pilotlight_gateway.limits.call_usage import CallUsage
 from pilotlight_gateway.schemas.version_schemas import VersionSchemas
+from pilotlight_gateway.tenancy.hook_versions import hook_versions
 from pilotlight_gateway.tenancy.registry_port import RegistryPort
 from pilotlight_gateway.tenancy.scheduling_class import scheduling_class_of
 
@@ -35,10 +36,11 @@ class JobCalls:
     """Monotonic seconds."""
 
     async def version(self, version_id: str) -> VersionRecord:
-        """The version. Raises NotFound if it is deleted."""
+        """The version. Raises NotFound if it is deleted, or a hook of its class is."""
         version = self.registry.version(version_id) or await self.registry.fetch_version(version_id)
         if version is None:
             raise NotFound(f"There is no version {version_id} any more.")
+        await hook_versions(self.registry, version)
         return version
 
     async def prepare(
@@ -58,6 +60,7 @@ class JobCalls:
         spec = version.spec
         scheduling = scheduling_class_of(self.registry, job.tenant, job.function)
         method = await self.schemas.method(version, job.method)
+        hooks = await hook_versions(self.registry, version)
         at = self.clock()
         return PreparedCall(
             # A fresh id for each run: messages about an earlier run are ignored.
@@ -71,12 +74,15 @@ class JobCalls:
             priority=scheduling.lowered(job.priority),
             # A job may wait for as long as it has time, however long the queue is.
             scheduling=msgspec.structs.replace(scheduling, queue_calls=0, queue_ms=0.0),
-            deadline_at=at + start_in_s + spec.timeout,
+            # Each stage behind the first has a start of its own to wait for.
+            deadline_at=at + start_in_s + spec.timeout + (spec.stages - 1) * (spec.startup_timeout + spec.timeout),
             arrived_at=at,
             stream=method.mode is not Mode.UNARY,
             key=job.key_id,
             usage=usage,
             start_hook=start_hook,
+            hooks=hooks,
+            lost_ms=job.lost_ms,
         )
 
     async def run(self, call: PreparedCall) -> CallResult:

@@ -12,11 +12,13 @@ from pilotlight_core.model.messages.limiting import LimitAskKind
 from pilotlight_core.model.records.jobs import JobRecord
 from pilotlight_core.model.spec import VersionRecord
 from pilotlight_gateway.budgets.call_prices import CallPrices
+from pilotlight_gateway.calls.prepared_call import PreparedCall, limit_tokens
 from pilotlight_gateway.limits.call_usage import CallUsage
 from pilotlight_gateway.limits.cost_estimates import Estimates
 from pilotlight_gateway.limits.limit_admission import Admission, MoneyAdmission, end_unused, settle_admission
 from pilotlight_gateway.limits.limit_policy import LimitPolicy
 from pilotlight_gateway.limits.limits_port import Limiter
+from pilotlight_gateway.limits.token_asks import TokenAsk, token_ask
 
 SHORTEST_WAIT_S = 0.02
 LONGEST_WAIT_S = 30.0
@@ -48,6 +50,19 @@ class JobPermit:
         self._key = job.key_id
         self._seconds = job.timeout
         self._admission: Admission | None = None
+        self._ask: TokenAsk | None = None
+        """The tokens that it asks for; None: nobody knows."""
+
+    def read(self, call: PreparedCall) -> None:
+        """The run is this call: hold it to what one may have, and note the tokens that it asks for.
+
+        Raises:
+            BadInput: `too_many_tokens`.
+        """
+        policy = self._limits.policy(self._tenant, self._function)
+        if policy.counts_tokens:
+            limit_tokens(call, policy)
+            self._ask = token_ask(call.method, call.input)
 
     async def take(self) -> float:
         """Take the permit; the seconds after which to try again, 0.0: it is taken."""
@@ -68,7 +83,7 @@ class JobPermit:
 
     async def _take_tokens(self, admission: Admission, policy: LimitPolicy) -> float:
         if policy.most_tokens:
-            tokens = self._costs.tokens_of(self._version.id)
+            tokens = self._costs.tokens_asked(self._version.id, self._ask)
             admission.tokens = second = await self._limits.admit(
                 self._tenant, self._function, policy, tokens, LimitAskKind.TOKENS
             )

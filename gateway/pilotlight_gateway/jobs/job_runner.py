@@ -158,6 +158,10 @@ class JobRunner:
         start = self._start = self._make_start(permit)
         try:
             call = await ground.calls.prepare(job, version, data, left, usage, start.open_gate)
+            try:
+                permit.read(call)
+            except BadInput as refused:
+                return await self._write(jobs.undeliverable(job, ground.wall(), refused.detail, refused.wire_code))
             match await self._outcome(call, start, left):
                 case CallResult() as result:
                     return await self._succeeded(result)
@@ -214,7 +218,7 @@ class JobRunner:
                 if (job.state, job.runner, job.run) == (JobState.RUNNING, self._ground.me, call.call_id):
                     point = FailurePoint.NOT_STARTED if start.progress.unsent else FailurePoint.INTERRUPTED
                     error = jobs.JobError(code="container_died", detail="its gateway was shut down")
-                    await self._record.write(jobs.failed(job, point, error, self._ground.wall()))
+                    await self._record.write(jobs.failed(job, point, error, self._ground.wall(), is_untold=True))
 
     # -- how it ends ---------------------------------------------------------------------------------------------
 
@@ -259,7 +263,8 @@ class JobRunner:
         point = jobs.failure_point_of(failure.code, began=began)
         if point is FailurePoint.NOT_STARTED:
             return await self._not_started(failure)
-        return await self._write_failure(point, await ground.results.fit_error(self._record.job, failure))
+        error = await ground.results.fit_error(self._record.job, failure)
+        return await self._write_failure(point, error, is_untold=bool(usage.lost))
 
     async def _not_started(self, failure: jobs.JobError) -> float | None:
         at, job = self._ground.wall(), self._record.job
@@ -269,11 +274,13 @@ class JobRunner:
             return await self._write(jobs.expired(msgspec.structs.replace(job, error=failure), at))
         return self._pause()
 
-    async def _write_failure(self, point: FailurePoint, failure: jobs.JobError) -> float | None:
-        wall = self._ground.wall
-        return self._next_look(
-            written=await self._record.write_end(lambda record: jobs.failed(record, point, failure, wall()))
-        )
+    async def _write_failure(
+        self, point: FailurePoint, failure: jobs.JobError, *, is_untold: bool = False
+    ) -> float | None:
+        def after(record: JobRecord) -> JobRecord:
+            return jobs.failed(record, point, failure, self._ground.wall(), is_untold=is_untold)
+
+        return self._next_look(written=await self._record.write_end(after))
 
     async def _write(self, job: JobRecord) -> float | None:
         """Raises BusError: it may be written or not."""

@@ -27,6 +27,7 @@ from pilotlight_core.model.devices import (
 )
 from pilotlight_core.model.messages.call_messages import Outcome
 from pilotlight_core.model.messages.usage import CallShare, UsageEvent
+from pilotlight_core.model.pipelines.pipeline import HookKind, hook_place, is_companion
 from pilotlight_core.model.price_book import Charge, PriceBook, unit_charges
 from pilotlight_core.model.units import NS_PER_S, sold_units
 from pilotlight_gateway.ledger.attribution import (
@@ -366,6 +367,7 @@ def _add_shares(
 ) -> None:
     """Add a row for each call, and what they have in common once: this is where a fold's time goes."""
     says_fault, add = bool(event.wall_ns), entries.calls.append
+    stage = hook_place(event.function)[1] if is_companion(event.function) else ""
     for (hour, shares), of_day in zip(lay_out(hours, event.shares), of_days, strict=True):
         groups: dict[tuple[str, str], _CallGroup] = {}
         for share in shares:
@@ -382,7 +384,7 @@ def _add_shares(
             group.ns += ns
             tags = _call_tags(event, share) if share.tags else ""
             if ended:
-                group.ended += counts and not share.moved
+                group.ended += counts and not share.moved and (not stage or ends_call(stage, ended))
                 fault, units = str(share.fault) if says_fault else "", as_json(share.units) if share.units else ""
                 add((group.terms, share.call_id, ns, ended, share.batch_size, fault, units, tags))
             else:
@@ -391,6 +393,11 @@ def _add_shares(
             for part in by_tenant[payer]:
                 hour_sum(entries, event, part, hour, payer, key).ns += group.ns
             hour_sum(entries, event, by_tenant[payer][0], hour, payer, key).calls += group.ended
+
+
+def ends_call(stage: str, outcome: str) -> bool:
+    """Whether the call of a class counts at the end of a hook: else it does at that of its method."""
+    return stage == HookKind.PREPROCESS and outcome != Outcome.OK
 
 
 def _cold_starts(event: UsageEvent, day: str) -> Iterator[ColdStart]:

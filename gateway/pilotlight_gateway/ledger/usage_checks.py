@@ -24,6 +24,7 @@ from pilotlight_core.model.devices import CPU_PRICE, MEMORY_DEVICE, WARM_PRICE, 
 from pilotlight_core.model.ids import NAME, tags_fault
 from pilotlight_core.model.messages.usage import CallShare, LeaseState, UsageEvent
 from pilotlight_core.model.messages.usage_facts import MOST_UNITS
+from pilotlight_core.model.pipelines.pipeline import hook_place, is_companion
 from pilotlight_core.model.placing import Purchase
 from pilotlight_core.model.units import NS_PER_S, WHOLE_DEVICE
 from pilotlight_gateway.ledger.ledger_entries import LONGEST_NS
@@ -228,7 +229,10 @@ def _allowed_ns(elapsed_s: float, slack_ns: int) -> int:
 
 
 def _are_names(event: UsageEvent) -> bool:
-    names = (event.tenant, event.app, event.function, event.version)
+    function, stage = hook_place(event.function)
+    if is_companion(event.function) and not (stage and function and len(event.function) <= LONGEST_NAME):
+        return False
+    names = (event.tenant, event.app, function, event.version)
     texts = (event.id, event.slice, event.device, event.container, event.price)
     return (
         _is_name(event.node)

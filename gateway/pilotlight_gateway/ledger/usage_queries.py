@@ -15,6 +15,7 @@ from pilotlight_core.model.api.billing_api import LateLine
 from pilotlight_core.model.api.receipt_api import CallReceipt, ReceiptLine
 from pilotlight_core.model.devices import BESIDE_PRICES
 from pilotlight_core.model.messages.usage import LeaseState
+from pilotlight_core.model.pipelines.pipeline import hook_place
 from pilotlight_core.model.units import COST_UNITS, NANO_USD, NS_PER_S, WHOLE_DEVICE, cost_of, money
 from pilotlight_gateway.ledger.attribution import OPERATOR
 from pilotlight_gateway.ledger.ledger_entries import cut_at_hours
@@ -84,9 +85,11 @@ def call_receipt_of(ledger: Ledger, tenant: str, call_id: str) -> CallReceipt | 
 
 
 def _line(row: dict[str, Any]) -> ReceiptLine:
+    function, stage = hook_place(row["function"])
     return ReceiptLine(
         day=row["day"],
-        function=f"{row['app']}.{row['function']}",
+        function=f"{row['app']}.{function}",
+        stage=stage,
         version=row["version"],
         price=row["price"],
         ppm=row["ppm"],

@@ -24,7 +24,7 @@ OPEN_AT_MOST = 50_000
 class CallUsage:
     """The usage of one call, filled by whatever runs it. GPU-milliseconds."""
 
-    __slots__ = ("_open", "_settled", "cost", "known", "lost", "sold", "spent", "tokens")
+    __slots__ = ("_open", "_settled", "cost", "known", "lost", "sold", "spent", "tokens", "version")
 
     def __init__(self) -> None:
         self.cost = 0.0
@@ -38,6 +38,8 @@ class CallUsage:
         """What its tenant pays of the known starts."""
         self.sold: Mapping[str, int] = NO_UNITS
         """What is billed of what the function counted, of a call that ended well."""
+        self.version = ""
+        """The id of the version that ran, if it took the place of the one that was asked for."""
         self._open = False
         self._settled: Callable[[CallUsage], None] | None = None
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pilotlight_core.model.ewma import ewma
+from pilotlight_gateway.limits.token_asks import TokenAsk
 
 FIRST = 100.0
 """GPU-milliseconds of the first call of a version; its end corrects the count."""
@@ -27,6 +28,14 @@ class Estimates:
     def tokens_of(self, version: str) -> float:
         """0.0 before the first call that counted some has ended."""
         return self._tokens.get(version, 0.0)
+
+    def tokens_asked(self, version: str, ask: TokenAsk | None) -> float:
+        """What a call will take: what it asks for, and where it does not say as many as others took."""
+        usual = self.tokens_of(version)
+        if ask is None:
+            return usual
+        most = ask.most if ask.most is not None else max(0.0, usual - ask.prompt)
+        return float(ask.prompt + most)
 
     def learn_tokens(self, version: str, tokens: float) -> None:
         _learn(self._tokens, version, tokens)

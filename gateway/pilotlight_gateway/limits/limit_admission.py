@@ -20,6 +20,7 @@ from pilotlight_gateway.limits.call_usage import CallUsage
 from pilotlight_gateway.limits.cost_estimates import Estimates
 from pilotlight_gateway.limits.limit_policy import LimitPolicy
 from pilotlight_gateway.limits.refusals import refused
+from pilotlight_gateway.limits.token_headers import openai_headers
 
 TOKENS: Final = LimitAskKind.TOKENS
 REFUSED: Final = LimitVerdict.REFUSED
@@ -57,15 +58,20 @@ class Admission:
         self._end = end
 
     def headers(self) -> RateLimitHeaders:
-        """RateLimit-Policy, and RateLimit if known."""
+        """RateLimit-Policy, and RateLimit if known; once its tokens were counted those of OpenAI too."""
         if self.tokens is not None:
-            return self.tokens.headers()  # the later word
+            return (*self.tokens.headers(), *self.openai_headers())  # the later word
         policy = self.policy.header_line
         if not self.policy.scopes:
             return ()
         if self.answer is None or not self.answer.standing:
             return (policy,)
         return (policy, (b"ratelimit", self.answer.standing.encode()))
+
+    def openai_headers(self) -> RateLimitHeaders:
+        """`x-ratelimit-limit-tokens` and the like, of requests and of tokens as far as they are limited."""
+        latest = self if self.tokens is None else self.tokens
+        return tuple(openai_headers(self.policy, latest.answer.standing)) if latest.answer is not None else ()
 
     def end(self, amount: float | None) -> None:
         """The call took so many GPU-milliseconds, or tokens if these were asked for; None: the estimate stands."""
@@ -155,6 +161,7 @@ def end_admission(
     usage: CallUsage, admission: Admission, costs: Estimates, version: str, prices: CallPrices | None = None
 ) -> None:
     """Give back the permit of a call, count its usage, and learn from it. No start runs any more."""
+    version = usage.version or version
     if admission.policy.most_cost and usage.known and not usage.lost:
         costs.learn(version, usage.cost)
     # The estimate stands for starts whose cost is not known.

@@ -52,10 +52,24 @@ class LimitPolicy:
     """Of one call; 0: cost is not counted. The excess of a call over it is counted at its end."""
     most_tokens: float
     """The same of tokens."""
+    prompt_tokens: int | None = None
+    """Of one call's prompt; None: no limit here."""
+    output_tokens: int | None = None
+    """Of its answer."""
     budgets: tuple[Budget, ...] = ()
     """Those that a call may fall under, with some key: it asks for money when it has been read."""
     is_soft: bool = False
     """Whether one of them reserves what calls are likely to cost, so that it has to be learnt."""
+
+    @property
+    def counts_tokens(self) -> bool:
+        """Whether what a call asks for has to be looked at when it has been read."""
+        return bool(self.most_tokens) or self.bounds_tokens
+
+    @property
+    def bounds_tokens(self) -> bool:
+        """Whether one call may have only so many."""
+        return self.prompt_tokens is not None or self.output_tokens is not None
 
 
 PolicyOf = Callable[[str, str], LimitPolicy]
@@ -76,6 +90,8 @@ def policy_of(limits: EffectiveLimits, function: str, budgets: Iterable[Budget] 
         counts_requests=any(scope.requests for scope in scopes),
         most_cost=_most(scope.cost for scope in scopes),
         most_tokens=_most(scope.tokens for scope in scopes),
+        prompt_tokens=limits.function.prompt_tokens,
+        output_tokens=limits.function.output_tokens,
         budgets=mine,
         is_soft=any(one.mode is BudgetMode.SOFT for one in mine),
     )

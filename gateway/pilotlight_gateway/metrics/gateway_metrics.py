@@ -19,7 +19,9 @@ FIRST_CHUNK_SECONDS = (0.001, 0.005, 0.01, 0.02, 0.04, 0.06, 0.08, 0.1, 0.25, 0.
 """OpenTelemetry's buckets for the time to the first token."""
 OK = ("ok", "")
 SHORTEST = SECONDS[0]
-STAGES = ("gateway", "queue", "start", "transport", "batch_wait", "execute", "respond")
+STAGES = (
+    "gateway", "preprocess", "queue", "start", "transport", "batch_wait", "execute", "postprocess", "respond",
+)  # fmt: skip
 
 
 class GatewayMetrics:

@@ -185,11 +185,9 @@ class NestedCalls:
             raise BadInput(f"The request has {size} bytes, {body.size} are the most.", code="too_large")
         with entry.budget.holding(size, tenant):
             call = await self._prepare(asked, parent, version, request)
-            if (admission := request.admission) is not None:
-                if admission.policy.most_tokens:
-                    await entry.limits.admit_tokens(request, admission)
-                if admission.policy.budgets:
-                    await entry.limits.reserve(admission, call)
+            await entry.limits.count_tokens(request, call)
+            if (admission := request.admission) is not None and admission.policy.budgets:
+                await entry.limits.reserve(admission, call)
             self.book.begun(one, call.call_id, version.id)
             try:
                 return await self.unary.body(call, BodyFormat.MSGPACK, request_id)

@@ -196,6 +196,8 @@ class NestedWaits:
         if not queued:
             self._since.clear()
             return None
+        for one, live in queued:
+            one.version = live.origin.call.version.id  # of a class with hooks that of the stage
         told = tuple(reports(at))
         rooms = rooms_of({one.version for one, _ in queued}, told)
         found: dict[NestedKey, tuple[Wait, float]] = {}
@@ -225,7 +227,7 @@ def _waits_of(
 
     A version that lacks a place may get one: calls which wait for it may be stuck, but only after a longer while.
     """
-    short = {one.version: live.call.version.spec for one, live in queued if live.origin.shortage(at)}
+    short = {one.version: live.origin.call.version.spec for one, live in queued if live.origin.shortage(at)}
     lacking = {version: in_the_way(spec, reports) for version, spec in short.items() if not rooms[version].slots}
     firm = stuck_versions(rooms.keys() - short.keys(), rooms, {}, book, find)
     loose = stuck_versions(rooms, rooms, lacking, book, find) if short else firm
@@ -241,7 +243,7 @@ def _waits_of(
 
 
 def _refusal(wait: Wait, live: InFlightCall, room: VersionRoom, at: float) -> NestedRefused:
-    function = live.call.function
+    function = live.origin.call.function
     if wait.kind != "shortage":
         return refused(
             f"deadlock: all {room.slots} slots of {function} are held by calls that wait for calls which wait for "

@@ -30,11 +30,23 @@ def check_examples(spec: FunctionSpec) -> None:
     at_once = MOST_WORK // (2 + sum(len(example.inputs) for example in spec.rehearsal.warmup))
     for example in spec.rehearsal.warmup:
         for data in example.inputs:
-            _check_input(validators, spec, spec.method(example.method), data, "warmup", at_once)
+            _check_input(validators, spec, _own_method(spec, example.method), data, "warmup", at_once)
     if (known := spec.rehearsal.example) is not None:
-        method = spec.method(known.method)
+        method = _own_method(spec, known.method)
         _check_input(validators, spec, method, known.input, "check", at_once)
         _check_output(validators, spec, method, known.output, at_once)
+
+
+def _own_method(spec: FunctionSpec, name: str) -> MethodSpec:
+    """A method without the schemas that are those of its hooks: a container calls it without them."""
+    method, pipeline = spec.method(name), spec.pipeline
+    if pipeline is UNSET:
+        return method
+    return msgspec.structs.replace(
+        method,
+        input_schema=method.input_schema if pipeline.preprocess is None else {},
+        output_schema=method.output_schema if pipeline.postprocess is None else {},
+    )
 
 
 def _check_input(

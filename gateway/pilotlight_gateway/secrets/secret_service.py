@@ -104,7 +104,7 @@ def functions_using(registry: RegistryPort, tenant: str, name: str, at: float) -
     for app in registry.iter_apps(tenant):
         if app.stopped or app.has_ended(at):
             continue
-        for function, version_id in app.functions.items():
+        for function, version_id in app.named_functions.items():
             version = registry.version(version_id)
             if version is not None and name in secrets_named(version.spec):
                 yield f"{app.app}.{function}"

@@ -22,12 +22,13 @@ class StreamJournal:
 
     __slots__ = (
         "_after",
-        "_began_at",
-        "_heard_at",
         "_is_charged",
         "_last",
+        "_lost_s",
         "_marks",
+        "_since",
         "_state",
+        "_took_s",
         "closed",
         "room",
         "told_at",
@@ -39,8 +40,12 @@ class StreamJournal:
         self._state = b""
         self._marks: list[bytes] = []
         """Of the events behind the state."""
-        self._began_at = self._heard_at = 0.0
-        """When its container was behind the state, and when the last event came."""
+        self._took_s = 0.0
+        """How long what came behind the state took the first time."""
+        self._since = 0.0
+        """When its present container had begun, or had caught up with, what comes next."""
+        self._lost_s = 0.0
+        """How long an event was under way in a container that fell silent; that stays billed there."""
         self._is_charged = False
         self.closed = ""
         """Why the stream cannot go on elsewhere; "": it can."""
@@ -58,13 +63,14 @@ class StreamJournal:
         return -(-self.size // STEP_BYTES) * STEP_BYTES
 
     def begin(self, at: float) -> None:
-        """The first container has begun."""
-        if not self._last:
-            self._began_at = self._heard_at = at
+        """A container has begun."""
+        self._since = at
 
     def note(self, seq: int, data: bytes, at: float) -> None:
         """The next event is relayed."""
-        self._last, self._heard_at = seq, at
+        self._last = seq
+        self._took_s, self._since = self._took_s + max(at - self._since, self._lost_s), at
+        self._lost_s = 0.0
         if self.closed:
             return
         self._marks.append(_mark(data))
@@ -78,7 +84,15 @@ class StreamJournal:
         del self._marks[: seq - self._after]
         self._after, self._state, self.closed = seq, state, ""
         if seq == self._last:  # else it repeats what took longer the first time
-            self._began_at = self._heard_at = at
+            self._took_s, self._since, self._lost_s = 0.0, at, 0.0
+
+    def note_caught_up(self, at: float) -> None:
+        """Its container has produced again what was relayed."""
+        self._since = at
+
+    def note_silence(self, at: float) -> None:
+        """Its container works on the next event no more, and nobody takes what it did of it off the bill."""
+        self._lost_s = max(self._lost_s, at - self._since)
 
     def repeats(self, seq: int, data: bytes) -> bool:
         """Whether an event that came again is the one that was relayed, as far as that is known."""
@@ -96,11 +110,11 @@ class StreamJournal:
 
     def point(self, sent: int, *, resumed: bool = False, is_last: bool = False) -> ResumePoint:
         """Where the next container begins, if the caller has the events up to `sent`; the others as it has them."""
-        is_free = sent > self._after and not self._is_charged
-        repeat_ms = max(0.0, self._heard_at - self._began_at) * 1e3 if is_free else 0.0
+        repeat_s = 0.0 if self._is_charged else self._lost_s + (self._took_s if sent > self._after else 0.0)
         return ResumePoint(
-            after=self._after, state=self._state, sent=sent, repeat_ms=repeat_ms, resumed=resumed, is_last=is_last
-        )
+            after=self._after, state=self._state, sent=sent, repeat_ms=repeat_s * 1e3, resumed=resumed,
+            is_last=is_last, until_next=self._lost_s > 0.0 and not self._is_charged,
+        )  # fmt: skip
 
 
 def _mark(data: bytes) -> bytes:

@@ -122,7 +122,7 @@ def _shared_with(registry: RegistryPort, tenant: str, owner: str, *, everybody: 
         record = registry.app_nowait(share.tenant, share.app)
         if record is None or record.stopped:
             continue
-        for function in record.functions:
+        for function in record.named_functions:
             if share.opens(function, tenant) if everybody else share.names(function, tenant):
                 ref = f"{share.tenant}:{share.app}.{function}"
                 yield SharedFunction(
@@ -152,7 +152,7 @@ def _open(share: FunctionShareRecord | None, record: AppRecord | None) -> int:
     if share is None or record is None:
         return 0
     granted = share.grants.get(EVERYBODY)
-    return 0 if granted is None else len(granted or record.functions)
+    return 0 if granted is None else len(granted or record.named_functions)
 
 
 def _check_other(owner: str, grantee: str) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 
 from pilotlight_core.model.errors import BadInput, NotFound, UnknownFunction
 from pilotlight_core.model.ids import NAME, Ref, parse_ref
+from pilotlight_core.model.pipelines.pipeline import is_companion
 from pilotlight_core.model.spec import AppRecord
 from pilotlight_core.model.suggestions import NAMES_AT_MOST, did_you_mean, nearest, nearest_function
 from pilotlight_gateway.tenancy.registry_port import RegistryPort
@@ -76,7 +77,7 @@ async def no_container(registry: RegistryPort, tenant: str, name: str, container
     """The error for a container's name that is an app or function, or resembles one of `containers`."""
     record = await registry.app(tenant, name) if NAME.fullmatch(name) else None
     if record is not None:
-        functions = [f"{name}.{function}" for function in record.functions]
+        functions = [f"{name}.{function}" for function in record.named_functions]
         only = functions[0] if len(functions) == 1 else None
         return NotFound(f"{name} is an app, not a container: {functions_text(record)}.", **_more(only))
     own = list(islice(_own(registry, tenant, name), NAMES_AT_MOST))
@@ -90,7 +91,7 @@ async def no_container(registry: RegistryPort, tenant: str, name: str, container
 
 def functions_text(record: AppRecord, owner: str = "") -> str:
     """Such as `shop has shop.hello and shop.pay`."""
-    names = [f"{owner}{record.app}.{function}" for function in sorted(record.functions)]
+    names = [f"{owner}{record.app}.{function}" for function in sorted(record.named_functions)]
     if not names:
         return f"{owner}{record.app} has no functions"
     shown, more = names[:FUNCTIONS_SHOWN], len(names) - FUNCTIONS_SHOWN
@@ -134,7 +135,7 @@ def check_function(record: AppRecord, function: str, field: str) -> None:
         UnknownFunction: it never had it; names `field` of the request.
     """
     if function not in record.versions:
-        near = nearest(function, record.versions)
+        near = nearest(function, (name for name in record.versions if not is_companion(name)))
         meant = f"{record.app}.{near}" if near is not None else None
         raise _no_function(f"{record.app}.{function}", meant, field=field)
 
@@ -143,7 +144,7 @@ def _own(registry: RegistryPort, tenant: str, app: str) -> Iterator[str]:
     """The tenant's functions, those of `app` first, so that they are compared."""
     serving = (record for record in registry.iter_apps(tenant) if not (record.stopped or record.ends_at))
     records = sorted(serving, key=lambda record: record.app != app)
-    return (f"{record.app}.{function}" for record in records for function in record.functions)
+    return (f"{record.app}.{function}" for record in records for function in record.named_functions)
 
 
 def _is_shared(registry: RegistryPort, tenant: str, ref: Ref) -> bool:

@@ -21,10 +21,12 @@ from pilotlight_core.model.limits import EffectiveLimits, Limits, Tier, load_tie
 from pilotlight_core.model.money.budgets import BudgetsRecord
 from pilotlight_core.model.money.credits import CreditsRecord
 from pilotlight_core.model.price_book import PriceRecord, check_price
+from pilotlight_core.model.records.files import FileRecord
 from pilotlight_core.model.records.issuers import IssuerRecord
 from pilotlight_core.model.records.nodes import JoinTokenRecord, NodeRecord
 from pilotlight_core.model.records.pools import LaunchRecord, PoolRecord
 from pilotlight_core.model.scaling.scale_record import ScaleRecord
+from pilotlight_core.model.served.model_records import ModelRecord
 from pilotlight_core.model.spec import AppRecord, VersionRecord
 from pilotlight_core.model.tenancy import FunctionShareRecord, KeyRecord, LimitsRecord, TenantRecord
 from pilotlight_core.model.versions.pushed_weights import WeightsRecord
@@ -45,6 +47,8 @@ ChangeJoinToken = Callable[[JoinTokenRecord | None], JoinTokenRecord | None]
 ChangePool = Callable[[PoolRecord | None], PoolRecord | None]
 ChangeLaunch = Callable[[LaunchRecord | None], LaunchRecord | None]
 ChangeScale = Callable[[ScaleRecord | None], ScaleRecord | None]
+ChangeFile = Callable[[FileRecord | None], FileRecord | None]
+ChangeModel = Callable[[ModelRecord | None], ModelRecord | None]
 ChangeWeights = Callable[[WeightsRecord | None], WeightsRecord | None]
 
 
@@ -112,7 +116,7 @@ class NodeRegistry(Protocol):
 
 
 class RegistryPort(IssuerRegistry, LimitRegistry, PriceRegistry, NodeRegistry, Protocol):
-    """The whole registry, with apps, versions, curves, shares, scales and weights."""
+    """The whole registry, with apps, versions, curves, shares, scales, weights, models and files."""
 
     def app_nowait(self, tenant: str, app: str) -> AppRecord | None: ...
     async def app(self, tenant: str, app: str) -> AppRecord | None: ...
@@ -135,6 +139,13 @@ class RegistryPort(IssuerRegistry, LimitRegistry, PriceRegistry, NodeRegistry, P
     async def weights(self, tenant: str, name: str) -> WeightsRecord | None: ...
     def iter_weights(self, tenant: str) -> Iterator[WeightsRecord]: ...
     async def change_weights(self, tenant: str, name: str, change: ChangeWeights) -> WeightsRecord | None: ...
+    def model_nowait(self, tenant: str, name: str) -> ModelRecord | None: ...
+    async def model(self, tenant: str, name: str) -> ModelRecord | None: ...
+    def iter_models(self, tenant: str) -> Iterator[ModelRecord]: ...
+    async def change_model(self, tenant: str, name: str, change: ChangeModel) -> ModelRecord | None: ...
+    async def file(self, tenant: str, file_id: str) -> FileRecord | None: ...
+    def iter_files(self, tenant: str) -> Iterator[FileRecord]: ...
+    async def change_file(self, tenant: str, file_id: str, change: ChangeFile) -> FileRecord | None: ...
 
 
 standard_tiers = cache(load_tiers)
@@ -154,6 +165,8 @@ class MemoryRegistry:
     share_records: dict[tuple[str, str], FunctionShareRecord] = field(default_factory=dict)
     scale_records: dict[tuple[str, str, str], ScaleRecord] = field(default_factory=dict)
     weights_records: dict[tuple[str, str], WeightsRecord] = field(default_factory=dict)
+    model_records: dict[tuple[str, str], ModelRecord] = field(default_factory=dict)
+    file_records: dict[tuple[str, str], FileRecord] = field(default_factory=dict)
     issuer_records: dict[str, IssuerRecord] = field(default_factory=dict)
     node_records: dict[str, NodeRecord] = field(default_factory=dict)
     join_records: dict[str, JoinTokenRecord] = field(default_factory=dict)
@@ -336,13 +349,22 @@ class MemoryRegistry:
         self.share_records.pop((record.tenant, record.app), None)
         for key in [key for key in self.scale_records if key[:2] == (record.tenant, record.app)]:
             del self.scale_records[key]
+        for name in [model.name for model in self.iter_models(record.tenant) if model.app == record.app]:
+            del self.model_records[record.tenant, name]
         of_app = [one.id for one in self.versions.values() if (one.tenant, one.app) == (record.tenant, record.app)]
         for version_id in of_app:
             del self.versions[version_id]
             self.curve_records.pop(version_id, None)
 
     def bytes_of(self, tenant: str) -> int:
-        named = (self.apps, self.versions, self.share_records, self.scale_records, self.weights_records)
+        named = (
+            self.apps,
+            self.versions,
+            self.share_records,
+            self.scale_records,
+            self.weights_records,
+            self.model_records,
+        )
         records: list[Any] = [record for records in named for record in records.values()]
         return sum(len(msgspec.msgpack.encode(record)) for record in records if record.tenant == tenant)
 
@@ -375,6 +397,27 @@ class MemoryRegistry:
 
     async def change_weights(self, tenant: str, name: str, change: ChangeWeights) -> WeightsRecord | None:
         return self._change("weights", self.weights_records, (tenant, name), change)
+
+    def model_nowait(self, tenant: str, name: str) -> ModelRecord | None:
+        return self.model_records.get((tenant, name))
+
+    async def model(self, tenant: str, name: str) -> ModelRecord | None:
+        return self.model_records.get((tenant, name))
+
+    def iter_models(self, tenant: str) -> Iterator[ModelRecord]:
+        return iter([record for key, record in self.model_records.items() if key[0] == tenant])
+
+    async def change_model(self, tenant: str, name: str, change: ChangeModel) -> ModelRecord | None:
+        return self._change("model", self.model_records, (tenant, name), change)
+
+    async def file(self, tenant: str, file_id: str) -> FileRecord | None:
+        return self.file_records.get((tenant, file_id))
+
+    def iter_files(self, tenant: str) -> Iterator[FileRecord]:
+        return iter([record for key, record in self.file_records.items() if key[0] == tenant])
+
+    async def change_file(self, tenant: str, file_id: str, change: ChangeFile) -> FileRecord | None:
+        return self._change("file", self.file_records, (tenant, file_id), change)
 
     def _change(self, kind: str, records: dict[K, Any], name: K, change: Callable[[Any], W]) -> W:
         record = change(records.get(name))

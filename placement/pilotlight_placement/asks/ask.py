@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from functools import cached_property, lru_cache
 
+from pilotlight_core.model.artifacts.artifact_entries import ArtifactInfo
 from pilotlight_core.model.messages.node_messages import HostShare
 from pilotlight_core.model.placing import MIN_THROUGHPUT, Measured, Purchase, Spread
 from pilotlight_core.model.spec import DEFAULT_BASE, UNNAMED_CPU_MILLIS, FunctionSpec, Isolation, limit_of
@@ -12,6 +13,7 @@ from pilotlight_core.model.units import GpuAsk
 from pilotlight_core.model.versions.manifest_codec import needs_of
 from pilotlight_placement.asks.curves import Curves, Points, ThroughputPoint
 from pilotlight_placement.asks.memory_need import memory_of
+from pilotlight_placement.asks.resident_ask import ResidentAsks, resident_asks
 from pilotlight_placement.hardware.catalogue import is_kind, standard
 
 ANY_GPU = "ANY"
@@ -43,8 +45,8 @@ class Ask:
     spread: Spread | None = None
     avoid: tuple[str, ...] = ()
     """Functions (`tenant:app.function`) whose nodes are excluded, as are the nodes of those that avoid this one."""
-    weights: str = ""
-    """The id of weights, or else of an environment, preferably resident on the node; "": none."""
+    resident: ResidentAsks = ()
+    """What it loads, which its node has preferably."""
     purchase: Purchase = Purchase.ANY
     regions: tuple[str, ...] = ()
     """Empty: any."""
@@ -74,11 +76,12 @@ class Ask:
         curves: Curves | None = None,
         base: str = DEFAULT_BASE,
         needs: tuple[str, ...] | None = None,
+        artifacts: tuple[ArtifactInfo, ...] = (),
         environment: str = "",
     ) -> Ask:
         """The ask of a function's spec; `curves` replace the declared ones, `needs` what the spec itself needs.
 
-        `environment` names what nodes build of its requirements.
+        `artifacts` are those of its version, `environment` names what nodes build of its requirements.
         """
         placing = spec.placing
         return cls(
@@ -94,8 +97,7 @@ class Ask:
             slo_ms=spec.slo.p95_ms,
             spread=placing.spread,
             avoid=avoided_by(spec, tenant),
-            # Names of weights are per tenant.
-            weights=f"{tenant}:{placing.weights}" if placing.weights else environment,
+            resident=resident_asks(tenant, name=placing.weights, artifacts=artifacts, environment=environment),
             purchase=placing.purchase,
             regions=placing.regions,
             zones=placing.zones,

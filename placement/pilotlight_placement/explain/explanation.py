@@ -11,12 +11,13 @@ from pilotlight_core.model.suggestions import as_sentence
 from pilotlight_core.model.versions.pushed_weights import RESIDENT
 from pilotlight_placement.asks.ask import Ask
 from pilotlight_placement.asks.options import COST_STEP, SLOW, UNMEASURED
+from pilotlight_placement.asks.resident_ask import LOAD_STEP, ResidentAsk, fetch_steps
 from pilotlight_placement.explain.speeds import on_slice, point_text
 from pilotlight_placement.fleet.fleet import Fleet
 from pilotlight_placement.fleet.history import Op, chain
 from pilotlight_placement.hardware.node import Node, PlacedContainer, Slice
 from pilotlight_placement.search.candidate import slice_of
-from pilotlight_placement.search.decision_record import MUST_FETCH, DecisionRecord, NoFit, Placement, Rival, Value
+from pilotlight_placement.search.decision_record import DecisionRecord, NoFit, Placement, Rival, Value
 from pilotlight_placement.search.filters import FILTERS, RULED_OUT, refusal_at
 from pilotlight_placement.search.policy import STEPS, best_on, first_difference
 
@@ -159,13 +160,25 @@ def _spread(ask: Ask, winner: Slice, mine: Value, _: Slice, theirs: Value) -> st
     return f"its {what} has {theirs.spread} of the function's containers, that of {winner.node} has {mine.spread}"
 
 
-def _resident(ask: Ask, winner: Slice, _mine: Value, loser: Slice, theirs: Value) -> str:
-    tenant, is_pushed, digest = ask.weights.partition(f":{RESIDENT}")
-    weights = f"{tenant}{is_pushed}{digest[:SHOWN_DIGITS]}"
-    if theirs.resident < MUST_FETCH:
-        return f"{loser.node} has the weights {weights} on its disk, {winner.node} has them in memory"
-    what = f"build the packages {ask.weights}" if ask.weights.startswith("env_") else f"fetch the weights {weights}"
-    return f"{loser.node} would have to {what}, {winner.node} has them"
+def _resident(ask: Ask, winner: Slice, mine: Value, loser: Slice, theirs: Value) -> str:
+    if len(ask.resident) > 1:
+        more = _bytes_text((theirs.resident - mine.resident) * LOAD_STEP)
+        every = " and ".join(map(_resident_text, ask.resident))
+        return f"of {every} {loser.node} has {more} less at hand than {winner.node}"
+    (only,) = ask.resident
+    if theirs.resident < fetch_steps(only):
+        return f"{loser.node} has {_resident_text(only)} on its disk, {winner.node} has them in memory"
+    verb = "build" if only.is_built else "fetch"
+    return f"{loser.node} would have to {verb} {_resident_text(only)}, {winner.node} has them"
+
+
+def _resident_text(ask: ResidentAsk) -> str:
+    tenant, is_pushed, digest = ask.id.partition(f":{RESIDENT}")
+    return f"the {'packages' if ask.is_built else 'weights'} {tenant}{is_pushed}{digest[:SHOWN_DIGITS]}"
+
+
+def _bytes_text(count: int) -> str:
+    return f"{count / 2**30:.1f} GiB" if count >= 2**30 else f"{count >> 20} MiB"
 
 
 def _cost(_: Ask, winner: Slice, mine: Value, __: Slice, theirs: Value) -> str:
@@ -174,6 +187,14 @@ def _cost(_: Ask, winner: Slice, mine: Value, __: Slice, theirs: Value) -> str:
     if theirs.cost >= UNMEASURED - MARGIN > mine.cost:
         return f"the function was never measured there, on {winner.what} it was"
     return f"it costs about {100 * (COST_STEP ** (theirs.cost - mine.cost) - 1):.0f} % more for what it does"
+
+
+def _parked(_: Ask, __: Slice, ___: Value, loser: Slice, ____: Value) -> str:
+    return f"something that is parked on {loser.node} would have to end for it"
+
+
+def _blank(ask: Ask, winner: Slice, _: Value, __: Slice, ___: Value) -> str:
+    return f"no blank of the base environment {ask.base} is ready there, on {winner.node} there is one"
 
 
 def _fragmentation(_: Ask, winner: Slice, mine: Value, loser: Slice, theirs: Value) -> str:
@@ -212,9 +233,11 @@ REASONS: dict[str, StepReason] = {
     "spread": _spread,
     "resident": _resident,
     "cost": _cost,
+    "parked": _parked,
     "fragmentation": _fragmentation,
     "fit": _fit,
     "start": _start,
     "cut": _cut,
+    "blank": _blank,
     "order": _order,
 }

@@ -95,6 +95,7 @@ def _groups(fleet: Fleet) -> None:
         _require(expected_index(group, inside) == actual_index(group), f"{group.kind}: index and devices differ")
         idle = {cut: {unit.rank for unit in inside if cut in unit.idle} for unit in inside for cut in unit.idle}
         _require(group.idle == idle, f"{group.kind}: idle instances")
+        _warmth(group, inside)
         if not group.kind.mig:
             _require(group.open == [sum(unit.is_empty for unit in inside)], f"{group.kind}: empty ones")
         if group.kind.mig and group.device is not None and group.device.family is not None:
@@ -124,6 +125,19 @@ def _groups(fleet: Fleet) -> None:
             _require(ranks == empty, f"{place.name}: its empty devices are not as listed")
 
 
+def _warmth(group: DeviceGroup, inside: list[Unit]) -> None:
+    pinned = {unit.rank for unit in inside if unit.parked}
+    _require(group.pinned == pinned, f"{group.kind}: units to which something returns")
+    cuts = {place: {unit.rank for unit in inside if place in unit.ready} for unit in inside for place in unit.ready}
+    _require(group.ready_cuts == (cuts if group.kind.mig else {}), f"{group.kind}: instances with a blank")
+    ready: dict[str, dict[int, list[int]]] = {}
+    for unit in sorted(inside, key=lambda unit: unit.rank):
+        if unit.is_empty and not group.kind.mig:
+            for _, base in unit.ready:
+                ready.setdefault(base, {}).setdefault(unit.node.rank, []).append(unit.rank)
+    _require(group.ready == ready, f"{group.kind}: empty ones with a blank")
+
+
 def _slots(group: DeviceGroup, masks: Counter[int]) -> tuple[int, int]:
     family = group.device.family if group.device else None
     if family is None:
@@ -149,8 +163,8 @@ def _counts(fleet: Fleet) -> None:
             avoided.setdefault(function, Counter())[fleet.places[held.slice.node].rank] += 1
     for function in {*avoided, *fleet.functions}:
         _require(dict(fleet.nodes_avoiding(function)) == avoided.get(function, {}), f"{function}: who avoids it")
-    resident = {w: {p.rank for p in fleet.places.values() if w in p.node.weights} for w in fleet.resident}
-    _require(resident == fleet.resident, "resident weights are not as the nodes say")
+    resident = {w: {p.rank for p in fleet.places.values() if w in p.node.resident} for w in fleet.resident}
+    _require(resident == fleet.resident, "what is resident is not as the nodes say")
     _hosts(fleet)
     draining = sum(len(place.units) for place in fleet.places.values() if place.node.draining)
     _require(draining == fleet.nodes.draining, "devices of draining nodes are miscounted")

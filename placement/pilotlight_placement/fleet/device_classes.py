@@ -226,6 +226,13 @@ class DeviceGroup:
         self.agreeing: RoomStates = {}
         """Shares: free parts, the node's room -> units whose containers all agree to other tenants."""
 
+        self.ready_cuts: dict[tuple[InstanceKey, str], set[int]] = {}
+        """MIG: an instance, a base environment -> units with a blank of it there."""
+        self.ready: dict[str, dict[int, list[int]]] = {}
+        """Empty devices and free slots: base environment -> rank of node -> its units with a blank of it, ascending."""
+        self.pinned: set[int] = set()
+        """Units to which a parked container returns."""
+
     def count_empty(self, change: int) -> None:
         self.open[0] += change
         self.class_index.open[0] += change

@@ -216,7 +216,7 @@ class Fleet:
         if len(self._offers) >= MAX_CACHED_ASKS:
             self._offers.clear()
         # Whose it is, and what it needs of the host, makes no difference: many functions ask for the same.
-        shape = replace(ask, function="", tenant="", weights="", spread=None, avoid=(), memory=0, cpu=0)
+        shape = replace(ask, function="", tenant="", resident=(), spread=None, avoid=(), memory=0, cpu=0)
         cached = self._offers.get(shape)
         if cached is None or cached[0] != known:
             cached = self._offers[shape] = (known, offers_of(shape, self.classes, self.prices))

@@ -10,7 +10,7 @@ from pilotlight_placement.fleet.device_classes import rank_in
 from pilotlight_placement.fleet.device_groups import DeviceGroups
 from pilotlight_placement.fleet.host_index import HostIndex
 from pilotlight_placement.fleet.occupancy import NodeOccupancy, Unit
-from pilotlight_placement.hardware.node import NO_SHARE, Node, PlacedContainer, parts_of, rank_of
+from pilotlight_placement.hardware.node import NO_SHARE, Gpu, Node, PlacedContainer, parts_of, rank_of
 
 
 class FleetNodes:
@@ -20,7 +20,7 @@ class FleetNodes:
         self.units: dict[int, Unit] = {}
         """By rank."""
         self.resident: dict[str, set[int]] = {}
-        """weights -> ranks of the nodes that have them."""
+        """weights, or an environment -> ranks of the nodes that have it."""
         self.hosts = HostIndex()
         self.inventory = 0
         """A counter of changes of the nodes' hardware."""
@@ -32,7 +32,7 @@ class FleetNodes:
 
     def replace(self, before: Node | None, after: Node | None) -> None:
         """Put a node's new description in the place of the old one; None: it is not there. It holds no container then,
-        unless only its instances, weights or reservations change.
+        unless only its instances, warmth or reservations change.
         """
         if before is not None and after is not None and is_same_hardware(before, after):
             self._refresh(self.by_name[after.name], after)
@@ -60,11 +60,11 @@ class FleetNodes:
             group_index.move(place, room, outside)
 
     def _refresh(self, place: NodeOccupancy, node: Node) -> None:
-        for weights in place.node.weights - node.weights:
-            self._forget_weights(weights, place.rank)
-        for weights in node.weights:
-            self.resident.setdefault(weights, set()).add(place.rank)
-        place.node = node
+        for name in place.node.resident - node.resident:
+            self._forget_resident(name, place.rank)
+        for name in node.resident:
+            self.resident.setdefault(name, set()).add(place.rank)
+        before, place.node = place.node, node
         self.hosts.put(place.rank, node.host, place.free_host)
         self._measure(place)
         for gpu in node.gpus:
@@ -73,11 +73,14 @@ class FleetNodes:
                 group_index.withdraw(unit)
                 unit.describe(gpu)
                 group_index.offer(unit)
+        if (before.blanks, before.parked) != (node.blanks, node.parked):
+            for unit in place.units:
+                _renew_warmth(unit)
 
-    def _forget_weights(self, weights: str, rank: int) -> None:
-        self.resident[weights].discard(rank)
-        if not self.resident[weights]:
-            del self.resident[weights]
+    def _forget_resident(self, name: str, rank: int) -> None:
+        self.resident[name].discard(rank)
+        if not self.resident[name]:
+            del self.resident[name]
 
     def _bring(self, node: Node) -> None:
         rank = rank_of(node.name)
@@ -100,8 +103,8 @@ class FleetNodes:
                 group_index.offer(unit)
             else:
                 self._count_out(node, 1)
-        for weights in node.weights:
-            self.resident.setdefault(weights, set()).add(rank)
+        for name in node.resident:
+            self.resident.setdefault(name, set()).add(rank)
         self.hosts.put(rank, node.host, place.free_host)
 
     def _count_out(self, node: Node, change: int) -> None:
@@ -120,17 +123,31 @@ class FleetNodes:
             else:
                 self._count_out(place.node, -1)
             del self.units[unit.rank]
-        for weights in place.node.weights:
-            self._forget_weights(weights, place.rank)
+        for name in place.node.resident:
+            self._forget_resident(name, place.rank)
         self.hosts.drop(place.rank)
         del self.by_name[place.name], self.by_rank[place.rank]
 
 
+def _renew_warmth(unit: Unit) -> None:
+    ready, parked = unit.warmth_in(unit.node.node)
+    if (ready, parked) != (unit.ready, unit.parked):
+        group_index.withdraw(unit)
+        unit.ready, unit.parked = ready, parked
+        group_index.offer(unit)
+
+
 def is_same_hardware(one: Node, other: Node) -> bool:
-    """Whether two descriptions of a node differ only in instances, weights and reservations."""
+    """Whether two descriptions of a node differ only in instances, warmth and reservations."""
+    if len(one.gpus) != len(other.gpus) or _bare(one) != _bare(other):
+        return False
+    pairs = zip(one.gpus, other.gpus, strict=True)
+    return all(mine is theirs or _uncut(mine) == _uncut(theirs) for mine, theirs in pairs)
 
-    def hardware(node: Node) -> Node:
-        gpus = tuple(replace(gpu, instances=(), recut=(), kept="") for gpu in node.gpus)
-        return replace(node, weights=frozenset(), gpus=gpus, kept_host=NO_SHARE)
 
-    return hardware(one) == hardware(other)
+def _uncut(gpu: Gpu) -> Gpu:
+    return replace(gpu, instances=(), recut=(), kept="")
+
+
+def _bare(node: Node) -> Node:
+    return replace(node, gpus=(), resident=frozenset(), blanks=frozenset(), parked=(), kept_host=NO_SHARE)

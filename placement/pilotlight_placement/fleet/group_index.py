@@ -24,11 +24,15 @@ def add(unit: Unit) -> None:
     """Add a unit to its group's index, by its present state."""
     group = unit.group
     _count_free(unit, 1)
+    if unit.parked:
+        group.pinned.add(unit.rank)
     if group.kind.mig:
         _count_mask(unit, 1)
         _insert(group.states, unit.mask, unit.rank)
         for instance in unit.idle:
             group.idle.setdefault(instance, set()).add(unit.rank)
+        for place in unit.ready:
+            group.ready_cuts.setdefault(place, set()).add(unit.rank)
     elif unit.is_empty:
         _add_vacant(unit)
     elif unit.free:
@@ -40,6 +44,8 @@ def remove(unit: Unit) -> None:
     """Remove a unit from its group's index; its state must be the one with which it was added."""
     group = unit.group
     _count_free(unit, -1)
+    if unit.parked:
+        group.pinned.discard(unit.rank)
     if group.kind.mig:
         _count_mask(unit, -1)
         _delete(group.states, unit.mask, unit.rank)
@@ -47,6 +53,10 @@ def remove(unit: Unit) -> None:
             group.idle[instance].discard(unit.rank)
             if not group.idle[instance]:
                 del group.idle[instance]
+        for place in unit.ready:
+            group.ready_cuts[place].discard(unit.rank)
+            if not group.ready_cuts[place]:
+                del group.ready_cuts[place]
     elif unit.is_empty:
         _remove_vacant(unit)
     elif unit.free:
@@ -145,6 +155,8 @@ def _add_vacant(unit: Unit) -> None:
     ranks = node.vacant.setdefault(group, [])
     before = _counted(group, len(ranks)) if ranks else 0
     insort(ranks, unit.rank)
+    for _, base in unit.ready:
+        insort(group.ready.setdefault(base, {}).setdefault(node.rank, []), unit.rank)
     group.count_empty(1)
     _recount(unit, before, _counted(group, len(ranks)))
 
@@ -154,10 +166,21 @@ def _remove_vacant(unit: Unit) -> None:
     ranks = node.vacant[group]
     before = _counted(group, len(ranks))
     ranks.remove(unit.rank)
+    for _, base in unit.ready:
+        _forget_ready(group, base, unit)
     group.count_empty(-1)
     _recount(unit, before, _counted(group, len(ranks)) if ranks else 0)
     if not ranks:
         del node.vacant[group]
+
+
+def _forget_ready(group: DeviceGroup, base: str, unit: Unit) -> None:
+    nodes = group.ready[base]
+    nodes[unit.node.rank].remove(unit.rank)
+    if not nodes[unit.node.rank]:
+        del nodes[unit.node.rank]
+    if not nodes:
+        del group.ready[base]
 
 
 def _recount(unit: Unit, before: int, after: int) -> None:

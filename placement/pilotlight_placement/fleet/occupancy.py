@@ -10,12 +10,17 @@ from functools import reduce
 from operator import or_
 
 from pilotlight_core.model.devices import MigPlacement
-from pilotlight_core.model.messages.node_messages import HostShare
+from pilotlight_core.model.messages.node_messages import HostShare, SliceKind
 from pilotlight_placement.fleet.device_classes import DeviceGroup, InstanceKey
 from pilotlight_placement.fragmentation.host_fragmentation import NOTHING_KNOWN, HostRoom, host_room
-from pilotlight_placement.hardware.node import SHARE_UNITS, Gpu, Node, PlacedContainer, Slot
+from pilotlight_placement.hardware.node import SHARE_UNITS, Gpu, Node, ParkedPlace, PlacedContainer, Slot
 
 NO_CUTS: frozenset[InstanceKey] = frozenset()
+WHOLE: InstanceKey = (-1, 0)
+"""Instead of a MIG instance: all of a device, or a slot."""
+ReadyPlace = tuple[InstanceKey, str]
+"""Where on a unit a blank is ready, and of which base environment."""
+NO_BLANKS: frozenset[ReadyPlace] = frozenset()
 
 
 class Unit:
@@ -30,7 +35,9 @@ class Unit:
         "mask",
         "media",
         "node",
+        "parked",
         "rank",
+        "ready",
         "shut",
         "slot",
         "taken",
@@ -56,6 +63,8 @@ class Unit:
         self.shut = bool(self.gpu and self.gpu.kept)
         self.media = False
         """Whether an instance in use has its video engines."""
+        self.ready, self.parked = self.warmth_in(node.node)
+        """Where blanks are ready, and what is parked and returns here."""
         self._count()
 
     @property
@@ -127,6 +136,49 @@ class Unit:
         self.gpu = gpu
         self.shut = bool(gpu.kept)
         self._count()
+
+    def warmth_in(self, node: Node) -> tuple[frozenset[ReadyPlace], tuple[ParkedPlace, ...]]:
+        """What is ready and what is parked here by a description of its node."""
+        return self._ready_in(node), tuple([at for at in node.parked if at.part == self.id])
+
+    def _ready_in(self, node: Node) -> frozenset[ReadyPlace]:
+        if not node.blanks:
+            return NO_BLANKS
+        part = "" if self.slot is not None and self.slot.kind is SliceKind.CPU else self.id
+        family = self.gpu.device.family if self.gpu is not None else None
+        found = set()
+        for at in node.blanks:
+            if at.part == part and not at.profile:
+                found.add((WHOLE, at.base))
+            elif at.part == part and family is not None and at.profile in family.by_key:
+                found.add(((family.by_key[at.profile].index, at.start), at.base))
+        return frozenset(found)
+
+    def parked_beside(self, tenant: str, profile: int = -1, start: int = 0) -> list[ParkedPlace]:
+        """What is parked here and has to end before a container of a tenant starts on it, or on a MIG instance of it.
+
+        Nobody's context is beside another tenant's, and an instance that is destroyed takes the context along.
+        """
+        return [at for at in self.parked if at.container not in self.held and self._ends(at, tenant, profile, start)]
+
+    def _ends(self, at: ParkedPlace, tenant: str, profile: int, start: int) -> bool:
+        family = self.gpu.device.family if self.gpu is not None else None
+        if profile < 0 or family is None or at.profile not in family.by_key:
+            return at.tenant != tenant
+        wanted, there = family.profiles[profile], family.by_key[at.profile]
+        if (there.index, at.start) == (profile, start):
+            return at.tenant != tenant
+        return bool(there.mask(at.start) & wanted.mask(start)) or (there.media and wanted.media)
+
+    def parked_mask(self, tenant: str, profile: int) -> int:
+        """The memory slices of MIG instances that a new one of a profile leaves to what is parked."""
+        family = self.gpu.device.family if self.gpu is not None else None
+        mask = 0
+        for at in self.parked if family is not None else ():
+            there = family.by_key.get(at.profile) if family is not None else None
+            if there is not None and not (there.index == profile and at.tenant == tenant):
+                mask |= there.mask(at.start)
+        return mask
 
     def _count(self) -> None:
         """Derive the occupancy from the containers, so that it cannot drift."""

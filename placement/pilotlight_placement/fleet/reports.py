@@ -13,7 +13,7 @@ from typing import Final
 
 from pilotlight_core.model.devices import DeviceReport, MigMode, ProfileReport, SliceName
 from pilotlight_core.model.errors import BadInput
-from pilotlight_core.model.messages.node_messages import HostShare, NodeReport, SliceKind, SliceReport
+from pilotlight_core.model.messages.node_messages import ContainerState, HostShare, NodeReport, SliceKind, SliceReport
 from pilotlight_core.model.spec import DEFAULT_BASE
 from pilotlight_placement.asks.ask import CPU, MIB
 from pilotlight_placement.asks.options import Prices
@@ -24,17 +24,19 @@ from pilotlight_placement.hardware.geometry import Layout
 from pilotlight_placement.hardware.node import (
     NO_SHARE,
     SHARE_UNITS,
+    BlankPlace,
     Domain,
     Gpu,
     Node,
     NodeAbilities,
+    ParkedPlace,
     PlacedContainer,
     Slice,
     Slot,
 )
 
 CHANGING = "it is being changed"
-NO_WEIGHTS: Final[frozenset[str]] = frozenset()
+NOTHING_RESIDENT: Final[frozenset[str]] = frozenset()
 
 
 def slot_of(part: SliceReport) -> Slot:
@@ -105,8 +107,39 @@ def node_of(report: NodeReport) -> Node:
         slots=tuple(slots.values()),
         host=report.host,
         draining=report.draining,
-        weights=frozenset(report.environments),
+        resident=frozenset(report.environments),
+        blanks=blank_places(report),
+        parked=parked_places(report),
     )
+
+
+def blank_places(report: NodeReport) -> frozenset[BlankPlace]:
+    """Where blanks are ready. How many CPU slots could have one makes no difference."""
+    found = {BlankPlace("", base) for base in _ready_bases(report)}
+    for part in report.slices:
+        if part.blank and (name := _name(part.id)) is not None:
+            found.add(BlankPlace(name.devices[0], part.blank, name.profile, name.start))
+    return frozenset(found)
+
+
+def _ready_bases(report: NodeReport) -> set[str]:
+    """The base environments of which a blank is ready for a CPU slot."""
+    return {base for base, count in report.blanks.items() if count}
+
+
+def parked_places(report: NodeReport) -> tuple[ParkedPlace, ...]:
+    """Where its containers that are parked off a GPU return to."""
+    asleep = [each for each in report.containers if each.state is ContainerState.PARKED and not each.slice]
+    if not asleep:
+        return ()
+    gpus = {device.id for device in report.devices} | {
+        part.id for part in report.slices if part.kind is not SliceKind.CPU
+    }
+    found = []
+    for each in asleep:  # of those off CPU slots agents say that any will do
+        if (name := _name(each.parks)) is not None and gpus.issuperset(name.devices):
+            found += [ParkedPlace(each.id, each.tenant, part, name.profile, name.start) for part in name.devices]
+    return tuple(sorted(found))
 
 
 def abilities_of(report: NodeReport) -> NodeAbilities:
@@ -137,12 +170,17 @@ def slice_named(node: Node, text: str) -> Slice | None:
                 node=node.name, kind=slot.kind, type=slot.type, ids=(slot.id,), memory=slot.memory,
                 ppm=slot.ppm, slot=True,
             )  # fmt: skip
-    try:
-        name = _parsed(text)
-    except BadInput:
+    if (name := _name(text)) is None:
         return None
     found = {gpu.id: gpu for gpu in node.gpus if gpu.id in name.devices}
     return _slice_of(node.name, name, found[name.devices[0]].device) if len(found) == len(name.devices) else None
+
+
+def _name(text: str) -> SliceName | None:
+    try:
+        return _parsed(text) if text else None
+    except BadInput:
+        return None
 
 
 @lru_cache(maxsize=16_384)
@@ -247,7 +285,7 @@ class FleetMirror:
             if known is None or known.held is not read.held:
                 reported[name] = read.held
         overlaid = {node for node, _ in (*overlay.closed, *overlay.recut)} & self._known.keys()
-        anew = sorted(described | overlaid | ((self._overlaid | self._moved_weights(overlay)) & self._known.keys()))
+        anew = sorted(described | overlaid | ((self._overlaid | self._moved_residents(overlay)) & self._known.keys()))
         for name in anew:
             self.fleet.put(_with_overlay(self._known[name].node, overlay))
         self._holds.described(anew)
@@ -258,11 +296,13 @@ class FleetMirror:
         self._holds.settle({name: held for name, (_, _, held) in self._incoming.items()})
         return self.fleet
 
-    def _moved_weights(self, overlay: ReportOverlay) -> set[str]:
+    def _moved_residents(self, overlay: ReportOverlay) -> set[str]:
         """The nodes whose weights are others than the fleet was told."""
         before, self._resident = self._resident, overlay.resident
         nodes = before.keys() | self._resident.keys()
-        return {node for node in nodes if before.get(node, NO_WEIGHTS) != self._resident.get(node, NO_WEIGHTS)}
+        return {
+            node for node in nodes if before.get(node, NOTHING_RESIDENT) != self._resident.get(node, NOTHING_RESIDENT)
+        }
 
     def _read(self, report: NodeReport, overlay: ReportOverlay, at: float) -> _ReadNode:
         known = self._known.get(report.node)
@@ -348,6 +388,8 @@ def is_same_node(one: NodeReport, other: NodeReport) -> bool:
         and (one.region, one.zone, one.pool) == (other.region, other.zone, other.pool)
         and (one.bases, one.features, one.ceilings) == (other.bases, other.features, other.ceilings)
         and one.environments == other.environments
+        and (one.blanks == other.blanks or _ready_bases(one) == _ready_bases(other))
+        and (one.containers is other.containers or parked_places(one) == parked_places(other))
     )
 
 
@@ -360,10 +402,10 @@ def _marks_of(report: NodeReport, overlay: ReportOverlay) -> Mapping[str, tuple[
 
 
 def _with_overlay(node: Node, overlay: ReportOverlay) -> Node:
-    weights = overlay.resident.get(node.name, NO_WEIGHTS)
+    resident = overlay.resident.get(node.name, NOTHING_RESIDENT)
     gpus = tuple(_gpu_with_overlay(node.name, gpu, overlay) for gpu in node.gpus)
-    is_same = weights <= node.weights and all(gpu is known for gpu, known in zip(gpus, node.gpus, strict=True))
-    return node if is_same else replace(node, gpus=gpus, weights=node.weights | weights)
+    is_same = resident <= node.resident and all(gpu is known for gpu, known in zip(gpus, node.gpus, strict=True))
+    return node if is_same else replace(node, gpus=gpus, resident=node.resident | resident)
 
 
 def _gpu_with_overlay(node: str, gpu: Gpu, overlay: ReportOverlay) -> Gpu:

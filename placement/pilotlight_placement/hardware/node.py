@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from hashlib import blake2b
+from typing import NamedTuple
 
 from pilotlight_core.model.devices import SHARE_UNITS as SHARE_UNITS
 from pilotlight_core.model.messages.node_messages import HostShare, SliceKind
@@ -73,6 +74,28 @@ class Slot:
     ppm: int
 
 
+class BlankPlace(NamedTuple):
+    """Where a blank is ready."""
+
+    part: str
+    """The device or slot; "": any CPU slot of its node."""
+    base: str
+    """Its base environment."""
+    profile: str = ""
+    start: int = 0
+
+
+class ParkedPlace(NamedTuple):
+    """Where on a GPU a parked container returns to, which keeps its context there."""
+
+    container: str
+    tenant: str
+    part: str
+    """The device."""
+    profile: str = ""
+    start: int = 0
+
+
 @dataclass(frozen=True, kw_only=True)
 class Node:
     """One host."""
@@ -87,16 +110,19 @@ class Node:
     """The part of it that is reserved for an ask."""
     draining: bool = False
     """It accepts nothing new, and its containers are left alone."""
-    weights: frozenset[str] = frozenset()
+    resident: frozenset[str] = frozenset()
     """Ids of the weights in its memory or on its disk, and of the environments that it has built of requirements.
 
     Of weights in its memory it has `in_memory` of them too.
     """
+    blanks: frozenset[BlankPlace] = frozenset()
+    parked: tuple[ParkedPlace, ...] = ()
+    """Of its containers that are parked off a GPU, sorted."""
 
 
-def in_memory(weights: str) -> str:
+def in_memory(resident: str) -> str:
     """The id that a node has beside that of weights, if they are in its memory."""
-    return f"{weights} in memory"
+    return f"{resident} in memory"
 
 
 def parts_of(node: Node) -> list[Gpu | Slot]:

@@ -15,7 +15,7 @@ from pilotlight_core.model.messages.device_commands import Cut, SwitchMig
 from pilotlight_core.model.messages.node_messages import HostShare, Stop
 from pilotlight_placement.asks.ask import Ask
 from pilotlight_placement.fleet.fleet import Fleet
-from pilotlight_placement.hardware.node import Gpu, Node, PlacedContainer, Slice
+from pilotlight_placement.hardware.node import Gpu, Node, ParkedPlace, PlacedContainer, Slice
 from pilotlight_placement.plan.commands import PlanCommand, PlannedCommand, PlannedStart
 from pilotlight_placement.search.decision_record import NoFit, Placement
 
@@ -135,6 +135,7 @@ class Draft:
     def start(self, ask: Ask, found: Placement, group: int, replaces: str = "") -> PlacedContainer:
         """Start a container at its place; create its MIG instance first if it does not exist."""
         held = found.held(self.new_id(ask.function), since=self.at)
+        self._end_parked(found.slice, ask, group)
         if found.slice.profile:
             self.cut(found.slice, group)
         self.fleet.hold(held)
@@ -157,6 +158,26 @@ class Draft:
         for name in held.slice.ids:
             self._frees(held.slice.node, name, number, self._window(held.slice))
         self.freed_hosts.setdefault(held.slice.node, []).append((number, held.host))
+
+    def _end_parked(self, wanted: Slice, ask: Ask, group: int) -> None:
+        """Stop what is parked in the way of a slice, before anything is cut or starts there."""
+        place = self.fleet.places[wanted.node]
+        for name in wanted.ids if place.node.parked else ():
+            unit = place.by_id[name]
+            family = unit.gpu.device.family if unit.gpu is not None else None
+            profile = family.by_key[wanted.profile].index if family is not None and wanted.profile else -1
+            for at in unit.parked_beside(ask.tenant, profile, wanted.start):
+                self._stop_parked(wanted.node, at, f"its GPU is needed for {ask.function}", group)
+
+    def _stop_parked(self, node_name: str, at: ParkedPlace, reason: str, group: int) -> None:
+        node = self.fleet.places[node_name].node
+        if all(each.container != at.container for each in node.parked):
+            return  # of several devices, the first has done it
+        self.fleet.put(replace(node, parked=tuple(each for each in node.parked if each.container != at.container)))
+        number = self._add(node_name, Stop(epoch=self.epoch, container=at.container, reason=reason), group, ())
+        gpu = self.fleet.places[node_name].by_id[at.part].gpu
+        shape = gpu.device.family.by_key.get(at.profile) if gpu is not None and gpu.device.family else None
+        self._frees(node_name, at.part, number, shape.mask(at.start) if shape is not None else EVERYTHING)
 
     def cut(self, wanted: Slice, group: int) -> None:
         """Create the instance of a slice, and destroy idle ones in its way."""
@@ -181,6 +202,8 @@ class Draft:
 
     def switch(self, node_name: str, gpu_id: str, group: int, *, on: bool) -> None:
         """Switch the MIG mode of an idle GPU, which destroys its instances."""
+        for at in self.fleet.places[node_name].by_id[gpu_id].parked:
+            self._stop_parked(node_name, at, "its GPU is cut anew", group)
         node, gpu, _ = self._gpu(node_name, gpu_id)
         waits = tuple(number for number, _ in self.freed.get((node_name, gpu_id), ()))
         number = self._add(node_name, SwitchMig(epoch=self.epoch, device=gpu_id, on=on), group, waits)

@@ -41,7 +41,7 @@ def _is_too_much(draft: Draft, ask: Ask, found: Placement) -> bool:
         return False
     unit = draft.fleet.places[chosen.node].by_id[chosen.ids[0]]
     device, value = unit.group.device, found.record.value
-    if device is None or not device.online_mig or value is None:
+    if unit.parked or device is None or not device.online_mig or value is None:
         return False
     price = draft.fleet.prices.of(device, unit.group.domain)
     parts = draft.fleet.offers(ask).switched(unit.group)
@@ -63,7 +63,9 @@ def switch_on(draft: Draft, ask: Ask) -> bool:
         if group.kind.mig or not draft.fleet.offers(ask).switched(group):
             continue
         nodes = sorted(rank for ranks in group.vacant.values() for rank in ranks)[: draft.limits.donors]
-        idle = [draft.fleet.units[draft.fleet.by_rank[rank].vacant[group][0]] for rank in nodes]
+        units, by_rank = draft.fleet.units, draft.fleet.by_rank
+        idle = [min([units[each] for each in by_rank[rank].vacant[group]], key=_is_pinned) for rank in nodes]
+        idle.sort(key=_is_pinned)
         if draft.switched < draft.limits.switches and any(_switched(draft, ask, [unit], on=True) for unit in idle):
             return True
     return False
@@ -76,6 +78,11 @@ def switch_off(draft: Draft, ask: Ask) -> bool:
             if draft.switched + len(units) <= draft.limits.switches and _switched(draft, ask, units, on=False):
                 return True
     return False
+
+
+def _is_pinned(unit: Unit) -> bool:
+    """Whether something that is parked would have to end for a switch."""
+    return bool(unit.parked)
 
 
 def _in_order(draft: Draft) -> list[DeviceGroup]:
@@ -111,5 +118,7 @@ def _idle(draft: Draft, ask: Ask, group: DeviceGroup) -> list[list[Unit]]:
             (len(ranks) for other, ranks in place.vacant.items() if other.kind.name == group.kind.name), default=0
         )
         if vacant < count <= vacant + len(units):
-            found.append(units[: count - vacant])
-    return sorted(found, key=lambda units: (len(units), units[0].rank))[: draft.limits.donors]
+            found.append(sorted(units, key=_is_pinned)[: count - vacant])
+    return sorted(found, key=lambda units: (sum(map(_is_pinned, units)), len(units), units[0].rank))[
+        : draft.limits.donors
+    ]

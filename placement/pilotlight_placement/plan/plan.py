@@ -4,7 +4,8 @@
 2. Surplus ones stop; asks without a place are tried again on what that frees.
 3. For the rest room is made: idle GPUs change MIG mode where that needs no reset, and containers move, each to a new
    place before it is stopped; all of a group, or none.
-4. The least used devices are emptied onto others in use.
+4. Where something is parked in the way of what starts, and no other place is as good, it is stopped first.
+5. The least used devices are emptied onto others in use.
 
 Containers on draining nodes are not counted, stopped or moved, and no container moves before its minimum residency.
 """

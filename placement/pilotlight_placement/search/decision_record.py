@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from pilotlight_placement.asks.ask import Ask
 from pilotlight_placement.fleet.history import Trail
 from pilotlight_placement.fragmentation.histogram import AskShape
 from pilotlight_placement.hardware.node import PlacedContainer, Slice
-
-MUST_FETCH: Final = 2
-"""Of `Value.resident`: the weights are neither in the node's memory nor on its disk."""
 
 
 class Value(NamedTuple):
@@ -21,9 +18,11 @@ class Value(NamedTuple):
     preference: int
     spread: int
     resident: int
-    """0 if the weights are in memory there, or it asks for none; 1 if they are on the disk; else MUST_FETCH."""
+    """What its node lacks of what the ask loads, in steps of loading; 0 if all of it is in memory there."""
     cost: int
     """In steps of 5 %."""
+    parked: int
+    """1 if something that is parked has to end for it."""
     fragmentation: float
     """The cost to later asks; only differences are meaningful."""
     fit: float
@@ -32,6 +31,8 @@ class Value(NamedTuple):
     """The negative of a MIG instance's start; otherwise 0."""
     cut: int
     """1 if its MIG instance must be created first."""
+    blank: int
+    """0 if a blank is ready there."""
     order: int
 
 

@@ -11,12 +11,12 @@ from heapq import merge
 from itertools import islice
 
 from pilotlight_placement.asks.ask import Ask
-from pilotlight_placement.fleet.device_classes import DeviceGroup, node_rank, rank_in
+from pilotlight_placement.fleet.device_classes import DeviceGroup, InstanceKey, node_rank, rank_in
 from pilotlight_placement.fleet.occupancy import NodeOccupancy, Unit
 from pilotlight_placement.fleet.offers import Offer, OfferLevel, Zone
 from pilotlight_placement.fragmentation.scores import ScoreKey
 from pilotlight_placement.hardware.node import MAX_UNITS
-from pilotlight_placement.search.candidate import Candidate, empty_costs, shared_costs
+from pilotlight_placement.search.candidate import Candidate, candidate_on, empty_costs, shared_costs
 from pilotlight_placement.search.node_search import PER_STATE, SearchScope
 from pilotlight_placement.search.open_units import joinable_shares
 
@@ -26,15 +26,46 @@ NodesByRank = Mapping[int, NodeOccupancy]
 def by_index(
     levels: Sequence[OfferLevel], ask: Ask, nodes: NodesByRank, within: SearchScope
 ) -> Iterator[Iterator[Candidate]]:
-    """For each cost level its candidates, best first; of equal ones the first `PER_STATE` of a group."""
+    """For each cost level its candidates, best first; of equal ones the first `PER_STATE` of a group.
+
+    Those for which something that is parked has to end are a run of their own, after the others of their level.
+    """
     for level, offers in levels:
-        streams = []
+        streams: list[Iterator[Candidate]] = []
+        pinned: list[Candidate] = []
         for offer in offers:
             groups = _open_groups(offer, within.zones)
             if groups:
                 streams.append(_stream(level, offer, groups, ask, nodes, within.blocked))
+                pinned += _pinned(offer, groups, ask, nodes, within.blocked)
+        if pinned:
+            pinned.sort()
+            streams.append(iter([at for at in pinned if not at.parked]))
         if streams:
             yield streams[0] if len(streams) == 1 else merge(*streams)
+        ending = [at for at in pinned if at.parked]
+        if ending:
+            yield iter(ending)
+
+
+def _pinned(
+    offer: Offer, groups: Sequence[DeviceGroup], ask: Ask, nodes: NodesByRank, blocked: Collection[int]
+) -> list[Candidate]:
+    """The candidates on what the streams leave out: MIG devices to which something returns, and nodes of others."""
+    units: list[Unit] = []
+    for group in groups:
+        if not group.pinned:
+            continue
+        if offer.option.profile >= 0:
+            units += [_unit(nodes, rank) for rank in group.pinned if rank // MAX_UNITS not in blocked]
+        else:
+            ranks = _pinned_nodes(group).difference(blocked)
+            units += [unit for rank in ranks for unit in nodes[rank].by_group[group] if unit.is_offered]
+    return [found for unit in units if (found := candidate_on(offer, ask, unit)) is not None]
+
+
+def _pinned_nodes(group: DeviceGroup) -> set[int]:
+    return {rank // MAX_UNITS for rank in group.pinned}
 
 
 def _open_groups(offer: Offer, zones: frozenset[Zone] | None) -> list[DeviceGroup]:
@@ -52,19 +83,14 @@ def _stream(
     level: int, offer: Offer, groups: Sequence[DeviceGroup], ask: Ask, nodes: NodesByRank, blocked: Collection[int]
 ) -> Iterator[Candidate]:
     if offer.option.profile >= 0:
-        return _instances(level, offer, groups, nodes, blocked, media=ask.media)
+        return _instances(level, offer, groups, ask, nodes, blocked)
     return _by_room(level, offer, groups, ask, nodes, blocked)
 
 
 def _instances(
-    level: int,
-    offer: Offer,
-    groups: Sequence[DeviceGroup],
-    nodes: NodesByRank,
-    blocked: Collection[int],
-    *,
-    media: bool,
+    level: int, offer: Offer, groups: Sequence[DeviceGroup], ask: Ask, nodes: NodesByRank, blocked: Collection[int]
 ) -> Iterator[Candidate]:
+    """MIG instances, but for those of devices to which something returns that is parked."""
     serial, profile, scores = offer.serial, offer.option.profile, groups[0].scores.masks
     places: list[Candidate] = []
     last: ScoreKey | None = None
@@ -76,22 +102,68 @@ def _instances(
         for group in groups:
             if mask in group.states:
                 ranks: Iterable[int] = group.states[mask]
-                if media:
+                if pinned := group.pinned:
+                    ranks = [rank for rank in ranks if rank not in pinned]
+                if ask.media:
                     ranks = [rank for rank in ranks if not _unit(nodes, rank).media]
-                idle = group.idle.get((profile, start))
-                if idle:
-                    there = _first((rank for rank in ranks if rank in idle), blocked)
-                    places += [Candidate(level, key, 0, rank, serial, offer, start) for rank in there]
-                    ranks = (rank for rank in ranks if rank not in idle)
-                places += [Candidate(level, key, 1, rank, serial, offer, start) for rank in _first(ranks, blocked)]
+                places += _alike(level, key, ranks, group, (profile, start), ask.base, blocked, offer, serial)
     yield from sorted(places)
+
+
+def _alike(
+    level: int,
+    key: ScoreKey,
+    ranks: Iterable[int],
+    group: DeviceGroup,
+    cut: InstanceKey,
+    base: str,
+    blocked: Collection[int],
+    offer: Offer,
+    serial: int,
+) -> list[Candidate]:
+    """An instance on devices in the same state: first where a blank is ready on it, then where it is idle."""
+    start, places = cut[1], []
+    idle = group.idle.get(cut)
+    if idle:
+        ready = group.ready_cuts.get((cut, base))
+        warm = _first((rank for rank in ranks if rank in ready and rank in idle), blocked) if ready else ()
+        places += [Candidate(level, 0, key, 0, 0, rank, serial, offer, start) for rank in warm]
+        there = idle - ready if ready else idle
+        cold = _first((rank for rank in ranks if rank in there), blocked)
+        places += [Candidate(level, 0, key, 0, 1, rank, serial, offer, start) for rank in cold]
+        ranks = (rank for rank in ranks if rank not in idle)
+    places += [Candidate(level, 0, key, 1, 1, rank, serial, offer, start) for rank in _first(ranks, blocked)]
+    return places
 
 
 def _by_room(
     level: int, offer: Offer, groups: Sequence[DeviceGroup], ask: Ask, nodes: NodesByRank, blocked: Collection[int]
 ) -> Iterator[Candidate]:
     """Slots, whole devices, or shares: on devices that may be joined, and on empty ones."""
-    count, units, serial = offer.option.count, offer.option.units, offer.serial
+    serial, blanks = offer.serial, offer.option.count == 1 and not offer.option.units
+    empty, begun = _by_key(offer, groups, ask)
+    out = _with_pinned(groups, blocked)
+    for key in sorted(empty.keys() | begun.keys()):
+        warm, cold = list[int](), list[int]()
+        for group, ranks in empty.get(key, ()):
+            ready = group.ready.get(ask.base) if blanks and group.ready else None
+            there: Iterable[int] = ranks
+            if ready:
+                warm += [ready[n][0] for n in _first_nodes((n for n in ranks if n in ready), out)]
+                there = [n for n in ranks if n not in ready]
+            cold += [nodes[n].vacant[group][0] for n in _first_nodes(there, out)]
+        cold += [rank for ranks in begun.get(key, ()) for rank in _first(ranks, out)]
+        for rank in sorted(warm):
+            yield Candidate(level, 0, key, 0, 0, rank, serial, offer)
+        for rank in sorted(cold):
+            yield Candidate(level, 0, key, 0, 1, rank, serial, offer)
+
+
+def _by_key(
+    offer: Offer, groups: Sequence[DeviceGroup], ask: Ask
+) -> tuple[dict[ScoreKey, list[tuple[DeviceGroup, list[int]]]], dict[ScoreKey, list[list[int]]]]:
+    """By key, the nodes with enough empty devices or slots, and the devices of which a part is free."""
+    count, units = offer.option.count, offer.option.units
     costs = empty_costs(offer, ask)
     empty: dict[ScoreKey, list[tuple[DeviceGroup, list[int]]]] = {}
     begun: dict[ScoreKey, list[list[int]]] = {}
@@ -108,11 +180,13 @@ def _by_room(
                 for state, ranks in pool.items():
                     if state[0] >= units:
                         begun.setdefault(joined[state], []).append(ranks)
-    for key in sorted(empty.keys() | begun.keys()):
-        first = [nodes[n].vacant[group][0] for group, ranks in empty.get(key, ()) for n in _first_nodes(ranks, blocked)]
-        first += [rank for ranks in begun.get(key, ()) for rank in _first(ranks, blocked)]
-        for rank in sorted(first):
-            yield Candidate(level, key, 0, rank, serial, offer)
+    return empty, begun
+
+
+def _with_pinned(groups: Sequence[DeviceGroup], blocked: Collection[int]) -> Collection[int]:
+    """The blocked nodes, and those of which some device is pinned."""
+    pinned = [group for group in groups if group.pinned]
+    return frozenset(blocked).union(*map(_pinned_nodes, pinned)) if pinned else blocked
 
 
 def _unit(nodes: NodesByRank, rank: int) -> Unit:

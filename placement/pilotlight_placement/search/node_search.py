@@ -27,7 +27,10 @@ class SearchScope(NamedTuple):
 def on_nodes(
     by_group: ByCell, ask: Ask, nodes: Iterable[NodeOccupancy], within: SearchScope
 ) -> Iterator[Iterator[Candidate]]:
-    """The candidates on some nodes, best first, in one run for each of the two lowest cost levels."""
+    """The candidates on some nodes, best first, in runs of equal cost, of which there are the two lowest.
+
+    Those for which something that is parked has to end are a run of their own.
+    """
     found: list[Candidate] = []
     lowest = second = NEVER
     zones = within.zones
@@ -48,7 +51,7 @@ def on_nodes(
                 if here:
                     found += here
                     lowest, second = _lowest_two(lowest, second, offer.level)
-    for _, run in groupby(sorted([at for at in found if at.level <= second]), key=lambda at: at.level):
+    for _, run in groupby(sorted([at for at in found if at.level <= second]), key=lambda at: (at.level, at.parked)):
         yield run
 
 
@@ -66,7 +69,11 @@ def _different(group: DeviceGroup, units: list[Unit]) -> list[Unit]:
     for unit in units:
         if not unit.is_offered or not (fits[unit.mask] if fits else unit.free):
             continue
-        state = (unit.mask, unit.media, unit.idle) if fits else (unit.free, unit.tenant, unit.agrees)
+        state: tuple[object, ...] = (
+            (unit.mask, unit.media, unit.idle) if fits else (unit.free, unit.tenant, unit.agrees)
+        )
+        if unit.ready or unit.parked:
+            state = (*state, unit.ready, unit.parked)
         seen = states.get(state, 0)
         if seen < PER_STATE:
             states[state] = seen + 1

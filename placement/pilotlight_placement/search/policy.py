@@ -17,9 +17,10 @@ from pilotlight_core.model.placing import Over
 from pilotlight_placement.asks.ask import Ask
 from pilotlight_placement.fleet.fleet import Fleet
 from pilotlight_placement.fleet.occupancy import NodeOccupancy
-from pilotlight_placement.hardware.node import MAX_UNITS, in_memory
+from pilotlight_placement.hardware.node import MAX_UNITS
 from pilotlight_placement.search.candidate import Candidate, candidate_on
-from pilotlight_placement.search.decision_record import MUST_FETCH, Value
+from pilotlight_placement.search.decision_record import Value
+from pilotlight_placement.search.residency import lack_on
 
 Key = Callable[[Candidate], int | float]
 """A term of a `Value`, whole where that is."""
@@ -50,16 +51,11 @@ def _crowding(fleet: Fleet, ask: Ask) -> Key:
     return in_zone
 
 
-def _must_fetch(fleet: Fleet, ask: Ask) -> Key:
-    if not ask.weights:
+def _lacking(fleet: Fleet, ask: Ask) -> Key:
+    if not ask.resident:
         return _none
-    there, loaded = fleet.resident.get(ask.weights, ()), fleet.resident.get(in_memory(ask.weights), ())
-
-    def way(at: Candidate) -> int:
-        rank = at.rank // MAX_UNITS
-        return 0 if rank in loaded else 1 if rank in there else MUST_FETCH
-
-    return way
+    lack = lack_on(fleet, ask)
+    return lambda at: lack(at.rank // MAX_UNITS)
 
 
 def _none(_: Candidate) -> int:
@@ -84,13 +80,18 @@ STEPS = (
     ),
     PolicyStep(
         name="resident",
-        sentence="A node with the weights in memory goes first, then one with them, or the packages, on its disk.",
-        key_for=_must_fetch,
+        sentence="The node with most of the bytes goes first that the function loads: in memory, then on its disk.",
+        key_for=_lacking,
     ),
     PolicyStep(
         name="cost",
         sentence="The slice with the lowest cost per throughput goes first; 5 % do not count.",
         key_for=_always(attrgetter("level")),
+    ),
+    PolicyStep(
+        name="parked",
+        sentence="A place for which nothing ends that is parked goes before one for which something does.",
+        key_for=_always(attrgetter("parked")),
     ),
     PolicyStep(
         name="fragmentation",
@@ -113,6 +114,11 @@ STEPS = (
         key_for=_always(attrgetter("cut")),
     ),
     PolicyStep(
+        name="blank",
+        sentence="A slice on which a blank of the base environment is ready goes before one without.",
+        key_for=_always(attrgetter("cold")),
+    ),
+    PolicyStep(
         name="order",
         sentence="What is alike in all else is decided by a fixed order of nodes.",
         key_for=_always(attrgetter("rank")),
@@ -129,7 +135,7 @@ if Value._fields != STEP_NAMES:
 
 def keys_for(fleet: Fleet, ask: Ask) -> tuple[Key, ...]:
     """The keys of `STEPS` in their order, valid while the fleet is unchanged."""
-    if ask.spread is None and not ask.weights:
+    if ask.spread is None and not ask.resident:
         return _ALIKE
     return tuple([step.key_for(fleet, ask) for step in STEPS])
 

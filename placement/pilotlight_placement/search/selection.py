@@ -12,17 +12,18 @@ from pilotlight_placement.asks.ask import Ask
 from pilotlight_placement.fleet.fleet import Fleet
 from pilotlight_placement.fleet.offers import Offers
 from pilotlight_placement.search.candidate import Candidate
-from pilotlight_placement.search.decision_record import MUST_FETCH, Value
+from pilotlight_placement.search.decision_record import Value
 from pilotlight_placement.search.policy import STEP_NAMES, first_difference, keys_for, value_of
+from pilotlight_placement.search.residency import lacked_by_most
 from pilotlight_placement.search.tiers import runs, tiers
 
 TIER_STEPS = ("preference", "spread")
-RUN_STEPS = ("resident", "cost")
-CANDIDATE_STEPS = ("fragmentation", "fit", "start", "cut", "order")
+RUN_STEPS = ("resident", "cost", "parked")
+CANDIDATE_STEPS = ("fragmentation", "fit", "start", "cut", "blank", "order")
 """Decided by the order of candidates in a run, which is that of `Candidate`."""
 LAST_OF_TIER = frozenset({*TIER_STEPS, "resident"})
 """A loss at one of these steps ends a tier: later candidates lose at it too, or at an earlier one."""
-LAST_OF_RUN = LAST_OF_TIER | {"cost", "fragmentation"}
+LAST_OF_RUN = LAST_OF_TIER | {"cost", "parked", "fragmentation"}
 
 if (*TIER_STEPS, *RUN_STEPS, *CANDIDATE_STEPS) != STEP_NAMES:
     raise RuntimeError(f"the search decides in another order than the policy: {STEP_NAMES}")
@@ -54,7 +55,7 @@ def choose_candidate(fleet: Fleet, ask: Ask, offers: Offers) -> Selection:
     """The smallest candidate by `policy.value_of` among those that pass the filters."""
     winner: RankedCandidate | None = None
     rivals: dict[str, RankedCandidate] = {}
-    keys, last = keys_for(fleet, ask), MUST_FETCH if ask.weights else 0
+    keys, last = keys_for(fleet, ask), lacked_by_most(ask)
     for tier in tiers(fleet, ask, offers):
         if winner is not None and "spread" in rivals and tier.choice.number == winner.value.preference:
             continue
@@ -70,7 +71,7 @@ def choose_candidate(fleet: Fleet, ask: Ask, offers: Offers) -> Selection:
                     rivals[step] = RankedCandidate(value, candidate)
                 if step in LAST_OF_RUN:
                     break
-            # Nodes that must fetch the weights come last: after a winner on such a node none loses at "resident".
+            # Nodes that have nothing of what it loads come last: after a winner there none loses at "resident".
             is_last = step == "cost" and winner is not None and winner.value.resident == last
             if step in LAST_OF_TIER or is_last:
                 break

@@ -9,10 +9,10 @@ from pilotlight_core.model.placing import Over
 from pilotlight_placement.asks.ask import Ask
 from pilotlight_placement.fleet.fleet import Fleet
 from pilotlight_placement.fleet.offers import Offers, PreferenceOffers
-from pilotlight_placement.hardware.node import in_memory
 from pilotlight_placement.search.candidate import Candidate
 from pilotlight_placement.search.index_search import by_index
 from pilotlight_placement.search.node_search import SearchScope, on_nodes
+from pilotlight_placement.search.residency import nodes_with_some
 from pilotlight_placement.search.short_hosts import short_now
 
 CandidateRun = Iterator[Candidate]
@@ -75,15 +75,14 @@ def _by_node(fleet: Fleet, ask: Ask, tier: PreferenceTier) -> Iterator[Preferenc
 
 
 def runs(fleet: Fleet, ask: Ask, tier: PreferenceTier) -> Iterator[CandidateRun]:
-    """The tier's candidates, best first: on nodes with the weights in memory, then on their disks, then the others."""
-    warm: Set[int] = fleet.resident.get(ask.weights, NONE_BLOCKED) if ask.weights else NONE_BLOCKED
-    loaded: Set[int] = fleet.resident.get(in_memory(ask.weights), NONE_BLOCKED) if warm else NONE_BLOCKED
+    """The tier's candidates, best first: on nodes that have most of what the ask loads, on those without any last."""
+    on_certain_nodes = nodes_with_some(fleet, ask) if ask.resident else []
+    warm = frozenset([rank for ranks in on_certain_nodes for rank in ranks])
     within = tier.within
-    on_certain_nodes = [sorted(loaded), sorted(warm - loaded)]
     if tier.only is not None:
-        only = tier.only
-        on_certain_nodes = [[rank for rank in only if rank in ranks] for ranks in (loaded, warm - loaded)]
-        on_certain_nodes.append([rank for rank in only if rank not in warm])
+        only = frozenset(tier.only)
+        on_certain_nodes = [[rank for rank in ranks if rank in only] for ranks in on_certain_nodes]
+        on_certain_nodes.append([rank for rank in tier.only if rank not in warm])
     for ranks in on_certain_nodes:
         if ranks:
             yield from on_nodes(tier.choice.by_group, ask, [fleet.by_rank[rank] for rank in ranks], within)

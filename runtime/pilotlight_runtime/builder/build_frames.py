@@ -66,6 +66,8 @@ class BuildEnd(BuildFrame, frozen=True, kw_only=True):
     """The packages of the base environment, which are no part of the lock."""
     error: str = ""
     """The resolver's words; "": it is done."""
+    is_unanswered: bool = False
+    """Whether the index did not answer, so that it may be otherwise later."""
 
 
 class BadBuild(Exception):

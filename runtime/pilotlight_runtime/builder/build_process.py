@@ -19,7 +19,7 @@ from pilotlight_runtime.builder.build_frames import (
     next_job,
     send_frame,
 )
-from pilotlight_runtime.builder.uv_commands import install_command, lock_command, uv_environment
+from pilotlight_runtime.builder.uv_commands import install_command, is_unanswered, lock_command, uv_environment
 from pilotlight_runtime.guest.basics.proxy_forwarder import VARIABLES, proxy_variables
 
 SOCKET = "PL_FD"
@@ -29,7 +29,11 @@ LEFT_BEHIND = (".lock",)
 
 
 class BuildRefused(Exception):
-    """It cannot be done; the message is for the tenant."""
+    """It cannot be done; the message is for the tenant. `is_unanswered`: since the index does not answer."""
+
+    def __init__(self, words: str, *, is_unanswered: bool = False) -> None:
+        super().__init__(words)
+        self.is_unanswered = is_unanswered
 
 
 def main() -> None:
@@ -38,7 +42,7 @@ def main() -> None:
         try:
             end = _done(next_job(agent), agent)
         except BuildRefused as refused:
-            end = BuildEnd(error=str(refused)[-MAX_WORDS:])
+            end = BuildEnd(error=str(refused)[-MAX_WORDS:], is_unanswered=refused.is_unanswered)
         except (OSError, ValueError, subprocess.SubprocessError) as error:
             end = BuildEnd(error=f"{type(error).__name__}: {error}"[-MAX_WORDS:])
         send_frame(agent, end)
@@ -71,7 +75,9 @@ def _run(command: list[str], env: Mapping[str, str]) -> str:
     )
     if done.returncode:
         words = done.stderr.decode(errors="replace").strip()
-        raise BuildRefused(words or f"uv ended with {done.returncode}")
+        raise BuildRefused(
+            words or f"uv ended with {done.returncode}", is_unanswered=is_unanswered(done.returncode, words)
+        )
     return done.stdout.decode()
 
 

@@ -6,6 +6,7 @@ Whatever else could tell it of another index, of credentials or of code to run i
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -16,6 +17,19 @@ _PLAIN = (
     *("--no-config", "--no-sources", "--only-binary", ":all:", "--keyring-provider", "disabled"),
     *("--index-strategy", "first-index", "--color", "never", "--no-progress", "--quiet"),
 )
+
+
+FAILED = 2
+"""uv's status for what went wrong; 1: what was asked for cannot be."""
+_UNANSWERED = re.compile(
+    "error sending request|HTTP status server error|429 Too Many Requests|tunnel error|operation timed out"
+    "|error decoding response body|connection closed|Request failed after"
+)
+
+
+def is_unanswered(status: int, words: str) -> bool:
+    """Whether the index, or the way to it, has failed, by what uv says: not what it was asked for."""
+    return status == FAILED and _UNANSWERED.search(words) is not None
 
 
 def lock_command(job: BuildJob, folder: Path) -> list[str]:

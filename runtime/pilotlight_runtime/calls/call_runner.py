@@ -135,9 +135,10 @@ class CallRunner:
             self._io.send_to_guest(guest.CancelCall(call_id=call_id))
             self._io.end_nested(call)
 
-    def on_window(self, call_id: str, upto: int, at: float) -> None:
-        """The origin has passed on a stream's chunks up to `upto`."""
+    def on_window(self, call_id: str, upto: int, at: float, movable: bool | None = None) -> None:
+        """The origin has passed on a stream's chunks up to `upto`; whether it is `movable`, if that has changed."""
         if (call := self._running.get(call_id)) is not None:
+            call.is_movable = call.is_movable if movable is None else movable
             self._streams.on_window(call, upto, at)
 
     def on_upload(self, call: AcceptedCall, taken: bool, at: float) -> None:
@@ -187,12 +188,11 @@ class CallRunner:
                 if at - since >= CUT_OFF_S and (call.is_preempted or at >= plan.until_at):
                     self._cut_off(call, at)
                 continue
-            resume = call.run.resume
-            can_move = resume is not None and not resume.is_last
+            can_move = call.can_move
             if plan.ends_call(
                 at,
                 remaining_s=self._times.remaining_s(call.run.method, at - call.started_at, spec.timeout),
-                may_rerun=can_move if resume is not None else spec.idempotent,
+                may_rerun=can_move if call.run.resume is not None else spec.idempotent,
                 has_sent=call.sent_seq > 0 and not can_move,
             ):
                 call.is_preempted = True
@@ -229,6 +229,7 @@ class CallRunner:
         if frame.whole and self._spec.idempotent and batch.can_split and not is_preempted:
             for call in batch.items:  # waiting items do not run meanwhile
                 del self._running[call.call_id]
+                self._streams.forget(call)
             self._io.refund(batch.items)
             self._run_next_alone(deque(batch.items), at)
         else:
@@ -337,7 +338,12 @@ class CallRunner:
         run = call.run
         self._io.send_to_guest(
             guest.Invoke(
-                call_id=call.call_id, method=run.method, input=call.input, window=run.window, resume=start_of(run)
+                call_id=call.call_id,
+                method=run.method,
+                input=call.input,
+                window=run.window,
+                resume=start_of(run),
+                facts=run.facts,
             )
         )
         self._streams.begin(call, at)
@@ -351,6 +357,7 @@ class CallRunner:
             return
         for call in batch.items:
             call.batch_size = len(batch.items)
+            self._streams.begin(call, at)
         self._send_batch(batch)
 
     def _due_batch(self, at: float) -> DynamicBatch | None:
@@ -412,8 +419,9 @@ class CallRunner:
         if answer.units and (why := units_fault(answer.units)):
             outcome = call.decide(Outcome.BAD_OUTPUT, error=RemoteError("ValueError", f"the guest counted: {why}"))
         elif answer.outcome in GUEST_OUTCOMES:
-            call.units = answer.units
             outcome = call.decide(answer.outcome, error=answer.error, output=answer.output)
+            # Where a stream goes on, all of it is counted.
+            call.units = None if call.goes_on_elsewhere else answer.units
         else:
             error = RemoteError("ValueError", f"the guest answered with the outcome {answer.outcome.value}")
             outcome = call.decide(Outcome.BAD_OUTPUT, error=error)
@@ -425,6 +433,8 @@ class CallRunner:
             return
         claimed_ms, most_ms = execute_ns / 1e6, (at - call.started_at) * 1e3
         call.execute_ms = whole_us(claimed_ms if claimed_ms < most_ms else most_ms)
+        if call.repeats_until is not None and outcome is not Outcome.DIED:
+            self._streams.end_repeat(call)
         call.spent = self._io.finish(call, outcome)
         if outcome is Outcome.OK and len(call.output) > INLINE_BYTES:
             call.phase = CallPhase.UPLOADING

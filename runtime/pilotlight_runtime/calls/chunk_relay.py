@@ -1,8 +1,12 @@
-"""The streams of one container: chunks of the guest on their way to origins, within each stream's window."""
+"""The streams of one container: chunks of the guest on their way to origins, within each stream's window.
+
+And which calls do again what they did in a container that is lost: of streams their chunks tell, of all others the time
+(`end_repeats`). That part is not billed here.
+"""
 
 from __future__ import annotations
 
-from pilotlight_core.model.messages.call_messages import LEAST_AHEAD, Chunk, Run, StreamCheckpoint, chunks_ahead
+from pilotlight_core.model.messages.call_messages import LEAST_AHEAD, Run, StreamCheckpoint, chunks_ahead
 from pilotlight_core.model.spec import FunctionSpec, Mode
 from pilotlight_core.model.streams.resuming import MAX_STATE
 from pilotlight_runtime.calls.runner_io import RunnerIO
@@ -16,6 +20,8 @@ STALLED_S = 60.0
 CHECKPOINTS_PER_S = 20.0
 """Twice as many as a guest sends between two chunks."""
 CHECKPOINTS_PER_CHUNK = 2.0
+UNMOVABLE_EVERY_S = 1.0
+"""Of a stream that cannot go on elsewhere its origin gets a state so often: one that fits makes it resumable again."""
 
 
 class ChunkRelay:
@@ -28,25 +34,32 @@ class ChunkRelay:
     def begin(self, call: AcceptedCall, at: float) -> None:
         """A call has started: a stream that goes on counts from where it was, and repeats what was sent since."""
         if (resume := call.run.resume) is None:
+            if call.run.lost_ms:
+                self._repeat(call, at + call.run.lost_ms / 1e3)
             return
         call.heard_seq = call.sent_seq = call.read_seq = resume.after
-        if resume.sent > resume.after:
-            call.repeats_until = at + resume.repeat_ms / 1e3
-            self._repeating[call.call_id] = call
+        if resume.sent > resume.after or resume.until_next:
+            self._repeat(call, at + resume.repeat_ms / 1e3)
+
+    def _repeat(self, call: AcceptedCall, ends_at: float) -> None:
+        call.repeats_until = ends_at
+        self._repeating[call.call_id] = call
 
     def end_repeats(self, at: float) -> None:
-        """Streams that take longer to repeat than it took the first time: from now on it is their tenant's time."""
+        """Calls that take longer to repeat than it took the first time: from now on it is their tenant's time."""
         for call in [call for call in self._repeating.values() if at >= (call.repeats_until or 0.0)]:
-            self._end_repeat(call)
+            self.end_repeat(call)
 
     def forget(self, call: AcceptedCall) -> None:
-        """The call has ended."""
-        self._repeating.pop(call.call_id, None)
+        """The call has ended, or begins anew."""
+        if self._repeating.pop(call.call_id, None) is not None:
+            call.repeats_until = None
 
-    def _end_repeat(self, call: AcceptedCall) -> None:
-        call.repeats_until = None
-        del self._repeating[call.call_id]
-        self._io.end_repeat(call)
+    def end_repeat(self, call: AcceptedCall) -> None:
+        """What a call does from now on is new, if it was not before."""
+        if self._repeating.pop(call.call_id, None) is not None:
+            call.repeats_until = None
+            self._io.end_repeat(call)
 
     def relay(self, call: AcceptedCall | None, frame: guest.ChunkOut, at: float) -> str:
         """Relay one chunk, unless its call is decided; its window holds all the same.
@@ -69,11 +82,12 @@ class ChunkRelay:
         call.sent_seq = seq
         if seq == call.read_seq + _least(run):
             call.full_since_at = at
-        self._io.send(
-            run.gateway, Chunk(call_id=frame.call_id, grant_number=call.grant_number, seq=seq, data=frame.data)
-        )
-        if call.repeats_until is not None and run.resume is not None and seq >= run.resume.sent:
-            self._end_repeat(call)
+        self._io.send_chunk(run, seq, frame.data)
+        if (resume := run.resume) is not None and seq >= resume.sent:
+            if seq > resume.sent or not resume.until_next:
+                self.end_repeat(call)
+            if seq > resume.sent:
+                self._io.keep_work(call)
         return ""
 
     def relay_checkpoint(self, call: AcceptedCall | None, frame: guest.CheckpointOut, at: float) -> str:
@@ -89,8 +103,9 @@ class ChunkRelay:
             return "the guest saved its state too often"
         if size > call.largest_chunk:
             call.largest_chunk = size
-        if call.outcome is None:
-            call.has_saved = True
+        if call.outcome is None and (call.is_movable or at - call.saved_at >= UNMOVABLE_EVERY_S):
+            call.saved_at = at
+            self._io.keep_work(call)
             self._io.send(
                 call.run.gateway,
                 StreamCheckpoint(

@@ -44,6 +44,9 @@ class CreditSource(Protocol):
     @property
     def batch_room(self) -> int: ...
 
+    @property
+    def is_preempted(self) -> bool: ...
+
 
 class Credits:
     """Publishes credits. `call_soon` runs a callback at the loop's next turn; changes until then are one message."""
@@ -137,4 +140,5 @@ class Credits:
             reason=container.reason,
             error=container.error,
             batch_room=container.batch_room,
+            preempted=container.is_preempted,
         )

@@ -61,6 +61,11 @@ class GatewayLinks:
         found[0].send(message)
         return True
 
+    def flush(self, gateway: str) -> None:
+        """Send what is due to a gateway over its link now."""
+        if (found := self._links.get(gateway)) is not None:
+            found[0].flush()
+
     def send_all(self, message: Message) -> None:
         """Tell every gateway that has a link."""
         for link, _ in list(self._links.values()):

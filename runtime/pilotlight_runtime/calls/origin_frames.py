@@ -16,8 +16,18 @@ from typing import Any
 
 from pilotlight_core.bus import NO_RESPONDERS, BusError
 from pilotlight_core.model import subjects
-from pilotlight_core.model.messages.call_messages import CallFrame, Chunk, Ended, Refused, Started, StreamCheckpoint
+from pilotlight_core.model.messages.call_messages import (
+    CallFrame,
+    Chunk,
+    ChunkGroup,
+    Ended,
+    Refused,
+    Run,
+    Started,
+    StreamCheckpoint,
+)
 from pilotlight_core.model.messages.message import Message
+from pilotlight_runtime.calls.chunk_groups import GROUP_BYTES, GroupDraft
 from pilotlight_runtime.calls.gateway_links import GatewayLinks, Publisher
 
 KEEP_S = 20.0
@@ -61,8 +71,11 @@ class OriginSender:
         region: str,
         node: str,
         clock: Callable[[], float],
+        call_soon: Callable[[Callable[[], None]], object],
     ) -> None:
+        """`call_soon` calls what it gets at the end of the loop's turn."""
         self._bus = bus
+        self._call_soon = call_soon
         self._links = links
         links.resend = self._resend_all
         self._notices = notices
@@ -74,6 +87,8 @@ class OriginSender:
         self._lost: OrderedDict[str, _Last] = OrderedDict()  # reported as unheard
         self._bytes = 0
         self._silent: dict[str, _Silence] = {}
+        self._groups: dict[str, GroupDraft] = {}
+        """Chunks that wait for the end of the turn, by gateway."""
 
     @property
     def subject(self) -> str:
@@ -81,12 +96,42 @@ class OriginSender:
 
     def send(self, gateway: str, frame: CallFrame) -> None:
         """Send a frame; one that cannot be sent is lost, unless it is the last of its call."""
+        if self._groups:
+            self._send_group(gateway)  # which may have chunks of this call
         if isinstance(frame, Ended | Refused):
             self._send_last(gateway, frame)
         elif not self._links.send(gateway, frame):
             self._publish_passing(gateway, frame)
 
-    def _publish_passing(self, gateway: str, frame: CallFrame) -> None:
+    def send_chunk(self, run: Run, seq: int, data: bytes) -> None:
+        """Send a chunk of a call, with others of this turn if its gateway reads them so."""
+        gateway = run.gateway
+        if not run.groups or len(data) >= GROUP_BYTES:
+            self.send(gateway, Chunk(call_id=run.call_id, grant_number=run.grant_number, seq=seq, data=data))
+            return
+        group = self._groups.get(gateway)
+        if group is None:
+            if not self._groups:
+                self._call_soon(self._send_groups)
+            group = self._groups[gateway] = GroupDraft()
+        if group.add(run.call_id, run.grant_number, seq, data):
+            self._send_draft(gateway, group)
+
+    def _send_groups(self) -> None:
+        for gateway in list(self._groups):
+            self._send_group(gateway)
+            self._links.flush(gateway)
+
+    def _send_group(self, gateway: str) -> None:
+        if (group := self._groups.pop(gateway, None)) is not None:
+            self._send_draft(gateway, group)
+
+    def _send_draft(self, gateway: str, group: GroupDraft) -> None:
+        message = group.take()
+        if message is not None and not self._links.send(gateway, message):
+            self._publish_passing(gateway, message)
+
+    def _publish_passing(self, gateway: str, frame: CallFrame | ChunkGroup) -> None:
         subject, notice = self._route(gateway)
         # The origin notices the loss: its stream has a gap, or the call's last frame supersedes the lost one.
         with contextlib.suppress(BusError):
@@ -149,7 +194,7 @@ class OriginSender:
     def _resend_all(self, gateway: str, messages: list[Message]) -> None:
         """The gateway's link has ended, and these may be lost; frames alone are worth telling again."""
         for message in messages:
-            if isinstance(message, Started | Chunk | StreamCheckpoint):
+            if isinstance(message, Started | Chunk | ChunkGroup | StreamCheckpoint):
                 self._publish_passing(gateway, message)
             elif isinstance(message, Ended | Refused):
                 self.resend(message.call_id, message.grant_number)

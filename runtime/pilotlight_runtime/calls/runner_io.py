@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Protocol
 
-from pilotlight_core.model.messages.call_messages import CallFrame, Outcome, Refusal, Spent
+from pilotlight_core.model.messages.call_messages import CallFrame, Outcome, Refusal, Run, Spent
 from pilotlight_runtime.calls.slot_table import AcceptedCall
 from pilotlight_runtime.guest import frames as guest
 
@@ -14,6 +14,9 @@ class RunnerIO(Protocol):
     """What a `CallRunner` needs of its container. No method waits; instants are monotonic seconds."""
 
     def send(self, gateway: str, frame: CallFrame) -> None: ...
+
+    def send_chunk(self, run: Run, seq: int, data: bytes) -> None:
+        """Send a chunk of a call's stream, in order with its other frames."""
 
     def send_to_guest(self, frame: guest.GuestFrame) -> None: ...
 
@@ -39,8 +42,10 @@ class RunnerIO(Protocol):
         """A call of such a batch runs again."""
 
     def end_repeat(self, call: AcceptedCall) -> None:
-        """A stream that goes on here has repeated what its caller had: that is not its tenant's to pay, what follows
-        is."""
+        """A call has done again what is billed elsewhere: that is not its tenant's to pay here, what follows is."""
+
+    def keep_work(self, call: AcceptedCall) -> None:
+        """What a stream has done up to now need not be done again, if it goes on elsewhere."""
 
     def finish(self, call: AcceptedCall, outcome: Outcome) -> Spent | None:
         """End the metering of a call that the guest has ended; returns what it cost."""

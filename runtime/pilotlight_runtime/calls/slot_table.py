@@ -16,6 +16,7 @@ frame was lost. The answer "it never came" enters the grant as seen, so it canno
 
 from __future__ import annotations
 
+import math
 import sys
 from collections import OrderedDict
 from dataclasses import dataclass
@@ -64,10 +65,12 @@ class AcceptedCall:
     checkpoint_room: float = CHECKPOINT_ROOM
     """How many checkpoints of its stream may come, as of `checkpoint_at`."""
     checkpoint_at: float = 0.0
-    has_saved: bool = False
-    """Whether a checkpoint was sent from here."""
+    saved_at: float = -math.inf
+    """When its last checkpoint was passed on."""
+    is_movable: bool = True
+    """Whether the origin of its stream has what another container needs to go on, as far as it has said."""
     repeats_until: float | None = None
-    """Of a stream that goes on here: until then, at the latest, it repeats what its caller has; None: it does not."""
+    """Of a call that was lost elsewhere: until then, at the latest, it does what is billed there; None: it does not."""
     full_since_at: float = 0.0
     """When the window was filled, or last moved."""
     note: int = NO_NOTE
@@ -108,8 +111,20 @@ class AcceptedCall:
         """When its input was complete."""
 
     @property
+    def can_move(self) -> bool:
+        """Whether it goes on elsewhere, behind what was sent, if its container is lost."""
+        resume = self.run.resume
+        return resume is not None and not resume.is_last and self.is_movable
+
+    @property
     def was_started(self) -> bool:
         return self.phase is CallPhase.RUNNING or self.phase is CallPhase.UPLOADING
+
+    @property
+    def goes_on_elsewhere(self) -> bool:
+        """Whether it is a stream that was ended here for another container to go on with it."""
+        resume = self.run.resume
+        return self.is_preempted and self.outcome is Outcome.DIED and resume is not None and not resume.is_last
 
     def start(self, at: float) -> None:
         self.phase, self.started_at = CallPhase.RUNNING, at

@@ -106,9 +106,14 @@ class Container:
     # -- state -------------------------------------------------------------------------------------------------
 
     @property
-    def slots(self) -> int:
+    def most_slots(self) -> int:
         """The most calls it holds; 0 until its manifest is known."""
         return self._manifest.spec.slots if self._manifest else 0
+
+    @property
+    def slots(self) -> int:
+        """Those that it offers: as many as it holds calls, while its function says that calls wait within."""
+        return len(self.held) if self.serving is not None and self.serving.is_full else self.most_slots
 
     @property
     def held(self) -> tuple[str, ...]:
@@ -117,6 +122,11 @@ class Container:
     @property
     def batch_room(self) -> int:
         return self.serving.runner.batch_room if self.serving else 0
+
+    @property
+    def is_preempted(self) -> bool:
+        """Whether it ends since its node is taken away."""
+        return self.serving is not None and self.serving.is_preempted
 
     @property
     def is_starting(self) -> bool:
@@ -144,7 +154,7 @@ class Container:
             function=manifest.function if manifest else "",
             slice=self.slice,
             state=self.state,
-            slots=self.slots,
+            slots=self.most_slots,
             running=self.serving.runner.running if self.serving else 0,
             age_s=at - self._born_at,
             idle_s=0.0 if self.held else at - self._idle_since_at,
@@ -153,10 +163,12 @@ class Container:
             timeline=self.timeline,
             memory_bytes=self._start.blank.sandbox.memory_peak_bytes() if self._start.blank else 0,
             host=self._bind.host,
+            unfit=self.serving is not None and self.serving.is_unfit,
             guessed=self._meter.is_guess,
             secrets=self._start.secrets,
             network=self._provisioner.network_mark(self.id, manifest) if manifest else 0,
             parks=self.parking.where if self.serving is not None else "",
+            engine=self.serving.engine if self.serving is not None else None,
         )
 
     # -- commands, and the clock --------------------------------------------------------------------------------
@@ -339,7 +351,7 @@ class Container:
 
     def _serve(self) -> None:
         """Take calls from now on."""
-        self._calls.slots.open(self.id, self.version, self.slots)
+        self._calls.slots.open(self.id, self.version, self.most_slots)
         self._idle_since_at = self._clock()
         self._meter.enter(LeaseState.IDLE)
         self._enter(ContainerState.READY)

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable, Iterable
 from functools import partial
 
-from pilotlight_core.model.messages.call_messages import CallFrame, Outcome, Refusal, Spent
+from pilotlight_core.model.messages.call_messages import CallFrame, Outcome, Refusal, Run, Spent
 from pilotlight_core.model.messages.usage_facts import Fault
 from pilotlight_runtime.calls.node_calls import NodeCalls
 from pilotlight_runtime.calls.runner_io import InputFetched, OutputUploaded
@@ -34,6 +34,7 @@ class ContainerIO:
         self.kill = kill
         self.retire = retire
         self.send: Callable[[str, CallFrame], None] = calls.origins.send
+        self.send_chunk: Callable[[Run, int, bytes], None] = calls.origins.send_chunk
         self.record_batch = meter.record_batch
         self._release = release
         self._calls = calls
@@ -85,15 +86,19 @@ class ContainerIO:
     def end_repeat(self, call: AcceptedCall) -> None:
         self._meter.end_repeat(call.run)
 
+    def keep_work(self, call: AcceptedCall) -> None:
+        self._meter.keep_work(call.call_id)
+
     def finish(self, call: AcceptedCall, outcome: Outcome) -> Spent | None:
         ran, resume = not call.is_split, call.run.resume
         if not ran:
             self.restart(call)
         fault = None
-        has_sent = call.sent_seq > (resume.sent if resume is not None else 0)
+        can_move = call.can_move
         if call.is_preempted and outcome is Outcome.DIED:
             # The part of a stream that was sent is its caller's; what is run again elsewhere is paid once, there.
-            fault = Fault.NONE if has_sent else Fault.PLATFORM
+            has_sent = call.sent_seq > (resume.sent if resume is not None else 0)
+            fault = Fault.NONE if has_sent and not can_move else Fault.PLATFORM
         elif outcome is Outcome.DIED:
             call.is_own_death = self._meter.fault_of_death is Fault.TENANT
         return self._meter.call_ended(
@@ -103,8 +108,7 @@ class ContainerIO:
             call.units,
             ran=ran and call.repeats_until is None,
             fault=fault,
-            can_move=resume is not None and not resume.is_last,
-            has_added=has_sent or call.has_saved,
+            can_move=can_move,
         )
 
     def release(self, call: AcceptedCall) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from pilotlight_core.model.messages.node_messages import Bind, SliceKind, SliceReport
 from pilotlight_core.model.messages.usage_facts import Purpose
+from pilotlight_core.model.scaling.warm_things import WarmKind
 from pilotlight_runtime.calls.call_errors import truncated_error
 from pilotlight_runtime.containers.parking import (
     ANY_SLOT,
@@ -18,7 +19,6 @@ from pilotlight_runtime.containers.parking import (
     ParkTurns,
     returns_to,
 )
-from pilotlight_runtime.containers.warm_memory import WarmKind
 from pilotlight_runtime.guest import frames as guest
 from pilotlight_runtime.guest.guest_connection import GuestConnection, GuestGone
 from pilotlight_runtime.metering.container_meter import ContainerMeter

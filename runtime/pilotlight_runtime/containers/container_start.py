@@ -206,6 +206,7 @@ class ContainerStart:
                 compiled=str(blank.compiled_inside),
                 compile_into=str(blank.compile_into),
                 packages=self._packages,
+                takes_reports=True,
             )
             connection.send(load)
             self.secrets = secrets.revision
@@ -234,6 +235,9 @@ class ContainerStart:
         """The values for this load, which its log hides from now on. Raises StartFailed."""
         if manifest.spec.resumable is not UNSET and blank.frames < guest.KNOWS_RESUME:
             reason = f"the base environment {manifest.base} is of a release that knows no resumable streams"
+            raise StartFailed(f"could not be started: {reason}", RemoteError(MISCONFIGURED, reason))
+        if manifest.spec.engine is not UNSET and blank.frames < guest.KNOWS_ENGINE:
+            reason = f"the base environment {manifest.base} is of a release that knows no engines"
             raise StartFailed(f"could not be started: {reason}", RemoteError(MISCONFIGURED, reason))
         if not secrets_of(manifest.spec):
             return LoadedSecrets()
@@ -267,7 +271,7 @@ class ContainerStart:
                 if step in ("warmup", "check") and error.traceback:
                     self.blank.tap.log_failure("", error)
             self._loaded.set_exception(StartFailed(f"{step} failed", error))
-        else:
+        elif not isinstance(frame, guest.EngineReportOut):  # an engine tells more once it serves
             return False
         return True
 

@@ -24,6 +24,7 @@ from pilotlight_core.model.messages.call_messages import (
 )
 from pilotlight_core.model.messages.device_commands import DeviceCommand
 from pilotlight_core.model.messages.node_messages import (
+    GIVING_WAY,
     Bind,
     BlankSize,
     CommandReply,
@@ -186,7 +187,7 @@ class Containers:
             return refusal
         if in_the_way := self._slices.in_the_way(bind.slice, bind.tenant):
             self._give_way(in_the_way, "another tenant needs the GPU where it was parked")
-            return "slice_taken"
+            return GIVING_WAY
         part = self._slices.take(bind.slice, bind.container, bind.tenant, neighbours=bind.neighbours)
         self._host.take(bind.container, bind.host)
         container = self._make(bind, part)
@@ -369,7 +370,7 @@ class CallDispatcher:
     def on_control(self, message: Cancel | Window | Reconcile, at: float) -> None:
         if isinstance(message, Window):
             for runner in self._containers.runners():
-                runner.on_window(message.call_id, message.upto, at)
+                runner.on_window(message.call_id, message.upto, at, message.movable)
         elif isinstance(message, Cancel):
             for call in self._calls.slots.cancel(message.call_id):
                 self._cancel(call, message.reason, at)
@@ -407,5 +408,8 @@ class CallDispatcher:
 
 
 def _ended(container: Container) -> EndedContainer:
-    was_ready = container.serving is not None
-    return EndedContainer(id=container.id, version=container.version, tenant=container.tenant, was_ready=was_ready)
+    serving = container.serving
+    return EndedContainer(
+        id=container.id, version=container.version, tenant=container.tenant, was_ready=serving is not None,
+        unfit=serving is not None and serving.is_unfit,
+    )  # fmt: skip

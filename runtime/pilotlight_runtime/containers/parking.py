@@ -17,8 +17,9 @@ from enum import Enum, auto
 from typing import Protocol
 
 from pilotlight_core.model.messages.node_messages import HostShare, SliceKind, SliceReport
+from pilotlight_core.model.scaling.warm_things import WarmKind, WarmThing
 from pilotlight_runtime.containers.host_budget import HostBudget
-from pilotlight_runtime.containers.warm_memory import WarmKind, WarmMemory, WarmThing
+from pilotlight_runtime.containers.warm_memory import WarmMemory
 from pilotlight_runtime.metering.slices import Slices
 from pilotlight_runtime.metering.usage_metering import Meter, Metering
 

@@ -1,112 +1,23 @@
 """The host memory of a node for what may be needed again soon: parked containers, and weights that nobody has loaded.
 
-Both have one budget. What is new takes the place of what is worth less (`core.model.scaling.warm_worth`), but of
-nothing that came a moment ago: else two that are worth about the same would chase each other out. And nobody takes the
-place of whoever has less: how long a load takes is for a tenant's own code to say. What does not fit is not kept.
+Both have one budget (`core.model.scaling.warm_things`).
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
-from enum import StrEnum
-
 from pilotlight_core.model.messages.node_messages import HostMemory
-from pilotlight_core.model.scaling.warm_worth import worth
-
-RESIDENT_S = 10.0
-"""So long what is kept stays, whatever else is worth more."""
+from pilotlight_core.model.scaling.warm_things import WarmKind, WarmThings
 
 
-class WarmKind(StrEnum):
-    PARKED = "parked"  # a container
-    CACHED = "cached"  # weights
-
-
-@dataclass(frozen=True, kw_only=True)
-class WarmThing:
-    """Something that is kept. `name` is unique among those of its kind."""
-
-    kind: WarmKind
-    name: str
-    size: int
-    """Bytes."""
-    load_s: float
-    """How long it takes to have it again."""
-    likelihood: float
-    """How likely it is needed in the next minute, as of `since`."""
-    since: float
-    """Monotonic seconds."""
-    evict: Callable[[], None]
-    """Ends it. It counts no more from then on."""
-    tenant: str = ""
-    """Whose it is; what is nobody's counts together."""
-
-    def worth(self, at: float) -> float:
-        return worth(self.load_s, self.likelihood, self.size, at - self.since)
-
-
-class WarmMemory:
-    def __init__(self, total: int) -> None:
-        """`total` bytes; 0: nothing is kept."""
-        self.total = total
-        self._things: dict[tuple[WarmKind, str], WarmThing] = {}
-
+class WarmMemory(WarmThings):
     @property
     def report(self) -> HostMemory:
         return HostMemory(total=self.total, parked=self.taken(WarmKind.PARKED), cached=self.taken(WarmKind.CACHED))
-
-    def taken(self, kind: WarmKind | None = None) -> int:
-        """Bytes of one kind, or of all."""
-        return sum(thing.size for thing in self._things.values() if kind in (None, thing.kind))
-
-    def get(self, kind: WarmKind, name: str) -> WarmThing | None:
-        return self._things.get((kind, name))
-
-    def take(self, thing: WarmThing) -> bool:
-        """Keep something, in place of what is worth less if need be; False: it is not kept, and all else stays."""
-        goes = victims(thing, self._things.values(), self.total)
-        if goes is None:
-            return False
-        for victim in goes:
-            del self._things[victim.kind, victim.name]
-        self._things[thing.kind, thing.name] = thing
-        for victim in goes:
-            victim.evict()
-        return True
-
-    def touch(self, kind: WarmKind, name: str, likelihood: float, at: float) -> None:
-        """It was needed, or its chance is another now."""
-        if (known := self._things.get((kind, name))) is not None:
-            self._things[kind, name] = replace(known, likelihood=likelihood, since=at)
-
-    def release(self, kind: WarmKind, name: str) -> None:
-        """It is not there any more; nothing happens if it was not."""
-        self._things.pop((kind, name), None)
 
     def check_integrity(self, parked: set[str]) -> None:
         """Raise AssertionError if more is kept than fits, or another container than those that are `parked`."""
         if self.taken() > self.total:
             raise AssertionError(f"{self.taken()} bytes are kept in {self.total}")
-        kept = {name for kind, name in self._things if kind is WarmKind.PARKED}
+        kept = self.names(WarmKind.PARKED)
         if kept != parked:
             raise AssertionError(f"memory is kept for {kept}, parked are {parked}")
-
-
-def victims(new: WarmThing, kept: Iterable[WarmThing], total: int) -> list[WarmThing] | None:
-    """What goes for something new: of what is worth less the least first; None: it does not fit even so."""
-    others = [thing for thing in kept if (thing.kind, thing.name) != (new.kind, new.name)]
-    missing, at = sum(thing.size for thing in others) + new.size - total, new.since
-    mine, goes, held = new.worth(at), list[WarmThing](), Counter[str]()
-    for thing in (*others, new):
-        held[thing.tenant] += thing.size
-    for thing in sorted(others, key=lambda thing: (thing.worth(at), thing.since)) if missing > 0 else ():
-        if thing.worth(at) >= mine or missing <= 0:
-            break
-        if at - thing.since < RESIDENT_S or held[thing.tenant] < held[new.tenant]:
-            continue
-        goes.append(thing)
-        held[thing.tenant] -= thing.size
-        missing -= thing.size
-    return goes if missing <= 0 else None

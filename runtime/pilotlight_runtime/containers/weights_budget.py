@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from pilotlight_runtime.containers.warm_memory import WarmKind, WarmMemory, WarmThing
+from pilotlight_core.model.scaling.warm_things import WarmKind, WarmThing
+from pilotlight_runtime.containers.warm_memory import WarmMemory
 
 LIKELIHOOD = 0.5
 """That weights which are used now are loaded again within a minute: as containers come and go, every other one."""

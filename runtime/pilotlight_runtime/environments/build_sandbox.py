@@ -22,6 +22,7 @@ from pilotlight_runtime.builder.build_frames import BadBuild, BuildEnd, BuildJob
 from pilotlight_runtime.egress.proxy_messages import OpenWay
 from pilotlight_runtime.egress.proxy_supervisor import ProxySupervisor
 from pilotlight_runtime.environments.base_facts import BuildBase, merged_mounts
+from pilotlight_runtime.environments.build_turns import AT_ONCE
 from pilotlight_runtime.environments.built_files import BuiltFiles
 from pilotlight_runtime.environments.package_index import PackageIndex
 from pilotlight_runtime.logs.log_tap import LogTap
@@ -42,6 +43,11 @@ OPEN_FILES = 4096
 CERTIFICATES = Path("/run/index-certificates.pem")
 ANYWHERE = "0.0.0.0/0,::/0"
 """Of the builders' proxy: where the index is, is the operator's own word."""
+
+
+def builders_memory(most_bytes: int) -> int:
+    """Bytes that all builders of a node may use at once, with environments of at most so many: of locks and builds."""
+    return 2 * AT_ONCE * (most_bytes + BESIDE_FILES)
 
 
 class BuildFailed(Exception):
@@ -169,13 +175,19 @@ class BuildSandbox:
             await sandbox.cleanup()
         if isinstance(end, BuildEnd):
             if end.error:
-                raise BuildFailed(self._tools.index.without_address(end.error))
+                words = self._tools.index.without_address(end.error)
+                if end.is_unanswered:
+                    raise BuildFailed(f"the package index does not answer: {words}", is_tenants=False)
+                raise BuildFailed(words)
             return end
-        raise self._failure(end, ended, within_s)
+        raise self._failure(end, ended, within_s, is_lock=files is None)
 
-    def _failure(self, end: Exception | None, ended: SandboxExit | None, within_s: float) -> Exception:
+    def _failure(
+        self, end: Exception | None, ended: SandboxExit | None, within_s: float, *, is_lock: bool
+    ) -> Exception:
         if end is None:
-            return BuildFailed(f"the packages did not come within {within_s:g} s")
+            # To lock takes seconds, unless the index is slow; to build takes what the packages are worth.
+            return BuildFailed(f"the packages did not come within {within_s:g} s", is_tenants=not is_lock)
         if isinstance(end, OSError):
             return BuildFailed(f"the packages could not be kept: {end}", is_tenants=False)
         if ended is not None and (ended.reason == "memory" or ended.oom):

@@ -1,4 +1,4 @@
-"""Locks and builds, each within a turn: of one tenant one at a time, so that nobody's hold up all others'.
+"""Locks and builds, each within a turn (`build_turns`), so that nobody's hold up all others'.
 
 An environment is built once, however many containers wait for it, and a build goes on when they are gone. What failed
 is tried again by who comes next: nothing is remembered of it.
@@ -7,10 +7,8 @@ is tried again by who comes next: nothing is remembered of it.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from weakref import WeakValueDictionary
 
 import structlog
 
@@ -26,6 +24,7 @@ from pilotlight_core.model.packages.requirement_texts import normal_name, requir
 from pilotlight_runtime.builder.build_frames import BuildEnd
 from pilotlight_runtime.environments.base_facts import BaseFacts, BuildBase, NoFacts, base_facts
 from pilotlight_runtime.environments.build_sandbox import BuildFailed, BuildSandbox
+from pilotlight_runtime.environments.build_turns import MOST_WAITING, BuildTurns, NoTurn
 from pilotlight_runtime.environments.built_files import disk_left
 from pilotlight_runtime.environments.environment_cache import (
     BuiltEnvironment,
@@ -38,45 +37,8 @@ from pilotlight_runtime.environments.environment_cache import (
 
 log = structlog.get_logger(__name__)
 
-AT_ONCE = 2
-"""Builds, and as many locks: each has a builder's memory."""
-MOST_WAITING = 64
-"""Locks that wait for their turn; gateways ask another node."""
 MARK = "environment"
 """Beside a container's folders: the link that keeps its environment in the cache."""
-
-
-class BuildTurns:
-    """Those of all tenants, of whom each has one at a time."""
-
-    def __init__(self) -> None:
-        self._all = asyncio.Semaphore(AT_ONCE)
-        self._of = WeakValueDictionary[str, asyncio.Semaphore]()
-        self.waiting = 0
-
-    @asynccontextmanager
-    async def turn(self, tenant: str) -> AsyncIterator[None]:
-        """Wait for a turn, and hold it during the block."""
-        own = self._of.get(tenant)
-        if own is None:
-            own = self._of[tenant] = asyncio.Semaphore(1)
-        self.waiting += 1
-        try:
-            await own.acquire()
-        except BaseException:
-            self.waiting -= 1
-            raise
-        try:
-            try:
-                await self._all.acquire()
-            finally:
-                self.waiting -= 1
-            try:
-                yield
-            finally:
-                self._all.release()
-        finally:
-            own.release()
 
 
 class EnvironmentBuilds:
@@ -117,8 +79,11 @@ class EnvironmentBuilds:
             raise BuildFailed(why)
         sandbox, environment = self._needs(base)
         facts = await _facts(environment)
-        async with self._locks.turn(tenant):
-            end = await sandbox.lock(tenant, environment, requirements)
+        try:
+            async with self._locks.turn(tenant):
+                end = await sandbox.lock(tenant, environment, requirements)
+        except NoTurn as error:
+            raise BuildFailed(f"{error}: try again later", is_tenants=False) from None
         lock = PackageLock(
             requirements=tuple(sorted(requirements)),
             packages=_beyond_base(end),
@@ -187,6 +152,8 @@ class EnvironmentBuilds:
             return await self._build(tenant, name, base, lock, facts)
         except BuildFailed as error:
             failure = error
+        except NoTurn as error:
+            failure = BuildFailed(f"of builds of requirements on this node {error}", is_tenants=False)
         except OSError as error:
             failure = BuildFailed(f"the packages could not be kept: {error}", is_tenants=False)
         except Exception:

@@ -11,6 +11,7 @@ from contextlib import suppress
 from typing import Any
 
 from pilotlight_runtime.guest.frames import (
+    CHUNK_GROUP,
     GROUP,
     GROUP_BYTES,
     FrameDecoder,
@@ -21,6 +22,8 @@ from pilotlight_runtime.guest.frames import (
     header,
 )
 
+LEFT_BYTES = GROUP_BYTES // CHUNK_GROUP
+"""Of a frame that may wait for others: what is larger costs more than its write."""
 EXIT_WAIT_S = 0.1
 """For another thread's send, when the process ends."""
 
@@ -65,6 +68,26 @@ class Channel:
             self._send_group(wait=len(self._group) >= GROUP)
         else:
             self._send_large(head, payload)
+
+    def leave(self, frame: GuestFrame) -> bool:
+        """Keep a small frame until the next `send_left`, `send` or `flush`; False: it is sent, with all before it.
+
+        From CHUNK_GROUP frames on they are sent. Any thread may call it; raises as `send`.
+        """
+        payload = encode_payload(frame)
+        head = header(len(payload))
+        if len(payload) > LEFT_BYTES:
+            self._send_large(head, payload)
+            return False
+        self._group.append(head + payload)
+        if len(self._group) < CHUNK_GROUP:
+            return True
+        self._send_group(wait=True)
+        return False
+
+    def send_left(self) -> None:
+        """Send what was left, unless another thread sends: that does it."""
+        self._send_group(wait=False)
 
     def keep(self, frame: GuestFrame) -> None:
         """Send a frame with the next `flush` or `send`, in one piece with others; a full group goes at once.

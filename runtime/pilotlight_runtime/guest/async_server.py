@@ -13,6 +13,7 @@ from collections import deque
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
+from pilotlight_core.model.messages.running_code import IN_HOOK, RUNNING_CALL
 from pilotlight_runtime.guest import exits
 from pilotlight_runtime.guest.agent_channel import Channel
 from pilotlight_runtime.guest.async_work_runner import run_async_work
@@ -32,9 +33,11 @@ from pilotlight_runtime.guest.frames import (
 )
 from pilotlight_runtime.guest.guest_nested import GuestNested
 from pilotlight_runtime.guest.guest_target import GuestTarget
+from pilotlight_runtime.guest.late_sender import LateSender
 from pilotlight_runtime.guest.loading import await_hook, load_async, reported, send_loaded
 from pilotlight_runtime.guest.park_hooks import ParkWork, await_park_hooks
 from pilotlight_runtime.guest.threaded_server import MAX_THREADS
+from pilotlight_runtime.guest.turn_sender import TurnSender
 from pilotlight_runtime.guest.work_runner import run_work
 
 QUICK_NS = 200_000
@@ -87,6 +90,8 @@ class AsyncServer:
         self._is_flush_due = False
         self._pool = ThreadPoolExecutor(min(max_inputs, MAX_THREADS), "pilotlight")
         self._draining: asyncio.Task[None] | None = None
+        self._late = LateSender(channel)
+        self._turns = TurnSender(channel, self._loop)
 
     async def serve(self) -> None:
         with exits.flushed_before_exit(self._channel):
@@ -102,6 +107,9 @@ class AsyncServer:
 
     def send(self, frame: GuestFrame) -> None:
         self._channel.send(frame)
+
+    def send_soon(self, frame: GuestFrame) -> None:
+        self._late.send(frame)
 
     def read_cancels(self) -> None:
         pass  # the event loop does, on its own thread
@@ -140,6 +148,7 @@ class AsyncServer:
 
     async def _drain(self) -> None:
         """Run the drain hooks beside the calls: plain ones in a thread."""
+        RUNNING_CALL.set(IN_HOOK)
         with exits.with_agent():
             for hook in self._target.drain:
                 with reported():
@@ -158,7 +167,7 @@ class AsyncServer:
             method = self._target.methods.get(work.method)
             if method is None or method.is_async:
                 task = self._tasks[number]
-                frame = await run_async_work(self._target, work, self._table, self._channel.send, task)
+                frame = await run_async_work(self._target, work, self._table, self._turns, task)
             else:
                 run = partial(contextvars.copy_context().run, run_work, self._target, work, self._table, self)
                 frame = await self._loop.run_in_executor(self._pool, run)

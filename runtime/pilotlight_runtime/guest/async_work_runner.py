@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import traceback
-from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, Protocol
 
+from pilotlight_core.model.engines.call_facts import CALL_FACTS
 from pilotlight_core.model.messages.running_code import COUNTING, IN_BATCH, RUNNING_CALL
 from pilotlight_core.model.streams.running_stream import RUNNING_STREAM
 from pilotlight_runtime.guest.call_table import WINDOW_WAIT_S, CallProgress, CallTable
@@ -34,11 +35,19 @@ from pilotlight_runtime.guest.work_runner import (
     with_units,
 )
 
-SendFrame = Callable[[GuestFrame], None]
+
+class FrameSender(Protocol):
+    """What running code needs of the connection."""
+
+    def send(self, frame: GuestFrame) -> None: ...
+
+    def send_soon(self, frame: GuestFrame) -> None:
+        """Send a frame with others of this turn of the loop, in order with all others."""
+        ...
 
 
 async def run_async_work(
-    target: GuestTarget, work: GuestWork, table: CallTable, send: SendFrame, task: asyncio.Task[Any]
+    target: GuestTarget, work: GuestWork, table: CallTable, out: FrameSender, task: asyncio.Task[Any]
 ) -> Result | BatchResult | None:
     """As `run_work`, in the present `task`: asking asyncio for it costs a system call."""
     if isinstance(work, Invoke):
@@ -47,7 +56,9 @@ async def run_async_work(
             return None
         COUNTING.set(progress)
         RUNNING_CALL.set(work.call_id)
-        frame: Result | BatchResult = with_units(await run_async_call(target, work, progress, send, task), progress)
+        if work.facts is not None:
+            CALL_FACTS.set(work.facts)
+        frame: Result | BatchResult = with_units(await run_async_call(target, work, progress, out, task), progress)
     else:
         frame = await run_async_batch(target, work, table.dropped(work))
     table.end(work)
@@ -55,14 +66,14 @@ async def run_async_work(
 
 
 async def run_async_call(
-    target: GuestTarget, call: Invoke, progress: CallProgress, send: SendFrame, task: asyncio.Task[Any]
+    target: GuestTarget, call: Invoke, progress: CallProgress, out: FrameSender, task: asyncio.Task[Any]
 ) -> Result:
-    """Run one call in the present `task`, which a cancel interrupts. Raises what `send` raises."""
+    """Run one call in the present `task`, which a cancel interrupts. Raises what `out` raises."""
     began = now()
     try:
         method, ready = prepared(target, call)
         if method.streams:
-            return await _run_stream(ready, call, progress, send, task)
+            return await _run_stream(ready, call, progress, out, task)
         began = now()
         progress.wake = partial(_interrupt, progress, task)
         value = await ready()
@@ -72,10 +83,10 @@ async def run_async_call(
 
 
 async def _run_stream(
-    ready: partial[Any], call: Invoke, progress: CallProgress, send: SendFrame, task: asyncio.Task[Any]
+    ready: partial[Any], call: Invoke, progress: CallProgress, sender: FrameSender, task: asyncio.Task[Any]
 ) -> Result:
     began = now()
-    out = StreamOut(call, send)
+    out = StreamOut(call, sender.send, sender.send_soon, quick_s=math.inf)
     progress.read_seq = max(progress.read_seq, out.seq)
     RUNNING_STREAM.set(out)
     moved = asyncio.Event()

@@ -19,6 +19,7 @@
       | <---- HooksRan ------------- |     exactly one per Park and Unpark
       | ---- Drain ----------------> |     once: the node is taken away; calls go on, drain hooks run beside them
       | <---- Drained -------------- |     they have ended
+      | <---- EngineReport* -------- |     how full it is, if its Load says that the agent takes them
       | ---- Leave ----------------> |     exit hooks run, then the process ends
 
 The two ends may come from two installations: that of the agent, and that of a base environment. Frames are positional,
@@ -34,10 +35,12 @@ from typing import Any
 import msgspec
 
 from pilotlight_core.model.bounded import Count, ShortText
+from pilotlight_core.model.engines.call_facts import CallFacts
 from pilotlight_core.model.messages.call_messages import Outcome, RemoteError
+from pilotlight_core.model.messages.engine_report import EngineReport
 from pilotlight_core.model.spec import FunctionSpec
 
-FRAMES = (1, 4)
+FRAMES = (1, 5)
 """The version of these frames. The first number changes with what older ends cannot read, the second with what they
 ignore."""
 KNOWS_NETWORK = (1, 1)
@@ -46,6 +49,7 @@ KNOWS_REHEARSAL = (1, 4)
 KNOWS_PACKAGES = (1, 4)
 KNOWS_RESUME = (1, 4)
 KNOWS_DRAINS = (1, 4)
+KNOWS_ENGINE = (1, 5)
 MAX_FRAME = 64 * 2**20
 """Bytes. A 10 MB input in a batch of several fits; a larger answer is `bad_output`."""
 MAX_VALUE = 32 * 2**20
@@ -56,6 +60,8 @@ SMALL_FRAME = 256 * 1024
 """Bytes of a frame without an answer. An error's texts are bounded to a fraction of it."""
 GROUP = 8
 """The most frames of one turn of an event loop that go together: the other end works while this one goes on."""
+CHUNK_GROUP = 32
+"""The most small chunks that go together: of streams nobody waits for one to send the next."""
 GROUP_BYTES = 64 * 1024
 """A group of so many bytes is written at once. Up to here joining pieces costs less than sending them one by one."""
 HEADER = struct.Struct("<I")
@@ -99,6 +105,8 @@ class Load(GuestFrame, frozen=True, kw_only=True):
     """Folder for what compilers keep, which becomes CompilePieces; "": this agent takes none."""
     packages: str = ""
     """Folder of packages that come before those of the base environment; "": there are none."""
+    takes_reports: bool = False
+    """Whether the agent takes EngineReportOut."""
 
 
 class StreamStart(msgspec.Struct, frozen=True, kw_only=True, array_like=True, gc=False):
@@ -121,6 +129,8 @@ class Invoke(GuestFrame, frozen=True, kw_only=True):
     """The most chunks that a stream may be ahead of the last WindowUpdate; see `chunks_ahead`."""
     resume: StreamStart | None = None
     """Of a resumable stream, whose checkpoints the agent takes."""
+    facts: CallFacts | None = None
+    """What the platform says of the call to an engine."""
 
 
 class InvokeBatch(GuestFrame, frozen=True, kw_only=True):
@@ -246,6 +256,12 @@ class CheckpointOut(GuestFrame, frozen=True, kw_only=True):
     state: bytes
 
 
+class EngineReportOut(GuestFrame, frozen=True, kw_only=True, tag="EngineReport"):
+    """How the engine of an engine function is: each second in which it works, and when it comes to rest."""
+
+    report: EngineReport
+
+
 class Result(GuestFrame, frozen=True, kw_only=True):
     """The one answer to an Invoke, which occupies nothing in the guest any more."""
 
@@ -331,6 +347,7 @@ FromGuest = (
     | NestedLeave
     | HooksRan
     | DrainHooksEnded
+    | EngineReportOut
 )
 
 _encoder = msgspec.msgpack.Encoder()

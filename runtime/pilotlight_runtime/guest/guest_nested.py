@@ -11,7 +11,13 @@ from itertools import count
 
 from pilotlight_core.model.errors import BadInput, NestedRefused
 from pilotlight_core.model.messages.agent_questions import MOST_REQUEST
-from pilotlight_core.model.messages.running_code import IN_BATCH, RUNNING_CALL, NestedReply, open_nested_port
+from pilotlight_core.model.messages.running_code import (
+    IN_BATCH,
+    IN_HOOK,
+    RUNNING_CALL,
+    NestedReply,
+    open_nested_port,
+)
 from pilotlight_runtime.guest import exits
 from pilotlight_runtime.guest.agent_channel import Channel
 from pilotlight_runtime.guest.frames import Load, NestedCall, NestedLeave, NestedResult
@@ -22,10 +28,15 @@ NO_CALL = (
     "can, not that of a module or hook; a thread that several calls may have started needs their context: "
     "contextvars.copy_context().run(…)."
 )
+HOOK = (
+    "running call: a hook such as @enter() or @drain() runs for no call, so nobody would pay for those that it makes, "
+    "and it cannot call other functions. Call them from a method."
+)
 BATCH = (
     "batch: a batched function runs several calls as one, so it cannot call other functions. Call them from the "
     "function that calls this one."
 )
+WITHOUT_CALL = {"": NO_CALL, IN_BATCH: BATCH, IN_HOOK: HOOK}
 IN_LOOP = "event loop: .remote() would stop the event loop that its answer comes to: await .remote.aio(…)."
 
 
@@ -67,8 +78,8 @@ class GuestNested:
         if len(request) > MOST_REQUEST:
             raise BadInput(f"The request has {len(request)} bytes, {MOST_REQUEST} are the most.", code="too_large")
         call_id = RUNNING_CALL.get() or self.only_call()
-        if call_id in ("", IN_BATCH):
-            raise NestedRefused(BATCH if call_id else NO_CALL)
+        if call_id in WITHOUT_CALL:
+            raise NestedRefused(WITHOUT_CALL[call_id])
         begun: Future[NestedReply] = Future()
         with self._lock:
             if self._of_call[call_id] >= self._most:

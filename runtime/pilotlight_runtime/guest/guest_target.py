@@ -57,7 +57,9 @@ def target_of(spec: FunctionSpec, thing: Any) -> GuestTarget:
     Raises:
         AttributeError: if the class lacks something that the spec names. And whatever its constructor raises.
     """
-    owner: Any = thing() if spec.is_class else thing
+    owner: Any = thing
+    if spec.is_class:
+        owner = thing() if spec.engine is UNSET else thing(spec.engine)
     methods = {
         method.name: _method(bound(owner, method.attribute) if spec.is_class else thing, method)
         for method in spec.methods
@@ -76,6 +78,8 @@ def target_of(spec: FunctionSpec, thing: Any) -> GuestTarget:
 
 
 def _checks(spec: FunctionSpec, owner: Any) -> tuple[str, ...]:
+    if spec.hook is not UNSET:
+        return ()  # they are of the method, for which nothing is loaded where a hook runs
     marked = () if spec.rehearsal is UNSET else spec.rehearsal.checks
     return (*marked, "__check__") if spec.is_class and hasattr(owner, "__check__") else marked
 

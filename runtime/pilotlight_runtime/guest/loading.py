@@ -16,12 +16,22 @@ from functools import reduce
 from pathlib import Path
 from typing import Any
 
+from pilotlight_core.model.messages.engine_report import open_engine_reports
+from pilotlight_core.model.messages.running_code import IN_HOOK, RUNNING_CALL
 from pilotlight_core.model.spec import FunctionSpec
 from pilotlight_runtime.guest.agent_channel import AgentGone, Channel
 from pilotlight_runtime.guest.basics.proxy_forwarder import proxy_variables
 from pilotlight_runtime.guest.basics.remote_errors import remote_error
 from pilotlight_runtime.guest.basics.secret_places import place_secrets
-from pilotlight_runtime.guest.frames import COMPILE_PIECE, CompilePiece, Load, Loaded, LoadError, LoadStep
+from pilotlight_runtime.guest.frames import (
+    COMPILE_PIECE,
+    CompilePiece,
+    EngineReportOut,
+    Load,
+    Loaded,
+    LoadError,
+    LoadStep,
+)
 from pilotlight_runtime.guest.guest_nested import GuestNested
 from pilotlight_runtime.guest.guest_target import GuestTarget, target_of, unwrap
 from pilotlight_runtime.guest.own_calls import OwnCalls, RunHook
@@ -115,6 +125,12 @@ def import_function(spec: FunctionSpec) -> tuple[Any, Any]:
     return decorated, thing
 
 
+def open_reports(load: Load, channel: Channel) -> None:
+    """Have what runs in this process tell the agent how full it is, if that listens."""
+    if load.takes_reports:
+        open_engine_reports(lambda report: channel.send(EngineReportOut(report=report)))
+
+
 def load_blocking(load: Load, channel: Channel, nested: GuestNested, wait: RunHook) -> GuestTarget:
     """Load with plain hooks; `wait` runs the asynchronous ones to their end. Raises NotLoaded."""
     compiled = Compiled(load, channel)
@@ -143,6 +159,7 @@ async def load_async(load: Load, channel: Channel, nested: GuestNested) -> Guest
     with step(channel, "import"):
         prepare(load)
         thing = open_function(load.spec, nested)
+        open_reports(load, channel)
     with step(channel, "enter"):
         target = target_of(load.spec, thing)
         for hook in target.enter:
@@ -207,13 +224,23 @@ class Compiled:
 
 
 def call_hook(hook: Hook, wait: RunHook) -> Any:
-    answer = hook()
-    return wait(answer) if inspect.isawaitable(answer) else answer
+    """Run a hook, which runs for no call: not even for one beside it, whose answers nobody might read by then."""
+    before = RUNNING_CALL.set(IN_HOOK)
+    try:
+        answer = hook()
+        return wait(answer) if inspect.isawaitable(answer) else answer
+    finally:
+        RUNNING_CALL.reset(before)
 
 
 async def await_hook(hook: Hook) -> Any:
-    answer = hook()
-    return await answer if inspect.isawaitable(answer) else answer
+    """`call_hook` in an event loop."""
+    before = RUNNING_CALL.set(IN_HOOK)
+    try:
+        answer = hook()
+        return await answer if inspect.isawaitable(answer) else answer
+    finally:
+        RUNNING_CALL.reset(before)
 
 
 def send_loaded(channel: Channel, target: GuestTarget) -> None:
@@ -239,6 +266,7 @@ class HookRunner:
 
 
 async def _await(hook: Awaitable[Any]) -> Any:
+    RUNNING_CALL.set(IN_HOOK)  # of this run alone, whose context is the loop's
     return await hook
 
 

@@ -27,6 +27,7 @@ from pilotlight_runtime.guest.frames import (
 )
 from pilotlight_runtime.guest.guest_nested import GuestNested
 from pilotlight_runtime.guest.guest_target import GuestTarget
+from pilotlight_runtime.guest.late_sender import LateSender
 from pilotlight_runtime.guest.own_calls import RunHook
 from pilotlight_runtime.guest.park_hooks import ParkWork, run_park_hooks
 from pilotlight_runtime.guest.work_runner import run_work
@@ -43,6 +44,7 @@ class SerialServer:
     ) -> None:
         """`wait` runs an asynchronous hook to its end."""
         self._channel = channel
+        self._late = LateSender(channel)
         self._wait = wait
         self._target = target
         self._table = CallTable()
@@ -60,7 +62,7 @@ class SerialServer:
     def serve(self) -> None:
         if self._target.drain:
             self._start_reader()  # they run beside a call
-        with exits.with_agent():
+        with exits.with_agent(), exits.flushed_before_exit(self._channel):
             while self._queue or not self._left:
                 self._receive()
                 if self._queue:
@@ -98,6 +100,9 @@ class SerialServer:
 
     def send(self, frame: GuestFrame) -> None:
         self._channel.send(frame)
+
+    def send_soon(self, frame: GuestFrame) -> None:
+        self._late.send(frame)
 
     def read_cancels(self) -> None:
         if self._has_reader or not self._reading.acquire(blocking=False):

@@ -2,23 +2,39 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
 
 from pilotlight_core.model.messages.call_messages import chunks_ahead
 from pilotlight_runtime.guest.frames import CheckpointOut, ChunkOut, GuestFrame, Invoke, StreamStart
 
+QUICK_S = 1e-4
+"""A chunk that comes so soon after the one before may wait for the next ones: for them all a write costs more."""
 CHECKPOINT_EVERY_S = 0.1
 """Between two checkpoints without a chunk between; of those that come faster the last one goes before the chunk."""
 
 
 class StreamOut:
-    """Sends the chunks and checkpoints of one Invoke. It is the `StatefulStream` of the code that runs."""
+    """Sends the chunks and checkpoints of one Invoke. It is the `StatefulStream` of the code that runs.
 
-    def __init__(self, call: Invoke, send: Callable[[GuestFrame], None]) -> None:
+    The first chunk goes at once, and so does each that took its time; `send_soon` gets those that follow within
+    `quick_s` of the one before.
+    """
+
+    def __init__(
+        self,
+        call: Invoke,
+        send: Callable[[GuestFrame], None],
+        send_soon: Callable[[GuestFrame], None] | None = None,
+        quick_s: float = QUICK_S,
+    ) -> None:
         self._call_id = call.call_id
         self._start = call.resume or StreamStart()
         self._send = send
+        self._send_soon = send_soon or send
+        self._quick_s = quick_s
+        self._sent_at = -math.inf
         self.is_resumable = call.resume is not None
         self.seq = self._start.after
         """Of the last chunk that was sent, here or by an earlier container."""
@@ -53,8 +69,11 @@ class StreamOut:
     def send_chunk(self, data: bytes) -> None:
         if self._kept:
             self._send_state(self._kept)
-        self._send(ChunkOut(call_id=self._call_id, seq=self.seq + 1, data=data))
+        is_quick = time.perf_counter() - self._sent_at < self._quick_s
+        chunk = ChunkOut(call_id=self._call_id, seq=self.seq + 1, data=data)
+        (self._send_soon if is_quick else self._send)(chunk)
         self.seq += 1
+        self._sent_at = time.perf_counter()
 
     def read_state(self) -> bytes:
         self._has_read = True

@@ -21,6 +21,7 @@ from pilotlight_runtime.guest.frames import (
 )
 from pilotlight_runtime.guest.guest_nested import GuestNested
 from pilotlight_runtime.guest.guest_target import GuestTarget
+from pilotlight_runtime.guest.late_sender import LateSender
 from pilotlight_runtime.guest.own_calls import RunHook
 from pilotlight_runtime.guest.park_hooks import ParkWork, run_park_hooks
 from pilotlight_runtime.guest.work_runner import run_work
@@ -43,6 +44,7 @@ class ThreadedServer:
     ) -> None:
         """`wait` runs an asynchronous hook to its end."""
         self._channel = channel
+        self._late = LateSender(channel)
         self._wait = wait
         self._target = target
         self._table = CallTable()
@@ -55,13 +57,16 @@ class ThreadedServer:
         self._left = False
 
     def serve(self) -> None:
-        with exits.with_agent():
+        with exits.with_agent(), exits.flushed_before_exit(self._channel):
             while not self._left:
                 for frame in self._channel.receive():
                     self._take(frame)
 
     def send(self, frame: GuestFrame) -> None:
         self._channel.send(frame)
+
+    def send_soon(self, frame: GuestFrame) -> None:
+        self._late.send(frame)
 
     def read_cancels(self) -> None:
         pass  # the main thread does

@@ -11,6 +11,8 @@ from typing import Any, Protocol
 import msgspec
 
 from pilotlight_core.model import values
+from pilotlight_core.model.engines.call_facts import CALL_FACTS
+from pilotlight_core.model.engines.generation import UnfitGeneration
 from pilotlight_core.model.messages.call_messages import Outcome
 from pilotlight_core.model.messages.running_code import COUNTING, IN_BATCH, RUNNING_CALL
 from pilotlight_core.model.streams.running_stream import RUNNING_STREAM
@@ -81,7 +83,7 @@ def encoded_chunk(out: StreamOut, value: Any) -> bytes:
 
 
 def outcome_of(error: BaseException) -> Outcome:
-    if isinstance(error, BadArguments):
+    if isinstance(error, BadArguments | UnfitGeneration):
         return Outcome.BAD_INPUT
     return Outcome.BAD_OUTPUT if isinstance(error, BadAnswer) else Outcome.RAISED
 
@@ -213,6 +215,10 @@ class ReplyChannel(Protocol):
 
     def send(self, frame: GuestFrame) -> None: ...
 
+    def send_soon(self, frame: GuestFrame) -> None:
+        """Send a frame with those that follow soon, in order with all others."""
+        ...
+
     def read_cancels(self) -> None: ...
 
     def wait_read(self, progress: CallProgress, seq: int) -> bool:
@@ -230,6 +236,8 @@ def run_work(
             return None
         COUNTING.set(progress)
         RUNNING_CALL.set(work.call_id)
+        if work.facts is not None:
+            CALL_FACTS.set(work.facts)
         frame: Result | BatchResult = with_units(run_call(target, work, progress, channel), progress)
     else:
         frame = run_batch(target, work, table.dropped(work), channel)
@@ -255,7 +263,7 @@ def run_call(target: GuestTarget, call: Invoke, progress: CallProgress, channel:
 
 def _run_stream(ready: partial[Any], call: Invoke, progress: CallProgress, channel: ReplyChannel) -> Result:
     began = now()
-    out = StreamOut(call, channel.send)
+    out = StreamOut(call, channel.send, channel.send_soon)
     progress.read_seq = max(progress.read_seq, out.seq)
     RUNNING_STREAM.set(out)
     chunks: Iterator[Any] | None = None

@@ -38,7 +38,7 @@ FAULTS: dict[Outcome, Fault] = {
 SPLIT = "split"
 """The outcome of a run in a batch after which the call is run again alone."""
 REPEATED = "repeated"
-"""The outcome of the part of a stream that repeats what an earlier container produced, which was lost."""
+"""The outcome of the part of a call that repeats what it did in an earlier container, which was lost."""
 UNPROVEN_NS = NS_PER_S
 """The operator pays for a batch that raised as long as runs alone have made up for those before, but for so much: code
 that works in its batches, raises, and answers from what it kept would be free otherwise.
@@ -163,13 +163,17 @@ class ContainerMeter:
         )  # fmt: skip
 
     def end_repeat(self, run: Run) -> None:
-        """A stream has repeated what its caller had: that was the operator's time, what follows is its tenant's."""
+        """A call has repeated what is billed elsewhere: that was the operator's time, what follows is its tenant's."""
         at_ns = self._clock()
         self._meter.call_ended(run.call_id, REPEATED, at_ns, fault=Fault.PLATFORM)
         self._meter.call_started(
             run.call_id, run.tenant, at_ns, key=run.key, tags=run.tags, shadow=run.shadow, parent=run.parent,
             resumed=True,
         )  # fmt: skip
+
+    def keep_work(self, call_id: str) -> None:
+        """What a stream has done up to now need not be done again, if it goes on elsewhere."""
+        self._meter.keep_work(call_id, self._clock())
 
     def call_ended(
         self,
@@ -181,26 +185,25 @@ class ContainerMeter:
         ran: bool = True,
         fault: Fault | None = None,
         can_move: bool = False,
-        has_added: bool = True,
     ) -> Spent:
         """A call has ended; what did not run, though it was about to, is charged nothing.
 
         `fault`: whose its end is, where that does not follow from the outcome. `can_move`: if it died with its
-        container it goes on elsewhere, and counts there. `has_added`: whether it left anything that need not be done
-        again there; if not, all of it is paid there alone.
+        container it goes on elsewhere, and counts there. What it had kept by then is its tenant's, what it did since is
+        done again there, and paid there alone.
         """
         moved = can_move and outcome is Outcome.DIED
         fault = (fault or FAULTS.get(outcome, self.fault_of_death)) if ran else Fault.PLATFORM
-        if ran and moved and has_added and fault is Fault.PLATFORM:
-            fault = Fault.NONE  # its work is not lost: what is repeated of it is the operator's
+        is_lost = ran and moved and fault is Fault.PLATFORM
         spent = self._meter.call_ended(
             call_id,
             WORDS[outcome],
             self._clock(),
             batch_size,
-            fault=fault,
+            fault=Fault.NONE if is_lost else fault,
             units=units or NOTHING,
             moved=moved,
+            is_lost=is_lost,
         )
         if self._rerun and call_id in self._rerun:
             self._rerun.discard(call_id)

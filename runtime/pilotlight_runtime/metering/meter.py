@@ -46,8 +46,8 @@ NOTHING: dict[str, Any] = {}
 
 class _Running:
     __slots__ = (
-        "billed", "billed_at_last", "billed_on_disk", "cold_us", "key", "parent", "resumed", "shadow", "since", "tags",
-        "tenant",
+        "billed", "billed_at_last", "billed_on_disk", "cold_us", "kept", "key", "parent", "resumed", "shadow", "since",
+        "tags", "tenant",
     )  # fmt: skip
 
     def __init__(
@@ -69,6 +69,8 @@ class _Running:
         """Of these, up to the last checkpoint."""
         self.billed_on_disk = 0
         """Of these, up to the last checkpoint but one that is known to be on disk."""
+        self.kept = 0
+        """Nanoseconds of its share up to what would outlive the container."""
 
 
 OWNED = (LeaseState.LOADING, LeaseState.IDLE, LeaseState.DRAINING, LeaseState.PARKED)
@@ -174,6 +176,18 @@ class SliceMeter:
             tenant, key, tags, cold_us, self._virtual, parent, shadow=shadow, resumed=resumed
         )
 
+    def keep_work(self, call_id: str, at_ns: int) -> None:
+        """What a call has done up to now outlives its container: an event of its stream was sent, or a state saved.
+
+        Raises:
+            MeterMisuse: if it is not running.
+        """
+        running = self._running.get(call_id)
+        if running is None:
+            raise MeterMisuse(f"{call_id} is not running")
+        self._advance(at_ns)
+        running.kept = running.billed + self._virtual - running.since
+
     def call_ended(
         self,
         call_id: str,
@@ -184,10 +198,12 @@ class SliceMeter:
         fault: Fault = Fault.NONE,
         units: dict[str, int] = NOTHING,
         moved: bool = False,
+        is_lost: bool = False,
     ) -> Spent:
-        """The container has ended a call; returns the sum of its shares in all events.
+        """The container has ended a call; returns the sum of its shares in all events, or of what is paid of them.
 
         `fault`, `units`, which the function counted of it, and whether it was `moved` elsewhere are for the ledger.
+        `is_lost`: by the platform's fault, but for what it has kept, which alone is returned unless that is nothing.
 
         Raises:
             MeterMisuse: if it was not running.
@@ -201,36 +217,52 @@ class SliceMeter:
         if not self._running:
             ns += self._carry
             self._carry = 0
-        is_platforms = fault is Fault.PLATFORM
-        share = CallShare(
-            call_id, running.tenant, ns, outcome, batch_size, running.key, running.tags, fault, units,
-            running.billed, running.cold_us, running.shadow, running.parent, moved, running.resumed,
-        )  # fmt: skip
-        self._ended.append(share)
+        total = running.billed + ns
+        kept = running.kept if is_lost else total
+        if is_lost and not kept:
+            kept, fault = total, Fault.PLATFORM
+        self._end_part(call_id, running, 0, kept, total, outcome, batch_size, fault, units, moved=moved)
+        if kept < total:
+            self._end_part(
+                call_id, running, kept, total, total, outcome, batch_size, Fault.PLATFORM, NOTHING, moved=moved
+            )
         if len(self._ended) >= MAX_SHARES:
             self._close()
         lease, owner = self.lease, self._owner
-        if self._on_ended is not None:
-            since_last, wall_ns = running.billed + ns - running.billed_at_last, self.wall_offset_ns + self._now
-            earlier = running.billed_at_last
-            self._on_ended(
-                EndedShare(
-                    lease=lease,
-                    owner=owner,
-                    share=share if since_last == ns else msgspec.structs.replace(share, ns=since_last, earlier=earlier),
-                    checkpoint_ns=self._checkpoint_ns,
-                    checkpoint_share_ns=running.billed_at_last - running.billed_on_disk,
-                    ended_ns=self._now,
-                    ended_at=wall_ns / NS_PER_S,
-                    wall_ns=wall_ns,
-                )
-            )
         return Spent(
-            ns=running.billed + ns, ppm=lease.ppm, price=lease.price, batch_size=batch_size,
+            ns=kept, ppm=lease.ppm, price=lease.price, batch_size=batch_size,
             core_ppm=owner.core_ppm, gib_ppm=owner.gib_ppm,
-            fault=Fault.PLATFORM if is_platforms or running.shadow else Fault.NONE,
+            fault=Fault.PLATFORM if fault is Fault.PLATFORM or running.shadow else Fault.NONE,
             purchase=lease.purchase if lease.purchase == SPOT else "", resumed=running.resumed,
         )  # fmt: skip
+
+    def _end_part(
+        self, call_id: str, running: _Running, begin: int, end: int, total: int, outcome: str, batch_size: int,
+        fault: Fault, units: dict[str, int], *, moved: bool,
+    ) -> None:  # fmt: skip
+        """End what lies between two of a call's `total` nanoseconds: for events, and in case the agent is killed."""
+        ns = _overlap(begin, end, running.billed, total)
+        share = CallShare(
+            call_id, running.tenant, ns, outcome, batch_size, running.key, running.tags, fault, units,
+            end - begin - ns, 0 if begin else running.cold_us, running.shadow, running.parent, moved, running.resumed,
+        )  # fmt: skip
+        self._ended.append(share)
+        if self._on_ended is None:
+            return
+        since_last, wall_ns = _overlap(begin, end, running.billed_at_last, total), self.wall_offset_ns + self._now
+        earlier = end - begin - since_last
+        self._on_ended(
+            EndedShare(
+                lease=self.lease,
+                owner=self._owner,
+                share=share if since_last == ns else msgspec.structs.replace(share, ns=since_last, earlier=earlier),
+                checkpoint_ns=self._checkpoint_ns,
+                checkpoint_share_ns=_overlap(begin, end, running.billed_on_disk, running.billed_at_last),
+                ended_ns=self._now,
+                ended_at=wall_ns / NS_PER_S,
+                wall_ns=wall_ns,
+            )
+        )
 
     def checkpoint(self, at_ns: int, *, is_last_on_disk: bool = True) -> list[UsageEvent]:
         """All events up to `at_ns` that have not been returned yet, in order.
@@ -345,3 +377,8 @@ class SliceMeter:
                 gib_ppm=owner.gib_ppm,
             )
         )
+
+
+def _overlap(begin: int, end: int, since: int, until: int) -> int:
+    """How much of what lies between `begin` and `end` lies between `since` and `until` too."""
+    return max(0, min(end, until) - max(begin, since))

@@ -59,6 +59,10 @@ class SeveralMeters:
                 resumed=resumed,
             )  # fmt: skip
 
+    def keep_work(self, call_id: str, at_ns: int) -> None:
+        for meter in self._meters:
+            meter.keep_work(call_id, at_ns)
+
     def call_ended(
         self,
         call_id: str,
@@ -69,10 +73,13 @@ class SeveralMeters:
         fault: Fault = Fault.NONE,
         units: dict[str, int] = NOTHING,
         moved: bool = False,
+        is_lost: bool = False,
     ) -> Spent:
         """End a call on all of them; returns what it used of them together."""
         spent = [
-            meter.call_ended(call_id, outcome, at_ns, batch_size, fault=fault, units=units, moved=moved)
+            meter.call_ended(
+                call_id, outcome, at_ns, batch_size, fault=fault, units=units, moved=moved, is_lost=is_lost
+            )
             for meter in self._meters
         ]
         return msgspec.structs.replace(spent[0], ppm=sum(each.ppm for each in spent))

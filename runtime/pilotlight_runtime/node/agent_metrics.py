@@ -18,6 +18,7 @@ from pilotlight_core.host.metrics.metric_families import (
 )
 from pilotlight_core.model.messages.node_messages import ContainerState
 from pilotlight_runtime.node.agent_parts import AgentParts
+from pilotlight_runtime.node.engine_metrics import EngineMetrics
 
 MOST_BASES = 20
 """Base environments with a label of their own."""
@@ -35,6 +36,7 @@ class AgentMetrics:
     def __init__(self, parts: AgentParts) -> None:
         self._parts = parts
         self._base = BoundedLabel(MOST_BASES)
+        self._engines = EngineMetrics()
 
     def collect(self) -> Iterator[Metric]:
         """A `MetricSource`."""
@@ -64,6 +66,8 @@ class AgentMetrics:
         text = "Ready containers that a check of their function has taken out of service."
         yield counter("pilotlight_agent_failed_checks", text, starts.unfit)
         yield from self._egress()
+        serving = ((one.id, one.serving.engine) for one in containers if one.serving is not None)
+        yield from self._engines.collect((name, report) for name, report in serving if report is not None)
         environments = self._parts.environments.cache
         yield gauge("pilotlight_agent_environments", "What this node has built of requirements.", len(environments))
         text = "Bytes of what this node has built of requirements."

@@ -297,12 +297,19 @@ def _calls(needs: AgentDependencies, group: asyncio.TaskGroup, waiting: WaitingC
     slots = SlotTable(instance=me.instance)
     links = GatewayLinks(needs.bus, region=me.region, node=me.node, instance=me.instance)
     bodies = BodyTransfers(group, ca_file=needs.ca_file)
+    call_soon = asyncio.get_running_loop().call_soon
     return NodeCalls(
         slots=slots,
         waiting=waiting,
         links=links,
         origins=OriginSender(
-            needs.bus, links, f"_PL.{me.node}.{me.instance}", region=me.region, node=me.node, clock=time.monotonic
+            needs.bus,
+            links,
+            f"_PL.{me.node}.{me.instance}",
+            region=me.region,
+            node=me.node,
+            clock=time.monotonic,
+            call_soon=call_soon,
         ),
         bodies=bodies,
         nested=NestedAsks(needs.bus, bodies, group, region=me.region, node=me.node, clock=time.monotonic),
@@ -313,6 +320,6 @@ def _calls(needs: AgentDependencies, group: asyncio.TaskGroup, waiting: WaitingC
             node=me.node,
             instance=me.instance,
             epoch_of=slots.epoch,
-            call_soon=asyncio.get_running_loop().call_soon,
+            call_soon=call_soon,
         ),
     )

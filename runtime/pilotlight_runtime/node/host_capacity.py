@@ -15,6 +15,7 @@ from pilotlight_core.host.config import AgentSettings
 from pilotlight_core.model.errors import BadInput
 from pilotlight_core.model.messages.node_messages import HostShare
 from pilotlight_runtime.devices.cpu_slots import memory_bytes, usable_cores
+from pilotlight_runtime.environments.build_sandbox import builders_memory
 from pilotlight_runtime.sandbox.cgroup import CgroupController
 from pilotlight_runtime.sandbox.cgroups import own_folders
 
@@ -25,6 +26,7 @@ WARM_PART = 8
 MOST_RESERVE_PART = 4
 BLANK_BYTES = 200 * MIB
 """Of host memory, that a blank takes which has imported torch."""
+BUILDERS_PART = 8
 BLANKS_PART = 2
 """The part of the reserve that blanks on GPUs may take; those on CPU slots and the platform have the rest."""
 MEMORY_FILES = ("memory.max", "memory.limit_in_bytes")
@@ -39,6 +41,18 @@ def default_reserve(memory: int) -> int:
     return min(memory // MOST_RESERVE_PART, GIB + memory // RESERVE_PART)
 
 
+def reserved_memory(settings: AgentSettings, memory: int) -> int:
+    """Bytes of so many that no container is promised: as the operator says, else for all that runs beside them."""
+    return settings.reserve_memory * MIB or default_reserve(memory) + builders_reserve(settings, memory)
+
+
+def builders_reserve(settings: AgentSettings, memory: int) -> int:
+    """Bytes for builders of requirements, where there is an index: what all at once may use, at most an eighth."""
+    if not settings.package_index:
+        return 0
+    return min(memory // BUILDERS_PART, builders_memory(settings.most_packages * MIB) * settings.agents_here)
+
+
 def host_capacity(settings: AgentSettings, process: Path = Path("/proc/self")) -> HostShare:
     """What this agent's containers may be promised.
 
@@ -46,7 +60,7 @@ def host_capacity(settings: AgentSettings, process: Path = Path("/proc/self")) -
         BadInput: if the reserve leaves nothing.
     """
     memory, cpu_millis = usable_host(process)
-    reserve = settings.reserve_memory * MIB or default_reserve(memory)
+    reserve = reserved_memory(settings, memory)
     found = HostShare(
         memory=(memory - reserve) // settings.agents_here,
         cpu_millis=(cpu_millis - round(settings.reserve_cpu * 1000)) // settings.agents_here,
@@ -85,7 +99,7 @@ def gpu_blanks(settings: AgentSettings, process: Path = Path("/proc/self")) -> i
     if not settings.blanks:
         return 0
     memory, _ = usable_host(process)
-    reserve = settings.reserve_memory * MIB or default_reserve(memory)
+    reserve = settings.reserve_memory * MIB or default_reserve(memory)  # builders have a part of their own
     return min(settings.gpu_blanks, reserve // BLANKS_PART // settings.agents_here // BLANK_BYTES)
 
 

@@ -16,12 +16,12 @@ from pilotlight_core.model.errors import BadInput
 from pilotlight_runtime.containers.blanks.base_environment import BaseEnvironment
 from pilotlight_runtime.egress.proxy_supervisor import ProxySupervisor
 from pilotlight_runtime.environments.base_facts import BuildBase
-from pilotlight_runtime.environments.build_sandbox import ANYWHERE, BESIDE_FILES, BuildSandbox, BuildTools
-from pilotlight_runtime.environments.environment_builds import AT_ONCE, EnvironmentBuilds
+from pilotlight_runtime.environments.build_sandbox import ANYWHERE, BuildSandbox, BuildTools, builders_memory
+from pilotlight_runtime.environments.environment_builds import EnvironmentBuilds
 from pilotlight_runtime.environments.environment_cache import EnvironmentCache
 from pilotlight_runtime.environments.package_index import PackageIndex, read_index
 from pilotlight_runtime.node.agent_folders import NodeFolders
-from pilotlight_runtime.node.host_capacity import MIB, default_reserve, usable_host
+from pilotlight_runtime.node.host_capacity import MIB, reserved_memory, usable_host
 from pilotlight_runtime.sandbox.sandbox_port import Launcher
 
 log = structlog.get_logger(__name__)
@@ -52,13 +52,13 @@ def package_needs(settings: AgentSettings) -> PackageNeeds:
     if certificates and not Path(certificates).is_file():
         raise BadInput(f"--package-ca-file: there is no file {certificates}.", field="package_ca_file")
     index = read_index(settings.package_index, settings.package_hosts, certificates)
-    _note_memory(settings, 2 * AT_ONCE * (most_bytes + BESIDE_FILES))
+    _note_memory(settings, builders_memory(most_bytes))
     return PackageNeeds(index=index, uv=find_uv(), most_bytes=most_bytes, cache_bytes=cache_bytes)
 
 
 def _note_memory(settings: AgentSettings, builders: int) -> None:
     """Say so if `builders` together may use more bytes than the reserve has."""
-    reserve = settings.reserve_memory * MIB or default_reserve(usable_host()[0])
+    reserve = reserved_memory(settings, usable_host()[0])
     if builders > reserve:
         log.warning(
             "builders of requirements may use more memory than is reserved, and take it from containers then: raise "

@@ -15,7 +15,7 @@ SHOWN_FROM_MS = 0.05
 """Shorter stages are not shown."""
 
 ORDINARY = ("queued", "running")
-"""Stages of every call; a log does not show them."""
+"""Stages of every call, and of each hook that it runs through; a log does not show them."""
 
 
 class Timeline:
@@ -51,7 +51,7 @@ class Timeline:
         text = f"{name} {milliseconds(float(data.get('ms', 0.0)))}{f' ({why})' if why else ''}"
         if self._status is not None:
             self._status.update(_plain(f"{self._label}: {text}"))
-        elif name not in (self._last, *ORDINARY):
+        elif name != self._last and name.rpartition(": ")[2] not in ORDINARY:
             note(f"{self._label}: {text}")
         self._last = name
 

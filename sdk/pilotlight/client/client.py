@@ -13,6 +13,7 @@ from pilotlight.client.resources.billing import BillingClient
 from pilotlight.client.resources.calls import CallsClient
 from pilotlight.client.resources.issuers import IssuersClient
 from pilotlight.client.resources.jobs import JobsClient
+from pilotlight.client.resources.models import ModelsClient
 from pilotlight.client.resources.nodes import NodesClient
 from pilotlight.client.resources.platform import PlatformClient
 from pilotlight.client.resources.pools import PoolsClient
@@ -60,6 +61,7 @@ class Client:
         self.webhooks = WebhooksClient(self.platform)
         self.secrets = SecretsClient(self.platform)
         self.weights = WeightsClient(self.platform)
+        self.models = ModelsClient(self.platform)
         self.batches = BatchesClient(self._connection, self.platform)
         self.jobs = JobsClient(self._connection, self.calls, self.platform)
         self.portal = shared_portal()

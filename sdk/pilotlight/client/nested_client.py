@@ -72,7 +72,7 @@ class NestedClient:
     def _begin(self, args: tuple[Any, ...], kwargs: dict[str, Any], *, blocking: bool) -> Future[NestedReply]:
         target, settings = self._target, self._target.settings
         self._check()
-        named, placed = (target.callee.bind_arguments(args, kwargs), ()) if target.callee else (kwargs, args)
+        named, placed = (target.callee.bind_call(args, kwargs), ()) if target.callee else (kwargs, args)
         outgoing = OutgoingCall(path="", input=named, method=target.method or None, id=settings.id)
         request = outgoing.body(settings.deadline, args=list(placed) or None)
         of_app = target.spec is not None and target.ref.app == self._port.own_app

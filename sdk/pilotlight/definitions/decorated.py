@@ -20,8 +20,22 @@ class BatchOptions(msgspec.Struct, frozen=True, kw_only=True):
     max_batch_cost: float | None
 
 
+class HookOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """The options of `@preprocess()` and `@postprocess()`: of the containers that such a hook runs in."""
+
+    cpu: float | None = None
+    memory: int | None = None
+    """Bytes."""
+    max_containers: int | None = None
+    max_inputs: int | None = None
+
+
 class Markers(msgspec.Struct, frozen=True, kw_only=True):
     enter: bool = False
+    enter_for: str = ""
+    """The hook in whose containers `@enter()` runs it; "": it is in those of the methods."""
+    preprocess: HookOptions | None = None
+    postprocess: HookOptions | None = None
     exit: bool = False
     park: bool = False
     unpark: bool = False
@@ -50,3 +64,5 @@ class Decorated:
     is_class: bool = False
     artifacts: tuple[Artifact, ...] = ()
     weights: tuple[str, ...] = ()
+    source_module: str = ""
+    """The module that defines it; "": that of its code, which its specification names."""

@@ -10,15 +10,18 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from pilotlight.definitions.artifact_options import Artifact
+from pilotlight.definitions.engine_options import EngineOption
 from pilotlight.definitions.errors import OptionError
-from pilotlight.definitions.migration_hints import OPTION_HINTS, explain_unknown
+from pilotlight.definitions.hints.migration_hints import OPTION_HINTS, explain_unknown
 from pilotlight.definitions.rehearsal_options import Example
 from pilotlight.definitions.schedules import Cron, Period
 from pilotlight_core.model.calendar.warm_windows import Warm
 from pilotlight_core.model.errors import BadInput
+from pilotlight_core.model.fallbacks.fallback import Fallback
 from pilotlight_core.model.ids import check_name, tags_fault
 from pilotlight_core.model.networks.network_targets import targets_fault
 from pilotlight_core.model.placing import CONTEXT_BYTES, Measured, Model, Over, Placing, Purchase, Spread
+from pilotlight_core.model.served.model_names import model_names_fault
 from pilotlight_core.model.spec import LEAST_MEMORY, LEAST_TMPFS, SLO, Isolation, Priority
 from pilotlight_core.model.streams.resuming import Resumable
 from pilotlight_core.model.units import GpuAsk, most_units_fault, parse_gpu, parse_memory
@@ -38,6 +41,13 @@ class NamedApp(Protocol):
     """An App, for `app=`."""
 
     name: str
+
+
+class UpstreamOption(Protocol):
+    """An `Upstream`."""
+
+    @property
+    def target(self) -> str: ...
 
 
 class Options(TypedDict, total=False):
@@ -74,12 +84,14 @@ class Options(TypedDict, total=False):
     isolation: Literal["shared", "mig", "exclusive"]
     idempotent: bool
     resumable: bool | Resumable
+    fallback: str | Fallback
     slo: SLO
     priority: Literal["interactive", "standard", "batch"]
     model: Model
     by_cost: bool
     measured: Sequence[Measured]
     weights: str | Sequence[str]
+    serves: str | Sequence[str]
     spread: Literal["node", "zone"] | Spread
     avoid: str | Sequence[str]
     spot: bool | None
@@ -87,6 +99,9 @@ class Options(TypedDict, total=False):
     zone: str | Sequence[str]
     neighbours: bool
     media: bool
+    upstream: UpstreamOption
+    engine: EngineOption
+    adapters: Sequence[str]
     name: str
     app: str | NamedApp
 
@@ -249,6 +264,20 @@ def _resumable(name: str, value: Any) -> Resumable | UnsetType:
     return Resumable() if value else UNSET
 
 
+def _serves(name: str, value: Any) -> tuple[str, ...] | UnsetType:
+    names = (value,) if isinstance(value, str) else value
+    if why := model_names_fault(names):
+        raise OptionError(f"{name}={value!r}: {why}.", field=name)
+    return tuple(names)
+
+
+def _fallback(name: str, value: Any) -> Fallback:
+    fallback = Fallback(value) if isinstance(value, str) else value
+    if not isinstance(fallback, Fallback):
+        raise _expected(name, value, 'the name of a function of the app, or Fallback("small", classes=["batch"])')
+    return _checked(name, fallback)
+
+
 def _choice(kind: type[Isolation | Priority]) -> Callable[[str, Any], Isolation | Priority]:
     def read(name: str, value: Any) -> Isolation | Priority:
         try:
@@ -295,6 +324,8 @@ READERS: dict[str, Callable[[str, Any], Any]] = {
     "isolation": _choice(Isolation),
     "idempotent": _truth,
     "resumable": _resumable,
+    "serves": _serves,
+    "fallback": _fallback,
     "slo": _slo,
     "priority": _choice(Priority),
 }

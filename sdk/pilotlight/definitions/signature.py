@@ -13,7 +13,7 @@ import msgspec
 
 from pilotlight.definitions.decorated import BatchOptions
 from pilotlight.definitions.errors import OptionError
-from pilotlight.definitions.schema import Schema, chunk_of, item_of, schema_of
+from pilotlight.definitions.schemas.schema import Schema, chunk_of, item_of, schema_of
 from pilotlight_core.model.hints import Convert, converter
 from pilotlight_core.model.schema_examples import ORDER
 from pilotlight_core.model.spec import Batching, MethodSpec, Mode
@@ -35,6 +35,10 @@ class Callee(msgspec.Struct, frozen=True, kw_only=True):
     attribute: str
     is_method: bool = False
     batched: BatchOptions | None = None
+    first: Callee | None = None
+    """The preprocess hook, which gets the arguments of a call; None: there is none."""
+    last: Callee | None = None
+    """The postprocess hook, whose answer a call has; None: there is none."""
 
     @property
     def mode(self) -> Mode:
@@ -62,6 +66,14 @@ class Callee(msgspec.Struct, frozen=True, kw_only=True):
         if self.batched is not None:
             return item_of(answer)[1] if item_of(answer)[0] else Any
         return chunk_of(answer) if self.mode is Mode.GENERATOR else answer
+
+    def bind_call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
+        """Return the arguments of a call by name: those of its preprocess hook, if there is one.
+
+        Raises:
+            TypeError: as `bind_arguments`.
+        """
+        return (self.first or self).bind_arguments(args, kwargs)
 
     def bind_arguments(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
         """Return the arguments of a call by name.
@@ -101,7 +113,7 @@ def method_spec(callee: Callee) -> MethodSpec:
 @lru_cache(maxsize=1024)
 def answer_converter(callee: Callee) -> Convert | None:
     """Return what makes an answer of what came off the wire; None: it is the answer as it came."""
-    return converter(callee.answer_hint)
+    return converter((callee.last or callee).answer_hint)
 
 
 def hint_of(function: Callable[..., Any], name: str, annotation: Any) -> Any:

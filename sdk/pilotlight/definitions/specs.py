@@ -10,16 +10,18 @@ from typing import Any
 from msgspec import UNSET
 
 from pilotlight.definitions.artifact_options import artifacts_of
+from pilotlight.definitions.call_hooks import called_spec, hook_callees, pipeline_of, with_hooks
 from pilotlight.definitions.decorated import markers_of
 from pilotlight.definitions.errors import OptionError
 from pilotlight.definitions.options import function_name, spec_fields
 from pilotlight.definitions.rehearsal_options import rehearsal_of
 from pilotlight.definitions.schedules import schedule_of
-from pilotlight.definitions.signature import Callee, method_spec
+from pilotlight.definitions.signature import Callee
 from pilotlight.definitions.weights_options import weights_of
 from pilotlight_core.model.errors import BadInput
 from pilotlight_core.model.secrets.secret_uses import check_secrets
-from pilotlight_core.model.spec import FunctionSpec, Schedule, check_spec
+from pilotlight_core.model.spec import FunctionSpec, Schedule
+from pilotlight_core.model.versions.spec_checks import check_spec
 
 
 def build_spec(target: Any, options: Mapping[str, Any]) -> tuple[FunctionSpec, tuple[Callee, ...]]:
@@ -43,7 +45,9 @@ def _build(target: Any, options: Mapping[str, Any]) -> tuple[FunctionSpec, tuple
     fields = spec_fields(options)
     artifacts_of(options)  # refused here, with the function's place
     weights_of(options)
-    callees = _methods(target) if is_class else (_function(target),)
+    members = _members(target) if is_class else {}
+    hooks = hook_callees(members)
+    callees = with_hooks(_methods(target), hooks) if is_class else (_function(target),)
     schedules = _schedules(target, options, callees)
     park, unpark = _park_hooks(target) if is_class else ((), ())
     checks = _hooks(target, "check") if is_class else ()
@@ -53,12 +57,13 @@ def _build(target: Any, options: Mapping[str, Any]) -> tuple[FunctionSpec, tuple
         module=module_name(target),
         qualname=target.__qualname__,
         is_class=is_class,
-        methods=tuple(method_spec(callee) for callee in callees),
+        methods=tuple(called_spec(callee) for callee in callees),
         enter=_hooks(target, "enter") if is_class else (),
         exit=_hooks(target, "exit") if is_class else (),
         drain=(_hooks(target, "drain") if is_class else ()) or UNSET,
         max_inputs=markers_of(target).max_inputs or 1,
         schedules=schedules or UNSET,
+        pipeline=pipeline_of(callees, hooks, members) or UNSET,
         park=park or UNSET,
         unpark=unpark or UNSET,
         rehearsal=rehearsal_of(options, callees, checks, has_own_check=has_own_check),
@@ -117,6 +122,8 @@ def _function(target: Callable[..., Any]) -> Callee:
             "@enter(), @exit(), @check(), @park(), @unpark(), @drain() and @method() mark methods of a class; a "
             "function needs none."
         )
+    if mark.preprocess is not None or mark.postprocess is not None:
+        raise OptionError("@preprocess() and @postprocess() mark methods of a class: make one of this function.")
     return Callee(function=target, name="", attribute=target.__qualname__, batched=mark.batched)
 
 
@@ -157,11 +164,12 @@ def _park_hooks(cls: type) -> tuple[tuple[str, ...], tuple[str, ...]]:
 
 
 def _hooks(cls: type, kind: str) -> tuple[str, ...]:
-    found = [name for name, member in _members(cls).items() if getattr(markers_of(member), kind)]
+    marked = {name: markers_of(member) for name, member in _members(cls).items()}
+    found = [name for name, markers in marked.items() if getattr(markers, kind)]
     for name in found:
         member = inspect.getattr_static(cls, name)
         if inspect.isgeneratorfunction(member) or inspect.isasyncgenfunction(member):
             raise OptionError(f"{name} is an @{kind}() hook and yields: split it into an @enter() and an @exit().")
         if len(inspect.signature(member).parameters) != 1:
             raise OptionError(f"{name} is an @{kind}() hook: it takes nothing but self.")
-    return tuple(found)
+    return tuple(name for name in found if kind != "enter" or not marked[name].enter_for)

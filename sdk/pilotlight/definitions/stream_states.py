@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 
 from pilotlight.definitions.errors import Misuse
 from pilotlight_core.model import values
-from pilotlight_core.model.messages.running_code import RUNNING_CALL
+from pilotlight_core.model.messages.running_code import IN_HOOK, RUNNING_CALL
 from pilotlight_core.model.streams.resuming import MAX_STATE
 from pilotlight_core.model.streams.running_stream import RUNNING_STREAM
 
@@ -66,5 +66,5 @@ def checkpoint(state: Any) -> None:
 
 def _refuse_elsewhere(verb: str) -> None:
     """Refuse in a call that has no state to save; code that no call runs may do it for nothing."""
-    if RUNNING_CALL.get():
+    if RUNNING_CALL.get() not in ("", IN_HOOK):
         raise Misuse(f"pilotlight.{verb}() is for generators of functions with resumable=True.", field="resumable")

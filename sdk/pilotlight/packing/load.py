@@ -93,7 +93,8 @@ def _apps_of(registered: Registered, root: Path) -> LoadedApps:
     apps: LoadedApps = {}
     for app, function in registered:
         spec = function.spec
-        file = getattr(sys.modules.get(spec.module), "__file__", None)
+        source = function.source_module or spec.module
+        file = getattr(sys.modules.get(source), "__file__", None)
         if file is None or not Path(file).resolve().is_relative_to(root):
             continue
         if "<locals>" in spec.qualname:

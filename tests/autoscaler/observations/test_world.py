@@ -9,12 +9,13 @@ import pytest
 
 from pilotlight_autoscaler.command_sender import subject_of_command
 from pilotlight_autoscaler.observations.call_rate import CallRate
+from pilotlight_autoscaler.observations.pending_commands import PendingBind
 from pilotlight_autoscaler.observations.world import DEMAND_KEPT_S, DEMAND_STALE_S, FOLLOW_EVERY_S, World
 from pilotlight_autoscaler.passes.decide import Pass
 from pilotlight_autoscaler.passes.decision import Decision
 from pilotlight_autoscaler.passes.pass_input import PassInput
 from pilotlight_core.model.api.curve_api import CurveSource
-from pilotlight_core.model.messages.node_messages import Bind, ContainerState, EndedContainer
+from pilotlight_core.model.messages.node_messages import GIVING_WAY, Bind, ContainerState, EndedContainer
 from pilotlight_core.model.messages.ran import BatchesRan, Ran
 from pilotlight_core.model.spec import VersionRecord
 from pilotlight_placement.fragmentation.histogram import AskShape
@@ -43,8 +44,6 @@ def test_a_reports_order_is_kept_and_a_new_incarnation_replaces_the_old() -> Non
 
 def test_a_lost_bind_is_sent_again_with_the_same_id() -> None:
     """Agents know container ids, so a repetition is harmless; after three tries it is dropped."""
-    from pilotlight_autoscaler.observations.pending_commands import PendingBind
-
     world = World()
     world.pending["new1"] = PendingBind(bind=bind("new1"), node="n1", at=1.0)
 
@@ -53,6 +52,58 @@ def test_a_lost_bind_is_sent_again_with_the_same_id() -> None:
     assert world.lost_binds(3.6) == []
     world.forget(20.0)
     assert world.pending == {}
+
+
+def test_a_bind_for_which_something_gives_way_is_sent_again_ever_more_rarely() -> None:
+    """It counts as under way meanwhile, and keeps its id; in the end it is decided on anew."""
+    world = World()
+    sent, at = bind("new1"), 1.0
+    world.pending["new1"] = PendingBind(bind=sent, node="n1", at=at)
+    sent_at = []
+    while at < 40.0:
+        at += 0.02
+        world.on_refused(sent, GIVING_WAY, at)
+        sent_at += [at for _ in world.lost_binds(at)]
+        world.forget(at)
+
+    assert 5 <= sum(one <= 3.0 for one in sent_at) <= 6
+    assert len(sent_at) == 11
+    assert world.pending == {}
+    assert not world.backoff.is_failing(sent.version)
+
+
+@pytest.mark.parametrize(("reason", "least", "most"), [(GIVING_WAY, 4, 6), ("slice_taken", 50, 200)])
+def test_few_commands_are_sent_while_something_gives_way(reason: str, least: int, most: int) -> None:
+    """Two seconds of passes: one container is asked for. A slice that is merely taken is decided on anew each time."""
+    world, sent, at = World(), [], 1.0
+    while at < 3.0:
+        at += 0.02
+        world.on_report(report(seq=int(at * 1e3), slots=1), at)
+        world.on_demand(demand(queued=1), at)
+        binds = [one.command for one in decide(world, record(), at=at).commands if isinstance(one.command, Bind)]
+        for each in binds:
+            world.pending[each.container] = PendingBind(bind=each, node="n1", at=at)
+        sent += [*binds, *(lost.bind for lost in world.lost_binds(at))]
+        for each in binds or [pending.bind for pending in world.pending.values()]:
+            world.on_refused(each, reason, at)
+        world.forget(at)
+
+    assert least <= len(sent) <= most
+
+
+def test_a_version_whose_check_fails_waits_as_one_that_does_not_start() -> None:
+    """Each container becomes ready before it fails, and is told of several times."""
+    world, delays = World(), []
+    for number in range(1, 5):
+        name, at = f"c{number}", number * 100.0
+        world.on_report(report(container(name), seq=3 * number), at)
+        drains = container(name, state=ContainerState.DRAINING, unfit=True)
+        world.on_report(report(drains, seq=3 * number + 1), at)
+        ended = EndedContainer(id=name, version="ver_1", tenant="acme", was_ready=True, unfit=True)
+        world.on_report(report(seq=3 * number + 2, ended=(ended,)), at + 0.1)
+        delays.append(next(wait for wait in count() if not world.backoff.refused(["ver_1"], at + wait / 2)) / 2)
+
+    assert delays == [0.5, 1.0, 2.0, 4.0]
 
 
 def test_containers_of_a_silent_node_are_forgotten() -> None:

@@ -5,12 +5,16 @@ from __future__ import annotations
 import pytest
 
 from pilotlight_autoscaler.observations.world import World
+from pilotlight_core.model.devices import InstanceReport, MigMode, MigPlacement
 from pilotlight_core.model.limits import Limits
-from pilotlight_core.model.messages.node_messages import Bind
+from pilotlight_core.model.messages.device_commands import Cut
+from pilotlight_core.model.messages.node_messages import Bind, ContainerState, Stop
 from pilotlight_core.model.messages.usage_facts import Purpose
 from pilotlight_core.model.placing import Placing
+from pilotlight_core.model.units import GpuAsk
 from pilotlight_core.model.versions.manifest_codec import NETWORK
 from tests.autoscaler.builders import decide, demand, record, report
+from tests.builders.nodes import GIB, container, gpu_device, gpu_node
 
 
 @pytest.mark.parametrize("agrees", [False, True])
@@ -60,3 +64,24 @@ def test_an_agent_is_told_why_a_container_is_started() -> None:
     sent = [each.command for each in decide(world, record(min_containers=3)).commands]
 
     assert [bind.purpose for bind in sent if isinstance(bind, Bind)] == [Purpose.CALL, Purpose.FLOOR, Purpose.FLOOR]
+
+
+def test_what_is_parked_in_the_way_ends_as_a_part_of_the_plan() -> None:
+    """It is stopped, then its GPU is cut; also one whose version nobody knows any more."""
+    there = InstanceReport(
+        slice="GPU-1:7g@0", place=MigPlacement(start=0, profile="7g"), name="7g.80gb", uuid="MIG-1", memory=80 * GIB,
+        ppm=1_000_000,
+    )  # fmt: skip
+    world = World()
+    asleep = container("p", "ver_old", slice="", state=ContainerState.PARKED, parks="GPU-1:7g@0")
+    world.on_report(gpu_node(devices=(gpu_device(mig=MigMode.ON, instances=(there,)),), containers=(asleep,)), 1.0)
+    world.on_demand(demand(queued=1), 1.0)
+
+    made = decide(world, record(gpu=(GpuAsk("H100"),), vram=5 * GIB))
+
+    (steps,) = made.executions
+    assert [type(step.command) for step in steps] == [Stop, Cut, Bind]
+    assert isinstance(steps[0].command, Stop)
+    assert steps[0].command.container == "p"
+    assert [step.after for step in steps] == [(), (0,), (0, 1)]
+    assert any(note.startswith("p, which is parked, ends: its GPU is needed for ") for note in made.notes)

@@ -49,6 +49,19 @@ def test_each_failure_in_a_row_doubles_the_delay_up_to_a_bound() -> None:
     assert not backoff.is_failing("bad")
 
 
+def test_what_was_ready_and_failed_a_check_is_not_made_up_for_by_what_is_ready() -> None:
+    """Until it is long ago."""
+    backoff = StartBackoff()
+    backoff.failed("bad", "acme", 0.0, was_ready=True)
+    backoff.succeeded("bad")
+    backoff.failed("bad", "acme", 10.0)
+    backoff.succeeded("bad")
+
+    assert backoff.refused(["bad"], 10.9) == {"bad"}
+    backoff.forget(11.0 + REMEMBERED_S + 0.1)
+    assert not backoff.is_failing("bad")
+
+
 def test_a_tenants_failing_versions_take_turns() -> None:
     """The one that is due longest; another tenant's is no part of it."""
     backoff = StartBackoff()

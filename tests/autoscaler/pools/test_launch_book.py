@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from pilotlight_autoscaler.pools.launch_book import Deposed, LaunchBook
+from pilotlight_autoscaler.pools.launch_book import MOST_FORMER, Deposed, LaunchBook
+from pilotlight_core.model.errors import Unauthenticated
 from pilotlight_core.model.records.nodes import NodeLabels, NodeRecord, NodeState
 from pilotlight_core.model.records.pools import LaunchState
 from pilotlight_gateway.nodes.join_tokens import use_join_token
@@ -57,23 +58,31 @@ async def test_an_older_leader_forgets_nothing(registry: MemoryRegistry) -> None
 
 
 async def test_a_token_is_for_one_node_and_goes_with_its_machine(registry: MemoryRegistry) -> None:
-    """A new one replaces the one before; the labels of its node are those of the pool."""
+    """The labels of its node are those of the pool."""
     mine = book(registry)
     made = await mine.create(launch(1, zone="b", spot=True))
-    first = await mine.issue_token(made, "eu", NOW, NOW + 60.0)
-    (now,) = registry.launches()
-    second = await mine.issue_token(now, "eu", NOW, NOW + 60.0)
-    assert len(registry.join_records) == 1
-    assert first != second
-
-    used = await use_join_token(registry, second, made.node, NOW)
+    text = await mine.issue_token(made, "eu", NOW, NOW + 60.0)
+    used = await use_join_token(registry, text, made.node, NOW)
     assert used.labels == NodeLabels(region="eu", zone="b", pool="l4", spot=True)
-    (now,) = registry.launches()
-    await mine.issue_token(now, "eu", NOW, NOW + 60.0)
+    await mine.issue_token(made, "eu", NOW, NOW + 60.0)
     registry.node_records[made.node] = NodeRecord(node=made.node)
-    (now,) = registry.launches()
-    await mine.forget(now)
+    await mine.forget(made)
     assert [registry.join_records, registry.node_records, registry.launch_records] == [{}, {}, {}]
+
+
+async def test_a_machine_joins_by_the_token_of_whichever_leader_has_launched_it(registry: MemoryRegistry) -> None:
+    """Until the node is up; of many leaders the first and the last ones count."""
+    made = await book(registry).create(launch(1))
+    texts = [await book(registry, epoch).issue_token(made, "eu", NOW, NOW + 60.0) for epoch in range(1, 7)]
+    assert len(registry.join_records) == MOST_FORMER + 1
+    for text in (texts[0], *texts[-MOST_FORMER:]):
+        assert (await use_join_token(registry, text, made.node, NOW)).node == made.node
+    with pytest.raises(Unauthenticated):
+        await use_join_token(registry, texts[1], made.node, NOW)
+
+    await book(registry, 6).issue_token(made, "eu", NOW, NOW + 60.0)
+    await book(registry, 6).drop_tokens(made)
+    assert not registry.join_records
 
 
 async def test_the_node_of_a_machine_that_goes_drains(registry: MemoryRegistry) -> None:

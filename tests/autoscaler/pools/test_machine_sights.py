@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from pilotlight_autoscaler.pools.machine_sights import ORPHANED_S, MachineSights
 from pilotlight_autoscaler.pools.node_pool import PoolMachine
 from tests.builders.pools import launch
@@ -64,3 +66,23 @@ def test_machines_without_a_record_are_orphans_after_a_while() -> None:
     sights.list_read("l4", [], [], 200.0)
     sights.keep({})
     assert sights.orphans("l4", (), 400.0) == []
+
+
+@pytest.mark.parametrize(("on_record", "ending", "kept"), [("", "", "i-1"), ("i-2", "", "i-2"), ("", "i-1", "i-2")])
+def test_of_two_machines_with_one_tag_one_is_the_launch_and_the_other_an_orphan(
+    on_record: str, ending: str, kept: str
+) -> None:
+    """The one on record, or one that stays; in whichever order they are listed."""
+    record = launch(1, provider_id=on_record)
+    both = [
+        PoolMachine(launch=ONE.id, provider_id=name, node=ONE.node, is_ending=name == ending) for name in ("i-2", "i-1")
+    ]
+    for listed in (both, both[::-1]):
+        sights = MachineSights()
+        sights.list_read("l4", listed, [record], 0.0)
+        found = sights.machine(record)
+        assert found is not None
+        assert found.provider_id == kept
+        sights.orphans("l4", (ONE.id,), 0.0)
+        orphans = {each.provider_id for each in sights.orphans("l4", (ONE.id,), ORPHANED_S + 1.0)}
+        assert orphans == {"i-1", "i-2"} - {kept, ending}

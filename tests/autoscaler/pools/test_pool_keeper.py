@@ -155,6 +155,52 @@ async def test_a_controller_that_dies_before_it_hears_finds_the_machine_by_its_t
         ]
 
 
+async def test_a_launch_of_a_pool_that_was_removed_behind_it_goes_off_the_record(world: PoolWorld) -> None:
+    """The gateway that removed it had not heard of the launch."""
+    world.cloud.errors = [PoolError("nobody answers")] * 9
+    async with world.leading():
+        world.miss("v1")
+        await world.settle(5.0)
+        assert len(world.launches()) == 1
+        world.registry.pool_records.clear()
+        await world.settle(UNLISTED_S + 10.0)
+        assert world.launches() == []
+        assert not world.registry.join_records
+
+
+async def test_a_machine_whose_pool_was_removed_is_told_of(world: PoolWorld) -> None:
+    """Nobody can end it: an operator has to."""
+    world.answers = False
+    async with world.leading():
+        world.miss("v1")
+        await world.settle(5.0)
+        assert len(world.cloud.machines) == 1
+        world.registry.pool_records.clear()
+        await world.settle(1_000.0)
+        assert world.launches() == []
+        failures = {
+            sample.labels["what"]
+            for family in world.keeper.counts.collect()
+            for sample in family.samples
+            if sample.name == "pilotlight_pool_failures_total"
+        }
+        assert "left_behind" in failures
+
+
+async def test_the_machine_that_an_earlier_controller_launched_joins(world: PoolWorld) -> None:
+    """By the token that it was given, also if a later one has asked for it anew, with another."""
+    world.cloud.errors = [PoolError("nobody answers")] * 2
+    async with world.leading():
+        world.miss("v1")
+        await world.settle(5.0)
+    world.begin()
+    async with world.leading():
+        await world.settle(3.0)
+    texts = {order.join_text for order in world.cloud.orders}
+    assert len(texts) == 2
+    assert len(world.registry.join_records) == 2
+
+
 async def test_a_machine_that_no_record_knows_is_ended(world: PoolWorld) -> None:
     """After a while, in which its record could have come."""
     async with world.leading():

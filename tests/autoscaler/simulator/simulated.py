@@ -16,12 +16,17 @@ def recorded(*calls: TimedCall) -> RecordedCalls:
 
 
 def simulation(
-    traffic: dict[str, FunctionTraffic], fleet: str = "A100-80GB:64", *, minutes: int = 10, **settings: Any
+    traffic: dict[str, FunctionTraffic],
+    fleet: str = "A100-80GB:64",
+    *,
+    minutes: int = 10,
+    warm_gib: float = 0.0,
+    **settings: Any,
 ) -> Simulation:
     """Functions of one tenant, all with these settings; a start takes 20 s."""
     table = FunctionTable(given={"load_s": "20"} | {name: str(value) for name, value in settings.items()})
     functions = [(table.function(("", name)), calls) for name, calls in traffic.items()]
-    return simulation_of(functions, groups_of([fleet]), minutes=minutes)
+    return simulation_of(functions, groups_of([fleet]), minutes=minutes, warm_bytes=round(warm_gib * 2**30))
 
 
 def run_of(traffic: FunctionTraffic, **settings: Any) -> FunctionRun:

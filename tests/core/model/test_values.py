@@ -78,8 +78,8 @@ def test_what_cannot_travel_is_named() -> None:
 
 @pytest.mark.parametrize(
     "body",
-    [b"", b"\x05\x00abc", b"\x00\x00", values._pack_array(1, "float32", (2,), b"123").data,
-     values._pack_array(1, "object", (1,), b"12345678").data, values._pack_array(1, "int8", (-1,), b"").data],
+    [b"", b"\x05\x00abc", b"\x00\x00", values.pack_array(1, "float32", (2,), b"123").data,
+     values.pack_array(1, "object", (1,), b"12345678").data, values.pack_array(1, "int8", (-1,), b"").data],
 )  # fmt: skip
 def test_a_lying_array_is_refused(body: bytes) -> None:
     """Its length must match its header, and its dtype be known."""

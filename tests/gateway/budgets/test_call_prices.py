@@ -7,6 +7,7 @@ from typing import Any
 
 from pilotlight_core.model.messages.call_messages import Spent
 from pilotlight_core.model.messages.limiting import LimitAsk, LimitAskKind
+from pilotlight_core.model.pipelines.pipeline import CallHook, Pipeline
 from pilotlight_core.model.price_book import DatedRate, load_prices
 from pilotlight_core.model.spec import FunctionSpec
 from pilotlight_core.model.units import GpuAsk, cost_of
@@ -195,3 +196,13 @@ def test_discounts_leasts_and_units_are_reckoned_with() -> None:
     worst = prices.worst_of(version, 12.0, "acme")
     assert worst >= cost_of((12 + 2 * 5) * 10**9, 10**6, book.rate("l4"), 250_000_000) * 10**9
     assert abs(prices.worst_of(version, 12.0) * 3 / 4 - worst) <= 1
+
+
+def test_the_worst_case_of_a_class_has_its_hooks_in_it() -> None:
+    """Each may have as long as the method, with what it is promised of its host."""
+    prices, gpu = CallPrices(BOOK), (GpuAsk("H100"),)
+    hook = CallHook(attribute="read", cpu=2.0, memory=2**30, version="v")
+    plain = version_record(spec(gpu=gpu))
+    both = version_record(spec(gpu=gpu, pipeline=Pipeline(preprocess=hook, takes={"": ""})), id="ver_2")
+    more = BOOK.rate("cpu") + 2 * BOOK.rate("cpu_core") + BOOK.rate("memory_gib")
+    assert abs(prices.rate(both) - prices.rate(plain) - more) <= 2

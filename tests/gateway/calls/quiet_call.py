@@ -25,7 +25,7 @@ class QuietCall(InFlightCall):
     def report_stage(self, name: str, ms: float, detail: Mapping[str, object]) -> None:
         self.said.append((name, dict(detail)) if detail else name)
 
-    def relay_chunk(self, seq: int, data: bytes) -> None:
+    def relay_chunks(self, seq: int, data: tuple[bytes, ...]) -> None:
         self.said.append((seq, data))
 
     def finish(self, result: CallResult) -> None:

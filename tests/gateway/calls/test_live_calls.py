@@ -74,7 +74,7 @@ async def test_a_stream_counts_as_read_when_more_is_asked_for() -> None:
     live = awaited(site, budget)
     stream = CallStream(live, site.origins)
     await anext(stream)  # its first stage
-    live.relay_chunk(1, b"abc")
+    live.relay_chunks(1, (b"abc",))
     assert [type(event).__name__ for event in await anext(stream)] == ["ChunkEvent"]
     assert budget.used == 3
     live.finish(RESULT)
@@ -89,7 +89,7 @@ async def test_a_stream_that_is_closed_twice_ends_its_call_once() -> None:
     site, budget = Site(), ByteBudget(limit=100)
     live = awaited(site, budget)
     stream = CallStream(live, site.origins)
-    live.relay_chunk(1, b"abc")
+    live.relay_chunks(1, (b"abc",))
     await stream.aclose()
     await stream.aclose()
     assert budget.used == 0
@@ -114,12 +114,26 @@ async def test_a_journal_is_counted_beside_the_chunks() -> None:
     """More and less of it; what there is no memory for is refused, and what was held stays."""
     budget = ByteBudget(limit=100)
     live = awaited(Site(), budget)
-    live.relay_chunk(1, b"x" * 10)
+    live.relay_chunks(1, (b"x" * 10,))
     live.hold_journal(40)
     live.hold_journal(30)
     assert budget.used == 40
     with pytest.raises(Unavailable):
         live.hold_journal(60)
     assert (budget.used, live.journal_bytes) == (40, 30)
+    live.release()
+    assert budget.used == 0
+
+
+async def test_what_one_stage_gives_to_the_next_counts_in_the_budget() -> None:
+    """Until the next value takes its place, or the call ends; what has no room is refused, and the rest still held."""
+    budget = ByteBudget(limit=1_000)
+    live = awaited(Site(), budget)
+    live.hold_value(60)
+    with pytest.raises(Unavailable):
+        live.hold_value(2_000)
+    assert (live.value_bytes, budget.used) == (60, 60)
+    live.hold_value(10)
+    assert budget.used == 10
     live.release()
     assert budget.used == 0

@@ -30,6 +30,7 @@ from pilotlight_core.model.messages.call_messages import (
 )
 from pilotlight_core.model.messages.scheduling import Dropped, Enqueue, HandBack, Settle, Withdraw
 from pilotlight_core.model.messages.usage_facts import Fault
+from pilotlight_gateway.calls.attempts import billed_of
 from pilotlight_gateway.calls.call_port import CallResult
 from pilotlight_gateway.calls.effects import ReportStage, SendRun
 from pilotlight_gateway.calls.origin import LAST_WORDS_S, REPEAT_EVERY_S, Origin, OriginState
@@ -240,7 +241,63 @@ def test_a_call_whose_node_is_taken_away_ends_as_that() -> None:
 
     again = running(idempotent=True)
     assert "Enqueue" in kinds(again.frame("n1", last, 3.0))
-    assert again.attempts.billed() is None
+    assert billed_of([again.attempts]) is None
+
+
+@pytest.mark.parametrize("how", ["node", "container", "frame"])
+def test_a_call_of_which_nothing_is_heard_from_a_node_that_is_taken_away_ends_as_that(how: str) -> None:
+    """Its last frame was lost, with its container or its node; what is said of another container changes nothing."""
+    for container, expected in (("c1", Preempted), ("c9", ContainerDied)):
+        origin = running()
+        origin.container_preempted(container, is_so=True)
+        lost = msgspec.structs.replace(ended(Outcome.DIED, reason="its last frame was lost"), container="")
+        if how == "frame":
+            effects = origin.frame("n1", lost, 3.0)
+        elif how == "node":
+            effects = lose(origin, 3.0, "node")
+        else:
+            effects = origin.container_gone("n1", "c1", "killed", 3.0) or origin.tick(3.0 + LAST_WORDS_S)
+        assert isinstance(error_of(effects), expected)
+
+
+def test_what_is_lost_and_stays_billed_is_not_billed_again() -> None:
+    """Of a call that runs again: for as long as the longest of its lost starts can have been; not after an end."""
+    origin = sent(idempotent=True, retries=1)
+    lose(origin, 3.0, "node")
+    (run,) = origin.granted(grant(2), 5.0)
+    assert isinstance(run, SendRun)
+    assert run.run.lost_ms == pytest.approx(3_000.0, abs=1_001.0)
+    lost = msgspec.structs.replace(ended(Outcome.DIED, 2, reason="its last frame was lost"), container="")
+    origin.frame("n1", lost, 15.0)
+    (run,) = origin.granted(grant(3), 16.0)
+    assert isinstance(run, SendRun)
+    assert run.run.lost_ms == 10_000.0
+    origin.frame("n1", ended(Outcome.RAISED, 3, error=RAISED), 17.0)
+    origin.tick(18.0)
+    (run,) = origin.granted(grant(4), 18.0)
+    assert isinstance(run, SendRun)
+    assert run.run.lost_ms == 0.0
+
+
+def test_what_an_agent_has_given_up_stays_billed_and_is_not_billed_again() -> None:
+    """It had not heard from here for long."""
+    origin = running(idempotent=True)
+    origin.frame("n1", ended(Outcome.CANCELLED, spent=HALF_MS), 9.0)
+    (run,) = origin.granted(grant(2), 10.0)
+    assert isinstance(run, SendRun)
+    assert run.run.lost_ms == 8_000.0
+
+
+def test_what_a_function_ends_itself_was_not_taken_away() -> None:
+    """Its agent knows how it ended; nor was what stays since the notice is withdrawn."""
+    origin = running()
+    origin.container_preempted("c1", is_so=True)
+    assert isinstance(error_of(origin.frame("n1", ended(Outcome.DIED, by_tenant=True), 3.0)), ContainerDied)
+
+    origin = running()
+    origin.container_preempted("c1", is_so=True)
+    origin.container_preempted("c1", is_so=False)
+    assert isinstance(error_of(lose(origin, 3.0, "node")), ContainerDied)
 
 
 def test_a_stream_whose_node_is_taken_away_has_a_receipt_for_its_part() -> None:
@@ -249,7 +306,7 @@ def test_a_stream_whose_node_is_taken_away_has_a_receipt_for_its_part() -> None:
     origin.frame("n1", Chunk(call_id="a", grant_number=1, seq=1, data=b"1"), 2.5)
     last = ended(Outcome.DIED, preempted=True, last_seq=1, spent=HALF_MS)
     assert isinstance(error_of(origin.frame("n1", last, 3.0)), Preempted)
-    billed = origin.attempts.billed()
+    billed = billed_of([origin.attempts])
     assert billed is not None
     assert billed.spent == HALF_MS
 

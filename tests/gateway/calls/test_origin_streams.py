@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from itertools import groupby
 from typing import Any
 
 import msgspec
@@ -11,7 +12,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pilotlight_core.model.errors import BadOutput, ContainerDied, PilotlightError, Preempted
-from pilotlight_core.model.messages.call_messages import Chunk, Ended, Outcome, Run, Started, Window
+from pilotlight_core.model.messages.call_messages import (
+    Chunk,
+    ChunkRow,
+    Ended,
+    Outcome,
+    Run,
+    Started,
+    StreamCheckpoint,
+    Window,
+)
 from pilotlight_core.model.messages.scheduling import Dropped, Enqueue
 from pilotlight_core.model.spec import FunctionSpec, Mode
 from pilotlight_core.model.streams.resuming import MARK_BYTES, Resumable
@@ -20,7 +30,7 @@ from pilotlight_gateway.calls.effects import (
     Effect,
     FailCall,
     HoldJournal,
-    RelayChunk,
+    RelayChunks,
     ReportStage,
     SendControl,
     SendRun,
@@ -67,13 +77,19 @@ class World:
     What an agent says is heard in order, as far as the agent lives; each event that a tenant pays for is in `paid`.
     """
 
-    def __init__(self, words: int, every: int, *, function: Tell = tell, **resumable: Any) -> None:
+    def __init__(
+        self, words: int, every: int, *, function: Tell = tell, groups: bool = False, **resumable: Any
+    ) -> None:
+        """`groups`: whether the agent sends chunks that follow each other in one message."""
+        self.groups = groups
         self.spec = spec_of(**resumable)
         self.origin = origin_of(self.spec)
         self.function, self.words, self.every = function, words, every
         self.at = 1.0
         self.read: list[tuple[int, bytes]] = []
         self.paid: list[int] = []
+        self.begun: set[int] = set()
+        """Events under way on agents that fell silent: what was done of them stays paid there."""
         self.end: CallResult | PilotlightError | None = None
         self.stages: list[str] = []
         self.starts = self.unread = 0
@@ -112,8 +128,16 @@ class World:
 
     def deliver(self, count: int) -> None:
         """The origin hears so many of the agent's frames."""
-        for _ in range(min(count, len(self.io.sent))):
-            self._perform(self.origin.frame("n1", self.io.sent.pop(0), self.at))
+        heard, self.io.sent = self.io.sent[:count], self.io.sent[count:]
+        for is_chunk, frames in groupby(heard, lambda frame: isinstance(frame, Chunk)):
+            told = list(frames)
+            if is_chunk and self.groups:
+                chunks = [frame for frame in told if isinstance(frame, Chunk)]
+                row = ChunkRow("a", chunks[0].grant_number, chunks[0].seq, tuple(chunk.data for chunk in chunks))
+                self._perform(self.origin.chunks(row, self.at))
+            else:
+                for frame in told:
+                    self._perform(self.origin.frame("n1", frame, self.at))
 
     def kill_guest(self) -> None:
         """Its agent says so, behind all that it had said."""
@@ -123,6 +147,7 @@ class World:
     def kill_agent(self) -> None:
         """What it had said and was not heard is lost."""
         self.io.sent.clear()
+        self.begun.add(self.origin.last_seq + 1)
         for effects in (self.origin.node_gone("n1", "i1", "it is gone", self.at), self.origin.tick(self.at + 5.0)):
             self._perform(effects)
 
@@ -153,11 +178,11 @@ class World:
             match effect:
                 case SendRun():
                     self._begin(effect.run)
-                case RelayChunk():
-                    self.read.append((effect.seq, effect.data))
-                    self.unread += 1
-                case SendControl(message=Window(upto=upto)):
-                    self.runner.on_window("a", upto, self.at)
+                case RelayChunks():
+                    self.read += enumerate(effect.data, effect.seq)
+                    self.unread += len(effect.data)
+                case SendControl(message=Window(upto=upto, movable=movable)):
+                    self.runner.on_window("a", upto, self.at, movable)
                     self.seen = max([self.seen, *(update.upto for update in self.io.of(WindowUpdate))])
                 case CallResult():
                     self.end = effect
@@ -192,11 +217,13 @@ DEATHS = st.lists(
 )
 
 
-@given(words=st.integers(0, 400), every=st.integers(0, 9), deaths=DEATHS)
+@given(words=st.integers(0, 400), every=st.integers(0, 9), deaths=DEATHS, groups=st.booleans())
 @examples(300)
-def test_nothing_is_lost_and_nothing_comes_twice(words: int, every: int, deaths: list[tuple[int, int, str]]) -> None:
+def test_nothing_is_lost_and_nothing_comes_twice(
+    words: int, every: int, deaths: list[tuple[int, int, str]], *, groups: bool
+) -> None:
     """Whenever its containers die, and however much of what they said is lost with them."""
-    world = World(words, every)
+    world = World(words, every, groups=groups)
     world.start()
     for steps, heard, who in deaths:
         for step in range(steps):
@@ -214,7 +241,8 @@ def test_nothing_is_lost_and_nothing_comes_twice(words: int, every: int, deaths:
     assert isinstance(world.end, CallResult), world.end
     assert world.read == text(words)
     assert not world.io.kills
-    assert set(world.paid) == set(range(1, words + 1))
+    assert set(world.paid) | world.begun >= set(range(1, words + 1))
+    assert len(set(world.paid)) == len(world.paid) or any(who == "agent" for _, _, who in deaths)
     if all(who == "guest" for _, _, who in deaths):  # else what nobody heard was produced, and is again
         assert world.paid == list(range(1, words + 1)), "what is repeated is the operator's"
 
@@ -317,6 +345,30 @@ def test_a_preempted_stream_that_cannot_go_on_says_so_and_where_its_part_is_bill
 
     assert isinstance(failed.error, Preempted)
     assert failed.error.more.get("receipt") == ("/v1/calls/a/receipt" if has_part else None)
+
+
+def test_its_agent_is_told_whether_it_can_go_on_elsewhere() -> None:
+    """When its journal is closed, and when a state opens it again; while there is no memory for it, once in between."""
+    origin = origin_of(spec_of())
+    origin.granted(grant(1), 1.0)
+    origin.frame("n1", Chunk(call_id="a", grant_number=1, seq=1, data=b"x"), 2.0)
+
+    def told(effects: list[Effect]) -> list[bool | None]:
+        return [
+            one.message.movable
+            for one in effects
+            if isinstance(one, SendControl) and isinstance(one.message, Window)
+        ]  # fmt: skip
+
+    saved = StreamCheckpoint(call_id="a", grant_number=1, seq=1, state=b"s")
+    assert told(origin.close_journal("no memory", 3.0)) == [False]
+    assert told(origin.frame("n1", Chunk(call_id="a", grant_number=1, seq=2, data=b"y"), 4.0)) == []
+    assert told(origin.frame("n1", saved, 4.5)) == []
+    again = origin.frame("n1", msgspec.structs.replace(saved, seq=2), 5.0)
+    assert told(again) == [True]
+    kinds = [type(one) for one in again if isinstance(one, SendControl | HoldJournal)]
+    assert kinds == [SendControl, HoldJournal], "what follows for want of memory is the last word"
+    assert told(origin.close_journal("no memory", 5.0)) == [False]
 
 
 def test_a_stream_that_tells_something_else_is_ended() -> None:

@@ -6,8 +6,18 @@ from decimal import Decimal
 from typing import Any
 
 from pilotlight_core.host.binding_book import MemoryBindings
-from pilotlight_core.model.errors import Cancelled, DeadlineExceeded
-from pilotlight_core.model.messages.call_messages import Cancel, Ended, Grant, Outcome, Reconcile, Run, Spent
+from pilotlight_core.model.errors import Cancelled, DeadlineExceeded, Preempted
+from pilotlight_core.model.messages.call_messages import (
+    Cancel,
+    ChunkGroup,
+    ChunkRow,
+    Ended,
+    Grant,
+    Outcome,
+    Reconcile,
+    Run,
+    Spent,
+)
 from pilotlight_core.model.messages.node_messages import ContainerState
 from pilotlight_core.model.messages.scheduling import AskCall, CallReply, Dropped, Enqueue, HandBack, Settle, Withdraw
 from pilotlight_core.model.price_book import PriceBook
@@ -17,7 +27,7 @@ from pilotlight_gateway.calls.call_book import status_of
 from pilotlight_gateway.calls.call_port import CallResult
 from pilotlight_gateway.calls.effects import Effect
 from pilotlight_gateway.calls.large_bodies import LargeBodies
-from pilotlight_gateway.calls.origin import Origin
+from pilotlight_gateway.calls.origin import LAST_WORDS_S, Origin
 from pilotlight_gateway.calls.origins import Origins
 from pilotlight_gateway.calls.prepared_call import Go
 from pilotlight_gateway.cluster.agent_links import AgentLinks
@@ -95,6 +105,32 @@ def test_a_call_is_enqueued_granted_sent_and_answered() -> None:
     told = site.origins.answer(AskCall(tenant="acme", call_id="a"))
     assert told.status is not None
     assert told.status.state == "succeeded"
+
+
+def test_a_call_on_a_node_that_is_taken_away_ends_as_preempted_though_nobody_says_so() -> None:
+    """Its container's credits have told it: the last one came before the node was silent."""
+    site = Site()
+    live = site.send()
+    site.origins.on_credit(credit("c1", state=ContainerState.DRAINING, preempted=True), site.port.at)
+    site.origins.on_credit(credit("c1", state=ContainerState.GONE, preempted=True), site.port.at)
+    site.port.at += 2 * LAST_WORDS_S
+    site.turn()
+
+    assert isinstance(live.error, Preempted)
+
+
+def test_chunks_of_several_calls_reach_their_callers() -> None:
+    """Those of a call that is gone, of another grant or of a strange node do not; the others go on."""
+    site = Site()
+    live = site.send()
+    site.origins.on_chunks(
+        "n1",
+        ChunkGroup(rows=(ChunkRow("gone", 1, 1, (b"x",)), ChunkRow("a", 2, 1, (b"x",)), ChunkRow("a", 1, 1, (b"1",)))),
+    )
+    site.origins.on_chunks("n2", ChunkGroup(rows=(ChunkRow("a", 1, 2, (b"x",)),)))
+    site.origins.on_chunks("n1", ChunkGroup(rows=(ChunkRow("a", 1, 2, (b"2", b"3")),)))
+
+    assert live.said == [(1, (b"1",)), (2, (b"2", b"3"))]
 
 
 def test_a_call_that_waits_repeats_itself_and_ends_at_its_deadline() -> None:

@@ -13,7 +13,7 @@ from pilotlight_core.model.streams.resuming import Resumable
 from pilotlight_core.model.timers import Timers
 from pilotlight_gateway.bodies.byte_budget import ByteBudget
 from pilotlight_gateway.calls.call_port import CallResult
-from pilotlight_gateway.calls.effects import FailCall, RelayChunk, ReportStage, SendControl, SendRun
+from pilotlight_gateway.calls.effects import FailCall, RelayChunks, ReportStage, SendControl, SendRun
 from pilotlight_gateway.calls.large_bodies import INLINE_BYTES, LargeBodies
 from pilotlight_gateway.calls.origin import Origin
 from pilotlight_gateway.calls.origins import LOST_ANSWER, EffectRunner
@@ -88,9 +88,9 @@ def test_what_happens_reaches_the_caller_in_order() -> None:
     site, usage = Site(), CallUsage()
     live = quiet_call(usage=usage)
     live.origin.attempts.starts, live.origin.attempts.cost = 1, 7.0
-    site.perform(live, ReportStage("running", 3.0), RelayChunk(1, b"a"), CallResult(output=b"42"))
+    site.perform(live, ReportStage("running", 3.0), RelayChunks(1, (b"a",)), CallResult(output=b"42"))
     *before, result = live.said
-    assert before == ["running", (1, b"a")]
+    assert before == ["running", (1, (b"a",))]
     assert isinstance(result, CallResult)
     assert (usage.cost, usage.known, usage.lost) == (7.0, 1, 0)
 
@@ -98,7 +98,7 @@ def test_what_happens_reaches_the_caller_in_order() -> None:
 class Full(QuietCall):
     """A caller for whom no more bytes can be kept."""
 
-    def relay_chunk(self, seq: int, data: bytes) -> None:
+    def relay_chunks(self, seq: int, data: tuple[bytes, ...]) -> None:
         raise Unavailable("Too many bytes are held.")
 
 
@@ -106,7 +106,7 @@ def test_a_chunk_for_which_there_is_no_room_ends_its_call() -> None:
     """Its agent is told, or its home."""
     site, made = Site(), quiet_call()
     live = Full(made.call, made.origin)
-    site.perform(live, RelayChunk(1, b"a"))
+    site.perform(live, RelayChunks(1, (b"a",)))
     assert isinstance(live.said[0], Unavailable)
     assert [item for _, item in site.router.home_inbox] == [Withdraw("a")]
 
@@ -169,6 +169,6 @@ def test_a_journal_without_memory_is_closed_and_its_caller_is_told() -> None:
     site.perform(live, *live.origin.frame("n1", Chunk(call_id="a", grant_number=1, seq=1, data=b"x"), 2.0))
 
     assert live.said == [
-        "running", (1, b"x"), ("not_resumable", {"reason": "this gateway already holds too much."}),
+        "running", (1, (b"x",)), ("not_resumable", {"reason": "this gateway already holds too much."}),
     ]  # fmt: skip
     assert live.journal_bytes == 0

@@ -7,12 +7,13 @@ import pytest
 from pilotlight_core.model.messages.call_messages import (
     LEAST_AHEAD,
     Chunk,
+    ChunkRow,
     Outcome,
     Window,
 )
-from pilotlight_gateway.calls.effects import Effect, RelayChunk, SendControl
+from pilotlight_gateway.calls.effects import Effect, RelayChunks, SendControl
 from pilotlight_gateway.calls.origin import Origin, OriginState
-from pilotlight_gateway.calls.stream_relay import UNREAD_BYTES, UNREAD_CHUNKS
+from pilotlight_gateway.calls.stream_relay import SMALL_CHUNK, UNREAD_BYTES, UNREAD_CHUNKS
 from tests.builders.calls import grant
 from tests.gateway.calls.origin_steps import (
     RAISED,
@@ -36,17 +37,50 @@ def flood(origin: Origin, chunks: int, size: int) -> list[Effect]:
         for seq in range(first, first + chunks)
         for action in origin.frame("n1", Chunk(call_id="a", grant_number=1, seq=seq, data=b"x" * size), 2.0)
     ]
-    return [action for action in actions if not isinstance(action, RelayChunk)]
+    return [action for action in actions if not isinstance(action, RelayChunks)]
 
 
 def test_chunks_are_relayed_in_order_and_once() -> None:
     """The first chunk also says that it has started."""
     origin = sent()
-    assert origin.frame("n1", chunk(1), 2.0) == [RelayChunk(1, b"x")]
+    assert origin.frame("n1", chunk(1), 2.0) == [RelayChunks(1, (b"x",))]
     assert origin.state is OriginState.RUNNING
     assert origin.frame("n1", chunk(1), 2.0) == []
-    assert origin.frame("n1", chunk(2), 2.0) == [RelayChunk(2, b"x")]
+    assert origin.frame("n1", chunk(2), 2.0) == [RelayChunks(2, (b"x",))]
     assert kinds(origin.frame("n1", ended(last_seq=2), 3.0)) == ["Settle", "CallResult"]
+
+
+def row(seq: int, *data: bytes, number: int = 1) -> ChunkRow:
+    return ChunkRow("a", number, seq, data)
+
+
+def test_chunks_that_come_together_are_relayed_together_and_once() -> None:
+    """What is in two groups, as after a link has ended, is relayed by the first."""
+    origin = sent()
+    assert origin.chunks(row(1, b"1", b"2", b"3"), 2.0) == [RelayChunks(1, (b"1", b"2", b"3"))]
+    assert origin.state is OriginState.RUNNING
+    assert origin.chunks(row(2, b"2", b"3"), 2.0) == []
+    assert origin.chunks(row(2, b"2", b"3", b"4"), 2.0) == [RelayChunks(4, (b"4",))]
+    assert origin.chunks(row(5, b"5", number=2), 2.0) == []
+    assert origin.chunks(row(5), 2.0) == []
+    assert kinds(origin.frame("n1", ended(last_seq=4), 3.0)) == ["Settle", "CallResult"]
+
+
+def test_a_gap_before_a_group_ends_its_stream() -> None:
+    """As before one chunk; what follows is nobody's."""
+    origin = sent()
+    origin.chunks(row(1, b"1"), 2.0)
+    assert kinds(origin.chunks(row(3, b"3", b"4"), 2.0)) == ["SendControl", "FailCall"]
+    assert origin.chunks(row(5, b"5"), 2.0) == []
+
+
+def test_a_group_moves_the_window_once() -> None:
+    """By all that it has."""
+    origin = running()
+    effects = origin.chunks(row(1, *[b"x"] * LEAST_AHEAD), 2.0)
+    assert [effect.message for effect in effects if isinstance(effect, SendControl)] == [
+        Window(call_id="a", upto=LEAST_AHEAD)
+    ]
 
 
 def test_a_gap_in_a_stream_ends_it() -> None:
@@ -72,21 +106,26 @@ def test_a_stream_that_was_lost_before_its_first_chunk_may_run_again() -> None:
     origin = running(idempotent=True)
     assert "Enqueue" in kinds(lose(origin, 3.0, "node"))
     origin.granted(grant(2), 4.0)
-    assert origin.frame("n1", chunk(1, 2), 4.1) == [RelayChunk(1, b"x")]
+    assert origin.frame("n1", chunk(1, 2), 4.1) == [RelayChunks(1, (b"x",))]
 
 
 def test_small_chunks_flow_before_they_are_read() -> None:
-    """The container is told to go on at every half window, until too many chunks are unread."""
+    """The container is told to go on in steps, until too many chunks are unread."""
     origin = running()
-    assert flood(origin, LEAST_AHEAD // 2 - 1, 1) == []
-    assert flood(origin, 1, 1) == [SendControl("n1", Window(call_id="a", upto=LEAST_AHEAD // 2))]
-    assert len(flood(origin, UNREAD_CHUNKS - LEAST_AHEAD // 2, 1)) == (UNREAD_CHUNKS - LEAST_AHEAD // 2) // (
-        LEAST_AHEAD // 2
-    )
+    assert flood(origin, LEAST_AHEAD - 1, 1) == []
+    assert flood(origin, 1, 1) == [SendControl("n1", Window(call_id="a", upto=LEAST_AHEAD))]
+    assert len(flood(origin, UNREAD_CHUNKS - LEAST_AHEAD, 1)) == UNREAD_CHUNKS // LEAST_AHEAD - 1
     assert flood(origin, LEAST_AHEAD, 1) == []
     assert origin.was_read(1, 1) == []
     told = [action for _ in range(LEAST_AHEAD) for action in origin.was_read(1, 1)]
     assert told == [SendControl("n1", Window(call_id="a", upto=UNREAD_CHUNKS + LEAST_AHEAD))]
+
+
+def test_streams_of_large_chunks_are_told_to_go_on_twice_as_often() -> None:
+    """They go no further ahead than LEAST_AHEAD, and would wait."""
+    origin = running()
+    assert flood(origin, LEAST_AHEAD // 2 - 1, SMALL_CHUNK) == []
+    assert flood(origin, 1, SMALL_CHUNK) == [SendControl("n1", Window(call_id="a", upto=LEAST_AHEAD // 2))]
 
 
 def test_large_chunks_wait_for_their_reader() -> None:

@@ -80,3 +80,17 @@ def test_a_settlement_of_a_forgotten_call_finds_the_home_that_granted_it() -> No
     there.router.settle(settle, 0)
     assert list(here.router.home_inbox) == [(None, settle)] * 3
     assert list(there.router.home_inbox) == [(None, settle)]
+
+
+def test_a_settlement_for_a_home_that_is_not_known_yet_waits_until_it_is() -> None:
+    """The grant of a home that has just begun may be here first."""
+    settle = Settle(call_id="a", node="n1", container="c1", grant_number=1)
+    site = Site("gw2")
+    for epoch in (8, 9):
+        site.router.settle(settle, epoch)
+    site.router.homes_changed()
+    assert site.mail() == []
+    site.ownership.home = ShardOwner("gw3", 8)
+    site.router.homes_changed()
+    site.router.homes_changed()
+    assert site.mail() == ["pl.r.gw.gw3.home"]

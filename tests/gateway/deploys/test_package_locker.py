@@ -16,6 +16,7 @@ from pilotlight_core.model.ids import token
 from pilotlight_core.model.messages.agent_questions import LockPackages, PackagesLocked
 from pilotlight_core.model.messages.node_messages import NodeReport
 from pilotlight_core.model.packages.package_locks import PackageLock
+from pilotlight_core.model.records.nodes import NodeLabels, NodeRecord
 from pilotlight_core.model.versions.manifest_codec import REQUIREMENTS
 from pilotlight_gateway.deploys.package_locker import BusLocker, MemoryLocker, nodes_for, printable
 from tests.builders.nodes import node_report
@@ -23,6 +24,7 @@ from tests.builders.package_locks import BASE_DIGEST, package_lock
 
 Reply = Callable[[LockPackages], PackagesLocked | None]
 ASKED = ("tiny",)
+LABELS = NodeLabels(region="r", zone="z")
 
 
 def node(name: str = "n1", **more: Any) -> NodeReport:
@@ -41,11 +43,16 @@ class World:
         self.replies: dict[str, Reply] = {}
         self.heard: list[tuple[str, LockPackages]] = []
         self.now = 0.0
-        self.reports = reports
+        self.joined = set[str]()
+        self.told = reports
         self._other = other
-        self.locker = BusLocker(
-            bus, lambda _: reports, region=self.region, gateway="gw-1", lock_s=5.0, clock=lambda: self.now
-        )  # fmt: skip
+        self.locker = BusLocker(bus, self, self, region=self.region, gateway="gw-1", lock_s=5.0, clock=lambda: self.now)
+
+    def reports(self, _: float) -> list[NodeReport]:
+        return self.told
+
+    def node_nowait(self, node: str) -> NodeRecord | None:
+        return NodeRecord(node=node, labels=LABELS) if node in self.joined else None
 
     def on_question(self, subject: str, message: Any, _: str) -> None:
         name = subject.split(".")[3]
@@ -67,10 +74,10 @@ async def test_right_after_a_start_a_deploy_waits_for_the_first_node(bus: Bus, o
     """It has not reported yet: that is no reason to say that there is none."""
     async with world_of(bus, other) as world:
         world.replies = {"n1": locked(package_lock())}
-        world.reports.clear()
+        world.told.clear()
         locking = asyncio.create_task(world.locker.lock("acme", "default", ASKED))
         await asyncio.sleep(0)
-        world.reports.append(node())
+        world.told.append(node())
 
         assert await locking == package_lock()
 
@@ -188,3 +195,43 @@ async def test_an_option_of_an_installer_is_no_requirement(bus: Bus, other: Bus)
         with pytest.raises(BadInput, match="options of installers"):
             await world.locker.lock("acme", "default", ("--index-url=http://other",))
         assert world.heard == []
+
+
+async def test_nodes_that_joined_by_a_token_are_not_asked_where_there_is_another(bus: Bus, other: Bus) -> None:
+    """One that is not the operator's could choose packages that the resolver does not."""
+    async with world_of(bus, other, node("theirs"), node("own"), node("theirs-too")) as world:
+        world.joined = {"theirs", "theirs-too"}
+        evil = locked(package_lock(python="cp39"))
+        world.replies = {"own": locked(package_lock()), "theirs": evil, "theirs-too": evil}
+        for tenant in "abcdef":
+            assert await world.locker.lock(tenant, "default", ASKED) == package_lock()
+        assert {name for name, _ in world.heard} == {"own"}
+
+
+@pytest.mark.parametrize("known", [None, package_lock(python="cp312")])
+async def test_of_nodes_that_joined_two_have_to_say_the_same(bus: Bus, other: Bus, known: PackageLock | None) -> None:
+    """One that lies is outvoted; where nobody agrees there is no lock, and nothing is refused for good."""
+    honest = locked(package_lock()) if known is None else locked(reason="unchanged")
+    async with world_of(bus, other, node("a"), node("b"), node("c")) as world:
+        world.joined = {"a", "b", "c"}
+        for liar in "abc":
+            for lie in (locked(package_lock(python="cp39")), locked(reason="refused", words="no such package")):
+                world.replies = {**dict.fromkeys("abc", honest), liar: lie}
+                world.now += 1_000.0
+                assert await world.locker.lock("acme", "default", ASKED, known) == (known or package_lock())
+        world.now += 1_000.0
+        world.replies = {
+            "a": honest, "b": locked(package_lock(python="cp39")), "c": locked(reason="refused", words="no"),
+        }  # fmt: skip
+        with pytest.raises(Unavailable, match="do not say the same"):
+            await world.locker.lock("acme", "default", ASKED, known)
+        world.replies = dict.fromkeys("abc", locked(reason="refused", words="no such package"))
+        with pytest.raises(BadInput, match="no such package"):
+            await world.locker.lock("acme", "default", ASKED, known)
+
+
+async def test_a_node_that_joined_locks_where_it_is_the_only_one(bus: Bus, other: Bus) -> None:
+    """It runs all functions there are, too."""
+    async with world_of(bus, other, node("a")) as world:
+        world.joined, world.replies = {"a"}, {"a": locked(package_lock())}
+        assert await world.locker.lock("acme", "default", ASKED) == package_lock()

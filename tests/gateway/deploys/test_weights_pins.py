@@ -44,7 +44,7 @@ async def test_a_name_is_pinned_in_the_signed_manifest(world: World) -> None:
     manifest = msgspec.json.decode(stored.manifest, type=Manifest)
 
     assert [(one.name, one.digest) for one in manifest.artifacts] == [("large", large), ("small", small)]
-    assert manifest.spec.placing.weights == f"@{large}"
+    assert manifest.spec.placing.weights == ""
     assert WEIGHTS in manifest.needs
     assert [one.digest for one in versions["a"].artifacts] == [large, small]
     assert versions["b"].artifacts == ()

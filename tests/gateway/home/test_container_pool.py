@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from pilotlight_core.model.messages.call_affinity import CallAffinity
 from pilotlight_core.model.messages.call_messages import Refusal
 from pilotlight_core.model.messages.node_messages import ContainerState, Credit
 from pilotlight_gateway.home.breakers import CONTAINER_FAILURES, FIRST_PAUSE_S, ContainerVerdict
@@ -289,3 +290,37 @@ def test_a_refusal_as_gone_from_a_silent_node_quarantines_the_node() -> None:
     chosen(pool, "b")
     pool.refuse("c2", "b", Refusal.GONE, HEARTBEAT_S + 0.1)
     assert pool.capacity == 0
+
+
+def near(pool: ContainerPool, call: str, affinity: CallAffinity) -> str | None:
+    pooled = pool.choose_near(affinity)
+    if pooled is None:
+        return None
+    pool.reserve(pooled, call, 0.0)
+    return pooled.container
+
+
+def test_a_call_of_an_engine_goes_where_its_prompt_is() -> None:
+    """And a new one to where most room is."""
+    pool = rooms_of(credit("c1", 1, slots=10), credit("c2", 2, slots=10))
+    assert near(pool, "a", CallAffinity("", (1, 2))) == "c1"
+    assert near(pool, "b", CallAffinity("", (7, 8))) == "c2", "there is more room"
+    assert near(pool, "c", CallAffinity("", (7, 8, 9))) == "c2"
+    assert near(pool, "d", CallAffinity("", (1, 5))) == "c1"
+
+
+def test_an_adapter_goes_before_a_prompt() -> None:
+    """Loading one takes longer."""
+    pool = rooms_of(credit("c1", 1, slots=10), credit("c2", 2, slots=10))
+    assert near(pool, "a", CallAffinity("", (1, 2, 3))) == "c1"
+    assert near(pool, "b", CallAffinity("lora", (5,))) == "c2"
+    assert near(pool, "c", CallAffinity("lora", (1, 2, 3))) == "c2"
+
+
+def test_a_prompt_that_all_share_does_not_crowd_one_container() -> None:
+    """Up to a bound it goes where it is, then elsewhere."""
+    pool = rooms_of(credit("c1", 1, slots=10), credit("c2", 2, slots=10))
+    went = [near(pool, str(n), CallAffinity("", (1, 2))) for n in range(20)]
+    assert went[:3] == ["c1", "c1", "c1"]
+    assert went.count("c2") == 10
+    assert near(pool, "x", CallAffinity()) is None

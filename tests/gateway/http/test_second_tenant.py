@@ -21,8 +21,11 @@ from pilotlight_core.model.limits import Limits
 from pilotlight_core.model.messages.logs import LogBatch, LogLine
 from pilotlight_core.model.money.budgets import Budget, BudgetsRecord
 from pilotlight_core.model.money.credits import CreditGrant, CreditsRecord
+from pilotlight_core.model.records.files import FileRecord
+from pilotlight_core.model.served.model_records import ModelRecord
 from pilotlight_core.model.tenancy import FunctionShareRecord, LimitsRecord, TenantRecord
 from pilotlight_core.model.versions.pushed_weights import WeightsRecord, WeightsRevision
+from pilotlight_gateway.http.inference.front_operations import INFER, TENSOR_MODELS
 from pilotlight_gateway.http.protocol.api_operations import Operation
 from pilotlight_gateway.http.routes import OPERATIONS
 from pilotlight_gateway.secrets.secret_service import set_secret
@@ -44,6 +47,9 @@ DEPLOY = {
 BODIES: dict[str, Any] = {
     "planPlacement": {"spec": msgspec.to_builtins(function("hello", module="main"))},
     "callFunction": {"input": {"name": "x"}},
+    "runInference": {"model": "acme:shop.hello", "input": "x"},
+    "inferModel": {"inputs": [{"name": "name", "shape": [1], "datatype": "BYTES", "data": ["x"]}]},
+    "inferModelVersion": {"inputs": [{"name": "name", "shape": [1], "datatype": "BYTES", "data": ["x"]}]},
     "putCurve": {
         "gpu": "CPU",
         "slice": "slot",
@@ -75,6 +81,14 @@ BODIES: dict[str, Any] = {
     "joinNode": {"token": f"pl_join_{8 * '0'}_{40 * '0'}", "node": "n1", "key": Nkey.generate(NkeyKind.USER).public},
 }
 
+OF_MODELS: dict[str, Any] = {
+    "createChatCompletion": {"messages": [{"role": "user", "content": "hi"}]},
+    "createCompletion": {"prompt": "hi"},
+    "createResponse": {"input": "hi"},
+    "createEmbeddings": {"input": "hi"},
+}
+"""What these take beside a model's name."""
+
 
 @dataclass
 class Names:
@@ -100,9 +114,14 @@ class Names:
     issuer: str = "corp"
     pool: str = "spare"
     name: str = "acmes-token"
+    model: str = "acme/tiny-1.5"
+    file: str = "file-00000000000000000001"
+    version: str = "1"
 
     def of(self, operation: Operation[Any]) -> dict[str, str]:
         names = dict(vars(self))
+        if operation.path.startswith("/v2"):
+            names["model"] = self.ref
         if "/webhooks/" in operation.path:
             names["id"] = self.webhook
         elif "/keys/" not in operation.path:
@@ -113,7 +132,7 @@ class Names:
 @pytest.fixture
 async def acme(world: World) -> Names:
     """A tenant that has one of everything there is."""
-    (version,) = world.deploy(function("hello", env={"TOKEN": SECRET}))
+    (version,) = world.deploy(function("hello", env={"TOKEN": SECRET}, serves=("acme/tiny-1.5",)))
     world.calls.listed = [{"id": "ctr_hush-hush", "tenant": "acme", "version": version.id, "app": "shop"}]
     stream = world.services.streams.keeper.open(CALL, "acme", 30.0)
     stream.end(1, SECRET.encode())
@@ -143,6 +162,14 @@ async def acme(world: World) -> Names:
     weights = WeightsRecord(tenant="acme", name="acmes-token", revisions=(revision,))
     records.weights_records["acme", "acmes-token"] = weights
 
+    records.model_records["acme", "acme/tiny-1.5"] = ModelRecord(
+        tenant="acme", name="acme/tiny-1.5", app="shop", function="hello", created_at=WALL, claimed_at=WALL
+    )
+    file_id = "file-00000000000000000001"
+    records.file_records["acme", file_id] = FileRecord(
+        tenant="acme", id=file_id, name=SECRET, purpose="batch", size=0, created_at=WALL, expires_at=WALL * 2,
+        by=world.key.id, parts=(),
+    )  # fmt: skip
     await world.batches.create(batch("acme", id="batch_00000000000000000001", label=SECRET))
 
     async def content() -> Any:
@@ -159,6 +186,7 @@ NOBODY = Names(
     ref="nobd:shop.hello", app="nada", id="00000000", tenant="nobd", function="nada.hello", sha256=NO_BLOB,
     webhook="wh_00000000000000000000", delivery=f"msg_{32 * '0'}", batch="batch_99999999999999999999",
     container="ctr_none-none", budget="other", grant="grant_of_none", name="nobodys-token",
+    model="nobd/tiny-1.5", file="file-99999999999999999999",
 )  # fmt: skip
 
 
@@ -167,6 +195,10 @@ async def ask(client: httpx.AsyncClient, operation: Operation[Any], names: Names
     if operation.name == "submitBatch":
         headers = {"content-type": "application/x-ndjson"}
         return await client.post(path, content=b"{}", headers=headers, params={"function": names.ref})
+    if operation.name == "uploadFile":
+        return await client.post(path, data={"purpose": "batch"}, files={"file": ("in.jsonl", b"{}")})
+    if operation.name in OF_MODELS:
+        return await client.post(path, json={"model": names.model, **OF_MODELS[operation.name]})
     if operation.name == "putBlob":
         return await client.put(path, content=b"acme's--blob" if names.sha256 == BLOB else b"nobodys-blob")
     return await client.request(operation.method, path, json=BODIES.get(operation.name))
@@ -176,6 +208,7 @@ def said(answer: httpx.Response, operation: Operation[Any], names: Names) -> tup
     """The answer without what differs between any two requests: the names that were asked for, and its own id."""
     text = answer.text
     asked = operation.path + ("{ref}" if operation.name == "submitBatch" else "")
+    asked += "{model}" if operation.name in OF_MODELS else ""
     parts = {key: value for key, value in names.of(operation).items() if f"{{{key}}}" in asked}
     for key, value in sorted(parts.items(), key=lambda part: -len(part[1])):
         text = text.replace(value, f"<{key}>")
@@ -206,6 +239,8 @@ def everything_of(world: World) -> bytes:
         world.jobs.writes,
         world.services.vault.store.secrets("acme"),
         [record for record in records.weights_records.values() if record.tenant == "acme"],
+        [record for record in records.model_records.values() if record.tenant == "acme"],
+        [record for record in records.file_records.values() if record.tenant == "acme"],
     )
     return msgspec.json.encode(held)
 
@@ -230,13 +265,15 @@ async def test_what_is_anothers_is_as_if_it_were_not_there(
         "getUsage",
         "setSecret",
         "pushWeights",
+        "uploadFile",
     ):  # random, or about the asker alone: nothing in the address differs
         assert theirs.status_code == absent.status_code
     else:
         assert said(theirs, operation, acme) == said(absent, operation, NOBODY)
     assert everything_of(world) == before
     assert not world.calls.cancelled
-    named = any(part in operation.path for part in ("{ref}", "{id}", "{tenant}"))
+    named = any(part in operation.path for part in ("{ref}", "{id}", "{tenant}", "{model}", "{file}"))
+    named = named or operation.name in OF_MODELS
     assert not named or theirs.status_code in (403, 404)
     for private in (SECRET, world.key.id, "enterprise"):
         assert private not in said(theirs, operation, acme)[2]
@@ -275,8 +312,9 @@ async def test_a_share_opens_one_function_to_one_tenant(world: World, acme: Name
         "getWeights",
         "removeWeights",
     }
-    assert set(opened) == {"callFunction", "describeFunction", *own}
-    assert world.calls.seen[0].tenant == "friend"
+    models = {operation.name for operation in (*INFER, *TENSOR_MODELS) if "{model}" in operation.path}
+    assert set(opened) == {"callFunction", "describeFunction", *models, *own}
+    assert {call.tenant for call in world.calls.seen} == {"friend"}
     assert ("friend", "shop") not in world.registry.apps  # its own deploy wants its own blob first
 
 

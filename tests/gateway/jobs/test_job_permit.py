@@ -3,32 +3,36 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
-from pilotlight_core.model.errors import TooMuch
+from pilotlight_core.model import values
+from pilotlight_core.model.errors import BadInput, TooMuch
 from pilotlight_core.model.limits import NO_LIMITS, EffectiveLimits, Limits
 from pilotlight_core.model.messages.limiting import LimitAskKind
 from pilotlight_core.model.money.budgets import BudgetPeriod
 from pilotlight_core.model.price_book import load_prices
 from pilotlight_gateway.budgets.budget_home import BudgetHome
 from pilotlight_gateway.budgets.call_prices import CallPrices
+from pilotlight_gateway.calls.prepared_call import PreparedCall
 from pilotlight_gateway.jobs.job_permit import LONGEST_WAIT_S, SHORTEST_WAIT_S, JobPermit, JobPermits
 from pilotlight_gateway.limits.call_usage import CallUsage
 from pilotlight_gateway.limits.cost_estimates import Estimates
 from pilotlight_gateway.limits.limit_admission import Admission
 from pilotlight_gateway.limits.limit_policy import LimitPolicy, policy_of
 from pilotlight_gateway.limits.limits_port import MemoryLimiter
+from tests.builders.calls import prepared_call
 from tests.builders.jobs import job
-from tests.builders.specs import version_record
+from tests.builders.specs import function_spec, method, version_record
 from tests.gateway.budgets.stored_tranches import NOON, Settings, StoredTranches, budget
 
 FUNCTION = job().function
 
 
-def limiter(limits: Limits) -> MemoryLimiter:
-    """Limits of the job's tenant."""
-    policy = policy_of(EffectiveLimits(tenant=limits, function=NO_LIMITS), FUNCTION)
+def limiter(limits: Limits, of_one: Limits = NO_LIMITS) -> MemoryLimiter:
+    """Limits of the job's tenant, and of one of its calls."""
+    policy = policy_of(EffectiveLimits(tenant=limits, function=of_one), FUNCTION)
     return MemoryLimiter(lambda *_: policy)
 
 
@@ -45,6 +49,28 @@ async def test_one_run_at_a_time_where_one_is_allowed() -> None:
 
     first.settle(CallUsage())
     assert await second.take() == 0.0
+
+
+def generation(**document: object) -> PreparedCall:
+    """The call of a job to a function that generates."""
+    schema: dict[str, Any] = {"properties": {"prompt": {}, "max_tokens": {}}}
+    version = version_record(function_spec("f", method(attribute="f", input_schema=schema)))
+    return prepared_call(version=version, method=version.spec.methods[0], input=values.encode(document))
+
+
+async def test_a_run_takes_the_tokens_that_it_asks_for() -> None:
+    """And no more than one may have: what says nothing of its answer is bounded, what asks for more never runs."""
+    limits = limiter(Limits(tokens_per_s=0.001, tokens_burst=100.0), Limits(output_tokens=60))
+    first, second = permit(limits), permit(limits)
+    first.read(call := generation(prompt="x" * 39))
+    assert values.decode(call.input)["max_tokens"] == 60
+    assert await first.take() == 0.0
+    second.read(generation(prompt="x", max_tokens=31))
+    assert await second.take() == LONGEST_WAIT_S
+    second.read(generation(prompt="x", max_tokens=28))
+    assert await second.take() == 0.0
+    with pytest.raises(BadInput, match="61 tokens are asked for, and the limit output_tokens of acme allows 60"):
+        second.read(generation(prompt="x", max_tokens=61))
 
 
 async def test_a_permit_is_held_while_its_run_may_run_on() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import msgspec
+import pytest
 import sqlalchemy as sa
 
 from pilotlight_core.model.messages.usage import CallShare, LeaseState, UsageEvent
@@ -14,6 +15,8 @@ from pilotlight_gateway.ledger.ledger_store import Ledger
 from pilotlight_gateway.ledger.ledger_tables import correction_line, lease_line, pending_reversal, usage_day, usage_hour
 from pilotlight_gateway.ledger.ledger_verification import verify
 from pilotlight_gateway.ledger.usage_queries import receipts
+from pilotlight_runtime.metering.meter import SliceMeter
+from pilotlight_runtime.metering.metered_slice import MeteredSlice, SliceOwner
 from tests.gateway.ledger.metering import MIDNIGHT, SECOND, delivered, event, named
 
 HOST = {"core_ppm": 2_000_000, "gib_ppm": 4_000_000}
@@ -63,6 +66,36 @@ def test_what_the_platform_ended_is_given_back(ledger: Ledger) -> None:
     ]
     hours = sum(row["ns"] for row in ledger.read(sa.select(usage_hour)))
     assert hours == sum(row["ns"] for row in ledger.read(sa.select(usage_day)))
+
+
+@pytest.mark.parametrize("kept_at", [1, 12, 33])
+def test_a_stream_that_moved_is_billed_for_what_its_first_container_had_kept(ledger: Ledger, kept_at: int) -> None:
+    """As its meter tells it, second by second; then for what the next one did. The operator pays for what was lost."""
+    meter = SliceMeter(
+        MeteredSlice(instance="i1", node="n1", device="d0", slice="s0", ppm=1_000_000, price="cpu"),
+        at_ns=0, wall_offset_ns=int(MIDNIGHT) * SECOND,
+    )  # fmt: skip
+    meter.transition(
+        LeaseState.IDLE, 0, SliceOwner(tenant="acme", app="shop", function="rank", version="ver_1", container="c1")
+    )
+    meter.call_started("a", "acme", 0)
+    events = []
+    for at in range(1, 37):
+        if at == kept_at:
+            meter.keep_work("a", at)
+        if at % 10 == 0:
+            events += meter.checkpoint(at)
+    meter.call_ended("a", "died", 37, moved=True, is_lost=True)
+    meter.call_started("a", "acme", 37, resumed=True)
+    meter.call_ended("a", "ok", 57)
+    for number, one in enumerate([*events, *meter.checkpoint(57)], 1):
+        ledger.fold("USAGE", number, delivered([one]))
+
+    assert (sum(billed(ledger, "acme").values()), sum(billed(ledger, "").values())) == (kept_at + 20, 37 - kept_at)
+    own = [row for row in receipts(ledger, "acme", "a") if row["price"] == "cpu"]
+    assert (sum(row["ns"] for row in own), own[-1]["outcome"]) == (kept_at + 20, "ok")
+    assert sum(row["calls"] for row in ledger.read(sa.select(usage_day))) == 1
+    assert verify(ledger, "2026-09-21", "2026-09-24").discrepancy is None
 
 
 def test_no_more_is_given_back_than_was_billed(ledger: Ledger) -> None:

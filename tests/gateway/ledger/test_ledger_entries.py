@@ -174,3 +174,17 @@ def test_a_late_interval_has_the_rate_of_its_time() -> None:
     after = entries_of([event(2, 0, SECOND, ended_at=MIDNIGHT + 1.0)], book)
 
     assert [lease["rate"] for lease in before.leases + after.leases] == [load_prices().rate("cpu"), 7]
+
+
+def test_a_call_of_a_class_with_hooks_counts_once() -> None:
+    """At the end of its method, or of a first hook behind which nothing runs any more; each part has its line."""
+    ran = [("Words~pre", "ok"), ("Words", "ok"), ("Words~post", "raised")]
+    parts = [busy(n, 0, ("a", 3, how), function=name, version=f"v{n}") for n, (name, how) in enumerate(ran)]
+    failed = busy(9, 0, ("b", 3, "raised"), function="Words~pre", version="v0")
+    entries = entries_of([*parts, failed], BOOK)
+
+    counted = Counter[str]()
+    for key, line in entries.usage.items():
+        counted[key[3]] += line.calls
+    assert counted == {"Words~pre": 1, "Words": 1, "Words~post": 0}
+    assert sorted(terms.function for terms in entries.terms) == ["Words", "Words~post", "Words~pre"]

@@ -239,3 +239,21 @@ def test_all_that_is_booked_late_is_told(ledger: Ledger) -> None:
         ("late", False), ("late", False), ("platform_fault", True),
     ]  # fmt: skip
     assert verify(ledger, "2026-09-01", "2026-11-01").discrepancy is None
+
+
+def test_a_receipt_has_a_line_of_each_hook(ledger: Ledger) -> None:
+    """Of the function that was called, with the stage; what they cost adds up."""
+    ran = [("Words~pre", "preprocess"), ("Words", ""), ("Words~post", "postprocess")]
+    parts = [
+        busy(number, number * SECOND, ("a", SECOND, "ok"), function=name, version=f"v{number}")
+        for number, (name, _) in enumerate(ran)
+    ]
+    ledger.fold("USAGE", 1, delivered(parts))
+    found = call_receipt_of(ledger, "acme", "a")
+
+    assert found is not None
+    assert {line.function for line in found.lines} == {"shop.Words"}
+    assert sorted((line.version, line.stage) for line in found.lines) == [
+        ("v0", "preprocess"), ("v1", ""), ("v2", "postprocess"),
+    ]  # fmt: skip
+    assert Decimal(found.cost) == sum(Decimal(line.cost) for line in found.lines)

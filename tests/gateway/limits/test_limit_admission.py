@@ -163,7 +163,9 @@ def test_the_headers_are_those_of_the_later_word() -> None:
     later = LimitAnswer(2, LimitVerdict.GRANTED, standing='"tokens";r=7')
     first = admission_of(ASKED, TOKENS, GRANTED, Ends())
     first.tokens = admission_of(LimitAsk(2, "acme", FUNCTION, 30.0, LimitAskKind.TOKENS), TOKENS, later, Ends())
-    assert dict(first.headers())[b"ratelimit"] == b'"tokens";r=7'
+    headers = dict(first.headers())
+    assert headers[b"ratelimit"] == b'"tokens";r=7'
+    assert headers[b"x-ratelimit-remaining-tokens"] == b"7"
 
 
 def test_without_a_limit_on_cost_nothing_is_learnt() -> None:

@@ -17,6 +17,16 @@ def test_without_limits_nothing_is_counted() -> None:
     assert policy_of(only_bounds, FUNCTION).payload == 10
 
 
+def test_tokens_of_one_call_are_bounds_of_it() -> None:
+    """The nearest layer decides, as of payloads; no home is asked for them."""
+    policy = policy_of(
+        EffectiveLimits(tenant=Limits(prompt_tokens=5), function=Limits(prompt_tokens=10, output_tokens=20)), FUNCTION
+    )
+    assert (policy.scopes, policy.prompt_tokens, policy.output_tokens) == ((), 10, 20)
+    assert (policy.bounds_tokens, policy.counts_tokens, policy.most_tokens) == (True, True, 0.0)
+    assert not policy_of(UNLIMITED, FUNCTION).counts_tokens
+
+
 def test_the_header_names_quota_window_and_unit() -> None:
     """As in the draft, windows are whole seconds, and a unit is named unless it is requests."""
     policy = policy_of(

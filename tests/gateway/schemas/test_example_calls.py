@@ -10,6 +10,7 @@ import pytest
 
 from pilotlight_core.model import values
 from pilotlight_core.model.errors import BadInput
+from pilotlight_core.model.pipelines.pipeline import CallHook, Pipeline
 from pilotlight_core.model.rehearsals.rehearsal import CheckExample, Rehearsal, WarmupExample
 from pilotlight_core.model.spec import FunctionSpec, Mode
 from pilotlight_gateway.schemas.example_calls import check_examples
@@ -81,3 +82,12 @@ def test_a_version_keeps_its_name_however_it_is_read() -> None:
     spec = spec_of(**warm({"n": 1}), checks=("a",))
 
     assert msgspec.json.decode(msgspec.json.encode(spec), type=FunctionSpec) == spec
+
+
+def test_examples_of_a_class_with_hooks_are_the_methods_own() -> None:
+    """Its schemas are those of its hooks, which a container does not run for them."""
+    hook = CallHook(attribute="h", takes="answer")
+    spec = spec_of(**check({"numbers": [1]}, "two"))
+    with pytest.raises(BadInput):
+        check_examples(spec)
+    check_examples(msgspec.structs.replace(spec, pipeline=Pipeline(preprocess=hook, postprocess=hook)))

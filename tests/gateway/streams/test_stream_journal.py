@@ -68,3 +68,38 @@ def test_what_a_function_repeats_by_its_own_doing_is_charged() -> None:
     assert journal.point(1).repeat_ms == 4_000.0
     journal.charge_repeats()
     assert journal.point(1).repeat_ms == 0.0
+
+
+def test_what_was_under_way_in_a_silent_container_is_repeated_too() -> None:
+    """It stays billed there, so its repetition is free: until the next event, which counts for what was paid of it."""
+    journal = journal_of(b"a", saved=1)
+    journal.note_silence(15.0)
+    point = journal.point(1)
+    assert (point.repeat_ms, point.until_next) == (4_000.0, True)
+    journal.begin(20.0)
+    journal.note_silence(21.0)
+    assert journal.point(1).repeat_ms == 4_000.0, "what was free is not given back again"
+    journal.begin(30.0)
+    journal.note(2, b"b", 33.0)
+    point = journal.point(2)
+    assert (point.repeat_ms, point.until_next) == (4_000.0, False)
+
+
+def test_the_time_between_containers_makes_no_room() -> None:
+    """What is repeated is free for as long as it took, not as long as its stream waited."""
+    journal = journal_of(b"a", b"b")
+    journal.begin(100.0)
+    journal.note_caught_up(101.0)
+    journal.note(3, b"c", 102.0)
+
+    assert journal.point(3).repeat_ms == 3_000.0
+
+
+def test_a_state_leaves_nothing_to_repeat() -> None:
+    """Of what was lost neither."""
+    journal = journal_of(b"a")
+    journal.note_silence(15.0)
+    journal.begin(20.0)
+    journal.save(1, b"state", 21.0)
+
+    assert (journal.point(1).repeat_ms, journal.point(1).until_next) == (0.0, False)

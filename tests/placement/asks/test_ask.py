@@ -8,6 +8,7 @@ from pilotlight_core.model.placing import Measured, Model, Over, Placing, Purcha
 from pilotlight_core.model.spec import FunctionSpec
 from pilotlight_core.model.units import GpuAsk
 from pilotlight_placement.asks.ask import Ask
+from pilotlight_placement.asks.resident_ask import ResidentAsk
 from tests.builders.specs import function_spec
 
 LLAMA = Model(parameters=8e9, layers=32, kv_heads=8, head_size=128, hidden=4096, context_tokens=8192)
@@ -27,7 +28,7 @@ def test_all_of_placing_reaches_the_ask() -> None:
     made = Ask.of(spec(placing=placing), function="acme:app.f", tenant="acme")
 
     assert (made.by_cost, made.spread, made.purchase) == (True, Spread(over=Over.ZONE, most=2), Purchase.SPOT)
-    assert (made.avoid, made.weights) == (("acme:jobs.train",), "acme:llama")
+    assert (made.avoid, made.resident) == (("acme:jobs.train",), (ResidentAsk("acme:llama"),))
     assert (made.regions, made.zones, made.neighbours, made.media) == (("eu",), ("a",), True, True)
 
 

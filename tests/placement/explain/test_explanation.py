@@ -13,6 +13,7 @@ from pilotlight_core.model.spec import Isolation
 from pilotlight_placement.asks.ask import CPU, Ask
 from pilotlight_placement.asks.curves import Curves, ThroughputPoint, whole
 from pilotlight_placement.asks.options import key_of, options, slot_options
+from pilotlight_placement.asks.resident_ask import ResidentAsk
 from pilotlight_placement.explain.explanation import REASONS, explain, fleet_at, ruled_out, rules, why_not
 from pilotlight_placement.fleet.fleet import Fleet
 from pilotlight_placement.fleet.history import Journal
@@ -25,7 +26,7 @@ from pilotlight_placement.search.place import place
 from pilotlight_placement.search.policy import STEPS
 from tests.example_counts import SLOW, examples
 from tests.placement.makers import CHURN as HISTORY
-from tests.placement.makers import ask, asks, fill, gpu, node, some_nodes
+from tests.placement.makers import W, ask, asks, fill, gpu, node, some_nodes
 
 
 def placed(fleet: Fleet, wanted: Ask) -> Placement:
@@ -38,9 +39,9 @@ def test_the_winner_and_the_best_loser_of_each_step_are_told() -> None:
     """Each loser is equal in all steps before the one at which it lost."""
     fleet = Fleet([
         node("a", gpu("g1", mig=True)), node("b", gpu("g2", mig=True)), node("c", gpu("g3", "B200", mig=True)),
-        node("d", gpu("g4", mig=True), weights=frozenset(("w",))),
+        node("d", gpu("g4", mig=True), resident=frozenset(("w",))),
     ])  # fmt: skip
-    found = placed(fleet, ask("ANY", gib=5, weights="w"))
+    found = placed(fleet, ask("ANY", gib=5, resident=(W,)))
 
     told = explain(found, "c1")
 
@@ -53,12 +54,27 @@ def test_weights_in_memory_go_before_those_on_disk() -> None:
     """It says which of both a node has; of weights that were pushed the digest is shortened."""
     weights = f"acme:@{'a' * 64}"
     nodes = (
-        node("a", gpu("g1", "T4"), weights=frozenset({weights})),
-        node("b", gpu("g2", "T4"), weights=frozenset({weights, in_memory(weights)})),
+        node("a", gpu("g1", "T4"), resident=frozenset({weights})),
+        node("b", gpu("g2", "T4"), resident=frozenset({weights, in_memory(weights)})),
     )
-    told = explain(placed(Fleet(nodes), ask("T4", weights=weights)), "c1")
+    told = explain(placed(Fleet(nodes), ask("T4", resident=(ResidentAsk(weights),))), "c1")
     assert told[0].endswith("on b.")
     assert any("a has the weights acme:@aaaaaaaaaaaa on its disk, b has them in memory" in line for line in told)
+
+
+def test_of_several_things_the_bytes_are_told() -> None:
+    """How much less a node has at hand, and of what."""
+    weights, packages = ResidentAsk(f"acme:@{'a' * 64}", 2**33), ResidentAsk("env_1", 2**28, is_built=True)
+    nodes = (
+        node("a", gpu("g1", "T4"), resident=frozenset({"env_1"})),
+        node("b", gpu("g2", "T4"), resident=frozenset({weights.id})),
+    )
+    told = explain(placed(Fleet(nodes), ask("T4", resident=(weights, packages))), "c1")
+    assert told[0].endswith("on b.")
+    said = "of the weights acme:@aaaaaaaaaaaa and the packages env_1 a has 6.8 GiB less at hand than b (rule: resident)"
+    assert any(said in line for line in told)
+    alone = explain(placed(Fleet([nodes[0], node("c", gpu("g3", "T4"))]), ask("T4", resident=(packages,))))
+    assert any("c would have to build the packages env_1, a has them" in line for line in alone)
 
 
 def test_places_that_are_called_alike_are_told_apart() -> None:

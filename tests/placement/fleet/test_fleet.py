@@ -72,7 +72,7 @@ class Life(RuleBasedStateMachine):
                 if isinstance(found, Placement):
                     self.fleet.hold(held_of(f"t{number}", found, each))
                     check_integrity(self.fleet)
-            self.fleet.put(replace(changed, weights=frozenset("u")))
+            self.fleet.put(replace(changed, resident=frozenset("u")))
             self.fleet.put(changed)
             if lost and self.fleet.places:
                 self.fleet.remove(min(self.fleet.places))

@@ -15,7 +15,7 @@ from tests.placement.makers import cpu, gpu, node
 def test_a_node_goes_with_all_that_it_brought() -> None:
     """Its devices, its weights, and the counts of those that serve nothing."""
     nodes = FleetNodes(DeviceGroups())
-    there = node("n", gpu("a", "T4"), gpu("b", "T4", withdrawn="it is broken"), weights=frozenset({"w"}))
+    there = node("n", gpu("a", "T4"), gpu("b", "T4", withdrawn="it is broken"), resident=frozenset({"w"}))
 
     nodes.replace(None, there)
     nodes.replace(None, node("m", gpu("c", "T4"), draining=True))
@@ -35,8 +35,8 @@ def test_a_node_goes_with_all_that_it_brought() -> None:
 def test_other_weights_are_no_other_hardware() -> None:
     """The node stays what it is, with its devices; only a change of those counts as one of the inventory."""
     nodes = FleetNodes(DeviceGroups())
-    before = node("n", gpu("a", "T4"), slots=(cpu(0),), weights=frozenset({"w"}))
-    after = replace(before, weights=frozenset({"x"}))
+    before = node("n", gpu("a", "T4"), slots=(cpu(0),), resident=frozenset({"w"}))
+    after = replace(before, resident=frozenset({"x"}))
     nodes.replace(None, before)
     place = nodes.by_name["n"]
 

@@ -7,7 +7,13 @@ from typing import Any
 import msgspec
 
 from pilotlight_core.model.devices import DeviceReport, InstanceReport, MigMode, MigPlacement, ProfileReport
-from pilotlight_core.model.messages.node_messages import HostShare, NodeReport, SandboxCeilings, SliceReport
+from pilotlight_core.model.messages.node_messages import (
+    ContainerState,
+    HostShare,
+    NodeReport,
+    SandboxCeilings,
+    SliceReport,
+)
 from pilotlight_core.model.placing import Purchase
 from pilotlight_placement.asks.ask import GIB, Ask
 from pilotlight_placement.fleet.audit import check_integrity
@@ -16,10 +22,12 @@ from pilotlight_placement.fleet.reports import (
     IncomingContainer,
     ReportOverlay,
     abilities_of,
+    is_same_node,
     name_of,
+    node_of,
     slice_named,
 )
-from pilotlight_placement.hardware.node import NodeAbilities, PlacedContainer
+from pilotlight_placement.hardware.node import BlankPlace, NodeAbilities, ParkedPlace, PlacedContainer
 from pilotlight_placement.search.decision_record import NoFit, Placement
 from pilotlight_placement.search.filters import refusal_at
 from pilotlight_placement.search.place import place
@@ -333,6 +341,32 @@ def test_a_node_that_has_built_an_environment_goes_first() -> None:
     assert found(mirror, wanted) == "large/cpu-0"
     beside = ReportOverlay(resident={"large": frozenset({"w"})})
     mirror.update({"large": built}, beside, 0.0)
-    assert mirror.fleet.places["large"].node.weights == {"env_1", "w"}
+    assert mirror.fleet.places["large"].node.resident == {"env_1", "w"}
     mirror.sync([small, large])
     assert found(mirror, wanted) == "small/cpu-0"
+
+
+def test_what_is_warm_is_as_the_report_says() -> None:
+    """Blanks on slices and on CPU slots, and what is parked off a GPU; the fleet's index follows."""
+    name = "GPU-1:3g@4"
+    on_gpu = container("p", slice="", state=ContainerState.PARKED, parks=name)
+    on_cpu = container("q", slice="", state=ContainerState.PARKED, parks="any")
+    one = report(
+        "a", cpu(0), gpu("GPU-2", "T4", 16, blank="torch"), containers=(on_cpu, on_gpu), blanks={"default": 2, "x": 0},
+        devices=(gpu_device(mig=MigMode.ON), gpu_device("GPU-2", "T4", 16)),
+    )  # fmt: skip
+    node = node_of(one)
+    assert node.blanks == {BlankPlace("", "default"), BlankPlace("GPU-2", "torch")}
+    assert node.parked == (ParkedPlace("p", "acme", "GPU-1", "3g", 4),)
+
+    mirror = FleetMirror()
+    mirror.sync([one])
+    check_integrity(mirror.fleet)
+    assert mirror.fleet.places["a"].by_id["GPU-1"].parked == node.parked
+    gone = msgspec.structs.replace(one, containers=(on_cpu,), blanks={})
+    assert not is_same_node(one, gone)
+    assert is_same_node(one, msgspec.structs.replace(one, blanks={"default": 1}))
+    assert not is_same_node(one, msgspec.structs.replace(one, blanks={"default": 2, "x": 1}))
+    mirror.sync([gone])
+    check_integrity(mirror.fleet)
+    assert not mirror.fleet.places["a"].by_id["GPU-1"].parked

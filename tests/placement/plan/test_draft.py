@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from pilotlight_core.model.devices import MigPlacement
 from pilotlight_core.model.messages.device_commands import Cut
 from pilotlight_core.model.messages.node_messages import SliceKind, Stop
 from pilotlight_core.model.spec import Isolation
 from pilotlight_placement.fleet.fleet import Fleet
-from pilotlight_placement.hardware.node import PlacedContainer, Slice
+from pilotlight_placement.hardware.node import ParkedPlace, PlacedContainer, Slice
 from pilotlight_placement.plan.commands import PlannedStart
 from pilotlight_placement.plan.plan import DesiredState, plan
 from tests.placement.executor import carry_out
@@ -66,3 +68,52 @@ def test_an_instance_that_is_there_is_used_as_it_is() -> None:
     made = plan(fleet, DesiredState(wants=(want("f", 1, ask("H100", gib=5)),)), 0.0, QUIET)
 
     assert kinds(made) == ["PlannedStart"]
+
+
+def test_what_is_parked_in_the_way_ends_before_the_cut() -> None:
+    """As a part of the plan, which says for whom; what is parked elsewhere stays."""
+    there = tuple(MigPlacement(start=start, profile=key) for start, key in ((0, "4g"), (4, "3g")))
+    parked = (ParkedPlace("p1", "t", "g", "4g", 0), ParkedPlace("p2", "t", "g", "3g", 4))
+    fleet = Fleet([node("n", gpu("g", mig=True, instances=there), parked=parked)])
+
+    made = plan(fleet, DesiredState(wants=(want("f", 1, ask("H100", gib=5, tenant="t")),)), 0.0, QUIET)
+
+    stop, cut, start = made.commands
+    assert isinstance(stop.command, Stop)
+    assert isinstance(cut.command, Cut)
+    assert "is needed for f" in stop.command.reason
+    ended = next(at for at in parked if at.container == stop.command.container)
+    assert cut.command.destroy == (MigPlacement(start=ended.start, profile=ended.profile),)
+    assert cut.after == (stop.number,)
+    assert set(start.after) == {stop.number, cut.number}
+    carry_out(fleet, made)
+    assert [at.container for at in fleet.places["n"].node.parked] == [at.container for at in parked if at != ended]
+
+
+def test_what_another_tenant_has_parked_ends_before_a_start_beside_it() -> None:
+    """On a whole GPU, and on its very instance; nothing is cut."""
+    whole = node("n", gpu("g", "T4"), parked=(ParkedPlace("p", "t", "g"),))
+    there = (MigPlacement(start=0, profile="7g"),)
+    part = node("n", gpu("g", mig=True, instances=there), parked=(ParkedPlace("p", "t", "g", "7g", 0),))
+    for one, wanted in ((whole, ask("T4", tenant="u")), (part, ask("H100", gib=70, tenant="u"))):
+        fleet = Fleet([one])
+        made = plan(fleet, DesiredState(wants=(want("f", 1, wanted),)), 0.0, QUIET)
+        assert kinds(made) == ["Stop", "PlannedStart"]
+        assert made.commands[1].after == (0,)
+        assert fleet.places["n"].node == one
+        carry_out(fleet, made)
+        own = plan(Fleet([one]), DesiredState(wants=(want("f", 1, replace(wanted, tenant="t")),)), 0.0, QUIET)
+        assert kinds(own) == ["PlannedStart"]
+
+
+def test_a_switch_of_the_mode_ends_what_is_parked_and_others_are_switched_first() -> None:
+    """Its instance goes with the mode, whoever's it is."""
+    parked = (ParkedPlace("p", "t", "a"),)
+    wanted = want("f", 1, ask("H100", gib=8, slice="H100-80GB/1g", tenant="t"))
+    both = Fleet([node("n", gpu("a"), gpu("b"), parked=parked)])
+    assert kinds(plan(both, DesiredState(wants=(wanted,)), 0.0)) == ["SwitchMig", "Cut", "PlannedStart"]
+    fleet = Fleet([node("n", gpu("a"), parked=parked)])
+    made = plan(fleet, DesiredState(wants=(wanted,)), 0.0)
+    assert kinds(made) == ["Stop", "SwitchMig", "Cut", "PlannedStart"]
+    assert made.commands[1].after == (0,)
+    carry_out(fleet, made)

@@ -25,7 +25,7 @@ def test_each_run_is_sorted_and_begins_with_its_levels_best(
     fill(fleet, steps)
     blocked = {min(fleet.by_rank)} if blocks else set()
     for choice in fleet.offers(wanted).choices:
-        best: dict[int, object] = {}
+        best: dict[tuple[int, int], object] = {}
         every = sorted(
             candidate
             for unit in fleet.units.values()
@@ -34,9 +34,9 @@ def test_each_run_is_sorted_and_begins_with_its_levels_best(
             if (candidate := candidate_on(offer, wanted, unit)) is not None
         )
         for candidate in every:
-            best.setdefault(candidate.level, candidate)
+            best.setdefault((candidate.level, candidate.parked), candidate)
         runs = [list(run) for run in by_index(choice.levels, wanted, fleet.by_rank, SearchScope(None, blocked))]
 
         assert all(run == sorted(run) for run in runs)
-        assert {run[0].level: run[0] for run in runs if run} == best
+        assert {(run[0].level, run[0].parked): run[0] for run in runs if run} == best
         assert {candidate for run in runs for candidate in run} <= set(every)

@@ -15,7 +15,7 @@ from pilotlight_placement.search.selection import (
     choose_candidate,
     first_candidate,
 )
-from tests.placement.makers import ask, gpu, node
+from tests.placement.makers import W, ask, gpu, node
 
 
 def nodes_of(fleet: Fleet, wanted: Ask) -> tuple[str, dict[str, str]]:
@@ -35,12 +35,12 @@ def test_the_search_decides_in_the_policys_order() -> None:
 def test_each_step_that_decides_has_its_best_loser() -> None:
     """A node without the weights loses at residency, another type at preference."""
     fleet = Fleet([
-        node("warm", gpu("a", "T4"), weights=frozenset({"w"})),
+        node("warm", gpu("a", "T4"), resident=frozenset({"w"})),
         node("cold", gpu("b", "T4")),
-        node("other", gpu("c", "A10"), weights=frozenset({"w"})),
+        node("other", gpu("c", "A10"), resident=frozenset({"w"})),
     ])  # fmt: skip
 
-    assert nodes_of(fleet, ask("T4", "A10", weights="w")) == ("warm", {"resident": "cold", "preference": "other"})
+    assert nodes_of(fleet, ask("T4", "A10", resident=(W,))) == ("warm", {"resident": "cold", "preference": "other"})
 
 
 def test_of_a_tier_without_a_place_nothing_is_the_loser_and_the_next_one_is_tried() -> None:

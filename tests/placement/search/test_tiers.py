@@ -15,7 +15,7 @@ from pilotlight_placement.search.candidate import slice_of
 from pilotlight_placement.search.decision_record import Placement
 from pilotlight_placement.search.place import place
 from pilotlight_placement.search.tiers import blocked_nodes, runs, tiers
-from tests.placement.makers import ask, gpu, host, node
+from tests.placement.makers import W, ask, gpu, host, node
 
 
 def visited(fleet: Fleet, wanted: Ask) -> list[list[str]]:
@@ -57,12 +57,12 @@ def test_nodes_with_the_weights_come_first() -> None:
     """Each node in one run only."""
     there = frozenset({"w"})
     fleet = Fleet([
-        node("cold", gpu("a", "T4")), node("disk", gpu("b", "T4"), weights=there),
-        node("memory", gpu("c", "T4"), weights=there | {in_memory("w")}),
+        node("cold", gpu("a", "T4")), node("disk", gpu("b", "T4"), resident=there),
+        node("memory", gpu("c", "T4"), resident=there | {in_memory("w")}),
     ])  # fmt: skip
 
-    assert visited(fleet, ask("T4", weights="w")) == [["memory", "disk", "cold"]]
-    spread = visited(fleet, ask("T4", weights="w", function="f", spread=Spread(over=Over.NODE)))
+    assert visited(fleet, ask("T4", resident=(W,))) == [["memory", "disk", "cold"]]
+    spread = visited(fleet, ask("T4", resident=(W,), function="f", spread=Spread(over=Over.NODE)))
     assert spread == [["memory", "disk", "cold"]]
 
 

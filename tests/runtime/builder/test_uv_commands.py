@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import socket
+import subprocess
+import sys
 from pathlib import Path
 
 import msgspec
+import pytest
 
 from pilotlight_runtime.builder.build_frames import BuildJob
-from pilotlight_runtime.builder.uv_commands import install_command, lock_command, uv_environment
+from pilotlight_runtime.builder.uv_commands import install_command, is_unanswered, lock_command, uv_environment
+from pilotlight_runtime.node.package_builds import find_uv
 
 JOB = BuildJob(uv="/uv", python="/base/bin/python", index="https://index/simple/", network="/run/network")
 FOLDER = Path("/tmp/build")
@@ -42,3 +47,38 @@ def test_the_environment_is_all_that_there_is() -> None:
     assert "SSL_CERT_FILE" not in env
     named = uv_environment(msgspec.structs.replace(JOB, certificates="/run/ca.pem"), FOLDER, "")
     assert named["SSL_CERT_FILE"] == "/run/ca.pem"
+
+
+@pytest.mark.parametrize(
+    ("status", "words", "expected"),
+    [
+        (2, "error: Failed to fetch: http://i/\n  cause: error sending request for url (http://i/)", True),
+        (2, "error: Failed to fetch: http://i/\n  cause: HTTP status server error (503 Service Unavailable)", True),
+        (2, "error: Failed to fetch: https://i/\n  cause: tunnel error: unsuccessful", True),
+        (2, "error: Failed to fetch: http://i/\n  cause: HTTP status client error (404 Not Found)", False),
+        (2, "error: Failed to parse: `tiny=1`", False),
+        (1, "error: No solution found: error sending request", False),
+    ],
+)
+def test_an_index_that_does_not_answer_is_told_from_what_it_does_not_have(
+    status: int, words: str, expected: bool
+) -> None:
+    """By uv's status and words."""
+    assert is_unanswered(status, words) is expected
+
+
+def test_uv_says_so_of_an_index_that_is_not_there(tmp_path: Path) -> None:
+    """This release of it, of an address where nobody listens."""
+    with socket.socket() as nobody:
+        nobody.bind(("127.0.0.1", 0))
+        port = nobody.getsockname()[1]
+        (tmp_path / "r.in").write_text("tiny\n")
+        done = subprocess.run(
+            [find_uv(), "pip", "compile", "r.in", "--no-config", "--quiet", "--python", sys.executable],
+            env={
+                "HOME": str(tmp_path), "UV_CACHE_DIR": str(tmp_path / "cache"), "UV_HTTP_RETRIES": "0",
+                "UV_DEFAULT_INDEX": f"http://127.0.0.1:{port}/simple", "NO_PROXY": "127.0.0.1",
+            },
+            cwd=tmp_path, capture_output=True, text=True, check=False,
+        )  # fmt: skip
+    assert is_unanswered(done.returncode, done.stderr), done.stderr

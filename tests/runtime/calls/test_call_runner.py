@@ -391,3 +391,31 @@ def test_a_container_that_is_being_killed_starts_nothing(io: FakeRunnerIO) -> No
         "a": (Outcome.OK, True),
         "b": (Outcome.DIED, False),
     }
+
+
+def test_what_is_billed_elsewhere_is_not_billed_again(io: FakeRunnerIO) -> None:
+    """A call that was lost with a silent node: for as long as it was there; one that ends before was all done there."""
+    runner = runner_of(io)
+    runner.add(accepted(run("a", lost_ms=2_000.0), 1.0), 1.0)
+    runner.check_limits(2.9)
+    assert io.repeated == []
+    runner.check_limits(3.0)
+    assert io.repeated == ["a"]
+    runner.on_result(Result(call_id="a"), 4.0)
+    runner.add(accepted(run("b", lost_ms=2_000.0), 5.0), 5.0)
+    runner.on_result(Result(call_id="b"), 6.0)
+    runner.check_limits(9.0)
+
+    assert io.repeated == ["a", "b"]
+
+
+def test_a_batch_that_is_split_is_billed_for_what_its_items_do_alone(io: FakeRunnerIO) -> None:
+    """What they have repeated was in the batch, which is not theirs to pay."""
+    runner = runner_of(io, batching=Batching(max_batch_size=2, wait_ms=50.0), idempotent=True)
+    for call in "ab":
+        runner.add(accepted(run(call, lost_ms=2_000.0), 1.0), 1.0)
+    failed = tuple(GuestItemResult(call_id=call, outcome=Outcome.RAISED, error=ERROR) for call in "ab")
+    runner.on_batch_result(BatchResult(batch=1, results=failed, whole=True), 1.9)
+    runner.check_limits(9.0)
+
+    assert (io.splits, io.repeated) == ([["a", "b"]], [])

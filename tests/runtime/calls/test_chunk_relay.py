@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from pilotlight_core.model.messages.call_messages import (
@@ -224,3 +225,60 @@ def test_a_guest_that_saves_without_end_is_killed(io: FakeRunnerIO) -> None:
         runner.on_checkpoint(CheckpointOut(call_id="a", seq=0, state=b"x"), 100.0)
 
     assert set(io.kills) == {"the guest saved its state too often"}
+
+
+def test_what_a_stream_has_added_is_kept(io: FakeRunnerIO) -> None:
+    """Each event that its caller did not have, and each state; not what is repeated."""
+    runner = runner_of(io, mode=Mode.GENERATOR)
+    runner.add(accepted(run("a", window=9, resume=RESUMED), 1.0), 1.0)
+    kept = []
+    for seq in (5, 6, 7):
+        runner.on_chunk(ChunkOut(call_id="a", seq=seq, data=b"x"), 1.1)
+        kept.append(len(io.kept))
+    runner.on_checkpoint(CheckpointOut(call_id="a", seq=7, state=b"7"), 1.2)
+
+    assert [*kept, len(io.kept)] == [0, 0, 1, 2]
+
+
+def test_what_was_under_way_when_a_node_fell_silent_is_repeated_too(io: FakeRunnerIO) -> None:
+    """Until the next event comes, the stream ends, or it takes longer than the first time."""
+    resume = msgspec.structs.replace(RESUMED, until_next=True)
+    for end in ("event", "result", "time"):
+        runner = runner_of(io, mode=Mode.GENERATOR)
+        runner.add(accepted(run(end, window=9, resume=resume), 1.0), 1.0)
+        for seq in (5, 6):
+            runner.on_chunk(ChunkOut(call_id=end, seq=seq, data=b"x"), 1.1)
+        assert end not in io.repeated
+        if end == "event":
+            runner.on_chunk(ChunkOut(call_id=end, seq=7, data=b"x"), 1.2)
+        elif end == "result":
+            runner.on_result(Result(call_id=end, last_seq=6), 1.2)
+        else:
+            runner.check_limits(2.9)
+            assert end not in io.repeated
+            runner.check_limits(3.0)
+        assert io.repeated.count(end) == 1
+        runner.check_limits(4.0)
+        assert io.repeated.count(end) == 1
+
+
+def test_of_a_stream_that_cannot_go_on_elsewhere_few_states_are_passed_on(io: FakeRunnerIO) -> None:
+    """One that fits makes it resumable again, so some are; none is a fault of the guest's."""
+    runner = runner_of(io, mode=Mode.GENERATOR)
+    call = accepted(run("a", resume=ResumePoint()), 1.0)
+    runner.add(call, 1.0)
+    movable = [call.can_move]
+    runner.on_window("a", 0, 1.0, movable=False)
+    for number in range(30):
+        runner.on_checkpoint(CheckpointOut(call_id="a", seq=0, state=b"x"), 1.0 + number / 10)
+    passed_on = [len(io.of(StreamCheckpoint))]
+    movable.append(call.can_move)
+    runner.on_window("a", 0, 4.0)
+    movable.append(call.can_move)
+    runner.on_window("a", 0, 4.0, movable=True)
+    for _ in range(5):
+        runner.on_checkpoint(CheckpointOut(call_id="a", seq=0, state=b"x"), 4.0)
+    passed_on.append(len(io.of(StreamCheckpoint)))
+    movable.append(call.can_move)
+
+    assert (movable, passed_on, io.kills) == ([True, False, False, True], [3, 8], [])

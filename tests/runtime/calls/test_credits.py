@@ -27,6 +27,7 @@ class Source:
         self.slots = 2
         self.held: tuple[str, ...] = ("call_1",)
         self.batch_room = 0
+        self.is_preempted = False
 
 
 class World:

@@ -2,12 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from pilotlight_core.bus import NO_RESPONDERS, BusDown
-from pilotlight_core.model.messages.call_messages import Chunk, Ended, Outcome, RemoteError, Started
+from pilotlight_core.model.messages.call_messages import (
+    Chunk,
+    ChunkGroup,
+    ChunkRow,
+    Ended,
+    Outcome,
+    RemoteError,
+    Started,
+    StreamCheckpoint,
+)
 from pilotlight_core.model.messages.message import Message
 from pilotlight_runtime.calls import origin_frames
+from pilotlight_runtime.calls.chunk_groups import GROUP_BYTES, GROUP_CHUNKS
 from pilotlight_runtime.calls.gateway_links import GatewayLinks
 from pilotlight_runtime.calls.origin_frames import OriginSender
+from tests.builders.calls import run
 
 
 class World:
@@ -19,12 +32,30 @@ class World:
         self.sent: list[tuple[str, Message, str]] = []
         self.vanished: list[str] = []
         self.links = GatewayLinks(self, region="local", node="n", instance="i")
-        self.origins = OriginSender(self, self.links, "_PL.n.i", region="local", node="n", clock=lambda: self.at)
+        self.soon: list[Callable[[], None]] = []
+        self.origins = OriginSender(
+            self,
+            self.links,
+            "_PL.n.i",
+            region="local",
+            node="n",
+            clock=lambda: self.at,
+            call_soon=self.soon.append,
+        )
 
     def publish_nowait(self, subject: str, message: Message, *, reply: str = "") -> None:
         if self.down:
             raise BusDown("down")
         self.sent.append((subject, message, reply))
+
+    def end_turn(self) -> None:
+        """The loop's turn is over."""
+        soon, self.soon[:] = list(self.soon), []
+        for call in soon:
+            call()
+
+    def told(self) -> list[Message]:
+        return [message for _, message, _ in self.sent]
 
     def later(self, seconds: float) -> None:
         self.at += seconds
@@ -177,3 +208,74 @@ def test_what_is_no_notice_is_ignored() -> None:
     world.later(0.5)
 
     assert world.sent == []
+
+
+def row(call: str, seq: int, *data: bytes) -> ChunkRow:
+    return ChunkRow(call, 1, seq, data)
+
+
+def test_the_chunks_of_one_turn_go_to_their_gateway_together() -> None:
+    """In one message at its end, of however many calls they are."""
+    world = World()
+    for call, seq in (("a", 1), ("b", 1), ("a", 2)):
+        world.origins.send_chunk(run(call, gateway="gw1", groups=True), seq, b"%d" % seq)
+    world.origins.send_chunk(run("c", gateway="gw2", groups=True), 1, b"1")
+    assert world.sent == []
+
+    world.end_turn()
+    assert world.told() == [
+        ChunkGroup(rows=(row("a", 1, b"1", b"2"), row("b", 1, b"1"))),
+        ChunkGroup(rows=(row("c", 1, b"1"),)),
+    ]
+    world.end_turn()
+    assert len(world.sent) == 2
+
+
+def test_a_gateway_of_before_gets_each_chunk_by_itself() -> None:
+    """It would close its link at a message that it does not know."""
+    world = World()
+    world.origins.send_chunk(run("a", gateway="gw1"), 1, b"1")
+
+    assert world.told() == [Chunk(call_id="a", grant_number=1, seq=1, data=b"1")]
+
+
+def test_other_frames_of_a_call_come_behind_its_chunks() -> None:
+    """Its checkpoints and its end: what waits goes first."""
+    world = World()
+    stream = run("a", gateway="gw1", groups=True)
+    saved = StreamCheckpoint(call_id="a", grant_number=1, seq=1, state=b"s")
+    world.origins.send_chunk(stream, 1, b"1")
+    world.origins.send("gw1", saved)
+    world.origins.send_chunk(stream, 2, b"2")
+    world.origins.send("gw1", ended("a"))
+    world.end_turn()
+
+    assert world.told() == [
+        ChunkGroup(rows=(row("a", 1, b"1"),)), saved, ChunkGroup(rows=(row("a", 2, b"2"),)), ended("a"),
+    ]  # fmt: skip
+
+
+def test_a_full_group_and_a_large_chunk_do_not_wait() -> None:
+    """The gateway works on them meanwhile; a large chunk goes by itself, behind those before it."""
+    world = World()
+    stream = run("a", gateway="gw1", groups=True)
+    for seq in range(1, GROUP_CHUNKS + 2):
+        world.origins.send_chunk(stream, seq, b"x")
+    world.origins.send_chunk(stream, GROUP_CHUNKS + 2, bytes(GROUP_BYTES))
+
+    assert world.told() == [
+        ChunkGroup(rows=(row("a", 1, *[b"x"] * GROUP_CHUNKS),)),
+        ChunkGroup(rows=(row("a", GROUP_CHUNKS + 1, b"x"),)),
+        Chunk(call_id="a", grant_number=1, seq=GROUP_CHUNKS + 2, data=bytes(GROUP_BYTES)),
+    ]
+
+
+def test_chunks_of_a_link_that_ends_are_told_again_over_the_bus() -> None:
+    """Those that its gateway has not confirmed, in order, before later ones."""
+    world = World()
+    group = ChunkGroup(rows=(row("a", 1, b"1"),))
+    world.origins.send_chunk(run("a", gateway="gw1", groups=True), 2, b"2")
+    world.links.resend("gw1", [group, ended("b")])
+    world.end_turn()
+
+    assert world.told() == [group, ChunkGroup(rows=(row("a", 2, b"2"),))]

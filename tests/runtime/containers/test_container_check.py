@@ -255,6 +255,9 @@ async def test_a_container_whose_check_fails_later_is_taken_out_of_service(world
     draining = await world.credit(container, ContainerState.DRAINING)
     assert draining.reason == "its check failed: AssertionError: it drifts"
     await world.credit(container, ContainerState.GONE)
+    await world.report(lambda report: [(one.id, one.was_ready, one.unfit) for one in report.ended or ()] == [
+        (container, True, True)
+    ])  # fmt: skip
     lines = await world.logs(lambda lines: any("Traceback" in line.text for line in lines))
     texts = [line.text for line in lines]
     assert "the container is taken out of service: its check failed: AssertionError: it drifts" in texts

@@ -55,7 +55,15 @@ class World:
             slots=self.slots,
             waiting=self.waiting,
             links=links,
-            origins=OriginSender(self, links, "_PL.n.i", region="local", node="n", clock=self.loop.time),
+            origins=OriginSender(
+                self,
+                links,
+                "_PL.n.i",
+                region="local",
+                node="n",
+                clock=self.loop.time,
+                call_soon=self.loop.call_soon,
+            ),
             bodies=self.bodies,
             nested=NestedAsks(self, self.bodies, group, region="local", node="n", clock=self.loop.time),
             credits=Credits(
@@ -72,7 +80,8 @@ class World:
         self.slice = SliceMeter(slice_, at_ns=0)
         self.work = WorkLog()
         key = WorkKey(container="c1", version="ver_1", slice="cpu-0")
-        self.meter = meter = ContainerMeter(self.slice, self.work, key, clock=lambda: 5)
+        self.at_ns = 5
+        self.meter = meter = ContainerMeter(self.slice, self.work, key, clock=lambda: self.at_ns)
         meter.owner = SliceOwner(tenant="acme", app="shop", function="rank", version="ver_1", container="c1")
         meter.enter(LeaseState.IDLE)
         self.io: RunnerIO = ContainerIO(
@@ -167,26 +176,29 @@ async def test_a_cancelled_call_does_not_start_and_costs_nothing(tmp_path: Path,
 
 
 @pytest.mark.parametrize(
-    ("resume", "sent", "saved", "fault"),
+    ("resume", "sent", "kept", "fault"),
     [
         (ResumePoint(), 0, False, Fault.PLATFORM),  # nothing came of it: the next container does all of it
-        (ResumePoint(), 3, False, Fault.NONE),
-        (ResumePoint(), 0, True, Fault.NONE),
+        (ResumePoint(), 3, True, Fault.NONE),
+        (ResumePoint(), 0, True, Fault.NONE),  # it saved its state
         (ResumePoint(after=3, sent=3, resumed=True), 3, False, Fault.PLATFORM),  # another container had sent those
-        (ResumePoint(after=3, sent=3, resumed=True), 4, False, Fault.NONE),
+        (ResumePoint(after=3, sent=3, resumed=True), 4, True, Fault.NONE),
         (ResumePoint(after=3, sent=5, resumed=True, is_last=True), 5, False, Fault.PLATFORM),
         (None, 0, False, Fault.PLATFORM),
         (None, 1, False, Fault.NONE),  # its caller has that part
     ],
 )
 async def test_what_is_done_again_elsewhere_is_paid_there(
-    tmp_path: Path, anyio_backend: str, resume: ResumePoint | None, sent: int, saved: bool, fault: Fault
+    tmp_path: Path, anyio_backend: str, resume: ResumePoint | None, sent: int, kept: bool, fault: Fault
 ) -> None:
     """Of a stream whose node is taken away; what its caller has, or the next container goes on from, was no waste."""
     async with world_in(tmp_path) as (world, _):
         call = world.accept("a", resume=resume)
         assert world.io.start(call, world.loop.time()) is None
-        call.is_preempted, call.sent_seq, call.has_saved = True, sent, saved
+        call.is_preempted, call.sent_seq = True, sent
+        world.at_ns += 1
+        if kept:
+            world.io.keep_work(call)
 
         spent = world.io.finish(call, Outcome.DIED)
 

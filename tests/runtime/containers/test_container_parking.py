@@ -14,7 +14,16 @@ import pytest
 from pilotlight_core.model.devices import MEMORY_DEVICE, WARM_PRICE, MigPlacement, SliceName
 from pilotlight_core.model.messages.call_messages import Refusal
 from pilotlight_core.model.messages.device_commands import Cut
-from pilotlight_core.model.messages.node_messages import ContainerState, Credit, Drain, Keep, Park, Stop, Unpark
+from pilotlight_core.model.messages.node_messages import (
+    GIVING_WAY,
+    ContainerState,
+    Credit,
+    Drain,
+    Keep,
+    Park,
+    Stop,
+    Unpark,
+)
 from pilotlight_core.model.messages.usage import LeaseState
 from pilotlight_core.model.messages.usage_facts import Purpose
 from pilotlight_core.model.units import GpuAsk
@@ -252,7 +261,7 @@ async def test_another_tenant_ends_what_is_parked_on_a_gpu_that_it_needs(server_
         await parked(world, await world.bind(await world.deploy(MODEL, **ON_GPU, **HOOKS), UUID))
         rival = world.bind_of(await world.deploy(COUNT, tenant="rival", gpu=(GpuAsk("H100"),)), UUID)
 
-        assert (await world.command(rival)).reason == "slice_taken"
+        assert (await world.command(rival)).reason == GIVING_WAY
 
         await world.report(lambda report: not report.containers)
         assert (await world.command(rival)).ok

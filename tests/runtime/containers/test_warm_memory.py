@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pilotlight_core.model.messages.node_messages import HostMemory
-from pilotlight_runtime.containers.warm_memory import RESIDENT_S, WarmKind, WarmMemory, WarmThing
+from pilotlight_core.model.scaling.warm_things import RESIDENT_S, WarmKind, WarmThing
+from pilotlight_runtime.containers.warm_memory import WarmMemory
 from tests.example_counts import examples
 
 GIB = 2**30

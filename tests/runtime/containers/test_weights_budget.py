@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from pilotlight_runtime.containers.warm_memory import RESIDENT_S, WarmMemory
+from pilotlight_core.model.scaling.warm_things import RESIDENT_S
+from pilotlight_runtime.containers.warm_memory import WarmMemory
 from pilotlight_runtime.containers.weights_budget import WeightsBudget
 
 GIB = 2**30

@@ -116,16 +116,35 @@ async def test_a_builder_that_hangs_ends_with_its_time(tmp_path: Path, monkeypat
     """Or with who waits for it."""
     builder = Builder(tmp_path, lambda _: [])
     monkeypatch.setattr(build_sandbox, "LOCK_S", 0.05)
-    with pytest.raises(BuildFailed, match=r"did not come within 0\.05 s"):
+    monkeypatch.setattr(build_sandbox, "BUILD_S", 0.05)
+    with pytest.raises(BuildFailed, match=r"did not come within 0\.05 s") as failed:
         await builder.sandbox.lock("acme", BASE, ("a",))
+    assert not failed.value.is_tenants
+    (tmp_path / "into").mkdir()
+    with pytest.raises(BuildFailed, match=r"did not come within 0\.05 s") as failed:
+        await builder.sandbox.build("acme", BASE, "a==1", tmp_path / "into")
+    assert failed.value.is_tenants
     builder.check_is_over()
 
     monkeypatch.setattr(build_sandbox, "LOCK_S", 60.0)
     waiting = asyncio.ensure_future(builder.sandbox.lock("acme", BASE, ("a",)))
-    await until(lambda: len(builder.jobs) == 2)
+    await until(lambda: len(builder.jobs) == 3)
     waiting.cancel()
     with pytest.raises(asyncio.CancelledError):
         await waiting
+    builder.check_is_over()
+
+
+async def test_an_index_that_does_not_answer_is_not_the_tenants_fault(tmp_path: Path) -> None:
+    """It is told so, without where the index is."""
+    said = "Failed to fetch: https://u:p@index.example.com/s/a/"
+    builder = Builder(tmp_path, lambda _: [BuildEnd(error=said, is_unanswered=True)])
+
+    with pytest.raises(BuildFailed, match="the package index does not answer: Failed to fetch") as failed:
+        await builder.sandbox.lock("acme", BASE, ("a",))
+
+    assert not failed.value.is_tenants
+    assert "index.example.com" not in str(failed.value)
     builder.check_is_over()
 
 

@@ -14,11 +14,11 @@ import pytest
 
 from pilotlight_core.model.packages.package_locks import LockedPackage, PackageLock
 from pilotlight_runtime.builder.build_frames import BuildEnd
-from pilotlight_runtime.environments import environment_builds
+from pilotlight_runtime.environments import build_turns, environment_builds
 from pilotlight_runtime.environments.base_facts import BuildBase, base_facts
 from pilotlight_runtime.environments.build_sandbox import BuildFailed, BuildSandbox
 from pilotlight_runtime.environments.built_files import FILE_BYTES, BuiltFiles
-from pilotlight_runtime.environments.environment_builds import BuildTurns, EnvironmentBuilds
+from pilotlight_runtime.environments.environment_builds import EnvironmentBuilds
 from pilotlight_runtime.environments.environment_cache import EnvironmentCache
 from tests.waiting import until
 
@@ -240,23 +240,11 @@ async def test_a_node_without_an_index_builds_nothing(tmp_path: Path) -> None:
         assert not failed.value.is_tenants
 
 
-async def test_a_tenant_has_one_turn_at_a_time() -> None:
-    """Whoever asks for many holds up himself alone."""
-    turns, held = BuildTurns(), list[str]()
-    leave = asyncio.Event()
-
-    async def work(tenant: str) -> None:
-        async with turns.turn(tenant):
-            held.append(tenant)
-            await leave.wait()
-
-    async with asyncio.TaskGroup() as group:
-        for tenant in ("acme", "acme", "acme", "rival"):
-            group.create_task(work(tenant))
-        await until(lambda: len(held) == 2)
-        assert held == ["acme", "rival"]
-        assert turns.waiting == 2
-        leave.set()
-
-    assert turns.waiting == 0
-    assert len(held) == 4
+async def test_a_full_line_is_no_fault_of_the_tenants(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of locks and of builds: it is said, and another node is tried."""
+    monkeypatch.setattr(build_turns, "MOST_OF_TENANT", 0)
+    async with world_in(tmp_path) as world:
+        for asked in (world.builds.lock("acme", "default", ("tiny",)), world.builds.ensure("acme", "default", lock())):
+            with pytest.raises(BuildFailed, match="wait for their turn already, which is the most") as failed:
+                await asked
+            assert not failed.value.is_tenants

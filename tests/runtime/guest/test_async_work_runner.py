@@ -60,13 +60,20 @@ class Wave:
             self.closed.set()
 
 
+class At:
+    """A connection of which each frame is told at once."""
+
+    def __init__(self, send: Callable[[GuestFrame], None]) -> None:
+        self.send = self.send_soon = send
+
+
 async def ran(
     calls: GuestTarget, work: GuestWork, table: CallTable, send: Callable[[GuestFrame], None]
 ) -> Result | BatchResult | None:
     """What the present task's work has come to."""
     task = asyncio.current_task()
     assert task is not None
-    return await run_async_work(calls, work, table, send, task)
+    return await run_async_work(calls, work, table, At(send), task)
 
 
 async def test_a_coroutine_is_awaited(anyio_backend: str) -> None:

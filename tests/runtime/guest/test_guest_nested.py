@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
 
 from pilotlight_core.model import values
+from pilotlight_core.model.messages.call_messages import Outcome
 from pilotlight_runtime.guest.frames import (
     CancelCall,
     ChunkOut,
+    DrainGuest,
+    DrainHooksEnded,
+    HooksRan,
     InvokeBatch,
     NestedCall,
     NestedLeave,
     NestedResult,
+    ParkGuest,
     Result,
+    UnparkGuest,
     WindowUpdate,
 )
 from tests.runtime.guest.apps import nesting
@@ -154,6 +162,24 @@ def test_a_batch_and_a_hook_have_no_call() -> None:
         assert [values.decode(each.output) for each in result.results] == ["batch", "batch"]
     with loaded(nesting.Hooked) as guest:
         assert guest.call("tell") == "running call"
+
+
+def test_a_hook_calls_for_none_of_the_calls_beside_it(tmp_path: Path) -> None:
+    """Also at the end, when nobody would read an answer any more."""
+    gate = tmp_path / "gate"
+    os.mkfifo(gate)
+    with loaded(nesting.Leaving) as guest:
+        for asked_for in (ParkGuest(), UnparkGuest()):
+            guest.send(asked_for)
+            assert guest.receive() == HooksRan()
+        guest.invoke("a", "wait", path=str(gate))
+        guest.send(DrainGuest())
+        assert guest.receive() == DrainHooksEnded()
+        gate.write_text("x")
+        assert guest.receive().outcome is Outcome.OK
+        _, out, _ = guest.leave()
+
+    assert out.split("\n")[:3] == ["park running call", "unpark running call", "drain running call"]
 
 
 def test_a_call_waits_for_no_more_than_it_may() -> None:

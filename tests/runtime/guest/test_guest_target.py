@@ -5,8 +5,10 @@ from __future__ import annotations
 import functools
 from typing import Any
 
+import msgspec
 import pytest
 
+from pilotlight_core.model.pipelines.pipeline import HookKind
 from pilotlight_core.model.spec import FunctionSpec, MethodSpec
 from pilotlight_runtime.guest.guest_target import bound, target_of, unwrap
 from tests.runtime.guest.apps import plain, shop
@@ -83,3 +85,21 @@ def test_a_missing_attribute_is_named() -> None:
     )
     with pytest.raises(AttributeError, match="gone"):
         target_of(spec, Kinds)
+
+
+def test_where_a_hook_runs_its_class_is_not_checked() -> None:
+    """What the check needs is loaded where the method runs alone."""
+
+    class Words:
+        def read(self, text: str) -> str:
+            return text
+
+        def __check__(self) -> bool:
+            return False
+
+    read = MethodSpec(name="add", attribute="read")
+    spec = FunctionSpec(name="Words", module="m", qualname="Words", is_class=True, methods=(read,))
+    assert len(target_of(spec, Words).checks) == 1
+    companion = msgspec.structs.replace(spec, name="Words~pre", hook=HookKind.PREPROCESS)
+    assert target_of(companion, Words).checks == ()
+    assert target_of(companion, Words).methods["add"].function("x") == "x"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import AsyncIterator, Iterator
 from contextvars import copy_context
 from typing import Any
@@ -41,6 +42,24 @@ def test_it_counts_from_where_it_was() -> None:
     out.send_chunk(b"8")
     assert [getattr(frame, "seq", 0) for frame in sent] == [8]
     assert out.needs_read == 9 - WINDOW
+
+
+def test_chunks_that_follow_at_once_may_wait_for_others() -> None:
+    """Not the first, nor one that took its time: nobody knows when the next one comes."""
+    now, soon = list[GuestFrame](), list[GuestFrame]()
+    out = StreamOut(Invoke(call_id="a"), now.append, soon.append, quick_s=math.inf)
+    out.send_chunk(b"1")
+    out.send_chunk(b"2")
+    slow = StreamOut(Invoke(call_id="b"), now.append, soon.append, quick_s=0.0)
+    slow.send_chunk(b"1")
+    slow.send_chunk(b"2")
+
+    assert [(frame.call_id, frame.seq) for frame in now if isinstance(frame, ChunkOut)] == [
+        ("a", 1),
+        ("b", 1),
+        ("b", 2),
+    ]
+    assert [(frame.call_id, frame.seq) for frame in soon if isinstance(frame, ChunkOut)] == [("a", 2)]
 
 
 def test_one_that_does_not_look_where_it_goes_on_is_stopped() -> None:
@@ -101,7 +120,7 @@ class Sent:
 
     def __init__(self) -> None:
         self.frames: list[GuestFrame] = []
-        self.send = self.frames.append
+        self.send = self.send_soon = self.frames.append
 
     def read_cancels(self) -> None:
         """There are none."""
@@ -145,7 +164,7 @@ async def test_an_asynchronous_generator_does_too() -> None:
     sent, task = Sent(), asyncio.current_task()
     assert task is not None
     start = invoke(after=1, state=values.encode(1))
-    result = await run_async_call(target(count_async, is_async=True), start, CallProgress(), sent.send, task)
+    result = await run_async_call(target(count_async, is_async=True), start, CallProgress(), sent, task)
 
     assert (result.outcome, result.last_seq) == (Outcome.OK, 3)
     assert told(sent) == GOES_ON

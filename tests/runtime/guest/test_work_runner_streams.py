@@ -45,6 +45,8 @@ class Reader:
     def send(self, frame: GuestFrame) -> None:
         self.sent.append(frame)
 
+    send_soon = send
+
     def read_cancels(self) -> None:
         pass
 

@@ -297,16 +297,37 @@ def test_what_a_stream_repeats_is_the_operators() -> None:
     assert (spent.ns, spent.resumed) == (70, True)
 
 
-def test_what_a_moved_stream_has_done_is_its_tenants() -> None:
-    """Though the platform ended its container: it goes on from there. Of a call that is lost nothing is to pay."""
+def test_what_a_moved_stream_has_kept_is_its_tenants() -> None:
+    """Though the platform ended its container: it goes on from there. What is done again is paid where it is done."""
     container = MeteredContainer()
     container.meter.owner = ACME
     container.meter.enter(LeaseState.IDLE)
     container.meter.fault_of_death = Fault.PLATFORM
-    for call in ("a", "b", "c"):
-        container.meter.call_started(run(call))
+    container.meter.call_started(run("a"))
+    container.at_ns = 60
+    container.meter.keep_work("a")
     container.at_ns = 100
-    moved, lost = (container.meter.call_ended(call, Outcome.DIED, 1, can_move=call == "a") for call in ("a", "b"))
-    vain = container.meter.call_ended("c", Outcome.DIED, 1, can_move=True, has_added=False)
+    moved = container.meter.call_ended("a", Outcome.DIED, 1, can_move=True)
+    for call in ("b", "c"):
+        container.meter.call_started(run(call))
+    container.at_ns = 200
+    lost, vain = (container.meter.call_ended(call, Outcome.DIED, 1, can_move=call == "c") for call in ("b", "c"))
 
     assert (moved.fault, lost.fault, vain.fault) == (Fault.NONE, Fault.PLATFORM, Fault.PLATFORM)
+    assert moved.ns == 60
+    shares = [share for event in container.slice.checkpoint(200) for share in event.shares if share.call_id == "a"]
+    assert [(share.ns, share.fault) for share in shares] == [(60, Fault.NONE), (40, Fault.PLATFORM)]
+
+
+def test_a_function_that_ends_its_container_pays_for_all_that_it_did() -> None:
+    """What a stream does again is paid twice then: it could work for nothing otherwise."""
+    container = MeteredContainer()
+    container.meter.owner = ACME
+    container.meter.enter(LeaseState.IDLE)
+    container.meter.call_started(run("a"))
+    container.at_ns = 60
+    container.meter.keep_work("a")
+    container.at_ns = 100
+    spent = container.meter.call_ended("a", Outcome.DIED, 1, can_move=True)
+
+    assert (spent.ns, spent.fault) == (100, Fault.NONE)

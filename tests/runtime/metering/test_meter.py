@@ -93,6 +93,44 @@ def test_a_long_call_is_billed_each_second_and_once() -> None:
     assert [share.ended for event in events for share in event.shares] == ["", "", "", "raised"]
 
 
+@pytest.mark.parametrize(("kept_at", "paid", "parts", "given_back"), [
+    (0, 0, [(7, Fault.PLATFORM)], 30),  # nothing: all of it is the operator's
+    (12, 12, [(0, Fault.NONE), (7, Fault.PLATFORM)], 18),
+    (33, 33, [(3, Fault.NONE), (4, Fault.PLATFORM)], 0),
+    (37, 37, [(7, Fault.NONE)], 0),
+])  # fmt: skip
+def test_of_a_stream_that_is_lost_what_it_has_kept_is_paid(
+    kept_at: int, paid: int, parts: list[tuple[int, Fault]], given_back: int
+) -> None:
+    """What it did since is done again elsewhere: the operator's, also what of it was billed each second."""
+    meter = idle_meter()
+    meter.call_started("a", "acme", 0)
+    events = []
+    for at in range(1, 38):
+        if at == kept_at:
+            meter.keep_work("a", at)
+        if at % 10 == 0:
+            events += meter.checkpoint(at)
+    spent = meter.call_ended("a", "died", 37, moved=True, is_lost=True)
+    events += meter.checkpoint(40)
+
+    ended = [share for event in events for share in event.shares if share.ended]
+    assert [(share.ns, share.fault) for share in ended] == parts
+    assert all(share.moved for share in ended)
+    assert sum(share.earlier for share in ended if share.fault is Fault.PLATFORM) == given_back
+    tenants = sum(share.ns for event in events for share in event.shares if share.fault is not Fault.PLATFORM)
+    assert tenants - given_back == paid
+    assert (spent.ns, spent.fault) == ((paid, Fault.NONE) if paid else (37, Fault.PLATFORM))
+    assert sum(share.ns + share.earlier for share in ended) == 37
+    meter.check_integrity()
+
+
+def test_only_a_call_that_runs_keeps_what_it_did() -> None:
+    """Whoever asks for another has made a mistake."""
+    with pytest.raises(MeterMisuse):
+        idle_meter().keep_work("a", 1)
+
+
 def test_many_short_calls_make_two_events() -> None:
     """A window that was busy a hundred times costs two events, not two hundred."""
     meter = idle_meter()

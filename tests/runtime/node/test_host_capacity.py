@@ -9,8 +9,16 @@ import pytest
 from pilotlight_core.host.config import AgentSettings
 from pilotlight_core.model.errors import BadInput
 from pilotlight_runtime.devices.cpu_slots import memory_bytes, usable_cores
+from pilotlight_runtime.environments.build_sandbox import builders_memory
 from pilotlight_runtime.node import host_capacity as module
-from pilotlight_runtime.node.host_capacity import default_reserve, gpu_blanks, host_capacity, split_warm, usable_host
+from pilotlight_runtime.node.host_capacity import (
+    builders_reserve,
+    default_reserve,
+    gpu_blanks,
+    host_capacity,
+    split_warm,
+    usable_host,
+)
 
 GIB = 2**30
 MOUNTS = "30 1 0:27 / {folder} rw,nosuid - cgroup2 cgroup rw,nsdelegate\n"
@@ -45,6 +53,19 @@ def test_the_reserve_is_a_setting(host: Path) -> None:
     found = host_capacity(AgentSettings(reserve_memory=4096, reserve_cpu=0.5), host / "proc")
 
     assert (found.memory, found.cpu_millis) == (20 * GIB, 7500)
+
+
+def test_builders_of_requirements_have_a_part_of_the_reserve(host: Path) -> None:
+    """Where there is an index and the operator says nothing else: what all may use, an eighth of a small machine."""
+    index = "https://index/simple/"
+    plain = host_capacity(AgentSettings(), host / "proc").memory
+    assert host_capacity(AgentSettings(package_index=index), host / "proc").memory == plain - 3 * GIB
+    named = AgentSettings(package_index=index, reserve_memory=4096)
+    assert host_capacity(named, host / "proc").memory == 20 * GIB
+    assert gpu_blanks(AgentSettings(package_index=index), host / "proc") == 5
+    assert builders_reserve(AgentSettings(package_index=index), 1000 * GIB) == builders_memory(2 * GIB) == 12 * GIB
+    shared = AgentSettings(package_index=index, agents_here=2)
+    assert builders_reserve(shared, 1000 * GIB) == 24 * GIB
 
 
 @pytest.mark.parametrize(

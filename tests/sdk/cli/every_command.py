@@ -261,6 +261,11 @@ ROUTES: dict[tuple[str, str], Any] = {
     ("PUT", "/v1/secrets/s"): SECRET,
     ("DELETE", "/v1/secrets/s"): None,
     ("GET", "/v1/weights"): {"weights": [WEIGHTS]},
+    ("GET", "/v1/models"): {
+        "data": [
+            {"id": "acme/tiny", "object": "model", "created": 0, "owned_by": "acme", "function": "shop.tells"},
+        ]
+    },
     ("PUT", "/v1/weights/m"): {"name": "m", "digest": "a" * 64, "size": 12, "missing": [], "unchanged": False},
     ("GET", "/v1/weights/m"): {
         "name": "m",
@@ -348,6 +353,7 @@ WORDS = {
     "secret set": "secret set s --file value.txt",
     "secret list": "secret list",
     "secret rm": "secret rm s",
+    "model list": "model list",
     "weights push": "weights push m model",
     "weights list": "weights list",
     "weights show": "weights show m",

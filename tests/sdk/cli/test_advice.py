@@ -12,7 +12,7 @@ import typer
 
 from pilotlight.cli.advice import HERE, advice, advising
 from pilotlight.cli.main import COMMANDS, module_of
-from pilotlight.definitions import migration_hints, peer_names
+from pilotlight.definitions.hints import migration_hints, peer_names
 from pilotlight.definitions.errors import NotConfigured, PilotlightError, TooMuch, Unreachable
 from pilotlight_core.model.errors import CODES, error_from_code
 

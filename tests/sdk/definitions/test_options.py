@@ -113,7 +113,7 @@ def test_defaults_are_those_of_the_spec() -> None:
     [
         ({"tiemout": 3}, r"tiemout= is not an option; did you mean timeout=\?"),
         ({"keep_wram": 3}, r"here it is min_containers="),
-        ({"zzz": 3}, r"the options are app, artifacts, avoid, buffer_containers"),
+        ({"zzz": 3}, r"the options are adapters, app, artifacts, avoid, buffer_containers"),
         ({"gpu": "H 100"}, r"gpu='H 100' is not a GPU"),
         ({"gpu": 2}, r"gpu=2: expected"),
         ({"gpu": []}, r"gpu=\[\]: expected"),

@@ -18,6 +18,7 @@ DRAIN_MOST_S = 3_600.0
 """A node that is not empty after so long ends nevertheless."""
 AGAIN_S = 10.0
 """Between two requests for the same."""
+POOL_IS_GONE = "its pool was removed"
 
 
 class LaunchStep(StrEnum):
@@ -59,10 +60,14 @@ class NextStep:
 NOTHING = NextStep(step=LaunchStep.NOTHING)
 
 
-def next_step(record: LaunchRecord, sight: MachineSight, give_up_after_s: float, at: float) -> NextStep:
-    """What to do about a machine now."""
+def next_step(
+    record: LaunchRecord, sight: MachineSight, give_up_after_s: float, at: float, *, has_pool: bool = True
+) -> NextStep:
+    """What to do about a machine now; without its pool nobody can be asked for it, nor to end it."""
     if sight.is_asking:
         return NOTHING
+    if not has_pool and (step := _without_pool(record, at)) is not None:
+        return step
     match record.state:
         case LaunchState.LAUNCHING:
             return _while_launching(record, sight, give_up_after_s, at)
@@ -72,6 +77,14 @@ def next_step(record: LaunchRecord, sight: MachineSight, give_up_after_s: float,
             return _while_draining(record, sight, at)
         case LaunchState.ENDING:
             return _while_ending(record, sight, at)
+
+
+def _without_pool(record: LaunchRecord, at: float) -> NextStep | None:
+    if record.state is LaunchState.LAUNCHING and not record.provider_id:
+        return NextStep(step=LaunchStep.END, reason=POOL_IS_GONE)
+    if record.state is LaunchState.ENDING and at - record.changed_at > UNLISTED_S:
+        return NextStep(step=LaunchStep.FORGET, reason=POOL_IS_GONE)
+    return None
 
 
 def _while_launching(record: LaunchRecord, sight: MachineSight, give_up_after_s: float, at: float) -> NextStep:

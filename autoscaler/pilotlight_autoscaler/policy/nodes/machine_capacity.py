@@ -26,7 +26,7 @@ _known: dict[tuple[Ask, str, str, str, str, bool], int] = {}
 def capacity_for(ask: Ask, view: PoolView, type_: MachineType, zone: str) -> int:
     """How many containers of an ask an empty machine of this type holds in a zone, up to `MOST_HELD`."""
     if ask.spread is None and not ask.avoid:  # whose it is makes no difference: many functions ask for the same
-        ask = replace(ask, function="", tenant="", weights="")
+        ask = replace(ask, function="", tenant="", resident=())
     minds_zone = bool(ask.zones) or (ask.spread is not None and ask.spread.over is Over.ZONE)
     key = (ask, view.name, view.digest, type_.name, zone if minds_zone else "", type_.name in view.seen)
     if (known := _known.get(key)) is None:

@@ -120,4 +120,6 @@ def hypothetical_node(view: PoolView, type_: MachineType, zone: str, name: str) 
 def as_empty(node: Node) -> Node:
     """A node as it would be without containers: its GPUs uncut, nothing kept, and open."""
     gpus = tuple(replace(gpu, instances=(), recut=(), kept="", withdrawn="") for gpu in node.gpus)
-    return replace(node, gpus=gpus, draining=False, kept_host=HostShare(), weights=frozenset())
+    return replace(
+        node, gpus=gpus, draining=False, kept_host=HostShare(), resident=frozenset(), blanks=frozenset(), parked=()
+    )

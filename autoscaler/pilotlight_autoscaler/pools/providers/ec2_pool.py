@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import base64
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from itertools import islice
 from typing import Any, TypeVar
@@ -80,6 +81,8 @@ class Ec2Pool:
         self._owner = record.id
         self._open_service = open_service or service_opener(terms)
         self._clients: dict[str, AwsClient] = {}
+        # Of its own: a provider that answers late must not hold up what the rest of the process does in threads.
+        self._threads = ThreadPoolExecutor(max_workers=CONNECTIONS, thread_name_prefix="ec2")
         self._zones = {subnet: zone for zone, subnet in terms.subnets.items()}
         self._told: list[str] = []
         """Receipts of messages whose notices were given away: they go with the next question."""
@@ -104,8 +107,9 @@ class Ec2Pool:
         return await self._call("sqs", self._receive)
 
     async def aclose(self) -> None:
+        self._threads.shutdown(wait=False, cancel_futures=True)
         for client in self._clients.values():
-            await asyncio.to_thread(client.client.close)
+            client.client.close()
         self._clients.clear()
 
     async def _call(self, service: str, work: Callable[[AwsClient], T]) -> T:
@@ -122,7 +126,7 @@ class Ec2Pool:
             except client.transport_errors as error:
                 raise PoolError(f"{service} cannot be reached: {error}") from None
 
-        return await asyncio.to_thread(done)
+        return await asyncio.get_running_loop().run_in_executor(self._threads, done)
 
     # --- list ---
 

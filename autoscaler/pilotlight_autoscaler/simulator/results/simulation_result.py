@@ -22,7 +22,7 @@ class ContainerTimeline:
         self.ready = array("l", [0]) * minutes
         self.starting = array("l", [0]) * minutes
         self.parked = array("l", [0]) * minutes
-        """Containers that left their device and kept their weights: none, as nothing parks them yet."""
+        """Containers that left their slice, and keep their memory."""
         self.actions = array("l", [0]) * minutes
 
     def observe(self, minute: int, *, wanted: int, ready: int, starting: int) -> None:
@@ -31,6 +31,11 @@ class ContainerTimeline:
             self.wanted[minute] += wanted
             self.ready[minute] += ready
             self.starting[minute] += starting
+
+    def count_parked(self, since: float, ended_at: float) -> None:
+        """A container was parked, which counts at the end of each minute in which it was."""
+        for minute in range(int(since // MINUTE_S), min(len(self.parked), int(ended_at // MINUTE_S))):
+            self.parked[minute] += 1
 
     def count(self, at: float, actions: int) -> None:
         """Containers were started, or ended."""
@@ -93,6 +98,8 @@ def figures_of(sums: FunctionSums, seconds: float) -> dict[str, float]:
         "starts": sums.starts,
         "actions_per_hour": 3600.0 * (sums.starts + sums.drains) / max(seconds, 1.0),
         "unused_loads": sums.unused,
+        "unparks": sums.unparks,
+        "parked_gib_s": sums.parked_gib_s,
     }
 
 
@@ -124,14 +131,19 @@ ROWS: Mapping[str, tuple[str, str]] = {
     "starts": ("containers started", ",.0f"),
     "actions_per_hour": ("starts and ends per hour", ",.1f"),
     "unused_loads": ("loads never used", ",.0f"),
+    "unparks": ("parked containers that served again", ",.0f"),
+    "parked_gib_s": ("GiB-seconds of host memory, parked", ",.0f"),
 }
 """Figure -> its words, and how it is written."""
+OF_PARKED = frozenset({"unparks", "parked_gib_s"})
+"""Figures that are shown where something was parked."""
 
 
 def as_table(columns: Mapping[str, Mapping[str, float]]) -> list[str]:
     """The figures of one or more simulations beside each other, by name."""
     rows = [("", *columns)]
-    rows += [(words, *(format(each[name], how) for each in columns.values())) for name, (words, how) in ROWS.items()]
+    shown = [name for name in ROWS if name not in OF_PARKED or any(each[name] for each in columns.values())]
+    rows += [(ROWS[name][0], *(format(each[name], ROWS[name][1]) for each in columns.values())) for name in shown]
     widths = [max(len(row[place]) for row in rows) for place in range(len(columns) + 1)]
     first, *others = widths
     return [

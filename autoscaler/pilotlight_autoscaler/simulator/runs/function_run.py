@@ -13,6 +13,7 @@ but whether an idle container is to go, and that is known beforehand: `drain_at`
 from __future__ import annotations
 
 import math
+from bisect import bisect_right
 from collections import deque
 from collections.abc import Iterable
 from heapq import heappush
@@ -31,6 +32,8 @@ from pilotlight_core.model.scaling.scale_record import deployed
 
 PASS_S = 0.25
 """Between two passes of the controller."""
+FOUND_S = 1.0
+"""A call that has waited for no longer found what serves again now; by counts, a step is so long."""
 AGAIN_S = 5.0
 """How long the policy is not asked about a queue that does not grow."""
 MOST_QUEUED = 1_000
@@ -295,7 +298,18 @@ class FunctionRun:
         function = self.function
         container.version, container.tenant = function.key, function.tenant
         container.function, container.slots, container.clock = function.name, self.slots, self.clock
-        self.starting.append(container)
+        starting = self.starting
+        if not starting or starting[-1].ready_at <= container.ready_at:
+            starting.append(container)
+        else:  # one that was parked is ready before others that start
+            starting.insert(bisect_right(starting, container.ready_at, key=lambda each: each.ready_at), container)
+
+    def on_unpark(self, at: float) -> None:
+        """Parked containers serve again: the calls that have just come found them."""
+        for each in self.waiting:
+            if each.is_cold and at - each.at <= FOUND_S:
+                each.is_cold = False
+                self.sums.cold -= each.count
 
     def take_ready(self) -> SimulatedContainer:
         """The next one of those that start is ready."""

@@ -11,7 +11,7 @@ LEVELS_S = (0.5, 5.0, 30.0)
 
 SUMS = (
     "busy_gpu_s", "calls", "cold", "dollars", "drains", "idle_gpu_s", "late", "loading_gpu_s", "refused", "starts",
-    "unused",
+    "parked_gib_s", "unparks", "unused",
 )  # fmt: skip
 """What is one number."""
 
@@ -23,13 +23,17 @@ class FunctionSums:
         self.calls = 0
         """That came."""
         self.cold = 0
-        """Those that found no container that was ready."""
+        """Those that found no container that was ready, nor one that was parked and could serve again."""
         self.refused = self.late = 0
         """Those that found a full queue, and those whose time was over in it."""
         self.waits = WaitHistogram()
         """Of those that had their turn."""
         self.met = [0] * len(LEVELS_S)
         self.starts = self.drains = 0
+        self.unparks = 0
+        """Parked containers that served again."""
+        self.parked_gib_s = 0.0
+        """GiB of host memory, for seconds."""
         self.unused = 0
         """Containers that went and never had a call."""
         self.busy_gpu_s = self.loading_gpu_s = self.idle_gpu_s = 0.0

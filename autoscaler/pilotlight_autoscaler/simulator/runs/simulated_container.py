@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
+from pilotlight_core.model.messages.engine_report import EngineReport
 from pilotlight_core.model.messages.node_messages import ContainerState, HostShare
 
 
@@ -42,10 +43,12 @@ class SimulatedContainer:
     host = HostShare()
     memory_bytes = 0
     reason = ""
+    unfit: bool = False
     guessed: bool | None = None
     network: int = 0
     secrets: str = ""
     parks: str = ""
+    engine: EngineReport | None = None
 
     def __init__(self, name: str, number: int, began_at: float, load_s: float) -> None:
         self.id = name

@@ -18,6 +18,12 @@ class SimulatedFunction:
     """From the command to start a container until it is ready."""
     duration_s: float
     """How long a call holds its slot on average, where the trace does not say."""
+    unpark_s: float = 0.005
+    """From the command until a parked container serves again."""
+    memory: int = 2**30
+    """Bytes of the host that a parked container has."""
+    parks: bool = True
+    """Whether its containers can be parked: those on GPUs by hooks."""
     priority: str = ""
     """The class of its calls, by which waits are told apart."""
     key: str = field(init=False)

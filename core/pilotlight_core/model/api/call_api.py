@@ -105,6 +105,14 @@ class CallResponse(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     cold_start: dict[str, float] | None = None
     """The steps of the start that the call waited for, in ms; None: a container was ready."""
     request_id: str = ""
+    fallback_for: str | msgspec.UnsetType = msgspec.UNSET
+    """The version that was asked for, if that had no room and its fallback ran the call, which is `version`."""
+
+
+class TypedResponse(CallResponse, frozen=True, kw_only=True):
+    """The last event of a stream with values in msgpack: `output` is null."""
+
+    output_b64: str | None = None
 
 
 class CallStatus(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -235,6 +243,8 @@ class DeployResponse(msgspec.Struct, frozen=True, kw_only=True):
     """The functions that it took out of service."""
     warnings: tuple[str, ...] = ()
     """Parts of the request that were deployed but cannot take effect as requested."""
+    notes: tuple[str, ...] = ()
+    """What the platform has worked out for it, such as the memory of an engine."""
 
 
 class ScheduleInfo(msgspec.Struct, frozen=True, kw_only=True):
@@ -255,6 +265,17 @@ class FunctionInfo(msgspec.Struct, frozen=True, kw_only=True):
     spec: FunctionSpec
     artifacts: tuple[ArtifactInfo, ...] = ()
     schedules: tuple[ScheduleInfo, ...] = ()
+    hooks: tuple[HookInfo, ...] = ()
+    """Of a class: what its calls run through before and behind the method."""
+
+
+class HookInfo(msgspec.Struct, frozen=True, kw_only=True):
+    """A hook of a class, which has containers of its own."""
+
+    stage: str
+    """preprocess or postprocess"""
+    version_id: str
+    containers: int
 
 
 class AppInfo(msgspec.Struct, frozen=True, kw_only=True):

@@ -34,6 +34,8 @@ class ReceiptLine(msgspec.Struct, frozen=True, kw_only=True):
     """The most calls that shared its time."""
     units: dict[str, int] = {}
     tags: dict[str, str] = {}
+    stage: str = ""
+    """preprocess or postprocess: of that hook of the function, whose version is its own; "": of the function itself."""
 
 
 class CallReceipt(msgspec.Struct, frozen=True, kw_only=True):

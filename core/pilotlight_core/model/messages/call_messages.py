@@ -15,6 +15,8 @@ from pilotlight_core.model.bounded import (
     ShortText,
     Units,
 )
+from pilotlight_core.model.engines.call_facts import CallFacts
+from pilotlight_core.model.messages.call_affinity import CallAffinity
 from pilotlight_core.model.messages.message import Message
 from pilotlight_core.model.messages.usage_facts import Fault
 
@@ -49,6 +51,9 @@ class ResumePoint(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     """Whether an earlier container had begun it."""
     is_last: bool = False
     """Whether it ends with this container, if that dies."""
+    until_next: bool = False
+    """Whether the repetition lasts until the event behind `sent`: an earlier container worked on that one when its node
+    fell silent, and what it did stays billed there. `repeat_ms` has that time too."""
 
 
 class Run(Message, frozen=True, kw_only=True):
@@ -92,6 +97,13 @@ class Run(Message, frozen=True, kw_only=True):
     """The id of the call that made this one, for the ledger; "": it came from outside."""
     resume: ResumePoint | None = None
     """Of a resumable stream, whose checkpoints the agent passes on; None: it is none."""
+    facts: CallFacts | None = None
+    """For the engine that runs it; None: the function has none."""
+    lost_ms: Duration = 0.0
+    """How long it was on a node that fell silent, at the most, where it stays billed: so much of it is the operator's
+    now, at the most."""
+    groups: bool = False
+    """Whether its gateway reads the chunks of a stream in a `ChunkGroup`; those of before do not."""
 
 
 class Cancel(Message, frozen=True, kw_only=True):
@@ -102,10 +114,13 @@ class Cancel(Message, frozen=True, kw_only=True):
 
 
 class Window(Message, frozen=True, kw_only=True):
-    """The origin has passed on all chunks up to and including `upto`; said for each half of LEAST_AHEAD chunks."""
+    """The origin has passed on all chunks up to and including `upto`; said for each LEAST_AHEAD chunks, of large ones
+    for each half of so many."""
 
     call_id: str = msgspec.field(name="call")
     upto: int
+    movable: bool | None = None
+    """Of a resumable stream, when that changes: whether its origin has what another container needs to go on."""
 
 
 def chunks_ahead(window: int, largest: int) -> int:
@@ -230,6 +245,22 @@ class Chunk(Message, frozen=True, kw_only=True):
     data: bytes
 
 
+class ChunkRow(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """Chunks of one stream that follow each other."""
+
+    call_id: str
+    grant_number: int
+    seq: Rising
+    """Of the first one."""
+    data: tuple[bytes, ...]
+
+
+class ChunkGroup(Message, frozen=True, kw_only=True):
+    """What the streams of one gateway's calls had in one turn of the agent's loop, each in order."""
+
+    rows: tuple[ChunkRow, ...]
+
+
 class StreamCheckpoint(Message, frozen=True, kw_only=True):
     """The function has saved its state, in which all chunks up to `seq` are. Sent in order with the chunks."""
 
@@ -305,6 +336,8 @@ class CallDescriptor(msgspec.Struct, frozen=True, kw_only=True):
     """The most calls of its tenant and class that may wait for the function; 0: the home's own limit."""
     queue_ms: float = 0.0
     """The longest time in the queue; 0: the home's own limit."""
+    affinity: CallAffinity | None = None
+    """Of a call of an engine; None: any container is as good."""
 
 
 class Grant(msgspec.Struct, frozen=True, kw_only=True):

@@ -26,6 +26,7 @@ from pilotlight_core.model.bounded import (
 )
 from pilotlight_core.model.devices import DeviceReport
 from pilotlight_core.model.messages.call_messages import RemoteError
+from pilotlight_core.model.messages.engine_report import EngineReport
 from pilotlight_core.model.messages.message import Message
 from pilotlight_core.model.messages.usage_facts import Purpose
 
@@ -75,6 +76,8 @@ class Credit(Message, frozen=True, kw_only=True):
     error: RemoteError | None = None
     batch_room: Count = 0
     """Items that fit into the batch being formed; such a container is preferred."""
+    preempted: bool = False
+    """Whether it ends since its node is taken away: so do calls of whose end nothing is heard."""
 
 
 class SliceKind(StrEnum):
@@ -146,6 +149,8 @@ class ContainerReport(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     memory_bytes: Bytes = 0
     host: HostShare = HostShare()
     """What it was promised of its host."""
+    unfit: bool = False
+    """Whether a check that it ran while it was ready has failed: it ends, and so would the next one."""
     guessed: bool | None = None
     """Whether it is there by the platform's guess, and has begun no call since; None: an agent of before."""
     secrets: ShortText = ""
@@ -154,6 +159,8 @@ class ContainerReport(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """What it is let out to of `network=` of its version, as `mark_given` counts it."""
     parks: ShortText = ""
     """Where it can be parked, and unparked again: "any" CPU slot of its node, or its own slice; "": nowhere."""
+    engine: EngineReport | None = None
+    """How its engine was when it last told; None: it has none, or has told nothing."""
 
 
 class EndedContainer(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -164,6 +171,8 @@ class EndedContainer(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     tenant: ShortText
     was_ready: bool = False
     """Whether its start had succeeded."""
+    unfit: bool = False
+    """Whether a check that it ran while it was ready has failed."""
 
 
 MOST_WEIGHTS_TOLD = 1_024
@@ -378,9 +387,13 @@ class Unpark(Message, frozen=True, kw_only=True):
 ContainerCommand = Bind | Drain | Stop | Keep | Park | Unpark
 
 
+GIVING_WAY = "giving_way"
+"""Why a bind is refused that ends what another tenant has parked on its slice: it is taken once that is gone."""
+
+
 class CommandReply(Message, frozen=True, kw_only=True):
     ok: bool
     reason: str = ""
-    """"stale_epoch", "slice_taken", "no_such_slice", "gone", "cannot_verify", …, if not ok."""
+    """"stale_epoch", "slice_taken", "giving_way", "no_such_slice", "gone", "cannot_verify", …, if not ok."""
     epoch: int = 0
     """The highest controller epoch that the agent has seen."""

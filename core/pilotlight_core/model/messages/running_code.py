@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 IN_BATCH = "*"
 """In the place of a call's id: several calls run as one."""
+IN_HOOK = "-"
+"""In the place of a call's id: a hook runs, whatever calls run beside it."""
 RUNNING_CALL: ContextVar[str] = ContextVar("pilotlight_running_call", default="")
 """The id of the call that runs here; "": the code was not begun by one, or in a thread without its context."""
 

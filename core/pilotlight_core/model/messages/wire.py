@@ -23,6 +23,7 @@ from pilotlight_core.model.messages.bindings import Bound, Unbound
 from pilotlight_core.model.messages.call_messages import (
     Cancel,
     Chunk,
+    ChunkGroup,
     Ended,
     Reconcile,
     Refused,
@@ -90,7 +91,7 @@ MESSAGE = (
     | SecretsWanted | SecretsAnswer
     | ErasedWanted | ErasedTenants
     | LockPackages | PackagesLocked
-    | StreamCheckpoint | AskEvents | StreamEvents
+    | StreamCheckpoint | AskEvents | StreamEvents | ChunkGroup
 )  # fmt: skip
 _decoder: msgspec.msgpack.Decoder[Any] = msgspec.msgpack.Decoder(MESSAGE)
 _encoder = msgspec.msgpack.Encoder()

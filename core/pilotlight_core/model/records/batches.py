@@ -84,6 +84,17 @@ class BatchItem(msgspec.Struct, frozen=True, array_like=True):
     input: bytes
 
 
+class BatchForm(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A batch of requests, as OpenAI's clients have submitted it."""
+
+    endpoint: str
+    """The address that its requests are for."""
+    input_file_id: str
+    model: str
+    completion_window: str = "24h"
+    metadata: dict[str, str] = {}
+
+
 class BatchRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A batch. Bucket BATCHES, key `{tenant}.{id}`. Times in unix seconds."""
 
@@ -107,6 +118,8 @@ class BatchRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     timeout: float = 300.0
     total: int
     chunks: BlobRef
+    openai: BatchForm | None = None
+    """What OpenAI's clients are told of it; None: it is of inputs, not of requests."""
 
     state: BatchState = BatchState.RUNNING
     reason: str = ""

@@ -180,6 +180,9 @@ class JobRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The unix second of the tick of the function's schedule that it is; 0: it is none."""
     sold: dict[str, int] = {}
     """What of `units` is billed where it has a price."""
+    lost_ms: float = 0.0
+    """How long its last start ran at most, if nobody says how that ended: it stays billed, so for so long the next one
+    is not."""
 
     @property
     def key(self) -> str:
@@ -287,11 +290,14 @@ def failure_point_of(code: str, *, began: bool) -> FailurePoint:
     return FailurePoint.INTERRUPTED if began else FailurePoint.NOT_STARTED
 
 
-def failed(job: JobRecord, point: FailurePoint, error: JobError, at: float) -> JobRecord:
-    """The job after a failed try: waiting for the next one, or dead."""
+def failed(job: JobRecord, point: FailurePoint, error: JobError, at: float, *, is_untold: bool = False) -> JobRecord:
+    """The job after a failed try: waiting for the next one, or dead; `is_untold`: nobody says how its start ended."""
     # A start is recorded before the run is sent: if the run was refused, it does not count.
     none = point is FailurePoint.NOT_STARTED and job.state is JobState.RUNNING
-    noted = msgspec.structs.replace(job, error=error, attempts=job.attempts - none)
+    lost_ms = job.lost_ms if point is FailurePoint.NOT_STARTED else 0.0
+    if is_untold and not none:
+        lost_ms = max(job.lost_ms, (at - job.started_at) * 1000.0)
+    noted = msgspec.structs.replace(job, error=error, attempts=job.attempts - none, lost_ms=lost_ms)
     if job.cancel:
         return cancelled(noted, at)
     match point:
@@ -311,7 +317,9 @@ def failed(job: JobRecord, point: FailurePoint, error: JobError, at: float) -> J
 
 
 def interrupted(job: JobRecord, at: float, detail: str) -> JobRecord:
-    return failed(job, FailurePoint.INTERRUPTED, JobError(code="container_died", detail=detail), at)
+    """The job whose gateway is gone."""
+    error = JobError(code="container_died", detail=detail)
+    return failed(job, FailurePoint.INTERRUPTED, error, at, is_untold=True)
 
 
 def retried(job: JobRecord, at: float, pause_s: float) -> JobRecord:
@@ -359,6 +367,7 @@ def redriven(job: JobRecord, at: float) -> JobRecord | None:
         expires_at=at + max(1.0, job.expires_at - job.created_at),
         raised=0,
         interruptions=0,
+        lost_ms=0.0,
         redrives=job.redrives + 1,
         runner=None,
         cancel=False,

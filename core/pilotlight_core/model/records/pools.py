@@ -80,6 +80,8 @@ class LaunchRecord(msgspec.Struct, frozen=True, kw_only=True):
     """Of the pool's terms, when it was made."""
     join_token: str = ""
     """The id of the token by which it joins."""
+    former_tokens: tuple[str, ...] = ()
+    """Of those that leaders before have made, one of which the machine may have been given."""
     stands_in: str = ""
     """The spot pool for one of whose least nodes it is there, until that is ready; "": for none."""
 

@@ -63,9 +63,17 @@ RESUMABLE = "resumable"
 """Pass on the checkpoints of a stream, and start one from a checkpoint."""
 DRAIN_HOOKS = "drain-hooks"
 """Run `drain` of the specification when the node is taken away."""
+ENGINE = "engine"
+"""Run the engine that `engine` of the specification names, in the place of code."""
+PIPELINE = "pipeline"
+"""Read a specification with `pipeline`, by which gateways go, and run companions, with `hook` in theirs."""
+SERVED_NAMES = "served-names"
+"""Read a specification with `serves`, which agents of 0.1 refuse as unknown; gateways go by it."""
+FALLBACK = "fallback"
+"""Read a specification with `fallback`, which agents of before refuse as unknown; gateways go by it."""
 FEATURES: frozenset[str] = frozenset({
     ARTIFACTS, SANDBOX_LIMITS, USAGE_TAGS, SCHEDULES, WARM_WINDOWS, MAX_UNITS, NETWORK, SECRETS, SECRET_FILES,
-    PARK_HOOKS, REHEARSAL, WEIGHTS, REQUIREMENTS, RESUMABLE, DRAIN_HOOKS,
+    PARK_HOOKS, REHEARSAL, WEIGHTS, REQUIREMENTS, RESUMABLE, DRAIN_HOOKS, ENGINE, PIPELINE, SERVED_NAMES, FALLBACK,
 })  # fmt: skip
 """What this release can do that an earlier one cannot, and what a manifest may need therefore."""
 FIELDS_OF_0_1: dict[type[msgspec.Struct], int] = {
@@ -105,6 +113,10 @@ def needs_of(
         REQUIREMENTS: lock is not None and bool(lock.packages),
         RESUMABLE: spec.resumable is not UNSET,
         DRAIN_HOOKS: spec.drain is not UNSET,
+        ENGINE: spec.engine is not UNSET,
+        PIPELINE: spec.pipeline is not UNSET or spec.hook is not UNSET,
+        SERVED_NAMES: spec.serves is not UNSET,
+        FALLBACK: spec.fallback is not UNSET,
     }
     return tuple(sorted(feature for feature, is_used in used.items() if is_used))
 

@@ -127,14 +127,14 @@ class CallEndpoint:
                 request, call = await entry.reader.prepare(exchange, head, version, body, as_job=as_job)
                 del body  # from here on `call.input` is what is held
                 if as_job:
+                    entry.limits.limit_tokens(call)
                     await accept_job(self._jobs, call, request, answer, scope, headers)
                     return
                 refuse_job_fields(request)
-                if (admission := exchange.admission) is not None:
-                    if admission.policy.most_tokens:
-                        await entry.limits.admit_tokens(exchange, admission)
-                    if admission.policy.budgets and KEY not in headers:
-                        await entry.limits.reserve(admission, call, STEP_S if answer is BodyFormat.EVENTS else None)
+                await entry.limits.count_tokens(exchange, call)
+                admission = exchange.admission
+                if admission is not None and admission.policy.budgets and KEY not in headers:
+                    await entry.limits.reserve(admission, call, STEP_S if answer is BodyFormat.EVENTS else None)
                 if KEY in headers:
                     await self._keyed.answer(call, answer, scope, partial(self._work, call, answer, exchange))
                 else:

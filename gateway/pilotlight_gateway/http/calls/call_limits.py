@@ -8,13 +8,14 @@ from typing import Protocol
 from pilotlight_core.model.messages.limiting import LimitAsk, LimitAskKind
 from pilotlight_core.model.spec import VersionRecord
 from pilotlight_gateway.budgets.call_prices import CallPrices
-from pilotlight_gateway.calls.prepared_call import PreparedCall
+from pilotlight_gateway.calls.prepared_call import PreparedCall, limit_tokens
 from pilotlight_gateway.http.protocol.request_bodies import BodyLimits
 from pilotlight_gateway.limits.call_usage import CallUsage
 from pilotlight_gateway.limits.cost_estimates import Estimates
 from pilotlight_gateway.limits.limit_admission import Admission, MoneyAdmission, end_unused, settle_admission
 from pilotlight_gateway.limits.limit_policy import LimitPolicy
 from pilotlight_gateway.limits.limits_port import Limiter
+from pilotlight_gateway.limits.token_asks import token_ask
 from pilotlight_gateway.metrics.gateway_metrics import GatewayMetrics
 from pilotlight_gateway.tenancy.auth import Principal
 
@@ -104,18 +105,33 @@ class CallLimits:
             self._metrics.call_failed(admission.error.wire_code)
             raise admission.error
 
-    async def admit_tokens(self, request: AdmittedRequest, first: Admission) -> None:
-        """Count the tokens of a call that was let in and has been read, as many as earlier ones of its version took.
+    async def count_tokens(self, request: AdmittedRequest, call: PreparedCall) -> None:
+        """Hold a call that has been read to what one may have, and count the tokens that it asks for.
 
         Raises:
+            BadInput: `too_many_tokens`: one call may not have so many.
             TooMuch, Unavailable: as `admit` does.
         """
-        tokens = self._costs.tokens_of(request.version)
+        policy = self._limiter.policy(call.tenant, call.function)
+        if policy.bounds_tokens:
+            limit_tokens(call, policy)
+        first = request.admission
+        if first is None or not first.policy.most_tokens:
+            return
+        tokens = self._costs.tokens_asked(request.version, token_ask(call.method, call.input))
         first.tokens = second = await self._limiter.admit(
             first.tenant, first.function, first.policy, tokens, LimitAskKind.TOKENS
         )
         if second.error is not None:
             raise second.error
+
+    def limit_tokens(self, call: PreparedCall) -> None:
+        """Hold a job that has been read to what one call may have; its tokens count when it starts.
+
+        Raises:
+            BadInput: as `count_tokens`.
+        """
+        limit_tokens(call, self._limiter.policy(call.tenant, call.function))
 
     async def reserve(self, first: Admission, call: PreparedCall, seconds: float | None = None) -> None:
         """Reserve the money of a call that was let in and has been read: of so many seconds, or of all that it has.

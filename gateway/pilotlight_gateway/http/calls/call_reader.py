@@ -12,6 +12,7 @@ from pilotlight_gateway.calls.prepared_call import PreparedCall
 from pilotlight_gateway.http.calls.call_head import CallHead
 from pilotlight_gateway.http.calls.call_limits import AdmittedRequest, function_of, usage_of_call
 from pilotlight_gateway.schemas.version_schemas import VersionSchemas
+from pilotlight_gateway.tenancy.hook_versions import hook_versions
 from pilotlight_gateway.tenancy.registry_port import RegistryPort
 from pilotlight_gateway.tenancy.scheduling_class import SchedulingClass, scheduling_class_of
 from pilotlight_gateway.tenancy.timeout_limit import check_job_time, check_seconds
@@ -39,12 +40,15 @@ class CallReader:
         Raises:
             BadInput: `bad_request`, or naming the field.
             BlobsDown: the schemas of the version cannot be read.
+            UnknownFunction: a hook of its class is deleted.
         """
         tenant = request.principal.tenant
         whole = await self._schemas.whole(version) if version.schemas_apart else version
         read = await self._codec.read_call(body, head.kind, whole, tenant)
         scheduling = scheduling_class_of(self._registry, tenant, function_of(version))
-        return read[0], self._call(request, head, version, read, scheduling, as_job=as_job)
+        call = self._call(request, head, version, read, scheduling, as_job=as_job)
+        call.hooks = await hook_versions(self._registry, version)
+        return read[0], call
 
     def prepare_now(
         self, request: AdmittedRequest, head: CallHead, version: VersionRecord, body: bytes, scheduling: SchedulingClass

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
+from msgspec import UNSET
+
 from pilotlight_core.model.errors import PilotlightError
 from pilotlight_core.model.spec import Mode, VersionRecord
 from pilotlight_gateway.deploys.resolver import Resolver
 from pilotlight_gateway.http.calls.call_limits import CALL_BODY, CallLimits, at_most, function_of
 from pilotlight_gateway.http.protocol.request_bodies import BodyLimits
 from pilotlight_gateway.limits.limit_policy import LimitPolicy
+from pilotlight_gateway.limits.token_asks import embeds, generates
 from pilotlight_gateway.tenancy.registry_port import RegistryPort
 from pilotlight_gateway.tenancy.scheduling_class import SchedulingClass, scheduling_class_of
 
@@ -54,10 +57,14 @@ class CallRoutes:
             return None
         if version is None or version.schemas_apart or any(one.mode is not Mode.UNARY for one in version.spec.methods):
             return None
+        if version.spec.pipeline is not UNSET:
+            return None  # between its stages it has values that must have room
         app = self._registry.app_nowait(version.tenant, version.app)
         policy = self._limits.policy(tenant, version)
         if app is None or app.ends_at or policy.most_tokens:
             return None  # a run ends by itself; tokens are counted once more, when the body was read
+        if policy.bounds_tokens and any(generates(one) or embeds(one) for one in version.spec.methods):
+            return None
         route = CallRoute(version, scheduling_class_of(self._registry, tenant, function_of(version)), policy)
         if len(self._known) >= KNOWN_AT_MOST:
             self._known.clear()

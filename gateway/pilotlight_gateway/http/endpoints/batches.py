@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from contextlib import aclosing
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import msgspec
 from starlette.requests import Request
@@ -20,6 +20,8 @@ from pilotlight_core.model.records.batches import (
     SHORTEST_LIFE_S,
     BatchInfo,
     BatchQuery,
+    BatchRecord,
+    BatchState,
     ItemResult,
 )
 from pilotlight_core.model.records.jobs import JobRecord, JobState
@@ -30,6 +32,7 @@ from pilotlight_gateway.bodies.byte_budget import ByteBudget
 from pilotlight_gateway.deploys.resolver import Resolver
 from pilotlight_gateway.http.protocol.api_operations import (
     BODY,
+    JSON,
     Operation,
     Parameter,
     json_answer,
@@ -39,6 +42,7 @@ from pilotlight_gateway.http.protocol.api_operations import (
 from pilotlight_gateway.http.protocol.drain_gate import DrainGate
 from pilotlight_gateway.http.protocol.event_answers import EventStream, relay
 from pilotlight_gateway.http.protocol.http_exchange import exchange_of, header
+from pilotlight_gateway.http.protocol.list_pages import PAGE, page_of
 from pilotlight_gateway.http.protocol.request_bodies import BodyLimits, pieces
 from pilotlight_gateway.idempotency.key_header import KEY, read_key
 from pilotlight_gateway.tenancy.registry_port import RegistryPort
@@ -56,6 +60,14 @@ ENDS = tuple(str(state) for state in JobState if state.terminal)
 LINE_BREAK = b"\n"
 
 
+class BatchesOfRequests(Protocol):
+    """Takes batches of requests for models."""
+
+    async def submit(self, request: Request) -> Response:
+        """Answer `POST /v1/batches` with JSON. Raises BadInput and NotFound."""
+        ...
+
+
 @dataclass(frozen=True, kw_only=True)
 class BatchServices:
     """The ports of these endpoints."""
@@ -66,13 +78,25 @@ class BatchServices:
     gate: DrainGate
     budget: ByteBudget
     codec: BodyCodec
+    requests: BatchesOfRequests
 
 
 async def submit(request: Request, services: BatchServices) -> Response:
-    """`POST /v1/batches`."""
+    """`POST /v1/batches`: lines of inputs, or, as JSON, what OpenAI's clients send."""
     kind = header(request.scope, b"content-type").partition(b";")[0].strip().lower().decode("latin-1")
+    if kind == JSON:
+        if "function" in request.query_params:
+            raise BadInput(
+                f"function: inputs of a function are lines of {NDJSON}; {JSON} with input_file_id names no function.",
+                field="function",
+            )
+        held = services.budget.holding(HELD_BYTES, principal_of(request).tenant)
+        with services.gate.around(exchange_of(request.scope).task), held:
+            return await services.requests.submit(request)
     if kind not in LINES:
-        raise BadInput(f"This takes {NDJSON}: an input on each line.", code="unsupported_media_type")
+        raise BadInput(
+            f"This takes {NDJSON}, an input on each line, or {JSON} with input_file_id.", code="unsupported_media_type"
+        )
     tenant, query, key = principal_of(request).tenant, _query(request), header(request.scope, KEY)
     with services.gate.around(exchange_of(request.scope).task), services.budget.holding(HELD_BYTES, tenant):
         version = await services.resolver.resolve(tenant, query.function)
@@ -81,28 +105,29 @@ async def submit(request: Request, services: BatchServices) -> Response:
         async with aclosing(arriving):
             name = read_key(key) if key else ""
             record = await services.batches.submit(tenant, version, query, arriving, name)
-    return json_answer(batch_info(record), status=201)
+    return json_answer(batch_document(record), status=201)
 
 
 async def show_all(request: Request, services: BatchServices) -> Response:
     """`GET /v1/batches`."""
     found = await services.batches.all(principal_of(request).tenant)
-    return json_answer({"batches": [batch_info(record) for record in found]})
+    told = [batch_document(record) for record in found]
+    return json_answer(page_of(request, told) | {"batches": told})
 
 
 async def show(request: Request, services: BatchServices) -> Response:
     """`GET /v1/batches/{batch}`."""
-    return json_answer(batch_info(await services.batches.find(*_named(request))))
+    return json_answer(batch_document(await services.batches.find(*_named(request))))
 
 
 async def cancel(request: Request, services: BatchServices) -> Response:
     """`POST /v1/batches/{batch}/cancel`."""
-    return json_answer(batch_info(await services.batches.cancel(*_named(request))), status=202)
+    return json_answer(batch_document(await services.batches.cancel(*_named(request))), status=202)
 
 
 async def resume(request: Request, services: BatchServices) -> Response:
     """`POST /v1/batches/{batch}/resume`."""
-    return json_answer(batch_info(await services.batches.resume(*_named(request))), status=202)
+    return json_answer(batch_document(await services.batches.resume(*_named(request))), status=202)
 
 
 async def show_results(request: Request, services: BatchServices) -> None:
@@ -128,6 +153,54 @@ async def show_results(request: Request, services: BatchServices) -> None:
     await stream.finish()
 
 
+STATUSES = {
+    BatchState.RUNNING: "in_progress", BatchState.COMPLETED: "completed", BatchState.CANCELLING: "cancelling",
+    BatchState.CANCELLED: "cancelled", BatchState.FAILED: "failed",
+}  # fmt: skip
+"""A batch's state in OpenAI's words."""
+
+
+def batch_document(record: BatchRecord) -> dict[str, Any]:
+    """A batch as the API shows it; of one of requests with what OpenAI's clients read."""
+    told: dict[str, Any] = msgspec.to_builtins(batch_info(record))
+    if (form := record.openai) is None:
+        return told
+    counts, ended = record.counts, int(record.ended_at) or None
+    failed = counts.failed + counts.expired + counts.cancelled
+    status = STATUSES[record.state]
+    if record.state is BatchState.COMPLETED and counts.expired:
+        status = "expired"
+    number = record.id.removeprefix("batch_")
+    over = record.state.over and record.state is not BatchState.FAILED
+    return told | {
+        "object": "batch",
+        "endpoint": form.endpoint,
+        "model": form.model,
+        "input_file_id": form.input_file_id,
+        "completion_window": form.completion_window,
+        "status": status,
+        "created_at": int(record.created_at),
+        "in_progress_at": int(record.created_at),
+        "expires_at": int(record.expires_at),
+        "completed_at": ended if status == "completed" else None,
+        "expired_at": ended if status == "expired" else None,
+        "cancelled_at": ended if status == "cancelled" else None,
+        "failed_at": ended if status == "failed" else None,
+        "output_file_id": f"file-out-{number}" if over and counts.succeeded else None,
+        "error_file_id": f"file-err-{number}" if over and failed else None,
+        "errors": _errors(record),
+        "request_counts": {"total": record.total, "completed": counts.succeeded, "failed": failed},
+        "metadata": form.metadata or None,
+    }
+
+
+def _errors(record: BatchRecord) -> dict[str, Any] | None:
+    if record.state is not BatchState.FAILED:
+        return None
+    error = {"code": "inputs_gone", "message": record.reason, "line": None, "param": None}
+    return {"object": "list", "data": [error]}
+
+
 def _line(result: ItemResult) -> bytes:
     return msgspec.json.encode(result) + LINE_BREAK
 
@@ -148,18 +221,29 @@ def _query(request: Request) -> BatchQuery:
     return BatchQuery(function=asked["function"], method=asked.get("method"), label=label, expires_in_s=float(life))
 
 
+REQUESTS_SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "input_file_id": {"type": "string"},
+        "endpoint": {"type": "string"},
+        "completion_window": {"type": "string", "default": "24h"},
+        "metadata": {"type": ["object", "null"], "additionalProperties": {"type": "string"}},
+    },
+    "required": ["input_file_id", "endpoint"],
+}
 BATCHES = (
     Operation(
         method="POST", path="/v1/batches", name="submitBatch", status=201, endpoint=submit, scopes=("invoke",),
-        about="Run a function with each line's input, at the lowest class. Every line is checked before any starts.",
-        request_media=LINES, answer=BatchInfo,
+        about="Run a function with each line's input, or, as OpenAI's clients ask in JSON, a model with each request "
+        "of a file, at the lowest class. Every line is checked before any starts.",
+        request_media=(*LINES, JSON), request_schemas={JSON: REQUESTS_SCHEMA}, answer=BatchInfo,
         errors=(
             *BODY, "unknown_function", "unknown_version", "rate_limited", "overloaded", "draining",
-            "idempotency_key_reused",
+            "idempotency_key_reused", "model_not_found", "not_found",
         ),
         parameters=(
             Parameter(
-                name="function", about="app.function, as for a call.", required=True,
+                name="function", about="Of lines, which need it: app.function, as for a call.",
                 schema={"type": "string", "pattern": REF_PATTERN},
             ),
             Parameter(name="method", about="A method of a class.", schema={"type": "string", "pattern": NAME_PATTERN}),
@@ -182,7 +266,8 @@ BATCHES = (
     ),
     Operation(
         method="GET", path="/v1/batches", name="listBatches", about="The batches, newest first.", endpoint=show_all,
-        scopes=("invoke", "read"), answer=list_of("Batches", BatchInfo),
+        scopes=("invoke", "read"), answer=list_of("Batches", BatchInfo), parameters=PAGE,
+        errors=("bad_input", "not_found"),
     ),
     Operation(
         method="GET", path="/v1/batches/{batch}", name="getBatch", about="A batch and its progress.", endpoint=show,

@@ -66,6 +66,8 @@ class Operation(Generic[G]):
     body_required: bool = True
     """False: an empty body stands for the request's defaults."""
     request_media: tuple[str, ...] = (JSON,)
+    request_schemas: dict[str, dict[str, Any]] = field(default_factory=dict)
+    """By media type, the JSON Schema of a body that the endpoint reads itself."""
     answer: Any = None
     """A type, or a JSON Schema; None: no content."""
     answer_media: tuple[str, ...] = (JSON,)
@@ -75,6 +77,10 @@ class Operation(Generic[G]):
     errors: tuple[str, ...] = ()
     rated: bool = True
     """Whether requests count under `api_requests_per_s`."""
+    is_call: bool = False
+    """Whether it is a call, which limits of calls bound, and not `open_requests`."""
+    slashes: bool = False
+    """Whether what is last in its path may have slashes."""
     parameters: tuple[Parameter, ...] = ()
     sessions: bool = False
     """Whether a browser's session may stand for a key, where there are sessions."""
@@ -84,6 +90,11 @@ class Operation(Generic[G]):
     """Whether it is written into the audit log; None: unless it reads, or is about calls."""
     tells: tuple[str, ...] = ()
     """The fields of its body that the audit log repeats."""
+
+    @property
+    def route(self) -> str:
+        """The path as the router matches it."""
+        return f"{self.path[:-1]}:path}}" if self.slashes else self.path
 
     @property
     def is_audited(self) -> bool:
@@ -131,7 +142,8 @@ class BoundOperation(Generic[G]):
         principal.require(*self.operation.scopes)
         if self.operation.rated:
             self._rates.take_request(principal.tenant)
-        held.enter_context(self._rates.holding(principal.tenant))
+        if not self.operation.is_call:
+            held.enter_context(self._rates.holding(principal.tenant))
 
     async def _caller(self, scope: Scope) -> Principal:
         key = authorization(scope)

@@ -59,6 +59,9 @@ class ServerRequest(Protocol):
     def send_whole(self, status: int, headers: Sequence[tuple[bytes, bytes]], body: bytes) -> bool:
         """Send an answer at once; False: nothing was sent."""
 
+    def send_piece(self, piece: bytes) -> bool:
+        """Send a piece of a body behind its head at once; False: the client has to read first, or there is no head."""
+
 
 class CallConnection(Protocol):
     """A connection, as a call sees it that needs no task."""
@@ -238,6 +241,10 @@ class Exchange:
             await self._send({"type": "http.response.start", "status": status, "headers": headers})
             await self._send({"type": "http.response.body", "body": body})
 
+    def send_piece(self, piece: bytes) -> bool:
+        """Send a piece of a body at once; False: nothing was sent, and it has to be awaited."""
+        return self._served is not None and self._served.send_piece(piece)
+
 
 def ids_of(request: FailedRequest) -> Headers:
     """The headers of every answer to a request: its ids, its function's home, and how its tenant stands."""
@@ -248,6 +255,8 @@ def ids_of(request: FailedRequest) -> Headers:
         names.append((HOME, request.home))
     if request.admission is not None:
         names += request.admission.headers()
+        if request.dialect is Dialect.OPENAI and request.admission.tokens is None:  # else they are among those
+            names += request.admission.openai_headers()
     return names
 
 

@@ -168,11 +168,12 @@ def _operation(operation: Operation[Any], by_type: dict[Any, OpenApiDocument]) -
 
 
 def _request_body(operation: Operation[Any], by_type: dict[Any, OpenApiDocument]) -> OpenApiDocument:
-    if operation.request is None and operation.request_media == ("application/json",):
+    schemas = operation.request_schemas
+    if operation.request is None and operation.request_media == ("application/json",) and not schemas:
         return {}
     asked = _asked(operation)
     schema = by_type[asked] if asked is not None else {"type": "string", "format": "binary"}
-    content = {media: {"schema": schema} for media in operation.request_media}
+    content = {media: {"schema": schemas.get(media, schema)} for media in operation.request_media}
     return {"requestBody": {"required": operation.body_required, "content": content}}
 
 

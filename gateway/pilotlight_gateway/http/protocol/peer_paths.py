@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-OPENAI = "the OpenAI API is not served yet"
-INFERENCE = "the inference protocol of KServe and Triton (v2) is not served yet"
+OPENAI = "of the OpenAI API chats, completions, responses, embeddings, models, files and batches are served, below /v1"
 HERE = "POST /v1/functions/APP.FUNCTION/calls calls a function; GET /v1/apps lists them, /openapi.json describes all"
 PATHS = (
-    ("/v1/files", f"{OPENAI}; POST /v1/batches takes a file of inputs"),
-    ("/v1/chat", OPENAI),
-    ("/v1/completions", OPENAI),
-    ("/v1/responses", OPENAI),
-    ("/v1/embeddings", OPENAI),
     ("/v1/images", OPENAI),
     ("/v1/audio", OPENAI),
     ("/v1/moderations", OPENAI),
-    ("/v1/models", f"{OPENAI}, nor is that of TensorFlow Serving and KServe (v1)"),
-    ("/chat/completions", OPENAI),
-    ("/v2", INFERENCE),
+    ("/v1/fine_tuning", OPENAI),
+    ("/v1/assistants", OPENAI),
+    ("/v1/threads", OPENAI),
+    ("/v1/vector_stores", OPENAI),
+    ("/chat", OPENAI),
+    ("/completions", OPENAI),
+    ("/responses", OPENAI),
+    ("/embeddings", OPENAI),
+    ("/models", OPENAI),
     ("/predict", "a model has no address of its own"),
     ("/invocations", "a model has no address of its own"),
     ("/ping", "/healthz and /readyz say how the gateway is"),

@@ -12,16 +12,17 @@ import msgspec
 
 PROBE_S = 60.0
 """Importing the guest takes 0.3 s; a disk that nobody has read from yet takes longer."""
-OWN_PACKAGES = ("pilotlight", "pilotlight_core", "pilotlight_runtime")
-"""The platform's packages that a guest imports."""
+OWN_PACKAGES = ("pilotlight", "pilotlight_core", "pilotlight_engine", "pilotlight_runtime")
+"""The platform's packages that a guest imports; those of an older release are fewer."""
 SAID = 400
 """Characters of an interpreter's last words that are told."""
 CODE = f"""
-import importlib, json, os, sys
+import importlib, importlib.util, json, os, sys
 for name in ("pilotlight", "pilotlight_runtime.guest.guest_process", "pilotlight_runtime.guest.async_server"):
     importlib.import_module(name)
 from pilotlight_runtime.guest import frames
-folders = {{name: os.path.dirname(importlib.import_module(name).__file__) for name in {OWN_PACKAGES!r}}}
+own = [name for name in {OWN_PACKAGES!r} if importlib.util.find_spec(name)]
+folders = {{name: os.path.dirname(importlib.import_module(name).__file__) for name in own}}
 files = [module.__file__ for module in list(sys.modules.values()) if getattr(module, "__file__", None)]
 version = getattr(frames, "FRAMES", (0, 0))
 print("\\n" + json.dumps({{"frames": version, "packages": folders, "files": sorted(set(files))}}))
@@ -30,7 +31,8 @@ print("\\n" + json.dumps({{"frames": version, "packages": folders, "files": sort
 
 FIND = f"""
 import importlib.util, json, os
-folders = {{name: os.path.dirname(importlib.util.find_spec(name).origin) for name in {OWN_PACKAGES!r}}}
+found = [(name, importlib.util.find_spec(name)) for name in {OWN_PACKAGES!r}]
+folders = {{name: os.path.dirname(spec.origin) for name, spec in found if spec}}
 print("\\n" + json.dumps(folders))
 """
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from types import TracebackType
 
+from pilotlight_core.model.engines.generation import UnfitGeneration
 from pilotlight_core.model.messages.call_messages import RemoteError
 
 MAX_MESSAGE = 4 * 1024
@@ -50,6 +51,8 @@ def remote_error(error: BaseException, most: int = MAX_TRACEBACK, note: str = ""
     """
     if isinstance(error, BadArguments | BadAnswer):
         return RemoteError(type=error.shown_as, message=_message(error))
+    if isinstance(error, UnfitGeneration):
+        return RemoteError(type=BadArguments.shown_as, message=_message(error))
     return RemoteError(type=type_name(type(error)), message=_message(error), traceback=_traceback(error, most, note))
 
 

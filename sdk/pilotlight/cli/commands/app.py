@@ -232,17 +232,16 @@ def _whom(tenant: str) -> str:
 
 def _rows(info: AppInfo) -> list[tuple[Any, ...]]:
     when = "stopped" if info.stopped else ago(info.deployed_at)
-    return [
-        (
-            info.app,
-            function.name,
-            function.version.rpartition("@")[2],
-            " or ".join(str(ask) for ask in function.spec.gpu) or "CPU",
-            function.containers,
-            when,
-        )
-        for function in info.functions
-    ] or [(info.app, "-", "-", "-", 0, when)]
+    rows: list[tuple[Any, ...]] = []
+    for function in info.functions:
+        needs = " or ".join(str(ask) for ask in function.spec.gpu) or "CPU"
+        version = function.version.rpartition("@")[2]
+        rows.append((info.app, function.name, version, needs, function.containers, when))
+        rows += [
+            (info.app, f"{function.name} ({hook.stage})", version, "CPU", hook.containers, when)
+            for hook in function.hooks
+        ]
+    return rows or [(info.app, "-", "-", "-", 0, when)]
 
 
 def _deploy(deploy: dict[str, Any]) -> tuple[Any, ...]:

@@ -88,6 +88,8 @@ def deploy_target(target: DeployTarget, *, message: str = "", prune: bool = Fals
         deployed.append((response, one.specs))
         for warning in response.warnings:
             note(f"warning: {warning}")
+        for text in response.notes:
+            note(text)
         for function, weights in artifacts.weights.items():
             note(f"{function} has the weights {', '.join(weights)}")
         for artifact in map(artifact_info, artifacts.entries):

@@ -63,9 +63,10 @@ def set_limits(
     """Replace a tenant's own limits, which go over its tier's. They hold everywhere within a second.
 
     Limits: requests_per_s, burst, cost_per_s, cost_burst (GPU-milliseconds), tokens_per_s, tokens_burst, concurrency,
-    payload_bytes, queue_calls, queue_seconds, timeout_s. Of the tenant alone: containers, gpus, floor_containers, apps,
-    functions, versions, open_functions, record_bytes, blob_bytes, keys, deploys_per_hour, api_requests_per_s,
-    open_requests, log_bytes_per_hour, and guarantee and borrow, which are parts of the fleet from 0 to 1.
+    payload_bytes, prompt_tokens and output_tokens (of one call), queue_calls, queue_seconds, timeout_s. Of the tenant
+    alone: containers, gpus, floor_containers, apps, functions, versions, open_functions, record_bytes, blob_bytes,
+    keys, deploys_per_hour, api_requests_per_s, open_requests, log_bytes_per_hour, and guarantee and borrow, which are
+    parts of the fleet from 0 to 1.
     With --guarantee and --borrow alone, whatever else is set stays.
 
     \b
@@ -74,6 +75,7 @@ def set_limits(
     pilotlight quota set acme requests_per_s=50 burst=100 concurrency=20
     pilotlight quota set acme containers=8 gpus=4 timeout_s=3600
     pilotlight quota set acme requests_per_s=5 --function llm.chat
+    pilotlight quota set acme tokens_per_s=2000 tokens_burst=60000 prompt_tokens=8192 output_tokens=1024
     """
     shares = _shares(guarantee, borrow)
     if tier is not None:

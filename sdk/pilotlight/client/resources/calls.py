@@ -141,7 +141,7 @@ class CallsClient:
 
     async def _arguments(self, target: CallTarget, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
         if target.callee is not None:
-            return target.callee.bind_arguments(args, kwargs)
+            return target.callee.bind_call(args, kwargs)
         if not args:
             return kwargs
         order = await self.fetch_parameters(str(target.ref), target.method)

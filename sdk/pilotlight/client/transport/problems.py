@@ -11,7 +11,7 @@ import msgspec
 from pilotlight.definitions.errors import FunctionRaised, PilotlightError
 from pilotlight_core.model.errors import error_from_code
 
-KEPT = ("request_id", "field", "version", "call_id", "state", "errors", "limits", "removes", "suggestion")
+KEPT = ("request_id", "field", "version", "call_id", "state", "errors", "limits", "removes", "suggestion", "stage")
 LAST_LINE = re.compile(r"^([A-Za-z_][\w.]*)(?::[ \n]?(.*))?$", re.DOTALL)
 """The last line of a traceback: `ValueError: too small`."""
 NOT_RAISED_AS_THEMSELVES = (StopIteration, StopAsyncIteration)
@@ -33,7 +33,9 @@ def error_of(
         document = msgspec.json.decode(body)
     except msgspec.DecodeError:
         document = None
-    if not isinstance(document, dict) or "code" not in document:
+    if isinstance(document, dict) and isinstance(told := document.get("error"), dict) and "code" not in document:
+        document = {"code": told.get("code"), "detail": told.get("message", "")}  # of a route of OpenAI's API
+    if not isinstance(document, dict) or not document.get("code"):
         text = body[:200].decode(errors="replace").strip()
         document = {"code": BY_STATUS.get(status, "internal"), "detail": f"The answer was HTTP {status}: {text}"}
     if should_retry is not None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from pilotlight_autoscaler.policy.nodes.launch_steps import (
     AGAIN_S,
@@ -15,7 +16,7 @@ from pilotlight_autoscaler.policy.nodes.launch_steps import (
     MachineSight,
     next_step,
 )
-from pilotlight_core.model.records.pools import LaunchState
+from pilotlight_core.model.records.pools import LaunchRecord, LaunchState
 from tests.builders.pools import launch
 
 NOW = 100_000.0
@@ -100,3 +101,19 @@ def test_a_machine_that_drains(seen: dict[str, Any], wanted: LaunchStep) -> None
 def test_a_machine_that_ends(seen: dict[str, Any], wanted: LaunchStep) -> None:
     """Its record stands until the provider lists it no more."""
     assert step(LaunchState.ENDING, **seen) is wanted
+
+
+@pytest.mark.parametrize(
+    ("record", "wanted"),
+    [
+        (launch(1, state=LaunchState.LAUNCHING, provider_id=""), LaunchStep.END),
+        (launch(1, state=LaunchState.LAUNCHING, provider_id="i-1"), LaunchStep.NOTHING),
+        (launch(1, state=LaunchState.UP, changed_at=NOW), LaunchStep.NOTHING),
+        (launch(1, state=LaunchState.ENDING, changed_at=NOW - UNLISTED_S), LaunchStep.NOTHING),
+        (launch(1, state=LaunchState.ENDING, changed_at=NOW - UNLISTED_S - 1.0), LaunchStep.FORGET),
+    ],
+)
+def test_a_launch_of_a_pool_that_is_gone_does_not_stay_on_record(record: LaunchRecord, wanted: LaunchStep) -> None:
+    """Its provider cannot be asked any more; a node that serves goes on."""
+    record = replace(record, made_at=NOW)
+    assert next_step(record, MachineSight(watched_since=NOW), GIVE_UP_S, NOW, has_pool=False).step is wanted

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import re
+import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -275,3 +276,22 @@ async def test_the_hooks_of_a_group_are_answered(account: Account, monkeypatch: 
 
     assert all(each.is_ending for each in await pool.list_machines())
     assert account.completed == [("drain", "agents", "CONTINUE", machine.provider_id)]
+
+
+async def test_requests_have_threads_of_their_own_which_end_with_the_pool(
+    account: Account, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where EC2 answers late, whatever else the controller does in threads goes on."""
+    threads: list[str] = []
+    opener = account.opener(monkeypatch)
+
+    def opened(service: str) -> AwsClient:
+        threads.append(threading.current_thread().name)
+        return opener(service)
+
+    made = Ec2Pool(account.record(), opened)
+    await made.list_machines()
+    await made.aclose()
+    assert [name.partition("_")[0] for name in threads] == ["ec2"]
+    with pytest.raises(RuntimeError, match="shutdown"):
+        await made.list_machines()

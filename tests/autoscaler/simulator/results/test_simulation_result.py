@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pilotlight_autoscaler.simulator.results.simulation_result import ROWS, as_table
+from pilotlight_autoscaler.simulator.results.simulation_result import OF_PARKED, ROWS, as_table
 from tests.autoscaler.simulator.simulated import recorded, simulation
 
 
@@ -21,6 +21,7 @@ def test_every_figure_is_in_the_table_and_in_the_document() -> None:
     assert told["timeline"]["parked"] == [0] * 5
     assert sum(told["timeline"]["actions"]) == 4
     table = as_table({"one": figures, "two": figures})
-    assert len(table) == len(ROWS) + 1
+    assert len(table) == len(ROWS) - len(OF_PARKED) + 1
+    assert len(as_table({"one": figures | {"unparks": 1}})) == len(ROWS)
     assert table[0].split() == ["one", "two"]
     assert table[2].split()[-2:] == ["100.000%", "100.000%"]

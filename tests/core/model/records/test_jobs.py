@@ -89,6 +89,21 @@ def test_what_was_preempted_runs_again_as_the_same_attempt() -> None:
     assert (dead.state, dead.reason, dead.attempts) == (JobState.FAILED, JobFailureReason.INTERRUPTED, 1)
 
 
+def test_what_stays_billed_of_a_start_is_remembered_for_the_next_one() -> None:
+    """Of one whose end nobody tells, the longest of those in a row; what an agent has told leaves nothing."""
+    lost = jobs.interrupted(running(idempotent=True), 113.0, "its gateway is gone")
+    assert lost.lost_ms == 12_000.0
+    again = jobs.started(lost, HERE, "call_2", 1, lost.run_at)
+    assert again is not None
+    at = again.started_at + 1.0
+    assert jobs.failed(again, FailurePoint.INTERRUPTED, ERROR, at, is_untold=True).lost_ms == 12_000.0
+    assert jobs.failed(again, FailurePoint.NOT_STARTED, ERROR, at, is_untold=True).lost_ms == 12_000.0
+    assert jobs.failed(again, FailurePoint.INTERRUPTED, ERROR, at).lost_ms == 0.0
+    redriven = jobs.redriven(jobs.interrupted(running(), 102.0, "its gateway is gone"), 103.0)
+    assert redriven is not None
+    assert redriven.lost_ms == 0.0
+
+
 def test_what_never_started_waits_until_it_expires() -> None:
     """It is no attempt. A job that never started expires; one that did, and has no time left, has failed."""
     waits = jobs.failed(job(), FailurePoint.NOT_STARTED, JobError(code="no_capacity", detail=""), 500.0)

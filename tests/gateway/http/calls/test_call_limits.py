@@ -11,9 +11,11 @@ from anyio import wait_all_tasks_blocked
 
 from pilotlight_core.model.errors import DeadlineExceeded, FunctionRaised, Unavailable
 from pilotlight_core.model.limits import NO_LIMITS, EffectiveLimits, Limits
+from pilotlight_core.model.spec import MethodSpec
 from pilotlight_gateway.limits.limit_admission import Admission, unreachable
 from pilotlight_gateway.limits.limit_policy import policy_of
 from pilotlight_gateway.limits.limits_port import MemoryLimiter
+from tests.builders.specs import method
 from tests.gateway.world import World, function
 
 PATH = "/v1/functions/shop.hello/calls"
@@ -23,12 +25,14 @@ BODY = {"input": {"name": "x"}}
 class Limited:
     """A world whose tenant has limits, and a clock that a test moves."""
 
-    def __init__(self, world: World, tenant: Limits, function_limits: Limits = NO_LIMITS) -> None:
+    def __init__(
+        self, world: World, tenant: Limits, function_limits: Limits = NO_LIMITS, *, deployed: MethodSpec | None = None
+    ) -> None:
         self.at = 0.0
         self.policy = policy_of(EffectiveLimits(tenant=tenant, function=function_limits), "acme:shop.hello")
         self.limiter = MemoryLimiter(lambda *_: self.policy, lambda: self.at)
         world.services.limits = self.limiter
-        world.deploy(function())
+        world.deploy(function() if deployed is None else function("hello", deployed))
         self.client = world.client()
 
     async def call(self) -> httpx.Response:
@@ -186,3 +190,55 @@ async def test_without_a_home_the_answer_is_503(world: World) -> None:
     assert answer.headers["ratelimit-policy"] == '"requests";q=1;w=1'
     assert "ratelimit" not in answer.headers
     assert world.services.metrics.calls["error", "starting"] == 1
+
+
+def generation() -> MethodSpec:
+    """A method whose document is one of generation."""
+    names = {"prompt": {"type": "string"}, "max_tokens": {"type": ["integer", "null"]}}
+    return method(attribute="generate", input_schema={"type": "object", "properties": names})
+
+
+def ask(prompt: str, **more: object) -> dict[str, object]:
+    return {"input": {"prompt": prompt} | more}
+
+
+async def test_a_call_counts_the_tokens_that_it_asks_for_and_then_those_it_took(world: World) -> None:
+    """A prompt of 397 bytes with its head and 500 for the answer; what they really were stands when it has ended."""
+    limited = Limited(world, Limits(tokens_per_s=0.001, tokens_burst=1_000.0), deployed=generation())
+    world.calls.hold, counted = asyncio.Event(), 40
+    first = asyncio.create_task(limited.client.post(PATH, json=ask("x" * 397, max_tokens=500)))
+    await wait_all_tasks_blocked()
+    (call,) = world.calls.seen
+    refused = await limited.client.post(PATH, json=ask("x" * 397, max_tokens=500))
+    document = refused.json()
+    assert (refused.status_code, document["code"], document["violated-policies"]) == (429, "rate_limited", ["tokens"])
+    assert document["limits"][0] | {"burst": None} == {
+        "limit": "tokens_per_s", "tenant": "acme", "allowed": 0.001, "burst": None, "left": 400.0,
+    }  # fmt: skip
+    told = {name: refused.headers[f"x-ratelimit-{name}-tokens"] for name in ("limit", "remaining", "reset")}
+    assert told == {"limit": "1000", "remaining": "400", "reset": "166h40m0s"}
+    assert 200_000 <= int(refused.headers["retry-after"]) <= 220_000  # 200 lack, at one in 1,000 s
+
+    assert call.usage is not None
+    call.usage.tokens = counted
+    world.calls.hold.set()
+    answer = await first
+    assert (answer.status_code, answer.headers["x-ratelimit-remaining-tokens"]) == (200, "400")
+    after = await limited.client.post(PATH, json=ask("", max_tokens=0))
+    assert after.headers["x-ratelimit-remaining-tokens"] == "960"
+
+
+async def test_a_call_has_no_more_tokens_than_one_may_have(world: World) -> None:
+    """Nobody is asked for it; one that names no length of its answer gets the longest."""
+    limited = Limited(world, NO_LIMITS, Limits(prompt_tokens=10, output_tokens=20), deployed=generation())
+    long = await limited.client.post(PATH, json=ask("x" * 100))
+    much = await limited.client.post(PATH, json=ask("x", max_tokens=21), headers={"prefer": "respond-async"})
+    for answer, limit, allowed, current in ((long, "prompt_tokens", 10, 26), (much, "output_tokens", 20, 21)):
+        document = answer.json()
+        assert (answer.status_code, document["code"]) == (400, "too_many_tokens")
+        assert document["limits"] == [
+            {"limit": limit, "tenant": "acme", "allowed": float(allowed), "current": float(current)}
+        ]
+
+    unsaid = await limited.client.post(PATH, json=ask("x"))
+    assert unsaid.json()["output"] == {"prompt": "x", "max_tokens": 20}

@@ -8,11 +8,13 @@ import msgspec
 import pytest
 
 from pilotlight_core.model.limits import Limits
+from pilotlight_core.model.pipelines.pipeline import CallHook, Pipeline
 from pilotlight_core.model.tenancy import LimitsRecord
 from pilotlight_gateway.http.calls.call_limits import CALL_BODY, CallLimits
 from pilotlight_gateway.http.calls.call_routes import CallRoutes
 from pilotlight_gateway.limits.limit_policy import LimitPolicies
 from pilotlight_gateway.limits.limits_port import MemoryLimiter
+from tests.builders.specs import method
 from tests.gateway.world import World, function, generator
 
 
@@ -62,3 +64,13 @@ async def test_calls_with_more_to_them_have_no_route(world: World) -> None:
     world.registry.apps["acme", "shop"] = app
     await limit(world, tokens_per_s=5.0)
     assert routes.find("acme", "shop.hello") is None
+
+
+async def test_a_class_with_hooks_is_no_warm_call(world: World) -> None:
+    """Its values between stages have to have room; a function beside it has its route as ever."""
+    hook = CallHook(attribute="read", version="ver_pre")
+    spec = function("Words", method("add", "add"), is_class=True, pipeline=Pipeline(preprocess=hook, takes={"add": ""}))
+    world.deploy(function(), spec)
+    routes = routes_of(world)
+    assert routes.find("acme", "shop.Words") is None
+    assert routes.find("acme", "shop.hello") is not None

@@ -58,7 +58,8 @@ async def test_a_batch_is_stored_once_every_line_is_checked(world: World) -> Non
     assert told["expires_at"] == told["created_at"] + 600
     assert told["counts"] == {"succeeded": 0, "failed": 0, "cancelled": 0, "expired": 0}
     assert shown.json() == told
-    assert listed.json() == {"batches": [told]}
+    page = {"object": "list", "data": [told], "has_more": False, "first_id": told["id"], "last_id": told["id"]}
+    assert listed.json() == page | {"batches": [told]}
     assert not world.jobs.writes
 
 
@@ -102,16 +103,19 @@ async def test_what_is_asked_wrongly_is_refused(
 
 
 async def test_other_bodies_are_refused(world: World) -> None:
-    """JSON as a whole is another thing; no function is none; no line is none."""
+    """JSON is of requests, which name no function; no function is none; no line is none."""
     world.deploy(function())
     async with world.client() as client:
         whole = await client.post("/v1/batches", json=[], params={"function": "shop.hello"})
+        text = await client.post("/v1/batches", content=LINES, headers={"content-type": "text/plain"})
         nameless = await client.post("/v1/batches", content=LINES, headers=NDJSON)
         empty = await submitted(client, b"\n")
 
-    assert (whole.status_code, whole.json()["code"]) == (415, "unsupported_media_type")
-    assert "This takes application/x-ndjson" in whole.json()["detail"]
-    assert "application/json" not in whole.json()["advice"]  # the detail names the type, and calls take others
+    assert (whole.status_code, whole.json()["field"]) == (422, "function")
+    assert "lines of application/x-ndjson" in whole.json()["detail"]
+    assert (text.status_code, text.json()["code"]) == (415, "unsupported_media_type")
+    assert "This takes application/x-ndjson" in text.json()["detail"]
+    assert "application/json" not in text.json()["advice"]  # the detail names the type, and calls take others
     assert (nameless.status_code, nameless.json()["field"]) == (422, "function")
     assert empty.status_code == 422
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from pilotlight_gateway.http.protocol.error_dialects import SHAPES
 from pilotlight_gateway.http.routes import OPERATIONS
 from tests.gateway.http.asgi import Wire, ask
 from tests.gateway.world import World
@@ -14,12 +15,19 @@ PLACES = {
     "ref": "shop.hello", "sha256": "0" * 64, "app": "shop", "id": "x", "tenant": "acme", "function": "shop.hello",
     "tier": "free", "grantee": "friend", "delivery": "msg_x", "batch": "batch_x",
     "container": "x", "price": "h100", "month": "2026-11", "budget": "month", "grant": "grant_x", "node": "n1",
-    "issuer": "corp", "name": "token", "pool": "spare",
+    "issuer": "corp", "name": "token", "pool": "spare", "model": "acme/tiny", "file": "file-0",
+    "version": "1",
 }  # fmt: skip
 
 
 def filled(path: str) -> str:
-    return path.format_map(PLACES)
+    return path.format_map(PLACES | ({"model": "shop.hello"} if path.startswith("/v2") else {}))
+
+
+def written_in(method: str, path: str) -> str:
+    """The type of an operation's errors."""
+    (found,) = [op for op in OPERATIONS if (op.method, op.path) == (method, path)]
+    return SHAPES[found.dialect].media_type
 
 
 @pytest.mark.parametrize(("method", "path"), GUARDED)
@@ -29,7 +37,7 @@ async def test_every_guarded_route_wants_a_key_first(world: World, method: str, 
         async with world.client(key) as client:
             answer = await client.request(method, filled(path), content=b"garbage")
         assert answer.status_code == status
-        assert answer.headers["content-type"] == "application/problem+json"
+        assert answer.headers["content-type"] == written_in(method, path)
 
 
 @pytest.mark.parametrize(
@@ -46,7 +54,7 @@ async def test_a_wrong_method_is_told_the_right_ones(world: World, method: str, 
     assert set(answer.headers["allow"].split(", ")) == allow
 
 
-@pytest.mark.parametrize("path", ["/", "/v2", "/v1", "/v1/apps/", "/v1//apps", "/openapi.json/x"])
+@pytest.mark.parametrize("path", ["/", "/v3", "/v1", "/v1/apps/", "/v1//apps", "/openapi.json/x"])
 async def test_an_unknown_address_is_not_found(world: World, path: str) -> None:
     """As a problem document, too."""
     async with world.client() as client:

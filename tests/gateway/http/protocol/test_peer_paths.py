@@ -11,17 +11,9 @@ from tests.gateway.world import World
 @pytest.mark.parametrize(
     ("method", "path", "said"),
     [
-        (
-            "POST",
-            "/v1/chat/completions",
-            "the OpenAI API is not served yet: POST /v1/functions/APP.FUNCTION/calls calls",
-        ),
-        ("POST", "/v1/embeddings", "OpenAI"),
-        ("GET", "/v1/models", "OpenAI"),
-        ("GET", "/v1/models/llama", "TensorFlow Serving"),
-        ("POST", "/v1/files", "POST /v1/batches takes a file of inputs"),
-        ("POST", "/v2/models/resnet/infer", "KServe and Triton"),
-        ("GET", "/v2/health/ready", "KServe and Triton"),
+        ("POST", "/v1/images/generations", "chats, completions, responses, embeddings, models, files and batches"),
+        ("POST", "/chat/completions", "below /v1"),
+        ("GET", "/models", "below /v1"),
         ("GET", "/health", "/healthz and /readyz say how the gateway is"),
         ("POST", "/predict", "POST /v1/functions/APP.FUNCTION/calls"),
     ],
@@ -41,7 +33,7 @@ async def test_a_client_of_another_platform_is_told_what_there_is(
 
 def test_other_addresses_have_no_hint() -> None:
     """Also such as begin with the same letters."""
-    assert [hint_of(path) for path in ("/v1/modelsx", "/v1/nothing", "/v22", "/")] == [""] * 4
+    assert [hint_of(path) for path in ("/v1/audiox", "/v1/nothing", "/v22", "/")] == [""] * 4
 
 
 async def test_no_hint_is_about_an_address_that_there_is(world: World) -> None:

@@ -9,7 +9,19 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from pilotlight import App, Function, NestedRefused, PilotlightError, batched, concurrent, enter, method
+from pilotlight import (
+    App,
+    Function,
+    NestedRefused,
+    PilotlightError,
+    batched,
+    concurrent,
+    drain,
+    enter,
+    method,
+    park,
+    unpark,
+)
 
 app = App("nesting")
 
@@ -105,6 +117,32 @@ class Hooked:
     def tell(self) -> str:
         """What came of it."""
         return self.said
+
+
+@app.gpu_function
+@concurrent(max_inputs=4)
+class Leaving:
+    """Has hooks that try to call, while a call runs or when all are over."""
+
+    @park()
+    def away(self) -> None:
+        """It leaves."""
+        print("park", refusal(lambda: other.remote(1)))
+
+    @unpark()
+    async def back(self) -> None:
+        """It returns."""
+        print("unpark", refusal(lambda: other.remote.aio(1).send(None)))
+
+    @drain()
+    def end(self) -> None:
+        """Its node is taken away."""
+        print("drain", refusal(lambda: other.remote(1)))
+
+    @method()
+    def wait(self, path: str) -> str:
+        """Until somebody has written into a pipe."""
+        return Path(path).read_text()
 
 
 @app.gpu_function

@@ -75,4 +75,7 @@ def test_an_answer_without_a_problem_document_has_the_code_of_its_status() -> No
     assert (error.retry_after, error.more["should_retry"]) == (3.0, False)
     assert "busy" in error.detail
     assert error_of(418, b"").wire_code == "internal"
+    of_openai = error_of(404, b'{"error": {"message": "There is no model.", "code": "model_not_found"}}')
+    assert (of_openai.wire_code, of_openai.detail) == ("model_not_found", "There is no model.")
+    assert error_of(404, b'{"error": {"message": "No."}}').wire_code != ""
     assert error_of(429, b"{}", retry_after="Wed, 21 Oct").retry_after is None

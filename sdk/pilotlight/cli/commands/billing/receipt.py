@@ -38,7 +38,8 @@ def show_receipt(
 
 def _row(line: ReceiptLine) -> tuple[str, ...]:
     share = f"{line.ppm / 10_000:g} %"
-    return (line.day, line.function, line.version, line.price, share, str(line.ns), line.cost, line.outcome)
+    function = f"{line.function} ({line.stage})" if line.stage else line.function
+    return (line.day, function, line.version, line.price, share, str(line.ns), line.cost, line.outcome)
 
 
 def _sentences(found: CallReceipt) -> list[str]:

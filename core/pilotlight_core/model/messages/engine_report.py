@@ -1,0 +1,55 @@
+"""How an engine is, as its container tells it: a tenant's word, as all that a container says."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import msgspec
+
+from pilotlight_core.model.bounded import Count, ShortText
+
+
+class EngineReport(msgspec.Struct, frozen=True, kw_only=True, array_like=True, gc=False):
+    """Counters are since the engine's start. Fields are only appended."""
+
+    kv_used: Count = 0
+    """Tokens whose keys and values running calls hold."""
+    kv_total: Count = 0
+    running: Count = 0
+    waiting: Count = 0
+    prefill_tokens: Count = 0
+    """Tokens of prompts that were computed."""
+    decode_tokens: Count = 0
+    """Tokens that were generated."""
+    preempted: Count = 0
+    """How often a call gave up its room for another one."""
+    prefix_tokens: Count = 0
+    """Tokens of prompts that were stored, and not computed."""
+    adapters: tuple[ShortText, ...] = ()
+    """Those that are loaded."""
+    step_us: Count = 0
+    """Of the last step."""
+    token_budget: Count = 0
+    """The most tokens of one step, which a lack of memory halves."""
+    steps: Count = 0
+
+    @property
+    def kv_used_ratio(self) -> float:
+        """How full the room for keys and values is: 0 to 1."""
+        return min(1.0, self.kv_used / self.kv_total) if self.kv_total else 0.0
+
+
+MOST_ADAPTERS_TOLD = 64
+_reporter: Callable[[EngineReport], None] | None = None
+
+
+def open_engine_reports(reporter: Callable[[EngineReport], None] | None) -> None:
+    """Have what this process's engine tells passed to `reporter`, from any thread; None: to nobody."""
+    global _reporter
+    _reporter = reporter
+
+
+def report_engine(report: EngineReport) -> None:
+    """Tell how this process's engine is."""
+    if _reporter is not None:
+        _reporter(report)

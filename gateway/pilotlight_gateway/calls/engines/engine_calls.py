@@ -1,0 +1,29 @@
+"""What a gateway says of a call to an engine: to its home, where its prompt likely is; to the guest, whose it is."""
+
+from __future__ import annotations
+
+import hashlib
+
+from msgspec import UNSET
+
+from pilotlight_core.model.engines.call_facts import CallFacts
+from pilotlight_core.model.messages.call_affinity import CallAffinity, affinity_of
+from pilotlight_core.model.spec import Priority, VersionRecord
+
+RANKS: dict[str, int] = {Priority.BATCH: 0, Priority.STANDARD: 1, Priority.INTERACTIVE: 2}
+"""`CallFacts.priority` by class."""
+
+
+def engine_affinity(version: VersionRecord, tenant: str, arguments: bytes) -> CallAffinity | None:
+    """None: `version` has no engine, or the call no prompt."""
+    return affinity_of(tenant, arguments) if version.spec.engine is not UNSET else None
+
+
+def engine_facts(
+    version: VersionRecord, tenant: str, weight: float, priority: str, remaining_ms: float
+) -> CallFacts | None:
+    """None: `version` has no engine. Its owner learns who is who among the callers, and none of their names."""
+    if version.spec.engine is UNSET:
+        return None
+    who = hashlib.blake2b(f"{version.tenant}\0{tenant}".encode(), digest_size=16).hexdigest()
+    return CallFacts(tenant=who, salt=who, weight=weight, priority=RANKS[priority], deadline_ms=remaining_ms)

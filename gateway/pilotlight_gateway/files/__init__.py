@@ -1,0 +1,4 @@
+"""Files of tenants: stored in parts, within their quota, until they expire.
+
+Entered by HTTP alone.
+"""

@@ -1,0 +1,182 @@
+"""The methods of `inference.GRPCInferenceService`.
+
+ModelInfer is registered as a stream of one request: on the wire there is no difference, and a message is read only
+once its sender is known.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import aclosing
+from typing import Any
+
+import grpc
+
+from pilotlight_core.model.errors import BadInput, DeadlineExceeded
+from pilotlight_gateway.grpc_front.grpc_requests import Context, principal_of, report_errors, seconds_left
+from pilotlight_gateway.grpc_front.infer_messages import (
+    CONFIG_TYPES,
+    SERVICE,
+    InferMessage,
+    message_class,
+    message_of,
+)
+from pilotlight_gateway.grpc_front.infer_stream import InferStream
+from pilotlight_gateway.grpc_front.infer_values import answer_of
+from pilotlight_gateway.grpc_front.model_answers import GrpcServices, ModelAnswers
+from pilotlight_gateway.http.inference.front_operations import READS
+from pilotlight_gateway.http.inference.inference_counts import CountedModel
+from pilotlight_gateway.http.inference.model_endpoints import check_ready, not_offered, versions_of
+from pilotlight_gateway.http.inference.model_lookup import FoundModel
+from pilotlight_gateway.http.inference.model_views import config_view, model_view, server_view, statistics_view
+from pilotlight_gateway.http.protocol.http_exchange import new_request_id
+from pilotlight_gateway.tenancy.auth import Principal
+
+FIRST_MESSAGE_S = 30.0
+"""In which the one message of a unary request arrives."""
+REFUSED = (
+    "RepositoryIndex", "RepositoryModelLoad", "RepositoryModelUnload", "SystemSharedMemoryStatus",
+    "SystemSharedMemoryRegister", "SystemSharedMemoryUnregister", "CudaSharedMemoryStatus", "CudaSharedMemoryRegister",
+    "CudaSharedMemoryUnregister", "TraceSetting", "LogSettings",
+)  # fmt: skip
+
+RpcWork = Callable[[InferMessage, Context], Awaitable[InferMessage]]
+OfModel = Callable[[FoundModel, Principal], InferMessage]
+
+
+class InferenceService:
+    """Answers requests; errors are statuses."""
+
+    def __init__(self, services: GrpcServices) -> None:
+        self._services = services
+        self._models = services.models
+        self._answers = ModelAnswers(services)
+
+    def handler(self) -> Any:
+        """What a server is given."""
+        unary: dict[str, RpcWork] = {
+            "ServerLive": self._live,
+            "ServerReady": self._ready,
+            "ServerMetadata": self._server,
+            "ModelReady": self._of_model(self._model_ready),
+            "ModelMetadata": self._of_model(self._metadata),
+            "ModelConfig": self._of_model(_config),
+            "ModelStatistics": self._statistics,
+        }
+        handlers = {name: self._unary(name, work) for name, work in unary.items()}
+        for name in REFUSED:
+            handlers[name] = grpc.unary_unary_rpc_method_handler(_refusing(name))
+        handlers["ModelInfer"] = grpc.stream_stream_rpc_method_handler(self._infer)
+        handlers["ModelStreamInfer"] = grpc.stream_stream_rpc_method_handler(self._stream_infer)
+        return grpc.method_handlers_generic_handler(SERVICE, handlers)
+
+    async def _infer(self, requests: AsyncIterator[bytes], context: Context) -> None:
+        request_id = new_request_id()
+        async with report_errors(context, lambda: request_id):
+            principal = await self._caller(context, "invoke")
+            with self._answers.opened(principal) as request:
+                request_id = request.request_id
+                data = await _only_message(requests)
+                answers: Any = self._answers.run(request, data, left_s=seconds_left(context), only_one=True)
+                del data
+                async with aclosing(answers):
+                    async for answer in answers:
+                        request_id = request.request_id
+                        if answer.tensors is not None:
+                            whole = answer_of(answer.model, answer.client_id, answer.tensors)
+                            await context.write(whole.SerializeToString())
+
+    async def _stream_infer(self, requests: AsyncIterator[bytes], context: Context) -> None:
+        request_id = new_request_id()
+        async with report_errors(context, lambda: request_id):
+            principal = await self._caller(context, "invoke")
+            await InferStream(self._services, self._answers, principal, context).serve(requests)
+
+    async def _caller(self, context: Context, *scopes: str) -> Principal:
+        principal = await principal_of(context, self._models.calls.entry.authenticator)
+        principal.require(*scopes)
+        return principal
+
+    def _unary(self, name: str, work: RpcWork) -> Any:
+        async def serve(message: InferMessage, context: Context) -> InferMessage:
+            request_id = new_request_id()
+            async with report_errors(context, lambda: request_id):
+                return await work(message, context)
+
+        return grpc.unary_unary_rpc_method_handler(
+            serve,
+            request_deserializer=message_class(f"{name}Request").FromString,
+            response_serializer=lambda message: message.SerializeToString(),
+        )
+
+    def _of_model(self, show: OfModel) -> RpcWork:
+        async def work(message: InferMessage, context: Context) -> InferMessage:
+            principal = await self._counted_caller(context)
+            return show(await self._find(principal, message), principal)
+
+        return work
+
+    async def _counted_caller(self, context: Context) -> Principal:
+        principal = await self._caller(context, *READS)
+        self._services.rates.take_request(principal.tenant)
+        return principal
+
+    async def _find(self, principal: Principal, message: InferMessage) -> FoundModel:
+        return await self._models.calls.lookup.find(principal.tenant, message.name, message.version)
+
+    async def _live(self, _message: InferMessage, _context: Context) -> InferMessage:
+        return message_class("ServerLiveResponse")(live=True)
+
+    async def _ready(self, _message: InferMessage, _context: Context) -> InferMessage:
+        return message_class("ServerReadyResponse")(ready=not self._models.readiness.why_not())
+
+    async def _server(self, _message: InferMessage, _context: Context) -> InferMessage:
+        return message_of("ServerMetadataResponse", server_view(self._models.release))
+
+    async def _statistics(self, message: InferMessage, context: Context) -> InferMessage:
+        principal, counts = await self._counted_caller(context), self._models.calls.counts
+        if message.name:
+            model = await self._find(principal, message)
+            counted = CountedModel(principal.tenant, model.name, model.number)
+            found = [(counted, counts.of_model(counted))]
+        else:
+            found = counts.of_tenant(principal.tenant)
+        return message_of("ModelStatisticsResponse", {"model_stats": [statistics_view(*one) for one in found]})
+
+    def _model_ready(self, _model: FoundModel, _principal: Principal) -> InferMessage:
+        check_ready(self._models.readiness)
+        return message_class("ModelReadyResponse")(ready=True)
+
+    def _metadata(self, model: FoundModel, _principal: Principal) -> InferMessage:
+        return message_of("ModelMetadataResponse", model_view(model, versions_of(self._models.registry, model)))
+
+
+def _config(model: FoundModel, _principal: Principal) -> InferMessage:
+    view = config_view(model)
+    for part in ("input", "output"):
+        view[part] = [one | {"data_type": CONFIG_TYPES[one["data_type"]]} for one in view[part]]
+    return message_of("ModelConfigResponse", {"config": view})
+
+
+def _refusing(name: str) -> Callable[[bytes, Context], Awaitable[bytes]]:
+    async def refuse(_message: bytes, context: Context) -> bytes:
+        async with report_errors(context, new_request_id):
+            raise not_offered(name)
+
+    return refuse
+
+
+async def _only_message(requests: AsyncIterator[bytes]) -> bytes:
+    """The message of a unary request.
+
+    Raises:
+        DeadlineExceeded: it does not come. BadInput: there is none.
+    """
+    try:
+        async with asyncio.timeout(FIRST_MESSAGE_S):
+            async for data in requests:
+                return data
+    except TimeoutError:
+        raise DeadlineExceeded("The request did not arrive in time.", code="slow_body") from None
+    raise BadInput("There is no request.", code="bad_request")

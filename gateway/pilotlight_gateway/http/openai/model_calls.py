@@ -1,0 +1,165 @@
+"""From a request that names a model to a call that is ready to run: found, admitted, checked."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import msgspec
+from starlette.requests import Request
+
+from pilotlight_core.model.errors import BadInput, PilotlightError, UnknownFunction
+from pilotlight_core.model.messages.limiting import LimitAskKind
+from pilotlight_core.model.spec import MethodSpec, VersionRecord
+from pilotlight_gateway.bodies.body_codec import BodyCodec
+from pilotlight_gateway.bodies.call_requests import BodyFormat, format_of_body
+from pilotlight_gateway.calls.call_port import CallPort
+from pilotlight_gateway.calls.prepared_call import PreparedCall
+from pilotlight_gateway.deploys.served_models import ServedModel, ServedModels
+from pilotlight_gateway.http.calls.call_endpoint import CallEntry
+from pilotlight_gateway.http.calls.call_head import CallHead
+from pilotlight_gateway.http.calls.call_limits import CALL_BODY, function_of
+from pilotlight_gateway.http.calls.keyed_call_answers import KeyedCallAnswers
+from pilotlight_gateway.http.calls.stream_money import STEP_S
+from pilotlight_gateway.http.openai.function_inputs import FittedInput, call_body, fitted, method_called
+from pilotlight_gateway.http.openai.request_fields import RawFields
+from pilotlight_gateway.http.protocol.http_exchange import Exchange, exchange_of, header
+from pilotlight_gateway.http.protocol.request_bodies import read_body, too_large
+from pilotlight_gateway.idempotency.key_header import KEY
+from pilotlight_gateway.schemas.version_schemas import VersionSchemas
+from pilotlight_gateway.tenancy.registry_port import RegistryPort
+from pilotlight_gateway.tenancy.scheduling_class import scheduling_class_of
+
+TIMEOUT = b"x-stainless-read-timeout"
+"""Where stock clients say how many seconds they wait for an answer."""
+TIMEOUT_SECONDS = re.compile(rb"[0-9]{1,6}([.][0-9]{1,6})?")
+WITHIN = "input."
+"""Begins the names of fields that the function's schema refuses."""
+PASSED_ON = {b"pilotlight-priority", b"traceparent"}
+Fit = Callable[[MethodSpec, RawFields, str], FittedInput]
+"""Which of its fields a method takes, of the model of that name."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class OpenAIServices:
+    """The parts of the gateway that these routes need."""
+
+    entry: CallEntry
+    calls: CallPort
+    models: ServedModels
+    schemas: VersionSchemas
+    registry: RegistryPort
+    keyed: KeyedCallAnswers
+    codec: BodyCodec
+    clock: Callable[[], float]
+    """Monotonic seconds."""
+    wall: Callable[[], float]
+    """Unix seconds."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelCall:
+    """A call that is ready to run, and what of its request nothing goes by."""
+
+    call: PreparedCall
+    ignored: tuple[str, ...]
+
+
+async def read_request(request: Request, entry: CallEntry) -> bytes:
+    """The JSON body of a request. The byte budget counts it: give it back.
+
+    Raises:
+        BadInput: `unsupported_media_type`, or `too_large`. DeadlineExceeded, Unavailable: as `read_body`.
+    """
+    if format_of_body(header(request.scope, b"content-type")) is not BodyFormat.JSON:
+        raise BadInput("This takes application/json only.", code="unsupported_media_type")
+    tenant = exchange_of(request.scope).principal.tenant
+    return await read_body(request.scope, request.receive, CALL_BODY, entry.budget, tenant)
+
+
+async def find_version(services: OpenAIServices, tenant: str, name: str) -> tuple[ServedModel, VersionRecord]:
+    """The model, and what is deployed of its function, with its schemas.
+
+    Raises:
+        UnknownFunction: `model_not_found`.
+    """
+    model = await services.models.find(tenant, name)
+    try:
+        return model, await services.entry.resolver.resolve(tenant, model.ref)
+    except UnknownFunction as error:
+        raise UnknownFunction(error.detail, code="model_not_found", field="model") from None
+
+
+async def prepare_call(
+    services: OpenAIServices,
+    request: Request,
+    asked: RawFields,
+    *,
+    model: str,
+    method_name: str,
+    size: int,
+    stream: bool = False,
+    ignored: tuple[str, ...] = (),
+    fit: Fit = fitted,
+) -> ModelCall:
+    """The call that `asked`, fields of the generation document, comes to. `size`: bytes of the request's body.
+
+    Raises:
+        PilotlightError: as a native call, wrong fields as `bad_request`.
+    """
+    entry, exchange = services.entry, exchange_of(request.scope)
+    found, version = await find_version(services, exchange.principal.tenant, model)
+    limits = await entry.limits.admit(exchange, version, CALL_BODY, LimitAskKind.CALL)
+    if size > limits.size:
+        raise too_large(limits)
+    exchange.begin_call(services.calls.new_id())
+    exchange.home = services.calls.address_of_home(function_of(version))
+    whole = await services.schemas.whole(version)
+    method = method_called(whole.spec, method_name)
+    fields: Mapping[str, msgspec.Raw] = asked
+    if found.adapter:
+        fields = {**asked, "adapter": msgspec.Raw(msgspec.json.encode(found.adapter))}
+    arguments, left_out = fit(method, fields, model)
+    headers = {name: value for name, value in request.scope["headers"] if name in PASSED_ON}
+    if stream:
+        headers[b"accept"] = b"text/event-stream"
+    deadline_ms = None if stream else _patience_ms(services, request, version)
+    body = call_body(method, arguments, deadline_ms)
+    try:
+        _, call = await entry.reader.prepare(exchange, CallHead(headers, found.ref, b""), version, body)
+        await _take(services, exchange, call, stream=stream, keyed=_has_key(request))
+    except BadInput as error:
+        raise of_request(error) from None
+    return ModelCall(call=call, ignored=(*ignored, *left_out))
+
+
+async def _take(services: OpenAIServices, exchange: Exchange, call: PreparedCall, *, stream: bool, keyed: bool) -> None:
+    """Count what can be counted once a call was read: its tokens and its money."""
+    limits, admission = services.entry.limits, exchange.admission
+    await limits.count_tokens(exchange, call)
+    if admission is not None and admission.policy.budgets and not keyed:
+        await limits.reserve(admission, call, STEP_S if stream else None)
+
+
+def _has_key(request: Request) -> bool:
+    return any(name == KEY for name, _ in request.scope["headers"])
+
+
+def _patience_ms(services: OpenAIServices, request: Request, version: VersionRecord) -> float | None:
+    """How long the client waits for an answer, if that is less than the function may take."""
+    said = next((value for name, value in request.scope["headers"] if name == TIMEOUT), b"")
+    if not TIMEOUT_SECONDS.fullmatch(said) or not (seconds := float(said)):
+        return None
+    tenant = exchange_of(request.scope).principal.tenant
+    scheduling = scheduling_class_of(services.registry, tenant, function_of(version))
+    return seconds * 1000 if seconds < min(version.spec.longest_call_s, scheduling.longest_s) else None
+
+
+def of_request(error: PilotlightError) -> PilotlightError:
+    """A refusal by a function's schema as one of the request that its fields came from."""
+    if not isinstance(error, BadInput):
+        return error
+    code = "bad_request" if error.wire_code == "bad_input" else error.wire_code
+    field = str(error.more.get("field") or "").removeprefix(WITHIN)
+    return BadInput(error.detail.removeprefix(WITHIN), code=code, **{**error.more, "field": field or None})

@@ -1,0 +1,57 @@
+"""Chunks that wait for the end of the loop's turn, so that those for one gateway go to it in one message.
+
+What a guest has written in the meantime comes with one read, and so do the chunks of many streams: a message for each
+costs agent and gateway more than the chunks do. Each keeps its number, and those of one stream their order.
+"""
+
+from __future__ import annotations
+
+from pilotlight_core.model.messages.call_messages import ChunkGroup, ChunkRow
+
+GROUP_CHUNKS = 64
+GROUP_BYTES = 32 * 1024
+"""Of one message: from either on it goes at once, so that the gateway works on it while the agent goes on."""
+
+
+class RowDraft:
+    """The chunks of one call so far."""
+
+    __slots__ = ("call_id", "data", "grant_number", "seq")
+
+    def __init__(self, call_id: str, grant_number: int, seq: int, data: bytes) -> None:
+        self.call_id = call_id
+        self.grant_number = grant_number
+        self.seq = seq
+        self.data = [data]
+
+
+class GroupDraft:
+    """What waits for one gateway."""
+
+    __slots__ = ("_bytes", "_chunks", "_rows")
+
+    def __init__(self) -> None:
+        self._rows: dict[str, RowDraft] = {}
+        self._bytes = self._chunks = 0
+
+    def add(self, call_id: str, grant_number: int, seq: int, data: bytes) -> bool:
+        """Add the next chunk of a call; whether the group is full."""
+        row = self._rows.get(call_id)
+        if row is None or row.grant_number != grant_number:
+            # Of a former grant nobody wants any more, whatever of it still waits.
+            self._rows[call_id] = RowDraft(call_id, grant_number, seq, data)
+        else:
+            row.data.append(data)
+        self._bytes += len(data)
+        self._chunks += 1
+        return self._chunks >= GROUP_CHUNKS or self._bytes >= GROUP_BYTES
+
+    def take(self) -> ChunkGroup | None:
+        """The message; nothing waits any more. None: nothing did."""
+        rows, self._rows = self._rows, {}
+        self._bytes = self._chunks = 0
+        if not rows:
+            return None
+        return ChunkGroup(
+            rows=tuple([ChunkRow(row.call_id, row.grant_number, row.seq, tuple(row.data)) for row in rows.values()])
+        )

@@ -1,0 +1,10 @@
+"""Engine functions run in asyncio, as guests do."""
+
+from __future__ import annotations
+
+import pytest
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    return "asyncio"

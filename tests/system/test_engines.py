@@ -1,0 +1,104 @@
+"""Engine functions over HTTP: deployed without code, streamed, cancelled, killed, and billed once."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import pilotlight
+from tests.system.support.events import Told, events_of
+from tests.system.support.platform import Platform
+from tests.system.support.processes import descendants
+from tests.system.support.sample_apps import APPS, deployed
+from tests.waiting import wait_until
+
+ASKED: dict[str, Any] = {"prompt": "Once upon a time", "max_tokens": 120, "ignore_eos": True, "seed": 3}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def engines(platform: Platform) -> Iterator[str]:
+    with deployed(platform, APPS / "engines" / "app.py") as printed:
+        yield printed
+
+
+def guests(platform: Platform) -> list[int]:
+    """The processes of the function's containers, as this machine numbers them."""
+    found = []
+    for pid in descendants(platform.pids["agent"]):
+        process = Path(f"/proc/{pid}")
+        try:
+            if b"bwrap" not in (process / "cmdline").read_bytes() and (process / "root/app/mark.txt").exists():
+                found.append(pid)
+        except OSError:
+            continue
+    return found
+
+
+def billed_units(platform: Platform, call: str) -> Counter[str]:
+    """What all lines of a call's receipt count, once it is in the ledger."""
+
+    def look() -> Counter[str] | None:
+        answer = platform.http.get(f"/v1/calls/{call}/receipt")
+        lines = answer.json()["lines"] if answer.status_code == 200 else []
+        counted: Counter[str] = Counter()
+        for line in lines:
+            counted.update(line["units"])
+        return counted or None
+
+    return wait_until(look, "its usage is in the ledger")
+
+
+def test_a_model_is_deployed_without_code_and_answers(platform: Platform) -> None:
+    """Whole answers and streams say the same, and what they took is counted once."""
+    whole = platform.answer("engines.chat", method="generate", **ASKED)
+    chunks = whole["output"]
+    assert "".join(chunk["text"] for chunk in chunks)
+    assert chunks[-1]["finish_reason"] == "length"
+    assert whole["usage"]["units"] == {"prompt_tokens": 16, "completion_tokens": 120}
+    vectors = platform.output("engines.chat", method="embed", input=["one", "two"])
+    assert [len(vector) for vector in vectors["embeddings"]] == [16, 16]
+    refused = platform.call("engines.chat", method="generate", prompt="a", adapter="legal")
+    assert (refused.status_code, refused.json()["code"]) == (422, "bad_input")
+    assert "adapter: there is no 'legal'" in refused.json()["detail"]
+
+
+def test_a_stream_whose_guest_is_killed_goes_on_and_is_billed_once(platform: Platform) -> None:
+    """On the same connection, with the same text."""
+    expected = platform.output("engines.chat", method="generate", **ASKED)
+    told: list[Told] = []
+    for event in events_of(platform, "engines.chat", method="generate", **ASKED):
+        told.append(event)
+        if event.name == "chunk" and event.data["seq"] == 30:
+            (pid,) = guests(platform)
+            os.kill(pid, signal.SIGKILL)
+    chunks = [event.data["value"] for event in told if event.name == "chunk"]
+
+    assert told[-1].name == "result", told[-1]
+    assert "moving" in [event.data["name"] for event in told if event.name == "stage"]
+    assert "".join(chunk["text"] for chunk in chunks) == "".join(chunk["text"] for chunk in expected)
+    assert [token for chunk in chunks for token in chunk["token_ids"]] == [
+        token for chunk in expected for token in chunk["token_ids"]
+    ]
+    units = billed_units(platform, told[-1].data["id"])
+    assert (units["prompt_tokens"] + units["cached_tokens"], units["completion_tokens"]) == (16, 120)
+
+
+def test_whoever_leaves_takes_the_call_out_of_the_engine(platform: Platform) -> None:
+    """The engine goes idle, and says so."""
+    call, asked = pilotlight.call_id(), {**ASKED, "max_tokens": 3000}
+    with closing(events_of(platform, "engines.chat", id=call, method="generate", **asked)) as events:
+        assert any(event.name == "chunk" for event in events)
+    platform.http.delete(f"/v1/calls/{call}").raise_for_status()
+
+    def is_idle() -> bool:
+        engine = platform.container_of("engines", "chat")["engine"]
+        return engine is not None and engine["decode_tokens"] > 0 and not engine["running"] and not engine["kv_used"]
+
+    wait_until(is_idle, "the engine is idle")
