@@ -155,6 +155,7 @@ class EngineStats:
     waiting: int = 0
     prefill_tokens: int = 0
     decode_tokens: int = 0
+    """Of spans of one token; those of longer ones are prefilled, also where a preempted sequence is computed again."""
     preempted: int = 0
     prefix_hits: int = 0
     prefix_tokens: int = 0

@@ -109,13 +109,7 @@ class TorchEngine(ScheduledEngine[LoraWeights]):
     def _forward(self, plan: StepPlan) -> list[TokenPick]:
         batch = batch_of(plan, self._pool, self._rows, self._capabilities.page, self._device)
         self._use_adapters(batch)
-        last, drawing = -1, []
-        keep = []
-        for span in batch.order:
-            last += span.end - span.start
-            if span.draws:
-                keep.append(last)
-                drawing.append(span)
+        keep, drawing = batch.drawing()
         rules = [self._rule_of(span.sequence) for span in drawing]
         if self._lean is not None and not batch.parts and not self._lora.in_use:
             picks = pick_tokens(self._lean.logits(batch), rules)  # every row draws
@@ -137,7 +131,7 @@ class TorchEngine(ScheduledEngine[LoraWeights]):
             by_sequence[span.sequence] = pick
             if pick.failure:
                 self._rows.clear(span.sequence)
-        return [by_sequence[span.sequence] for span in plan.spans if span.draws]
+        return [by_sequence[span.sequence] for span in plan.spans if span.sequence in by_sequence]
 
     def _rule_of(self, sequence: TokenSequence) -> PickRule:
         request = sequence.request
