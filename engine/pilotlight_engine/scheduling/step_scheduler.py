@@ -118,7 +118,7 @@ class StepScheduler:
     def remove(self, sequence: TokenSequence, *, spoiled: bool = False) -> None:
         """A sequence ends; its blocks are free. If they are spoiled nobody finds in them what was stored."""
         if spoiled:
-            self.blocks.conceal(sequence.blocks)
+            self.blocks.hide(sequence.blocks)
         if self.running.pop(sequence.id, None) is not None:
             self._let_go(sequence)
         else:
