@@ -90,7 +90,7 @@ def test_what_this_release_writes_is_read_by_the_one_before(tmp_path: Path) -> N
             "PackagesLocked",
             "StreamCheckpoint",
             "AskEvents",
-            "StreamEvents",
+            "StreamEvents", "ChunkGroup",
             "BudgetsRecord",
             "CreditsRecord",
             "NodeRecord",
