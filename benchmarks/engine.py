@@ -1,8 +1,8 @@
 """Tokens per second of the engine on torch, against transformers' continuous batching and its static generation.
 
 One small Qwen3 with random weights, on one thread of the processor; every kind has its turn in each round, and what is
-compared comes from the same rounds. `--rounds` says how many. Then, of the engine alone: the time to the first token and
-between tokens under a seeded Poisson load, and what stored prefixes spare.
+compared comes from the same rounds. `--rounds` says how many. Then, of the engine alone: the time to the first token
+and between tokens under a seeded Poisson load, and what stored prefixes spare.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import random
 import tempfile
 import time
 from collections import defaultdict
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -87,7 +88,8 @@ def _save(folder: Path) -> Path:
         eos_token_id=None,
         pad_token_id=0,
     )
-    Qwen3ForCausalLM(config).save_pretrained(folder)
+    model: Any = Qwen3ForCausalLM(config)
+    model.save_pretrained(folder)
     return folder
 
 
@@ -101,8 +103,8 @@ def _prompt(number: int) -> list[int]:
 def _rates(weights: Path, rounds: int, new: int) -> dict[tuple[str, int], float]:
     """The median of rounds, by kind and number of sequences. The first round of each warms up, and does not count."""
     engine = _engine(weights, prefix_cache=False)
-    static = Qwen3ForCausalLM.from_pretrained(weights, attn_implementation="sdpa").eval()
-    continuous = Qwen3ForCausalLM.from_pretrained(weights, attn_implementation="sdpa").eval()
+    static: Any = Qwen3ForCausalLM.from_pretrained(weights, attn_implementation="sdpa").eval()
+    continuous: Any = Qwen3ForCausalLM.from_pretrained(weights, attn_implementation="sdpa").eval()
     manager = continuous.init_continuous_batching(
         generation_config=GenerationConfig(max_new_tokens=new, do_sample=False, eos_token_id=-1, pad_token_id=0),
         continuous_batching_config=ContinuousBatchingConfig(
@@ -116,7 +118,7 @@ def _rates(weights: Path, rounds: int, new: int) -> dict[tuple[str, int], float]
         ),
     )
     manager.start()
-    kinds = {
+    kinds: dict[str, Callable[[int], int]] = {
         "engine": lambda size: _run_engine(engine, size, new),
         "continuous": lambda size: _run_continuous(manager, size, new),
         "static": lambda size: _run_static(static, size, new),
@@ -214,7 +216,7 @@ def _under_load(weights: Path, seconds: float) -> tuple[float, float, float]:
 
 
 def _prefixes(weights: Path, count: int) -> tuple[float, float]:
-    """The median time to the first token after a long prompt, in ms: where nothing of it is stored, and where most is."""
+    """The median time to the first token after a long prompt, in ms: with nothing of it stored, and with most."""
     engine, chance = _engine(weights, prefix_cache=True), random.Random(18)
     shared = [chance.randrange(VOCABULARY) for _ in range(PREFIX)]
     _first_token(engine, "warm-up", shared, "stored")

@@ -2,7 +2,7 @@
 
 The model is a small Llama with random weights, which the torch engine runs on this machine's processors, lent to both.
 
-    shares   both keep more calls open than the model runs at once, one with prompts of 8,192 tokens, one of 512. Counted
+    shares   both keep more calls open than the model runs at once, one prompts of 8,192 tokens, one of 512. Counted
              are the tokens that the model computed for each, prompts and answers. `share_error` is by how
              much a tenant's part differs from that of its weight, as a part of the latter; the worse of 1:1 and 2:1
     first    one tenant asks now and then, alone, and beside the other one's flood: `ttft_ratio` is the p99 of its times
@@ -172,8 +172,8 @@ async def _generated(http: httpx.AsyncClient, prompt: int, seed: str) -> AsyncIt
             if line.startswith("event: "):
                 event = line.removeprefix("event: ")
             elif line.startswith("data: ") and event == "chunk":
-                chunk: dict[str, Any] = json.loads(line.removeprefix("data: "))
-                yield chunk.get("data", chunk)
+                chunk: dict[str, Any] = json.loads(line.removeprefix("data: "))["value"]
+                yield chunk
             elif line.startswith("data: ") and event == "error":
                 raise RuntimeError(line)
 

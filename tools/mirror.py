@@ -23,6 +23,8 @@ MIN_STATEMENTS = 4
 """A module whose functions have fewer statements in all only passes something on."""
 
 ELSEWHERE: dict[str, str] = {
+    "engine/pilotlight_engine/engine_port.py": "scheduling/test_scheduled_engine.py: by an engine that keeps it",
+    "engine/pilotlight_engine/vllm/vllm_child.py": "test_vllm_engine.py: it runs in the process that each test starts",
     "gateway/pilotlight_gateway/batches/batch_port.py": "test_bus_batches.py: one contract for the store and its fake",
     "gateway/pilotlight_gateway/http/endpoints/documents.py": "protocol/test_openapi.py, test_function_openapi.py",
     "gateway/pilotlight_gateway/http_wiring.py": "tests/gateway/http: `World` wires every application with it",

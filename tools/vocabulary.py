@@ -116,7 +116,7 @@ VERBS = frozenset(
     restart restore resume retire retry retune return revert review revoke ring rotate run save schedule see select
     send serve set settle setup shape share shed ship show shrink shut skip sleep spend stage start stop store stream
     submit subscribe supersede supervise sweep switch sync take terminate thaw tick tidy touch transition trim trip try
-    undo
+    undo unload
     unpark unshare unsubscribe update upgrade upload use vacate validate verify wait wake walk warm watch withdraw wrap
     write
     """.split()  # noqa: SIM905 - a list that is read and edited as words

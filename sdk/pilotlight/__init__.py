@@ -70,6 +70,7 @@ if TYPE_CHECKING:
         preprocess,
         unpark,
     )
+    from pilotlight.upstream.upstream import Upstream, UpstreamBatch
     from pilotlight.weights_folder import weights
     from pilotlight_core.model.calendar.warm_windows import Warm
     from pilotlight_core.model.fallbacks.fallback import Fallback
@@ -103,6 +104,7 @@ _HOMES = {
         "batched", "check", "concurrent", "drain", "enter", "exit", "method", "park", "postprocess", "preprocess",
         "unpark",
     ),
+    "pilotlight.upstream.upstream": ("Upstream", "UpstreamBatch"),
     "pilotlight.weights_folder": ("weights",),
     "pilotlight_core.model.calendar.warm_windows": ("Warm",),
     "pilotlight_core.model.placing": ("Measured", "Model", "Spread"),
@@ -155,6 +157,8 @@ __all__ = [
     "Unavailable",
     "UnknownCall",
     "UnknownFunction",
+    "Upstream",
+    "UpstreamBatch",
     "Warm",
     "batched",
     "call_id",
@@ -190,7 +194,7 @@ def __getattr__(name: str) -> object:
 
 def _unknown(name: str) -> Exception:
     """An ImportError for another platform's name: `from pilotlight import Image` drops what an AttributeError says."""
-    from pilotlight.definitions.peer_names import MODULE_NAMES
+    from pilotlight.definitions.hints.peer_names import MODULE_NAMES
 
     if name in MODULE_NAMES:
         return ImportError(f"there is no pilotlight.{name}: {MODULE_NAMES[name]}.", name="pilotlight")

@@ -14,15 +14,16 @@ from pilotlight.cls import Cls
 from pilotlight.definitions.artifact_options import artifacts_of
 from pilotlight.definitions.decorated import Decorated
 from pilotlight.definitions.engine_options import EngineOption, engine_of, engine_weights
-from pilotlight.definitions.engine_specs import build_engine_spec, check_stub
+from pilotlight.definitions.engines.engine_specs import build_engine_spec, check_stub
 from pilotlight.definitions.errors import OptionError
-from pilotlight.definitions.migration_hints import explain_of_app
+from pilotlight.definitions.hints.migration_hints import explain_of_app
 from pilotlight.definitions.options import KNOWN, Options, spec_fields
 from pilotlight.definitions.requirement_options import requirements_of
 from pilotlight.definitions.specs import build_spec, module_name
 from pilotlight.definitions.weights_options import weights_of
 from pilotlight.engine_model import EngineModel
 from pilotlight.function import Function
+from pilotlight.upstream_option import with_upstream
 from pilotlight_core.model.errors import BadInput
 from pilotlight_core.model.ids import check_name, tags_fault
 from pilotlight_core.model.spec import DEFAULT_BASE, FunctionSpec, tags_of
@@ -113,7 +114,7 @@ class App:
             _collected.append((self, function))
 
     def __getattr__(self, name: str) -> Any:
-        from pilotlight.definitions.peer_names import APP_NAMES
+        from pilotlight.definitions.hints.peer_names import APP_NAMES
 
         hint = f": {APP_NAMES[name]}" if name in APP_NAMES else ""
         raise AttributeError(f"an App has no attribute {name!r}{hint}")
@@ -138,6 +139,7 @@ def _wrap(target: Any, options: Mapping[str, Any]) -> Function[..., Any] | Cls[A
         raise OptionError(f"{target!r} is decorated with @gpu_function already.")
     if isinstance(target, str | App):
         raise OptionError("@gpu_function takes its options by keyword: app=, gpu=, …")
+    options = with_upstream(target, options)
     if engine_of(options) is not None:
         check_stub(target)
         named = {"name": target.__name__, **options}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from pilotlight.cls import Cls
-from pilotlight.definitions.engine_specs import ENGINE_CALLEES, EngineMethods
+from pilotlight.definitions.engines.engine_specs import ENGINE_CALLEES, EngineMethods
 from pilotlight.definitions.local_calls import LocalInstance
 from pilotlight.function import Function
 from pilotlight_core.model.spec import FunctionSpec

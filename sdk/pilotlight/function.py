@@ -169,7 +169,7 @@ class Function(Decorated, Generic[P, R]):
             if not name.startswith("_") and target is not None and target.callee is None and not target.method:
                 how = f"Function.from_name({target.ref.app!r}, {target.ref.function!r}, method={name!r})"
                 raise AttributeError(f"{target.ref} was found by name: a method of a class is {how}.")
-            from pilotlight.definitions.peer_names import FUNCTION_NAMES
+            from pilotlight.definitions.hints.peer_names import FUNCTION_NAMES
 
             hint = f": here it is {FUNCTION_NAMES[name]}" if name in FUNCTION_NAMES else ""
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}{hint}")

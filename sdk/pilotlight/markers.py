@@ -12,7 +12,7 @@ import msgspec
 
 from pilotlight.definitions.decorated import ATTRIBUTE, BatchOptions, Decorated, HookOptions, markers_of
 from pilotlight.definitions.errors import OptionError
-from pilotlight.definitions.migration_hints import BATCHED_HINTS, CONCURRENT_HINTS, NOT_YET, explain_unknown
+from pilotlight.definitions.hints.migration_hints import BATCHED_HINTS, CONCURRENT_HINTS, NOT_YET, explain_unknown
 from pilotlight.definitions.options import spec_fields
 from pilotlight.definitions.schedules import Cron, Period, schedule_of
 from pilotlight_core.model.pipelines.pipeline import HookKind
@@ -143,21 +143,34 @@ def preprocess(function: F, /) -> F: ...
 def preprocess(
     *, cpu: float = ..., memory: str | int = ..., max_containers: int = ..., max_inputs: int = ...
 ) -> Callable[[F], F]: ...
-def preprocess(function: Any = None, /, **options: Any) -> Any:
+def preprocess(
+    function: Any = None,
+    /,
+    *,
+    cpu: float | None = None,
+    memory: str | int | None = None,
+    max_containers: int | None = None,
+    max_inputs: int | None = None,
+    **unknown: Any,
+) -> Any:
     """Mark the method through which the input of every call goes first, in containers of its own on CPU slots.
 
     Callers pass its parameters. What it returns is the only parameter of the method that they call; where that has
-    several, it returns a dict of them. Its containers scale apart from the class's, which are not held meanwhile.
+    several, it returns a dict of them. Its containers scale apart from the class's, which are not held meanwhile. They
+    have its class's `env`, `secrets`, `network`, `artifacts`, `timeout` and `retries`.
 
     Args:
         function: the method, where the mark stands without parentheses.
-        options: `cpu`, `memory`, `max_containers` and `max_inputs`, as of a function. What else the class has of its
-            environment holds here too: `env`, `secrets`, `network`, `artifacts`, `timeout`, `retries`.
+        cpu: cores of each of its containers, promised and at most. Default: 0.1 promised, 1 where others leave it.
+        memory: host memory of each: "2GiB", or MiB as an int. Default 2 GiB.
+        max_containers: default 10.
+        max_inputs: calls of one container at a time. Default 1.
 
     Raises:
         OptionError: for a value out of bounds, or an unknown option.
     """
-    return _call_hook(HookKind.PREPROCESS, function, options)
+    given = {"cpu": cpu, "memory": memory, "max_containers": max_containers, "max_inputs": max_inputs}
+    return _call_hook(HookKind.PREPROCESS, function, given, unknown)
 
 
 @overload
@@ -166,17 +179,27 @@ def postprocess(function: F, /) -> F: ...
 def postprocess(
     *, cpu: float = ..., memory: str | int = ..., max_containers: int = ..., max_inputs: int = ...
 ) -> Callable[[F], F]: ...
-def postprocess(function: Any = None, /, **options: Any) -> Any:
+def postprocess(
+    function: Any = None,
+    /,
+    *,
+    cpu: float | None = None,
+    memory: str | int | None = None,
+    max_containers: int | None = None,
+    max_inputs: int | None = None,
+    **unknown: Any,
+) -> Any:
     """Mark the method that gets what a called one returns, and returns what callers get, as `preprocess`.
 
     It takes one parameter. A class with it has no generators.
     """
-    return _call_hook(HookKind.POSTPROCESS, function, options)
+    given = {"cpu": cpu, "memory": memory, "max_containers": max_containers, "max_inputs": max_inputs}
+    return _call_hook(HookKind.POSTPROCESS, function, given, unknown)
 
 
-def _call_hook(kind: HookKind, function: Any, given: dict[str, Any]) -> Any:
-    known = frozenset(HookOptions.__struct_fields__)
-    _refuse_unknown(kind.value, {name: given[name] for name in given if name not in known}, known, {})
+def _call_hook(kind: HookKind, function: Any, options: dict[str, Any], unknown: dict[str, Any]) -> Any:
+    _refuse_unknown(kind.value, unknown, frozenset(options), {})
+    given = {name: value for name, value in options.items() if value is not None}
     try:
         fields = spec_fields({name: value for name, value in given.items() if name != "max_inputs"})
     except OptionError as error:

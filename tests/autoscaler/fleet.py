@@ -97,6 +97,8 @@ class FakeNode:
     draining: bool = False
     host: HostShare = HOST
     containers: dict[str, FakeContainer] = field(default_factory=dict)
+    parked: dict[str, FakeContainer] = field(default_factory=dict)
+    """What has left its GPU, and returns to it."""
     log: list[AgentCommand | Keep | Park | Unpark] = field(default_factory=list)
     busy: bool = True
     """Whether its containers have calls."""
@@ -108,7 +110,10 @@ class FakeNode:
         return NodeReport(
             node=self.name, instance="i", seq=self._seq, region="local", zone=self.zone, sandbox="s",
             devices=tuple(gpu.report(on) for gpu in self.gpus), draining=self.draining, slices=self._wholes(),
-            containers=tuple(self._container(name, each, at) for name, each in self.containers.items()),
+            containers=(
+                *(self._container(name, each, at) for name, each in self.containers.items()),
+                *(self._asleep(name, each, at) for name, each in self.parked.items()),
+            ),
             host=self.host,
         )  # fmt: skip
 
@@ -135,6 +140,21 @@ class FakeNode:
             age_s=at - each.since, idle_s=0.0 if self.busy else max(0.0, at - each.ready_at), host=each.bind.host,
         )  # fmt: skip
 
+    def _asleep(self, name: str, each: FakeContainer, at: float) -> ContainerReport:
+        awake = self._container(name, each, at)
+        return msgspec.structs.replace(
+            awake, slice="", state=ContainerState.PARKED, running=0, idle_s=1.0, parks=each.bind.slice
+        )
+
+    def park(self, container: str) -> None:
+        """A container leaves its GPU."""
+        self.parked[container] = self.containers.pop(container)
+
+    def parked_on(self, gpu: FakeGpu) -> list[tuple[SliceName, str]]:
+        """The slices to which something returns, and whose it is."""
+        found = ((SliceName.parse(each.bind.slice), each.bind.tenant) for each in self.parked.values())
+        return [(name, tenant) for name, tenant in found if gpu.id in name.devices]
+
     def gpu(self, name: str) -> FakeGpu:
         return next(gpu for gpu in self.gpus if gpu.id == name)
 
@@ -150,6 +170,8 @@ class FakeNode:
                 return self._bind(command, at)
             case Drain(container=name) | Stop(container=name):
                 assert not self.draining, "a container of a draining node was told to go"
+                if self.parked.pop(name, None) is not None:
+                    return ""
                 if name not in self.containers:
                     return "gone"
                 self.containers[name].leaving = True
@@ -160,7 +182,9 @@ class FakeNode:
                 return self._switch(command)
             case Keep():
                 return ""
-            case Park() | Unpark():
+            case Unpark():
+                return self._unpark(command, at)
+            case Park():
                 raise AssertionError("it has no memory for what is parked")
 
     def step(self) -> None:
@@ -175,6 +199,9 @@ class FakeNode:
         for device in wanted.devices:
             gpu = self.gpu(device)
             taken = self.used(gpu)
+            for name, tenant in self.parked_on(gpu):
+                beside = not (wanted.profile and name.profile) or wanted == name
+                assert tenant == bind.tenant or not beside, "a start beside what another tenant has parked"
             if wanted.profile:
                 assert MigPlacement(start=wanted.start, profile=wanted.profile) in gpu.instances, (
                     "its instance is not there"
@@ -192,6 +219,17 @@ class FakeNode:
         self.containers[bind.container] = FakeContainer(bind=bind, since=at, ready_at=at + self.start_steps)
         return ""
 
+    def _unpark(self, command: Unpark, at: float) -> str:
+        each = self.parked.get(command.container)
+        if each is None:
+            return "gone"
+        assert command.slice == each.bind.slice, "it returns to its own slice alone"
+        back = SliceName.parse(command.slice)
+        if any(back == name or not (back.profile and name.profile) for name in self.used(self.gpu(back.devices[0]))):
+            return "slice_taken"
+        self.containers[command.container] = self.parked.pop(command.container)
+        return ""
+
     def _cut(self, command: Cut) -> str:
         gpu = self.gpu(command.device)
         assert gpu.mig is MigMode.ON, "a GPU that is not in MIG mode was cut"
@@ -199,6 +237,8 @@ class FakeNode:
         create = {MigPlacement(start=place.start, profile=place.profile) for place in command.create}
         used = {MigPlacement(start=name.start, profile=name.profile) for name in self.used(gpu)}
         assert not used & destroy, "an instance in use would be destroyed"
+        parked = {MigPlacement(start=name.start, profile=name.profile) for name, _ in self.parked_on(gpu)}
+        assert not parked & destroy, "the instance of what is parked would be destroyed"
         if gpu.broken:
             gpu.refused = "the driver failed"
             return ""
@@ -213,6 +253,7 @@ class FakeNode:
         gpu = self.gpu(command.device)
         assert standard()[gpu.kind].online_mig, "MIG mode switched where it needs a reset"
         assert not self.used(gpu), "MIG mode of a GPU in use"
+        assert not self.parked_on(gpu), "MIG mode of a GPU on which something is parked"
         gpu.mig, gpu.instances = (MigMode.ON if command.on else MigMode.OFF), set()
         return ""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from typing import Any
 
 import pytest
 
@@ -209,6 +210,14 @@ def some_nodes(dice: random.Random) -> list[FakeNode]:
     return nodes
 
 
+def park_one(fleet: FakeFleet, node: FakeNode, dice: random.Random) -> None:
+    """A container leaves its GPU, unless a plan has it end."""
+    told = fleet.world.executions.containers() | fleet.world.draining.keys()
+    still = [name for name, each in node.containers.items() if not each.leaving and name not in told]
+    if still and not node.draining and node.name not in fleet.silent:
+        node.park(dice.choice(still))
+
+
 def happens(fleet: FakeFleet, dice: random.Random) -> None:
     """Something, or nothing."""
     node, event = dice.choice(fleet.nodes), dice.random()
@@ -218,6 +227,8 @@ def happens(fleet: FakeFleet, dice: random.Random) -> None:
         fleet.silent ^= {node.name}
     elif event < 0.15:
         dice.choice(node.gpus).broken = True
+    elif event < 0.25:
+        park_one(fleet, node, dice)
     elif event < 0.4:
         node.busy = dice.random() < 0.6
 
@@ -230,8 +241,9 @@ def test_whatever_comes_the_promises_hold(seed: int) -> None:
     """
     dice = random.Random(seed)
     nodes = some_nodes(dice)
+    options: dict[str, Any] = {"gpu": (GpuAsk("ANY"),), "max_containers": 3, "scaledown_window": 3.0}
     versions = tuple(
-        version(f"f{n}", gpu=(GpuAsk("ANY"),), vram=gib * GIB, max_containers=3, scaledown_window=3.0)
+        version(f"f{n}", vram=gib * GIB, tenant=("acme", "rival")[n % 2], **options)
         for n, gib in enumerate((5, 9, 14, 38, 70))
     )
     fleet = fleet_of(*nodes, versions=versions, bounds=REPACKS)
@@ -250,6 +262,28 @@ def test_whatever_comes_the_promises_hold(seed: int) -> None:
         served |= {name for name in ("ver_f0", "ver_f1") if fleet.running(name)}
     assert served == {"ver_f0", "ver_f1"}
     assert len(fleet.world.executions) <= 1
+
+
+@pytest.mark.parametrize("tenant", ["acme", "rival"])
+def test_what_is_parked_is_left_alone_as_long_as_there_is_another_place(tenant: str) -> None:
+    """Then it ends before its GPU is cut, as a part of the plan: the agent never has to refuse the cut."""
+    node = FakeNode(name="n1", gpus=[h100("GPU-1", mig=True)])
+    first, others = small("first", gib=38, max_containers=1), small("others", gib=8, max_containers=7, tenant=tenant)
+    fleet = fleet_of(node, versions=(first, others))
+    for n in range(10):
+        fleet.step({"ver_first": 1} if n < 5 else None)
+    (there,) = fleet.running("ver_first")
+    node.park(there)
+    sizes = []
+    for wanted in range(1, 8):
+        for _ in range(6):
+            fleet.step({"ver_others": wanted})
+        sizes.append((len(fleet.running("ver_others")), list(node.parked)))
+
+    assert sizes[:3] == [(1, [there]), (2, [there]), (3, [there])]
+    assert sizes[-1] == (7, [])
+    assert any("which is parked, ends: its GPU is needed for" in note for note in fleet.notes)
+    assert not any("failed" in note for note in fleet.notes)
 
 
 def test_a_leader_forgets_the_plans_of_the_one_before() -> None:

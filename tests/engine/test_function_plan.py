@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 
 from pilotlight import VLLM, Sim, Torch
-from pilotlight.definitions.engine_specs import build_engine_spec
+from pilotlight.definitions.engines.engine_specs import build_engine_spec
 from pilotlight_core.model.engines.engine_spec import UNNAMED_CALL_TOKENS, EngineSpec
-from pilotlight_core.model.spec import FunctionSpec, check_spec
+from pilotlight_core.model.spec import FunctionSpec
+from pilotlight_core.model.versions.spec_checks import check_spec
 from pilotlight_engine.function_plan import UNNAMED_KV, FunctionPlan, plan_function
 from pilotlight_engine.memory_plan import UnfitModel
 

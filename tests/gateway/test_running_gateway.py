@@ -19,7 +19,7 @@ from pilotlight_gateway.running_gateway import Gateway
 
 if TYPE_CHECKING:
     from pilotlight_gateway.front_wiring import FrontParts
-    from pilotlight_gateway.http.inference.model_endpoints import ModelServices
+    from pilotlight_gateway.http.inference.model_endpoints import TensorModelServices
 
 
 class Call:
@@ -43,7 +43,7 @@ def gateway() -> Gateway:
         watch=cast("PrincipalWatch", None),
         public=QuietServer(Config(nothing)),
         internal=QuietServer(Config(nothing)),
-        grpc=GrpcFront(cast("FrontParts", None), cast("ModelServices", None), GrpcAddress("", 0)),
+        grpc=GrpcFront(cast("FrontParts", None), cast("TensorModelServices", None), GrpcAddress("", 0)),
         superseded=asyncio.get_running_loop().create_future(),
     )
 

@@ -29,8 +29,9 @@ def test_an_empty_function_gives_it_its_name() -> None:
     def chat() -> None:
         """Talks."""
 
-    assert isinstance(chat, EngineModel)
-    assert (chat.name, chat.__doc__) == ("chat", "Talks.")
+    made = app.functions["chat"]
+    assert [type(one) for one in (made, chat)] == [EngineModel, EngineModel]
+    assert (made.name, made.__doc__) == ("chat", "Talks.")
 
 
 async def test_it_runs_on_the_platform_only() -> None:
@@ -41,7 +42,7 @@ async def test_it_runs_on_the_platform_only() -> None:
     with pytest.raises(Misuse, match="runs in containers of the platform only"):
         async for _ in chat.generate.local(prompt="a"):
             pass
-    with pytest.raises(OptionError, match="is a generator: iterate over .remote_gen"):
+    with pytest.raises(OptionError, match=r"is a generator: iterate over \.remote_gen"):
         chat.generate.remote(prompt="a")
 
 

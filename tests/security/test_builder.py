@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import socket
 import sys
 from collections.abc import Iterator
 from contextlib import suppress
@@ -217,6 +218,28 @@ async def _fault_of(builds: EnvironmentBuilds, name: str) -> str:
     except BuildFailed as failed:
         return str(failed)
     return ""
+
+
+async def test_an_index_that_is_down_is_told_from_packages_that_are_not_there(
+    index: LocalIndex, tmp_path: Path, anyio_backend: str
+) -> None:
+    """It says that it cannot, or nobody listens there: the deployer is not told that the requirements cannot be met."""
+
+    def unable(request: BaseHTTPRequestHandler) -> None:
+        request.send_error(503)
+
+    index.answers["/simple/busy/"] = unable
+    async with package_builds(tmp_path / "a", index.url) as builds:
+        for name, is_tenants in (("busy", False), ("missing", True)):
+            with pytest.raises(BuildFailed) as failed:
+                await locked(builds, name)
+            assert failed.value.is_tenants is is_tenants, str(failed.value)
+    with socket.socket() as nobody:
+        nobody.bind(("127.0.0.1", 0))
+        async with package_builds(tmp_path / "b", f"http://127.0.0.1:{nobody.getsockname()[1]}/simple/") as builds:
+            with pytest.raises(BuildFailed, match="does not answer") as failed:
+                await locked(builds, "any")
+    assert not failed.value.is_tenants
 
 
 async def test_nothing_of_the_hosts_settings_reaches_a_builder(

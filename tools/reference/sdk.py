@@ -25,6 +25,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
     "Values of options": (
         "SLO", "Artifact", "Example", "Cron", "Period", "Warm", "Spread", "Model", "Measured", "Resumable",
         "Torch", "VLLM", "Sim", "Fallback",
+        "Upstream", "UpstreamBatch",
     ),
     "Calls": ("Function", "Cls", "Obj", "EngineModel", "FunctionCall", "Client", "call_id", "cancel"),
     "Errors": (

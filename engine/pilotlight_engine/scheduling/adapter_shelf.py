@@ -9,7 +9,7 @@ from typing import Generic, TypeVar
 
 from pilotlight_engine.engine_port import AdapterSource
 
-Loaded = TypeVar("Loaded")
+LoadedAdapter = TypeVar("LoadedAdapter")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -22,16 +22,16 @@ class KnownAdapter:
     """What it takes when it is resident."""
 
 
-class AdapterShelf(Generic[Loaded]):
+class AdapterShelf(Generic[LoadedAdapter]):
     """Room of `capacity` bytes. Adapters are loaded when a sequence of theirs begins."""
 
-    def __init__(self, capacity: int, load: Callable[[KnownAdapter], Loaded]) -> None:
+    def __init__(self, capacity: int, load: Callable[[KnownAdapter], LoadedAdapter]) -> None:
         self.capacity = capacity
         self._load = load
         self._known: dict[str, KnownAdapter] = {}
         self._retired: dict[str, KnownAdapter] = {}
         """Requests cannot name them, but some that did are not at their end."""
-        self._resident: OrderedDict[str, tuple[KnownAdapter, Loaded]] = OrderedDict()
+        self._resident: OrderedDict[str, tuple[KnownAdapter, LoadedAdapter]] = OrderedDict()
         """The longest unused first."""
 
     def names(self) -> tuple[str, ...]:
@@ -65,7 +65,7 @@ class AdapterShelf(Generic[Loaded]):
         beside = {each for each in used if each and each != name}
         return not beside or self._bytes_of({name, *beside}) <= self.capacity
 
-    def get(self, name: str, used: Iterable[str]) -> Loaded:
+    def get(self, name: str, used: Iterable[str]) -> LoadedAdapter:
         """An adapter, loaded if it is not yet; others go for it, none that is in use."""
         if name not in self._resident:
             adapter = self._known.get(name) or self._retired[name]

@@ -75,7 +75,7 @@ class KvBlocks:
             self._holders[block] += 1
             self._unheld.pop(block, None)
 
-    def name(self, block: int, name: bytes) -> None:
+    def publish(self, block: int, name: bytes) -> None:
         """Say what a full block holds. Where another block has the name, that one keeps it."""
         if name not in self._by_name and block not in self._names:
             self._by_name[name] = block
@@ -91,6 +91,13 @@ class KvBlocks:
                 self._unheld[block] = None
             else:
                 self._empty.append(block)
+
+    def hide(self, blocks: Iterable[int]) -> None:
+        """What held blocks contain is not to be found any more. Whoever shares them already does so still."""
+        for block in blocks:
+            name = self._names.pop(block, None)
+            if name is not None:
+                del self._by_name[name]
 
     def forget_names(self) -> None:
         """Take all that is stored for gone; blocks keep their holders."""

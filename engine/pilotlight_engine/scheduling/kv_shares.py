@@ -63,10 +63,12 @@ class KvShares:
         return holding.blocks + blocks <= part * self._blocks and holding.slots + 1 <= max(1.0, part * self._slots)
 
     def is_beyond(self, tenant: str) -> bool:
-        """Whether a tenant holds more than its share."""
+        """Whether a tenant holds more than its share, with more than one sequence: two tenants with one large sequence
+        each would else take the room from each other for ever.
+        """
         holding = self._tenants[tenant]
         part = self._part(holding)
-        return holding.blocks > part * self._blocks or holding.slots > max(1.0, part * self._slots)
+        return holding.slots > 1 and (holding.blocks > part * self._blocks or holding.slots > part * self._slots)
 
     def _part(self, holding: _Holding) -> float:
         return holding.weight / sum(each.weight for each in self._tenants.values())

@@ -3,6 +3,9 @@
 Theory of operation. A step has a budget of tokens. Sequences that wait for one token each (*decodes*) come first: a
 stream does not stall because others have long prompts. The rest of the budget goes to prompts (*prefills*), in chunks
 of a quantum, each to the tenant that is furthest behind in tokens over weight; a higher priority goes before all that.
+A token of a prompt that is deep in its context takes the place of several, since attention works on all that is before
+it: so a step takes about as long whatever it computes, and who comes meanwhile waits for no long one. What tenants get
+is counted in tokens nevertheless.
 
 A sequence begins when there is room for all its tokens and the next one, so that a prefill never stops half-way for
 want of room; decodes take a block when they cross into one. If then there is none, the youngest sequence of the lowest
@@ -18,7 +21,7 @@ it.
 from __future__ import annotations
 
 from bisect import insort
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Container, Iterator
 from dataclasses import dataclass
 
 from pilotlight_engine.engine_port import GenRequest
@@ -44,10 +47,18 @@ class SchedulerLimits:
     prefix_cache: bool = True
     watermark: float = 0.01
     """Of all blocks, what stays free for decodes when a sequence begins beside others."""
+    attention_tokens: int | None = None
+    """A token of a prompt takes one token's place of the budget more for each so many before it. None: it does not."""
 
     def __post_init__(self) -> None:
         if self.token_budget < 1 or self.max_running < 1 or self.quantum < 1:
             raise ValueError("token_budget, max_running and quantum are at least 1")
+        if self.attention_tokens is not None and self.attention_tokens < 1:
+            raise ValueError("attention_tokens is at least 1")
+
+    def places(self, position: int) -> int:
+        """How many places of the budget a token of a prompt takes, of which so many are before it."""
+        return 1 if self.attention_tokens is None else 1 + position // self.attention_tokens
 
 
 class StepScheduler:
@@ -73,6 +84,8 @@ class StepScheduler:
         self._shares = KvShares(blocks=blocks.blocks, slots=limits.max_running)
         self._spans: dict[str, StepSpan] = {}
         """Of the step that is being planned."""
+        self._places: dict[str, int] = {}
+        """Of the budget, by the same sequences."""
         self._budget = 0
 
     # -- sequences -----------------------------------------------------------------------------------------------------
@@ -102,8 +115,10 @@ class StepScheduler:
         self._enqueue(sequence)
         return sequence
 
-    def remove(self, sequence: TokenSequence) -> None:
-        """A sequence ends; its blocks are free."""
+    def remove(self, sequence: TokenSequence, *, spoiled: bool = False) -> None:
+        """A sequence ends; its blocks are free. If they are spoiled nobody finds in them what was stored."""
+        if spoiled:
+            self.blocks.hide(sequence.blocks)
         if self.running.pop(sequence.id, None) is not None:
             self._let_go(sequence)
         else:
@@ -121,11 +136,11 @@ class StepScheduler:
 
     def plan_step(self) -> StepPlan:
         """What to compute next. It is followed by `commit`, or by `withdraw`."""
-        self._spans = {}
+        self._spans, self._places = {}, {}
         self._budget = self.token_budget
         for sequence in self._decodes_in_order():
             if self._budget and sequence.id in self.running and self._make_room_to_decode(sequence):
-                self._give(sequence, 1)
+                self._give(sequence, 1, places=1)
         self._plan_prefills()
         spans = self._spans.values()
         return StepPlan(
@@ -142,7 +157,7 @@ class StepScheduler:
             if self.limits.prefix_cache and span.end // self.blocks.page > full:
                 names = self._names_of(sequence, span.end // self.blocks.page)
                 for number in range(full, len(names)):
-                    self.blocks.name(sequence.blocks[number], names[number])
+                    self.blocks.publish(sequence.blocks[number], names[number])
 
     def withdraw(self, plan: StepPlan) -> None:
         """A plan was not computed, and nobody pays for it. Sequences that began with it stay begun."""
@@ -180,10 +195,11 @@ class StepScheduler:
     def _plan_prefills(self) -> None:
         """Chunks of prompts, as long as there is budget and somebody who can use it."""
         passed_over: set[str] = set()
+        is_closed = False
         begun = self._unfinished_prompts()
         while self._budget > 0:
-            begun = {t: left for t, queue in begun.items() if (left := [s for s in queue if self._is_unfinished(s)])}
-            heads = self._heads(begun, passed_over)
+            begun = {t: rest for t, queue in begun.items() if (rest := [s for s in queue if self._is_unfinished(s)])}
+            heads = self._heads(begun, self._waiting.keys() if is_closed else passed_over)
             if not heads:
                 return
             behind = self._tokens.in_order(heads)
@@ -192,12 +208,14 @@ class StepScheduler:
             if sequence.id not in self.running:
                 if not self._start(sequence):
                     passed_over.add(tenant)
-                    if self._waits_for_more_than_its_share(sequence):
-                        passed_over |= {other for other in self._waiting if other not in begun}
+                    is_closed = is_closed or self._waits_for_more_than_its_share(sequence)
                     continue
                 begun.setdefault(tenant, []).append(sequence)
-            count = min(self._unplanned(sequence), self._budget)
-            self._give(sequence, count if len(heads) == 1 else min(count, self.limits.quantum))
+            left = self._unplanned(sequence)
+            places = self.limits.places(len(sequence.tokens) - left)
+            # One always, so that a prompt goes on beside many decodes.
+            count = min(left, max(1, self._budget // places))
+            self._give(sequence, count if len(heads) == 1 else min(count, self.limits.quantum), places)
 
     def _unfinished_prompts(self) -> dict[str, list[TokenSequence]]:
         """Sequences that began and have more to compute than a decode does, by tenant, in the order of arrival."""
@@ -209,7 +227,7 @@ class StepScheduler:
             queue.sort(key=lambda sequence: (-sequence.request.priority, sequence.arrival))
         return found
 
-    def _heads(self, begun: dict[str, list[TokenSequence]], passed_over: set[str]) -> dict[str, TokenSequence]:
+    def _heads(self, begun: dict[str, list[TokenSequence]], passed_over: Container[str]) -> dict[str, TokenSequence]:
         """Of each tenant the sequence whose prompt is next: one that began, or else the first that waits."""
         heads = {tenant: queue[0] for tenant, queue in self._waiting.items() if tenant not in passed_over}
         return {**heads, **{tenant: queue[0] for tenant, queue in begun.items()}}
@@ -222,12 +240,13 @@ class StepScheduler:
         span = self._spans.get(sequence.id)
         return len(sequence.tokens) - (sequence.computed if span is None else span.end)
 
-    def _give(self, sequence: TokenSequence, count: int) -> None:
+    def _give(self, sequence: TokenSequence, count: int, places: int) -> None:
         """Tokens of a sequence have room in this step, after those that have it already."""
         span = self._spans.get(sequence.id)
         start, end = (sequence.computed, sequence.computed) if span is None else (span.start, span.end)
         self._spans[sequence.id] = StepSpan(sequence=sequence, start=start, end=end + count)
-        self._budget -= count
+        self._budget -= count * places
+        self._places[sequence.id] = self._places.get(sequence.id, 0) + count * places
         self._tokens.charge(sequence.tenant, count, sequence.request.weight)
 
     # -- beginning, and giving way -------------------------------------------------------------------------------------
@@ -323,7 +342,7 @@ class StepScheduler:
         """A sequence gives up its room and waits again, with what it has generated."""
         span = self._spans.pop(sequence.id, None)
         if span is not None:
-            self._budget += span.end - span.start
+            self._budget += self._places.pop(sequence.id)
             self._tokens.charge(sequence.tenant, span.start - span.end, sequence.request.weight)
         del self.running[sequence.id]
         self._let_go(sequence)

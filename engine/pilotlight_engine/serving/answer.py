@@ -1,4 +1,4 @@
-"""One answer: tokens become chunks, and the last one says how it ended and what it took. Knows no engine and no time."""
+"""One answer: tokens become chunks, of which the last says how it ended and what it took. Knows no engine, no time."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from pilotlight_engine.serving.generation_reader import GenerationRead
 from pilotlight_engine.text.answer_text import AnswerPiece, AnswerText
 from pilotlight_engine.text.text_tokenizer import TextTokenizer
 
-Chunk = dict[str, Any]
+AnswerChunk = dict[str, Any]
 
 
-class Answer:
+class GeneratedAnswer:
     """Makes the chunks of one answer; `call_id` names its tool calls."""
 
     def __init__(self, asked: GenerationRead, tokenizer: TextTokenizer, end_ids: frozenset[int], call_id: str) -> None:
@@ -26,12 +26,12 @@ class Answer:
         self.has_stopped = False
         """A stop string has come, and the rest is not wanted."""
 
-    def replay(self, tokens: Sequence[int]) -> None:
+    def repeat(self, tokens: Sequence[int]) -> None:
         """These tokens were yielded before, elsewhere."""
         for token in tokens:
             self._add(token)
 
-    def chunk(self, tokens: Sequence[TokenOut]) -> Chunk:
+    def chunk(self, tokens: Sequence[TokenOut]) -> AnswerChunk:
         """The chunk of these tokens, up to the one in which a stop string ends."""
         said, calls, ids, logprobs = "", [], [], []
         for each in tokens:
@@ -43,14 +43,14 @@ class Answer:
                 logprobs.append(self._logprob(each))
             if self.has_stopped:
                 break
-        made: Chunk = {"text": said, "token_ids": ids}
+        made: AnswerChunk = {"text": said, "token_ids": ids}
         if logprobs:
             made["logprobs"] = logprobs
         if calls:
             made["tool_calls"] = calls
         return made
 
-    def ended(self, chunk: Chunk, *, is_cut: bool, cached: int) -> Chunk:
+    def ended(self, chunk: AnswerChunk, *, is_cut: bool, cached: int) -> AnswerChunk:
         """The last chunk: `chunk` with what was kept, and how it ended. `is_cut`: there was no room for more."""
         last = self._text.flush()
         chunk["text"] += last.text

@@ -6,25 +6,26 @@ the engine; one whose reader does not read is paused by the guest, which takes n
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import os
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
-from typing import Any
+from functools import partial
+from typing import Any, TypeVar
 
 from pilotlight_core.model.engines.call_facts import CALL_FACTS
 from pilotlight_core.model.engines.engine_spec import EngineSpec
 from pilotlight_core.model.engines.generation import UnfitGeneration
-from pilotlight_core.model.messages.engine_report import MOST_ADAPTERS_TOLD, EngineReport, tell_report
+from pilotlight_core.model.messages.engine_report import MOST_ADAPTERS_TOLD, EngineReport, report_engine
 from pilotlight_core.model.messages.running_code import COUNTING, RUNNING_CALL, add_units
 from pilotlight_core.model.streams.running_stream import RUNNING_STREAM, StatefulStream
 from pilotlight_engine.engine_port import EngineRefusal, EngineStats, Failed, Finished, GenRequest
-from pilotlight_engine.serving.answer import Answer, Chunk
+from pilotlight_engine.serving.answer import AnswerChunk, GeneratedAnswer
 from pilotlight_engine.serving.answer_state import (
     EVERY,
     MOST_TOKENS,
-    AnswerState,
     decode_state,
     encode_state,
     fresh_state,
@@ -39,6 +40,12 @@ from pilotlight_engine.text.text_tokenizer import tokenizer_of
 
 MOST_TOGETHER, MOST_WITH_LOGPROBS = 64, 8
 """Tokens of one chunk: a state has it too, and is bounded."""
+T = TypeVar("T")
+EMBED_TOGETHER = 8
+"""Texts whose vectors are computed between two steps of answers."""
+LONG_TEXT = 8192
+"""Characters: longer ones are read beside the event loop."""
+MOST_SEED = 2**64 - 1
 DEVICE_DEAD = 69
 """How a process ends whose device is lost: the platform starts another one, in which streams go on."""
 
@@ -66,7 +73,7 @@ class EngineFunction:
             capabilities=engine.capabilities(),
             adapters=self._spec.adapters,
         )
-        self._thread = StepThread(engine, end_process, tell_stats)
+        self._thread = StepThread(engine, end_process, report_stats)
         self._thread.start()
 
     async def close(self) -> None:
@@ -83,9 +90,12 @@ class EngineFunction:
 
     async def embed(self, input: list[str]) -> dict[str, Any]:  # noqa: A002 - its name on the wire
         """A vector for each text."""
-        ids = self._reader.input_ids(input)
+        ids = await self._aside(sum(map(len, input)), partial(self._reader.input_ids, input))
+        vectors: list[list[float]] = []
         try:
-            vectors = await self._thread.run(lambda: self._thread.engine.embed(ids))
+            for first in range(0, len(ids), EMBED_TOGETHER):
+                few = ids[first : first + EMBED_TOGETHER]
+                vectors += await self._thread.run(partial(self._thread.engine.embed, few))
         except EngineRefusal as error:
             raise UnfitGeneration(f"{error.field}: {error.text}") from error
         tokens = sum(map(len, ids))
@@ -110,34 +120,37 @@ class EngineFunction:
         tools: list[dict[str, Any]] | None = None,
         tool_choice: str | dict[str, Any] | None = None,
         response_format: dict[str, Any] | None = None,
-    ) -> AsyncIterator[Chunk]:
+    ) -> AsyncIterator[AnswerChunk]:
         """The chunks of an answer; the last one has `finish_reason` and `usage`."""
-        asked = self._reader.read(
-            GenerationDocument(
-                prompt=prompt,
-                prompt_ids=prompt_ids,
-                messages=messages,
-                max_tokens=max_tokens,
-                min_tokens=min_tokens,
-                temperature=temperature,
-                top_p=top_p,
-                top_k=top_k,
-                seed=seed,
-                stop=stop,
-                ignore_eos=ignore_eos,
-                logprobs=logprobs,
-                adapter=adapter,
-                tools=tools,
-                tool_choice=tool_choice,
-                response_format=response_format,
-            )
+        document = GenerationDocument(
+            prompt=prompt,
+            prompt_ids=prompt_ids,
+            messages=messages,
+            max_tokens=max_tokens,
+            min_tokens=min_tokens,
+            temperature=temperature,
+            top_p=top_p,
+            top_k=top_k,
+            seed=seed,
+            stop=stop,
+            ignore_eos=ignore_eos,
+            logprobs=logprobs,
+            adapter=adapter,
+            tools=tools,
+            tool_choice=tool_choice,
+            response_format=response_format,
         )
+        asked = await self._aside(document.size, partial(self._reader.read, document))
         running = _RunningAnswer(self._reader, self._thread, asked)
         try:
             async for chunk in running.chunks():
                 yield chunk
         finally:
             running.close()
+
+    async def _aside(self, size: int, read: Callable[[], T]) -> T:
+        """What `read` returns of a text of so many characters: other calls do not wait for long ones."""
+        return read() if size < LONG_TEXT else await asyncio.to_thread(read)
 
 
 class _RunningAnswer:
@@ -152,8 +165,8 @@ class _RunningAnswer:
         self._stream: StatefulStream | None = stream if stream is not None and stream.is_resumable else None
         saved = self._stream.read_state() if self._stream is not None else b""
         self._state = decode_state(saved) if saved else fresh_state(seed_of(asked, self._call_id))
-        self._answer = Answer(asked, reader.tokenizer, reader.capabilities.eos_ids, self._call_id)
-        self._answer.replay(self._state.token_ids)
+        self._answer = GeneratedAnswer(asked, reader.tokenizer, reader.capabilities.eos_ids, self._call_id)
+        self._answer.repeat(self._state.token_ids)
         self._goes_on = bool(saved)
         draws_anew = not reader.capabilities.seeded_resume and asked.sampling.temperature > 0
         self._never_repeats = draws_anew or asked.logprobs is not None
@@ -164,10 +177,10 @@ class _RunningAnswer:
         self._usage: dict[str, int] = {}
         """As the last chunk that was yielded makes it."""
 
-    async def chunks(self) -> AsyncIterator[Chunk]:
+    async def chunks(self) -> AsyncIterator[AnswerChunk]:
         if self._goes_on:
             if (chunk := self._state.chunk) is not None:  # the last container said so, and may have sent it
-                self._answer.replay(chunk["token_ids"])
+                self._answer.repeat(chunk["token_ids"])
                 self._state.chunk, self._is_over = None, self._state.has_ended
                 yield self._given(chunk)
             tokens = len(self._answer.tokens)
@@ -207,7 +220,7 @@ class _RunningAnswer:
             priority=facts.priority,
         )
 
-    async def _next_chunk(self) -> Chunk:
+    async def _next_chunk(self) -> AnswerChunk:
         """The chunk of what is there, which a state tells of before, unless it has one token."""
         inbox = self._inbox
         before = len(self._answer.tokens)
@@ -230,7 +243,7 @@ class _RunningAnswer:
             self._save(before, chunk if announced else None)
         return chunk
 
-    def _save(self, before: int, chunk: Chunk | None) -> None:
+    def _save(self, before: int, chunk: AnswerChunk | None) -> None:
         """Save the state behind the chunks that were yielded, which have `before` tokens, with the next chunk."""
         self._singles = 0
         if self._stream is None or before >= MOST_TOKENS:
@@ -240,7 +253,7 @@ class _RunningAnswer:
         if why := self._stream.save_state(encode_state(state)):
             raise RuntimeError(why)
 
-    def _given(self, chunk: Chunk) -> Chunk:
+    def _given(self, chunk: AnswerChunk) -> AnswerChunk:
         """A chunk that is yielded now, from which on it is counted."""
         self._usage = chunk.get("usage") or self._answer.usage(self._inbox.cached or 0)
         return chunk
@@ -259,13 +272,13 @@ class _RunningAnswer:
 def seed_of(asked: GenerationRead, call_id: str) -> int:
     """The seed of a call: its own, or one of its id, which is the same wherever it goes on."""
     if asked.seed is not None:
-        return asked.seed
+        return asked.seed & MOST_SEED
     return int.from_bytes(hashlib.sha256(call_id.encode() or os.urandom(16)).digest()[:7], "little")
 
 
-def tell_stats(stats: EngineStats) -> None:
+def report_stats(stats: EngineStats) -> None:
     """Have the agent know how the engine is."""
-    tell_report(
+    report_engine(
         EngineReport(
             kv_used=stats.kv_used,
             kv_total=stats.kv_total,

@@ -12,7 +12,7 @@ from pilotlight_engine.engine_port import AdapterSource, Engine
 from pilotlight_engine.serving.engine_limits import TORCH_NAMES, limits_of
 from pilotlight_engine.sim.sim_engine import SimEngine, SimModel
 from pilotlight_engine.sim.step_costs import StepCosts
-from pilotlight_engine.text.text_tokenizer import END, BYTES, TextTokenizer
+from pilotlight_engine.text.text_tokenizer import BYTES, END, TextTokenizer
 
 MODELS_VARIABLE = "PILOTLIGHT_MODELS"
 """In containers: the folder of all weights of the function."""

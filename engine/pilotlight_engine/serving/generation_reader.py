@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,6 +12,8 @@ from pilotlight_engine.text.chat_template import ChatTemplate, TemplateRefusal
 from pilotlight_engine.text.text_tokenizer import TextTokenizer
 
 MOST_TOOLS = 128
+LONGEST_TOKEN = 64
+"""Characters: what has more of them for each token of the longest call is refused before it is read."""
 PLAIN_FORMAT = "text"
 
 
@@ -34,6 +37,12 @@ class GenerationDocument:
     tools: list[dict[str, Any]] | None = None
     tool_choice: str | dict[str, Any] | None = None
     response_format: dict[str, Any] | None = None
+
+    @property
+    def size(self) -> int:
+        """About how many characters its prompt has."""
+        ids = len(self.prompt_ids or ()) // 8  # they need no tokenizer
+        return len(self.prompt or "") + ids + sum(len(str(each.get("content"))) for each in self.messages or ())
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,8 +88,8 @@ class GenerationReader:
         wanted = 1 if document.max_tokens is None else document.max_tokens
         if room < wanted:
             raise UnfitGeneration(
-                f"{_field(document)}: {len(prompt_ids)} tokens, and max_tokens={document.max_tokens}: together they must "
-                f"be at most {self.capabilities.max_sequence}, which is what this model takes. Shorten one of both."
+                f"{_field(document)}: {len(prompt_ids)} tokens, and max_tokens={document.max_tokens}: together they "
+                f"must be at most {self.capabilities.max_sequence}, which is what this model takes. Shorten one."
             )
         sampling = Sampling(temperature=document.temperature, top_p=document.top_p, top_k=document.top_k)
         return GenerationRead(
@@ -98,6 +107,9 @@ class GenerationReader:
 
     def input_ids(self, texts: list[str]) -> list[list[int]]:
         """The tokens of texts for `embed`. Raises UnfitGeneration."""
+        for place, text in enumerate(texts):
+            if len(text) > LONGEST_TOKEN * self.capabilities.max_sequence:
+                raise UnfitGeneration(f"input.{place}: {len(text)} characters are more than this model takes.")
         found = [self.tokenizer.encode(text, special=True) for text in texts]
         for place, ids in enumerate(found):
             if not 0 < len(ids) <= self.capabilities.max_sequence:
@@ -120,6 +132,11 @@ class GenerationReader:
                         f"{self.capabilities.vocabulary - 1}."
                     )
             return tuple(document.prompt_ids)
+        if document.size > LONGEST_TOKEN * self.capabilities.max_sequence:
+            raise UnfitGeneration(
+                f"{given[0]}: {document.size} characters are more than the {self.capabilities.max_sequence} tokens "
+                "that this model takes."
+            )
         if document.prompt is not None:
             return tuple(self.tokenizer.encode(document.prompt, special=True))
         if self.template is None:
@@ -143,13 +160,13 @@ class GenerationReader:
         kind = (document.response_format or {}).get("type", PLAIN_FORMAT)
         if kind != PLAIN_FORMAT:
             raise UnfitGeneration(
-                f"response_format: {kind!r} is not there on this engine, which cannot hold a model to a grammar: ask for "
-                "JSON in the messages, or leave it out."
+                f"response_format: {kind!r} is not there on this engine, which cannot hold a model to a grammar: ask "
+                "for JSON in the messages, or leave it out."
             )
         if document.tool_choice not in (None, "auto", "none"):
             raise UnfitGeneration(
-                f"tool_choice: {document.tool_choice!r} is not there on this engine, which cannot hold a model to a call: "
-                'expected "auto" or "none".'
+                f"tool_choice: {document.tool_choice!r} is not there on this engine, which cannot hold a model to a "
+                'call: expected "auto" or "none".'
             )
         if not document.tools or document.tool_choice == "none":
             return None
@@ -170,6 +187,8 @@ def _message(message: dict[str, Any], place: int) -> dict[str, Any]:
     """A message as templates read it: with a role, and parts of text put together."""
     if not isinstance(message.get("role"), str):
         raise UnfitGeneration(f"messages.{place}.role: expected a text such as 'user'.")
+    if isinstance(message.get("tool_calls"), list):
+        message = {**message, "tool_calls": [_tool_call(each) for each in message["tool_calls"]]}
     content = message.get("content")
     if not isinstance(content, list):
         return message
@@ -180,6 +199,17 @@ def _message(message: dict[str, Any], place: int) -> dict[str, Any]:
             raise UnfitGeneration(f"messages.{place}.content.{number}: this model reads text only.")
         texts.append(text)
     return {**message, "content": "".join(texts)}
+
+
+def _tool_call(call: Any) -> Any:
+    """A call of before, whose arguments clients send as text and templates read as an object."""
+    function = call.get("function") if isinstance(call, dict) else None
+    if not isinstance(function, dict) or not isinstance(function.get("arguments"), str):
+        return call
+    try:
+        return {**call, "function": {**function, "arguments": json.loads(function["arguments"])}}
+    except ValueError:
+        return call
 
 
 def _check_numbers(document: GenerationDocument) -> None:

@@ -21,6 +21,8 @@ from pilotlight_engine.serving.token_inbox import FEW_UNREAD, MOST_UNREAD, Token
 
 T = TypeVar("T")
 STATS_EVERY_S = 1.0
+LOOK_EVERY_S = 0.2
+"""The same where the engine comes to rest again and again, or calls begin to wait in it, or wait no longer."""
 JOIN_S = 10.0
 """How long the end waits for a step."""
 
@@ -28,8 +30,8 @@ JOIN_S = 10.0
 class StepThread:
     """Steps `engine` from `start` to `close`; all other methods are called in the event loop.
 
-    `on_dead` is told, in the thread, when the engine is lost; `on_stats` each second in which it has worked, and once
-    when it comes to rest.
+    `on_dead` is told, in the thread, when the engine is lost; `on_stats` each second in which it has worked, once
+    when it comes to rest, and soon after calls begin to wait in it or wait no longer.
     """
 
     def __init__(self, engine: Engine, on_dead: Callable[[str], None], on_stats: Callable[[EngineStats], None]) -> None:
@@ -45,7 +47,10 @@ class StepThread:
         self._left_behind: dict[str, TokenInbox] = {}
         """Those that left, until the engine says what they took."""
         self._numbers = 0
-        self._told_at = 0.0
+        self._told_at = self._looked_at = 0.0
+        self._told_waiting = False
+        self._has_news = True
+        """Whether it has worked since it told last how it is."""
         self._thread = threading.Thread(target=self._run, name="pilotlight-engine", daemon=True)
 
     def start(self) -> None:
@@ -78,7 +83,7 @@ class StepThread:
         """The answer has ended by its text: wait until its sequence is gone, and what it took is known."""
         if inbox.paused is not None or inbox.engine_id not in self._inboxes:
             return
-        engine_id = inbox.engine_id
+        engine_id, inbox.is_stopped = inbox.engine_id, True
         self._ask(lambda: self.engine.abort(engine_id))
         await inbox.wait_end()
 
@@ -93,6 +98,8 @@ class StepThread:
         future: Future[T] = Future()
 
         def ran() -> None:
+            if not future.set_running_or_notify_cancel():
+                return  # nobody waits for it any more
             try:
                 future.set_result(what())
             except BaseException as error:  # noqa: BLE001 - it is raised where it was asked for
@@ -114,7 +121,7 @@ class StepThread:
                 events = self.engine.step()
                 if events:
                     self._loop.call_soon_threadsafe(self._deliver, events)
-                self._tell_stats()
+                self._report_if_due()
         except EngineDead as error:
             self._on_dead(str(error))
         except RuntimeError as error:
@@ -128,8 +135,7 @@ class StepThread:
         while True:
             with self._wake:
                 while not self._asked and not self._is_closed and not self.engine.has_work():
-                    self._on_stats(self.engine.stats())
-                    self._wake.wait()
+                    self._rest()
                 asked, closed = list(self._asked), self._is_closed
                 self._asked.clear()
             if closed:
@@ -139,11 +145,28 @@ class StepThread:
             if self.engine.has_work():
                 return True
 
-    def _tell_stats(self) -> None:
-        at = time.monotonic()
-        if at - self._told_at >= STATS_EVERY_S:
-            self._told_at = at
-            self._on_stats(self.engine.stats())
+    def _rest(self) -> None:
+        """Wait to be woken; tell how the engine is, once."""
+        due_s = self._told_at + LOOK_EVERY_S - time.monotonic()
+        if not self._has_news:
+            self._wake.wait()
+        elif due_s > 0:
+            self._wake.wait(due_s)
+        else:
+            self._report(time.monotonic(), self.engine.stats())
+            self._has_news = False
+
+    def _report_if_due(self) -> None:
+        at, self._has_news = time.monotonic(), True
+        if at - self._looked_at < LOOK_EVERY_S:
+            return
+        self._looked_at, stats = at, self.engine.stats()
+        if at - self._told_at >= STATS_EVERY_S or (stats.waiting > 0) is not self._told_waiting:
+            self._report(at, stats)
+
+    def _report(self, at: float, stats: EngineStats) -> None:
+        self._told_at, self._told_waiting = at, stats.waiting > 0
+        self._on_stats(stats)
 
     def _admit(self, request: GenRequest) -> None:
         try:
@@ -184,6 +207,8 @@ class StepThread:
         left = None if isinstance(event, TokenOut) else self._left_behind.pop(event.id, None)
         if left is not None and left.cached is None and not isinstance(event, TokenOut):
             left.cached = event.usage.cached_tokens
+        if left is not None and left.is_stopped:
+            left.add(event)
 
     def _refuse(self, engine_id: str, error: Exception) -> None:
         inbox = self._inboxes.pop(engine_id, None)
@@ -197,5 +222,6 @@ class StepThread:
         inbox.is_leaving = False
         if request is not None:
             self._left_behind[engine_id] = self._inboxes.pop(engine_id)
-            inbox.paused = request
-            self.note_read(inbox)
+            if not inbox.is_stopped:
+                inbox.paused = request
+                self.note_read(inbox)

@@ -28,6 +28,8 @@ class TokenInbox:
         self.paused: GenRequest | None = None
         """By which it comes back; None: it is in the engine, or was asked to leave a moment ago."""
         self.is_leaving = False
+        self.is_stopped = False
+        """Its answer has ended by its text."""
         self._news = asyncio.Event()
 
     @property

@@ -55,7 +55,7 @@ class FileTokenizer:
 
 
 class SimTokenizer:
-    """For engines without a model: what is read has a token for each byte, what is written a syllable for each token."""
+    """For engines without a model: what is read has a token for each byte, what is written a syllable for each."""
 
     vocabulary = BYTES + 1
 

@@ -81,11 +81,11 @@ class ToolCalls:
         return False
 
     def _read_call(self, piece: ToolPiece) -> bool:
-        if (head := HEAD.match(self._kept)) is not None and (behind := self._kept[head.end() :]):
-            if behind[0] == "{":
-                self._begin(json.loads(head[1]), piece)
-                self._kept, self._arguments = behind, _JsonEnd()
-                return True
+        head = HEAD.match(self._kept)
+        if head is not None and self._kept.startswith("{", head.end()):
+            self._begin(json.loads(head[1]), piece)
+            self._kept, self._arguments = self._kept[head.end() :], _JsonEnd()
+            return True
         body, found, rest = self._kept.partition(CLOSE)
         if found:
             if not self._take_whole(body, piece):

@@ -37,7 +37,7 @@ class DecodeRows:
         self, *, layers: int, max_tokens: int, kv_heads: int, head_size: int, dtype: torch.dtype, device: torch.device
     ) -> None:
         self.max_tokens = max_tokens
-        self._shape = (kv_heads, head_size)
+        self.kv_heads, self._size = kv_heads, head_size
         self._dtype, self._device = dtype, device
         self._rows: list[_Row] = []
         self._place: dict[TokenSequence, int] = {}
@@ -60,6 +60,8 @@ class DecodeRows:
                 self._remove(place)
         new = [span for span in wanted.values() if span.sequence not in self._place]
         new.sort(key=lambda span: span.end)
+        if new:  # once for all, if there is room for all
+            self._grow(len(self._rows) + len(new), new[-1].end)
         without += [span for span in new if not self._add(span, pool, page)]
         if self._rows and not self._grow(len(self._rows), max(row.length for row in self._rows) + 1):
             return self._without_longest(wanted, without)
@@ -67,7 +69,7 @@ class DecodeRows:
             row.length += 1
         return [wanted[row.sequence] for row in self._rows], without
 
-    def wipe(self, sequence: TokenSequence) -> None:
+    def clear(self, sequence: TokenSequence) -> None:
         """What a row holds is no number: nobody who gets it later may read any of that."""
         place = self._place.get(sequence)
         if place is not None:
@@ -137,8 +139,7 @@ class DecodeRows:
         return True
 
     def _empty(self, count: int, length: int) -> torch.Tensor:
-        kv_heads, head_size = self._shape
-        return torch.zeros((count, kv_heads, length, head_size), dtype=self._dtype, device=self._device)
+        return torch.zeros((count, self.kv_heads, length, self._size), dtype=self._dtype, device=self._device)
 
 
 def slots_of(sequence: TokenSequence, end: int, page: int) -> torch.Tensor:

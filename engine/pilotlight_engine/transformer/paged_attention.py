@@ -75,10 +75,10 @@ def attend_rows(
     """One token for each row: `[rows, heads, size]`, as what comes of it."""
     assert batch.rows is not None  # noqa: S101 - only called where there are rows
     row_keys, row_values = batch.rows.keys[layer], batch.rows.values[layer]
-    row_keys[batch.row_numbers, :, batch.row_positions] = keys
-    row_values[batch.row_numbers, :, batch.row_positions] = values
     count, heads, size = query.shape
     kv_heads = keys.shape[1]
+    row_keys.view(-1, size).index_copy_(0, batch.row_slots, keys.reshape(-1, size))
+    row_values.view(-1, size).index_copy_(0, batch.row_slots, values.reshape(-1, size))
     grouped = query.reshape(count, kv_heads, heads // kv_heads, size)
     seen_keys, seen_values = row_keys[:count, :, : batch.row_length], row_values[:count, :, : batch.row_length]
     mask = batch.row_mask(window)

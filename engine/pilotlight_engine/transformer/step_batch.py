@@ -39,13 +39,26 @@ class StepBatch:
     rows: DecodeRows | None = None
     rows_first: int = 0
     """Where the tokens of rows begin among the step's."""
-    row_numbers: torch.Tensor | None = None
+    row_slots: torch.Tensor = field(default_factory=lambda: torch.empty(0, dtype=torch.long))
+    """Where the tokens of rows go, head by head, if all rows are taken for one list of vectors."""
     row_positions: torch.Tensor | None = None
     row_length: int = 0
     masks: dict[int | None, torch.Tensor] = field(default_factory=dict)
     """Of rows, by sliding window: made by the first layer that has it."""
     order: tuple[StepSpan, ...] = ()
     """The spans, in the order of their tokens."""
+
+    def drawing(self) -> tuple[list[int], list[StepSpan]]:
+        """The spans that draw, and where the last token of each is among the step's."""
+        if not self.parts:  # only rows: each is one token, and its sequence's last
+            return list(range(len(self.order))), list(self.order)
+        places, spans, last = [], [], -1
+        for span in self.order:
+            last += span.end - span.start
+            if span.draws:
+                places.append(last)
+                spans.append(span)
+        return places, spans
 
     def row_mask(self, window: int | None) -> torch.Tensor:
         """What each row attends to, as numbers to add: `[rows, 1, 1, length]`."""
@@ -92,7 +105,8 @@ def batch_of(plan: StepPlan, pool: KvPool, rows: DecodeRows, page: int, device: 
         batch.rows = rows
         batch.rows_first = len(ids) - len(with_row)
         batch.row_positions = batch.positions[0, batch.rows_first :]
-        batch.row_numbers = torch.arange(len(with_row), device=device)
+        heads = torch.arange(len(with_row) * rows.kv_heads, device=device).view(-1, rows.kv_heads)
+        batch.row_slots = (heads * rows.length + batch.row_positions[:, None]).view(-1)
         batch.row_length = max(span.end for span in with_row)
     return batch
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from collections.abc import Sequence as Seq
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from time import perf_counter
+from typing import Any, TypeVar
 
 import torch
 
@@ -18,13 +20,15 @@ from pilotlight_engine.scheduling.step_scheduler import SchedulerLimits
 from pilotlight_engine.scheduling.token_sequence import StepPlan, TokenSequence
 from pilotlight_engine.transformer.decode_rows import DecodeRows
 from pilotlight_engine.transformer.kv_pool import KvPool
-from pilotlight_engine.transformer.lean_decoder import lean_decoder
+from pilotlight_engine.transformer.lean_decoder import LeanDecoder, lean_decoder
 from pilotlight_engine.transformer.lora_files import LoraWeights, known_adapter, read_adapter
 from pilotlight_engine.transformer.lora_layers import LoraLayers, LoraSegment
 from pilotlight_engine.transformer.model_folder import ModelFolder, read_model_folder
 from pilotlight_engine.transformer.paged_attention import KEYWORD
 from pilotlight_engine.transformer.step_batch import StepBatch, batch_of, batch_of_whole
 from pilotlight_engine.transformer.token_picks import PickRule, pick_tokens
+
+Computed = TypeVar("Computed")
 
 KV_BYTES = 1 << 30
 """For keys and values where nothing is said: the memory is taken only as it is used, on a CPU."""
@@ -57,10 +61,15 @@ class TorchEngine(ScheduledEngine[LoraWeights]):
         self._settings = settings
         self._device = _device_of(settings.device)
         self._folder = read_model_folder(settings.weights, settings.dtype)
-        self._model: torch.nn.Module | None = None
+        self._model: Any = None
+        """transformers' own class; None while its weights are dropped."""
+        self._lean: LeanDecoder | None = None
+        self._pool: KvPool
+        self._rows: DecodeRows
+        self._lora: LoraLayers
         super().__init__(
             _capabilities(settings, self._folder),
-            settings.limits,
+            _limits(settings, self._folder),
             model_version=self._folder.version,
             max_adapter_bytes=settings.max_adapter_bytes,
         )
@@ -72,19 +81,17 @@ class TorchEngine(ScheduledEngine[LoraWeights]):
 
     def _compute(self, plan: StepPlan) -> Seq[TokenPick]:
         started = perf_counter()
-        picks = self._guarded(plan)
+        picks = self._guarded(lambda: self._forward(plan))
         if picks is None:  # outside the frame that held the tensors of the step
-            self._rows.drop_all()
-            if self._device.type == "cuda":
-                torch.cuda.empty_cache()
+            self._give_back()
             raise NoMemoryForStep
         self._step_ms = (perf_counter() - started) * 1000
         return picks
 
-    def _guarded(self, plan: StepPlan) -> Seq[TokenPick] | None:
-        """The picks of a plan; None where the memory was not enough."""
+    def _guarded(self, compute: Callable[[], Computed]) -> Computed | None:
+        """What is computed; None where the memory was not enough. Any other failure is the engine's end."""
         try:
-            return self._forward(plan)
+            return compute()
         except torch.OutOfMemoryError:
             return None
         except Exception as error:
@@ -92,24 +99,23 @@ class TorchEngine(ScheduledEngine[LoraWeights]):
                 return None
             raise EngineDead(f"a step failed, and nothing on the device can be trusted: {error}") from error
 
+    def _give_back(self) -> None:
+        """Memory that can be had again."""
+        self._rows.drop_all()
+        if self._device.type == "cuda":
+            torch.cuda.empty_cache()
+
     @torch.inference_mode()
     def _forward(self, plan: StepPlan) -> list[TokenPick]:
         batch = batch_of(plan, self._pool, self._rows, self._capabilities.page, self._device)
         self._use_adapters(batch)
-        last, drawing = -1, []
-        keep = []
-        for span in batch.order:
-            last += span.end - span.start
-            if span.draws:
-                keep.append(last)
-                drawing.append(span)
-        assert self._model is not None  # noqa: S101 - a sleeping engine has no steps
+        keep, drawing = batch.drawing()
         rules = [self._rule_of(span.sequence) for span in drawing]
         if self._lean is not None and not batch.parts and not self._lora.in_use:
             picks = pick_tokens(self._lean.logits(batch), rules)  # every row draws
         elif not keep:
             # The last layer is the widest: a step that ends within its prompts needs none of it.
-            self._model.base_model(batch.ids, position_ids=batch.positions, use_cache=False, **{KEYWORD: batch})  # type: ignore[operator]
+            self._model.base_model(batch.ids, position_ids=batch.positions, use_cache=False, **{KEYWORD: batch})
             return []
         else:
             logits = self._model(
@@ -124,8 +130,8 @@ class TorchEngine(ScheduledEngine[LoraWeights]):
         for span, pick in zip(drawing, picks, strict=True):
             by_sequence[span.sequence] = pick
             if pick.failure:
-                self._rows.wipe(span.sequence)
-        return [by_sequence[span.sequence] for span in plan.spans if span.draws]
+                self._rows.clear(span.sequence)
+        return [by_sequence[span.sequence] for span in plan.spans if span.sequence in by_sequence]
 
     def _rule_of(self, sequence: TokenSequence) -> PickRule:
         request = sequence.request
@@ -171,6 +177,7 @@ class TorchEngine(ScheduledEngine[LoraWeights]):
         del self._pool
         if level == 2 or self._model is None:
             self._model = self._lean = None
+            del self._lora  # it has the model's layers
         else:
             self._model.to("cpu")
         if self._device.type == "cuda":
@@ -220,15 +227,18 @@ class TorchEngine(ScheduledEngine[LoraWeights]):
             check_ids(tuple(ids), self._capabilities.vocabulary, "input")
         vectors: list[list[float]] = []
         for group in _groups(inputs, self._settings.limits.token_budget):
-            vectors += self._embed_group(group)
+            found = self._guarded(partial(self._embed_group, group))
+            if found is None:
+                self._give_back()
+                raise EngineRefusal("no_room", f"the device has no memory for {sum(map(len, group))} tokens", "input")
+            vectors += found
         return vectors
 
     @torch.inference_mode()
     def _embed_group(self, group: list[list[int]]) -> list[list[float]]:
-        assert self._model is not None  # noqa: S101 - `embed` has looked
         self._lora.use(())
         batch = batch_of_whole(group, self._device)
-        hidden = self._model.base_model(  # type: ignore[operator]
+        hidden = self._model.base_model(
             batch.ids, position_ids=batch.positions, use_cache=False, **{KEYWORD: batch}
         ).last_hidden_state[0]
         means = torch.stack([hidden[part.first : part.last].float().mean(dim=0) for part in batch.parts])
@@ -249,6 +259,13 @@ def _groups(inputs: Iterable[Seq[int]], budget: int) -> list[list[list[int]]]:
     return groups
 
 
+def _limits(settings: TorchSettings, folder: ModelFolder) -> SchedulerLimits:
+    """Those of the settings; what they do not say of attention follows from the model's shape."""
+    if settings.limits.attention_tokens is not None:
+        return settings.limits
+    return replace(settings.limits, attention_tokens=folder.shape.attention_tokens)
+
+
 def _capabilities(settings: TorchSettings, folder: ModelFolder) -> Capabilities:
     shape = folder.shape
     longest = min(settings.max_sequence or shape.max_sequence, shape.max_sequence)
@@ -260,7 +277,7 @@ def _capabilities(settings: TorchSettings, folder: ModelFolder) -> Capabilities:
     return Capabilities(
         architecture=shape.architecture,
         vocabulary=shape.vocabulary,
-        max_sequence=longest,
+        max_sequence=min(longest, tokens),
         max_running=settings.limits.max_running,
         kv_tokens=tokens,
         page=settings.page,

@@ -7,11 +7,12 @@ standard library at least; both ends come from one installation, and the child i
 from __future__ import annotations
 
 import json
-import select
 import socket
 from typing import Any
 
 READ = 1 << 16
+SEND_S = 60.0
+"""A child that reads nothing for so long is taken for dead."""
 MAX_LINE = 64 << 20
 """A prompt of a million tokens is a tenth of it."""
 
@@ -30,6 +31,7 @@ class FramePipe:
     def send(self, frame: dict[str, Any]) -> None:
         """Write one frame, whole."""
         try:
+            self._end.settimeout(SEND_S)
             self._end.sendall(json.dumps(frame, separators=(",", ":")).encode() + b"\n")
         except OSError as error:
             raise ChildGone(str(error)) from error
@@ -37,9 +39,12 @@ class FramePipe:
     def receive(self, timeout_s: float) -> list[dict[str, Any]]:
         """The frames that are there; waits for the first of them, but no longer than said."""
         frames = self._whole()
-        while not frames and select.select([self._end], [], [], timeout_s)[0]:
+        while not frames:
             try:
+                self._end.settimeout(timeout_s)
                 piece = self._end.recv(READ)
+            except (BlockingIOError, TimeoutError):
+                break
             except OSError as error:
                 raise ChildGone(str(error)) from error
             if not piece:

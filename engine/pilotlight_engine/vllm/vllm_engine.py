@@ -26,10 +26,11 @@ from pilotlight_engine.engine_port import (
     EngineStats,
     Failed,
     Finished,
+    FinishReason,
     GenRequest,
+    SequenceUsage,
     SleepLevel,
     TokenOut,
-    TokenUsage,
 )
 from pilotlight_engine.scheduling.admission import check_request
 from pilotlight_engine.vllm.child_frames import ChildGone, FramePipe
@@ -40,6 +41,7 @@ START_S = 600.0
 STEP_S = 0.05
 """A step waits so long for news: whoever steps sees aborts and new requests at least as often."""
 SLEEP_S = 120.0
+REASONS: dict[str, FinishReason] = {"stop": "stop", "length": "length"}
 STOP_S = 10.0
 
 
@@ -101,8 +103,8 @@ class _Live:
     """Its name at the child: another one each time it begins there."""
     cached: int = 0
 
-    def usage(self) -> TokenUsage:
-        return TokenUsage(
+    def usage(self) -> SequenceUsage:
+        return SequenceUsage(
             prompt_tokens=len(self.request.prompt_ids), completion_tokens=len(self.out), cached_tokens=self.cached
         )
 
@@ -269,7 +271,7 @@ class VLLMEngine:
                 live.out.append(token)
         elif frame["event"] == "end":
             live.cached = min(frame["cached"], len(live.request.prompt_ids))
-            reason = frame["reason"] if frame["reason"] in ("stop", "length") else "aborted"
+            reason: FinishReason = REASONS.get(frame["reason"], "aborted")
             stop = live.out[-1] if reason == "stop" and live.out else None
             events.append(Finished(id=name, reason=reason, usage=live.usage(), stop_id=stop))
         elif frame["event"] == "failed":

@@ -8,7 +8,7 @@ from pilotlight_core.model.ids import check_name
 from pilotlight_core.model.schedules.schedule_checks import check_schedules
 from pilotlight_core.model.secrets.secret_uses import check_secrets
 from pilotlight_core.model.spec import MAX_FUNCTIONS
-from pilotlight_core.model.spec_checks import check_spec
+from pilotlight_core.model.versions.spec_checks import check_spec
 from pilotlight_gateway.bodies.artifact_rules import check_artifacts
 from pilotlight_gateway.bodies.bundles import check_files
 from pilotlight_gateway.bodies.json_structs import read_json

@@ -29,7 +29,9 @@ class AwaitedCall(InFlightCall):
         self.budget = budget
         self._events: deque[CallEvent] = deque()
         """Bounded by the window that the origin gives the guest, and by the budget."""
-        self._news = asyncio.Event()
+        self._loop = answer.get_loop()
+        self._waiting: asyncio.Future[None] | None = None
+        """Done at the next news; None: nobody waits."""
         self._held = 0
         self.taken = (0, 0)
         """How many chunks the last `next_events` returned, and their bytes."""
@@ -38,7 +40,7 @@ class AwaitedCall(InFlightCall):
         if self.call.stream and not self.answer.done():
             name = name if self.pipeline is None else self.pipeline.named(name)
             self._events.append(StageEvent(name=name, ms=ms, detail=dict(detail)))
-            self._news.set()
+            self._wake()
 
     def relay_chunks(self, seq: int, data: tuple[bytes, ...]) -> None:
         if self.call.stream:
@@ -48,7 +50,7 @@ class AwaitedCall(InFlightCall):
             for piece in data:
                 events.append(ChunkEvent(seq=seq, data=piece))
                 seq += 1
-            self._news.set()
+            self._wake()
 
     def hold_journal(self, size: int) -> None:
         if size > self.journal_bytes:
@@ -68,7 +70,7 @@ class AwaitedCall(InFlightCall):
         if not self.answer.done():
             self.answer.set_result(result)
             self._events.append(result)
-            self._news.set()
+            self._wake()
 
     def fail(self, error: PilotlightError) -> None:
         if self.answer.cancelled():  # with its task; the call's status has the error
@@ -78,7 +80,7 @@ class AwaitedCall(InFlightCall):
             self.error = error.with_traceback(None)
             self.answer.set_exception(self.error)
             self.answer.exception()  # somebody may have stopped waiting: that is no warning
-            self._news.set()
+            self._wake()
 
     async def next_events(self) -> list[CallEvent]:
         """Wait for the next events: those that are there, in order, up to BUNCH_BYTES. Raises the call's error."""
@@ -87,8 +89,8 @@ class AwaitedCall(InFlightCall):
             if self.answer.done():
                 self.taken = 0, 0
                 return [self.answer.result()]
-            self._news.clear()
-            await self._news.wait()
+            waiting = self._waiting = self._loop.create_future()
+            await waiting
         bunch: list[CallEvent] = []
         size = chunks = 0
         while events and size < BUNCH_BYTES:
@@ -99,6 +101,11 @@ class AwaitedCall(InFlightCall):
             bunch.append(event)
         self.taken = chunks, size
         return bunch
+
+    def _wake(self) -> None:
+        waiting, self._waiting = self._waiting, None
+        if waiting is not None and not waiting.done():
+            waiting.set_result(None)
 
     def was_read(self, size: int) -> None:
         """Give the bytes of chunks back."""

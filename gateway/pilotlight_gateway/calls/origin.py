@@ -17,8 +17,8 @@ Only the origin sends the call to an agent, retries it and cancels it. Its rules
    agent or its successor said so (`Refused`, or `Ended` with `started=False`); the bus said that there is no listener.
    Silence is no proof: a run that was sent counts as started.
 3. A call that counts as started and was lost with its container or node is run again only if the function is
-   idempotent, and not for ever (`Retries`); otherwise it fails with `container_died`, or with `preempted` where its
-   agent has ended it since the node is taken away.
+   idempotent, and not for ever (`Retries`); otherwise it fails with `container_died`, or with `preempted` where the
+   node is taken away. If nobody says how it ended, what it did stays billed: the next start is not, for so long.
 4. A call whose code raised is run again `retries=` times, after a backoff, if the deadline leaves time.
 5. Once a chunk was relayed, a call is never run again: its caller has a part of the first answer. A resumable stream
    goes on from its journal instead, a few times (`Retries`): what its caller has is not relayed again.
@@ -53,11 +53,11 @@ from pilotlight_core.model.messages.call_messages import (
 )
 from pilotlight_core.model.messages.scheduling import Dropped, Enqueue, HandBack, Withdraw
 from pilotlight_core.model.spec import Mode
-from pilotlight_gateway.calls import call_failures
 from pilotlight_gateway.calls.attempts import Attempts, declined, settlement_of
 from pilotlight_gateway.calls.effects import Effect, FailCall, HoldJournal, ReportStage, SendControl, SendRun
+from pilotlight_gateway.calls.outcomes import call_failures
+from pilotlight_gateway.calls.outcomes.retries import UNTRIED
 from pilotlight_gateway.calls.prepared_call import PreparedCall
-from pilotlight_gateway.calls.retries import UNTRIED
 from pilotlight_gateway.calls.stream_relay import StreamRelay
 from pilotlight_gateway.streams.stream_journal import StreamJournal
 
@@ -373,9 +373,9 @@ class Origin:
             reason = Refusal.DRAINING if ended.outcome is Outcome.CANCELLED else Refusal.GONE
             return self._elsewhere(grant, reason, at)
         ended, over = self.attempts.ended(grant.node, ended, at)
-        if ended.container:
+        if ended.container and ended.outcome is not Outcome.CANCELLED:
             self._lost_ms = 0.0
-        else:
+        else:  # its agent knows nothing of it, or gave it up since it did not hear from here
             self._lose_billed(at)
         preempted = ended.preempted or (self._is_preempted and not ended.container)  # none: how it ended is lost
         self._release()

@@ -8,7 +8,7 @@ from typing import Protocol
 from pilotlight_core.model.messages.call_messages import WINDOW, CallDescriptor, Grant, ResumePoint, Run
 from pilotlight_core.model.pipelines.pipeline import HookKind
 from pilotlight_core.model.spec import MethodSpec, Priority, VersionRecord
-from pilotlight_gateway.calls.engine_calls import engine_affinity, engine_facts
+from pilotlight_gateway.calls.engines.engine_calls import engine_affinity, engine_facts
 from pilotlight_gateway.calls.large_bodies import INLINE_BYTES
 from pilotlight_gateway.limits.call_usage import CallUsage
 from pilotlight_gateway.limits.limit_policy import LimitPolicy

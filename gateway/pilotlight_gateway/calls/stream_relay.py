@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from pilotlight_core.model.messages.call_messages import LEAST_AHEAD, Grant, Window
+from pilotlight_core.model.messages.call_messages import BYTES_AHEAD, LEAST_AHEAD, WINDOW, Grant, Window
 from pilotlight_gateway.calls.effects import Effect, RelayChunks, SendControl
 
 UNREAD_CHUNKS = 256
 UNREAD_BYTES = 2 * 2**20
 """Chunks that the caller has not read: beyond either, the stream gets no `Window`."""
+SMALL_CHUNK = BYTES_AHEAD // WINDOW
+"""Bytes. Streams of small ones go far ahead, and are told to go on half as often: telling costs more than a chunk."""
 
 
 class StreamRelay:
     """Relays each chunk once, and tells the container to go on while the caller keeps up."""
 
-    __slots__ = ("_unread_bytes", "_unread_chunks", "_window_sent", "heard_seq", "last_seq")
+    __slots__ = ("_bytes", "_unread_bytes", "_unread_chunks", "_window_sent", "heard_seq", "last_seq")
 
     def __init__(self) -> None:
         self.last_seq = 0
@@ -23,6 +25,8 @@ class StreamRelay:
         self._window_sent = 0
         self._unread_chunks = 0
         self._unread_bytes = 0
+        self._bytes = 0
+        """Of all chunks so far."""
 
     def relay(self, seq: int, data: tuple[bytes, ...], grant: Grant) -> list[Effect] | None:
         """The next chunks have come from the grant's container, `seq` the first; repeated ones add nothing.
@@ -41,8 +45,10 @@ class StreamRelay:
             data = data[self.last_seq + 1 - seq :]
         relayed: Effect = RelayChunks(self.last_seq + 1, data)
         self.last_seq = last
+        size = sum(map(len, data))
+        self._bytes += size
         self._unread_chunks += len(data)
-        self._unread_bytes += sum(map(len, data))
+        self._unread_bytes += size
         return [relayed, *self._go_on(grant)]
 
     def restart(self, after: int) -> None:
@@ -58,7 +64,8 @@ class StreamRelay:
     def _go_on(self, grant: Grant | None) -> list[Effect]:
         """Let the container send more, unless too much is unread."""
         lags = self._unread_chunks > UNREAD_CHUNKS or self._unread_bytes > UNREAD_BYTES
-        if grant is None or lags or self.heard_seq < self._window_sent + LEAST_AHEAD // 2:
+        step = LEAST_AHEAD if self._bytes < SMALL_CHUNK * self.last_seq else LEAST_AHEAD // 2
+        if grant is None or lags or self.heard_seq < self._window_sent + step:
             return []
         self._window_sent = self.heard_seq
         return [SendControl(grant.node, Window(call_id=grant.call_id, upto=self.heard_seq))]

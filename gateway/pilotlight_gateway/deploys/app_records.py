@@ -59,8 +59,11 @@ def next_record(
         return None
     versions = dict(record.versions)
     for name, version_id in functions.items():
-        if version_id not in versions.get(name, ()):
-            versions[name] = (*versions.get(name, ()), version_id)
+        known = versions.get(name, ())
+        if is_companion(name):  # nobody sees its numbers, and what a class has named last is kept longest
+            known = tuple(one for one in known if one != version_id)
+        if version_id not in known:
+            versions[name] = (*known, version_id)
     line = DeployRecord(revision=record.revision + 1, at=at, by=by, functions=functions, message=message)
     after = msgspec.structs.replace(
         record,

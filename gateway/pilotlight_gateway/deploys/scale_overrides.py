@@ -14,7 +14,7 @@ from pilotlight_core.model.errors import BadInput
 from pilotlight_core.model.scaling.scale_bounds import BoundReason, bounds_of, windows_of
 from pilotlight_core.model.scaling.scale_record import BOUNDS, BoundOverride, ScaleRecord, deployed, overridden
 from pilotlight_core.model.spec import VersionRecord
-from pilotlight_core.model.spec_checks import check_spec
+from pilotlight_core.model.versions.spec_checks import check_spec
 from pilotlight_gateway.deploys.deploy_limits import check_override
 from pilotlight_gateway.tenancy.quotas import check_quota
 from pilotlight_gateway.tenancy.registry_port import RegistryPort

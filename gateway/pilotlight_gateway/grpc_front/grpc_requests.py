@@ -79,7 +79,7 @@ def seconds_left(context: Context) -> float | None:
 
 
 @asynccontextmanager
-async def told_errors(context: Context, request_id: Callable[[], str]) -> AsyncIterator[None]:
+async def report_errors(context: Context, request_id: Callable[[], str]) -> AsyncIterator[None]:
     """Tell the client what the block raises, as a status with the request's id."""
     failed: PilotlightError | None = None
     try:

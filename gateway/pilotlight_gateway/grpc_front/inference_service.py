@@ -14,7 +14,7 @@ from typing import Any
 import grpc
 
 from pilotlight_core.model.errors import BadInput, DeadlineExceeded
-from pilotlight_gateway.grpc_front.grpc_requests import Context, principal_of, seconds_left, told_errors
+from pilotlight_gateway.grpc_front.grpc_requests import Context, principal_of, report_errors, seconds_left
 from pilotlight_gateway.grpc_front.infer_messages import (
     CONFIG_TYPES,
     SERVICE,
@@ -41,7 +41,7 @@ REFUSED = (
     "CudaSharedMemoryUnregister", "TraceSetting", "LogSettings",
 )  # fmt: skip
 
-Work = Callable[[InferMessage, Context], Awaitable[InferMessage]]
+RpcWork = Callable[[InferMessage, Context], Awaitable[InferMessage]]
 OfModel = Callable[[FoundModel, Principal], InferMessage]
 
 
@@ -55,7 +55,7 @@ class InferenceService:
 
     def handler(self) -> Any:
         """What a server is given."""
-        unary: dict[str, Work] = {
+        unary: dict[str, RpcWork] = {
             "ServerLive": self._live,
             "ServerReady": self._ready,
             "ServerMetadata": self._server,
@@ -73,7 +73,7 @@ class InferenceService:
 
     async def _infer(self, requests: AsyncIterator[bytes], context: Context) -> None:
         request_id = new_request_id()
-        async with told_errors(context, lambda: request_id):
+        async with report_errors(context, lambda: request_id):
             principal = await self._caller(context, "invoke")
             with self._answers.opened(principal) as request:
                 request_id = request.request_id
@@ -89,7 +89,7 @@ class InferenceService:
 
     async def _stream_infer(self, requests: AsyncIterator[bytes], context: Context) -> None:
         request_id = new_request_id()
-        async with told_errors(context, lambda: request_id):
+        async with report_errors(context, lambda: request_id):
             principal = await self._caller(context, "invoke")
             await InferStream(self._services, self._answers, principal, context).serve(requests)
 
@@ -98,10 +98,10 @@ class InferenceService:
         principal.require(*scopes)
         return principal
 
-    def _unary(self, name: str, work: Work) -> Any:
+    def _unary(self, name: str, work: RpcWork) -> Any:
         async def serve(message: InferMessage, context: Context) -> InferMessage:
             request_id = new_request_id()
-            async with told_errors(context, lambda: request_id):
+            async with report_errors(context, lambda: request_id):
                 return await work(message, context)
 
         return grpc.unary_unary_rpc_method_handler(
@@ -110,7 +110,7 @@ class InferenceService:
             response_serializer=lambda message: message.SerializeToString(),
         )
 
-    def _of_model(self, show: OfModel) -> Work:
+    def _of_model(self, show: OfModel) -> RpcWork:
         async def work(message: InferMessage, context: Context) -> InferMessage:
             principal = await self._counted_caller(context)
             return show(await self._find(principal, message), principal)
@@ -161,7 +161,7 @@ def _config(model: FoundModel, _principal: Principal) -> InferMessage:
 
 def _refusing(name: str) -> Callable[[bytes, Context], Awaitable[bytes]]:
     async def refuse(_message: bytes, context: Context) -> bytes:
-        async with told_errors(context, new_request_id):
+        async with report_errors(context, new_request_id):
             raise not_offered(name)
 
     return refuse

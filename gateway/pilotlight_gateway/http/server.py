@@ -456,6 +456,15 @@ class UvicornRequest:
         cycle.on_response()
         return True
 
+    def send_piece(self, piece: bytes) -> bool:
+        """Send a piece of a body of unknown length; False: nothing was sent, and ASGI messages are needed."""
+        cycle = self._cycle
+        if cycle.flow.write_paused or not cycle.chunked_encoding or cycle.response_complete or not piece:
+            return False
+        if not cycle.disconnected:
+            cycle.transport.write(b"%x\r\n%b\r\n" % (len(piece), piece))
+        return True
+
 
 def make_server(
     app: ASGIApp,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import Iterable, Iterator
 from typing import Protocol
@@ -20,6 +21,8 @@ from pilotlight_core.model.versions.public_keys import public_keys_of
 from pilotlight_gateway.tenancy.registry_port import ChangePool
 from pilotlight_placement.hardware.gpu_text import read_gpus
 
+LOOKS, LOOK_S = 20, 0.05
+"""How often a removal looks whether what was written before it has come here; and how long it is between two looks."""
 CLUSTER_NAME = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,38}[a-z0-9])?")
 
 
@@ -88,14 +91,27 @@ async def remove_pool(registry: PoolRecords, name: str) -> None:
     record = _there(name, await registry.pool(check_name(name, "pool")))
     if record.is_open and (record.terms.least_nodes or record.terms.most_nodes):
         raise Conflict(f"The pool {name} may launch machines: drain it first, 'pilotlight pool drain {name}'.")
-    # What the controller put on record before the pool was drained is known here when that is: both come in one order.
-    # Of what it puts on record afterwards it finds the pool drained, and takes it back.
-    if record not in registry.pools():
-        raise Conflict(f"The pool {name} was changed a moment ago: try again.")
+    await _wait_heard(registry, record)
     if machines := _machines(registry, name):
         nodes = ", ".join(each.node for each in machines[:5])
         raise Conflict(f"The pool {name} still has {len(machines)} machines ({nodes}): wait until they are gone.")
     await registry.change_pool(name, lambda _: None)
+
+
+async def _wait_heard(registry: PoolRecords, record: PoolRecord) -> None:
+    """Wait until this gateway has heard of a pool's record as it is on the bus.
+
+    What the controller put on record before the pool was drained is known here then, since both come in one order. Of
+    what it puts on record afterwards it finds the pool drained, and takes it back.
+
+    Raises:
+        Conflict: it lags behind.
+    """
+    for _ in range(LOOKS):
+        if record in registry.pools():
+            return
+        await asyncio.sleep(LOOK_S)
+    raise Conflict(f"The pool {record.name} was changed a moment ago, and not all of it is known here: try again.")
 
 
 async def show_pool(registry: PoolRecords, name: str) -> PoolInfo:

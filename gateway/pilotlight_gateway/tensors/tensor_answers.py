@@ -152,7 +152,7 @@ def _packed(name: str, datatype: str, flat: list[Any]) -> bytes:
 
 def _written(tensor: Tensor, most: int | None, *, binary: bool) -> WrittenTensor:
     if binary:
-        return WrittenTensor(tensor.name, tensor.datatype, tensor.shape, True, tensor.data)  # noqa: FBT003
+        return WrittenTensor(tensor.name, tensor.datatype, tensor.shape, binary=True, data=tensor.data)
     is_base64 = False
     if tensor.datatype == BYTES:
         elements, is_base64 = texts_of(split_bytes(tensor, most))
@@ -160,7 +160,7 @@ def _written(tensor: Tensor, most: int | None, *, binary: bool) -> WrittenTensor
     else:
         text = msgspec.json.encode(numbers_of(tensor, most))
     datatype = WIDE[tensor.datatype] if tensor.datatype in NARROW else tensor.datatype
-    return WrittenTensor(tensor.name, datatype, tensor.shape, False, text, is_base64)  # noqa: FBT003
+    return WrittenTensor(tensor.name, datatype, tensor.shape, binary=False, data=text, base64=is_base64)
 
 
 def _is_numbered(name: str, known: dict[str, ValueKind]) -> bool:

@@ -18,7 +18,7 @@ MOST_PARTS = 256
 """Of a schema that are read for one kind: references may lead back to where they stand."""
 SCALARS = {"integer": "INT64", "number": "FP64", "boolean": "BOOL"}
 
-Schema = dict[str, Any]
+SchemaPart = dict[str, Any]
 
 
 class ValueForm(Enum):
@@ -94,13 +94,13 @@ def output_metadata(method: MethodSpec) -> list[TensorMetadata]:
     return [TensorMetadata(name, kind.shown_datatype, kind.shape) for name, kind in kinds.items()]
 
 
-def kind_of(schema: Any, root: Schema) -> ValueKind:
+def kind_of(schema: Any, root: SchemaPart) -> ValueKind:
     """What a part of the schema `root`, which may say anything, describes."""
     return _KindReader(root).kind(schema)
 
 
 class _KindReader:
-    def __init__(self, root: Schema) -> None:
+    def __init__(self, root: SchemaPart) -> None:
         self._root = root
         self._left = MOST_PARTS
 
@@ -115,7 +115,7 @@ class _KindReader:
                 return _kind_of_arms([self.kind(arm) for arm in arms if not _is_null(arm)])
         return self._of_type(part)
 
-    def resolved(self, schema: Any) -> Schema:
+    def resolved(self, schema: Any) -> SchemaPart:
         """The part itself, where a reference leads to it."""
         while isinstance(schema, dict) and self._left:
             self._left -= 1
@@ -124,7 +124,7 @@ class _KindReader:
             schema = _dict_of(self._root.get("$defs")).get(reference.rpartition("/")[2])
         return {}
 
-    def _of_type(self, part: Schema) -> ValueKind:
+    def _of_type(self, part: SchemaPart) -> ValueKind:
         names = part.get("type")
         name = next((one for one in names if one != "null"), None) if isinstance(names, list) else names
         if name == "array":
@@ -135,7 +135,7 @@ class _KindReader:
             return ValueKind(ValueForm.SCALAR, SCALARS[name], (1,))
         return ValueKind(ValueForm.OBJECT) if name == "object" else UNKNOWN
 
-    def _of_items(self, part: Schema) -> ValueKind:
+    def _of_items(self, part: SchemaPart) -> ValueKind:
         inner = self.kind(part.get("items"))
         if inner.form is ValueForm.OBJECT:
             return inner
@@ -150,7 +150,7 @@ def _kind_of_arms(kinds: list[ValueKind]) -> ValueKind:
     return (arrays or kinds or [UNKNOWN])[0]
 
 
-def _dict_of(value: Any) -> Schema:
+def _dict_of(value: Any) -> SchemaPart:
     return value if isinstance(value, dict) else {}
 
 
@@ -158,6 +158,6 @@ def _is_null(arm: Any) -> bool:
     return isinstance(arm, dict) and arm.get("type") == "null"
 
 
-def _is_texts(part: Schema) -> bool:
+def _is_texts(part: SchemaPart) -> bool:
     values = part.get("enum", [part["const"]] if "const" in part else [])
     return isinstance(values, list) and bool(values) and all(isinstance(value, str) for value in values)

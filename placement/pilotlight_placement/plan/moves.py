@@ -74,7 +74,7 @@ def _moved(draft: Draft, eviction: Eviction, group: int, reason: str, *, only_us
                 return False
             ask = want.ask
             found = place(draft.fleet, ask)
-            if not isinstance(found, Placement) or (only_used and not _is_used(draft, found)):
+            if not isinstance(found, Placement) or (only_used and not _is_worth_it(draft, found)):
                 return False
             copy = draft.start(ask, found, group, replaces=victim.container)
             copies.append((victim, copy))
@@ -84,6 +84,12 @@ def _moved(draft: Draft, eviction: Eviction, group: int, reason: str, *, only_us
         draft.stop(victim, reason, group, after=tuple(numbers))
         draft.moved |= {victim.container, copy.container}
     return True
+
+
+def _is_worth_it(draft: Draft, found: Placement) -> bool:
+    """Whether a place is on devices in use, and nothing ends for it that is parked."""
+    value = found.record.value
+    return _is_used(draft, found) and value is not None and not value.parked
 
 
 def _is_used(draft: Draft, found: Placement) -> bool:

@@ -1,4 +1,8 @@
-"""The streams of one container: chunks of the guest on their way to origins, within each stream's window."""
+"""The streams of one container: chunks of the guest on their way to origins, within each stream's window.
+
+And which calls do again what they did in a container that is lost: of streams their chunks tell, of all others the time
+(`end_repeats`). That part is not billed here.
+"""
 
 from __future__ import annotations
 

@@ -106,9 +106,22 @@ class Container:
     # -- state -------------------------------------------------------------------------------------------------
 
     @property
-    def slots(self) -> int:
+    def most_slots(self) -> int:
         """The most calls it holds; 0 until its manifest is known."""
         return self._manifest.spec.slots if self._manifest else 0
+
+    @property
+    def slots(self) -> int:
+        """Those that it offers: while its function says that calls wait within, as many as it holds calls, and the
+        spare ones.
+        """
+        is_full = self.serving is not None and self.serving.is_full
+        return min(len(self.held) + self.spare, self.most_slots) if is_full else self.most_slots
+
+    @property
+    def spare(self) -> int:
+        """Of its slots, those for callers who have few."""
+        return self.serving.spare if self.serving is not None else 0
 
     @property
     def held(self) -> tuple[str, ...]:
@@ -149,7 +162,7 @@ class Container:
             function=manifest.function if manifest else "",
             slice=self.slice,
             state=self.state,
-            slots=self.slots,
+            slots=self.most_slots,
             running=self.serving.runner.running if self.serving else 0,
             age_s=at - self._born_at,
             idle_s=0.0 if self.held else at - self._idle_since_at,
@@ -346,7 +359,7 @@ class Container:
 
     def _serve(self) -> None:
         """Take calls from now on."""
-        self._calls.slots.open(self.id, self.version, self.slots)
+        self._calls.slots.open(self.id, self.version, self.most_slots)
         self._idle_since_at = self._clock()
         self._meter.enter(LeaseState.IDLE)
         self._enter(ContainerState.READY)

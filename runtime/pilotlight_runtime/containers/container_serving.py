@@ -37,6 +37,8 @@ LEAVE_S = 10.0
 """Bounds the exit hooks."""
 LEAST_LEAVE_S = 1.0
 """The same where the node is taken away: what is left of its time, or so long."""
+FULL_TOLD_EVERY_S = 0.05
+"""Between two words to homes about whether calls wait within: a guest may say so as often as it likes."""
 RETIRE_MARGIN_S = 5.0
 """Beyond the function's timeout, after which none of its calls can still run."""
 
@@ -72,8 +74,13 @@ class ContainerServing:
         """Calls so far."""
         self.is_unfit = False
         """Whether a check that it ran while it was ready has failed."""
+        self.spare = max(0, spec.slots - spec.engine.max_sequences) if spec.engine is not UNSET else 0
+        """Slots for callers who have few: an engine takes more calls than it runs, and preempts others for them."""
         self.engine: EngineReport | None = None
         """How its engine was when it last told."""
+        self.is_full = False
+        """Whether calls wait within, as its function has told."""
+        self._full_told_at = float("-inf")
         self._container = container
         self._spec = spec
         self._blank = blank
@@ -157,13 +164,22 @@ class ContainerServing:
             self.runner.on_batch_result(frame, at)
         elif isinstance(frame, guest.NestedCall | guest.NestedLeave):
             self._nested.on_frame(frame)
-        elif isinstance(frame, guest.EngineReportOut) and self._spec.engine is not UNSET:
-            self.engine = frame.report
+        elif isinstance(frame, guest.EngineReportOut):
+            self._on_report(frame.report, at)
         elif isinstance(frame, guest.DrainHooksEnded) and self._preemption is not None and self._hooks_began:
             self._preemption.hooks_until_at = at
         else:
             return False
         return True
+
+    def _on_report(self, report: EngineReport, at: float) -> None:
+        """Calls that wait within wait at their home instead, where tenants take turns, as far as they have not come."""
+        if self._spec.engine is not UNSET:
+            self.engine = report
+        was_full, self.is_full = self.is_full, report.waiting > 0
+        if was_full is not self.is_full and at - self._full_told_at >= FULL_TOLD_EVERY_S:
+            self._full_told_at = at  # what is not told at once goes with the next call that ends, or the next second
+            self._calls.credits.publish_soon(self._container)
 
     def close(self) -> None:
         self._io.close()

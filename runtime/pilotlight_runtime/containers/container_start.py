@@ -206,7 +206,7 @@ class ContainerStart:
                 compiled=str(blank.compiled_inside),
                 compile_into=str(blank.compile_into),
                 packages=self._packages,
-                takes_reports=manifest.spec.engine is not UNSET,
+                takes_reports=True,
             )
             connection.send(load)
             self.secrets = secrets.revision

@@ -1,7 +1,7 @@
 """Turns of builders: a tenant has one at a time, and next is the one that has had least of late.
 
 A turn may last ten minutes, so what counts is not who came first: a tenant that builds again and again waits behind all
-that have hardly built anything. The line is bounded, and so is a tenant's part of it.
+that have hardly built anything, but no longer than it has built. The line is bounded, and so is a tenant's part of it.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import time
 from collections import deque
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from typing import NamedTuple
 
 AT_ONCE = 2
 """Turns at the same time: each has a builder's memory."""
@@ -28,12 +29,19 @@ class NoTurn(Exception):
     """The line is full; says whose."""
 
 
+class WaitingTurn(NamedTuple):
+    """Somebody waits for a turn."""
+
+    given: asyncio.Future[None]
+    since: float
+
+
 class BuildTurns:
     """`clock` gives seconds."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
-        self._lines: dict[str, deque[asyncio.Future[None]]] = {}
+        self._lines: dict[str, deque[WaitingTurn]] = {}
         """By tenant, in the order in which each came first."""
         self._holding: set[str] = set()
         self._had: dict[str, tuple[float, float]] = {}
@@ -68,13 +76,13 @@ class BuildTurns:
             if not line:
                 del self._lines[tenant]
             raise NoTurn(f"{MOST_WAITING} wait for their turn already, which is the most")
-        mine: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        mine = WaitingTurn(asyncio.get_running_loop().create_future(), self._clock())
         line.append(mine)
         self._give()
         try:
-            await mine
+            await mine.given
         except BaseException:
-            if mine.done() and not mine.cancelled():  # it was given a moment ago
+            if mine.given.done() and not mine.given.cancelled():  # it was given a moment ago
                 self._holding.discard(tenant)
             else:
                 self._leave(tenant, mine)
@@ -84,19 +92,19 @@ class BuildTurns:
     def _give(self) -> None:
         """Give turns to whoever is next, while there are some."""
         while len(self._holding) < AT_ONCE:
-            # Of those that have had as much, the one that came first.
+            # Of equals the one that came first.
             ready = [tenant for tenant in self._lines if tenant not in self._holding]
             if not ready:
                 return
             at = self._clock()
-            tenant = min(ready, key=lambda name: self._had_by(name, at))
+            tenant = min(ready, key=lambda name: self._had_by(name, at) - (at - self._lines[name][0].since))
             following = self._lines[tenant][0]
             self._leave(tenant, following)
-            if not following.done():
+            if not following.given.done():
                 self._holding.add(tenant)
-                following.set_result(None)
+                following.given.set_result(None)
 
-    def _leave(self, tenant: str, one: asyncio.Future[None]) -> None:
+    def _leave(self, tenant: str, one: WaitingTurn) -> None:
         line = self._lines.get(tenant)
         if line is not None and one in line:
             line.remove(one)

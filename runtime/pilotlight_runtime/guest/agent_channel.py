@@ -11,6 +11,7 @@ from contextlib import suppress
 from typing import Any
 
 from pilotlight_runtime.guest.frames import (
+    CHUNK_GROUP,
     GROUP,
     GROUP_BYTES,
     FrameDecoder,
@@ -21,7 +22,7 @@ from pilotlight_runtime.guest.frames import (
     header,
 )
 
-LEFT_BYTES = 4 * 1024
+LEFT_BYTES = GROUP_BYTES // CHUNK_GROUP
 """Of a frame that may wait for others: what is larger costs more than its write."""
 EXIT_WAIT_S = 0.1
 """For another thread's send, when the process ends."""
@@ -71,7 +72,7 @@ class Channel:
     def leave(self, frame: GuestFrame) -> bool:
         """Keep a small frame until the next `send_left`, `send` or `flush`; False: it is sent, with all before it.
 
-        From GROUP frames on they are sent. Any thread may call it; raises as `send`.
+        From CHUNK_GROUP frames on they are sent. Any thread may call it; raises as `send`.
         """
         payload = encode_payload(frame)
         head = header(len(payload))
@@ -79,7 +80,7 @@ class Channel:
             self._send_large(head, payload)
             return False
         self._group.append(head + payload)
-        if len(self._group) < GROUP:
+        if len(self._group) < CHUNK_GROUP:
             return True
         self._send_group(wait=True)
         return False

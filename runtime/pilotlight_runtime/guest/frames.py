@@ -19,7 +19,7 @@
       | <---- HooksRan ------------- |     exactly one per Park and Unpark
       | ---- Drain ----------------> |     once: the node is taken away; calls go on, drain hooks run beside them
       | <---- Drained -------------- |     they have ended
-      | <---- EngineReport* -------- |     of an engine function, if its Load says that the agent takes them
+      | <---- EngineReport* -------- |     how full it is, if its Load says that the agent takes them
       | ---- Leave ----------------> |     exit hooks run, then the process ends
 
 The two ends may come from two installations: that of the agent, and that of a base environment. Frames are positional,
@@ -60,6 +60,8 @@ SMALL_FRAME = 256 * 1024
 """Bytes of a frame without an answer. An error's texts are bounded to a fraction of it."""
 GROUP = 8
 """The most frames of one turn of an event loop that go together: the other end works while this one goes on."""
+CHUNK_GROUP = 32
+"""The most small chunks that go together: of streams nobody waits for one to send the next."""
 GROUP_BYTES = 64 * 1024
 """A group of so many bytes is written at once. Up to here joining pieces costs less than sending them one by one."""
 HEADER = struct.Struct("<I")

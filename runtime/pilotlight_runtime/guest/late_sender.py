@@ -1,13 +1,15 @@
-"""A thread that sends what was left to it, as soon as the interpreter is free for it.
+"""A thread that sends what was left to it, if nobody else does before.
 
 A function that yields chunks quickly leaves small ones to be sent together: a write costs more than such a chunk. But
-nobody knows whether it will yield again soon. If it waits for something instead, this thread gets the interpreter at
-once, and else within its switch interval of some milliseconds; nothing waits longer.
+nobody knows whether it will yield again soon, or give way to its event loop. So this thread looks after a while. If the
+function waits for something then, it has the interpreter at once, and else within its switch interval of some
+milliseconds; nothing waits longer.
 """
 
 from __future__ import annotations
 
 import threading
+import time
 from queue import SimpleQueue
 
 from pilotlight_runtime.guest import exits
@@ -16,10 +18,14 @@ from pilotlight_runtime.guest.frames import GuestFrame
 
 
 class LateSender:
-    """Sends frames soon. Any thread may call it; the first frame starts its own."""
+    """Sends frames soon: at the latest after `within_s`, and what the interpreter needs for a change of threads.
 
-    def __init__(self, channel: Channel) -> None:
+    Any thread may call it; the first frame starts its own.
+    """
+
+    def __init__(self, channel: Channel, within_s: float = 0.0) -> None:
         self._channel = channel
+        self._within_s = within_s
         self._wishes: SimpleQueue[None] = SimpleQueue()
         self._is_awake = False
         """Whether its thread will send after what was left to it last."""
@@ -50,5 +56,7 @@ class LateSender:
         with exits.with_agent():
             while True:
                 self._wishes.get()
+                if self._within_s:
+                    time.sleep(self._within_s)
                 self._is_awake = False  # before it sends: what is left from here on needs another wish
                 self._channel.send_left()

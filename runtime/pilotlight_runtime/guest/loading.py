@@ -16,7 +16,7 @@ from functools import reduce
 from pathlib import Path
 from typing import Any
 
-from pilotlight_core.model.messages.engine_report import open_report_teller
+from pilotlight_core.model.messages.engine_report import open_engine_reports
 from pilotlight_core.model.messages.running_code import IN_HOOK, RUNNING_CALL
 from pilotlight_core.model.spec import FunctionSpec
 from pilotlight_runtime.guest.agent_channel import AgentGone, Channel
@@ -126,9 +126,9 @@ def import_function(spec: FunctionSpec) -> tuple[Any, Any]:
 
 
 def open_reports(load: Load, channel: Channel) -> None:
-    """Have an engine in this process tell the agent how it is, if that listens."""
-    if load.takes_reports and load.spec.engine:
-        open_report_teller(lambda report: channel.send(EngineReportOut(report=report)))
+    """Have what runs in this process tell the agent how full it is, if that listens."""
+    if load.takes_reports:
+        open_engine_reports(lambda report: channel.send(EngineReportOut(report=report)))
 
 
 def load_blocking(load: Load, channel: Channel, nested: GuestNested, wait: RunHook) -> GuestTarget:

@@ -12,7 +12,7 @@ from msgspec import UNSET, UnsetType
 from pilotlight.definitions.artifact_options import Artifact
 from pilotlight.definitions.engine_options import EngineOption
 from pilotlight.definitions.errors import OptionError
-from pilotlight.definitions.migration_hints import OPTION_HINTS, explain_unknown
+from pilotlight.definitions.hints.migration_hints import OPTION_HINTS, explain_unknown
 from pilotlight.definitions.rehearsal_options import Example
 from pilotlight.definitions.schedules import Cron, Period
 from pilotlight_core.model.calendar.warm_windows import Warm
@@ -41,6 +41,13 @@ class NamedApp(Protocol):
     """An App, for `app=`."""
 
     name: str
+
+
+class UpstreamOption(Protocol):
+    """An `Upstream`."""
+
+    @property
+    def target(self) -> str: ...
 
 
 class Options(TypedDict, total=False):
@@ -92,6 +99,7 @@ class Options(TypedDict, total=False):
     zone: str | Sequence[str]
     neighbours: bool
     media: bool
+    upstream: UpstreamOption
     engine: EngineOption
     adapters: Sequence[str]
     name: str

@@ -21,7 +21,7 @@ from pilotlight.definitions.weights_options import weights_of
 from pilotlight_core.model.errors import BadInput
 from pilotlight_core.model.secrets.secret_uses import check_secrets
 from pilotlight_core.model.spec import FunctionSpec, Schedule
-from pilotlight_core.model.spec_checks import check_spec
+from pilotlight_core.model.versions.spec_checks import check_spec
 
 
 def build_spec(target: Any, options: Mapping[str, Any]) -> tuple[FunctionSpec, tuple[Callee, ...]]:

@@ -168,6 +168,25 @@ async def test_a_launch_of_a_pool_that_was_removed_behind_it_goes_off_the_record
         assert not world.registry.join_records
 
 
+async def test_a_machine_whose_pool_was_removed_is_told_of(world: PoolWorld) -> None:
+    """Nobody can end it: an operator has to."""
+    world.answers = False
+    async with world.leading():
+        world.miss("v1")
+        await world.settle(5.0)
+        assert len(world.cloud.machines) == 1
+        world.registry.pool_records.clear()
+        await world.settle(1_000.0)
+        assert world.launches() == []
+        failures = {
+            sample.labels["what"]
+            for family in world.keeper.counts.collect()
+            for sample in family.samples
+            if sample.name == "pilotlight_pool_failures_total"
+        }
+        assert "left_behind" in failures
+
+
 async def test_the_machine_that_an_earlier_controller_launched_joins(world: PoolWorld) -> None:
     """By the token that it was given, also if a later one has asked for it anew, with another."""
     world.cloud.errors = [PoolError("nobody answers")] * 2

@@ -33,8 +33,8 @@ def test_a_named_block_is_found_until_its_room_is_needed() -> None:
     blocks = KvBlocks(3, 16)
     chain = blocks.take(2)
     assert chain is not None
-    blocks.name(chain[0], b"first")
-    blocks.name(chain[1], b"second")
+    blocks.publish(chain[0], b"first")
+    blocks.publish(chain[1], b"second")
     blocks.release(chain)
 
     assert blocks.find([b"first", b"second", b"third"]) == chain
@@ -51,7 +51,7 @@ def test_a_shared_block_is_free_when_its_last_holder_lets_go() -> None:
     blocks = KvBlocks(1, 16)
     taken = blocks.take(1)
     assert taken is not None
-    blocks.name(taken[0], b"name")
+    blocks.publish(taken[0], b"name")
     blocks.share(taken)
     blocks.release(taken)
 
@@ -69,10 +69,24 @@ def test_of_two_blocks_with_one_content_one_has_the_name() -> None:
     taken = blocks.take(2)
     assert taken is not None
     for block in taken:
-        blocks.name(block, b"name")
+        blocks.publish(block, b"name")
     blocks.release(taken)
 
     assert blocks.find([b"name"]) == taken[:1]
+    blocks.check_integrity()
+
+
+def test_what_is_hidden_is_not_found() -> None:
+    """Its blocks are as empty ones once they are let go."""
+    blocks = KvBlocks(2, 16)
+    taken = blocks.take(2)
+    assert taken is not None
+    blocks.publish(taken[0], b"name")
+    blocks.hide(taken)
+    assert blocks.find([b"name"]) == []
+    blocks.release(taken)
+
+    assert blocks.unheld_among(taken) == 0
     blocks.check_integrity()
 
 
@@ -81,8 +95,8 @@ def test_names_can_all_be_forgotten() -> None:
     blocks = KvBlocks(2, 16)
     taken = blocks.take(2)
     assert taken is not None
-    blocks.name(taken[0], b"kept")
-    blocks.name(taken[1], b"held")
+    blocks.publish(taken[0], b"kept")
+    blocks.publish(taken[1], b"held")
     blocks.release(taken[:1])
     blocks.forget_names()
 
@@ -102,7 +116,7 @@ def test_no_block_is_lost_whatever_happens() -> None:
         elif (taken := blocks.take(chance.randrange(4))) is not None:
             held.append(taken)
             for block in taken:
-                blocks.name(block, bytes([chance.randrange(8)]))
+                blocks.publish(block, bytes([chance.randrange(8)]))
         elif found := blocks.find([bytes([number % 8])]):
             blocks.share(found)
             held.append(found)

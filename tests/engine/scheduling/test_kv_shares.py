@@ -57,8 +57,16 @@ def test_a_copy_is_for_trying() -> None:
     """The original knows nothing of it."""
     shares = _two()
     tried = shares.copy()
-    tried.hold("a", blocks=100, slots=1)
+    tried.hold("a", blocks=100, slots=2)
 
     assert tried.is_beyond("a")
     assert not shares.is_beyond("a")
-    assert (tried.slots_of("a"), shares.slots_of("a")) == (1, 0)
+    assert (tried.slots_of("a"), shares.slots_of("a")) == (2, 0)
+
+
+def test_whoever_has_one_sequence_is_not_beyond() -> None:
+    """However large it is."""
+    shares = _two()
+    shares.hold("a", blocks=100, slots=1)
+
+    assert not shares.is_beyond("a")

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from pilotlight_engine.engine_port import Sampling, TokenOut
-from pilotlight_engine.serving.answer import Answer
+from pilotlight_engine.serving.answer import GeneratedAnswer
 from pilotlight_engine.serving.generation_reader import GenerationRead
 from pilotlight_engine.text.text_tokenizer import END, SimTokenizer
 
 TOKENIZER = SimTokenizer()
 
 
-def answer(**changes: object) -> Answer:
+def answer(**changes: object) -> GeneratedAnswer:
     asked: dict[str, object] = {
         "prompt_ids": (1, 2), "max_new": 9, "min_new": 0, "sampling": Sampling(), "seed": 1, "stops": (),
         "ignore_eos": False, "logprobs": None, "adapter": "", "tools": False,
     }  # fmt: skip
-    return Answer(GenerationRead(**{**asked, **changes}), TOKENIZER, frozenset({END}), "call_1")  # type: ignore[arg-type]
+    return GeneratedAnswer(GenerationRead(**{**asked, **changes}), TOKENIZER, frozenset({END}), "call_1")  # type: ignore[arg-type]
 
 
 def tokens(*ids: int) -> list[TokenOut]:

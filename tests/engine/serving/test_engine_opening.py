@@ -15,8 +15,8 @@ SIM = EngineSpec(kind=EngineKind.SIM)
 
 
 def test_weights_are_below_the_folder_that_the_container_has(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(MODELS_VARIABLE, raising=False)
     with pytest.raises(ValueError, match="PILOTLIGHT_MODELS is not set"):
-        monkeypatch.delenv(MODELS_VARIABLE, raising=False)
         weights_folder("tiny")
     monkeypatch.setenv(MODELS_VARIABLE, str(tmp_path))
     with pytest.raises(ValueError, match="there are no weights 'tiny'"):

@@ -48,9 +48,18 @@ def test_tools_are_for_templates_that_know_them() -> None:
     assert read(prompt="a", adapter="legal", seed=3).seeded(3).seed == 3
 
 
+def test_calls_of_before_are_objects_to_a_template() -> None:
+    """Clients send their arguments as text."""
+    called = {"function": {"name": "f", "arguments": '{"a": 1}'}}
+    said = {"role": "assistant", "content": None, "tool_calls": [called, {"function": {"arguments": "{"}}, 3]}
+
+    assert bytes(read("{{ messages[0].tool_calls[0].function.arguments.a }}", messages=[said]).prompt_ids) == b"1"
+
+
 @pytest.mark.parametrize(
     ("document", "text"),
     [
+        ({"prompt": "a" * 5000}, "prompt: 5000 characters are more than the 64 tokens"),
         ({}, "exactly one of prompt, prompt_ids and messages, not none"),
         ({"prompt": "a", "messages": [USER]}, "not prompt and messages"),
         ({"prompt": "a" * 64}, "prompt: 64 tokens"),
@@ -85,5 +94,7 @@ def test_texts_to_embed_fit_the_model() -> None:
     reader = GenerationReader(tokenizer=SimTokenizer(), template=None, capabilities=ABLE)
 
     assert reader.input_ids(["ab"]) == [[97, 98]]
+    with pytest.raises(UnfitGeneration, match=r"input.0: 5000 characters"):
+        reader.input_ids(["a" * 5000])
     with pytest.raises(UnfitGeneration, match=r"input.1: 65 tokens: expected 1 to 64"):
         reader.input_ids(["a", "a" * 65])

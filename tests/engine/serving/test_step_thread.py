@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
+from functools import partial
 from typing import Any
 
 import pytest
@@ -80,3 +82,28 @@ async def test_a_lost_engine_is_told_once(told: Told) -> None:
     await until(lambda: bool(told.dead))
 
     assert told.dead == ["the simulated device is lost"]
+
+
+async def test_what_nobody_waits_for_any_more_is_not_run(told: Told) -> None:
+    """And harms nobody."""
+    asked = [asyncio.create_task(told.thread.run(told.engine.adapters)) for _ in range(2)]
+    await asyncio.sleep(0)
+    asked[0].cancel()
+
+    assert await asked[1] == ()
+    assert await told.thread.run(told.engine.adapters) == ()
+    assert not told.dead
+
+
+async def test_one_that_stops_while_it_leaves_has_its_end(told: Told) -> None:
+    """It is not brought back."""
+    inbox = TokenInbox()
+    told.thread.admit(request(max_new=3000), inbox)
+    await inbox.wait_news()
+    inbox.is_leaving = True
+    told.thread._ask(partial(told.thread._leave, inbox.engine_id))
+    await told.thread.stop(inbox)
+
+    assert inbox.is_over
+    assert inbox.paused is None
+    await until(lambda: not told.engine.has_work())

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
+import peft
 import pytest
+import torch
+import transformers
 
 from pilotlight import Torch
 from pilotlight_core.model.engines.engine_spec import EngineKind, EngineSpec
@@ -15,7 +19,7 @@ from tests.engine.serving.test_engine_function import check_goes_on
 from tests.engine.text.small_tokenizer import small_tokenizer
 from tests.engine.transformer.tiny_models import save_model
 
-ASKED = {"prompt": "the reader reads", "max_tokens": 40, "ignore_eos": True, "seed": 5}
+ASKED: dict[str, Any] = {"prompt": "the reader reads", "max_tokens": 40, "ignore_eos": True, "seed": 5}
 
 
 @pytest.fixture
@@ -48,3 +52,30 @@ async def test_an_answer_of_a_model_that_is_cut_goes_on(models: Path, temperatur
             had, start = whole.cut(cut)
             rest = await second.run(start=start, **asked)
         check_goes_on(whole, had, start, rest)
+
+
+@pytest.mark.filterwarnings("ignore:`is_gradient_checkpointing`:FutureWarning")  # peft asks transformers for it
+async def test_adapters_of_weights_are_mixed_in_one_batch(models: Path) -> None:
+    """Each call has the one that it names, and none the others'."""
+    save_adapter(models, models.parent / "legal")
+    asked = {**ASKED, "temperature": 0.0}
+    async with engine_guest(Torch("tiny"), adapters=["legal"]) as guest:
+        alone = [await guest.run(f"call_{name}", adapter=name, **asked) for name in ("", "legal")]
+        assert not alone[1].chunks[-1]["usage"]["cached_tokens"]  # prefixes are of one adapter
+        names = ("", "legal", "")
+        begun = [guest.begin(f"mixed_{at}", adapter=name, **asked) for at, name in enumerate(names)]
+        for _, task in begun:
+            await task
+        assert guest.engine.stats().adapters == ("legal",)
+
+    texts = [call.text for call, _ in begun]
+    assert texts == [alone[0].text, alone[1].text, alone[0].text]
+    assert alone[0].text != alone[1].text
+
+
+def save_adapter(model: Path, folder: Path) -> None:
+    """A LoRA adapter with random weights."""
+    torch.manual_seed(3)
+    config = peft.LoraConfig(r=4, target_modules=["q_proj", "v_proj"], init_lora_weights=False)
+    base = transformers.LlamaForCausalLM.from_pretrained(model)
+    peft.get_peft_model(base, config).save_pretrained(folder)

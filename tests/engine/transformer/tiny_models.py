@@ -68,7 +68,9 @@ CONFIGS: dict[str, tuple[str, dict[str, Any]]] = {
     ),
 }
 SHARP = 6.0
-"""Weights are so much wider than usual: with the usual ones random models say much the same everywhere."""
+"""Layers' weights are so much wider than usual: with the usual ones random models say much the same everywhere."""
+FAINT = 0.3
+"""Embeddings are narrower: where they are the last layer too, a model would only repeat its input."""
 
 
 def save_model(kind: str, folder: Path, seed: int = 0, **changed: Any) -> Path:
@@ -78,9 +80,9 @@ def save_model(kind: str, folder: Path, seed: int = 0, **changed: Any) -> Path:
     torch.manual_seed(seed)
     made = model(model.config_class(**{**config, **changed}))
     with torch.no_grad():
-        for parameter in made.parameters():
+        for path, parameter in made.named_parameters():
             if parameter.dim() > 1:
-                parameter.mul_(SHARP)
+                parameter.mul_(FAINT if "embed_tokens" in path or "wte" in path else SHARP)
     made.save_pretrained(folder)
     (folder / "generation_config.json").unlink(missing_ok=True)
     return folder
@@ -101,3 +103,10 @@ def greedy(model: Any, prompt: tuple[int, ...], count: int) -> list[int]:
         ids, attention_mask=torch.ones_like(ids), max_new_tokens=count, do_sample=False, pad_token_id=0
     )
     return [int(token) for token in made[0, len(prompt) :]]
+
+
+@torch.no_grad()
+def logprobs_after(model: Any, prompt: tuple[int, ...], tokens: list[int]) -> torch.Tensor:
+    """The distribution before each of `tokens`, from one pass over everything, without anything stored."""
+    logits = model(torch.tensor([[*prompt, *tokens]]), use_cache=False).logits[0]
+    return torch.log_softmax(logits[len(prompt) - 1 : -1].float(), dim=-1)

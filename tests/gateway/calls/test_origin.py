@@ -279,6 +279,15 @@ def test_what_is_lost_and_stays_billed_is_not_billed_again() -> None:
     assert run.run.lost_ms == 0.0
 
 
+def test_what_an_agent_has_given_up_stays_billed_and_is_not_billed_again() -> None:
+    """It had not heard from here for long."""
+    origin = running(idempotent=True)
+    origin.frame("n1", ended(Outcome.CANCELLED, spent=HALF_MS), 9.0)
+    (run,) = origin.granted(grant(2), 10.0)
+    assert isinstance(run, SendRun)
+    assert run.run.lost_ms == 8_000.0
+
+
 def test_what_a_function_ends_itself_was_not_taken_away() -> None:
     """Its agent knows how it ended; nor was what stays since the notice is withdrawn."""
     origin = running()

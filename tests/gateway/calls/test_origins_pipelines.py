@@ -24,9 +24,9 @@ from tests.gateway.calls.test_origins import Site
 class Stages:
     """One call of a class with both hooks, and the containers that it is granted."""
 
-    def __init__(self, pipeline_of_class: Pipeline = BOTH, *, stream: bool = False) -> None:
+    def __init__(self, pipeline_of_class: Pipeline = BOTH, *, stream: bool = False, retries: int = 0) -> None:
         self.site = Site()
-        call = call_of(pipeline_of_class)
+        call = call_of(pipeline_of_class, retries=retries)
         call.stream = stream
         call.arrived_at, call.deadline_at = self.site.port.at, self.site.port.at + 60.0
         call.usage = self.usage = CallUsage()
@@ -178,3 +178,26 @@ def test_a_stream_begins_behind_its_hook() -> None:
 
     assert [one for one in said if isinstance(one, tuple)] == [(1, b"1"), (2, b"2")]
     assert isinstance(result, CallResult)
+
+
+def test_a_stage_that_raised_is_tried_again_alone() -> None:
+    """What was before it is done; the end of each of its starts is billed."""
+    stages = Stages(retries=1)
+    stages.run()
+    stages.end([1])
+    stages.run()
+    stages.end(outcome=Outcome.RAISED, error=RemoteError("ValueError", "bad"), spent=GPU)
+    assert stages.live.origin.state is OriginState.WAITING
+    stages.site.said()
+    stages.site.port.at += 1.0
+    stages.site.turn()
+    again = stages.run()
+
+    assert (again.version, again.grant_number) == ("ver_1", 3)
+    assert msgspec.msgpack.decode(again.input) == {"numbers": [1]}
+    stages.end(3, spent=GPU)
+    stages.run()
+    stages.end("it is 3")
+    (result,) = [one for one in stages.live.said if isinstance(one, CallResult)]
+    assert (result.attempts, stages.usage.known) == (2, 4)
+    assert sum(one.ns for one in stages.usage.spent) == 2 * CPU.ns + 2 * GPU.ns

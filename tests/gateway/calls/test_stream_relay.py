@@ -13,7 +13,7 @@ from pilotlight_core.model.messages.call_messages import (
 )
 from pilotlight_gateway.calls.effects import Effect, RelayChunks, SendControl
 from pilotlight_gateway.calls.origin import Origin, OriginState
-from pilotlight_gateway.calls.stream_relay import UNREAD_BYTES, UNREAD_CHUNKS
+from pilotlight_gateway.calls.stream_relay import SMALL_CHUNK, UNREAD_BYTES, UNREAD_CHUNKS
 from tests.builders.calls import grant
 from tests.gateway.calls.origin_steps import (
     RAISED,
@@ -110,17 +110,22 @@ def test_a_stream_that_was_lost_before_its_first_chunk_may_run_again() -> None:
 
 
 def test_small_chunks_flow_before_they_are_read() -> None:
-    """The container is told to go on at every half window, until too many chunks are unread."""
+    """The container is told to go on in steps, until too many chunks are unread."""
     origin = running()
-    assert flood(origin, LEAST_AHEAD // 2 - 1, 1) == []
-    assert flood(origin, 1, 1) == [SendControl("n1", Window(call_id="a", upto=LEAST_AHEAD // 2))]
-    assert len(flood(origin, UNREAD_CHUNKS - LEAST_AHEAD // 2, 1)) == (UNREAD_CHUNKS - LEAST_AHEAD // 2) // (
-        LEAST_AHEAD // 2
-    )
+    assert flood(origin, LEAST_AHEAD - 1, 1) == []
+    assert flood(origin, 1, 1) == [SendControl("n1", Window(call_id="a", upto=LEAST_AHEAD))]
+    assert len(flood(origin, UNREAD_CHUNKS - LEAST_AHEAD, 1)) == UNREAD_CHUNKS // LEAST_AHEAD - 1
     assert flood(origin, LEAST_AHEAD, 1) == []
     assert origin.was_read(1, 1) == []
     told = [action for _ in range(LEAST_AHEAD) for action in origin.was_read(1, 1)]
     assert told == [SendControl("n1", Window(call_id="a", upto=UNREAD_CHUNKS + LEAST_AHEAD))]
+
+
+def test_streams_of_large_chunks_are_told_to_go_on_twice_as_often() -> None:
+    """They go no further ahead than LEAST_AHEAD, and would wait."""
+    origin = running()
+    assert flood(origin, LEAST_AHEAD // 2 - 1, SMALL_CHUNK) == []
+    assert flood(origin, 1, SMALL_CHUNK) == [SendControl("n1", Window(call_id="a", upto=LEAST_AHEAD // 2))]
 
 
 def test_large_chunks_wait_for_their_reader() -> None:

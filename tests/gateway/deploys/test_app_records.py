@@ -123,3 +123,17 @@ def test_what_a_deploy_removes() -> None:
     assert removed(record, ["a", "b"]) == ()
     assert removed(None, ["a"]) == ()
     assert removed(stopped, ["c"]) == ()
+
+
+def test_kept_versions_of_a_class_have_their_hooks() -> None:
+    """Also where a later version of it goes back to an earlier one of a hook."""
+    record = deployed_once({"W": "ver_1", "W~pre": "pre_1"})
+    for class_version, hook in (("ver_2", "pre_2"), ("ver_3", "pre_1"), ("ver_4", "pre_3")):
+        after = deploy(record, {"W": class_version, "W~pre": hook}, keep=2)
+        assert after is not None
+        record = after
+
+    assert record.versions == {"W": ("ver_3", "ver_4"), "W~pre": ("pre_1", "pre_3")}
+    assert removed(record, ["W"]) == ()
+    assert removed(record, []) == ("W",)
+    assert [one.name for one in deployed(record, None)] == ["W"]

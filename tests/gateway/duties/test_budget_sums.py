@@ -151,3 +151,17 @@ def test_a_look_reads_the_last_hours_once(ledger: Ledger) -> None:
     cost = -(-20 * SECOND * ledger.book.rate("cpu") // NS_PER_HOUR)
     assert {one.other for one in first[1]["b"].values()} == {cost}
     assert {one.other for one in first[1]["a"].values()} == {0}
+
+
+def test_a_budget_of_a_class_is_billed_its_hooks_too(ledger: Ledger) -> None:
+    """Whether a call ran in them, or they loaded."""
+    events = [
+        event(1, 0, 10 * SECOND, function="Words"),
+        event(2, 10 * SECOND, 30 * SECOND, function="Words~pre", version="ver_2"),
+        event(3, 30 * SECOND, 40 * SECOND, function="Other~pre", version="ver_3"),
+    ]
+    ledger.fold(USAGE_STREAM, 3, delivered(events))
+    tranches = {"whole": Tranche(begins=DAY), "words": Tranche(begins=DAY, function="acme:shop.Words")}
+    _, billed = BudgetSums(ledger).read([HomeTranches(tenant="acme", tranches=tranches)], USAGE_STREAM, NOON + 60)
+    whole, words = (billed["acme"][name].other for name in ("whole", "words"))
+    assert abs(words - whole * 3 / 4) <= 2

@@ -27,7 +27,7 @@ async def test_an_address_in_use_is_refused(world: World) -> None:
     parts = world.services.parts()
     async with served_models(world) as served:
         again = GrpcFront(parts, wire_models(parts), GrpcAddress("127.0.0.1", served.front.port))
-        with pytest.raises(BadInput, match="--grpc-port: 127.0.0.1:.* cannot be listened at"):
+        with pytest.raises(BadInput, match=r"--grpc-port: 127\.0\.0\.1:.* cannot be listened at"):
             async with again.running():
                 pass
 

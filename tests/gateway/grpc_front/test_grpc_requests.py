@@ -14,8 +14,8 @@ from pilotlight_gateway.grpc_front.grpc_requests import (
     GrpcRequest,
     error_text,
     principal_of,
+    report_errors,
     seconds_left,
-    told_errors,
 )
 from pilotlight_gateway.tenancy.auth import NOBODY
 from tests.gateway.world import World
@@ -62,7 +62,7 @@ async def test_errors_are_told_once() -> None:
     ):
         context = FakeContext()
         with pytest.raises(grpc.aio.AbortError):
-            async with told_errors(context, lambda: "req_1"):
+            async with report_errors(context, lambda: "req_1"):
                 raise error
         found, said, trailers = context.told
         assert (found, said) == (status, text)

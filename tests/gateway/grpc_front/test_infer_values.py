@@ -104,7 +104,7 @@ async def test_outputs_and_parameters_are_checked_too() -> None:
 def test_an_answer_is_bytes() -> None:
     """With what says whether it is the last one."""
     model = FoundModel("shop.f", version_record(), method())
-    answer = answer_of(model, "mine", [WrittenTensor("a", "INT8", (2,), True, b"ab")])
+    answer = answer_of(model, "mine", [WrittenTensor("a", "INT8", (2,), binary=True, data=b"ab")])
     assert (answer.model_name, answer.model_version, answer.id) == ("shop.f", "1", "mine")
     assert (answer.outputs[0].datatype, list(answer.outputs[0].shape)) == ("INT8", [2])
     assert list(answer.raw_output_contents) == [b"ab"]

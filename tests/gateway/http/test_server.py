@@ -14,6 +14,8 @@ import httpx
 import pytest
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from pilotlight_core.model import values
+from pilotlight_gateway.calls.call_port import ChunkEvent
 from pilotlight_gateway.http import server
 from pilotlight_gateway.http.listening_socket import listen
 from pilotlight_gateway.http.quiet_server import QuietServer
@@ -24,7 +26,7 @@ from pilotlight_gateway.http.server import (
     make_server,
 )
 from pilotlight_gateway.limits.connections import ConnectionBook, ConnectionBounds
-from tests.gateway.world import World, function
+from tests.gateway.world import World, function, generator
 from tests.waiting import until
 
 CALL = b"POST /v1/functions/shop.hello/calls HTTP/1.1\r\nhost: x\r\n"
@@ -77,6 +79,19 @@ async def test_calls_are_answered_over_real_connections(world: World) -> None:
                 answer = await client.post("/v1/functions/shop.hello/calls", json={"input": {"name": name}})
                 assert answer.json()["output"] == {"name": name}
             assert "server" not in answer.headers
+
+
+async def test_a_stream_is_read_over_a_real_connection(world: World) -> None:
+    """However many pieces it has, and whatever their size; the connection serves the next request."""
+    world.deploy(function("hello", generator()))
+    world.calls.bunches = [[ChunkEvent(seq=seq, data=values.encode("x" * seq**3))] for seq in range(1, 60)]
+    async with serving(world) as (host, port):
+        headers = {"authorization": f"Bearer {world.key}", "accept": "text/event-stream"}
+        async with httpx.AsyncClient(base_url=f"http://{host}:{port}", headers=headers) as client:
+            for _ in range(2):
+                answer = await client.post("/v1/functions/shop.hello/calls", json={"input": {}})
+                lines = [line for line in answer.text.splitlines() if line.startswith("data: ")]
+                assert lines[:-1] == [f'data: {{"seq":{seq},"value":"{"x" * seq**3}"}}' for seq in range(1, 60)]
 
 
 def whole_call(world: World) -> bytes:

@@ -23,8 +23,9 @@ USED: dict[type, set[str]] = {
         "timeout_keep_alive", "timeout_keep_alive_handler", "timeout_keep_alive_task", "transport",
     },
     RequestResponseCycle: {
-        "body", "default_headers", "disconnected", "flow", "keep_alive", "message_event", "more_body", "on_response",
-        "response_complete", "response_started", "scope", "transport", "waiting_for_100_continue",
+        "body", "chunked_encoding", "default_headers", "disconnected", "flow", "keep_alive", "message_event",
+        "more_body", "on_response", "response_complete", "response_started", "scope", "transport",
+        "waiting_for_100_continue",
     },
     FlowControl: {"resume_reading", "write_paused"},
     ServerState: {"total_requests"},

@@ -21,6 +21,7 @@ from pilotlight_core.model.api.pools.pool_terms import (
 from pilotlight_core.model.errors import BadInput, Conflict, NotFound
 from pilotlight_core.model.placing import Purchase
 from pilotlight_core.model.records.pools import MOST_POOLS, PoolState
+from pilotlight_gateway.nodes import pool_book
 from pilotlight_gateway.nodes.pool_book import check_terms, drain_pool, pool_infos, remove_pool, set_pool, show_pool
 from pilotlight_gateway.tenancy.registry_port import MemoryRegistry
 from tests.builders.pools import L4, launch, pool
@@ -74,6 +75,7 @@ async def test_a_pool_is_not_removed_by_a_gateway_that_has_not_heard_of_its_drai
     await drain_pool(registry, "here")
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(registry, "pools", lambda: iter(behind))
+        patched.setattr(pool_book, "LOOKS", 2)
         with pytest.raises(Conflict, match="try again"):
             await remove_pool(registry, "here")
     await remove_pool(registry, "here")

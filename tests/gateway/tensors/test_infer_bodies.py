@@ -86,9 +86,9 @@ def test_elements_in_json_are_bounded_where_they_are_read_at_once() -> None:
 def test_an_answer_is_json_and_the_bytes_behind_it() -> None:
     """Its length is told where there are any."""
     outputs = [
-        WrittenTensor("a", "INT8", (2,), True, b"\1\2"),
-        WrittenTensor("b", "FP32", (1,), False, b"[1.5]"),
-        WrittenTensor("c", "BYTES", (1,), False, b'["/w=="]', True),
+        WrittenTensor("a", "INT8", (2,), binary=True, data=b"\1\2"),
+        WrittenTensor("b", "FP32", (1,), binary=False, data=b"[1.5]"),
+        WrittenTensor("c", "BYTES", (1,), binary=False, data=b'["/w=="]', base64=True),
     ]
     pieces, length = infer_answer("m", "2", "mine", outputs)
     text = pieces[0]
@@ -98,7 +98,8 @@ def test_an_answer_is_json_and_the_bytes_behind_it() -> None:
         "outputs": [
             {"name": "a", "datatype": "INT8", "shape": [2], "parameters": {"binary_data_size": 2}},
             {"name": "b", "datatype": "FP32", "shape": [1], "data": [1.5]},
-            {"name": "c", "datatype": "BYTES", "shape": [1], "parameters": {"content_type": "base64"}, "data": ["/w=="]},
+            {"name": "c", "datatype": "BYTES", "shape": [1], "parameters": {"content_type": "base64"},
+             "data": ["/w=="]},
         ],
     }  # fmt: skip
     assert infer_answer("m", "2", "", [])[1] is None

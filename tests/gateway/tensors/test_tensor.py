@@ -66,7 +66,7 @@ def test_bfloat16_is_the_upper_half_of_a_float() -> None:
 )  # fmt: skip
 def test_numbers_are_of_their_datatype(datatype: str, numbers: list[Any]) -> None:
     """Nothing is rounded, cut off, or made a number of."""
-    with pytest.raises(BadInput, match="inputs.x"):
+    with pytest.raises(BadInput, match=r"inputs\.x"):
         pack_numbers("x", datatype, numbers)
 
 

@@ -6,8 +6,10 @@ from dataclasses import replace
 
 import pytest
 
+from pilotlight_core.model.devices import MigPlacement
 from pilotlight_core.model.messages.node_messages import Stop
 from pilotlight_placement.fleet.fleet import Fleet
+from pilotlight_placement.hardware.node import ParkedPlace
 from pilotlight_placement.plan.commands import PlannedStart
 from pilotlight_placement.plan.draft import DesiredFunction, PlanLimits
 from pilotlight_placement.plan.plan import DesiredState, plan
@@ -91,6 +93,20 @@ def test_a_hardly_used_device_is_emptied_onto_one_in_use() -> None:
     carry_out(fleet, made)
     again = plan(fleet, DesiredState(wants=(want("f", 1, ask("H100", gib=5)),)), 2e4, PlanLimits(switches=0))
     assert again.commands == ()
+
+
+def test_nothing_that_is_parked_ends_so_that_a_device_is_emptied() -> None:
+    """For a container that has no place it does."""
+    there = (MigPlacement(start=4, profile="3g"),)
+    parked = (ParkedPlace("p", "u", "h", "3g", 4),)
+    fleet = Fleet([node("n", gpu("g", mig=True)), node("m", gpu("h", mig=True, instances=there), parked=parked)])
+    fleet.hold(instance("a", "3g", 4))
+    fleet.hold(instance("b", "4g", 0, "h", function="x", node="m"))
+    wants = (want("f", 1, ask("H100", gib=38, slice="H100-80GB/3g")),)
+
+    assert plan(fleet, DesiredState(wants=wants), 1e4, PlanLimits(switches=0)).commands == ()
+    fleet.put(replace(fleet.places["m"].node, parked=()))
+    assert "Stop" in kinds(plan(fleet, DesiredState(wants=wants), 1e4, PlanLimits(switches=0)))
 
 
 def test_what_is_wanted_as_it_is_may_be_moved_and_nothing_else() -> None:

@@ -90,6 +90,21 @@ async def test_whoever_has_had_least_is_next() -> None:
         await line.empty()
 
 
+async def test_nobody_waits_for_longer_than_he_has_had() -> None:
+    """However many others come who have had nothing."""
+    async with asyncio.TaskGroup() as group:
+        line = Line(group)
+        await line.come("slow", "other")
+        await line.go(0, 60.0)
+        await line.come("between", "slow")
+        assert line.held == ["slow", "other", "between"]
+        for number in range(8):
+            await line.come(f"fresh{number}")
+            await line.go(len(line.held) - 1, 10.0)
+        assert line.held.index("slow", 1) in range(7, 11)
+        await line.empty()
+
+
 async def test_the_line_is_bounded_and_a_tenants_part_of_it() -> None:
     """Whoever finds no place there is told so."""
     async with asyncio.TaskGroup() as group:

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 from pilotlight_runtime.guest.agent_channel import LEFT_BYTES, Channel
-from pilotlight_runtime.guest.frames import GROUP, ChunkOut, FrameDecoder, FromGuest, Loaded
+from pilotlight_runtime.guest.frames import CHUNK_GROUP, ChunkOut, FrameDecoder, FromGuest, Loaded
 from pilotlight_runtime.guest.late_sender import LateSender
 
 Ends = tuple[Channel, socket.socket]
@@ -74,7 +74,7 @@ def test_without_a_thread_it_sends_at_once(ends: Ends, monkeypatch: pytest.Monke
 def test_threads_that_leave_frames_lose_and_reorder_none(ends: Ends) -> None:
     """Each thread's come once and in its order."""
     channel, agent = ends
-    late, threads, each = LateSender(channel), 6, 50 * GROUP + 3
+    late, threads, each = LateSender(channel), 6, 50 * CHUNK_GROUP + 3
 
     def send_all(name: str) -> None:
         for seq in range(each):

@@ -5,24 +5,23 @@ from __future__ import annotations
 import asyncio
 import socket
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any, cast
 
 import pytest
 
+from pilotlight_runtime.guest import turn_sender
 from pilotlight_runtime.guest.agent_channel import Channel
-from pilotlight_runtime.guest.frames import GROUP, ChunkOut, FrameDecoder, FromGuest, Loaded
-from pilotlight_runtime.guest.turn_sender import LONG_TURN_S, WARY_S, TurnSender
+from pilotlight_runtime.guest.frames import CHUNK_GROUP, ChunkOut, FrameDecoder, FromGuest, Loaded
+from pilotlight_runtime.guest.turn_sender import TurnSender
+from tests.waiting import wait_until
 
 
 class HandTurned:
-    """A loop whose clock and turns are a test's."""
+    """A loop whose turns are a test's."""
 
     def __init__(self) -> None:
-        self.at = 100.0
         self.soon: list[Callable[[], object]] = []
-
-    def time(self) -> float:
-        return self.at
 
     def call_soon(self, callback: Callable[[], object]) -> None:
         self.soon.append(callback)
@@ -49,6 +48,16 @@ class Guest:
         except BlockingIOError:
             return []
 
+    def has_heard(self, frame: ChunkOut) -> bool:
+        """Whether that has arrived, and nothing else since."""
+        return self.heard() == [frame]
+
+
+@pytest.fixture
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No turn is long."""
+    monkeypatch.setattr(turn_sender, "LONG_TURN_S", 3_600.0)
+
 
 @pytest.fixture
 def guest() -> Iterator[Guest]:
@@ -61,6 +70,7 @@ def chunks(first: int, count: int) -> list[ChunkOut]:
     return [ChunkOut(call_id=str(number), seq=1, data=b"x") for number in range(first, first + count)]
 
 
+@pytest.mark.usefixtures("patient")
 def test_the_chunks_of_a_turn_go_at_its_end(guest: Guest) -> None:
     """Of however many streams; and those of the next turn at the end of that."""
     for first in (0, 3):
@@ -71,30 +81,21 @@ def test_the_chunks_of_a_turn_go_at_its_end(guest: Guest) -> None:
         assert guest.heard() == chunks(first, 3)
 
 
+@pytest.mark.usefixtures("patient")
 def test_a_full_group_goes_before_and_what_is_sent_at_once_behind(guest: Guest) -> None:
     """In the order in which they were said."""
-    for frame in chunks(0, GROUP + 1):
+    for frame in chunks(0, CHUNK_GROUP + 1):
         guest.turns.send_soon(frame)
-    assert guest.heard() == chunks(0, GROUP)
+    assert guest.heard() == chunks(0, CHUNK_GROUP)
     guest.turns.send(Loaded())
-    assert guest.heard() == [*chunks(GROUP, 1), Loaded()]
+    assert guest.heard() == [*chunks(CHUNK_GROUP, 1), Loaded()]
 
 
-def test_code_that_blocks_its_loop_delays_one_chunk_a_second(guest: Guest) -> None:
-    """After a turn that took long they go at once, for a while."""
-    first, second, third = chunks(0, 3)
-    guest.turns.send_soon(first)
-    guest.loop.at += LONG_TURN_S + 0.001
-    guest.loop.end_turn()
-    guest.heard()
-
-    guest.turns.send_soon(second)
-    assert guest.heard() == [second]
-    guest.loop.at += WARY_S
-    guest.turns.send_soon(third)
-    assert guest.heard() == []
-    guest.loop.end_turn()
-    assert guest.heard() == [third]
+def test_code_that_blocks_its_loop_holds_nothing_up(guest: Guest) -> None:
+    """Its turn never ends here: a thread sends what waits."""
+    for frame in chunks(0, 3):
+        guest.turns.send_soon(frame)
+        wait_until(partial(guest.has_heard, frame), "it is sent")
 
 
 async def test_on_a_real_loop(anyio_backend: str) -> None:

@@ -8,6 +8,7 @@ import pytest
 from msgspec import UNSET
 
 from pilotlight import SLO, App, Function, Measured, Model, OptionError, Spread, Warm
+from pilotlight_core.model.fallbacks.fallback import Fallback
 from pilotlight_core.model.placing import Over, Purchase
 from pilotlight_core.model.spec import FunctionSpec, Isolation, Priority
 from pilotlight_core.model.units import GpuAsk
@@ -72,6 +73,12 @@ def spec_with(**options: Any) -> FunctionSpec:
         ({"idempotent": True}, "idempotent", True),
         ({"slo": SLO(p95_ms=300)}, "slo", SLO(p95_ms=300)),
         ({"priority": "batch"}, "priority", Priority.BATCH),
+        ({"fallback": "small"}, "fallback", Fallback("small")),
+        (
+            {"fallback": Fallback("small", classes=["batch"], tiers=["free"])},  # type: ignore[arg-type]
+            "fallback",
+            Fallback("small", classes=("batch",), tiers=("free",)),
+        ),
         ({"name": "other"}, "name", "other"),
     ],
 )
@@ -115,7 +122,7 @@ def test_defaults_are_those_of_the_spec() -> None:
     [
         ({"tiemout": 3}, r"tiemout= is not an option; did you mean timeout=\?"),
         ({"keep_wram": 3}, r"here it is min_containers="),
-        ({"zzz": 3}, r"the options are app, artifacts, avoid, buffer_containers"),
+        ({"zzz": 3}, r"the options are adapters, app, artifacts, avoid, buffer_containers"),
         ({"gpu": "H 100"}, r"gpu='H 100' is not a GPU"),
         ({"gpu": 2}, r"gpu=2: expected"),
         ({"gpu": []}, r"gpu=\[\]: expected"),
@@ -157,6 +164,11 @@ def test_defaults_are_those_of_the_spec() -> None:
         ({"slo": {"p95_ms": 1}}, r"expected SLO\("),
         ({"slo": SLO(p95_ms=0)}, r"more than 0"),
         ({"priority": "urgent"}, r'"interactive" or "standard" or "batch"'),
+        ({"fallback": 3}, r"fallback=3: expected the name of a function of the app"),
+        ({"fallback": "embed"}, r"fallback: it names the function itself"),
+        ({"fallback": "a.b"}, r"fallback 'a\.b' is not a name"),
+        ({"fallback": Fallback("small", classes=("urgent",))}, r"there is no class 'urgent'"),
+        ({"fallback": Fallback("small", tiers=(3,))}, r"Expected `str`"),  # type: ignore[arg-type]
         ({"spread": "rack"}, r'spread=\'rack\': expected "node", "zone"'),
         ({"spread": Spread(over=Over.NODE, most=0)}, r"spread= allows 0 containers in one node"),
         ({"model": 7e9}, r"model=.*expected Model\("),

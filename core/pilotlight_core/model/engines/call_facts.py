@@ -22,5 +22,5 @@ class CallFacts(msgspec.Struct, frozen=True, kw_only=True):
     """Milliseconds that its caller waits, from its start in the container; 0: unknown."""
 
 
-CALL_FACTS: ContextVar[CallFacts] = ContextVar("pilotlight_call_facts", default=CallFacts())
+CALL_FACTS: ContextVar[CallFacts] = ContextVar("pilotlight_call_facts", default=CallFacts())  # noqa: B039 - frozen
 """Of the call that runs here."""

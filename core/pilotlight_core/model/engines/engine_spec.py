@@ -69,6 +69,13 @@ class EngineSpec(msgspec.Struct, frozen=True, kw_only=True):
     """How long a step of a simulated engine takes."""
 
     @property
+    def spare_calls(self) -> int:
+        """Calls beyond `max_sequences` that a container takes, of callers that have few there: the engine preempts
+        others for them.
+        """
+        return max(1, self.max_sequences // 8)
+
+    @property
     def weights_names(self) -> tuple[str, ...]:
         """The model and its adapters."""
         return tuple(name for name in (self.weights, *self.adapters) if name)
@@ -91,25 +98,29 @@ def engine_fault(
         return "engine", 'weights= is missing: push the model with "pilotlight weights push NAME FOLDER" and name it'
     if engine.dtype not in DTYPES:
         return "engine", f"dtype={engine.dtype!r} is not known: expected one of {', '.join(DTYPES)}"
-    if engine.quantization and engine.quantization not in QUANTIZATIONS[engine.kind]:
-        return "engine", _no_kernel(engine)
-    if engine.quantization and not gpus:
-        return "engine", f"quantization={engine.quantization!r} has kernels for GPUs only: say which with gpu="
-    if engine.kind is EngineKind.VLLM and not gpus:
-        return "engine", 'VLLM() runs on GPUs: say which with gpu=, or gpu="any". Torch() runs on CPUs too'
-    if engine.kind is EngineKind.TORCH and max(engine.tensor_parallel, gpus) > 1:
-        return (
-            "engine",
-            "Torch() runs a model on one device: for several use VLLM(tensor_parallel=), or gpu= without a number",
-        )
-    if engine.kind is EngineKind.VLLM and engine.tensor_parallel != gpus:
-        return "engine", (
-            f"tensor_parallel={engine.tensor_parallel}, and gpu= asks for {gpus} GPUs: each of them holds a part of the "
-            'model, as VLLM(tensor_parallel=2) with gpu="H100:2"'
-        )
+    if text := _device_fault(engine, gpus):
+        return "engine", text
     if engine.adapters and not engine.weights:
         return "adapters", "adapters change a model: a simulated engine without weights= has none"
     return _bounds_fault(engine)
+
+
+def _device_fault(engine: EngineSpec, gpus: int) -> str:
+    """Why an engine does not run on so many GPUs; "": it does."""
+    if engine.quantization and engine.quantization not in QUANTIZATIONS[engine.kind]:
+        return _no_kernel(engine)
+    if engine.quantization and not gpus:
+        return f"quantization={engine.quantization!r} has kernels for GPUs only: say which with gpu="
+    if engine.kind is EngineKind.VLLM and not gpus:
+        return 'VLLM() runs on GPUs: say which with gpu=, or gpu="any". Torch() runs on CPUs too'
+    if engine.kind is EngineKind.TORCH and max(engine.tensor_parallel, gpus) > 1:
+        return "Torch() runs a model on one device: for several use VLLM(tensor_parallel=), or gpu= without a number"
+    if engine.kind is EngineKind.VLLM and engine.tensor_parallel != gpus:
+        return (
+            f"tensor_parallel={engine.tensor_parallel}, and gpu= asks for {gpus} GPUs: each of them holds a part "
+            'of the model, as VLLM(tensor_parallel=2) with gpu="H100:2"'
+        )
+    return ""
 
 
 def _no_kernel(engine: EngineSpec) -> str:

@@ -114,7 +114,8 @@ class Cancel(Message, frozen=True, kw_only=True):
 
 
 class Window(Message, frozen=True, kw_only=True):
-    """The origin has passed on all chunks up to and including `upto`; said for each half of LEAST_AHEAD chunks."""
+    """The origin has passed on all chunks up to and including `upto`; said for each LEAST_AHEAD chunks, of large ones
+    for each half of so many."""
 
     call_id: str = msgspec.field(name="call")
     upto: int

@@ -20,7 +20,7 @@ class EngineReport(msgspec.Struct, frozen=True, kw_only=True, array_like=True, g
     prefill_tokens: Count = 0
     """Tokens of prompts that were computed."""
     decode_tokens: Count = 0
-    """Tokens that were generated."""
+    """Tokens of answers that were computed one by one: all but the first of each, which comes of its prompt."""
     preempted: Count = 0
     """How often a call gave up its room for another one."""
     prefix_tokens: Count = 0
@@ -40,16 +40,16 @@ class EngineReport(msgspec.Struct, frozen=True, kw_only=True, array_like=True, g
 
 
 MOST_ADAPTERS_TOLD = 64
-_teller: Callable[[EngineReport], None] | None = None
+_reporter: Callable[[EngineReport], None] | None = None
 
 
-def open_report_teller(teller: Callable[[EngineReport], None] | None) -> None:
-    """Have what this process's engine tells passed to `teller`, from any thread; None: to nobody."""
-    global _teller
-    _teller = teller
+def open_engine_reports(reporter: Callable[[EngineReport], None] | None) -> None:
+    """Have what this process's engine tells passed to `reporter`, from any thread; None: to nobody."""
+    global _reporter
+    _reporter = reporter
 
 
-def tell_report(report: EngineReport) -> None:
+def report_engine(report: EngineReport) -> None:
     """Tell how this process's engine is."""
-    if _teller is not None:
-        _teller(report)
+    if _reporter is not None:
+        _reporter(report)

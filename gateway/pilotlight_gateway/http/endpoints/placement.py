@@ -22,7 +22,7 @@ from pilotlight_core.model.errors import BadInput, NotFound, Unavailable
 from pilotlight_core.model.ids import FUNCTION_PATTERN, NAME_PATTERN, check_name, parse_ref
 from pilotlight_core.model.messages.controller_questions import ExplainPlacement
 from pilotlight_core.model.spec import FunctionSpec
-from pilotlight_core.model.spec_checks import check_spec
+from pilotlight_core.model.versions.spec_checks import check_spec
 from pilotlight_gateway.bodies.byte_budget import ByteBudget
 from pilotlight_gateway.deploys.resolver import Resolver
 from pilotlight_gateway.fleet.curve_trials import CurveService

@@ -13,12 +13,6 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope
 
-from pilotlight_core.model.api.inference_api import (
-    InferenceAnswer,
-    InferenceMetadata,
-    InferenceRequest,
-    InferenceStatus,
-)
 from pilotlight_core.model.errors import BadInput, PilotlightError, UnknownCall
 from pilotlight_core.model.ids import CALL_ID
 from pilotlight_gateway.bodies.byte_budget import ByteBudget
@@ -30,6 +24,12 @@ from pilotlight_gateway.calls.collected_chunks import collect_chunks
 from pilotlight_gateway.calls.prepared_call import PreparedCall
 from pilotlight_gateway.calls.redaction import redact_for_caller
 from pilotlight_gateway.http.calls.unary_calls import unless_gone
+from pilotlight_gateway.http.inference.inference_requests import (
+    InferenceAnswer,
+    InferenceMetadata,
+    InferenceRequest,
+    InferenceStatus,
+)
 from pilotlight_gateway.http.inference.model_calls import ModelCalls
 from pilotlight_gateway.http.inference.model_endpoints import check_ready
 from pilotlight_gateway.http.inference.model_lookup import FoundModel

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from pilotlight_core.model.api.inference_api import InferenceAnswer, InferenceRequest, InferenceStatus
 from pilotlight_gateway.http.inference import fixed_inference as fixed
 from pilotlight_gateway.http.inference import model_endpoints as models
 from pilotlight_gateway.http.inference.fixed_inference import RequestServices
+from pilotlight_gateway.http.inference.inference_requests import InferenceAnswer, InferenceRequest, InferenceStatus
 from pilotlight_gateway.http.inference.model_endpoints import TensorModelServices
 from pilotlight_gateway.http.protocol.api_operations import Operation
 from pilotlight_gateway.http.protocol.error_dialects import Dialect

@@ -11,7 +11,7 @@ from typing import Protocol
 from starlette.types import Receive
 
 from pilotlight_gateway.http.protocol.http_exchange import ClientGone, Exchange
-from pilotlight_gateway.http.protocol.large_answers import STUCK_S, split_pieces
+from pilotlight_gateway.http.protocol.large_answers import PIECE_BYTES, STUCK_S, split_pieces
 
 HEADERS = [
     (b"content-type", b"text/event-stream; charset=utf-8"),
@@ -56,6 +56,9 @@ class EventStream:
 
     async def send(self, piece: bytes) -> None:
         """Send a piece; returns when the client's socket can take more."""
+        if len(piece) <= PIECE_BYTES and self._exchange.send_piece(piece):
+            self._sent += 1
+            return
         self._sending = True
         await self._open()
         for part in split_pieces(piece):

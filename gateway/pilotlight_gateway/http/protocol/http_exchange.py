@@ -59,6 +59,9 @@ class ServerRequest(Protocol):
     def send_whole(self, status: int, headers: Sequence[tuple[bytes, bytes]], body: bytes) -> bool:
         """Send an answer at once; False: nothing was sent."""
 
+    def send_piece(self, piece: bytes) -> bool:
+        """Send a piece of a body behind its head at once; False: the client has to read first, or there is no head."""
+
 
 class CallConnection(Protocol):
     """A connection, as a call sees it that needs no task."""
@@ -237,6 +240,10 @@ class Exchange:
         if self._served is None or not self._served.send_whole(status, headers, body):
             await self._send({"type": "http.response.start", "status": status, "headers": headers})
             await self._send({"type": "http.response.body", "body": body})
+
+    def send_piece(self, piece: bytes) -> bool:
+        """Send a piece of a body at once; False: nothing was sent, and it has to be awaited."""
+        return self._served is not None and self._served.send_piece(piece)
 
 
 def ids_of(request: FailedRequest) -> Headers:

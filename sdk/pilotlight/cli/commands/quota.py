@@ -63,9 +63,10 @@ def set_limits(
     """Replace a tenant's own limits, which go over its tier's. They hold everywhere within a second.
 
     Limits: requests_per_s, burst, cost_per_s, cost_burst (GPU-milliseconds), tokens_per_s, tokens_burst, concurrency,
-    payload_bytes, prompt_tokens, output_tokens (of one call), queue_calls, queue_seconds, timeout_s. Of the tenant alone: containers, gpus, floor_containers, apps,
-    functions, versions, open_functions, record_bytes, blob_bytes, keys, deploys_per_hour, api_requests_per_s,
-    open_requests, log_bytes_per_hour, and guarantee and borrow, which are parts of the fleet from 0 to 1.
+    payload_bytes, prompt_tokens and output_tokens (of one call), queue_calls, queue_seconds, timeout_s. Of the tenant
+    alone: containers, gpus, floor_containers, apps, functions, versions, open_functions, record_bytes, blob_bytes,
+    keys, deploys_per_hour, api_requests_per_s, open_requests, log_bytes_per_hour, and guarantee and borrow, which are
+    parts of the fleet from 0 to 1.
     With --guarantee and --borrow alone, whatever else is set stays.
 
     \b

@@ -7,8 +7,8 @@ import pytest
 from pilotlight_core.model.errors import BadInput
 from pilotlight_core.model.fallbacks.fallback import TIERS_AT_MOST, Fallback, fallback_fault
 from pilotlight_core.model.spec import Priority
-from pilotlight_core.model.spec_checks import check_spec
 from pilotlight_core.model.versions.manifest_codec import FALLBACK, needs_of
+from pilotlight_core.model.versions.spec_checks import check_spec
 from tests.builders.specs import function_spec
 
 TOO_MANY = tuple(f"t{number}" for number in range(TIERS_AT_MOST + 1))

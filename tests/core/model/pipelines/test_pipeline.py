@@ -16,7 +16,7 @@ from pilotlight_core.model.pipelines.pipeline import (
     is_companion,
     pipeline_fault,
 )
-from pilotlight_core.model.spec_checks import check_spec
+from pilotlight_core.model.versions.spec_checks import check_spec
 from tests.builders.specs import function_spec, method
 
 FIRST = CallHook(attribute="read")

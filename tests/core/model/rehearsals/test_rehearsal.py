@@ -16,8 +16,8 @@ from pilotlight_core.model.rehearsals.rehearsal import (
     rehearsal_fault,
 )
 from pilotlight_core.model.spec import Batching
-from pilotlight_core.model.spec_checks import check_spec
 from pilotlight_core.model.versions.manifest_codec import REHEARSAL, needs_of
+from pilotlight_core.model.versions.spec_checks import check_spec
 from tests.builders.specs import function_spec, method
 
 CLASS = {"embed": 8, "spell": 0, "most": 1_000}

@@ -7,9 +7,9 @@ from msgspec import UNSET
 
 from pilotlight_core.model.errors import BadInput
 from pilotlight_core.model.spec import Mode
-from pilotlight_core.model.spec_checks import check_spec
 from pilotlight_core.model.streams.resuming import Resumable, resumable_fault
 from pilotlight_core.model.versions.manifest_codec import RESUMABLE, needs_of
+from pilotlight_core.model.versions.spec_checks import check_spec
 from tests.builders.specs import function_spec, method
 
 

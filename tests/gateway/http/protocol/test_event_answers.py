@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
 from pilotlight_gateway.http.protocol.event_answers import HEADERS, EventStream, KeepAlive, event, relay
-from pilotlight_gateway.http.protocol.http_exchange import ClientGone, Exchange
+from pilotlight_gateway.http.protocol.http_exchange import SERVED, ClientGone, Exchange
+from pilotlight_gateway.http.protocol.large_answers import PIECE_BYTES
 from tests.gateway.http.asgi import Wire
 from tests.waiting import until
 
@@ -30,6 +33,34 @@ async def test_a_silent_stream_sends_its_head_and_then_signs_of_life() -> None:
 
     assert wire.status == 200
     assert wire.sent[-1] == {"type": "http.response.body", "body": b"", "more_body": False}
+
+
+class Served:
+    """A server that sends pieces at once while its client reads."""
+
+    def __init__(self) -> None:
+        self.loop = asyncio.get_running_loop()
+        self.reads = True
+        self.pieces: list[bytes] = []
+
+    def send_piece(self, piece: bytes) -> bool:
+        if self.reads:
+            self.pieces.append(piece)
+        return self.reads
+
+
+async def test_pieces_are_sent_at_once_while_the_client_reads() -> None:
+    """Else as fast as it does, and so are those that are too large to be sent at once."""
+    wire, served = Wire(pieces=()), Served()
+    stream = EventStream(Exchange({SERVED: served}, wire.send, 0.0), HEADERS)
+    await stream.send(b"one")
+    served.reads = False
+    await stream.send(b"two")
+    served.reads = True
+    await stream.send(bytes(PIECE_BYTES + 1))
+
+    assert served.pieces == [b"one"]
+    assert wire.body == b"two" + bytes(PIECE_BYTES + 1)
 
 
 async def test_a_client_that_reads_nothing_is_taken_for_gone() -> None:

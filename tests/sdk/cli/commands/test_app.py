@@ -63,7 +63,8 @@ def embed(text: str) -> str:
 
 SPEC = msgspec.json.decode(msgspec.json.encode(App("search").gpu_function(gpu=["H100", "cpu"])(embed).spec))
 FUNCTION = {"name": "embed", "version": "search.embed@v7", "version_id": "ver_1", "containers": 2, "spec": SPEC,
-            "artifacts": [{"kind": "weights", "name": "tiny", "files": 2, "size": 10}], "schedules": []}  # fmt: skip
+            "artifacts": [{"kind": "weights", "name": "tiny", "files": 2, "size": 10}], "schedules": [],
+    "hooks": [{"stage": "preprocess", "version_id": "ver_9", "containers": 3}],}  # fmt: skip
 APPS = [
     {"app": "search", "revision": 3, "deployed_at": time.time() - 7_200, "stopped": False, "functions": [FUNCTION]},
     {"app": "old", "revision": 1, "deployed_at": 0.0, "stopped": True, "functions": []},
@@ -95,7 +96,8 @@ SHARED = [{"ref": "zoo:llm.chat", "owner": "zoo", "app": "llm", "function": "cha
     [
         ("list", "/v1/apps", "apps", APPS,
          [["app", "function", "version", "needs", "containers", "deployed"],
-          ["search", "embed", "v7", "H100 or CPU", "2", "2h ago"], ["old", "-", "-", "-", "0", "stopped"]]),
+          ["search", "embed", "v7", "H100 or CPU", "2", "2h ago"],
+          ["search", "embed (preprocess)", "v7", "CPU", "3", "2h ago"], ["old", "-", "-", "-", "0", "stopped"]]),
         ("history search", "/v1/apps/search/history", "history", HISTORY,
          [["revision", "deployed", "by", "functions", "message"],
           ["2", "3h ago", "k1", "embed@v7", "larger"], ["1", "1d ago", "k1", "embed@v6"]]),

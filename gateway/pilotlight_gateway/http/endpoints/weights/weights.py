@@ -18,8 +18,8 @@ from pilotlight_core.model.api.weights_api import (
 from pilotlight_core.model.ids import check_name
 from pilotlight_core.model.versions.pushed_weights import LEAST_DIGITS, WeightsRef, parse_weights
 from pilotlight_gateway.bodies.byte_budget import ByteBudget
+from pilotlight_gateway.deploys.rules.weights_rules import read_push
 from pilotlight_gateway.deploys.weights_pushes import PushedWeights
-from pilotlight_gateway.deploys.weights_rules import read_push
 from pilotlight_gateway.http.protocol.api_operations import (
     BODY,
     Operation,

@@ -8,6 +8,7 @@ import msgspec
 import pytest
 
 from pilotlight_core.model.devices import InstanceReport, MigPlacement
+from pilotlight_core.model.messages.engine_report import EngineReport
 from pilotlight_core.model.messages.node_messages import ContainerReport, ContainerState, EndedContainer, NodeReport
 from pilotlight_core.model.messages.node_reports.report_revisions import (
     GAUGES,
@@ -78,7 +79,8 @@ def test_all_else_raises_it_and_so_does_its_return(new: dict[str, Any]) -> None:
 
 def test_whatever_a_report_says_is_of_one_kind_or_the_other() -> None:
     """What is left out of the comparison is what moves, and no field more."""
-    one = full_report(7, of={"running": 1, "age_s": 5.0, "idle_s": 5.0, "calls": 5, "memory_bytes": 5})
+    moving = {"running": 1, "age_s": 5.0, "idle_s": 5.0, "calls": 5, "memory_bytes": 5, "engine": EngineReport()}
+    one = full_report(7, of=moving)
     still = without_moving(one)
     other = {
         field.name

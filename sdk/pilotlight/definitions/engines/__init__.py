@@ -1,0 +1,1 @@
+"""The specification of an engine function, whose code is the platform's."""

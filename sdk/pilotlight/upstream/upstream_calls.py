@@ -1,0 +1,172 @@
+"""Calls of an API that are under way in one container.
+
+What waits is bounded by what the container holds; `report_full` says when the API takes no more, so that further calls
+wait at the platform, where tenants take turns, instead of here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from pilotlight.upstream.capacity_limit import CapacityLimit
+from pilotlight.upstream.upstream_port import NotRun, Overloaded, UpstreamError, UpstreamTransport
+from pilotlight.upstream.waiting_items import WaitingItems
+
+MOST_TRIES = 5
+"""Of one call."""
+CONNECT_PAUSE_S = 0.2
+"""Before another try of what found no connection, times the number of tries."""
+
+
+class BatchFields(NamedTuple):
+    """Where a request has its inputs, and an answer its outputs, in lists of the same order; "": no lists."""
+
+    inputs: str = ""
+    outputs: str = ""
+
+
+class UpstreamCall:
+    """One call: its input, and who waits for its output."""
+
+    __slots__ = ("done", "ends_at", "input", "tries")
+
+    def __init__(self, input: Any, done: asyncio.Future[Any], ends_at: float) -> None:  # noqa: A002 - its name
+        self.input = input
+        self.done = done
+        self.ends_at = ends_at
+        self.tries = 0
+
+
+class UpstreamCalls:
+    """Sends calls in requests. All methods run on one event loop."""
+
+    def __init__(
+        self,
+        transport: UpstreamTransport,
+        limit: CapacityLimit,
+        waiting: WaitingItems[UpstreamCall],
+        fields: BatchFields,
+        *,
+        timeout_s: float,
+        report_full: Callable[[int], None] = lambda _: None,
+    ) -> None:
+        self._transport = transport
+        self._limit = limit
+        self._waiting = waiting
+        self._fields = fields
+        self._timeout_s = timeout_s
+        self._report_full = report_full
+        self._told = 0
+        self._loop = asyncio.get_running_loop()
+        self._timer: asyncio.TimerHandle | None = None
+        self._requests: set[asyncio.Task[None]] = set()
+
+    async def call(self, input: Any) -> Any:  # noqa: A002 - its name
+        """The output for an input.
+
+        Raises:
+            UpstreamError: the API did not give one.
+        """
+        at = self._loop.time()
+        call = UpstreamCall(input, self._loop.create_future(), at + self._timeout_s)
+        self._waiting.add(call, at)
+        self._send_due()
+        try:
+            return await call.done
+        finally:
+            if call.done.cancelled():
+                self._waiting.discard(call)
+                self._report()
+
+    async def close(self) -> None:
+        """Give up what is under way."""
+        if self._timer is not None:
+            self._timer.cancel()
+        for task in list(self._requests):
+            task.cancel()
+        await asyncio.gather(*self._requests, return_exceptions=True)
+        await self._transport.close()
+
+    def _send_due(self) -> None:
+        """Send what is due, and wake up when more is."""
+        at = self._loop.time()
+        while self._limit.room(at) and (calls := self._waiting.take(at)):
+            self._limit.send()
+            task = self._loop.create_task(self._request(calls, at))
+            self._requests.add(task)
+            task.add_done_callback(self._requests.discard)
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        due_in = self._waiting.due_in(at)
+        if due_in is not None and (wait_s := max(due_in, self._limit.pause_s(at))) > 0:
+            self._timer = self._loop.call_later(wait_s, self._send_due)
+        self._report()
+
+    def _report(self) -> None:
+        """Tell how many calls wait for capacity, if that changes from or to none."""
+        at = self._loop.time()
+        over = len(self._waiting) if not self._limit.room(at) else 0
+        if bool(over) != bool(self._told):
+            self._told = over
+            self._report_full(over)
+
+    async def _request(self, calls: list[UpstreamCall], sent_at: float) -> None:
+        try:
+            timeout_s = max(call.ends_at for call in calls) - sent_at
+            outputs = self._outputs(await self._transport.post(self._body(calls), timeout_s), len(calls))
+        except NotRun as error:
+            self._on_not_run(calls, error, sent_at)
+        except Overloaded as error:
+            self._limit.on_refusal(sent_at, self._loop.time(), None)
+            _fail(calls, UpstreamError(f"The API is overloaded, and may have run the call: {error}."))
+        except asyncio.CancelledError:
+            self._limit.on_failure()
+            _fail(calls, UpstreamError("The container ends."))
+            raise
+        except Exception as error:  # noqa: BLE001 - whatever it is, somebody waits for it
+            self._limit.on_failure()
+            _fail(calls, error)
+        else:
+            self._limit.on_answer()
+            for call, output in zip(calls, outputs, strict=True):
+                if not call.done.done():
+                    call.done.set_result(output)
+        self._send_due()
+
+    def _on_not_run(self, calls: list[UpstreamCall], error: NotRun, sent_at: float) -> None:
+        at = self._loop.time()
+        if error.is_refusal:
+            self._limit.on_refusal(sent_at, at, error.retry_after_s)
+        else:
+            self._limit.on_refusal(sent_at, at, CONNECT_PAUSE_S * (1 + calls[0].tries))
+        pause_s, again = self._limit.pause_s(at), []
+        for call in calls:
+            call.tries += 1
+            if call.done.done():
+                continue
+            if call.tries < MOST_TRIES and at + pause_s < call.ends_at:
+                again.append(call)
+            else:
+                call.done.set_exception(UpstreamError(f"The API takes no calls, after {call.tries} tries: {error}."))
+        self._waiting.add_again(again, at)
+
+    def _body(self, calls: list[UpstreamCall]) -> Any:
+        return {self._fields.inputs: [call.input for call in calls]} if self._fields.inputs else calls[0].input
+
+    def _outputs(self, answer: Any, count: int) -> list[Any]:
+        if not self._fields.outputs:
+            return [answer]
+        found = answer.get(self._fields.outputs) if isinstance(answer, dict) else None
+        if not isinstance(found, list) or len(found) != count:
+            what = f"{len(found)} of them" if isinstance(found, list) else "none"
+            raise UpstreamError(f"The API was asked for {count} {self._fields.outputs}, and answered with {what}.")
+        return found
+
+
+def _fail(calls: list[UpstreamCall], error: Exception) -> None:
+    for call in calls:
+        if not call.done.done():
+            call.done.set_exception(error)

@@ -1,0 +1,53 @@
+"""What a gateway says of calls to engines, and of no others."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from pilotlight_core.model.engines.engine_spec import EngineKind, EngineSpec
+from pilotlight_core.model.spec import Priority
+from pilotlight_gateway.calls.engines.engine_calls import RANKS, engine_affinity, engine_facts
+from tests.builders.calls import grant, prepared_call
+from tests.builders.specs import function_spec, version_record
+
+ENGINE = version_record(function_spec("chat", engine=EngineSpec(kind=EngineKind.SIM)))
+PROMPT = msgspec.msgpack.encode({"prompt": "once upon a time " * 100})
+
+
+def test_other_functions_pay_nothing() -> None:
+    """Neither their homes nor their guests are told anything."""
+    plain = version_record()
+    assert engine_affinity(plain, "acme", PROMPT) is None
+    assert engine_facts(plain, "acme", 1.0, Priority.STANDARD, 1000.0) is None
+
+
+def test_callers_are_told_apart_without_their_names() -> None:
+    """The same caller is another one to another owner's engine."""
+    first, again = (engine_facts(ENGINE, "guest", 2.0, Priority.BATCH, 900.0) for _ in range(2))
+    assert first is not None
+    assert first == again
+    assert (first.weight, first.priority, first.deadline_ms) == (2.0, 0, 900.0)
+    assert "guest" not in f"{first}"
+    other = engine_facts(ENGINE, "another", 2.0, Priority.BATCH, 900.0)
+    elsewhere = engine_facts(msgspec.structs.replace(ENGINE, tenant="owner2"), "guest", 2.0, Priority.BATCH, 900.0)
+    assert other is not None
+    assert elsewhere is not None
+    assert len({first.salt, other.salt, elsewhere.salt}) == 3
+
+
+@pytest.mark.parametrize("priority", Priority)
+def test_each_class_has_a_rank(priority: Priority) -> None:
+    """A new class must have one."""
+    assert priority in RANKS
+
+
+def test_a_call_carries_both() -> None:
+    """Its descriptor the one, its run the other."""
+    call = prepared_call("a", version=ENGINE, input=PROMPT, tenant="guest")
+    described = call.descriptor(0.0, "g1", grant_number=0, admitted=False)
+    assert described.affinity is not None
+    assert len(described.affinity.prefix) == 3
+    facts = call.run(grant(), 0.0, "g1").facts
+    assert facts is not None
+    assert facts.salt
