@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from collections.abc import Sequence as Seq
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from time import perf_counter
@@ -69,7 +69,7 @@ class TorchEngine(ScheduledEngine[LoraWeights]):
         self._lora: LoraLayers
         super().__init__(
             _capabilities(settings, self._folder),
-            settings.limits,
+            _limits(settings, self._folder),
             model_version=self._folder.version,
             max_adapter_bytes=settings.max_adapter_bytes,
         )
@@ -257,6 +257,13 @@ def _groups(inputs: Iterable[Seq[int]], budget: int) -> list[list[list[int]]]:
         groups[-1].append([*ids])
         room -= len(ids)
     return groups
+
+
+def _limits(settings: TorchSettings, folder: ModelFolder) -> SchedulerLimits:
+    """Those of the settings; what they do not say of attention follows from the model's shape."""
+    if settings.limits.attention_tokens is not None:
+        return settings.limits
+    return replace(settings.limits, attention_tokens=folder.shape.attention_tokens)
 
 
 def _capabilities(settings: TorchSettings, folder: ModelFolder) -> Capabilities:

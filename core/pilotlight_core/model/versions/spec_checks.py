@@ -104,7 +104,7 @@ def check_spec(spec: FunctionSpec) -> None:
     for field, why in (faults | _faults_of_parts(spec)).items():
         if why:
             raise BadInput(f"{spec.name}: {field}: {why}.", field=field)
-    later = "is not supported yet: it is for engines that stream tokens, which come later. SLO(p95_ms=) is there."
+    later = "is not supported yet: nothing goes by the times of tokens. SLO(p95_ms=) is there."
     for level in ("ttft_ms", "itl_ms"):
         if getattr(spec.slo, level) is not None:
             raise BadInput(f"{spec.name}: SLO({level}=) {later}", field="slo")
