@@ -8,6 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+LEAST_ATTENTION_TOKENS = 1024
+"""In a small model a token's other costs, which grow with nothing, count for more than its matrices."""
+
 
 class UnknownArchitecture(Exception):
     """A model that this engine does not run."""
@@ -30,6 +33,15 @@ class ModelShape:
     """The last layer's weights are the embeddings'."""
     gated: bool
     """The feed-forward part has three matrices, not two."""
+
+    @property
+    def attention_tokens(self) -> int:
+        """How many tokens before it cost a token as much again as the layers' matrices do: each takes two products of
+        the width of all heads.
+        """
+        heads, kv_heads = self.heads * self.head_size, self.kv_heads * self.head_size
+        matrices = self.hidden * (2 * heads + 2 * kv_heads + (3 if self.gated else 2) * self.intermediate)
+        return max(LEAST_ATTENTION_TOKENS, matrices // (2 * heads))
 
 
 ALLOWED = {

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence as Seq
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Generic
 
 from pilotlight_engine.engine_port import (
@@ -66,7 +66,8 @@ class ScheduledEngine(ABC, Generic[LoadedAdapter]):
         """Of the last plan: `_compute` says it."""
         self._events: list[EngineEvent] = []
         """Terminal ones that the next step reports."""
-        self._stats = EngineStats()
+        self._decoded = self._prefilled = 0
+        """Tokens, so far."""
         self._steps_since_shortage = 0
         self._asleep = False
         self._first_to_wait: TokenSequence | None = None
@@ -131,14 +132,8 @@ class ScheduledEngine(ABC, Generic[LoadedAdapter]):
         drawing = [span.sequence for span in plan.spans if span.draws]
         for sequence, pick in zip(drawing, picks, strict=True):
             self._on_pick(sequence, pick, events)
-        decoded = sum(span.sequence.generated > 1 for span in plan.decodes)
-        computed = sum(span.end - span.start for span in plan.spans)
-        self._stats = replace(
-            self._stats,
-            decode_tokens=self._stats.decode_tokens + decoded,
-            prefill_tokens=self._stats.prefill_tokens + computed - decoded,
-            step_ms=self._step_ms,
-        )
+        self._decoded += len(plan.decodes)
+        self._prefilled += sum(span.end - span.start for span in plan.prefills)
         self._shelf.release_unused(self._adapters_named())
         return events
 
@@ -156,8 +151,10 @@ class ScheduledEngine(ABC, Generic[LoadedAdapter]):
     def stats(self) -> EngineStats:
         """How the engine is."""
         scheduler = self.scheduler
-        return replace(
-            self._stats,
+        return EngineStats(
+            decode_tokens=self._decoded,
+            prefill_tokens=self._prefilled,
+            step_ms=self._step_ms,
             kv_used=scheduler.blocks.held * scheduler.blocks.page,
             kv_total=scheduler.blocks.blocks * scheduler.blocks.page,
             running=len(scheduler.running),
@@ -254,9 +251,9 @@ class ScheduledEngine(ABC, Generic[LoadedAdapter]):
         if pick.failure:
             self._fail(sequence, "not_a_number", pick.failure, events)
             return
-        index = sequence.generated
+        request, index = sequence.request, sequence.generated
         sequence.tokens.append(pick.token)
-        events.append(TokenOut(id=sequence.id, index=index, token=pick.token, logprob=pick.logprob, top=pick.top))
+        events.append(TokenOut(id=request.id, index=index, token=pick.token, logprob=pick.logprob, top=pick.top))
         self._finish_if_over(sequence, events)
 
     def _finish_if_over(self, sequence: TokenSequence, events: list[EngineEvent]) -> None:

@@ -3,6 +3,9 @@
 Theory of operation. A step has a budget of tokens. Sequences that wait for one token each (*decodes*) come first: a
 stream does not stall because others have long prompts. The rest of the budget goes to prompts (*prefills*), in chunks
 of a quantum, each to the tenant that is furthest behind in tokens over weight; a higher priority goes before all that.
+A token of a prompt that is deep in its context takes the place of several, since attention works on all that is before
+it: so a step takes about as long whatever it computes, and who comes meanwhile waits for no long one. What tenants get
+is counted in tokens nevertheless.
 
 A sequence begins when there is room for all its tokens and the next one, so that a prefill never stops half-way for
 want of room; decodes take a block when they cross into one. If then there is none, the youngest sequence of the lowest
@@ -44,10 +47,18 @@ class SchedulerLimits:
     prefix_cache: bool = True
     watermark: float = 0.01
     """Of all blocks, what stays free for decodes when a sequence begins beside others."""
+    attention_tokens: int | None = None
+    """A token of a prompt takes one token's place of the budget more for each so many before it. None: it does not."""
 
     def __post_init__(self) -> None:
         if self.token_budget < 1 or self.max_running < 1 or self.quantum < 1:
             raise ValueError("token_budget, max_running and quantum are at least 1")
+        if self.attention_tokens is not None and self.attention_tokens < 1:
+            raise ValueError("attention_tokens is at least 1")
+
+    def places(self, position: int) -> int:
+        """How many places of the budget a token of a prompt takes, of which so many are before it."""
+        return 1 if self.attention_tokens is None else 1 + position // self.attention_tokens
 
 
 class StepScheduler:
@@ -73,6 +84,8 @@ class StepScheduler:
         self._shares = KvShares(blocks=blocks.blocks, slots=limits.max_running)
         self._spans: dict[str, StepSpan] = {}
         """Of the step that is being planned."""
+        self._places: dict[str, int] = {}
+        """Of the budget, by the same sequences."""
         self._budget = 0
 
     # -- sequences -----------------------------------------------------------------------------------------------------
@@ -105,7 +118,7 @@ class StepScheduler:
     def remove(self, sequence: TokenSequence, *, spoiled: bool = False) -> None:
         """A sequence ends; its blocks are free. If they are spoiled nobody finds in them what was stored."""
         if spoiled:
-            self.blocks.conceal(sequence.blocks)
+            self.blocks.hide(sequence.blocks)
         if self.running.pop(sequence.id, None) is not None:
             self._let_go(sequence)
         else:
@@ -123,11 +136,11 @@ class StepScheduler:
 
     def plan_step(self) -> StepPlan:
         """What to compute next. It is followed by `commit`, or by `withdraw`."""
-        self._spans = {}
+        self._spans, self._places = {}, {}
         self._budget = self.token_budget
         for sequence in self._decodes_in_order():
             if self._budget and sequence.id in self.running and self._make_room_to_decode(sequence):
-                self._give(sequence, 1)
+                self._give(sequence, 1, places=1)
         self._plan_prefills()
         spans = self._spans.values()
         return StepPlan(
@@ -185,7 +198,7 @@ class StepScheduler:
         is_closed = False
         begun = self._unfinished_prompts()
         while self._budget > 0:
-            begun = {t: left for t, queue in begun.items() if (left := [s for s in queue if self._is_unfinished(s)])}
+            begun = {t: rest for t, queue in begun.items() if (rest := [s for s in queue if self._is_unfinished(s)])}
             heads = self._heads(begun, self._waiting.keys() if is_closed else passed_over)
             if not heads:
                 return
@@ -198,8 +211,11 @@ class StepScheduler:
                     is_closed = is_closed or self._waits_for_more_than_its_share(sequence)
                     continue
                 begun.setdefault(tenant, []).append(sequence)
-            count = min(self._unplanned(sequence), self._budget)
-            self._give(sequence, count if len(heads) == 1 else min(count, self.limits.quantum))
+            left = self._unplanned(sequence)
+            places = self.limits.places(len(sequence.tokens) - left)
+            # One always, so that a prompt goes on beside many decodes.
+            count = min(left, max(1, self._budget // places))
+            self._give(sequence, count if len(heads) == 1 else min(count, self.limits.quantum), places)
 
     def _unfinished_prompts(self) -> dict[str, list[TokenSequence]]:
         """Sequences that began and have more to compute than a decode does, by tenant, in the order of arrival."""
@@ -224,12 +240,13 @@ class StepScheduler:
         span = self._spans.get(sequence.id)
         return len(sequence.tokens) - (sequence.computed if span is None else span.end)
 
-    def _give(self, sequence: TokenSequence, count: int) -> None:
+    def _give(self, sequence: TokenSequence, count: int, places: int) -> None:
         """Tokens of a sequence have room in this step, after those that have it already."""
         span = self._spans.get(sequence.id)
         start, end = (sequence.computed, sequence.computed) if span is None else (span.start, span.end)
         self._spans[sequence.id] = StepSpan(sequence=sequence, start=start, end=end + count)
-        self._budget -= count
+        self._budget -= count * places
+        self._places[sequence.id] = self._places.get(sequence.id, 0) + count * places
         self._tokens.charge(sequence.tenant, count, sequence.request.weight)
 
     # -- beginning, and giving way -------------------------------------------------------------------------------------
@@ -325,7 +342,7 @@ class StepScheduler:
         """A sequence gives up its room and waits again, with what it has generated."""
         span = self._spans.pop(sequence.id, None)
         if span is not None:
-            self._budget += span.end - span.start
+            self._budget += self._places.pop(sequence.id)
             self._tokens.charge(sequence.tenant, span.start - span.end, sequence.request.weight)
         del self.running[sequence.id]
         self._let_go(sequence)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-from pilotlight_engine.engine_port import GenRequest, TokenUsage
+from pilotlight_engine.engine_port import GenRequest, SequenceUsage
 
 
 @dataclass(kw_only=True, slots=True, eq=False)
@@ -50,9 +50,9 @@ class TokenSequence:
         """How many tokens are to be computed before the next one is known."""
         return len(self.tokens) - self.computed
 
-    def usage(self) -> TokenUsage:
+    def usage(self) -> SequenceUsage:
         """What it took so far."""
-        return TokenUsage(
+        return SequenceUsage(
             prompt_tokens=len(self.request.prompt_ids), completion_tokens=self.generated, cached_tokens=self.cached
         )
 

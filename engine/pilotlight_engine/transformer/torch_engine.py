@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from collections.abc import Sequence as Seq
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from time import perf_counter
@@ -69,7 +69,7 @@ class TorchEngine(ScheduledEngine[LoraWeights]):
         self._lora: LoraLayers
         super().__init__(
             _capabilities(settings, self._folder),
-            settings.limits,
+            _limits(settings, self._folder),
             model_version=self._folder.version,
             max_adapter_bytes=settings.max_adapter_bytes,
         )
@@ -109,13 +109,7 @@ class TorchEngine(ScheduledEngine[LoraWeights]):
     def _forward(self, plan: StepPlan) -> list[TokenPick]:
         batch = batch_of(plan, self._pool, self._rows, self._capabilities.page, self._device)
         self._use_adapters(batch)
-        last, drawing = -1, []
-        keep = []
-        for span in batch.order:
-            last += span.end - span.start
-            if span.draws:
-                keep.append(last)
-                drawing.append(span)
+        keep, drawing = batch.drawing()
         rules = [self._rule_of(span.sequence) for span in drawing]
         if self._lean is not None and not batch.parts and not self._lora.in_use:
             picks = pick_tokens(self._lean.logits(batch), rules)  # every row draws
@@ -137,7 +131,7 @@ class TorchEngine(ScheduledEngine[LoraWeights]):
             by_sequence[span.sequence] = pick
             if pick.failure:
                 self._rows.clear(span.sequence)
-        return [by_sequence[span.sequence] for span in plan.spans if span.draws]
+        return [by_sequence[span.sequence] for span in plan.spans if span.sequence in by_sequence]
 
     def _rule_of(self, sequence: TokenSequence) -> PickRule:
         request = sequence.request
@@ -263,6 +257,13 @@ def _groups(inputs: Iterable[Seq[int]], budget: int) -> list[list[list[int]]]:
         groups[-1].append([*ids])
         room -= len(ids)
     return groups
+
+
+def _limits(settings: TorchSettings, folder: ModelFolder) -> SchedulerLimits:
+    """Those of the settings; what they do not say of attention follows from the model's shape."""
+    if settings.limits.attention_tokens is not None:
+        return settings.limits
+    return replace(settings.limits, attention_tokens=folder.shape.attention_tokens)
 
 
 def _capabilities(settings: TorchSettings, folder: ModelFolder) -> Capabilities:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import httpx
+import msgspec
 import pytest
 
 from pilotlight_core.model.limits import Limits
@@ -104,6 +105,26 @@ async def test_priority_and_trace_are_those_of_the_request(world: World) -> None
     async with world.client() as client:
         await ask(client, {"pilotlight-priority": "batch", "traceparent": "00-a-b-01"})
     assert (world.calls.seen[0].priority, world.calls.seen[0].traceparent) == ("batch", "00-a-b-01")
+
+
+async def test_a_large_body_is_read_in_a_worker(world: World) -> None:
+    """With the same words for what is wrong, and nothing stays counted."""
+    served(world)
+    world.calls.events = chunks("hi")
+    long: Any = [{"role": "user", "content": "x" * 300_000}]
+    async with world.client() as client:
+        good = await ask(client, messages=long, temperature=0.5, brand_new=1)
+        bad = await ask(client, messages=long, n=2)
+        deep = await client.post(
+            "/v1/chat/completions", content=b'{"x":' + b"[" * 200_000, headers={"content-type": "application/json"}
+        )
+        vectors = await client.post("/v1/embeddings", json={"model": NAME, "input": [1] * 200_000})
+    assert good.json()["choices"][0]["message"]["content"] == "hi"
+    assert good.headers["pilotlight-ignored"] == "brand_new"
+    assert msgspec.msgpack.decode(world.calls.seen[0].input) == {"messages": long, "temperature": 0.5}
+    assert (bad.status_code, bad.json()["error"]["param"]) == (400, "n")
+    assert (deep.status_code, vectors.status_code) == (400, 400)
+    assert world.services.budget.used == 0
 
 
 async def test_a_body_of_another_type_is_refused(world: World) -> None:

@@ -9,10 +9,9 @@ import pytest
 
 from pilotlight_core.model.errors import ContainerDied, PilotlightError, TooMuch, Unavailable
 from pilotlight_core.model.fallbacks.fallback import Fallback
-from pilotlight_core.model.messages.call_messages import Run
 from pilotlight_core.model.spec import Priority, VersionRecord
-from pilotlight_gateway.calls.fallbacks import Fallbacks
-from pilotlight_gateway.calls.prepared_call import Go, PreparedCall
+from pilotlight_gateway.calls.prepared_call import PreparedCall
+from pilotlight_gateway.fallbacks.fallback_finder import Fallbacks
 from pilotlight_gateway.limits.call_usage import CallUsage
 from pilotlight_gateway.tenancy.registry_port import MemoryRegistry
 from tests.builders.calls import prepared_call
@@ -59,19 +58,15 @@ def test_a_call_without_room_goes_to_the_fallback_as_it_is(world: World, error: 
 
 
 def test_what_failed_in_another_way_does_not(world: World) -> None:
-    """Nor what ran before it was refused, what may have no time left, a job, or a function without a fallback."""
+    """Nor what ran before it was refused, what has no time left, or a function without a fallback."""
     shop = Shop(world)
     billed = TooMuch("no", code="queue_full")
     billed.more["usage"] = object()
-
-    def hook(_run: Run, _go: Go) -> None:
-        pass
 
     assert shop.instead_of(ContainerDied("x")) is None
     assert shop.instead_of(TooMuch("x", code="rate_limited")) is None
     assert shop.instead_of(billed) is None
     assert shop.instead_of(deadline_at=shop.clock.at) is None
-    assert shop.instead_of(start_hook=hook) is None
     assert shop.instead_of(version=shop.small) is None
     assert not shop.fallbacks.counts
 

@@ -39,7 +39,7 @@ class Fallbacks:
         if fallback is UNSET or error.wire_code not in REFUSALS or BILLED in error.more:
             return None
         registry, tenant = self._registry, call.tenant
-        if call.start_hook is not None or self._clock() >= call.deadline_at:
+        if self._clock() >= call.deadline_at:
             return None
         if fallback.classes and call.priority not in fallback.classes:
             return None
