@@ -92,7 +92,6 @@ def test_what_this_release_writes_is_read_by_the_one_before(tmp_path: Path) -> N
             "AskEvents",
             "StreamEvents",
             "ChunkGroup",
-            "StreamEvents", "ChunkGroup",
             "BudgetsRecord",
             "CreditsRecord",
             "NodeRecord",
