@@ -44,5 +44,18 @@ def test_logprobs_name_the_tokens() -> None:
     assert said["logprobs"][0]["top"][1] == {"token": TOKENIZER.token_text(7), "id": 7, "logprob": -2.0}
 
 
+def test_one_is_complete_at_its_end_and_at_its_bound() -> None:
+    one = answer(max_new=3)
+    one.repeat([4])
+    assert not one.is_complete
+    one.repeat([END])
+    assert one.is_complete
+    bound = answer(max_new=2, ignore_eos=True)
+    bound.repeat([END])
+    assert not bound.is_complete
+    bound.repeat([4])
+    assert bound.is_complete
+
+
 def test_an_answer_that_was_cut_says_so() -> None:
     assert answer().ended({"text": "", "token_ids": []}, is_cut=True, cached=0)["finish_reason"] == "length"
