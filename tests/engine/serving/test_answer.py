@@ -45,16 +45,15 @@ def test_logprobs_name_the_tokens() -> None:
 
 
 def test_one_is_complete_at_its_end_and_at_its_bound() -> None:
-    one = answer(max_new=3)
-    one.repeat([4])
-    assert not one.is_complete
-    one.repeat([END])
-    assert one.is_complete
-    bound = answer(max_new=2, ignore_eos=True)
-    bound.repeat([END])
-    assert not bound.is_complete
-    bound.repeat([4])
-    assert bound.is_complete
+    def told(max_new: int, *ids: int, **changes: object) -> bool:
+        one = answer(max_new=max_new, **changes)
+        one.repeat(ids)
+        return one.is_complete
+
+    assert not told(3, 4)
+    assert told(3, 4, END)
+    assert not told(2, END, ignore_eos=True)
+    assert told(2, END, 4, ignore_eos=True)
 
 
 def test_an_answer_that_was_cut_says_so() -> None:
