@@ -37,6 +37,8 @@ class GenerationDocument:
     tools: list[dict[str, Any]] | None = None
     tool_choice: str | dict[str, Any] | None = None
     response_format: dict[str, Any] | None = None
+    at: float = 0.0
+    """When the call began, in unix seconds."""
 
     @property
     def size(self) -> int:
@@ -145,7 +147,7 @@ class GenerationReader:
             )
         messages = [_message(each, place) for place, each in enumerate(document.messages or ())]
         try:
-            text = self.template.render(messages, tools)
+            text = self.template.render(messages, tools, document.at)
         except TemplateRefusal as error:
             raise UnfitGeneration(f"messages: {error}.") from error
         return tuple(self.tokenizer.encode(text, special=False))

@@ -31,8 +31,10 @@ class PromptTemplate(Protocol):
     takes_tools: bool
     """Whether it knows of tools."""
 
-    def render(self, messages: Sequence[Mapping[str, Any]], tools: Sequence[Mapping[str, Any]] | None) -> str:
-        """The prompt of these messages, up to where the model goes on.
+    def render(
+        self, messages: Sequence[Mapping[str, Any]], tools: Sequence[Mapping[str, Any]] | None, at: float = 0.0
+    ) -> str:
+        """The prompt of these messages, up to where the model goes on. Its time is `at`, in unix seconds.
 
         Raises:
             TemplateRefusal: they do not fit, or the prompt is too long.
@@ -44,7 +46,13 @@ class PlainTemplate:
 
     takes_tools = False
 
-    def render(self, messages: Sequence[Mapping[str, Any]], tools: Sequence[Mapping[str, Any]] | None) -> str:  # noqa: ARG002
+    def render(
+        self,
+        messages: Sequence[Mapping[str, Any]],
+        tools: Sequence[Mapping[str, Any]] | None,  # noqa: ARG002
+        at: float = 0.0,  # noqa: ARG002
+    ) -> str:
+        """A line for each."""
         lines = [f"{message['role']}: {message.get('content') or ''}\n" for message in messages]
         return "".join((*lines, "assistant: "))
 
@@ -60,7 +68,7 @@ class ChatTemplate:
 
         world = ImmutableSandboxedEnvironment(trim_blocks=True, lstrip_blocks=True, extensions=[loopcontrols])
         world.filters["tojson"] = _to_json
-        world.globals |= {"raise_exception": _raise, "strftime_now": _now}
+        world.globals["raise_exception"] = _raise
         self._special = dict(special)
         try:
             self._plain = world.from_string(source)
@@ -69,7 +77,9 @@ class ChatTemplate:
             raise ValueError(f"the chat template has a fault in line {error.lineno}: {error.message}") from error
         self.takes_tools = "tools" in (tools_source or source)
 
-    def render(self, messages: Sequence[Mapping[str, Any]], tools: Sequence[Mapping[str, Any]] | None) -> str:
+    def render(
+        self, messages: Sequence[Mapping[str, Any]], tools: Sequence[Mapping[str, Any]] | None, at: float = 0.0
+    ) -> str:
         """The prompt of these messages. Raises as `PromptTemplate`."""
         template = self._tools if tools else self._plain
         pieces, size = [], 0
@@ -78,6 +88,7 @@ class ChatTemplate:
                 messages=list(messages),
                 tools=list(tools) if tools else None,
                 add_generation_prompt=True,
+                strftime_now=datetime.fromtimestamp(at, UTC).strftime,
                 **self._special,
             ):
                 pieces.append(piece)
@@ -136,7 +147,3 @@ def _to_json(value: Any, indent: int | None = None, **others: Any) -> str:
 
 def _raise(text: str) -> None:
     raise TemplateRefusal(f"the chat template refuses them: {text}")
-
-
-def _now(form: str) -> str:
-    return datetime.now(UTC).strftime(form)
