@@ -155,7 +155,7 @@ class EngineStats:
     waiting: int = 0
     prefill_tokens: int = 0
     decode_tokens: int = 0
-    """Of spans of one token; those of longer ones are prefilled, also where a preempted sequence is computed again."""
+    """The last one of a sequence, by which the next is known; all others are prefilled, again after a preemption."""
     preempted: int = 0
     prefix_hits: int = 0
     prefix_tokens: int = 0

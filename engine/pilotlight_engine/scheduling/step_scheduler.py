@@ -142,11 +142,11 @@ class StepScheduler:
             if self._budget and sequence.id in self.running and self._make_room_to_decode(sequence):
                 self._give(sequence, 1, places=1)
         self._plan_prefills()
-        spans = self._spans.values()
-        return StepPlan(
-            decodes=tuple(span for span in spans if span.end - span.start == 1),
-            prefills=tuple(span for span in spans if span.end - span.start > 1),
-        )
+        decodes: list[StepSpan] = []
+        prefills: list[StepSpan] = []
+        for span in self._spans.values():
+            (decodes if span.end - span.start == 1 and span.draws else prefills).append(span)
+        return StepPlan(decodes=tuple(decodes), prefills=tuple(prefills))
 
     def commit(self, plan: StepPlan) -> None:
         """A plan was computed: its keys and values are stored."""

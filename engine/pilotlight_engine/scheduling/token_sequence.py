@@ -80,13 +80,13 @@ class StepPlan:
     """What a step computes. Room for every span is held."""
 
     decodes: tuple[StepSpan, ...]
-    """Spans of one token."""
+    """Spans of one token that draw."""
     prefills: tuple[StepSpan, ...]
-    """Longer ones."""
+    """The others."""
 
     @property
     def spans(self) -> tuple[StepSpan, ...]:
-        """All of them, longer ones first."""
+        """All of them, prefills first."""
         return (*self.prefills, *self.decodes)
 
     def __bool__(self) -> bool:
