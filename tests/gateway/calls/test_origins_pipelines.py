@@ -176,7 +176,7 @@ def test_a_stream_begins_behind_its_hook() -> None:
     stages.end(last_seq=2)
     *said, result = stages.live.said
 
-    assert [one for one in said if isinstance(one, tuple)] == [(1, b"1"), (2, b"2")]
+    assert [one for one in said if isinstance(one, tuple)] == [(1, (b"1",)), (2, (b"2",))]
     assert isinstance(result, CallResult)
 
 
