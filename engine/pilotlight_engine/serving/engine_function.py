@@ -77,8 +77,10 @@ class EngineFunction:
         self._thread.start()
 
     async def close(self) -> None:
-        """End the engine's thread."""
+        """End the engine's thread, and the process that some engines have."""
         self._thread.close()
+        if (end := getattr(self._thread.engine, "close", None)) is not None:
+            await asyncio.to_thread(end)
 
     async def park(self) -> None:
         """Leave the device: weights go to the host's memory."""

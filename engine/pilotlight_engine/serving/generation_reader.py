@@ -8,7 +8,7 @@ from typing import Any
 
 from pilotlight_core.model.engines.generation import MAX_LOGPROBS, MAX_STOP, MAX_STOPS, UnfitGeneration
 from pilotlight_engine.engine_port import Capabilities, Sampling
-from pilotlight_engine.text.chat_template import ChatTemplate, TemplateRefusal
+from pilotlight_engine.text.chat_template import PromptTemplate, TemplateRefusal
 from pilotlight_engine.text.text_tokenizer import TextTokenizer
 
 MOST_TOOLS = 128
@@ -72,7 +72,7 @@ class GenerationReader:
     """Reads the documents of one engine."""
 
     tokenizer: TextTokenizer
-    template: ChatTemplate | None
+    template: PromptTemplate | None
     capabilities: Capabilities
     adapters: tuple[str, ...] = ()
 

@@ -21,8 +21,8 @@ from pilotlight_engine.serving.token_inbox import FEW_UNREAD, MOST_UNREAD, Token
 
 T = TypeVar("T")
 STATS_EVERY_S = 1.0
-REST_STATS_EVERY_S = 0.2
-"""The same where the engine comes to rest again and again."""
+LOOK_EVERY_S = 0.2
+"""The same where the engine comes to rest again and again, or calls begin to wait in it, or wait no longer."""
 JOIN_S = 10.0
 """How long the end waits for a step."""
 
@@ -30,8 +30,8 @@ JOIN_S = 10.0
 class StepThread:
     """Steps `engine` from `start` to `close`; all other methods are called in the event loop.
 
-    `on_dead` is told, in the thread, when the engine is lost; `on_stats` each second in which it has worked, and once
-    when it comes to rest.
+    `on_dead` is told, in the thread, when the engine is lost; `on_stats` each second in which it has worked, once
+    when it comes to rest, and soon after calls begin to wait in it or wait no longer.
     """
 
     def __init__(self, engine: Engine, on_dead: Callable[[str], None], on_stats: Callable[[EngineStats], None]) -> None:
@@ -47,7 +47,8 @@ class StepThread:
         self._left_behind: dict[str, TokenInbox] = {}
         """Those that left, until the engine says what they took."""
         self._numbers = 0
-        self._told_at = 0.0
+        self._told_at = self._looked_at = 0.0
+        self._told_waiting = False
         self._has_news = True
         """Whether it has worked since it told last how it is."""
         self._thread = threading.Thread(target=self._run, name="pilotlight-engine", daemon=True)
@@ -146,23 +147,26 @@ class StepThread:
 
     def _rest(self) -> None:
         """Wait to be woken; tell how the engine is, once."""
-        due_s = self._told_at + REST_STATS_EVERY_S - time.monotonic()
+        due_s = self._told_at + LOOK_EVERY_S - time.monotonic()
         if not self._has_news:
             self._wake.wait()
         elif due_s > 0:
             self._wake.wait(due_s)
         else:
-            self._report(time.monotonic())
+            self._report(time.monotonic(), self.engine.stats())
             self._has_news = False
 
     def _report_if_due(self) -> None:
         at, self._has_news = time.monotonic(), True
-        if at - self._told_at >= STATS_EVERY_S:
-            self._report(at)
+        if at - self._looked_at < LOOK_EVERY_S:
+            return
+        self._looked_at, stats = at, self.engine.stats()
+        if at - self._told_at >= STATS_EVERY_S or (stats.waiting > 0) is not self._told_waiting:
+            self._report(at, stats)
 
-    def _report(self, at: float) -> None:
-        self._told_at = at
-        self._on_stats(self.engine.stats())
+    def _report(self, at: float, stats: EngineStats) -> None:
+        self._told_at, self._told_waiting = at, stats.waiting > 0
+        self._on_stats(stats)
 
     def _admit(self, request: GenRequest) -> None:
         try:

@@ -10,7 +10,7 @@ import json
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 TEMPLATE_FILE = "chat_template.jinja"
 CONFIG_FILE = "tokenizer_config.json"
@@ -19,15 +19,34 @@ TOOLS_NAME = "tool_use"
 SPECIAL = ("bos_token", "eos_token", "unk_token", "pad_token")
 MOST_PROMPT = 8 * 2**20
 """Characters of a prompt that a template has made."""
-PLAIN = (
-    "{% for message in messages %}{{ message.role }}: {{ message.content }}\n{% endfor %}"
-    "{% if add_generation_prompt %}assistant: {% endif %}"
-)
-"""For engines without a model."""
 
 
 class TemplateRefusal(ValueError):
     """The messages do not fit the template, in its own words; or the template is at fault."""
+
+
+class PromptTemplate(Protocol):
+    """What makes a prompt of messages."""
+
+    takes_tools: bool
+    """Whether it knows of tools."""
+
+    def render(self, messages: Sequence[Mapping[str, Any]], tools: Sequence[Mapping[str, Any]] | None) -> str:
+        """The prompt of these messages, up to where the model goes on.
+
+        Raises:
+            TemplateRefusal: they do not fit, or the prompt is too long.
+        """
+
+
+class PlainTemplate:
+    """For engines without a model, in environments without jinja: each message is a line."""
+
+    takes_tools = False
+
+    def render(self, messages: Sequence[Mapping[str, Any]], tools: Sequence[Mapping[str, Any]] | None) -> str:  # noqa: ARG002
+        lines = [f"{message['role']}: {message.get('content') or ''}\n" for message in messages]
+        return "".join((*lines, "assistant: "))
 
 
 class ChatTemplate:
@@ -51,11 +70,7 @@ class ChatTemplate:
         self.takes_tools = "tools" in (tools_source or source)
 
     def render(self, messages: Sequence[Mapping[str, Any]], tools: Sequence[Mapping[str, Any]] | None) -> str:
-        """The prompt of these messages, up to where the model goes on.
-
-        Raises:
-            TemplateRefusal: they do not fit, or the prompt is too long.
-        """
+        """The prompt of these messages. Raises as `PromptTemplate`."""
         template = self._tools if tools else self._plain
         pieces, size = [], 0
         try:
@@ -76,14 +91,14 @@ class ChatTemplate:
         return "".join(pieces)
 
 
-def template_of(folder: Path | None, own: str = "") -> ChatTemplate | None:
+def template_of(folder: Path | None, own: str = "") -> PromptTemplate | None:
     """The chat template of a folder of weights, or the function's `own`; None: there is none.
 
     Raises:
         ValueError: it has one that cannot be read.
     """
     if folder is None:
-        return ChatTemplate(own or PLAIN, {})
+        return ChatTemplate(own, {}) if own else PlainTemplate()
     config = _read_config(folder / CONFIG_FILE)
     special = {name: text for name in SPECIAL if (text := _token_text(config.get(name)))}
     file, stored = folder / TEMPLATE_FILE, config.get("chat_template")

@@ -112,8 +112,16 @@ class Container:
 
     @property
     def slots(self) -> int:
-        """Those that it offers: as many as it holds calls, while its function says that calls wait within."""
-        return len(self.held) if self.serving is not None and self.serving.is_full else self.most_slots
+        """Those that it offers: while its function says that calls wait within, as many as it holds calls, and the
+        spare ones.
+        """
+        is_full = self.serving is not None and self.serving.is_full
+        return min(len(self.held) + self.spare, self.most_slots) if is_full else self.most_slots
+
+    @property
+    def spare(self) -> int:
+        """Of its slots, those for callers who have few."""
+        return self.serving.spare if self.serving is not None else 0
 
     @property
     def held(self) -> tuple[str, ...]:

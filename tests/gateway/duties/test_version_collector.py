@@ -14,6 +14,7 @@ from pilotlight_core.bus import Bus, connect
 from pilotlight_core.host.registry import Registry
 from pilotlight_core.model.api.curve_api import CurvesRecord
 from pilotlight_core.model.pipelines.pipeline import CallHook, Pipeline
+from pilotlight_core.model.records.files import FileRecord
 from pilotlight_core.model.spec import AppRecord, DeployRecord, VersionRecord
 from pilotlight_core.model.versions.pushed_weights import REMOVED_KEPT_S, WeightsRecord, WeightsRevision
 from pilotlight_gateway.duties.version_collector import TRIAL_S, YOUNG_S, StoredVersion, VersionCollector, is_needed
@@ -157,3 +158,23 @@ async def test_records_of_weights_that_were_removed_are_forgotten(own_bus: Bus) 
         await collector.collect((), AT)
 
         assert {one.name for one in await collector.weights()} == {"there", "lately"}
+
+
+async def test_records_of_files_that_have_expired_are_forgotten(own_bus: Bus) -> None:
+    """The others stay, and what they need is known."""
+
+    def record(file_id: str, expires_at: float) -> FileRecord:
+        return FileRecord(
+            tenant="acme", id=file_id, name="in", purpose="batch", size=1, created_at=0.0, expires_at=expires_at,
+            by="k", parts=(),
+        )  # fmt: skip
+
+    collector = VersionCollector(own_bus)
+    async with Registry(own_bus) as registry:
+        for file_id, expires_at in (("file-there", AT + 1), ("file-gone", AT)):
+            await registry.change_file("acme", file_id, partial(lambda made, _: made, record(file_id, expires_at)))
+        assert {one.id for one in await collector.files()} == {"file-there", "file-gone"}
+
+        await collector.collect((), AT)
+
+        assert {one.id for one in await collector.files()} == {"file-there"}
