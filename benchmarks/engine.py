@@ -11,6 +11,7 @@ import random
 import tempfile
 import time
 from collections import defaultdict
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -117,7 +118,7 @@ def _rates(weights: Path, rounds: int, new: int) -> dict[tuple[str, int], float]
         ),
     )
     manager.start()
-    kinds = {
+    kinds: dict[str, Callable[[int], int]] = {
         "engine": lambda size: _run_engine(engine, size, new),
         "continuous": lambda size: _run_continuous(manager, size, new),
         "static": lambda size: _run_static(static, size, new),

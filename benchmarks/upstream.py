@@ -29,6 +29,7 @@ from benchmarks.keep_alive import Line
 from pilotlight_core.host.certificates.authority import CertificateAsk, issue_certificate
 from tests.builders.certificates import an_authority
 from tests.system.support.platform import Platform, platform
+from tests.system.support.processes import descendants
 from tests.waiting import wait_until
 
 HOST, INSIDE = "upstream.example.com", "PILOTLIGHT_BENCHMARK_HOSTS"
@@ -196,8 +197,10 @@ async def measure(running: Platform, folder: Path, authority: Path, *, seconds: 
 
 
 def cpu_by_process(running: Platform) -> dict[str, float]:
-    """Seconds of processor of each process of the platform."""
-    return {name: report.cpu_seconds(pid) for name, pid in running.pids.items()}
+    """Seconds of processor of each process of the platform, and of those in and about sandboxes."""
+    pids = running.pids
+    found = {name: report.cpu_seconds(pid) for name, pid in pids.items()}
+    return found | {"below_agent": sum(map(report.cpu_seconds, descendants(pids["agent"])))}
 
 
 def main() -> None:

@@ -11,6 +11,7 @@ from pilotlight_core.host.certificates.server_context import TlsFiles
 from pilotlight_core.model.errors import BadInput
 from pilotlight_gateway.bodies.body_codec import BodyCodec
 from pilotlight_gateway.calls.call_port import CallPort
+from pilotlight_gateway.deploys.served_models import ServedModels
 from pilotlight_gateway.http.calls.call_endpoint import CallEntry
 from pilotlight_gateway.http.inference.inference_counts import InferenceCounts
 from pilotlight_gateway.http.inference.model_calls import ModelCalls
@@ -63,7 +64,7 @@ def stream_slots() -> TenantSlots:
 
 def model_services(parts: FrontParts, entry: CallEntry, clock: Callable[[], float]) -> TensorModelServices:
     """Calls of models, and what is shown of them."""
-    lookup = ModelLookup(entry.resolver, parts.schemas)
+    lookup = ModelLookup(entry.resolver, parts.schemas, ServedModels(parts.registry))
     calls = ModelCalls(entry, parts.calls, parts.codec, lookup, parts.counts, clock)
     return TensorModelServices(calls=calls, registry=parts.registry, readiness=parts.readiness, release=_release())
 

@@ -48,7 +48,6 @@ from pilotlight_gateway.budgets.call_prices import CallPrices, parts_of
 from pilotlight_gateway.budgets.prepaid_budgets import PrepaidBudgets
 from pilotlight_gateway.budgets.tranche_keeper import TrancheKeeper
 from pilotlight_gateway.calls.call_service import CallService
-from pilotlight_gateway.calls.fallbacks import Fallbacks
 from pilotlight_gateway.calls.large_bodies import LargeBodies
 from pilotlight_gateway.cluster.shard_table import ShardTable
 from pilotlight_gateway.cluster.shards import Shards
@@ -57,6 +56,8 @@ from pilotlight_gateway.deploys.ended_runs import watch_ended_runs
 from pilotlight_gateway.deploys.function_logs import BusLogs
 from pilotlight_gateway.deploys.line_owners import BoundLineOwners
 from pilotlight_gateway.deploys.package_locker import BusLocker
+from pilotlight_gateway.fallbacks.fallback_calls import FallbackCalls
+from pilotlight_gateway.fallbacks.fallback_finder import Fallbacks
 from pilotlight_gateway.fleet.fleet_inventory import FleetPlacements
 from pilotlight_gateway.fleet.placement_explainer import BusExplainer
 from pilotlight_gateway.front_wiring import GrpcFront
@@ -304,6 +305,7 @@ def _metric_sources(
     readiness: Readiness,
     budget: ByteBudget,
     connections: ConnectionBook,
+    fallbacks: Fallbacks,
 ) -> tuple[MetricSource, ...]:
     """Asked at each scrape, beside what `GatewayMetrics` counts."""
     return (
@@ -315,7 +317,7 @@ def _metric_sources(
             bodies=budget,
             ready=not readiness.why_not(),
         ),
-        lambda: fallback_counts(calls.service.fallbacks),
+        lambda: fallback_counts(fallbacks.counts),
         lambda: job_gauges(jobs.statistics()),
         lambda: node_fault_counts(calls.drivers.guard.faults.counts),
         lambda: clock_gauges(calls.fleet.clocks, time.time()),
@@ -333,10 +335,8 @@ def _readiness(bus: Bus, registry: Registry, calls: CallService) -> Readiness:
     )
 
 
-def _calls(
-    settings: ServeSettings, bus: Bus, registry: Registry, bodies: LargeBodies, name: str, instance: str, url: str
-) -> GatewayCalls:
-    calls = GatewayCalls(
+def _calls(settings: ServeSettings, bus: Bus, bodies: LargeBodies, name: str, instance: str, url: str) -> GatewayCalls:
+    return GatewayCalls(
         bus,
         bodies,
         region=settings.region,
@@ -346,8 +346,6 @@ def _calls(
         links=LinkFolder(settings.links),
         url=url,
     )
-    calls.service.fallbacks = Fallbacks(registry, time.monotonic)
-    return calls
 
 
 def _jobs(
@@ -408,7 +406,7 @@ async def _gateway(
 ) -> AsyncIterator[Gateway]:
     budget, instance = ByteBudget(limit=BODY_BYTES_HELD), instance_of(name, settings.launch or token(8))
     bodies = LargeBodies(url=settings.internal_url or internal.url, budget=budget)
-    calls = _calls(settings, bus, registry, bodies, name, instance, settings.url_for_clients(public.url))
+    calls = _calls(settings, bus, bodies, name, instance, settings.url_for_clients(public.url))
     ledger, calls.fleet.record_of = LedgerReader(settings.database_url, book), registry.node_nowait
     limiter, keeper = _limits(settings, bus, calls, registry, instance, ledger)
     prices, faults = _call_prices(settings, book, calls), calls.drivers.guard.faults
@@ -425,16 +423,17 @@ async def _gateway(
     idempotency = _idempotency(settings, bus, calls.table, CallOwner(name=name, instance=instance))
     readiness, authenticator = _readiness(bus, registry, calls.service), KeyAuthenticator(registry, issuers.tokens)
     metrics, loads, connections, requests = GatewayMetrics(), LoadBook(), client_connections(settings), OpenRequests()
+    fallbacks = Fallbacks(registry, time.monotonic)
     measured = MeasuredGateway(name=name, process=instance, region=settings.region)
     exchange = LoadExchange(bus, loads, measured, budget, lambda: len(readiness.gate), calls.fleet.clocks)
-    sources = _metric_sources(calls, idempotency, limiter, jobs, readiness, budget, connections)
+    sources = _metric_sources(calls, idempotency, limiter, jobs, readiness, budget, connections, fallbacks)
     shown = certificates_of(api=public.tls, bodies=internal.tls)
     locker = BusLocker(bus, calls.fleet, registry, region=settings.region, gateway=calls.table.instance)
     parts = HttpParts(
-        audit=BusAuditLog(bus, region=settings.region),
-        authenticator=authenticator,
+        audit=BusAuditLog(bus, region=settings.region), authenticator=authenticator,
         batches=_batches(settings, bus, jobs, blobs, schemas, validators),
-        blobs=blobs, budget=budget, calls=calls.service, codec=codec, costs=costs, eraser=erasure.eraser,
+        blobs=blobs, budget=budget, calls=FallbackCalls(calls.service, fallbacks.instead_of, time.monotonic),
+        codec=codec, costs=costs, eraser=erasure.eraser,
         explainer=BusExplainer(bus, region=settings.region),
         stopper=secrets.stopper, streams=calls.streams,
         terms=joining_terms(settings, settings.node_bus_url, takes_nodes=settings.issuer is not None),
@@ -444,8 +443,7 @@ async def _gateway(
         logs=BusLogs(bus=bus, region=settings.region, owners=BoundLineOwners(calls.bindings, ledger), faults=faults),
         networks=settings.webhook_networks,
         prices=prices,
-        tranches=keeper.read,
-        all_tranches=keeper.read_all,
+        tranches=keeper.read, all_tranches=keeper.read_all,
         placements=FleetPlacements(
             calls.fleet, prices=Prices(book=book),
             pool_nodes=lambda: pool_nodes(registry.pools(), settings.region, settings.zone),

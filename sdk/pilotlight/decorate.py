@@ -93,6 +93,8 @@ def gpu_function(target: Any = None, /, **options: Any) -> Any:
         zone: A zone, or a list, in which it may run. Default: any.
         neighbours: Whether other tenants may share its GPU, if they agree. Default False.
         media: Whether it needs the GPU's video engines. Default False.
+        upstream: An `Upstream`: the HTTP API outside that the function, which is asynchronous, calls with
+            `await api.call(…)`; it may reach that API and has its key. See docs/guide/upstream.md.
         engine: The language model that it is, instead of code: Torch("llama"), VLLM("llama") or Sim(), above an empty
             function. `app.engine("chat", Torch("llama"))` is the same without one.
         adapters: LoRA adapters of its engine: a list of names of weights.

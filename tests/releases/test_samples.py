@@ -91,6 +91,7 @@ def test_what_this_release_writes_is_read_by_the_one_before(tmp_path: Path) -> N
             "StreamCheckpoint",
             "AskEvents",
             "StreamEvents",
+            "ChunkGroup",
             "BudgetsRecord",
             "CreditsRecord",
             "NodeRecord",

@@ -8,8 +8,8 @@ import msgspec
 
 from pilotlight_core.host.signing import Verifier
 from pilotlight_core.model.spec import SignedManifest
-from pilotlight_core.model.versions.spec_checks import check_spec
 from pilotlight_core.model.versions.manifest_codec import encode_manifest, lacking_features, version_id
+from pilotlight_core.model.versions.spec_checks import check_spec
 from tests.releases.stored_release import StoredRelease, each_release
 
 

@@ -28,9 +28,9 @@ from pilotlight_gateway.calls.effects import Effect, SendRun
 from pilotlight_gateway.calls.in_flight_call import InFlightCall
 from pilotlight_gateway.calls.origin import Origin, OriginState
 from pilotlight_gateway.calls.origins import Origins
+from pilotlight_gateway.calls.outcomes.retries import UNTRIED
 from pilotlight_gateway.calls.prepared_call import Go
 from pilotlight_gateway.calls.reconciler import Reconciler
-from pilotlight_gateway.calls.outcomes.retries import UNTRIED
 from pilotlight_gateway.cluster.agent_links import AgentLink, AgentLinks
 from pilotlight_gateway.cluster.driver_port import SOON
 from pilotlight_gateway.cluster.peer_links import PeerEnds, PeerLinks

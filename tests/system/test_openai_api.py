@@ -14,7 +14,7 @@ from tests.system.support.platform import Platform
 from tests.system.support.sample_apps import APPS, deployed
 from tests.waiting import wait_until
 
-PARROT, LENGTHS = "tests/parrot-1.5", "tests/lengths"
+PARROT, LENGTHS, NONSENSE = "tests/parrot-1.5", "tests/lengths", "tests/nonsense"
 
 
 @pytest.fixture(scope="module")
@@ -47,7 +47,7 @@ def test_models_speak_and_make_vectors(platform: Platform, client: OpenAI, stran
     assert pieces[-1].usage.total_tokens == 4
     assert response.output_text == "one two three "
     assert [one.embedding for one in vectors.data] == [[3.0, 1.0], [9.0, 2.0]]
-    assert [model.id for model in client.models.list()] == [LENGTHS, f"{LENGTHS}:small", PARROT]
+    assert [model.id for model in client.models.list()] == [LENGTHS, f"{LENGTHS}:small", NONSENSE, PARROT]
     call = whole._request_id
     assert platform.http.get(f"/v1/calls/{call}").json()["version"] == "served.tells@v1"
 
@@ -55,6 +55,32 @@ def test_models_speak_and_make_vectors(platform: Platform, client: OpenAI, stran
         assert list(stranger.models.list()) == []
         with pytest.raises(openai.NotFoundError):
             stranger.chat.completions.create(model=PARROT, messages=says("one"))
+
+
+def test_an_engine_is_a_model_without_code(client: OpenAI) -> None:
+    """Streamed and whole it says the same; what it cannot do is refused by its own schema."""
+    asked: Any = {"model": NONSENSE, "messages": says("hi"), "seed": 3, "max_tokens": 8, "logprobs": True}
+    whole = client.chat.completions.create(**asked)
+    pieces = list(client.chat.completions.create(**asked, stream=True, stream_options={"include_usage": True}))
+    said = "".join(piece.choices[0].delta.content or "" for piece in pieces if piece.choices)
+    text = client.completions.create(model=NONSENSE, prompt="Once", max_tokens=4, seed=3)
+    vectors = client.embeddings.create(model=NONSENSE, input=["one", "two"])
+
+    assert whole.choices[0].message.content == said
+    assert said
+    assert whole.usage is not None
+    assert pieces[-1].usage is not None  # of which some were cached by then
+    assert whole.usage.total_tokens == pieces[-1].usage.total_tokens
+    assert whole.choices[0].logprobs is not None
+    assert whole.system_fingerprint == "served.chat@v1"
+    assert text.usage is not None
+    assert text.usage.completion_tokens <= 4
+    assert len(vectors.data[0].embedding) == 16
+    with pytest.raises(openai.BadRequestError) as refused:
+        client.chat.completions.create(**asked | {"temperature": -1})
+    assert refused.value.param == "temperature"
+    with pytest.raises(openai.NotFoundError):
+        client.chat.completions.create(**asked | {"model": f"{NONSENSE}:legal"})
 
 
 def test_a_file_of_requests_becomes_a_file_of_answers(client: OpenAI) -> None:

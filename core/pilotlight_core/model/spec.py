@@ -80,7 +80,7 @@ class SLO(msgspec.Struct, frozen=True, kw_only=True):
     p95_ms: float | None = None
     """Of a call; a batch waits no longer than it allows."""
     ttft_ms: float | None = None
-    """To the first token. Refused by `check_spec`, as `itl_ms` is: nothing goes by them before there are engines."""
+    """To the first token. Refused by `check_spec`, as `itl_ms` is: nothing goes by them yet."""
     itl_ms: float | None = None
     """Between two tokens."""
 

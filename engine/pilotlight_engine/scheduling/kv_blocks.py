@@ -92,6 +92,13 @@ class KvBlocks:
             else:
                 self._empty.append(block)
 
+    def hide(self, blocks: Iterable[int]) -> None:
+        """What held blocks contain is not to be found any more. Whoever shares them already does so still."""
+        for block in blocks:
+            name = self._names.pop(block, None)
+            if name is not None:
+                del self._by_name[name]
+
     def forget_names(self) -> None:
         """Take all that is stored for gone; blocks keep their holders."""
         self._empty.extend(self._unheld)

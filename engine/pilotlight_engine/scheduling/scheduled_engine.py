@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence as Seq
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Generic
 
 from pilotlight_engine.engine_port import (
@@ -66,9 +66,12 @@ class ScheduledEngine(ABC, Generic[LoadedAdapter]):
         """Of the last plan: `_compute` says it."""
         self._events: list[EngineEvent] = []
         """Terminal ones that the next step reports."""
-        self._stats = EngineStats()
+        self._decoded = self._prefilled = 0
+        """Tokens, so far."""
         self._steps_since_shortage = 0
         self._asleep = False
+        self._first_to_wait: TokenSequence | None = None
+        """For room for its adapter."""
 
     # -- what a subclass does ------------------------------------------------------------------------------------------
 
@@ -129,14 +132,8 @@ class ScheduledEngine(ABC, Generic[LoadedAdapter]):
         drawing = [span.sequence for span in plan.spans if span.draws]
         for sequence, pick in zip(drawing, picks, strict=True):
             self._on_pick(sequence, pick, events)
-        decoded = sum(span.sequence.generated > 1 for span in plan.decodes)
-        computed = sum(span.end - span.start for span in plan.spans)
-        self._stats = replace(
-            self._stats,
-            decode_tokens=self._stats.decode_tokens + decoded,
-            prefill_tokens=self._stats.prefill_tokens + computed - decoded,
-            step_ms=self._step_ms,
-        )
+        self._decoded += len(plan.decodes)
+        self._prefilled += sum(span.end - span.start for span in plan.prefills)
         self._shelf.release_unused(self._adapters_named())
         return events
 
@@ -154,8 +151,10 @@ class ScheduledEngine(ABC, Generic[LoadedAdapter]):
     def stats(self) -> EngineStats:
         """How the engine is."""
         scheduler = self.scheduler
-        return replace(
-            self._stats,
+        return EngineStats(
+            decode_tokens=self._decoded,
+            prefill_tokens=self._prefilled,
+            step_ms=self._step_ms,
             kv_used=scheduler.blocks.held * scheduler.blocks.page,
             kv_total=scheduler.blocks.blocks * scheduler.blocks.page,
             running=len(scheduler.running),
@@ -174,6 +173,8 @@ class ScheduledEngine(ABC, Generic[LoadedAdapter]):
 
     def load_adapter(self, source: AdapterSource) -> None:
         """Make an adapter known and resident. Raises `EngineRefusal`."""
+        if self._asleep:
+            raise EngineRefusal("no_room", "the engine sleeps", "adapter")
         adapter, before = self._known_adapter(source), self._shelf.find(source.name)
         if before is not None and before.digest != adapter.digest and source.name in self._adapters_named():
             raise EngineRefusal("no_adapter", f"sequences run on another {source.name!r}; try again later", "adapter")
@@ -250,9 +251,9 @@ class ScheduledEngine(ABC, Generic[LoadedAdapter]):
         if pick.failure:
             self._fail(sequence, "not_a_number", pick.failure, events)
             return
-        index = sequence.generated
+        request, index = sequence.request, sequence.generated
         sequence.tokens.append(pick.token)
-        events.append(TokenOut(id=sequence.id, index=index, token=pick.token, logprob=pick.logprob, top=pick.top))
+        events.append(TokenOut(id=request.id, index=index, token=pick.token, logprob=pick.logprob, top=pick.top))
         self._finish_if_over(sequence, events)
 
     def _finish_if_over(self, sequence: TokenSequence, events: list[EngineEvent]) -> None:
@@ -274,13 +275,23 @@ class ScheduledEngine(ABC, Generic[LoadedAdapter]):
         events.append(Finished(id=sequence.id, reason=reason, usage=sequence.usage(), stop_id=stop_id))
 
     def _fail(self, sequence: TokenSequence, kind: FailureKind, text: str, events: list[EngineEvent]) -> None:
-        self.scheduler.remove(sequence)
+        self.scheduler.remove(sequence, spoiled=kind == "not_a_number")
         events.append(Failed(id=sequence.id, kind=kind, text=text, usage=sequence.usage()))
 
     def _may_start(self, sequence: TokenSequence) -> bool:
-        """Whether a sequence's adapter has room beside those that run."""
+        """Whether a sequence's adapter has room beside those that run. While one waits for room, no sequence of another
+        adapter begins: it would wait for as long as those come.
+        """
         name = sequence.request.adapter
-        return not name or self._shelf.can_hold(name, self._adapters_running())
+        if not name:
+            return True
+        if self._first_to_wait is not None and self.scheduler.find(self._first_to_wait.id) is not self._first_to_wait:
+            self._first_to_wait = None  # it was aborted
+        if self._first_to_wait is not None and self._first_to_wait.request.adapter != name:
+            return False
+        has_room = self._shelf.can_hold(name, self._adapters_running())
+        self._first_to_wait = None if has_room else self._first_to_wait or sequence
+        return has_room
 
     def _adapters_running(self) -> set[str]:
         return {sequence.request.adapter for sequence in self.scheduler.running.values()} - {""}

@@ -60,6 +60,8 @@ class DecodeRows:
                 self._remove(place)
         new = [span for span in wanted.values() if span.sequence not in self._place]
         new.sort(key=lambda span: span.end)
+        if new:  # once for all, if there is room for all
+            self._grow(len(self._rows) + len(new), new[-1].end)
         without += [span for span in new if not self._add(span, pool, page)]
         if self._rows and not self._grow(len(self._rows), max(row.length for row in self._rows) + 1):
             return self._without_longest(wanted, without)

@@ -48,6 +48,18 @@ class StepBatch:
     order: tuple[StepSpan, ...] = ()
     """The spans, in the order of their tokens."""
 
+    def drawing(self) -> tuple[list[int], list[StepSpan]]:
+        """The spans that draw, and where the last token of each is among the step's."""
+        if not self.parts:  # only rows: each is one token, and its sequence's last
+            return list(range(len(self.order))), list(self.order)
+        places, spans, last = [], [], -1
+        for span in self.order:
+            last += span.end - span.start
+            if span.draws:
+                places.append(last)
+                spans.append(span)
+        return places, spans
+
     def row_mask(self, window: int | None) -> torch.Tensor:
         """What each row attends to, as numbers to add: `[rows, 1, 1, length]`."""
         mask = self.masks.get(window)

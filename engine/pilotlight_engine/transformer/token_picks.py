@@ -34,7 +34,7 @@ def pick_tokens(logits: torch.Tensor, rules: Seq[PickRule]) -> list[TokenPick]:
     if any(rule.banned for rule in rules):
         logits = logits.clone()
         for row, rule in enumerate(rules):
-            logits[row, [token for token in rule.banned if token < logits.shape[1]]] = float("-inf")
+            logits[row, [token for token in rule.banned if 0 <= token < logits.shape[1]]] = float("-inf")
     best, greedy = logits.max(dim=-1)
     finite, tokens = torch.isfinite(best).tolist(), greedy.tolist()
     drawn = [row for row, rule in enumerate(rules) if rule.sampling.temperature >= LEAST_HEAT and finite[row]]

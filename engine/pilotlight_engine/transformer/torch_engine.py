@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from collections.abc import Sequence as Seq
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from time import perf_counter
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 
@@ -26,6 +27,8 @@ from pilotlight_engine.transformer.model_folder import ModelFolder, read_model_f
 from pilotlight_engine.transformer.paged_attention import KEYWORD
 from pilotlight_engine.transformer.step_batch import StepBatch, batch_of, batch_of_whole
 from pilotlight_engine.transformer.token_picks import PickRule, pick_tokens
+
+Computed = TypeVar("Computed")
 
 KV_BYTES = 1 << 30
 """For keys and values where nothing is said: the memory is taken only as it is used, on a CPU."""
@@ -78,19 +81,17 @@ class TorchEngine(ScheduledEngine[LoraWeights]):
 
     def _compute(self, plan: StepPlan) -> Seq[TokenPick]:
         started = perf_counter()
-        picks = self._guarded(plan)
+        picks = self._guarded(lambda: self._forward(plan))
         if picks is None:  # outside the frame that held the tensors of the step
-            self._rows.drop_all()
-            if self._device.type == "cuda":
-                torch.cuda.empty_cache()
+            self._give_back()
             raise NoMemoryForStep
         self._step_ms = (perf_counter() - started) * 1000
         return picks
 
-    def _guarded(self, plan: StepPlan) -> Seq[TokenPick] | None:
-        """The picks of a plan; None where the memory was not enough."""
+    def _guarded(self, compute: Callable[[], Computed]) -> Computed | None:
+        """What is computed; None where the memory was not enough. Any other failure is the engine's end."""
         try:
-            return self._forward(plan)
+            return compute()
         except torch.OutOfMemoryError:
             return None
         except Exception as error:
@@ -98,17 +99,17 @@ class TorchEngine(ScheduledEngine[LoraWeights]):
                 return None
             raise EngineDead(f"a step failed, and nothing on the device can be trusted: {error}") from error
 
+    def _give_back(self) -> None:
+        """Memory that can be had again."""
+        self._rows.drop_all()
+        if self._device.type == "cuda":
+            torch.cuda.empty_cache()
+
     @torch.inference_mode()
     def _forward(self, plan: StepPlan) -> list[TokenPick]:
         batch = batch_of(plan, self._pool, self._rows, self._capabilities.page, self._device)
         self._use_adapters(batch)
-        last, drawing = -1, []
-        keep = []
-        for span in batch.order:
-            last += span.end - span.start
-            if span.draws:
-                keep.append(last)
-                drawing.append(span)
+        keep, drawing = batch.drawing()
         rules = [self._rule_of(span.sequence) for span in drawing]
         if self._lean is not None and not batch.parts and not self._lora.in_use:
             picks = pick_tokens(self._lean.logits(batch), rules)  # every row draws
@@ -130,7 +131,7 @@ class TorchEngine(ScheduledEngine[LoraWeights]):
             by_sequence[span.sequence] = pick
             if pick.failure:
                 self._rows.clear(span.sequence)
-        return [by_sequence[span.sequence] for span in plan.spans if span.draws]
+        return [by_sequence[span.sequence] for span in plan.spans if span.sequence in by_sequence]
 
     def _rule_of(self, sequence: TokenSequence) -> PickRule:
         request = sequence.request
@@ -175,8 +176,8 @@ class TorchEngine(ScheduledEngine[LoraWeights]):
         self._rows.drop_all()
         del self._pool
         if level == 2 or self._model is None:
-            self._model = None
-            self._lean = None
+            self._model = self._lean = None
+            del self._lora  # it has the model's layers
         else:
             self._model.to("cpu")
         if self._device.type == "cuda":
@@ -226,7 +227,11 @@ class TorchEngine(ScheduledEngine[LoraWeights]):
             check_ids(tuple(ids), self._capabilities.vocabulary, "input")
         vectors: list[list[float]] = []
         for group in _groups(inputs, self._settings.limits.token_budget):
-            vectors += self._embed_group(group)
+            found = self._guarded(partial(self._embed_group, group))
+            if found is None:
+                self._give_back()
+                raise EngineRefusal("no_room", f"the device has no memory for {sum(map(len, group))} tokens", "input")
+            vectors += found
         return vectors
 
     @torch.inference_mode()
@@ -272,7 +277,7 @@ def _capabilities(settings: TorchSettings, folder: ModelFolder) -> Capabilities:
     return Capabilities(
         architecture=shape.architecture,
         vocabulary=shape.vocabulary,
-        max_sequence=longest,
+        max_sequence=min(longest, tokens),
         max_running=settings.limits.max_running,
         kv_tokens=tokens,
         page=settings.page,

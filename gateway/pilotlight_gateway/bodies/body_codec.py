@@ -12,12 +12,15 @@ from pilotlight_gateway.bodies.body_work import AT_ONCE, AT_ONCE_BYTES, SmallBod
 from pilotlight_gateway.bodies.byte_budget import ByteBudget
 from pilotlight_gateway.bodies.call_requests import BodyFormat
 from pilotlight_gateway.bodies.embedding_vectors import embeddings_json
+from pilotlight_gateway.bodies.model_readers import READERS, ModelRoute
+from pilotlight_gateway.bodies.model_request import ModelRequest, received
 from pilotlight_gateway.bodies.worker_frames import (
     EmbeddingsWork,
     OutputWork,
     ReadCallWork,
     ReadDeployWork,
     ReadInferWork,
+    ReadModelWork,
     TensorsWork,
     Work,
     WorkReply,
@@ -88,6 +91,18 @@ class BodyCodec:
         except TooManyValues:
             work = OutputWork(size=len(output), version=version, method=method, as_json=False)
             await self._in_worker(work, output, tenant)
+
+    async def read_model(self, body: bytes, route: ModelRoute, tenant: str) -> ModelRequest:
+        """Read a request to a model, whose values stay as they came.
+
+        Raises:
+            BadInput: `bad_request`, naming the field. Unavailable: too many large bodies of the tenant wait.
+        """
+        if len(body) <= AT_ONCE_BYTES:
+            return READERS[route](body)
+        reply, pieces = await self._in_worker(ReadModelWork(size=len(body), route=route), body, tenant)
+        assert reply.asked is not None  # noqa: S101 - a reply without a code has it
+        return received(reply.asked, b"".join(pieces))
 
     async def embeddings(self, output: bytes, asked: EmbeddingsWork, tenant: str) -> list[bytes]:
         """Embeddings as the answer of OpenAI's route, in pieces.

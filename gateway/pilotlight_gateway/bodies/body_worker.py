@@ -28,12 +28,15 @@ from pilotlight_gateway.bodies.body_work import (
 from pilotlight_gateway.bodies.call_requests import BodyFormat
 from pilotlight_gateway.bodies.deploy_requests import read_deploy
 from pilotlight_gateway.bodies.embedding_vectors import embeddings_json
+from pilotlight_gateway.bodies.model_readers import READERS
+from pilotlight_gateway.bodies.model_request import sent
 from pilotlight_gateway.bodies.worker_frames import (
     EmbeddingsWork,
     OutputWork,
     ReadCallWork,
     ReadDeployWork,
     ReadInferWork,
+    ReadModelWork,
     TensorsWork,
     Work,
     WorkReply,
@@ -68,6 +71,9 @@ def perform(work: Work, payload: bytes, validators: Validators) -> tuple[WorkRep
         if isinstance(work, ReadDeployWork):
             text = msgspec.json.encode(read_deploy(payload, work.app))
             return WorkReply(size=len(text)), text
+        if isinstance(work, ReadModelWork):
+            asked, values = sent(READERS[work.route](payload))
+            return WorkReply(size=len(values), asked=asked), values
         if isinstance(work, EmbeddingsWork):
             text = embeddings_json(
                 payload, model=work.model, count=work.count, as_base64=work.as_base64,

@@ -9,6 +9,8 @@ import msgspec
 
 from pilotlight_core.model.api.call_api import CallRequest
 from pilotlight_core.model.spec import FunctionSpec, MethodSpec
+from pilotlight_gateway.bodies.model_readers import ModelRoute
+from pilotlight_gateway.bodies.model_request import ModelRequestHead
 from pilotlight_gateway.tensors.infer_requests import WantedOutput
 
 LENGTH = struct.Struct("<I")
@@ -39,6 +41,13 @@ class ReadDeployWork(msgspec.Struct, frozen=True, kw_only=True, tag="read_deploy
 
     size: int
     app: str
+
+
+class ReadModelWork(msgspec.Struct, frozen=True, kw_only=True, tag="read_model"):
+    """Read the request to a model in the payload. The reply's payload: the values of its fields."""
+
+    size: int
+    route: ModelRoute
 
 
 class EmbeddingsWork(msgspec.Struct, frozen=True, kw_only=True, tag="embeddings"):
@@ -72,7 +81,7 @@ class TensorsWork(msgspec.Struct, frozen=True, kw_only=True, tag="tensors"):
     binary: bool
 
 
-Work = ReadCallWork | ReadDeployWork | OutputWork | EmbeddingsWork | ReadInferWork | TensorsWork
+Work = ReadCallWork | ReadDeployWork | OutputWork | EmbeddingsWork | ReadModelWork | ReadInferWork | TensorsWork
 
 
 class WorkReply(msgspec.Struct, frozen=True, kw_only=True):
@@ -81,6 +90,7 @@ class WorkReply(msgspec.Struct, frozen=True, kw_only=True):
     size: int = 0
     request: CallRequest | None = None
     method: str = ""
+    asked: ModelRequestHead | None = None
     code: str = ""
     detail: str = ""
     more: dict[str, Any] = {}

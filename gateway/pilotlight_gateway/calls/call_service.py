@@ -7,20 +7,17 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from msgspec import UNSET
 from mypy_extensions import mypyc_attr
 
 from pilotlight_core.bus import Bus
 from pilotlight_core.model import subjects
 from pilotlight_core.model.api.call_api import CallStatus
-from pilotlight_core.model.errors import PilotlightError, Unavailable
+from pilotlight_core.model.errors import Unavailable
 from pilotlight_core.model.ids import new_call_id
 from pilotlight_core.model.messages.scheduling import AskCall
 from pilotlight_gateway.bodies.byte_budget import ByteBudget
 from pilotlight_gateway.calls.call_pipeline import pipeline_of_call
 from pilotlight_gateway.calls.call_port import BegunCall, CallResult, CallStatistics, CallWaiter
-from pilotlight_gateway.calls.fallback_calls import FallbackStream, FallbackWaiter, run_or_fall_back
-from pilotlight_gateway.calls.fallbacks import Fallbacks
 from pilotlight_gateway.calls.live_calls import AwaitedCall, CallStream, WaitedCall
 from pilotlight_gateway.calls.origin import Origin
 from pilotlight_gateway.calls.origins import Origins
@@ -55,8 +52,6 @@ class CallService:
         self._region = region
         self._budget = budget
         self._elsewhere = RemoteLookup(bus, shards, region=region)
-        self.fallbacks: Fallbacks | None = None
-        """None: refused calls fall back nowhere."""
 
     def new_id(self) -> str:
         if not self._shards.epoch:
@@ -68,34 +63,13 @@ class CallService:
 
     def begin(self, call: PreparedCall, waiter: CallWaiter) -> BegunCall:
         assert call.hooks is None  # noqa: S101 - a class with hooks is awaited: its values are held meanwhile
-        if call.version.spec.fallback is UNSET:
-            return self.begin_plain(call, waiter)
-        either = FallbackWaiter(self, call, waiter, self._instead_of)
-        either.start()
-        return either
-
-    async def run(self, call: PreparedCall) -> CallResult:
-        if call.version.spec.fallback is UNSET:
-            return await self.run_plain(call)
-        return await run_or_fall_back(self, call, self._instead_of)
-
-    def stream(self, call: PreparedCall) -> CallStream | FallbackStream:
-        if call.version.spec.fallback is UNSET:
-            return self.stream_plain(call)
-        return FallbackStream(self, call, self._instead_of, self._origins.clock)
-
-    def _instead_of(self, call: PreparedCall, error: PilotlightError) -> PreparedCall | None:
-        return self.fallbacks.instead_of(call, error) if self.fallbacks is not None else None
-
-    def begin_plain(self, call: PreparedCall, waiter: CallWaiter) -> BegunCall:
-        """See `PlainCalls`, as the next ones."""
         origins = self._origins
         origin = Origin(call, self._shards.instance, origins.clock())
         live = WaitedCall(call, subjects.shard_of(call.function), origin, origins, waiter)
         origins.begin(live)
         return live
 
-    async def run_plain(self, call: PreparedCall) -> CallResult:
+    async def run(self, call: PreparedCall) -> CallResult:
         live = self._begin(call)
         try:
             return await live.answer
@@ -103,7 +77,7 @@ class CallService:
             self._end(live)
             del live  # its error knows this frame: a cycle would keep the call's input until it is collected
 
-    def stream_plain(self, call: PreparedCall) -> CallStream:
+    def stream(self, call: PreparedCall) -> CallStream:
         return CallStream(self._begin(call), self._origins)
 
     async def cancel(self, tenant: str, id: str) -> bool:  # noqa: A002 - the name of the thing in the API

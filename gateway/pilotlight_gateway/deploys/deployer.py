@@ -44,7 +44,7 @@ from pilotlight_gateway.deploys.deploy_plan import (
 )
 from pilotlight_gateway.deploys.deploy_quota import check_deploy_quota, check_record_bytes
 from pilotlight_gateway.deploys.ended_runs import delete_ended_runs
-from pilotlight_gateway.deploys.engine_plans import arithmetic, planned_engines, with_arithmetic
+from pilotlight_gateway.deploys.engines.engine_plans import arithmetic, planned_engines, with_arithmetic
 from pilotlight_gateway.deploys.package_locker import PackageLocker
 from pilotlight_gateway.deploys.present_files import files_in_service, lock_in_service, staying_files
 from pilotlight_gateway.deploys.rules.fallback_rules import check_fallbacks

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from prometheus_client.core import CounterMetricFamily, Metric
 
 from pilotlight_core.host.metrics.metric_families import gauge, gauge_by
 from pilotlight_gateway.bodies.byte_budget import ByteBudget
 from pilotlight_gateway.calls.call_port import CallStatistics
-from pilotlight_gateway.calls.fallbacks import Fallbacks
 from pilotlight_gateway.metrics.home_metrics import home_gauges
 
 
@@ -29,10 +28,10 @@ def call_gauges(calls: CallStatistics, *, inside: int, bodies: ByteBudget, ready
     yield gauge("pilotlight_ready", "1 when calls are taken.", int(ready))
 
 
-def fallback_counts(found: Fallbacks | None) -> Iterator[Metric]:
+def fallback_counts(counts: Mapping[str, int]) -> Iterator[Metric]:
     """Calls that went to their function's fallback, by the code of their refusal."""
     text = "Calls that ran at their function's fallback."
     fallbacks = CounterMetricFamily("pilotlight_fallbacks", text, labels=("reason",))
-    for reason, counted in found.counts.items() if found is not None else ():
+    for reason, counted in counts.items():
         fallbacks.add_metric((reason,), counted)
     yield fallbacks

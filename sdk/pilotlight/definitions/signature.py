@@ -13,7 +13,7 @@ import msgspec
 
 from pilotlight.definitions.decorated import BatchOptions
 from pilotlight.definitions.errors import OptionError
-from pilotlight.definitions.schema import Schema, chunk_of, item_of, schema_of
+from pilotlight.definitions.schemas.schema import Schema, chunk_of, item_of, schema_of
 from pilotlight_core.model.hints import Convert, converter
 from pilotlight_core.model.schema_examples import ORDER
 from pilotlight_core.model.spec import Batching, MethodSpec, Mode

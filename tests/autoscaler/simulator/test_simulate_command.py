@@ -131,3 +131,19 @@ def test_an_interrupt_prints_what_there_is(
     told = capsys.readouterr()
     assert "interrupted: slots=1 is as of 0.03 h" in told.err
     assert "cold starts, of all calls" in told.out
+
+
+def test_memory_for_what_is_parked_is_of_nodes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """It is compared as settings of functions are, and is no column of theirs; what is no memory is refused by name."""
+    trace, functions = tmp_path / "calls.csv", tmp_path / "functions.csv"
+    trace.write_text("function,at_s,duration_s\nf,0,2\nf,400,2\nf,800,2\n")
+    words = ["--trace", str(trace), "--fleet", "CPU:4", "--gpu", "CPU", "--load-s", "5", "--forecast", "0"]
+    found = figures(capsys, *words, "--vary", "warm_gib=0,8")
+    assert [each["unparks"] for each in found.values()] == [0, 2]
+    assert figures(capsys, *words, "--warm-gib", "8", "--memory-gib", "9")["simulated"]["unparks"] == 0
+
+    functions.write_text("function,warm_gib\nf,8\n")
+    assert main([*words, "--functions", str(functions)]) == 1
+    assert "'warm_gib' is no column" in capsys.readouterr().err
+    assert main([*words, "--vary", "warm_gib=-1"]) == 1
+    assert "warm_gib: expected a number from 0" in capsys.readouterr().err

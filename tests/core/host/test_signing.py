@@ -79,7 +79,7 @@ def test_what_is_signed_is_read_as_it_stands(tmp_path: Path, monkeypatch: pytest
         return signer.sign(MANIFEST)
 
     known = msgspec.to_builtins(MANIFEST)
-    newer = known | {"colour": "red", "spec": known["spec"] | {"engine": {"kind": "torch"}}}
+    newer = known | {"colour": "red", "spec": known["spec"] | {"flavour": {"kind": "sweet"}}}
     assert verifier.verify(signed(msgspec.json.encode(newer))) == MANIFEST
     with pytest.raises(BadSignature, match="cannot be read"):
         verifier.verify(signed(b"{}"))

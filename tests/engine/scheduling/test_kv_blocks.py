@@ -76,6 +76,20 @@ def test_of_two_blocks_with_one_content_one_has_the_name() -> None:
     blocks.check_integrity()
 
 
+def test_what_is_hidden_is_not_found() -> None:
+    """Its blocks are as empty ones once they are let go."""
+    blocks = KvBlocks(2, 16)
+    taken = blocks.take(2)
+    assert taken is not None
+    blocks.publish(taken[0], b"name")
+    blocks.hide(taken)
+    assert blocks.find([b"name"]) == []
+    blocks.release(taken)
+
+    assert blocks.unheld_among(taken) == 0
+    blocks.check_integrity()
+
+
 def test_names_can_all_be_forgotten() -> None:
     """As when what is stored is gone."""
     blocks = KvBlocks(2, 16)

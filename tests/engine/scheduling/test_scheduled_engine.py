@@ -154,6 +154,16 @@ def test_a_pick_that_is_no_token_ends_its_sequence_alone() -> None:
     assert len(ran.tokens["b"]) == 8
 
 
+def test_nobody_finds_what_a_failed_sequence_stored() -> None:
+    """Or it would fail again."""
+    made = engine()
+    made.harmed.add("a")
+    ran = run(made, request("a", range(64)))
+    ran = run(made, request("b", range(64)))
+
+    assert ran.finished["b"].usage.cached_tokens == 0
+
+
 def test_equal_prompts_share_what_is_stored_by_salt_and_adapter() -> None:
     """Nobody else's."""
     made = engine()
@@ -194,6 +204,34 @@ def test_adapters_are_loaded_when_they_are_needed_and_go_for_others() -> None:
         step(made, ran)
     assert len(ran.tokens["3"]) == 8
     assert "c" in made.stats().adapters
+
+
+def test_whoever_waits_for_its_adapter_s_room_does_not_wait_for_all_who_come() -> None:
+    """No sequence of another adapter begins before it; one without does."""
+    made = engine(adapter_bytes=4, max_adapter_bytes=4)
+    ran = run(made, request("first", adapter="a"), steps=2)
+    made.admit(request("waits", adapter="b", tenant="b"))
+    for number in range(30):
+        made.admit(request(f"a{number}", adapter="a", tenant="a"))
+        step(made, ran)
+        if "waits" in ran.tokens:
+            break
+    made.admit(request("plain"))
+    assert "waits" in ran.tokens
+    while made.has_work():
+        step(made, ran)
+
+    assert all(len(tokens) == 8 for tokens in ran.tokens.values())
+
+
+def test_an_aborted_sequence_keeps_nobody_waiting() -> None:
+    """Nor does its adapter."""
+    made = engine(adapter_bytes=4, max_adapter_bytes=4)
+    run(made, request("first", adapter="a"), request("waits", adapter="b"), steps=1)
+    made.abort("waits")
+    ran = run(made, request("next", adapter="a"), steps=1)
+
+    assert "next" in ran.tokens
 
 
 def test_an_adapter_that_cannot_be_read_ends_its_sequences_alone() -> None:
@@ -242,6 +280,8 @@ def test_a_sleeping_engine_does_nothing_and_then_goes_on() -> None:
     assert not made.has_work()
     assert made.step() == []
     assert made.stats().kv_used == 0
+    with pytest.raises(EngineRefusal, match="sleeps"):
+        made.load_adapter(ADAPTERS[0])
     made.wake()
     while made.has_work():
         step(made, ran)

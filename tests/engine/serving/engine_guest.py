@@ -47,6 +47,11 @@ class EngineCall:
     def token_ids(self) -> list[int]:
         return [token for chunk in self.chunks for token in chunk["token_ids"]]
 
+    def send(self, frame: GuestFrame) -> None:
+        self.sent.append(frame)
+
+    send_soon = send
+
     def cut(self, count: int, start: StreamStart | None = None) -> tuple[dict[int, bytes], StreamStart]:
         """What a caller has when its container is killed behind so many chunks: them, and where it goes on.
 
@@ -89,7 +94,7 @@ class EngineGuest:
         async def work() -> None:
             task = asyncio.current_task()
             assert task is not None
-            done = await run_async_work(self.target, invoke, self.table, call.sent.append, task)
+            done = await run_async_work(self.target, invoke, self.table, call, task)
             assert isinstance(done, Result)
             call.result = done
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from functools import partial
 from typing import Any
 
 import pytest
 
 from pilotlight_engine.engine_port import EngineRefusal, EngineStats, GenRequest, Sampling
-from pilotlight_engine.serving import step_thread
 from pilotlight_engine.serving.step_thread import StepThread
 from pilotlight_engine.serving.token_inbox import TokenInbox
 from pilotlight_engine.sim.sim_engine import SimEngine
@@ -95,13 +95,13 @@ async def test_what_nobody_waits_for_any_more_is_not_run(told: Told) -> None:
     assert not told.dead
 
 
-async def test_one_that_stops_while_it_leaves_has_its_end(told: Told, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_one_that_stops_while_it_leaves_has_its_end(told: Told) -> None:
     """It is not brought back."""
-    monkeypatch.setattr(step_thread, "MOST_UNREAD", 4)
     inbox = TokenInbox()
     told.thread.admit(request(max_new=3000), inbox)
-    await until(lambda: inbox.is_leaving)
-    inbox.take(100)
+    await inbox.wait_news()
+    inbox.is_leaving = True
+    told.thread._ask(partial(told.thread._leave, inbox.engine_id))
     await told.thread.stop(inbox)
 
     assert inbox.is_over

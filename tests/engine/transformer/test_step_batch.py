@@ -40,6 +40,10 @@ def test_prompts_come_first_then_decodes_without_a_row_then_those_with_one() -> 
     assert batch.parts[0].slots is None
     assert batch.parts[1].slots is not None
     assert batch.parts[1].slots.tolist() == [12, 13, 14, 15, 4, 5]
+    places, drawing = batch.drawing()
+    assert [(place, span.sequence.id) for place, span in zip(places, drawing, strict=True)] == [
+        (2, "first"), (6, "long"), (7, "row"),
+    ]  # fmt: skip
     assert (batch.rows_first, batch.row_length) == (7, 2)
     assert batch.row_slots.tolist() == [1]
 
@@ -56,6 +60,7 @@ def test_a_row_sees_itself_and_what_is_before_within_the_window() -> None:
     seen = [[[0.0] * 2 + [1.0] * 3], [[0.0] * 5]]
     windowed = [[[0.0] * 2 + [1.0] * 3], [[1.0] * 3 + [0.0] * 2]]
 
+    assert batch.drawing() == ([0, 1], list(batch.order))
     assert torch.isinf(batch.row_mask(None))[:, 0].float().tolist() == seen
     assert torch.isinf(batch.row_mask(2))[:, 0].float().tolist() == windowed
     assert batch.row_mask(2) is batch.row_mask(2)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import random
+import weakref
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -210,7 +212,10 @@ def test_a_sequence_sleeps_and_goes_on(level: Any, model_folder: Folders) -> Non
     expected = run(engine(folder), asked).tokens
     made = engine(folder)
     ran = run(made, asked, steps=8)
+    model = weakref.ref(made._model)
     made.sleep(level)
+    gc.collect()
+    assert (model() is None) == (level == 2)
     with pytest.raises(EngineRefusal, match="sleeps"):
         made.embed([(1, 2)])
     made.wake()
@@ -241,6 +246,43 @@ def test_vectors_are_means_of_last_hidden_states(model_folder: Folders) -> None:
     for wrong in ((), (VOCABULARY,), (1,) * 513):
         with pytest.raises(EngineRefusal):
             made.embed([wrong])
+
+
+def test_vectors_for_which_there_is_no_memory_are_refused(
+    model_folder: Folders, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Sequences go on."""
+    made = engine(model_folder("llama"))
+
+    def failing(_: Any) -> Any:
+        raise torch.OutOfMemoryError
+
+    monkeypatch.setattr(made, "_embed_group", failing)
+    with pytest.raises(EngineRefusal, match="no memory for 2 tokens"):
+        made.embed([(1, 2)])
+
+    assert len(run(made, request("a")).tokens["a"]) == 8
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("kind", CONFIGS)
+def test_every_architecture_is_exact_on_a_gpu(kind: str, model_folder: Folders) -> None:
+    """In float32, against the processor; it sleeps, gives the memory back, and goes on."""
+    folder = model_folder(kind)
+    model = reference(folder)
+    asked = [request(str(number), ids, NEW) for number, ids in enumerate(prompts())]
+    made = TorchEngine(
+        TorchSettings(weights=folder, device="cuda", kv_bytes=1 << 24, limits=SchedulerLimits(token_budget=24))
+    )
+    ran = run(made, *asked, steps=9)
+    held = torch.cuda.memory_allocated()
+    made.sleep(1)
+    assert torch.cuda.memory_allocated() < held
+    made.wake()
+    while made.has_work():
+        step(made, ran)
+
+    assert ran.tokens == {each.id: greedy(model, each.prompt_ids, NEW) for each in asked}
 
 
 def test_it_says_what_it_can_do(model_folder: Folders) -> None:

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from pilotlight_core.model.engines.engine_spec import EngineKind, EngineSpec
 from pilotlight_core.model.errors import BadInput, QuotaExceeded, UnknownFunction
 from pilotlight_core.model.spec import AppRecord, FunctionSpec
 from pilotlight_gateway.deploys import served_models
@@ -141,6 +142,19 @@ async def test_a_deleted_app_takes_its_names_along() -> None:
     await shop.deploy("chat", serving("acme/tiny"))
     await shop.registry.delete_app(shop.registry.apps["acme", "chat"])
     assert not shop.registry.model_records
+
+
+async def test_adapters_are_models_behind_their_model() -> None:
+    """Of an engine that has them."""
+    shop = Shop()
+    engine = EngineSpec(kind=EngineKind.TORCH, weights="tiny", adapters=("french",))
+    await shop.deploy("chat", function("tells", serves=("acme/tiny:8b",), engine=engine))
+    found = await shop.models.find("acme", "acme/tiny:8b:french")
+    assert (found.ref, found.adapter, found.parent) == ("chat.tells", "french", "acme/tiny:8b")
+    assert (await shop.models.find("acme", "acme/tiny:8b")).adapter == ""
+    assert shop.names() == ["acme/tiny:8b", "acme/tiny:8b:french"]
+    with pytest.raises(UnknownFunction):
+        await shop.models.find("acme", "acme/tiny:8b:german")
 
 
 async def test_names_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from pilotlight.definitions.schema import schema_of
+from pilotlight.definitions.schemas.schema import schema_of
 from pilotlight_gateway.tensors.value_kinds import (
     UNKNOWN,
     TensorMetadata,

@@ -16,7 +16,7 @@ from pilotlight_core.model.messages.usage import LeaseState
 from pilotlight_core.model.messages.usage_facts import Fault
 from pilotlight_core.model.units import NS_PER_S
 from tests.builders.specs import method
-from tests.runtime.harness import Harness, agent, batched, everybody, generator, harness
+from tests.runtime.harness import WITHIN, Harness, agent, batched, everybody, generator, harness
 
 COUNT = """
 def f(n, pause=0.0):
@@ -402,3 +402,25 @@ def f():
     gone = await world.credit(container, ContainerState.GONE)
 
     assert "the guest streamed" in gone.reason
+
+
+FULL = """
+async def f(waiting):
+    from pilotlight_core.model.messages.engine_report import EngineReport, report_engine
+    report_engine(EngineReport(waiting=waiting))
+"""
+
+
+async def test_a_container_offers_nothing_while_calls_wait_within(world: Harness) -> None:
+    """Its function says so; they wait at their home then. What it may hold stays what it was."""
+    container = await world.bind(await world.deploy(FULL, methods=(method(is_async=True),), max_inputs=4))
+    ready = await world.credit(container, ContainerState.READY)
+    assert ready.slots == 4
+
+    for waiting, offered in ((3, 0), (0, 4)):
+        assert (await world.run(container, waiting=waiting).ended()).outcome is Outcome.OK
+        async with asyncio.timeout(WITHIN):
+            while (credit := world.credits[container][-1]).slots - len(credit.held) != offered:
+                await world.news()
+    report = await world.report(lambda found: bool(found.containers))
+    assert report.containers[0].slots == 4

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import socket
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any, cast
 
 import pytest
@@ -46,6 +47,10 @@ class Guest:
             return self._decoder.filled(self._agent.recv_into(self._decoder.space(), 0, socket.MSG_DONTWAIT))
         except BlockingIOError:
             return []
+
+    def has_heard(self, frame: ChunkOut) -> bool:
+        """Whether that has arrived, and nothing else since."""
+        return self.heard() == [frame]
 
 
 @pytest.fixture
@@ -90,7 +95,7 @@ def test_code_that_blocks_its_loop_holds_nothing_up(guest: Guest) -> None:
     """Its turn never ends here: a thread sends what waits."""
     for frame in chunks(0, 3):
         guest.turns.send_soon(frame)
-        wait_until(lambda frame=frame: guest.heard() == [frame], "it is sent")
+        wait_until(partial(guest.has_heard, frame), "it is sent")
 
 
 async def test_on_a_real_loop(anyio_backend: str) -> None:

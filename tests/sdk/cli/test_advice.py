@@ -12,8 +12,8 @@ import typer
 
 from pilotlight.cli.advice import HERE, advice, advising
 from pilotlight.cli.main import COMMANDS, module_of
-from pilotlight.definitions.hints import migration_hints, peer_names
 from pilotlight.definitions.errors import NotConfigured, PilotlightError, TooMuch, Unreachable
+from pilotlight.definitions.hints import migration_hints, peer_names
 from pilotlight_core.model.errors import CODES, error_from_code
 
 OF_PROGRAMS = re.compile(r"\b(GET|POST|Retry-After|header|send|Send|Accept|Allow|application/json|Bearer)\b")

@@ -51,16 +51,13 @@ def test_options_are_within_their_bounds(options: dict[str, Any]) -> None:
         Upstream(URL, **options)
     for wrong in ({"size": 0}, {"wait_ms": -1}, {"inputs": ""}):
         with pytest.raises(OptionError):
-            UpstreamBatch(**{"inputs": "i", "outputs": "o"} | wrong)  # type: ignore[arg-type]
+            UpstreamBatch(**{"inputs": "i", "outputs": "o"} | wrong)
 
 
 async def test_its_calls_go_in_batches_and_tell_when_they_wait(anyio_backend: str) -> None:
     """So that further ones wait at the platform."""
-    api, transport, told = (
-        Upstream(URL, batch=UpstreamBatch("inputs", "outputs", size=8, wait_ms=0)),
-        FakeTransport(),
-        [],
-    )
+    api, transport = Upstream(URL, batch=UpstreamBatch("inputs", "outputs", size=8, wait_ms=0)), FakeTransport()
+    told: list[EngineReport] = []
     open_engine_reports(told.append)
     try:
         api._calls = api.open(transport)

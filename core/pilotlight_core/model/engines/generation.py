@@ -63,6 +63,12 @@ EMBED_INPUT: dict[str, Any] = _object(
     "Texts, for each of which there is a vector.",
 )
 
+EMBED_OUTPUT: dict[str, Any] = {
+    "type": "object",
+    "properties": {"embeddings": {"type": "array"}, "prompt_tokens": {"type": "integer"}},
+    "required": ["embeddings", "prompt_tokens"],
+}
+
 
 class UnfitGeneration(ValueError):
     """A generation document that its engine does not take; the message names the field. Nothing was generated."""

@@ -104,7 +104,7 @@ def check_spec(spec: FunctionSpec) -> None:
     for field, why in (faults | _faults_of_parts(spec)).items():
         if why:
             raise BadInput(f"{spec.name}: {field}: {why}.", field=field)
-    later = "is not supported yet: it is for engines that stream tokens, which come later. SLO(p95_ms=) is there."
+    later = "is not supported yet: nothing goes by the times of tokens. SLO(p95_ms=) is there."
     for level in ("ttft_ms", "itl_ms"):
         if getattr(spec.slo, level) is not None:
             raise BadInput(f"{spec.name}: SLO({level}=) {later}", field="slo")
@@ -137,6 +137,8 @@ def _faults_of_parts(spec: FunctionSpec) -> dict[str, str]:
 def _pipeline_fault(spec: FunctionSpec) -> str:
     if spec.pipeline is UNSET:
         return ""
+    if spec.engine is not UNSET:
+        return "a function with an engine has no code of its own, and no hooks"
     yields = {method.name: method.mode is Mode.GENERATOR for method in spec.methods}
     return pipeline_fault(spec.pipeline, spec.name if spec.is_class else "", yields)
 

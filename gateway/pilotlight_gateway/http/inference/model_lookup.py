@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import NamedTuple
 
+from pilotlight_core.model.errors import BadInput, UnknownFunction
 from pilotlight_core.model.spec import MethodSpec, Mode, VersionRecord
 from pilotlight_gateway.deploys.resolver import Resolver
+from pilotlight_gateway.deploys.served_models import ServedModels
 from pilotlight_gateway.schemas.version_schemas import VersionSchemas
-from pilotlight_gateway.tensors.model_names import read_model
+from pilotlight_gateway.tensors.model_names import ModelName, read_model
 
 
 class FoundModel(NamedTuple):
@@ -33,18 +36,34 @@ class FoundModel(NamedTuple):
 class ModelLookup:
     """Finds models for callers."""
 
-    def __init__(self, resolver: Resolver, schemas: VersionSchemas) -> None:
+    def __init__(self, resolver: Resolver, schemas: VersionSchemas, served: ServedModels | None = None) -> None:
+        """`served` knows the names under which functions are served; None: there are none."""
         self._resolver = resolver
         self._schemas = schemas
+        self._served = served
 
     async def find(self, tenant: str, name: str, version: str = "") -> FoundModel:
-        """The model that `tenant` calls `name`: `app.function`, or `app.Class.method`.
-
-        Names under which functions are served belong here: whatever is no such ref is looked up among them.
+        """The model that `tenant` calls `name`: `app.function`, `app.Class.method`, or a name that a function serves.
 
         Raises:
-            BadInput: it is no name of a model. UnknownFunction: there is none. BlobsDown: its schemas cannot be read.
+            UnknownFunction: there is none, or it is no name of a model. BlobsDown: its schemas cannot be read.
         """
-        asked = read_model(name, version)
-        found = await self._schemas.whole(await self._resolver.resolve(tenant, asked.ref))
-        return FoundModel(name.partition("@")[0], found, found.spec.method(asked.method))
+        try:
+            asked = read_model(name, version)
+            record = await self._version_of(tenant, asked, "" if version else name)
+            found = await self._schemas.whole(record)
+            return FoundModel(name.partition("@")[0], found, found.spec.method(asked.method))
+        except BadInput as error:
+            raise UnknownFunction(f"There is no model {name[:100]!r}: {error.detail}") from None
+
+    async def _version_of(self, tenant: str, asked: ModelName, name: str) -> VersionRecord:
+        """What is in memory goes first: a name that is none there may be served, or new."""
+        with suppress(BadInput, UnknownFunction):
+            if (found := self._resolver.resolve_nowait(tenant, asked.ref)) is not None:
+                return found
+        if name and self._served is not None:
+            with suppress(UnknownFunction):
+                served = await self._served.find(tenant, name)
+                if served.ref != name:
+                    return await self._resolver.resolve(tenant, served.ref)
+        return await self._resolver.resolve(tenant, asked.ref)

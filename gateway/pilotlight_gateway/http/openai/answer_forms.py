@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 import msgspec
 
-from pilotlight_gateway.http.openai.generation_chunks import GenerationChunk, TokenLogprob, TokenUsage
+from pilotlight_gateway.http.openai.generation_chunks import ChunkUsage, GenerationChunk, TokenLogprob
 
 Json = dict[str, Any]
 DONE = b"data: [DONE]\n\n"
@@ -22,6 +22,8 @@ class AnswerHead:
     model: str
     created_at: int
     """Unix seconds."""
+    version: str = ""
+    """The ref of the version that answers."""
 
 
 class StreamForm(Protocol):
@@ -35,8 +37,12 @@ class StreamForm(Protocol):
         """One chunk."""
         ...
 
-    def end(self, usage: TokenUsage | None) -> bytes:
-        """What comes behind the last one; `usage` is what the call counted, if a chunk has not said it."""
+    def end(self, usage: ChunkUsage | None, fallback: str = "") -> bytes:
+        """What comes behind the last one.
+
+        `usage` is what the call counted, if a chunk has not said it; `fallback` the ref of the version that answered in
+        place of the one that was asked.
+        """
         ...
 
     def fail(self, error: Json) -> bytes:
@@ -54,7 +60,7 @@ def error_event(error: Json) -> bytes:
     return sse({"error": error})
 
 
-def usage_document(usage: TokenUsage) -> Json:
+def usage_document(usage: ChunkUsage) -> Json:
     """Tokens as chats and completions tell them."""
     return {
         "prompt_tokens": usage.prompt_tokens,

@@ -15,12 +15,12 @@ from pilotlight_gateway.http.openai.answer_forms import (
     usage_document,
 )
 from pilotlight_gateway.http.openai.generated_text import CalledTool, GeneratedText
-from pilotlight_gateway.http.openai.generation_chunks import GenerationChunk, TokenUsage, ToolCallPart, finish_of
+from pilotlight_gateway.http.openai.generation_chunks import ChunkUsage, GenerationChunk, ToolCallPart, finish_of
 
 CHUNK = "chat.completion.chunk"
 
 
-def chat_document(head: AnswerHead, text: GeneratedText, usage: TokenUsage | None) -> Json:
+def chat_document(head: AnswerHead, text: GeneratedText, usage: ChunkUsage | None) -> Json:
     """A whole answer."""
     message: Json = {"role": "assistant", "content": text.text or (None if text.tools else ""), "refusal": None}
     if text.tools:
@@ -53,7 +53,7 @@ class ChatStream:
         around = self._event({"index": 0, "delta": {"content": "\0"}, "logprobs": None, "finish_reason": None})
         self._before, _, self._after = around.partition(encode_json("\0"))
         self._finish: str | None = None
-        self._counted: TokenUsage | None = None
+        self._counted: ChunkUsage | None = None
         self._called: set[int] = set()
 
     def begin(self) -> bytes:
@@ -69,7 +69,8 @@ class ChatStream:
             delta["tool_calls"] = [self._tool(part) for part in chunk.tool_calls]
         return self._delta(delta, logprobs_document(chunk.logprobs) if chunk.logprobs else None)
 
-    def end(self, usage: TokenUsage | None) -> bytes:
+    def end(self, usage: ChunkUsage | None, fallback: str = "") -> bytes:
+        self._head["system_fingerprint"] = fallback or self._head["system_fingerprint"]
         finish = finish_of(self._finish or ("tool_calls" if self._called else None))
         last = self._event({"index": 0, "delta": {}, "logprobs": None, "finish_reason": finish})
         if self._usage and (counted := self._counted or usage) is not None:
@@ -96,4 +97,7 @@ class ChatStream:
 
 
 def _head(head: AnswerHead, kind: str) -> Json:
-    return {"id": f"chatcmpl-{head.call_id}", "object": kind, "created": head.created_at, "model": head.model}
+    return {
+        "id": f"chatcmpl-{head.call_id}", "object": kind, "created": head.created_at, "model": head.model,
+        "system_fingerprint": head.version,
+    }  # fmt: skip

@@ -6,10 +6,10 @@ from typing import Any
 
 from pilotlight_gateway.http.openai.answer_forms import DONE, AnswerHead, Json, error_event, sse, usage_document
 from pilotlight_gateway.http.openai.generated_text import GeneratedText
-from pilotlight_gateway.http.openai.generation_chunks import GenerationChunk, TokenLogprob, TokenUsage, finish_of
+from pilotlight_gateway.http.openai.generation_chunks import ChunkUsage, GenerationChunk, TokenLogprob, finish_of
 
 
-def completion_document(head: AnswerHead, text: GeneratedText, usage: TokenUsage | None) -> Json:
+def completion_document(head: AnswerHead, text: GeneratedText, usage: ChunkUsage | None) -> Json:
     """A whole answer."""
     document = {**_head(head), "choices": [_choice(text.text, tuple(text.logprobs), 0, text.finish)]}
     if (counted := text.usage or usage) is not None:
@@ -24,7 +24,7 @@ class CompletionStream:
         self._head = _head(head)
         self._usage = include_usage
         self._finish: str | None = None
-        self._counted: TokenUsage | None = None
+        self._counted: ChunkUsage | None = None
         self._written = 0
 
     def begin(self) -> bytes:
@@ -39,7 +39,8 @@ class CompletionStream:
         self._written += len(chunk.text)
         return event
 
-    def end(self, usage: TokenUsage | None) -> bytes:
+    def end(self, usage: ChunkUsage | None, fallback: str = "") -> bytes:
+        self._head["system_fingerprint"] = fallback or self._head["system_fingerprint"]
         last = self._event(_choice("", (), 0, finish_of(self._finish)))
         if self._usage and (counted := self._counted or usage) is not None:
             last += sse({**self._head, "choices": [], "usage": usage_document(counted)})
@@ -74,4 +75,5 @@ def _logprobs(tokens: tuple[TokenLogprob, ...], offset: int) -> Json:
 def _head(head: AnswerHead) -> Json:
     return {
         "id": f"cmpl-{head.call_id}", "object": "text_completion", "created": head.created_at, "model": head.model,
+        "system_fingerprint": head.version,
     }  # fmt: skip

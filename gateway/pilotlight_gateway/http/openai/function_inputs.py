@@ -13,7 +13,7 @@ import msgspec
 
 from pilotlight_core.model.errors import BadInput
 from pilotlight_core.model.spec import FunctionSpec, MethodSpec
-from pilotlight_gateway.http.openai.request_fields import RawFields
+from pilotlight_gateway.bodies.model_request import RawFields
 
 GENERATE, EMBED = "generate", "embed"
 """Methods of engines, and of other classes that are served."""

@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 
 from pilotlight_core.model.errors import BadOutput
 from pilotlight_gateway.http.openai.generation_chunks import (
+    ChunkUsage,
     GenerationChunk,
     TokenLogprob,
-    TokenUsage,
     ToolCallPart,
     finish_of,
 )
@@ -36,7 +36,7 @@ class GeneratedText:
         self._tokens = 0
         self.tools: dict[int, CalledTool] = {}
         self._finish: str | None = None
-        self.usage: TokenUsage | None = None
+        self.usage: ChunkUsage | None = None
 
     def add(self, chunk: GenerationChunk) -> None:
         """Add the next one. Raises BadOutput: it calls too many tools, or says too much of its tokens."""

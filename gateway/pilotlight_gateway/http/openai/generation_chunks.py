@@ -40,7 +40,7 @@ class ToolCallPart(msgspec.Struct, frozen=True):
     arguments: str = ""
 
 
-class TokenUsage(msgspec.Struct, frozen=True):
+class ChunkUsage(msgspec.Struct, frozen=True):
     """Tokens that were used."""
 
     prompt_tokens: int = 0
@@ -55,7 +55,7 @@ class GenerationChunk(msgspec.Struct, frozen=True):
     logprobs: tuple[TokenLogprob, ...] = ()
     tool_calls: tuple[ToolCallPart, ...] = ()
     finish_reason: str | None = None
-    usage: TokenUsage | None = None
+    usage: ChunkUsage | None = None
 
 
 _decoder = msgspec.msgpack.Decoder(str | GenerationChunk)
@@ -93,9 +93,9 @@ def finish_of(reason: str | None) -> str:
     return reason if reason in FINISHES else "stop"
 
 
-def usage_of_units(units: dict[str, int] | None) -> TokenUsage | None:
+def usage_of_units(units: dict[str, int] | None) -> ChunkUsage | None:
     """Tokens that a function has counted, each once; None: it has counted none. Cached ones are of the prompt too."""
     if not units or ("completion_tokens" not in units and "prompt_tokens" not in units):
         return None
     cached = units.get("cached_tokens", 0)
-    return TokenUsage(units.get("prompt_tokens", 0) + cached, units.get("completion_tokens", 0), cached)
+    return ChunkUsage(units.get("prompt_tokens", 0) + cached, units.get("completion_tokens", 0), cached)

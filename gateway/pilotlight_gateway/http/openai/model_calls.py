@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 import msgspec
@@ -14,6 +15,8 @@ from pilotlight_core.model.messages.limiting import LimitAskKind
 from pilotlight_core.model.spec import MethodSpec, VersionRecord
 from pilotlight_gateway.bodies.body_codec import BodyCodec
 from pilotlight_gateway.bodies.call_requests import BodyFormat, format_of_body
+from pilotlight_gateway.bodies.model_readers import ModelRoute
+from pilotlight_gateway.bodies.model_request import ModelRequest, RawFields
 from pilotlight_gateway.calls.call_port import CallPort
 from pilotlight_gateway.calls.prepared_call import PreparedCall
 from pilotlight_gateway.deploys.served_models import ServedModel, ServedModels
@@ -23,9 +26,9 @@ from pilotlight_gateway.http.calls.call_limits import CALL_BODY, function_of
 from pilotlight_gateway.http.calls.keyed_call_answers import KeyedCallAnswers
 from pilotlight_gateway.http.calls.stream_money import STEP_S
 from pilotlight_gateway.http.openai.function_inputs import FittedInput, call_body, fitted, method_called
-from pilotlight_gateway.http.openai.request_fields import RawFields
 from pilotlight_gateway.http.protocol.http_exchange import Exchange, exchange_of, header
 from pilotlight_gateway.http.protocol.request_bodies import read_body, too_large
+from pilotlight_gateway.idempotency.key_decision import HEADER
 from pilotlight_gateway.idempotency.key_header import KEY
 from pilotlight_gateway.schemas.version_schemas import VersionSchemas
 from pilotlight_gateway.tenancy.registry_port import RegistryPort
@@ -66,12 +69,34 @@ class ModelCall:
     ignored: tuple[str, ...]
 
 
-async def read_request(request: Request, entry: CallEntry) -> bytes:
-    """The JSON body of a request. The byte budget counts it: give it back.
+@asynccontextmanager
+async def received_call(
+    request: Request, services: OpenAIServices, route: ModelRoute, method_name: str, fit: Fit = fitted
+) -> AsyncIterator[tuple[ModelRequest, ModelCall]]:
+    """What a request asks for, without its values, and the call that it comes to, counted until the block ends.
 
     Raises:
-        BadInput: `unsupported_media_type`, or `too_large`. DeadlineExceeded, Unavailable: as `read_body`.
+        BadInput: `unsupported_media_type`, or as `prepare_call`. DeadlineExceeded, Unavailable: as `read_body`.
     """
+    exchange, entry = exchange_of(request.scope), services.entry
+    tenant = exchange.principal.tenant
+    with entry.gate.around(exchange.task):
+        body = await _read_body(request, entry)
+        size = len(body)
+        try:
+            asked = await services.codec.read_model(body, route, tenant)
+            del body
+            call = await prepare_call(services, request, asked, method_name=method_name, size=size, fit=fit)
+            asked = msgspec.structs.replace(asked, fields={})  # from here on the call's input is what is held
+            yield asked, call
+        except PilotlightError as error:
+            entry.metrics.call_failed(error.wire_code)
+            raise
+        finally:
+            entry.budget.give_back(size, tenant)
+
+
+async def _read_body(request: Request, entry: CallEntry) -> bytes:
     if format_of_body(header(request.scope, b"content-type")) is not BodyFormat.JSON:
         raise BadInput("This takes application/json only.", code="unsupported_media_type")
     tenant = exchange_of(request.scope).principal.tenant
@@ -94,21 +119,23 @@ async def find_version(services: OpenAIServices, tenant: str, name: str) -> tupl
 async def prepare_call(
     services: OpenAIServices,
     request: Request,
-    asked: RawFields,
+    asked: ModelRequest,
     *,
-    model: str,
     method_name: str,
     size: int,
-    stream: bool = False,
-    ignored: tuple[str, ...] = (),
     fit: Fit = fitted,
 ) -> ModelCall:
-    """The call that `asked`, fields of the generation document, comes to. `size`: bytes of the request's body.
+    """The call that a request comes to. `size`: bytes of its body.
 
     Raises:
         PilotlightError: as a native call, wrong fields as `bad_request`.
     """
-    entry, exchange = services.entry, exchange_of(request.scope)
+    entry, exchange, model, stream = services.entry, exchange_of(request.scope), asked.model, asked.stream
+    if stream and _has_key(request):
+        raise BadInput(
+            f"{HEADER}: a stream is not kept, so it cannot be repeated: leave one of the two out.",
+            code="bad_request", field=HEADER,
+        )  # fmt: skip
     found, version = await find_version(services, exchange.principal.tenant, model)
     limits = await entry.limits.admit(exchange, version, CALL_BODY, LimitAskKind.CALL)
     if size > limits.size:
@@ -117,9 +144,9 @@ async def prepare_call(
     exchange.home = services.calls.address_of_home(function_of(version))
     whole = await services.schemas.whole(version)
     method = method_called(whole.spec, method_name)
-    fields: Mapping[str, msgspec.Raw] = asked
+    fields: RawFields = asked.fields
     if found.adapter:
-        fields = {**asked, "adapter": msgspec.Raw(msgspec.json.encode(found.adapter))}
+        fields = {**fields, "adapter": msgspec.Raw(msgspec.json.encode(found.adapter))}
     arguments, left_out = fit(method, fields, model)
     headers = {name: value for name, value in request.scope["headers"] if name in PASSED_ON}
     if stream:
@@ -128,19 +155,17 @@ async def prepare_call(
     body = call_body(method, arguments, deadline_ms)
     try:
         _, call = await entry.reader.prepare(exchange, CallHead(headers, found.ref, b""), version, body)
+        await _take(services, exchange, call, stream=stream, keyed=_has_key(request))
     except BadInput as error:
         raise of_request(error) from None
-    await _take(services, exchange, call, stream=stream, keyed=_has_key(request))
-    return ModelCall(call=call, ignored=(*ignored, *left_out))
+    return ModelCall(call=call, ignored=(*asked.ignored, *left_out))
 
 
 async def _take(services: OpenAIServices, exchange: Exchange, call: PreparedCall, *, stream: bool, keyed: bool) -> None:
     """Count what can be counted once a call was read: its tokens and its money."""
-    limits = services.entry.limits
+    limits, admission = services.entry.limits, exchange.admission
     await limits.count_tokens(exchange, call)
-    if (admission := exchange.admission) is None:
-        return
-    if admission.policy.budgets and not keyed:
+    if admission is not None and admission.policy.budgets and not keyed:
         await limits.reserve(admission, call, STEP_S if stream else None)
 
 
@@ -160,7 +185,8 @@ def _patience_ms(services: OpenAIServices, request: Request, version: VersionRec
 
 def of_request(error: PilotlightError) -> PilotlightError:
     """A refusal by a function's schema as one of the request that its fields came from."""
-    if not isinstance(error, BadInput) or error.wire_code != "bad_input":
+    if not isinstance(error, BadInput):
         return error
-    field = str(error.more.get("field", "")).removeprefix(WITHIN)
-    return BadInput(error.detail.removeprefix(WITHIN), code="bad_request", field=field or None)
+    code = "bad_request" if error.wire_code == "bad_input" else error.wire_code
+    field = str(error.more.get("field") or "").removeprefix(WITHIN)
+    return BadInput(error.detail.removeprefix(WITHIN), code=code, **{**error.more, "field": field or None})

@@ -9,17 +9,19 @@ completed, incomplete, or failed
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from pilotlight_core.model.errors import BadOutput
 from pilotlight_gateway.calls.collected_chunks import ANSWER_BYTES
 from pilotlight_gateway.http.openai.answer_forms import AnswerHead, Json, error_event, logprobs_document, sse
 from pilotlight_gateway.http.openai.generated_text import CalledTool, GeneratedText
-from pilotlight_gateway.http.openai.generation_chunks import GenerationChunk, TokenLogprob, TokenUsage, ToolCallPart
+from pilotlight_gateway.http.openai.generation_chunks import ChunkUsage, GenerationChunk, TokenLogprob, ToolCallPart
 
 INCOMPLETE = {"length": "max_output_tokens", "content_filter": "content_filter"}
 """Why an answer ended -> why it is not complete."""
 
 
-def response_document(head: AnswerHead, text: GeneratedText, usage: TokenUsage | None, kept: Json) -> Json:
+def response_document(head: AnswerHead, text: GeneratedText, usage: ChunkUsage | None, kept: Json) -> Json:
     """A whole answer; `kept` is what it repeats of its request."""
     output: list[Json] = []
     if text.text or not text.tools:
@@ -61,7 +63,8 @@ class ResponseStream:
             known.add(part.index)
         return events
 
-    def end(self, usage: TokenUsage | None) -> bytes:
+    def end(self, usage: ChunkUsage | None, fallback: str = "") -> bytes:
+        self._head = replace(self._head, version=fallback or self._head.version)
         events = b""
         if self._text_place is None and not self._places:
             events += self._open_text()
@@ -129,7 +132,7 @@ class ResponseStream:
 
     # -- all of it -----------------------------------------------------------------------------------------------
 
-    def _response(self, status: str, usage: TokenUsage | None = None) -> Json:
+    def _response(self, status: str, usage: ChunkUsage | None = None) -> Json:
         document = {**_head(self._head, self._kept), "status": status, "output": [], "usage": None}
         if status == "in_progress":
             return document
@@ -154,7 +157,7 @@ def _head(head: AnswerHead, kept: Json) -> Json:
         "id": f"resp_{head.call_id}", "object": "response", "created_at": head.created_at, "model": head.model,
         "error": None, "incomplete_details": None, "instructions": None, "metadata": {}, "parallel_tool_calls": True,
         "temperature": None, "top_p": None, "tool_choice": "auto", "tools": [], "store": False,
-        "previous_response_id": None, "text": {"format": {"type": "text"}}, **kept,
+        "previous_response_id": None, "system_fingerprint": head.version, "text": {"format": {"type": "text"}}, **kept,
     }  # fmt: skip
 
 
@@ -195,7 +198,7 @@ def _called(head: AnswerHead, number: int, called: CalledTool, status: str) -> J
     }  # fmt: skip
 
 
-def _usage(usage: TokenUsage | None) -> Json | None:
+def _usage(usage: ChunkUsage | None) -> Json | None:
     if usage is None:
         return None
     return {

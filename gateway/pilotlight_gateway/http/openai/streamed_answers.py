@@ -101,7 +101,7 @@ def _event(services: OpenAIServices, call: PreparedCall, form: StreamForm, event
         return b""
     value = form.chunk(read_chunk(event.output)) if is_value(call) else b""
     note_end(services, call, event)
-    return value + form.end(usage_of_units(event.units))
+    return value + form.end(usage_of_units(event.units), event.fallback)
 
 
 def _why_ended(services: OpenAIServices, exchange: Exchange) -> PilotlightError | None:

@@ -20,13 +20,13 @@ from pilotlight_gateway.http.calls.unary_calls import unless_gone
 from pilotlight_gateway.http.openai.answer_forms import AnswerHead, Json, encode_json
 from pilotlight_gateway.http.openai.answer_headers import ignored_header, processing_header
 from pilotlight_gateway.http.openai.generated_text import GeneratedText
-from pilotlight_gateway.http.openai.generation_chunks import TokenUsage, read_chunk, usage_of_units
+from pilotlight_gateway.http.openai.generation_chunks import ChunkUsage, read_chunk, usage_of_units
 from pilotlight_gateway.http.openai.model_calls import ModelCall, OpenAIServices
 from pilotlight_gateway.http.protocol.http_exchange import exchange_of
 from pilotlight_gateway.http.protocol.large_answers import PIECE_BYTES, answer_in_pieces
 from pilotlight_gateway.idempotency.key_header import KEY
 
-WholeForm = Callable[[AnswerHead, GeneratedText, TokenUsage | None], Json]
+WholeForm = Callable[[AnswerHead, GeneratedText, ChunkUsage | None], Json]
 THREAD_BYTES = 256 * 1024
 """A longer answer is written in a thread, which lets the loop go on."""
 JSON = [(b"content-type", b"application/json")]
@@ -45,13 +45,20 @@ async def answer_whole(
 
     async def work() -> bytes:
         text, result, size = await _generate(services, call)
-        head = AnswerHead(call_id=call.call_id, model=model, created_at=int(services.wall()))
+        head = head_of(services, call, model, result.fallback)
         document = form(head, text, usage_of_units(result.units))
         if size <= THREAD_BYTES:
             return encode_json(document)
         return await asyncio.to_thread(encode_json, document)
 
     await send_answer(services, request, made, work)
+
+
+def head_of(services: OpenAIServices, call: PreparedCall, model: str, fallback: str = "") -> AnswerHead:
+    """What each piece of an answer says; `fallback`: the ref of the version that answers instead."""
+    return AnswerHead(
+        call_id=call.call_id, model=model, created_at=int(services.wall()), version=fallback or call.version.ref
+    )
 
 
 async def send_answer(services: OpenAIServices, request: Request, made: ModelCall, work: Any) -> None:

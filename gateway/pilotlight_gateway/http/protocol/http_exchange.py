@@ -16,7 +16,6 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from pilotlight_core.model.errors import BadInput, NotFound, PilotlightError
 from pilotlight_gateway.http.protocol.drain_gate import current_task
 from pilotlight_gateway.http.protocol.error_dialects import Dialect
-from pilotlight_gateway.http.protocol.limit_headers import openai_limits
 from pilotlight_gateway.http.protocol.peer_paths import hint_of
 from pilotlight_gateway.http.protocol.problem_answers import Headers, problem_of
 from pilotlight_gateway.limits.call_usage import CallUsage
@@ -255,9 +254,9 @@ def ids_of(request: FailedRequest) -> Headers:
     if request.home:
         names.append((HOME, request.home))
     if request.admission is not None:
-        names += (told := request.admission.headers())
-        if request.dialect is Dialect.OPENAI:
-            names += openai_limits(told)
+        names += request.admission.headers()
+        if request.dialect is Dialect.OPENAI and request.admission.tokens is None:  # else they are among those
+            names += request.admission.openai_headers()
     return names
 
 

@@ -17,7 +17,7 @@ from pilotlight.definitions.options import function_name, spec_fields
 from pilotlight.definitions.rehearsal_options import rehearsal_of
 from pilotlight.definitions.signature import Callee
 from pilotlight_core.model.engines.engine_spec import EMBED, ENGINE_CLASS, ENGINE_MODULE, GENERATE
-from pilotlight_core.model.engines.generation import EMBED_INPUT, GENERATE_INPUT
+from pilotlight_core.model.engines.generation import EMBED_INPUT, EMBED_OUTPUT, GENERATE_INPUT
 from pilotlight_core.model.errors import BadInput
 from pilotlight_core.model.secrets.secret_uses import check_secrets
 from pilotlight_core.model.spec import FunctionSpec, MethodSpec, Mode
@@ -32,7 +32,7 @@ CODE_OPTIONS = {
 """Options of functions with code -> why an engine function has none."""
 ENGINE_METHODS = (
     MethodSpec(name=GENERATE, attribute=GENERATE, mode=Mode.GENERATOR, is_async=True, input_schema=GENERATE_INPUT),
-    MethodSpec(name=EMBED, attribute=EMBED, is_async=True, input_schema=EMBED_INPUT),
+    MethodSpec(name=EMBED, attribute=EMBED, is_async=True, input_schema=EMBED_INPUT, output_schema=EMBED_OUTPUT),
 )
 
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
-from pilotlight_core.model.errors import BadInput, UnknownFunction
+from pilotlight_core.model.errors import UnknownFunction
+from pilotlight_core.model.served.model_records import ModelRecord
 from pilotlight_core.model.spec import MethodSpec, Mode
 from pilotlight_gateway.deploys.resolver import Resolver
+from pilotlight_gateway.deploys.served_models import ServedModels
 from pilotlight_gateway.http.inference.model_lookup import ModelLookup
 from pilotlight_gateway.schemas.version_schemas import VersionSchemas
 from tests.gateway.served_models import model
@@ -36,9 +39,26 @@ async def test_what_is_no_model_is_unknown(world: World) -> None:
     """Another tenant's function too."""
     world.deploy(model())
     models = lookup(world)
-    for name, error in (("shop.none", UnknownFunction), ("beta:shop.double", UnknownFunction), ("shop", BadInput),
-                        ("", BadInput), ("shop.double.other", BadInput)):  # fmt: skip
-        with pytest.raises(error):
+    for name in ("shop.none", "beta:shop.double", "shop", "", "shop.double.other", "x" * 600):
+        with pytest.raises(UnknownFunction):
             await models.find("acme", name)
     with pytest.raises(UnknownFunction):
         await models.find("other", "shop.double")
+
+
+async def test_a_name_that_a_function_serves_is_a_model(world: World) -> None:
+    """What is a ref too is that ref; the version is of the function's."""
+    names = ("acme/doubler", "tiny-1.5")
+    world.deploy(msgspec.structs.replace(model(), serves=names))
+    for name in names:
+        world.registry.model_records["acme", name] = ModelRecord(
+            tenant="acme", name=name, app="shop", function="double", created_at=0.0, claimed_at=0.0
+        )
+    models = ModelLookup(Resolver(world.registry), VersionSchemas(world.blobs), ServedModels(world.registry))
+    for name in names:
+        found = await models.find("acme", name)
+        assert (found.name, found.version.function) == (name, "double")
+    assert (await models.find("acme", "shop.double")).version.function == "double"
+    for name in ("acme/none", "shop.none"):
+        with pytest.raises(UnknownFunction):
+            await models.find("acme", name)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pilotlight_gateway.http.openai.answer_forms import logprobs_document, sse, usage_document
-from pilotlight_gateway.http.openai.generation_chunks import TokenLogprob, TokenUsage, TopToken
+from pilotlight_gateway.http.openai.generation_chunks import ChunkUsage, TokenLogprob, TopToken
 
 
 def test_an_event_is_one_line_of_data() -> None:
@@ -13,7 +13,7 @@ def test_an_event_is_one_line_of_data() -> None:
 
 def test_usage_has_its_sum() -> None:
     """And what was cached."""
-    told = usage_document(TokenUsage(3, 4, 1))
+    told = usage_document(ChunkUsage(3, 4, 1))
     assert (told["total_tokens"], told["prompt_tokens_details"]) == (7, {"cached_tokens": 1})
 
 

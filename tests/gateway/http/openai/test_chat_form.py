@@ -7,9 +7,9 @@ import msgspec
 from pilotlight_gateway.http.openai.answer_forms import AnswerHead
 from pilotlight_gateway.http.openai.chat_form import ChatStream, chat_document
 from pilotlight_gateway.http.openai.generated_text import GeneratedText
-from pilotlight_gateway.http.openai.generation_chunks import GenerationChunk, TokenUsage, ToolCallPart
+from pilotlight_gateway.http.openai.generation_chunks import ChunkUsage, GenerationChunk, ToolCallPart
 
-HEAD = AnswerHead(call_id="call_1", model='a"b', created_at=7)
+HEAD = AnswerHead(call_id="call_1", model='a"b', created_at=7, version="shop.tells@v1")
 
 
 def events(written: bytes) -> list[object]:
@@ -42,11 +42,21 @@ def test_an_empty_chunk_is_no_event() -> None:
 def test_usage_comes_last_and_only_if_it_is_known() -> None:
     """From a chunk, or else from what the call has counted."""
     stream = ChatStream(HEAD, include_usage=True)
-    _, told, _ = events(stream.end(TokenUsage(1, 2)))
+    _, told, _ = events(stream.end(ChunkUsage(1, 2)))
     assert isinstance(told, dict)
     assert (told["choices"], told["usage"]["total_tokens"]) == ([], 3)
     assert len(events(ChatStream(HEAD, include_usage=True).end(None))) == 2
-    assert len(events(ChatStream(HEAD, include_usage=False).end(TokenUsage(1, 2)))) == 2
+    assert len(events(ChatStream(HEAD, include_usage=False).end(ChunkUsage(1, 2)))) == 2
+
+
+def test_the_version_that_answers_is_named() -> None:
+    """Another one at the end, if that has answered in place of the first."""
+    stream = ChatStream(HEAD, include_usage=False)
+    first, last = events(stream.begin())[0], events(stream.end(None, "shop.small@v2"))[0]
+    assert isinstance(first, dict)
+    assert isinstance(last, dict)
+    assert (first["system_fingerprint"], last["system_fingerprint"]) == ("shop.tells@v1", "shop.small@v2")
+    assert chat_document(HEAD, GeneratedText(), None)["system_fingerprint"] == "shop.tells@v1"
 
 
 def test_a_whole_answer_with_and_without_text() -> None:
@@ -55,5 +65,5 @@ def test_a_whole_answer_with_and_without_text() -> None:
     assert chat_document(HEAD, text, None)["choices"][0]["message"]["content"] == ""
     assert "usage" not in chat_document(HEAD, text, None)
     text.add(GenerationChunk(tool_calls=(ToolCallPart(3, "", "look", "{}"),)))
-    message = chat_document(HEAD, text, TokenUsage(1))["choices"][0]["message"]
+    message = chat_document(HEAD, text, ChunkUsage(1))["choices"][0]["message"]
     assert (message["content"], message["tool_calls"][0]["id"]) == (None, "call_3")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pilotlight_gateway.http.openai.answer_forms import AnswerHead
 from pilotlight_gateway.http.openai.completion_form import CompletionStream, completion_document
 from pilotlight_gateway.http.openai.generated_text import GeneratedText
-from pilotlight_gateway.http.openai.generation_chunks import GenerationChunk, TokenLogprob, TokenUsage
+from pilotlight_gateway.http.openai.generation_chunks import ChunkUsage, GenerationChunk, TokenLogprob
 from tests.gateway.http.openai.test_chat_form import events
 
 HEAD = AnswerHead(call_id="call_1", model="m", created_at=7)
@@ -26,7 +26,7 @@ def test_offsets_go_on_over_chunks() -> None:
 def test_the_end_has_reason_and_usage() -> None:
     """And then no more."""
     stream = CompletionStream(HEAD, include_usage=True)
-    stream.chunk(GenerationChunk(finish_reason="length", usage=TokenUsage(1, 1)))
+    stream.chunk(GenerationChunk(finish_reason="length", usage=ChunkUsage(1, 1)))
     last, told, done = events(stream.end(None))
     assert isinstance(last, dict)
     assert isinstance(told, dict)

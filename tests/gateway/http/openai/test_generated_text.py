@@ -7,9 +7,9 @@ import pytest
 from pilotlight_core.model.errors import BadOutput
 from pilotlight_gateway.http.openai.generated_text import MOST_TOKENS, MOST_TOOL_CALLS, GeneratedText
 from pilotlight_gateway.http.openai.generation_chunks import (
+    ChunkUsage,
     GenerationChunk,
     TokenLogprob,
-    TokenUsage,
     ToolCallPart,
     TopToken,
 )
@@ -18,9 +18,9 @@ from pilotlight_gateway.http.openai.generation_chunks import (
 def test_chunks_are_one_answer() -> None:
     """The last word about end and usage counts."""
     text = GeneratedText()
-    text.add(GenerationChunk("Hel", usage=TokenUsage(1)))
-    text.add(GenerationChunk("lo", finish_reason="length", usage=TokenUsage(2)))
-    assert (text.text, text.finish, text.usage) == ("Hello", "length", TokenUsage(2))
+    text.add(GenerationChunk("Hel", usage=ChunkUsage(1)))
+    text.add(GenerationChunk("lo", finish_reason="length", usage=ChunkUsage(2)))
+    assert (text.text, text.finish, text.usage) == ("Hello", "length", ChunkUsage(2))
 
 
 def test_a_tool_is_put_together() -> None:

@@ -10,8 +10,8 @@ import pytest
 from pilotlight_core.model.errors import BadOutput
 from pilotlight_gateway.http.openai.generation_chunks import (
     MOST_DOCUMENT_BYTES,
+    ChunkUsage,
     GenerationChunk,
-    TokenUsage,
     finish_of,
     read_chunk,
     usage_of_units,
@@ -31,7 +31,7 @@ def test_a_text_is_a_chunk() -> None:
 def test_a_document_may_have_more() -> None:
     """Ids of tokens are not read, nor what nobody knows."""
     found = chunk_of({"text": "a", "token_ids": ["no", {}], "new": 1, "usage": {"prompt_tokens": 3}})
-    assert found == GenerationChunk("a", usage=TokenUsage(prompt_tokens=3))
+    assert found == GenerationChunk("a", usage=ChunkUsage(prompt_tokens=3))
 
 
 @pytest.mark.parametrize(
@@ -54,7 +54,7 @@ def test_what_cannot_be_read_is_refused(data: bytes) -> None:
 
 def test_units_are_usage() -> None:
     """Where the function has counted some."""
-    assert usage_of_units({"prompt_tokens": 1, "cached_tokens": 2}) == TokenUsage(3, 0, 2)
+    assert usage_of_units({"prompt_tokens": 1, "cached_tokens": 2}) == ChunkUsage(3, 0, 2)
     assert usage_of_units({"seconds": 1}) is None
     assert usage_of_units(None) is None
 

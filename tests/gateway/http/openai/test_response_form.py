@@ -11,7 +11,7 @@ from pilotlight_core.model.errors import BadOutput
 from pilotlight_gateway.http.openai import response_form
 from pilotlight_gateway.http.openai.answer_forms import AnswerHead
 from pilotlight_gateway.http.openai.generated_text import GeneratedText
-from pilotlight_gateway.http.openai.generation_chunks import GenerationChunk, TokenUsage, ToolCallPart
+from pilotlight_gateway.http.openai.generation_chunks import ChunkUsage, GenerationChunk, ToolCallPart
 from pilotlight_gateway.http.openai.response_form import ResponseStream, response_document
 
 HEAD = AnswerHead(call_id="call_1", model="m", created_at=7)
@@ -26,7 +26,7 @@ def events(written: bytes) -> list[dict[str, Any]]:
 def told(*chunks: GenerationChunk) -> list[dict[str, Any]]:
     """All events of an answer."""
     stream = ResponseStream(HEAD, {"metadata": {"a": "b"}})
-    return events(stream.begin() + b"".join(map(stream.chunk, chunks)) + stream.end(TokenUsage(1, 2)))
+    return events(stream.begin() + b"".join(map(stream.chunk, chunks)) + stream.end(ChunkUsage(1, 2)))
 
 
 @pytest.mark.parametrize(
@@ -47,7 +47,7 @@ def test_events_are_numbered_and_the_last_has_all(chunks: tuple[GenerationChunk,
     text = GeneratedText()
     for chunk in chunks:
         text.add(chunk)
-    whole = response_document(HEAD, text, TokenUsage(1, 2), {"metadata": {"a": "b"}})
+    whole = response_document(HEAD, text, ChunkUsage(1, 2), {"metadata": {"a": "b"}})
     assert sorted(whole.pop("output"), key=str) == sorted(final.pop("output"), key=str)
     assert whole == final
 

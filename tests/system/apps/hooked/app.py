@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import time
+import asyncio
 
 from pilotlight import App, enter, method, postprocess, preprocess
 
@@ -25,14 +25,14 @@ class Words:
         self.model = sum
 
     @preprocess(memory="256MiB", max_containers=2)
-    def read(self, text: str, pause: float = 0.0) -> dict[str, object]:
+    async def read(self, text: str, pause: float = 0.0) -> dict[str, object]:
         """Make numbers of words."""
         print(f"reads {text}")
-        time.sleep(pause)
+        await asyncio.sleep(pause)  # what awaits ends at once when its call is cancelled
         return {"numbers": [self.table[word] for word in text.split()], "times": 1}
 
     @postprocess(memory="256MiB", max_inputs=4)
-    async def write(self, answer: int) -> str:
+    def write(self, answer: int) -> str:
         """Say it in words."""
         if answer == 6:
             raise ValueError("six is not written")

@@ -1,11 +1,11 @@
-"""Functions that are served as models: one that speaks, one that turns texts into vectors."""
+"""Functions that are served as models: one that speaks, one that turns texts into vectors, and an engine."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import Any
 
-from pilotlight import App, count_units
+from pilotlight import App, Sim, count_units
 
 app = App("served")
 SHORT = 2.0
@@ -21,6 +21,9 @@ def tells(messages: list[dict[str, Any]], max_tokens: int = 100) -> Iterator[dic
     count_units(prompt_tokens=len(words), completion_tokens=used)
     usage = {"prompt_tokens": len(words), "completion_tokens": used, "cached_tokens": 0}
     yield {"text": "", "token_ids": [], "finish_reason": "length" if used < len(words) else "stop", "usage": usage}
+
+
+chat = app.engine("chat", Sim(), serves="tests/nonsense", scaledown_window=SHORT, forecast=False)
 
 
 @app.gpu_function(serves=["tests/lengths", "tests/lengths:small"], scaledown_window=SHORT, forecast=False)

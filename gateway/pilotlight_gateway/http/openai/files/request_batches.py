@@ -26,19 +26,19 @@ from pilotlight_core.model.spec import MethodSpec, Mode
 from pilotlight_gateway.batches.batch_service import BatchService
 from pilotlight_gateway.batches.input_lines import InputLine
 from pilotlight_gateway.bodies.call_requests import wrong_shape
+from pilotlight_gateway.bodies.model_readers import READERS, ModelRoute
+from pilotlight_gateway.bodies.model_request import ModelRequest, RawFields
 from pilotlight_gateway.bodies.worker_frames import EmbeddingsWork
 from pilotlight_gateway.files.uploaded_files import UploadedFiles
 from pilotlight_gateway.http.endpoints.batches import batch_document
 from pilotlight_gateway.http.openai.answer_forms import AnswerHead, Json
 from pilotlight_gateway.http.openai.chat_form import chat_document
 from pilotlight_gateway.http.openai.completion_form import completion_document
-from pilotlight_gateway.http.openai.embedding_routes import fitted_inputs, read_embedding
+from pilotlight_gateway.http.openai.embedding_routes import fitted_inputs
 from pilotlight_gateway.http.openai.function_inputs import EMBED, GENERATE, fitted, method_called
 from pilotlight_gateway.http.openai.generated_text import GeneratedText
 from pilotlight_gateway.http.openai.generation_chunks import read_chunk
-from pilotlight_gateway.http.openai.generation_requests import read_chat, read_completion
 from pilotlight_gateway.http.openai.model_calls import OpenAIServices, find_version
-from pilotlight_gateway.http.openai.request_fields import RawFields
 from pilotlight_gateway.http.openai.whole_answers import WholeForm
 from pilotlight_gateway.http.protocol.api_operations import json_answer, json_body, principal_of
 from pilotlight_gateway.idempotency.key_header import KEY, read_key
@@ -72,47 +72,20 @@ class RequestLine(msgspec.Struct, frozen=True, kw_only=True):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ItemRequest:
-    """What a line asks of a model."""
-
-    model: str
-    fields: RawFields
-
-
-@dataclass(frozen=True, kw_only=True)
 class Endpoint:
     """What may be asked for in batches."""
 
     method: str
-    read: Callable[[bytes], ItemRequest]
+    route: ModelRoute
     fit: Callable[[MethodSpec, RawFields, str], Any]
     form: WholeForm | None = None
     """None: embeddings."""
 
 
-def _chat(body: bytes) -> ItemRequest:
-    return _unstreamed(read_chat(body))
-
-
-def _completion(body: bytes) -> ItemRequest:
-    return _unstreamed(read_completion(body))
-
-
-def _unstreamed(asked: Any) -> ItemRequest:
-    if asked.stream:
-        raise BadInput("stream: a batch has no streams: leave it out.", code="bad_request", field="stream")
-    return ItemRequest(model=asked.model, fields=asked.fields)
-
-
-def _embedding(body: bytes) -> ItemRequest:
-    asked = read_embedding(body)
-    return ItemRequest(model=asked.model, fields=asked.fields)
-
-
 ENDPOINTS: Mapping[str, Endpoint] = {
-    "/v1/chat/completions": Endpoint(method=GENERATE, read=_chat, fit=fitted, form=chat_document),
-    "/v1/completions": Endpoint(method=GENERATE, read=_completion, fit=fitted, form=completion_document),
-    "/v1/embeddings": Endpoint(method=EMBED, read=_embedding, fit=fitted_inputs),
+    "/v1/chat/completions": Endpoint(method=GENERATE, route=ModelRoute.CHAT, fit=fitted, form=chat_document),
+    "/v1/completions": Endpoint(method=GENERATE, route=ModelRoute.COMPLETION, fit=fitted, form=completion_document),
+    "/v1/embeddings": Endpoint(method=EMBED, route=ModelRoute.EMBEDDING, fit=fitted_inputs),
 }
 _line = msgspec.json.Decoder(RequestLine)
 
@@ -262,7 +235,7 @@ class RequestBatches:
         return await asyncio.to_thread(lambda: read_line(endpoint, line)[1].model)
 
 
-def read_line(endpoint: str, line: bytes) -> tuple[str, ItemRequest]:
+def read_line(endpoint: str, line: bytes) -> tuple[str, ModelRequest]:
     """A line's own name, and what it asks for. Raises BadInput."""
     try:
         read = _line.decode(line)
@@ -273,9 +246,12 @@ def read_line(endpoint: str, line: bytes) -> tuple[str, ItemRequest]:
     if read.url != endpoint:
         raise BadInput(f"url: expected {endpoint}, as the batch says.", field="url")
     try:
-        return read.custom_id, ENDPOINTS[endpoint].read(bytes(memoryview(read.body)))
+        asked = READERS[ENDPOINTS[endpoint].route](bytes(memoryview(read.body)))
     except PilotlightError as error:
         raise BadInput(f"body.{error.detail}", field=f"body.{error.more.get('field', '')}".rstrip(".")) from None
+    if asked.stream:
+        raise BadInput("body.stream: a batch has no streams: leave it out.", field="body.stream")
+    return read.custom_id, asked
 
 
 def decode_line(endpoint: str, method: MethodSpec, model: str, line: bytes) -> InputLine:

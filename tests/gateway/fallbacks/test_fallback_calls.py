@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 
 from pilotlight_core.model.errors import PilotlightError, TooMuch, Unavailable
+from pilotlight_gateway.calls.call_fake import FakeCalls
 from pilotlight_gateway.calls.call_port import BegunCall, CallEvent, CallResult, CallWaiter, ChunkEvent, StageEvent
-from pilotlight_gateway.calls.fallback_calls import FallbackStream, FallbackWaiter, run_or_fall_back
 from pilotlight_gateway.calls.prepared_call import PreparedCall
+from pilotlight_gateway.fallbacks.fallback_calls import FallbackStream, FallbackWaiter, run_or_fall_back
 from tests.builders.calls import prepared_call
 from tests.builders.specs import function_spec, version_record
 
@@ -32,17 +33,18 @@ class Begun:
         self.ended = True
 
 
-class Scripted:
+class Scripted(FakeCalls):
     """Calls whose outcome is written by function; `late`: those that a waiter hears of after they have begun."""
 
     def __init__(self, late: bool = False, **outcomes: list[Any]) -> None:
+        super().__init__()
         self.outcomes = outcomes
         self.late = late
         self.begun: list[Begun] = []
         self.waiting: list[Callable[[], None]] = []
         self.streams: list[Any] = []
 
-    def begin_plain(self, call: PreparedCall, waiter: CallWaiter) -> BegunCall:
+    def begin(self, call: PreparedCall, waiter: CallWaiter) -> BegunCall:
         (outcome,) = self.outcomes[call.version.function]
 
         def tell() -> None:
@@ -58,7 +60,7 @@ class Scripted:
             tell()
         return begun
 
-    async def run_plain(self, call: PreparedCall) -> CallResult:
+    async def run(self, call: PreparedCall) -> CallResult:
         (outcome,) = self.outcomes[call.version.function]
         if isinstance(outcome, PilotlightError):
             raise outcome
@@ -71,7 +73,7 @@ class Scripted:
                 raise outcome
             yield [outcome]
 
-    def stream_plain(self, call: PreparedCall) -> Any:
+    def stream(self, call: PreparedCall) -> Any:
         self.streams.append(stream := self._stream(call))
         return stream
 

@@ -3,32 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any
 
 import msgspec
+from msgspec import UNSET
 
 from pilotlight_core.model.errors import PilotlightError
-from pilotlight_gateway.calls.call_port import BegunCall, CallEvent, CallResult, CallWaiter, ChunkEvent, StageEvent
+from pilotlight_gateway.calls.call_port import (
+    BegunCall,
+    CallEvent,
+    CallPort,
+    CallResult,
+    CallWaiter,
+    ChunkEvent,
+    StageEvent,
+)
 from pilotlight_gateway.calls.prepared_call import PreparedCall
 
 InsteadOf = Callable[[PreparedCall, PilotlightError], PreparedCall | None]
 """The call that takes the place of one that failed so; None: none does."""
-
-
-class PlainCalls(Protocol):
-    """Runs calls at the function that they name."""
-
-    def begin_plain(self, call: PreparedCall, waiter: CallWaiter) -> BegunCall:
-        """As `CallPort.begin`."""
-        ...
-
-    async def run_plain(self, call: PreparedCall) -> CallResult:
-        """As `CallPort.run`."""
-        ...
-
-    def stream_plain(self, call: PreparedCall) -> Any:
-        """As `CallPort.stream`."""
-        ...
 
 
 def by_fallback(result: CallResult, call: PreparedCall) -> CallResult:
@@ -41,11 +34,11 @@ def note_fallback(error: PilotlightError, call: PreparedCall, instead: PreparedC
     error.more |= {"version": instead.version.ref, "fallback_for": call.version.ref}
 
 
-async def run_or_fall_back(calls: PlainCalls, call: PreparedCall, instead_of: InsteadOf) -> CallResult:
+async def run_or_fall_back(calls: CallPort, call: PreparedCall, instead_of: InsteadOf) -> CallResult:
     """Run a call, or the one that takes its place; raises the error of the one that ran last."""
     refused: PilotlightError | None = None
     try:
-        return await calls.run_plain(call)
+        return await calls.run(call)
     except PilotlightError as error:
         refused = error
     instead = instead_of(call, refused)
@@ -55,7 +48,7 @@ async def run_or_fall_back(calls: PlainCalls, call: PreparedCall, instead_of: In
     finally:
         del refused  # it knows this frame: a cycle would wait for the garbage collector
     try:
-        return by_fallback(await calls.run_plain(instead), instead)
+        return by_fallback(await calls.run(instead), instead)
     except PilotlightError as error:
         note_fallback(error, call, instead)
         raise
@@ -64,7 +57,7 @@ async def run_or_fall_back(calls: PlainCalls, call: PreparedCall, instead_of: In
 class FallbackWaiter:
     """Waits for a call, and for the one that takes its place, for a waiter that hears of one alone."""
 
-    def __init__(self, calls: PlainCalls, call: PreparedCall, waiter: CallWaiter, instead_of: InsteadOf) -> None:
+    def __init__(self, calls: CallPort, call: PreparedCall, waiter: CallWaiter, instead_of: InsteadOf) -> None:
         self._calls = calls
         self._call = call
         self._waiter: CallWaiter | None = waiter
@@ -77,7 +70,7 @@ class FallbackWaiter:
 
     def start(self) -> None:
         """Begin the call."""
-        self._begun = self._calls.begin_plain(self._call, self)
+        self._begun = self._calls.begin(self._call, self)
         failed, self._failed = self._failed, None
         if failed is not None:
             self.failed(failed)
@@ -97,7 +90,7 @@ class FallbackWaiter:
         else:
             self._instead, begun = instead, self._begun
             begun.end()
-            self._begun = self._calls.begin_plain(instead, self)
+            self._begun = self._calls.begin(instead, self)
 
     def end(self) -> None:
         """See `BegunCall`."""
@@ -118,15 +111,13 @@ class FallbackWaiter:
 class FallbackStream:
     """The events of a call, or of the one that takes its place: it has had none but stages then."""
 
-    def __init__(
-        self, calls: PlainCalls, call: PreparedCall, instead_of: InsteadOf, clock: Callable[[], float]
-    ) -> None:
+    def __init__(self, calls: CallPort, call: PreparedCall, instead_of: InsteadOf, clock: Callable[[], float]) -> None:
         self._calls = calls
         self._call = call
         self._instead_of = instead_of
         self._clock = clock
         self._instead: PreparedCall | None = None
-        self._events: Any = calls.stream_plain(call)
+        self._events: Any = calls.stream(call)
         self._is_open = True
         """Whether it may still fall back."""
 
@@ -161,10 +152,44 @@ class FallbackStream:
                 note_fallback(refused, self._call, self._instead)
             raise refused
         self._instead = instead
-        self._events = self._calls.stream_plain(instead)
+        self._events = self._calls.stream(instead)
         detail = {"version": instead.version.ref, "reason": refused.wire_code}
         return [StageEvent(name="fallback", ms=(self._clock() - self._call.arrived_at) * 1000.0, detail=detail)]
 
     async def aclose(self) -> None:
         """End the call: cancel it if it runs."""
         await self._events.aclose()
+
+
+class FallbackCalls:
+    """A `CallPort` over another one, whose calls may fall back. `clock`: monotonic seconds."""
+
+    def __init__(self, calls: CallPort, instead_of: InsteadOf, clock: Callable[[], float]) -> None:
+        self._calls = calls
+        self._instead_of = instead_of
+        self._clock = clock
+        self.new_id = calls.new_id
+        self.address_of_home = calls.address_of_home
+        self.cancel = calls.cancel
+        self.status = calls.status
+        self.containers = calls.containers
+        self.nodes = calls.nodes
+        self.ready = calls.ready
+        self.statistics = calls.statistics
+
+    def begin(self, call: PreparedCall, waiter: CallWaiter) -> BegunCall:
+        if call.version.spec.fallback is UNSET:
+            return self._calls.begin(call, waiter)
+        either = FallbackWaiter(self._calls, call, waiter, self._instead_of)
+        either.start()
+        return either
+
+    async def run(self, call: PreparedCall) -> CallResult:
+        if call.version.spec.fallback is UNSET:
+            return await self._calls.run(call)
+        return await run_or_fall_back(self._calls, call, self._instead_of)
+
+    def stream(self, call: PreparedCall) -> Any:
+        if call.version.spec.fallback is UNSET:
+            return self._calls.stream(call)
+        return FallbackStream(self._calls, call, self._instead_of, self._clock)

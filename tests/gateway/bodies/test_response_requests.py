@@ -8,12 +8,12 @@ import msgspec
 import pytest
 
 from pilotlight_core.model.errors import BadInput
-from pilotlight_gateway.http.openai.response_requests import LONGEST_KEPT, MOST_ITEMS, read_response
+from pilotlight_gateway.bodies.response_requests import LONGEST_KEPT, MOST_ITEMS, read_response
 
 
 def asked(**fields: Any) -> dict[str, Any]:
     """The fields of the generation document."""
-    request, _ = read_response(msgspec.json.encode({"model": "m", "input": "hi", **fields}))
+    request = read_response(msgspec.json.encode({"model": "m", "input": "hi", **fields}))
     return {name: msgspec.json.decode(raw) for name, raw in request.fields.items()}
 
 
@@ -83,8 +83,8 @@ def test_braces_in_a_text_are_no_items() -> None:
 def test_an_answer_repeats_what_is_short() -> None:
     """What is long it does not."""
     body = {"model": "m", "input": "hi", "metadata": {"a": "b"}, "instructions": "x" * LONGEST_KEPT, "new": 1}
-    request, kept = read_response(msgspec.json.encode(body))
-    assert set(kept) == {"metadata"}
+    request = read_response(msgspec.json.encode(body))
+    assert set(request.kept) == {"metadata"}
     assert request.ignored == ("new",)
 
 

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pilotlight.definitions.schema import ARRAY, chunk_of, item_of, schema_of
+from pilotlight.definitions.schemas.schema import ARRAY, chunk_of, item_of, schema_of
 from pilotlight_core.model import values
 
 

@@ -15,7 +15,7 @@ from pilotlight_core.model.errors import BadInput
 from pilotlight_core.model.spec import ArtifactEntry, ArtifactKind, ArtifactPart, VersionRecord
 from pilotlight_core.model.versions.manifest_codec import ENGINE
 from pilotlight_engine.function_plan import plan_function
-from pilotlight_gateway.deploys.engine_plans import with_arithmetic
+from pilotlight_gateway.deploys.engines.engine_plans import with_arithmetic
 from pilotlight_gateway.tenancy.auth import Principal
 from tests.engine.test_function_plan import TINY
 from tests.gateway.world import World, entry

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from pilotlight_core.model.errors import BadInput
-from pilotlight_gateway.http.openai.generation_requests import read_chat, read_completion
+from pilotlight_gateway.bodies.generation_requests import read_chat, read_completion
 
 HI = [{"role": "user", "content": "hi"}]
 

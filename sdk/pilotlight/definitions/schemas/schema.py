@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from pilotlight.definitions.time_formats import add_time_formats
+from pilotlight.definitions.schemas.time_formats import add_time_formats
 from pilotlight_core.model.values import FORMATS
 
 Schema = dict[str, Any]

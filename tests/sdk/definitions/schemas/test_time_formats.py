@@ -9,7 +9,7 @@ from typing import Annotated, Any, TypedDict
 import msgspec
 import pytest
 
-from pilotlight.definitions.schema import schema_of
+from pilotlight.definitions.schemas.schema import schema_of
 
 Instant = datetime.datetime
 TEXT = {"type": "string"}

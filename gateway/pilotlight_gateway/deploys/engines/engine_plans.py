@@ -15,7 +15,6 @@ from pilotlight_core.model.errors import BadInput
 from pilotlight_core.model.spec import ArtifactEntry
 from pilotlight_engine.function_plan import FunctionPlan, plan_function
 from pilotlight_engine.memory_plan import UnfitModel
-from pilotlight_gateway.deploys.weights_pins import Pins
 
 CONFIG_FILE = "config.json"
 MAX_CONFIG = 2**20
@@ -23,7 +22,7 @@ MAX_CONFIG = 2**20
 
 
 async def planned_engines(
-    blobs: BlobStore, tenant: str, request: DeployRequest, pins: Pins
+    blobs: BlobStore, tenant: str, request: DeployRequest, pins: Mapping[str, tuple[ArtifactEntry, ...]]
 ) -> tuple[DeployRequest, Mapping[str, FunctionPlan]]:
     """The request with what its engines need filled in, and their plans by function.
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -10,9 +9,8 @@ import msgspec
 
 from pilotlight_core.model.errors import BadInput
 from pilotlight_gateway.bodies.call_requests import wrong_shape
+from pilotlight_gateway.bodies.model_request import RawFields
 
-RawFields = Mapping[str, msgspec.Raw]
-"""Field -> its JSON."""
 MOST_COLONS = 20_000
 """Of a body whose unknown fields are named: each may be one, and takes time."""
 MOST_NAMED = 16

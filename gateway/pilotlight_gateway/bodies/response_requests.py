@@ -12,16 +12,15 @@ import msgspec
 
 from pilotlight_core.model.errors import BadInput
 from pilotlight_gateway.bodies.call_requests import JSON_STRING
-from pilotlight_gateway.http.openai.answer_forms import Json
-from pilotlight_gateway.http.openai.generation_requests import (
+from pilotlight_gateway.bodies.generation_requests import (
     MOST_LOGPROBS,
-    GenerationRequest,
     missing,
     read_model,
     read_value,
     refuse_unsupported,
 )
-from pilotlight_gateway.http.openai.request_fields import RawFields, read_fields
+from pilotlight_gateway.bodies.model_request import ModelRequest, RawFields
+from pilotlight_gateway.bodies.request_fields import read_fields
 
 NEUTRAL: dict[str, tuple[Any, ...]] = {
     "previous_response_id": (), "conversation": (), "background": (False,), "prompt": (),
@@ -94,8 +93,8 @@ class NamedTool(msgspec.Struct, frozen=True):
     name: str = ""
 
 
-def read_response(body: bytes) -> tuple[GenerationRequest, Json]:
-    """Read the body of a request for a response, and what its answer repeats of it.
+def read_response(body: bytes) -> ModelRequest:
+    """Read the body of a request for a response, with what its answer repeats of it.
 
     Raises:
         BadInput: `bad_request`, naming the field.
@@ -116,14 +115,12 @@ def read_response(body: bytes) -> tuple[GenerationRequest, Json]:
     if (logprobs := _logprobs(known)) is not None:
         fields["logprobs"] = _raw(logprobs)
     stream = bool(read_value(known, "stream", bool | None, default=None))
-    request = GenerationRequest(model=model, stream=stream, fields=fields, ignored=unknown)
-    kept = {
-        name: known[name].copy() for name in KEPT if name in known and memoryview(known[name]).nbytes <= LONGEST_KEPT
-    }
-    return request, kept
+    short = [name for name in KEPT if name in known and memoryview(known[name]).nbytes <= LONGEST_KEPT]
+    kept = {name: known[name].copy() for name in short}
+    return ModelRequest(model=model, stream=stream, fields=fields, ignored=unknown, kept=kept)
 
 
-def _messages(known: RawFields) -> Iterator[Json]:
+def _messages(known: RawFields) -> Iterator[dict[str, Any]]:
     instructions: str | None = read_value(known, "instructions", str | None, default=None, most=None)
     if instructions:
         yield {"role": "system", "content": instructions}
@@ -137,9 +134,9 @@ def _messages(known: RawFields) -> Iterator[Json]:
     yield from _joined(read_value(known, "input", list[InputItem], default=[], most=None))
 
 
-def _joined(items: list[InputItem]) -> Iterator[Json]:
+def _joined(items: list[InputItem]) -> Iterator[dict[str, Any]]:
     """Messages; calls of tools that follow each other are one message."""
-    calls: list[Json] = []
+    calls: list[dict[str, Any]] = []
     for number, item in enumerate(items):
         if item.type == "function_call":
             function = {"name": item.name, "arguments": item.arguments}
@@ -174,13 +171,13 @@ def _content(content: str | tuple[ContentPart, ...] | None, number: int) -> str:
     return "".join(part.text or part.refusal for part in content)
 
 
-def _tool(tool: FunctionTool) -> Json:
+def _tool(tool: FunctionTool) -> dict[str, Any]:
     if tool.type != "function" or not tool.name:
         raise BadInput(
             f"tools: a tool of type {tool.type[:64]!r} is not supported: expected functions with a name.",
             code="bad_request", field="tools",
         )  # fmt: skip
-    more: Json = {"description": tool.description, "strict": tool.strict}
+    more: dict[str, Any] = {"description": tool.description, "strict": tool.strict}
     function = {"name": tool.name, "parameters": tool.parameters}
     return {
         "type": "function",
@@ -209,7 +206,7 @@ def _format(known: RawFields) -> msgspec.Raw | None:
         raise BadInput(
             "text.format: expected text, json_object or json_schema.", code="bad_request", field="text.format"
         )
-    schema: Json = {"name": form.name, "schema": form.schema}
+    schema: dict[str, Any] = {"name": form.name, "schema": form.schema}
     if form.strict is not None:
         schema["strict"] = form.strict
     return _raw({"type": "json_schema", "json_schema": schema})

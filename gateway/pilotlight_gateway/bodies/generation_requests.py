@@ -7,14 +7,14 @@ knows are ignored and named; fields that are known, and that the answer would ha
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import msgspec
 
 from pilotlight_core.model.errors import BadInput
 from pilotlight_gateway.bodies.call_requests import wrong_shape
-from pilotlight_gateway.http.openai.request_fields import RawFields, read_fields
+from pilotlight_gateway.bodies.model_request import ModelRequest, RawFields
+from pilotlight_gateway.bodies.request_fields import read_fields
 
 MOST_STOPS = 16
 MOST_LOGPROBS = 20
@@ -42,20 +42,7 @@ class StreamOptions(msgspec.Struct, frozen=True):
     include_usage: bool = False
 
 
-@dataclass(frozen=True, kw_only=True)
-class GenerationRequest:
-    """What a request comes to."""
-
-    model: str
-    stream: bool = False
-    include_usage: bool = False
-    fields: RawFields
-    """Of the generation document, as JSON."""
-    ignored: tuple[str, ...] = ()
-    """Fields of the request that nothing goes by."""
-
-
-def read_chat(body: bytes) -> GenerationRequest:
+def read_chat(body: bytes) -> ModelRequest:
     """Read the body of a request for a chat's next message.
 
     Raises:
@@ -71,7 +58,7 @@ def read_chat(body: bytes) -> GenerationRequest:
     return _request(given.known, given.unknown, leave_out=("prompt",), logprobs=top if wants else None)
 
 
-def read_completion(body: bytes) -> GenerationRequest:
+def read_completion(body: bytes) -> ModelRequest:
     """Read the body of a request to complete a text.
 
     Raises:
@@ -85,7 +72,7 @@ def read_completion(body: bytes) -> GenerationRequest:
     fields = dict(request.fields)
     name, prompt = _prompt(fields.pop("prompt"))
     fields[name] = prompt
-    return GenerationRequest(
+    return ModelRequest(
         model=request.model, stream=request.stream, include_usage=request.include_usage, fields=fields,
         ignored=request.ignored,
     )  # fmt: skip
@@ -93,7 +80,7 @@ def read_completion(body: bytes) -> GenerationRequest:
 
 def _request(
     known: RawFields, unknown: tuple[str, ...], *, leave_out: tuple[str, ...], logprobs: int | None
-) -> GenerationRequest:
+) -> ModelRequest:
     refuse_unsupported(known, NEUTRAL)
     model = read_model(known)
     fields = {name: known[name] for name in PASSED if name in known and name not in leave_out}
@@ -110,7 +97,7 @@ def _request(
         fields["logprobs"] = msgspec.Raw(b"%d" % logprobs)
     options = read_value(known, "stream_options", StreamOptions | None, default=None)
     stream = bool(read_value(known, "stream", bool | None, default=False))
-    return GenerationRequest(
+    return ModelRequest(
         model=model, stream=stream, include_usage=stream and options is not None and options.include_usage,
         fields=fields, ignored=(*unknown, *(name for name in leave_out if name in known)),
     )  # fmt: skip

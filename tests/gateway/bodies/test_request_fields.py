@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from pilotlight_core.model.errors import BadInput
-from pilotlight_gateway.http.openai.request_fields import MOST_COLONS, MOST_NAMED, is_given, read_fields
+from pilotlight_gateway.bodies.request_fields import MOST_COLONS, MOST_NAMED, is_given, read_fields
 
 NAMES = frozenset({"a", "b"})
 

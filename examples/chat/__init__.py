@@ -1,0 +1,1 @@
+"""A small language model, trained on this machine and served as an engine function."""
