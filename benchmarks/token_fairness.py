@@ -22,7 +22,7 @@ import random
 import tempfile
 import time
 from collections import defaultdict
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -198,7 +198,7 @@ async def _repeat(http: httpx.AsyncClient, prompt: int, name: str, done: Counts)
             first = False
 
 
-async def _generated(http: httpx.AsyncClient, prompt: int) -> AsyncIterator[dict[str, Any]]:
+async def _generated(http: httpx.AsyncClient, prompt: int) -> AsyncGenerator[dict[str, Any], None]:
     """The chunks of an answer."""
     headers = {"Content-Type": "application/json"}
     async with http.stream("POST", PATH, content=_body(prompt), headers=headers) as answer:
