@@ -79,7 +79,7 @@ class ContainerServing:
         self.engine: EngineReport | None = None
         """How its engine was when it last told."""
         self.is_full = False
-        """Whether calls wait within, as its function has told."""
+        """Whether calls wait within for want of room, as its function has told."""
         self._full_at = float("-inf")
         self._container = container
         self._spec = spec
@@ -179,7 +179,7 @@ class ContainerServing:
         """
         if self._spec.engine is not UNSET:
             self.engine = report
-        is_full = report.waiting > 0
+        is_full = report.lacks_room
         if is_full is self.is_full or (is_full and at - self._full_at < FULL_EVERY_S):
             return
         self.is_full = is_full
