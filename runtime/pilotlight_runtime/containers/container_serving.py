@@ -37,8 +37,8 @@ LEAVE_S = 10.0
 """Bounds the exit hooks."""
 LEAST_LEAVE_S = 1.0
 """The same where the node is taken away: what is left of its time, or so long."""
-FULL_TOLD_EVERY_S = 0.05
-"""Between two words to homes about whether calls wait within: a guest may say so as often as it likes."""
+FULL_EVERY_S = 0.05
+"""Between two times at which a container is taken for full: a guest may say so as often as it likes."""
 RETIRE_MARGIN_S = 5.0
 """Beyond the function's timeout, after which none of its calls can still run."""
 
@@ -80,7 +80,7 @@ class ContainerServing:
         """How its engine was when it last told."""
         self.is_full = False
         """Whether calls wait within for want of room, as its function has told."""
-        self._full_told_at = float("-inf")
+        self._full_at = float("-inf")
         self._container = container
         self._spec = spec
         self._blank = blank
@@ -173,13 +173,19 @@ class ContainerServing:
         return True
 
     def _on_report(self, report: EngineReport, at: float) -> None:
-        """Calls that wait within wait at their home instead, where tenants take turns, as far as they have not come."""
+        """Calls that wait within wait at their home instead, where tenants take turns, as far as they have not come.
+
+        That there is room again is always told at once; that there is none only so often.
+        """
         if self._spec.engine is not UNSET:
             self.engine = report
-        was_full, self.is_full = self.is_full, report.lacks_room
-        if was_full is not self.is_full and at - self._full_told_at >= FULL_TOLD_EVERY_S:
-            self._full_told_at = at  # what is not told at once goes with the next call that ends, or the next second
-            self._calls.credits.publish_soon(self._container)
+        is_full = report.lacks_room
+        if is_full is self.is_full or (is_full and at - self._full_at < FULL_EVERY_S):
+            return
+        self.is_full = is_full
+        if is_full:
+            self._full_at = at
+        self._calls.credits.publish_soon(self._container)
 
     def close(self) -> None:
         self._io.close()
