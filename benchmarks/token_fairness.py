@@ -8,8 +8,9 @@ of this machine's processor, lent to both tenants. No prompt begins as another d
              how much a tenant's part differs from that of its weight, as a part of the latter; the worse of 1:1 and
              2:1
     first    one tenant asks at random instants, with prompts of 512 to 1,024 tokens, for a quarter of the tokens that
-             it had of 1:1; alone, and beside the other one's flood: `ttft_ratio` is the p99 of its times to the first token beside the flood over that of those without.
-             They take turns, with prompts of the same lengths at the same instants
+             it had of 1:1; alone, and beside the other one's flood. `ttft_ratio` is the p99 of its times to the first
+             token beside the flood over that of those without. They take turns, with prompts of the same lengths in
+             the same order
 """
 
 from __future__ import annotations
