@@ -108,7 +108,7 @@ def more_needs(view: FunctionView, wish: Wish) -> str:
         return "money: a higher budget, or its next period"
     if wish.rule is ScalingRule.CEILING or wish.by_version.get(view.current, 0) >= current.ceiling:
         return f"a higher max_containers: it is {current.ceiling}"
-    slots = current.spec.slots
+    slots = current.spec.slots_of_all
     calls = "a call" if slots == 1 else f"more calls than the {slots} that a container takes at once"
     return f"{calls} that finds no free container, or a higher min_containers"
 

@@ -80,7 +80,7 @@ class VersionView:
     """Containers for the present calls, before floor, buffer and ceiling."""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "slots", self.spec.slots)
+        object.__setattr__(self, "slots", self.spec.slots_of_all)
         object.__setattr__(self, "wanted", max(wanted_by_demand(self), wanted_by_level(self)))
 
     @property

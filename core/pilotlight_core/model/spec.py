@@ -235,6 +235,11 @@ class FunctionSpec(msgspec.Struct, frozen=True, kw_only=True):
         return max(self.max_inputs, 2 * self._largest_batch)
 
     @property
+    def slots_of_all(self) -> int:
+        """Those of `slots` that any caller may take: of an engine as many calls as it runs."""
+        return self.slots if self.engine is UNSET else min(self.slots, self.engine.max_sequences)
+
+    @property
     def concurrency(self) -> int:
         return max(self.max_inputs, self._largest_batch)
 

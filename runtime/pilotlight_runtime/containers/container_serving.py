@@ -74,7 +74,7 @@ class ContainerServing:
         """Calls so far."""
         self.is_unfit = False
         """Whether a check that it ran while it was ready has failed."""
-        self.spare = max(0, spec.slots - spec.engine.max_sequences) if spec.engine is not UNSET else 0
+        self.spare = spec.slots - spec.slots_of_all
         """Slots for callers who have few: an engine takes more calls than it runs, and preempts others for them."""
         self.engine: EngineReport | None = None
         """How its engine was when it last told."""
