@@ -55,3 +55,16 @@ def test_any_tokens_give_the_text_that_they_have_together(tokenizer: TextTokeniz
     for _ in range(50):
         ids = [token for _ in range(8) for token in tokenizer.encode(random.choice(SAID), special=False)]
         assert "".join(pieces(tokenizer, ids)) == tokenizer.decode(ids)
+
+
+def test_tokens_without_a_text_are_not_decoded_again_and_again(
+    tokenizer: TextTokenizer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A model that repeats its end token, for a caller who ignores it, costs no more for each token that it said."""
+    decoded = []
+    whole = tokenizer.decode
+    monkeypatch.setattr(tokenizer, "decode", lambda ids: decoded.append(len(ids)) or whole(ids))
+    ids = [*tokenizer.encode("so", special=False), *[0] * 500, *tokenizer.encode(SAID, special=False)]
+
+    assert "".join(pieces(tokenizer, ids)) == f"so{SAID}"
+    assert max(decoded) < 3 * LONGEST_WAIT
