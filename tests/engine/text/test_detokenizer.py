@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from random import Random
 
@@ -61,9 +62,14 @@ def test_tokens_without_a_text_are_not_decoded_again_and_again(
     tokenizer: TextTokenizer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A model that repeats its end token, for a caller who ignores it, costs no more for each token that it said."""
-    decoded = []
+    decoded: list[int] = []
     whole = tokenizer.decode
-    monkeypatch.setattr(tokenizer, "decode", lambda ids: decoded.append(len(ids)) or whole(ids))
+
+    def decode(ids: Sequence[int]) -> str:
+        decoded.append(len(ids))
+        return whole(ids)
+
+    monkeypatch.setattr(tokenizer, "decode", decode)
     ids = [*tokenizer.encode("so", special=False), *[0] * 500, *tokenizer.encode(SAID, special=False)]
 
     assert "".join(pieces(tokenizer, ids)) == f"so{SAID}"
