@@ -26,11 +26,20 @@ BILLED = "usage"
 
 
 class Fallbacks:
-    """Finds them in the registry's mirror. `clock`: monotonic seconds."""
+    """Finds them in the registry's mirror. `clock`: monotonic seconds.
 
-    def __init__(self, registry: RegistryPort, clock: Callable[[], float]) -> None:
+    `is_covered`: whether what is reserved for a call is enough for another version.
+    """
+
+    def __init__(
+        self,
+        registry: RegistryPort,
+        clock: Callable[[], float],
+        is_covered: Callable[[PreparedCall, VersionRecord], bool] = lambda *_: True,
+    ) -> None:
         self._registry = registry
         self._clock = clock
+        self._is_covered = is_covered
         self.counts: dict[str, int] = defaultdict(int)
         """By the code of the refusal: calls that fell back."""
 
@@ -53,6 +62,8 @@ class Fallbacks:
         hooks = known_hooks(registry, found)
         if found.spec.pipeline is not UNSET and (hooks is None or call.hooks is None):
             # They are not known here yet; or what waits for this call has no room for the values of stages.
+            return None
+        if not self._is_covered(call, found):
             return None
         self.counts[error.wire_code] += 1
         function = f"{found.tenant}:{found.app}.{found.function}"
