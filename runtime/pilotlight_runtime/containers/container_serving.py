@@ -79,7 +79,7 @@ class ContainerServing:
         self.engine: EngineReport | None = None
         """How its engine was when it last told."""
         self.is_full = False
-        """Whether calls wait within, as its function has told."""
+        """Whether calls wait within for want of room, as its function has told."""
         self._full_told_at = float("-inf")
         self._container = container
         self._spec = spec
@@ -176,7 +176,7 @@ class ContainerServing:
         """Calls that wait within wait at their home instead, where tenants take turns, as far as they have not come."""
         if self._spec.engine is not UNSET:
             self.engine = report
-        was_full, self.is_full = self.is_full, report.waiting > 0
+        was_full, self.is_full = self.is_full, report.lacks_room
         if was_full is not self.is_full and at - self._full_told_at >= FULL_TOLD_EVERY_S:
             self._full_told_at = at  # what is not told at once goes with the next call that ends, or the next second
             self._calls.credits.publish_soon(self._container)
