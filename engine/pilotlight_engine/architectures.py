@@ -12,6 +12,13 @@ LEAST_ATTENTION_TOKENS = 1024
 """In a small model a token's other costs, which grow with nothing, count for more than its matrices."""
 
 
+MOST: dict[str, int] = {
+    "vocabulary": 2**24, "max_sequence": 2**23, "layers": 2**10, "heads": 2**10, "kv_heads": 2**10,
+    "head_size": 2**12, "hidden": 2**18, "intermediate": 2**21,
+}  # fmt: skip
+"""Of a shape: `config.json` is a tenant's file, and sums of it have to be numbers that a message holds."""
+
+
 class UnknownArchitecture(Exception):
     """A model that this engine does not run."""
 
@@ -63,15 +70,15 @@ def architecture_name(folder: Path) -> str:
     """The class that the `config.json` of a folder names, allowed or not; empty if it names none."""
     try:
         named = json.loads((folder / "config.json").read_text())["architectures"][0]
-    except (OSError, ValueError, KeyError, IndexError, TypeError):
+    except (OSError, ValueError, KeyError, IndexError, TypeError, RecursionError):
         return ""
     return str(named)
 
 
 def architecture_of(config: Mapping[str, Any]) -> str:
     """The class that `config.json` names. Raises `UnknownArchitecture`, with what to do."""
-    named = config.get("architectures") or ["none"]
-    name = str(named[0])
+    named = config.get("architectures")
+    name = str(named[0]) if isinstance(named, list) and named else "none"
     if name not in ALLOWED:
         text = f"config.json names the architecture {name}; the engine on torch runs {', '.join(sorted(ALLOWED))}"
         raise UnknownArchitecture(f"{text}. Use VLLM(...) for others.")
@@ -86,9 +93,14 @@ def shape_of(config: Mapping[str, Any]) -> ModelShape:
     """The shape by `config.json`, as the file of the architecture has it. Raises `UnknownArchitecture`."""
     name = architecture_of(config)
     try:
-        return _gpt2_shape(name, config) if name == "GPT2LMHeadModel" else _llama_like_shape(name, config)
-    except (KeyError, TypeError, ValueError) as error:
+        shape = _gpt2_shape(name, config) if name == "GPT2LMHeadModel" else _llama_like_shape(name, config)
+    except (KeyError, TypeError, ValueError, ArithmeticError) as error:
         raise UnknownArchitecture(f"config.json of this {name} lacks {error}, or it is no number") from error
+    for part, most in MOST.items():
+        if not 0 < (found := getattr(shape, part)) <= most:
+            text = f"{part.replace('_', ' ')} {f'{found:d}' if -most <= found <= most else 'far out of range'}"
+            raise UnknownArchitecture(f"config.json of this {name} names a {text}: expected 1 to {most}")
+    return shape
 
 
 def _gpt2_shape(name: str, config: Mapping[str, Any]) -> ModelShape:

@@ -109,7 +109,7 @@ def _shape(engine: EngineSpec, config: dict[str, Any] | None) -> ModelShape | No
 
 def _ask(engine: EngineSpec, config: dict[str, Any]) -> EngineAsk:
     stored = config.get("dtype") or config.get("torch_dtype") or "float32"
-    dtype = DTYPES.get(engine.dtype) or (stored if stored in DTYPE_BYTES else "float32")
+    dtype = DTYPES.get(engine.dtype) or (stored if isinstance(stored, str) and stored in DTYPE_BYTES else "float32")
     return EngineAsk(
         dtype=dtype,
         quantization=engine.quantization,

@@ -57,6 +57,27 @@ def test_a_shape_that_is_not_there_is_named() -> None:
         shape_of({name: value for name, value in LLAMA.items() if name != "hidden_size"})
 
 
+@pytest.mark.parametrize(
+    "config",
+    [
+        {**LLAMA, "num_attention_heads": 0},
+        {**LLAMA, "num_key_value_heads": -1},
+        {**LLAMA, "num_hidden_layers": 10**30},
+        {**LLAMA, "max_position_embeddings": 0},
+        {**LLAMA, "hidden_size": float("inf")},
+        {**LLAMA, "hidden_size": 10**400},
+        {**LLAMA, "hidden_size": "9" * 5000},
+        {**GPT2, "n_head": 0},
+        {**LLAMA, "architectures": {"a": 1}},
+        {**LLAMA, "architectures": 5},
+    ],
+)
+def test_a_hostile_configuration_is_refused_as_any_that_does_not_fit(config: dict[str, Any]) -> None:
+    """A gateway reads it: no number of it is divided by, or is too large for a message."""
+    with pytest.raises(UnknownArchitecture):
+        shape_of(config)
+
+
 def test_a_folder_s_architecture_is_read_without_judging(tmp_path: Path) -> None:
     """It is empty where there is none."""
     assert architecture_name(tmp_path) == ""

@@ -115,3 +115,7 @@ def test_a_model_that_only_vllm_knows_says_its_memory_itself() -> None:
 def test_a_function_with_code_has_no_plan() -> None:
     with pytest.raises(ValueError, match="has no engine"):
         plan_function(FunctionSpec(name="a", module="a", qualname="a", methods=()), None)
+
+
+def test_a_type_of_numbers_that_is_none_is_the_widest() -> None:
+    assert plan(Torch("tiny"), {**TINY, "torch_dtype": ["float16"]}).spec == plan(Torch("tiny"), TINY).spec

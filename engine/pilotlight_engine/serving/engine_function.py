@@ -99,11 +99,10 @@ class EngineFunction:
             for first in range(0, len(ids), EMBED_TOGETHER):
                 few = ids[first : first + EMBED_TOGETHER]
                 vectors += await self._thread.run(partial(self._thread.engine.embed, few))
+                add_units(COUNTING.get(), {"prompt_tokens": sum(map(len, few))})  # a cancelled call pays for them too
         except EngineRefusal as error:
             raise UnfitGeneration(f"{error.field}: {error.text}") from error
-        tokens = sum(map(len, ids))
-        add_units(COUNTING.get(), {"prompt_tokens": tokens})
-        return {"embeddings": vectors, "prompt_tokens": tokens}
+        return {"embeddings": vectors, "prompt_tokens": sum(map(len, ids))}
 
     async def generate(
         self,
@@ -307,7 +306,8 @@ def fresh_state(asked: GenerationRead, at: float) -> AnswerState:
 def seed_of(asked: GenerationRead, call_id: str) -> int:
     """The seed of a call: its own, or one of its id, which is the same wherever it goes on."""
     if asked.seed is not None:
-        return asked.seed & MOST_SEED
+        seed = asked.seed & MOST_SEED
+        return seed if seed <= MOST_SEED >> 1 else seed - MOST_SEED - 1
     return int.from_bytes(hashlib.sha256(call_id.encode() or os.urandom(16)).digest()[:7], "little")
 
 

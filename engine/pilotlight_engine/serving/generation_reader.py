@@ -42,9 +42,10 @@ class GenerationDocument:
 
     @property
     def size(self) -> int:
-        """About how many characters its prompt has."""
+        """About how many characters its prompt has: all of a message, and of a tool, may come into it."""
         ids = len(self.prompt_ids or ()) // 8  # they need no tokenizer
-        return len(self.prompt or "") + ids + sum(len(str(each.get("content"))) for each in self.messages or ())
+        said = [*(self.messages or ()), *(self.tools or ())]
+        return len(self.prompt or "") + ids + sum(len(str(each)) for each in said)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -150,6 +151,11 @@ class GenerationReader:
             text = self.template.render(messages, tools, document.at)
         except TemplateRefusal as error:
             raise UnfitGeneration(f"messages: {error}.") from error
+        if len(text) > LONGEST_TOKEN * self.capabilities.max_sequence:
+            raise UnfitGeneration(
+                f"messages: the chat template makes {len(text)} characters of them, more than the "
+                f"{self.capabilities.max_sequence} tokens that this model takes."
+            )
         return tuple(self.tokenizer.encode(text, special=False))
 
     def _check_adapter(self, adapter: str) -> None:
@@ -210,7 +216,7 @@ def _tool_call(call: Any) -> Any:
         return call
     try:
         return {**call, "function": {**function, "arguments": json.loads(function["arguments"])}}
-    except ValueError:
+    except (ValueError, RecursionError):
         return call
 
 

@@ -11,7 +11,8 @@ from pilotlight_engine.text.text_tokenizer import TextTokenizer
 
 HALF = "\ufffd"
 LONGEST_WAIT = 12
-"""Tokens that may wait for the rest of a character, of which none has more than four bytes: then they are none."""
+"""Tokens that may wait for the rest of a character, of which none has more than four bytes: then they are none. Of
+tokens without a text as many are kept: each token is decoded with all that are."""
 
 
 class Detokenizer:
@@ -42,6 +43,8 @@ class Detokenizer:
     def _give(self, text: str) -> str:
         fresh = text[len(self._given_text) :]
         if not fresh:
+            if len(self._window) - self._given >= LONGEST_WAIT:  # special ones, say: they have no text to come either
+                del self._window[self._given :]
             return ""
         self._window = self._window[self._given :]
         self._given = len(self._window)

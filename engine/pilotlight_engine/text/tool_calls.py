@@ -117,7 +117,7 @@ class ToolCalls:
         """A call that is there at once, in whatever order; False: it is none."""
         try:
             read = json.loads(body)
-        except ValueError:
+        except (ValueError, RecursionError):
             return False
         if not isinstance(read, dict) or not isinstance(read.get("name"), str):
             return False

@@ -54,7 +54,7 @@ def read_model_folder(folder: Path, dtype: str = "auto") -> ModelFolder:
     if not weights:
         raise UnknownArchitecture(f"there are no *.safetensors in {folder.name}/; weights in other forms are not read")
     named = config.get("dtype") or config.get("torch_dtype") or "float32" if dtype == "auto" else dtype
-    if named not in DTYPES:
+    if not isinstance(named, str) or named not in DTYPES:
         raise UnknownArchitecture(f"dtype is one of {', '.join(DTYPES)}, not {named}")
     digest = hashlib.sha256((folder / "config.json").read_bytes())
     for path in weights:
@@ -78,6 +78,6 @@ def _eos_ids(config: Mapping[str, Any], generation: Mapping[str, Any]) -> frozen
 def _read_json(path: Path) -> dict[str, Any] | None:
     try:
         read = json.loads(path.read_text())
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return None
     return read if isinstance(read, dict) else None

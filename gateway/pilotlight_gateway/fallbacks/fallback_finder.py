@@ -38,6 +38,9 @@ def covered_by(policy: PolicyOf, prices: CallPrices) -> IsCovered:
 
     def is_covered(call: PreparedCall, version: VersionRecord) -> bool:
         budgets = policy(call.tenant, call.function).budgets
+        its_own = policy(call.tenant, f"{version.tenant}:{version.app}.{version.function}").budgets
+        if any(budget.mode is BudgetMode.HARD and budget not in budgets for budget in its_own):
+            return False  # nothing is reserved of it
         if all(budget.mode is not BudgetMode.HARD for budget in budgets):
             return True
         return prices.covers(call.version, version, call.deadline_at - call.arrived_at, call.tenant)

@@ -21,6 +21,8 @@ BYTES_PER_TOKEN = 4
 MAX_TOKENS: Final = "max_tokens"
 PROMPT_IDS: Final = "prompt_ids"
 TEXTS = ("prompt", "messages")
+TOLD = (*TEXTS, "tools")
+"""What a prompt is made of."""
 INPUTS: Final = "input"
 PROMPT_TOKENS: Final = "prompt_tokens"
 TOO_MANY: Final = "too_many_tokens"
@@ -104,9 +106,9 @@ def _parameters(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def _prompt_of(named: dict[str, msgspec.Raw]) -> int:
-    if (ids := named.get(PROMPT_IDS)) is not None and (length := _length(ids)) is not None:
-        return length
-    return sum(_by_bytes(named.get(text)) for text in TEXTS)
+    ids = named.get(PROMPT_IDS)
+    length = _length(ids) if ids is not None else None
+    return (length or 0) + sum(_by_bytes(named.get(text)) for text in TOLD)
 
 
 def _by_bytes(value: msgspec.Raw | None) -> int:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
+import threading
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -10,6 +13,7 @@ import pytest
 from pilotlight import Sim
 from pilotlight_core.model import values
 from pilotlight_core.model.messages.call_messages import Outcome
+from pilotlight_core.model.messages.running_code import COUNTING
 from pilotlight_engine.serving import token_inbox
 from pilotlight_engine.serving.answer_state import AnswerState, encode_state, packed
 from pilotlight_runtime.guest.frames import ChunkOut, StreamStart
@@ -87,6 +91,16 @@ async def test_an_answer_whose_end_was_not_said_ends() -> None:
 
     assert [(chunk["token_ids"], chunk["finish_reason"]) for chunk in rest.chunks] == [([], "length")]
     assert rest.chunks[0]["usage"]["completion_tokens"] == 150
+
+
+@pytest.mark.parametrize("seed", [-1, -(2**63), 2**63, 2**64 - 1])
+async def test_any_number_of_64_bits_is_a_seed(seed: int) -> None:
+    """And says the same again."""
+    async with engine_guest() as guest:
+        calls = [await guest.run(name, **{**LONG, "seed": seed}) for name in ("call_a", "call_b")]
+
+    assert len(calls[0].token_ids) == 150
+    assert calls[0].text == calls[1].text
 
 
 async def test_without_a_seed_it_goes_on_by_the_call() -> None:
@@ -179,6 +193,41 @@ async def test_texts_have_vectors() -> None:
 
     assert [len(vector) for vector in answer["embeddings"]] == [16, 16]
     assert answer["prompt_tokens"] == 8
+
+
+@dataclass
+class _Counted:
+    """What a call counts."""
+
+    items: int = 0
+    counted: list[dict[str, int]] | None = None
+
+
+async def test_texts_whose_call_is_cancelled_are_paid_as_far_as_they_were_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    sink = _Counted()
+    token = COUNTING.set(sink)
+    try:
+        async with engine_guest() as guest:
+            embed, done = guest.engine.embed, asyncio.Event()
+            loop, cancelled = asyncio.get_running_loop(), threading.Event()
+
+            def embed_few(ids: list[list[int]]) -> Any:
+                if sink.counted:
+                    loop.call_soon_threadsafe(done.set)
+                    cancelled.wait(10)
+                return embed(ids)
+
+            monkeypatch.setattr(guest.engine, "embed", embed_few)
+            call = loop.create_task(guest.function.embed([PROMPT] * 24))
+            await done.wait()
+            call.cancel()
+            cancelled.set()
+            with pytest.raises(asyncio.CancelledError):
+                await call
+    finally:
+        COUNTING.reset(token)
+
+    assert sink.counted == [{"prompt_tokens": 8 * COUNT}]
 
 
 async def test_a_harmed_call_fails_alone() -> None:

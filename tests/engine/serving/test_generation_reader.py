@@ -54,10 +54,24 @@ def test_calls_of_before_are_objects_to_a_template() -> None:
     assert bytes(read("{{ messages[0].tool_calls[0].function.arguments.a }}", messages=[said]).prompt_ids) == b"1"
 
 
+def test_what_a_template_makes_of_a_few_words_is_bounded_before_it_is_read() -> None:
+    with pytest.raises(UnfitGeneration, match="the chat template makes 9000 characters"):
+        read("{{ messages[0].content * 4500 }}", messages=[USER])
+
+
+def test_arguments_that_are_too_deep_stay_text() -> None:
+    called = {"function": {"name": "f", "arguments": "[" * 2000}}
+    said = {"role": "assistant", "content": None, "tool_calls": [called]}
+
+    assert bytes(read("{{ messages[0].tool_calls[0].function.arguments[0] }}", messages=[said]).prompt_ids) == b"["
+
+
 @pytest.mark.parametrize(
     ("document", "text"),
     [
         ({"prompt": "a" * 5000}, "prompt: 5000 characters are more than the 64 tokens"),
+        ({"messages": [{**USER, "name": "a" * 5000}]}, "messages: 5.* characters are more than the 64 tokens"),
+        ({"messages": [USER], "tools": [{"a": "a" * 5000}], "tool_choice": "none"}, "messages: 5.* characters"),
         ({}, "exactly one of prompt, prompt_ids and messages, not none"),
         ({"prompt": "a", "messages": [USER]}, "not prompt and messages"),
         ({"prompt": "a" * 64}, "prompt: 64 tokens"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from random import Random
 
@@ -55,3 +56,21 @@ def test_any_tokens_give_the_text_that_they_have_together(tokenizer: TextTokeniz
     for _ in range(50):
         ids = [token for _ in range(8) for token in tokenizer.encode(random.choice(SAID), special=False)]
         assert "".join(pieces(tokenizer, ids)) == tokenizer.decode(ids)
+
+
+def test_tokens_without_a_text_are_not_decoded_again_and_again(
+    tokenizer: TextTokenizer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A model that repeats its end token, for a caller who ignores it, costs no more for each token that it said."""
+    decoded: list[int] = []
+    whole = tokenizer.decode
+
+    def decode(ids: Sequence[int]) -> str:
+        decoded.append(len(ids))
+        return whole(ids)
+
+    monkeypatch.setattr(tokenizer, "decode", decode)
+    ids = [*tokenizer.encode("so", special=False), *[0] * 500, *tokenizer.encode(SAID, special=False)]
+
+    assert "".join(pieces(tokenizer, ids)) == f"so{SAID}"
+    assert max(decoded) < 3 * LONGEST_WAIT

@@ -163,3 +163,5 @@ def test_under_a_hard_budget_a_dearer_function_takes_no_calls(world: World) -> N
         budgets[:] = [Budget(id="b", amount=1, mode=mode)]
         assert goes(cheap) is expected
         assert goes(dear)
+    budgets[:] = [Budget(id="b", amount=1, function=f"acme:shop.{cheap.function}")]
+    assert not goes(dear)  # which falls back to the other one, whose budget would not know of it

@@ -36,6 +36,8 @@ EMBED = method("input", answers=("embeddings", "prompt_tokens"))
         ({"prompt_ids": None, "prompt": "x" * 7}, TokenAsk(2, None)),
         ({"messages": [{"role": "user", "content": "x" * 100}], "max_tokens": True}, TokenAsk(31, None)),
         ({"prompt": "", "max_tokens": 2**63}, TokenAsk(0, 2**63)),
+        ({"prompt_ids": [], "prompt": "x" * 398}, TokenAsk(101, None)),  # whatever its function makes of both
+        ({"messages": [], "tools": [{"description": "x" * 400}]}, TokenAsk(105, None)),
         ({"prompt": "x" * 7, "max_tokens": -(2**40)}, TokenAsk(2, 0)),
         ({}, TokenAsk(0, None)),
     ],
