@@ -112,8 +112,8 @@ class Container:
 
     @property
     def slots(self) -> int:
-        """Those that it offers: as many as it holds calls, while its function says that calls wait within."""
-        return len(self.held) if self.serving is not None and self.serving.is_full else self.most_slots
+        """Those that it offers: fewer while its function says that calls wait within, or that tokens come slowly."""
+        return self.serving.slots if self.serving is not None else self.most_slots
 
     @property
     def held(self) -> tuple[str, ...]:

@@ -27,6 +27,7 @@ from pilotlight_runtime.containers.blanks.blank import Blank
 from pilotlight_runtime.containers.container_check import check_of
 from pilotlight_runtime.containers.container_io import ContainerIO
 from pilotlight_runtime.containers.container_nested import ContainerNested
+from pilotlight_runtime.containers.pace_gate import PaceGate
 from pilotlight_runtime.guest import frames as guest
 from pilotlight_runtime.guest.guest_connection import GuestConnection
 from pilotlight_runtime.metering.container_meter import ContainerMeter
@@ -38,7 +39,7 @@ LEAVE_S = 10.0
 LEAST_LEAVE_S = 1.0
 """The same where the node is taken away: what is left of its time, or so long."""
 FULL_TOLD_EVERY_S = 0.05
-"""Between two words to homes about whether calls wait within: a guest may say so as often as it likes."""
+"""Between two words to homes about what it takes: a guest may say so as often as it likes."""
 RETIRE_MARGIN_S = 5.0
 """Beyond the function's timeout, after which none of its calls can still run."""
 
@@ -76,8 +77,9 @@ class ContainerServing:
         """Whether a check that it ran while it was ready has failed."""
         self.engine: EngineReport | None = None
         """How its engine was when it last told."""
-        self.is_full = False
+        self._is_full = False
         """Whether calls wait within, as its function has told."""
+        self._pace = PaceGate(spec.slo.itl_ms if spec.engine is not UNSET else None)
         self._full_told_at = float("-inf")
         self._container = container
         self._spec = spec
@@ -119,6 +121,12 @@ class ContainerServing:
     def is_checking(self) -> bool:
         """Whether its guest is busy with a check."""
         return self._check is not None and self._check.is_under_way
+
+    @property
+    def slots(self) -> int:
+        """Calls that it takes, those that it holds included: no further ones while some wait within."""
+        held = len(self.runner.held)
+        return held if self._is_full else self._pace.slots(held=held, most=self._spec.slots)
 
     def pause(self, at: float) -> None:
         """It is parked."""
@@ -174,8 +182,9 @@ class ContainerServing:
         """Calls that wait within wait at their home instead, where tenants take turns, as far as they have not come."""
         if self._spec.engine is not UNSET:
             self.engine = report
-        was_full, self.is_full = self.is_full, report.waiting > 0
-        if was_full is not self.is_full and at - self._full_told_at >= FULL_TOLD_EVERY_S:
+        was_full, self._is_full = self._is_full, report.waiting > 0
+        is_other = self._pace.note(report, held=len(self.runner.held), most=self._spec.slots)
+        if (is_other or was_full is not self._is_full) and at - self._full_told_at >= FULL_TOLD_EVERY_S:
             self._full_told_at = at  # what is not told at once goes with the next call that ends, or the next second
             self._calls.credits.publish_soon(self._container)
 
