@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from pilotlight_autoscaler.observations.world import NODE_LOST_S, World
+from pilotlight_autoscaler.policy.engines.token_pressure import has_pace
 from pilotlight_autoscaler.policy.function_view import FunctionView
 from pilotlight_autoscaler.policy.scaling_policy import VersionView, holding_of, most_running, running_calls
-from pilotlight_autoscaler.policy.token_pressure import has_pace
 from pilotlight_autoscaler.policy.wish import ScalingRule, Wish
 from pilotlight_core.model.messages.demand import Demand
 

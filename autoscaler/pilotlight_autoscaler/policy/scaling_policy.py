@@ -4,7 +4,7 @@
           as the containers that would drain it within `WAIT_TARGET_S`, never more than it can occupy
     zero calls that were turned away or came too late since the last word count as waiting ones, once each
     level with a service level and a known curve: as many as carry the arriving calls at a p95 within it
-    pace  with a level of tokens: as many as the pressure of its engines asks for (`token_pressure`)
+    pace  with a level of tokens: as many as the pressure of its engines asks for (`engines/token_pressure`)
     down  only containers idle for the whole scale-down window, never below the floor, and none while the version's
           home is silent; how many at a time is `scale_down_pace`'s
 
@@ -23,7 +23,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
 
-from pilotlight_autoscaler.policy.token_pressure import wanted_by_pace
+from pilotlight_autoscaler.policy.engines.token_pressure import wanted_by_pace
 from pilotlight_core.model.api.curve_api import TARGET_UTILISATION
 from pilotlight_core.model.messages.demand import Demand
 from pilotlight_core.model.messages.node_messages import ContainerReport, ContainerState

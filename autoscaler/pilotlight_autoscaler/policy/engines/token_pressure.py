@@ -45,9 +45,9 @@ def pressure_of(slo: SLO, engine: EngineReport) -> float:
 
 
 def pressures(slo: SLO, containers: Sequence[ContainerReport]) -> list[float]:
-    """Of the containers that serve; one that has told nothing yet has none."""
+    """Of the containers that serve. One has none that holds no call by its agent's word, or has told nothing yet."""
     serving = (each for each in containers if each.state is ContainerState.READY)
-    return [pressure_of(slo, each.engine) if each.engine is not None else 0.0 for each in serving]
+    return [pressure_of(slo, each.engine) if each.engine is not None and each.running else 0.0 for each in serving]
 
 
 def wanted_by_pace(slo: SLO, containers: Sequence[ContainerReport]) -> int:
@@ -66,7 +66,8 @@ def explain_pace(slo: SLO, containers: Sequence[ContainerReport]) -> str:
     """Why containers are wanted for a pace, in words."""
     each = pressures(slo, containers)
     slow = sum(one > 1.0 for one in each)
-    reports = [one.engine for one in containers if one.engine is not None and one.state is ContainerState.READY]
+    serving = (one for one in containers if one.state is ContainerState.READY and one.running)
+    reports = [one.engine for one in serving if one.engine is not None]
     told = []
     for level, field, what in (
         (slo.ttft_ms, "first_token_ms", "ttft_ms"), (slo.itl_ms, "inter_token_ms", "itl_ms"),

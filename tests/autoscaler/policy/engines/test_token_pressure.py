@@ -7,10 +7,11 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from pilotlight_autoscaler.policy.desired import purpose_of
+from pilotlight_autoscaler.policy.engines.token_pressure import pressure_of, wanted_by_pace
 from pilotlight_autoscaler.policy.scaling_policy import VersionView
-from pilotlight_autoscaler.policy.token_pressure import pressure_of, wanted_by_pace
 from pilotlight_autoscaler.policy.wish import ScalingRule
 from pilotlight_core.model.messages.engine_report import EngineReport
 from pilotlight_core.model.messages.node_messages import ContainerReport, ContainerState
@@ -73,6 +74,14 @@ def test_beyond_the_pace_there_are_more() -> None:
 def test_one_that_is_slow_beside_others_that_are_not_asks_for_none() -> None:
     assert wanted(view(1000.0, 10.0, 10.0)) == 3
     assert wanted(view(70.0, 0.0)) == 2  # the one that has just come
+
+
+def test_one_without_calls_has_no_pressure_whatever_it_tells() -> None:
+    """What it told was of calls that have ended."""
+    rests = replace(engine("c0", 90.0), running=0)
+
+    assert wanted_by_pace(LEVEL, [rests]) == 0
+    assert wanted_by_pace(LEVEL, [rests, engine("c1", 90.0)]) == 2
 
 
 def test_none_goes_that_the_pace_needs() -> None:
