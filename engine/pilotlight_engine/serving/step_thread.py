@@ -174,9 +174,9 @@ class StepThread:
         self._on_stats(self.engine.stats(), self._pace.figures(at))
 
     def _note_pace(self, events: list[EngineEvent]) -> None:
-        self._pace.add_tokens([event.id for event in events if isinstance(event, TokenOut)], time.monotonic())
+        self._pace.add_tokens([event.id for event in events if type(event) is TokenOut], time.monotonic())
         for event in events:
-            if not isinstance(event, TokenOut):
+            if type(event) is not TokenOut:
                 self._pace.remove(event.id)
 
     def _admit(self, request: GenRequest, asked_at: float) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter, deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 PART = 0.95
@@ -78,17 +78,23 @@ class TokenPace:
         """It came to the engine; one that goes on had its first token elsewhere."""
         (self._last if is_resumed else self._asked)[sequence] = at
 
-    def add_tokens(self, sequences: Iterable[str], at: float) -> None:
+    def add_tokens(self, sequences: Sequence[str], at: float) -> None:
         """A step has brought these a token each; one that is named twice has two."""
-        for sequence, count in Counter(sequences).items():
+        is_plain = len(set(sequences)) == len(sequences)
+        counts = dict.fromkeys(sequences, 1) if is_plain else Counter(sequences)
+        gaps: dict[float, int] = {}  # most have had their last token in the same step: one time for all of them
+        for sequence, count in counts.items():
             last = self._last.get(sequence)
             if last is not None:
-                self._between.add((at - last) / count, count, at)
+                gap = (at - last) / count
+                gaps[gap] = gaps.get(gap, 0) + count
             elif (asked := self._asked.pop(sequence, None)) is not None:
                 self._first.add(at - asked, 1, at)
             else:
                 continue  # it has left
             self._last[sequence] = at
+        for gap, count in gaps.items():
+            self._between.add(gap, count, at)
 
     def remove(self, sequence: str) -> None:
         """It has ended, or left."""
