@@ -122,7 +122,7 @@ def test_an_engine_beyond_its_pace_gets_another_one_beside_it(platform: Platform
     with closing(events_of(platform, "paced.chat", id=call, method="generate", **asked)) as events:
         next(events)
         wait_until(lambda: len(platform.containers("paced")) == 2, "another container is there")
-            slow = max(platform.containers("paced"), key=lambda each: each["running"])
+        slow = max(platform.containers("paced"), key=lambda each: each["running"])
     platform.http.delete(f"/v1/calls/{call}").raise_for_status()
     assert slow["engine"]["inter_token_ms"] > 1
     told = json.loads(platform.cli("explain", "paced.chat", "--json").stdout)
