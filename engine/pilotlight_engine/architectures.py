@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-
 LEAST_ATTENTION_TOKENS = 1024
 """In a small model a token's other costs, which grow with nothing, count for more than its matrices."""
 

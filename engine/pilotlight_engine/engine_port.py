@@ -64,7 +64,7 @@ class GenRequest:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class TokenUsage:
+class SequenceUsage:
     """What one sequence took. Of a resumed one too: all tokens after the prompt count."""
 
     prompt_tokens: int
@@ -93,7 +93,7 @@ class Finished:
 
     id: str
     reason: FinishReason
-    usage: TokenUsage
+    usage: SequenceUsage
     stop_id: int | None = None
     """The token that ended it, which was reported as any other. Its text is not part of the answer."""
 
@@ -105,7 +105,7 @@ class Failed:
     id: str
     kind: FailureKind
     text: str
-    usage: TokenUsage
+    usage: SequenceUsage
 
 
 EngineEvent = TokenOut | Finished | Failed
@@ -155,7 +155,7 @@ class EngineStats:
     waiting: int = 0
     prefill_tokens: int = 0
     decode_tokens: int = 0
-    """Of spans of one token; those of longer ones are prefilled, also where a preempted sequence is computed again."""
+    """The last one of a sequence, by which the next is known; all others are prefilled, again after a preemption."""
     preempted: int = 0
     prefix_hits: int = 0
     prefix_tokens: int = 0

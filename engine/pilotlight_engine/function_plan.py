@@ -80,7 +80,7 @@ def plan_function(spec: FunctionSpec, config: dict[str, Any] | None) -> Function
         wanted = min(wanted, room)
     memory = plan_memory(shape, _with_tokens(ask, wanted))
     filled = replace(spec, engine=replace(engine, kv_bytes=wanted * each))
-    if there is None:
+    if spec.gpus and spec.vram is None:
         filled = replace(filled, vram=memory.total * engine.tensor_parallel)
     return _planned(filled, longest, memory)
 
@@ -130,7 +130,8 @@ def _unnamed_tokens(engine: EngineSpec, longest: int, each: int) -> int:
 
 
 def _device_bytes(spec: FunctionSpec) -> int | None:
-    """What each of its devices has for it: of a GPU what it names, of a CPU slot the host's memory. None: open."""
-    if not spec.gpus:
-        return spec.memory
-    return None if spec.vram is None else spec.vram // spec.gpus
+    """What the least of its devices has for it: a GPU what it names, a CPU slot the host's memory. None: it is open."""
+    rooms = [spec.memory] if not spec.gpu or any(choice.type == "CPU" for choice in spec.gpu) else []
+    if spec.gpus and spec.vram is not None:
+        rooms.append(spec.vram // spec.gpus)
+    return min(rooms, default=None)

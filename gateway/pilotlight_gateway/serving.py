@@ -430,8 +430,7 @@ async def _gateway(
     shown = certificates_of(api=public.tls, bodies=internal.tls)
     locker = BusLocker(bus, calls.fleet, registry, region=settings.region, gateway=calls.table.instance)
     parts = HttpParts(
-        audit=BusAuditLog(bus, region=settings.region),
-        authenticator=authenticator,
+        audit=BusAuditLog(bus, region=settings.region), authenticator=authenticator,
         batches=_batches(settings, bus, jobs, blobs, schemas, validators),
         blobs=blobs, budget=budget, calls=FallbackCalls(calls.service, fallbacks.instead_of, time.monotonic),
         codec=codec, costs=costs, eraser=erasure.eraser,

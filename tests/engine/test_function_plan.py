@@ -49,6 +49,14 @@ def test_a_gpu_is_asked_for_what_the_model_takes() -> None:
     check_spec(made.spec)
 
 
+def test_one_that_may_also_run_on_a_cpu_fits_both() -> None:
+    made = plan(Torch("llama", max_sequence=4096), LLAMA_8B, gpu=["any", "cpu"], memory="20GiB")
+
+    assert made.memory is not None
+    assert made.spec.vram == made.memory.total
+    assert made.memory.total <= 20 * 2**30
+
+
 def test_shorter_calls_take_less() -> None:
     made = plan(Torch("llama", max_sequence=4096), LLAMA_8B, gpu="any")
 

@@ -29,13 +29,13 @@ def engines(platform: Platform) -> Iterator[str]:
         yield printed
 
 
-def guests(platform: Platform) -> list[int]:
-    """The processes of the function's containers, as this machine numbers them."""
+def guests(platform: Platform, app: str) -> list[int]:
+    """The processes of an app's containers, as this machine numbers them: they have a file of its name."""
     found = []
     for pid in descendants(platform.pids["agent"]):
         process = Path(f"/proc/{pid}")
         try:
-            if b"bwrap" not in (process / "cmdline").read_bytes() and (process / "root/app/mark.txt").exists():
+            if b"bwrap" not in (process / "cmdline").read_bytes() and (process / f"root/app/{app}.txt").exists():
                 found.append(pid)
         except OSError:
             continue
@@ -77,7 +77,7 @@ def test_a_stream_whose_guest_is_killed_goes_on_and_is_billed_once(platform: Pla
     for event in events_of(platform, "engines.chat", method="generate", **ASKED):
         told.append(event)
         if event.name == "chunk" and event.data["seq"] == 30:
-            (pid,) = guests(platform)
+            (pid,) = guests(platform, "engines")
             os.kill(pid, signal.SIGKILL)
     chunks = [event.data["value"] for event in told if event.name == "chunk"]
 

@@ -31,7 +31,7 @@ def test_a_model_that_was_pushed_answers_and_goes_on_elsewhere(platform: Platfor
             if event.name == "chunk":
                 chunks.append(event.data["value"])
             if event.name == "chunk" and len(chunks) == 20:
-                (pid,) = guests(platform)
+                (pid,) = guests(platform, "torched")
                 os.kill(pid, signal.SIGKILL)
 
     for key in ("text", "token_ids"):

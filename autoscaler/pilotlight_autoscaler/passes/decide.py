@@ -178,9 +178,7 @@ class Pass:
                     state.world.scaling.on_up(function_of(record), given.wall)
                 self._remember(outcome, steps.start(planned, command, record, purpose), record)
             elif isinstance(command, Stop):
-                is_parked = state.world.index.is_parked(command.container)
-                version = state.version_of(command.container)
-                steps.stop(planned, command, None if is_parked else state.versions[version])
+                steps.stop(planned, command, state.served_by(command.container))
             else:
                 steps.change_device(planned, command)
         for part in independent_steps(steps.steps):

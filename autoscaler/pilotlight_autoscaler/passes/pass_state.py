@@ -96,6 +96,11 @@ class PassState:
             raise KeyError(container)
         return found.version
 
+    def served_by(self, container: str) -> VersionRecord | None:
+        """The version whose calls a container may have; None: it is parked, or its node says what cannot be."""
+        index = self.world.index
+        return None if index.is_parked(container) else self.versions.get(index.version_of(container))
+
     def _speed(self, version: str, containers: Sequence[ContainerReport]) -> VersionSpeed | None:
         record, curves = self.versions[version], self.given.curves.get(version)
         return speed_of(record, curves, containers, self.fleet) if curves is not None else None

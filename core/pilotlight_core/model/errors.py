@@ -93,7 +93,7 @@ CODES: dict[str, Code] = {
     "too_many_tokens": Code(
         400,
         "More tokens than one call may have",
-        "Send a shorter prompt, or ask for fewer tokens: the detail has both numbers.",
+        "Shorten the prompt, or ask for fewer tokens: the detail has both numbers.",
     ),
     "too_large": Code(413, "The body is too large", "Send less, or split it over several calls."),
     "unsupported_media_type": Code(415, "The body's type is not known", "Send it as the type that the detail names."),

@@ -92,7 +92,7 @@ class KvBlocks:
             else:
                 self._empty.append(block)
 
-    def conceal(self, blocks: Iterable[int]) -> None:
+    def hide(self, blocks: Iterable[int]) -> None:
         """What held blocks contain is not to be found any more. Whoever shares them already does so still."""
         for block in blocks:
             name = self._names.pop(block, None)

@@ -118,7 +118,7 @@ class StepScheduler:
     def remove(self, sequence: TokenSequence, *, spoiled: bool = False) -> None:
         """A sequence ends; its blocks are free. If they are spoiled nobody finds in them what was stored."""
         if spoiled:
-            self.blocks.conceal(sequence.blocks)
+            self.blocks.hide(sequence.blocks)
         if self.running.pop(sequence.id, None) is not None:
             self._let_go(sequence)
         else:
@@ -142,11 +142,11 @@ class StepScheduler:
             if self._budget and sequence.id in self.running and self._make_room_to_decode(sequence):
                 self._give(sequence, 1, places=1)
         self._plan_prefills()
-        spans = self._spans.values()
-        return StepPlan(
-            decodes=tuple(span for span in spans if span.end - span.start == 1),
-            prefills=tuple(span for span in spans if span.end - span.start > 1),
-        )
+        decodes: list[StepSpan] = []
+        prefills: list[StepSpan] = []
+        for span in self._spans.values():
+            (decodes if span.end - span.start == 1 and span.draws else prefills).append(span)
+        return StepPlan(decodes=tuple(decodes), prefills=tuple(prefills))
 
     def commit(self, plan: StepPlan) -> None:
         """A plan was computed: its keys and values are stored."""
@@ -198,7 +198,7 @@ class StepScheduler:
         is_closed = False
         begun = self._unfinished_prompts()
         while self._budget > 0:
-            begun = {t: left for t, queue in begun.items() if (left := [s for s in queue if self._is_unfinished(s)])}
+            begun = {t: rest for t, queue in begun.items() if (rest := [s for s in queue if self._is_unfinished(s)])}
             heads = self._heads(begun, self._waiting.keys() if is_closed else passed_over)
             if not heads:
                 return
@@ -213,9 +213,8 @@ class StepScheduler:
                 begun.setdefault(tenant, []).append(sequence)
             left = self._unplanned(sequence)
             places = self.limits.places(len(sequence.tokens) - left)
-            count = min(
-                left, max(1, self._budget // places)
-            )  # one always, so that a prompt goes on beside many decodes
+            # One always, so that a prompt goes on beside many decodes.
+            count = min(left, max(1, self._budget // places))
             self._give(sequence, count if len(heads) == 1 else min(count, self.limits.quantum), places)
 
     def _unfinished_prompts(self) -> dict[str, list[TokenSequence]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-from pilotlight_engine.engine_port import GenRequest, TokenUsage
+from pilotlight_engine.engine_port import GenRequest, SequenceUsage
 
 
 @dataclass(kw_only=True, slots=True, eq=False)
@@ -50,9 +50,9 @@ class TokenSequence:
         """How many tokens are to be computed before the next one is known."""
         return len(self.tokens) - self.computed
 
-    def usage(self) -> TokenUsage:
+    def usage(self) -> SequenceUsage:
         """What it took so far."""
-        return TokenUsage(
+        return SequenceUsage(
             prompt_tokens=len(self.request.prompt_ids), completion_tokens=self.generated, cached_tokens=self.cached
         )
 
@@ -80,13 +80,13 @@ class StepPlan:
     """What a step computes. Room for every span is held."""
 
     decodes: tuple[StepSpan, ...]
-    """Spans of one token."""
+    """Spans of one token that draw."""
     prefills: tuple[StepSpan, ...]
-    """Longer ones."""
+    """The others."""
 
     @property
     def spans(self) -> tuple[StepSpan, ...]:
-        """All of them, longer ones first."""
+        """All of them, prefills first."""
         return (*self.prefills, *self.decodes)
 
     def __bool__(self) -> bool:

@@ -26,6 +26,13 @@ class GeneratedAnswer:
         self.has_stopped = False
         """A stop string has come, and the rest is not wanted."""
 
+    @property
+    def is_complete(self) -> bool:
+        """Whether it has all tokens that it can have, as far as they tell."""
+        tokens, asked = self.tokens, self._asked
+        has_ended = bool(tokens) and tokens[-1] in self._end_ids and len(tokens) > asked.min_new
+        return has_ended or len(tokens) >= asked.max_new
+
     def repeat(self, tokens: Sequence[int]) -> None:
         """These tokens were yielded before, elsewhere."""
         for token in tokens:

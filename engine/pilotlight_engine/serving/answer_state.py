@@ -8,7 +8,6 @@ them. Whoever goes on yields EVERY chunks of one token first, since so many may 
 
 from __future__ import annotations
 
-import time
 from array import array
 from typing import Any
 
@@ -36,16 +35,16 @@ class AnswerState(msgspec.Struct, kw_only=True, array_like=True):
     """Nothing comes behind that chunk."""
 
     @property
+    def is_saved(self) -> bool:
+        """Whether it is of an answer that was begun elsewhere: no state is saved without a token or a chunk."""
+        return bool(self.tokens) or self.chunk is not None
+
+    @property
     def token_ids(self) -> tuple[int, ...]:
         """Those of the chunks that were yielded."""
         numbers = array("I")
         numbers.frombytes(self.tokens)
         return tuple(numbers)
-
-
-def fresh_state(seed: int) -> AnswerState:
-    """That of an answer which begins now."""
-    return AnswerState(seed=seed, at=time.time())
 
 
 def packed(tokens: list[int]) -> bytes:

@@ -10,6 +10,7 @@ import asyncio
 import hashlib
 import os
 import sys
+import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
 from functools import partial
@@ -26,9 +27,9 @@ from pilotlight_engine.serving.answer import AnswerChunk, GeneratedAnswer
 from pilotlight_engine.serving.answer_state import (
     EVERY,
     MOST_TOKENS,
+    AnswerState,
     decode_state,
     encode_state,
-    fresh_state,
     packed,
 )
 from pilotlight_engine.serving.engine_opening import open_engine, weights_folder
@@ -78,8 +79,10 @@ class EngineFunction:
         self._thread.start()
 
     async def close(self) -> None:
-        """End the engine's thread."""
+        """End the engine's thread, and the process that some engines have."""
         self._thread.close()
+        if (end := getattr(self._thread.engine, "close", None)) is not None:
+            await asyncio.to_thread(end)
 
     async def park(self) -> None:
         """Leave the device: weights go to the host's memory."""
@@ -140,9 +143,10 @@ class EngineFunction:
             tools=tools,
             tool_choice=tool_choice,
             response_format=response_format,
+            at=began_at(saved := saved_state()),
         )
         asked = await self._aside(document.size, partial(self._reader.read, document))
-        running = _RunningAnswer(self._reader, self._thread, asked)
+        running = _RunningAnswer(self._reader, self._thread, asked, saved or fresh_state(asked, document.at))
         try:
             async for chunk in running.chunks():
                 yield chunk
@@ -157,18 +161,16 @@ class EngineFunction:
 class _RunningAnswer:
     """One call of `generate`, here or after another container."""
 
-    def __init__(self, reader: GenerationReader, thread: StepThread, asked: GenerationRead) -> None:
+    def __init__(self, reader: GenerationReader, thread: StepThread, asked: GenerationRead, state: AnswerState) -> None:
         self._asked = asked
         self._thread = thread
         self._call_id = RUNNING_CALL.get()
         self._inbox = TokenInbox()
-        stream = RUNNING_STREAM.get()
-        self._stream: StatefulStream | None = stream if stream is not None and stream.is_resumable else None
-        saved = self._stream.read_state() if self._stream is not None else b""
-        self._state = decode_state(saved) if saved else fresh_state(seed_of(asked, self._call_id))
+        self._stream = resumable_stream()
+        self._state = state
         self._answer = GeneratedAnswer(asked, reader.tokenizer, reader.capabilities.eos_ids, self._call_id)
         self._answer.repeat(self._state.token_ids)
-        self._goes_on = bool(saved)
+        self._goes_on = state.is_saved
         draws_anew = not reader.capabilities.seeded_resume and asked.sampling.temperature > 0
         self._never_repeats = draws_anew or asked.logprobs is not None
         """Its chunks would not come again byte for byte, so that a state tells of each of them."""
@@ -186,6 +188,8 @@ class _RunningAnswer:
                 yield self._given(chunk)
             tokens = len(self._answer.tokens)
             self._state.single_until = max(self._state.single_until, tokens + EVERY)
+            if not self._is_over and self._answer.is_complete:
+                yield self._given(self._end_alone())
         if not self._is_over:
             self._thread.admit(self._request(), self._inbox)
         while not self._is_over:
@@ -244,6 +248,14 @@ class _RunningAnswer:
             self._save(before, chunk if announced else None)
         return chunk
 
+    def _end_alone(self) -> AnswerChunk:
+        """The last chunk of an answer whose tokens were all yielded elsewhere, but not how it ended."""
+        self._is_over = True
+        is_cut = len(self._answer.tokens) >= self._asked.max_new
+        chunk = self._answer.ended({"text": "", "token_ids": []}, is_cut=is_cut, cached=0)
+        self._save(len(self._answer.tokens), chunk)
+        return chunk
+
     def _save(self, before: int, chunk: AnswerChunk | None) -> None:
         """Save the state behind the chunks that were yielded, which have `before` tokens, with the next chunk."""
         self._singles = 0
@@ -268,6 +280,29 @@ class _RunningAnswer:
             raise refusal
         if isinstance(end, Failed):
             raise EngineFailed(f"{end.kind}: {end.text}")
+
+
+def resumable_stream() -> StatefulStream | None:
+    """The stream that runs, if it can go on elsewhere."""
+    stream = RUNNING_STREAM.get()
+    return stream if stream is not None and stream.is_resumable else None
+
+
+def saved_state() -> AnswerState | None:
+    """What the last container saved of the answer that runs; None: it begins here."""
+    stream = resumable_stream()
+    saved = stream.read_state() if stream is not None else b""
+    return decode_state(saved) if saved else None
+
+
+def began_at(saved: AnswerState | None) -> float:
+    """When the call began, in unix seconds: templates say it, wherever it goes on."""
+    return saved.at if saved is not None else time.time()
+
+
+def fresh_state(asked: GenerationRead, at: float) -> AnswerState:
+    """That of an answer which begins now."""
+    return AnswerState(seed=seed_of(asked, RUNNING_CALL.get()), at=at)
 
 
 def seed_of(asked: GenerationRead, call_id: str) -> int:

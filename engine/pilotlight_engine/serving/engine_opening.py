@@ -51,8 +51,10 @@ def open_engine(spec: EngineSpec, tokenizer: TextTokenizer) -> Engine:
         return _open_sim(spec, tokenizer)
     folder = weights_folder(spec.weights)
     if spec.kind is EngineKind.TORCH and folder is not None:
-        from pilotlight_engine.serving.torch_opening import open_torch
-
+        try:
+            from pilotlight_engine.serving.torch_opening import open_torch
+        except ImportError as error:
+            raise ValueError(f"the base environment lacks {error.name}: install 'pilotlight[engine]' in it") from error
         return open_torch(spec, folder, adapter_sources(spec))
     if spec.kind is EngineKind.VLLM and folder is not None:
         return _open_vllm(spec, folder)

@@ -8,7 +8,7 @@ from typing import Any
 
 from pilotlight_core.model.engines.generation import MAX_LOGPROBS, MAX_STOP, MAX_STOPS, UnfitGeneration
 from pilotlight_engine.engine_port import Capabilities, Sampling
-from pilotlight_engine.text.chat_template import ChatTemplate, TemplateRefusal
+from pilotlight_engine.text.chat_template import PromptTemplate, TemplateRefusal
 from pilotlight_engine.text.text_tokenizer import TextTokenizer
 
 MOST_TOOLS = 128
@@ -37,6 +37,8 @@ class GenerationDocument:
     tools: list[dict[str, Any]] | None = None
     tool_choice: str | dict[str, Any] | None = None
     response_format: dict[str, Any] | None = None
+    at: float = 0.0
+    """When the call began, in unix seconds."""
 
     @property
     def size(self) -> int:
@@ -72,7 +74,7 @@ class GenerationReader:
     """Reads the documents of one engine."""
 
     tokenizer: TextTokenizer
-    template: ChatTemplate | None
+    template: PromptTemplate | None
     capabilities: Capabilities
     adapters: tuple[str, ...] = ()
 
@@ -145,7 +147,7 @@ class GenerationReader:
             )
         messages = [_message(each, place) for place, each in enumerate(document.messages or ())]
         try:
-            text = self.template.render(messages, tools)
+            text = self.template.render(messages, tools, document.at)
         except TemplateRefusal as error:
             raise UnfitGeneration(f"messages: {error}.") from error
         return tuple(self.tokenizer.encode(text, special=False))

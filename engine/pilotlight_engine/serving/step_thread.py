@@ -23,8 +23,8 @@ from pilotlight_engine.serving.token_pace import PaceFigures, TokenPace
 T = TypeVar("T")
 OnStats = Callable[[EngineStats, PaceFigures], None]
 STATS_EVERY_S = 1.0
-REST_STATS_EVERY_S = 0.2
-"""The same where the engine comes to rest again and again."""
+LOOK_EVERY_S = 0.2
+"""The same where the engine comes to rest again and again, or calls begin to wait in it, or wait no longer."""
 JOIN_S = 10.0
 """How long the end waits for a step."""
 
@@ -32,8 +32,9 @@ JOIN_S = 10.0
 class StepThread:
     """Steps `engine` from `start` to `close`; all other methods are called in the event loop.
 
-    `on_dead` is told, in the thread, when the engine is lost; `on_stats` each second in which it has worked, when it
-    comes to rest, and each second from then on until nothing is known of its pace any more.
+    `on_dead` is told, in the thread, when the engine is lost; `on_stats` each second in which it has worked, soon after
+    calls begin to wait in it or wait no longer, when it comes to rest, and each second from then on until nothing is
+    known of its pace any more.
     """
 
     def __init__(self, engine: Engine, on_dead: Callable[[str], None], on_stats: OnStats) -> None:
@@ -51,7 +52,8 @@ class StepThread:
         self._pace = TokenPace()
         """Used in the thread only."""
         self._numbers = 0
-        self._told_at = 0.0
+        self._told_at = self._looked_at = 0.0
+        self._told_waiting = False
         self._has_news = True
         """Whether it has worked since it told last how it is."""
         self._is_pace_told = True
@@ -153,25 +155,28 @@ class StepThread:
 
     def _rest(self) -> None:
         """Wait to be woken; tell how the engine is, once."""
-        every_s = REST_STATS_EVERY_S if self._has_news else STATS_EVERY_S
+        every_s = LOOK_EVERY_S if self._has_news else STATS_EVERY_S
         due_s = self._told_at + every_s - time.monotonic()
         if not self._has_news and self._is_pace_told:
             self._wake.wait()
         elif due_s > 0:
             self._wake.wait(due_s)
         else:
-            self._report(time.monotonic())
+            self._report(time.monotonic(), self.engine.stats())
             self._has_news = False
 
     def _report_if_due(self) -> None:
         at, self._has_news = time.monotonic(), True
-        if at - self._told_at >= STATS_EVERY_S:
-            self._report(at)
+        if at - self._looked_at < LOOK_EVERY_S:
+            return
+        self._looked_at, stats = at, self.engine.stats()
+        if at - self._told_at >= STATS_EVERY_S or (stats.waiting > 0) is not self._told_waiting:
+            self._report(at, stats)
 
-    def _report(self, at: float) -> None:
-        self._told_at = at
+    def _report(self, at: float, stats: EngineStats) -> None:
+        self._told_at, self._told_waiting = at, stats.waiting > 0
         self._is_pace_told = self._pace.is_empty(at)
-        self._on_stats(self.engine.stats(), self._pace.figures(at))
+        self._on_stats(stats, self._pace.figures(at))
 
     def _note_pace(self, events: list[EngineEvent]) -> None:
         self._pace.add_tokens([event.id for event in events if type(event) is TokenOut], time.monotonic())

@@ -10,7 +10,7 @@ import json
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 TEMPLATE_FILE = "chat_template.jinja"
 CONFIG_FILE = "tokenizer_config.json"
@@ -19,15 +19,42 @@ TOOLS_NAME = "tool_use"
 SPECIAL = ("bos_token", "eos_token", "unk_token", "pad_token")
 MOST_PROMPT = 8 * 2**20
 """Characters of a prompt that a template has made."""
-PLAIN = (
-    "{% for message in messages %}{{ message.role }}: {{ message.content }}\n{% endfor %}"
-    "{% if add_generation_prompt %}assistant: {% endif %}"
-)
-"""For engines without a model."""
 
 
 class TemplateRefusal(ValueError):
     """The messages do not fit the template, in its own words; or the template is at fault."""
+
+
+class PromptTemplate(Protocol):
+    """What makes a prompt of messages."""
+
+    takes_tools: bool
+    """Whether it knows of tools."""
+
+    def render(
+        self, messages: Sequence[Mapping[str, Any]], tools: Sequence[Mapping[str, Any]] | None, at: float = 0.0
+    ) -> str:
+        """The prompt of these messages, up to where the model goes on. Its time is `at`, in unix seconds.
+
+        Raises:
+            TemplateRefusal: they do not fit, or the prompt is too long.
+        """
+
+
+class PlainTemplate:
+    """For engines without a model, in environments without jinja: each message is a line."""
+
+    takes_tools = False
+
+    def render(
+        self,
+        messages: Sequence[Mapping[str, Any]],
+        tools: Sequence[Mapping[str, Any]] | None,  # noqa: ARG002
+        at: float = 0.0,  # noqa: ARG002
+    ) -> str:
+        """A line for each."""
+        lines = [f"{message['role']}: {message.get('content') or ''}\n" for message in messages]
+        return "".join((*lines, "assistant: "))
 
 
 class ChatTemplate:
@@ -41,7 +68,7 @@ class ChatTemplate:
 
         world = ImmutableSandboxedEnvironment(trim_blocks=True, lstrip_blocks=True, extensions=[loopcontrols])
         world.filters["tojson"] = _to_json
-        world.globals |= {"raise_exception": _raise, "strftime_now": _now}
+        world.globals["raise_exception"] = _raise
         self._special = dict(special)
         try:
             self._plain = world.from_string(source)
@@ -50,12 +77,10 @@ class ChatTemplate:
             raise ValueError(f"the chat template has a fault in line {error.lineno}: {error.message}") from error
         self.takes_tools = "tools" in (tools_source or source)
 
-    def render(self, messages: Sequence[Mapping[str, Any]], tools: Sequence[Mapping[str, Any]] | None) -> str:
-        """The prompt of these messages, up to where the model goes on.
-
-        Raises:
-            TemplateRefusal: they do not fit, or the prompt is too long.
-        """
+    def render(
+        self, messages: Sequence[Mapping[str, Any]], tools: Sequence[Mapping[str, Any]] | None, at: float = 0.0
+    ) -> str:
+        """The prompt of these messages. Raises as `PromptTemplate`."""
         template = self._tools if tools else self._plain
         pieces, size = [], 0
         try:
@@ -63,6 +88,7 @@ class ChatTemplate:
                 messages=list(messages),
                 tools=list(tools) if tools else None,
                 add_generation_prompt=True,
+                strftime_now=datetime.fromtimestamp(at, UTC).strftime,
                 **self._special,
             ):
                 pieces.append(piece)
@@ -76,14 +102,14 @@ class ChatTemplate:
         return "".join(pieces)
 
 
-def template_of(folder: Path | None, own: str = "") -> ChatTemplate | None:
+def template_of(folder: Path | None, own: str = "") -> PromptTemplate | None:
     """The chat template of a folder of weights, or the function's `own`; None: there is none.
 
     Raises:
         ValueError: it has one that cannot be read.
     """
     if folder is None:
-        return ChatTemplate(own or PLAIN, {})
+        return ChatTemplate(own, {}) if own else PlainTemplate()
     config = _read_config(folder / CONFIG_FILE)
     special = {name: text for name in SPECIAL if (text := _token_text(config.get(name)))}
     file, stored = folder / TEMPLATE_FILE, config.get("chat_template")
@@ -121,7 +147,3 @@ def _to_json(value: Any, indent: int | None = None, **others: Any) -> str:
 
 def _raise(text: str) -> None:
     raise TemplateRefusal(f"the chat template refuses them: {text}")
-
-
-def _now(form: str) -> str:
-    return datetime.now(UTC).strftime(form)

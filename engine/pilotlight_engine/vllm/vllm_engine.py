@@ -28,9 +28,9 @@ from pilotlight_engine.engine_port import (
     Finished,
     FinishReason,
     GenRequest,
+    SequenceUsage,
     SleepLevel,
     TokenOut,
-    TokenUsage,
 )
 from pilotlight_engine.scheduling.admission import check_request
 from pilotlight_engine.vllm.child_frames import ChildGone, FramePipe
@@ -103,8 +103,8 @@ class _Live:
     """Its name at the child: another one each time it begins there."""
     cached: int = 0
 
-    def usage(self) -> TokenUsage:
-        return TokenUsage(
+    def usage(self) -> SequenceUsage:
+        return SequenceUsage(
             prompt_tokens=len(self.request.prompt_ids), completion_tokens=len(self.out), cached_tokens=self.cached
         )
 

@@ -64,10 +64,12 @@ class CallPipeline:
         Raises:
             BadOutput: the method cannot get what its hook has returned.
         """
-        self._results.append(result)
         self.attempts.append(attempts)
         if self._at + 1 == len(self._stages):
+            self._results.append(result)
             return None
+        # Nobody needs the value once the next stage has it: what is held of a call has room for one.
+        self._results.append(msgspec.structs.replace(result, output=b""))
         name = self._argument()
         output = result.output or NIL
         if not name and not is_map(output):
@@ -112,7 +114,12 @@ class CallPipeline:
             tags=call.tags,
             gateway_ms=0.0 if self._at else call.gateway_ms,
             start_hook=None if self._at else call.start_hook,
+            lost_ms=max(0.0, call.lost_ms - self._execute_ms()),
         )
+
+    def _execute_ms(self) -> float:
+        """How long the stages before this one have run."""
+        return sum([each.stages.get("execute", 0.0) for each in self._results])
 
     def named(self, stage: str) -> str:
         """A stage of the call, such as "queued", as its caller is told of it."""

@@ -203,7 +203,7 @@ class Origins:
                 self._perform(live, effects, at)
             case Grant():  # the call has ended since: its settlement was on the way, or is lost
                 self._router.settle(declined(item), item.epoch)
-            case Dropped() if live is not None:
+            case Dropped() if live is not None and item.version in ("", live.origin.call.version.id):
                 self._perform(live, live.origin.dropped(item), at)
 
     # -- what agents say -----------------------------------------------------------------------------------------

@@ -107,8 +107,14 @@ class PreparedCall:
         self.lost_ms = lost_ms
         """How long at most an earlier start of a job is billed that was lost."""
 
-    def instead(self, version: VersionRecord, method: MethodSpec, scheduling: SchedulingClass) -> PreparedCall:
-        """This very call, to the method of another version."""
+    def instead(
+        self,
+        version: VersionRecord,
+        method: MethodSpec,
+        scheduling: SchedulingClass,
+        hooks: Mapping[HookKind, VersionRecord] | None = None,
+    ) -> PreparedCall:
+        """This very call, to the method of another version, with the versions of that one's hooks."""
         if self.usage is not None:
             self.usage.version = version.id
         return PreparedCall(
@@ -130,6 +136,7 @@ class PreparedCall:
             tags=self.tags,
             gateway_ms=self.gateway_ms,
             usage=self.usage,
+            hooks=hooks,
         )
 
     def descriptor(self, at: float, gateway: str, *, grant_number: int, admitted: bool) -> CallDescriptor:

@@ -80,7 +80,7 @@ class ServedModels:
             record = self._registry.model_nowait(tenant, known)
             if record is None and not is_ref:  # the bus is not asked for each call of a function by its ref
                 record = await self._fetched(tenant, known)
-            if record is not None and (found := self._model_of(record, "" if known == name else adapter)) is not None:
+            if record is not None and (found := await self._model_of(record, "" if known == name else adapter)):
                 return found
         if is_ref:
             return ServedModel(name=name, ref=name)
@@ -99,8 +99,8 @@ class ServedModels:
         async with self._lookups:
             return await self._registry.model(tenant, name)
 
-    def _model_of(self, record: ModelRecord, adapter: str) -> ServedModel | None:
-        version = self._serving(record)
+    async def _model_of(self, record: ModelRecord, adapter: str) -> ServedModel | None:
+        version = self._serving(record) or await self._newly_serving(record)
         if version is None or (adapter and adapter not in adapters_of(version.spec)):
             return None
         return _model(record, adapter)
@@ -112,6 +112,14 @@ class ServedModels:
             return None
         version = self._registry.version(app.functions.get(record.function, ""))
         return version if version is not None and record.name in served_names(version.spec) else None
+
+    async def _newly_serving(self, record: ModelRecord) -> VersionRecord | None:
+        """As `_serving`, of what the bus has: the deploy may be newer than what is in memory."""
+        async with self._lookups:
+            app = await self._registry.app(record.tenant, record.app)
+            if app is not None and record.function in app.functions:
+                await self._registry.fetch_version(app.functions[record.function])
+        return self._serving(record)
 
     def _unknown(self, tenant: str, name: str) -> UnknownFunction:
         known = [model.name for model in self.listed(tenant)]

@@ -2,7 +2,7 @@
 
 A version stays while its app's record has it, a job or batch may still run it, or a call of it may run. It also stays
 for an hour after it was stored, within which its app's record is written. A deploy renews a version that it finds, so
-that a delete that was decided before fails.
+that a delete that was decided before fails. What runs the hooks of a class stays for as long as the class does.
 """
 
 from __future__ import annotations
@@ -32,9 +32,19 @@ class _Placing(msgspec.Struct, frozen=True):
     slice: str = ""
 
 
+class _Hook(msgspec.Struct, frozen=True):
+    version: str = ""
+
+
+class _Pipeline(msgspec.Struct, frozen=True):
+    preprocess: _Hook | None = None
+    postprocess: _Hook | None = None
+
+
 class _Spec(msgspec.Struct, frozen=True):
     timeout: float = LONGEST_CALL_S
     placing: _Placing = _Placing()
+    pipeline: _Pipeline = _Pipeline()
 
 
 class StoredVersion(msgspec.Struct, frozen=True, kw_only=True):
@@ -48,6 +58,12 @@ class StoredVersion(msgspec.Struct, frozen=True, kw_only=True):
     renewed_at: float = 0.0
     manifest_sha256: str = ""
     spec: _Spec = _Spec()
+
+    @property
+    def hooks(self) -> set[str]:
+        """The versions that its calls run through beside it."""
+        pipeline = self.spec.pipeline
+        return {hook.version for hook in (pipeline.preprocess, pipeline.postprocess) if hook is not None}
 
 
 class _Running(msgspec.Struct, frozen=True):
@@ -140,7 +156,10 @@ class VersionCollector:
             for key, (version, revision) in versions.items()
             if version.id not in of_jobs and not is_needed(version, apps.get((version.tenant, version.app)), at)
         }
-        used = await self._of_batches() if dead else ()
+        used = await self._of_batches() if dead else set[str]()
+        for key, (version, _) in versions.items():
+            if key not in dead or version.id in used:
+                used |= version.hooks
         deleted = 0
         for key, (version, revision) in dead.items():
             if version.id not in used and await self._delete(key, version.id, revision):

@@ -15,6 +15,7 @@ from pilotlight_core.model.errors import PilotlightError
 from pilotlight_core.model.spec import MethodSpec, VersionRecord
 from pilotlight_gateway.calls.prepared_call import PreparedCall
 from pilotlight_gateway.schemas.like_methods import methods_fault
+from pilotlight_gateway.tenancy.hook_versions import known_hooks
 from pilotlight_gateway.tenancy.registry_port import RegistryPort
 from pilotlight_gateway.tenancy.scheduling_class import scheduling_class_of
 
@@ -49,9 +50,13 @@ class Fallbacks:
         method = method_for(call, found) if found is not None else None
         if found is None or method is None:
             return None
+        hooks = known_hooks(registry, found)
+        if found.spec.pipeline is not UNSET and (hooks is None or call.hooks is None):
+            # They are not known here yet; or what waits for this call has no room for the values of stages.
+            return None
         self.counts[error.wire_code] += 1
         function = f"{found.tenant}:{found.app}.{found.function}"
-        return call.instead(found, method, scheduling_class_of(registry, tenant, function))
+        return call.instead(found, method, scheduling_class_of(registry, tenant, function), hooks)
 
     def _version(self, version: VersionRecord, function: str) -> VersionRecord | None:
         """The deployed version of a function of the same app."""

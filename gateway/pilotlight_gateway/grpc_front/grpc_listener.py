@@ -33,6 +33,7 @@ OPTIONS = (
     ("grpc.max_send_message_length", 64 * 2**20),
     ("grpc.max_metadata_size", 16 * 1024),
     ("grpc.max_concurrent_streams", 128),
+    ("grpc.http2.bdp_probe", 0),  # a stream that nobody reads holds its 64 KiB, and no window that has grown
     ("grpc.server_handshake_timeout_ms", 10_000),
     ("grpc.max_connection_idle_ms", 300_000),
     ("grpc.keepalive_time_ms", 60_000),

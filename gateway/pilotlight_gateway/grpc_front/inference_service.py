@@ -1,7 +1,7 @@
 """The methods of `inference.GRPCInferenceService`.
 
-ModelInfer is registered as a stream of one request: on the wire there is no difference, and a message is read only
-once its sender is known.
+Each is registered as a stream, those of one request too: on the wire there is no difference, and a message is read only
+once its sender is known. Of methods that need no key none is read.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from contextlib import aclosing
 from typing import Any
 
 import grpc
+from google.protobuf.message import DecodeError
 
 from pilotlight_core.model.errors import BadInput, DeadlineExceeded
 from pilotlight_gateway.grpc_front.grpc_requests import Context, principal_of, report_errors, seconds_left
@@ -31,8 +32,10 @@ from pilotlight_gateway.http.inference.model_endpoints import check_ready, not_o
 from pilotlight_gateway.http.inference.model_lookup import FoundModel
 from pilotlight_gateway.http.inference.model_views import config_view, model_view, server_view, statistics_view
 from pilotlight_gateway.http.protocol.http_exchange import new_request_id
-from pilotlight_gateway.tenancy.auth import Principal
+from pilotlight_gateway.tenancy.auth import NOBODY, Principal
 
+MOST_ASKED = 64 * 1024
+"""Bytes of a request about a model."""
 FIRST_MESSAGE_S = 30.0
 """In which the one message of a unary request arrives."""
 REFUSED = (
@@ -41,7 +44,7 @@ REFUSED = (
     "CudaSharedMemoryUnregister", "TraceSetting", "LogSettings",
 )  # fmt: skip
 
-RpcWork = Callable[[InferMessage, Context], Awaitable[InferMessage]]
+RpcWork = Callable[[InferMessage, Principal], Awaitable[InferMessage]]
 OfModel = Callable[[FoundModel, Principal], InferMessage]
 
 
@@ -55,18 +58,21 @@ class InferenceService:
 
     def handler(self) -> Any:
         """What a server is given."""
-        unary: dict[str, RpcWork] = {
+        opened: dict[str, RpcWork] = {
             "ServerLive": self._live,
             "ServerReady": self._ready,
             "ServerMetadata": self._server,
+        }
+        guarded: dict[str, RpcWork] = {
             "ModelReady": self._of_model(self._model_ready),
             "ModelMetadata": self._of_model(self._metadata),
             "ModelConfig": self._of_model(_config),
             "ModelStatistics": self._statistics,
         }
-        handlers = {name: self._unary(name, work) for name, work in unary.items()}
+        handlers = {name: self._unary(name, work, is_open=True) for name, work in opened.items()}
+        handlers |= {name: self._unary(name, work) for name, work in guarded.items()}
         for name in REFUSED:
-            handlers[name] = grpc.unary_unary_rpc_method_handler(_refusing(name))
+            handlers[name] = grpc.stream_stream_rpc_method_handler(_refusing(name))
         handlers["ModelInfer"] = grpc.stream_stream_rpc_method_handler(self._infer)
         handlers["ModelStreamInfer"] = grpc.stream_stream_rpc_method_handler(self._stream_infer)
         return grpc.method_handlers_generic_handler(SERVICE, handlers)
@@ -98,44 +104,42 @@ class InferenceService:
         principal.require(*scopes)
         return principal
 
-    def _unary(self, name: str, work: RpcWork) -> Any:
-        async def serve(message: InferMessage, context: Context) -> InferMessage:
+    def _unary(self, name: str, work: RpcWork, *, is_open: bool = False) -> Any:
+        kind = message_class(f"{name}Request")
+
+        async def serve(requests: AsyncIterator[bytes], context: Context) -> None:
             request_id = new_request_id()
             async with report_errors(context, lambda: request_id):
-                return await work(message, context)
+                principal, message = NOBODY, kind()
+                if not is_open:
+                    principal = await self._caller(context, *READS)
+                    self._services.rates.take_request(principal.tenant)
+                    message = _read(kind, await _only_message(requests))
+                answer = await work(message, principal)
+                await context.write(answer.SerializeToString())
 
-        return grpc.unary_unary_rpc_method_handler(
-            serve,
-            request_deserializer=message_class(f"{name}Request").FromString,
-            response_serializer=lambda message: message.SerializeToString(),
-        )
+        return grpc.stream_stream_rpc_method_handler(serve)
 
     def _of_model(self, show: OfModel) -> RpcWork:
-        async def work(message: InferMessage, context: Context) -> InferMessage:
-            principal = await self._counted_caller(context)
+        async def work(message: InferMessage, principal: Principal) -> InferMessage:
             return show(await self._find(principal, message), principal)
 
         return work
 
-    async def _counted_caller(self, context: Context) -> Principal:
-        principal = await self._caller(context, *READS)
-        self._services.rates.take_request(principal.tenant)
-        return principal
-
     async def _find(self, principal: Principal, message: InferMessage) -> FoundModel:
         return await self._models.calls.lookup.find(principal.tenant, message.name, message.version)
 
-    async def _live(self, _message: InferMessage, _context: Context) -> InferMessage:
+    async def _live(self, _message: InferMessage, _principal: Principal) -> InferMessage:
         return message_class("ServerLiveResponse")(live=True)
 
-    async def _ready(self, _message: InferMessage, _context: Context) -> InferMessage:
+    async def _ready(self, _message: InferMessage, _principal: Principal) -> InferMessage:
         return message_class("ServerReadyResponse")(ready=not self._models.readiness.why_not())
 
-    async def _server(self, _message: InferMessage, _context: Context) -> InferMessage:
+    async def _server(self, _message: InferMessage, _principal: Principal) -> InferMessage:
         return message_of("ServerMetadataResponse", server_view(self._models.release))
 
-    async def _statistics(self, message: InferMessage, context: Context) -> InferMessage:
-        principal, counts = await self._counted_caller(context), self._models.calls.counts
+    async def _statistics(self, message: InferMessage, principal: Principal) -> InferMessage:
+        counts = self._models.calls.counts
         if message.name:
             model = await self._find(principal, message)
             counted = CountedModel(principal.tenant, model.name, model.number)
@@ -159,12 +163,21 @@ def _config(model: FoundModel, _principal: Principal) -> InferMessage:
     return message_of("ModelConfigResponse", {"config": view})
 
 
-def _refusing(name: str) -> Callable[[bytes, Context], Awaitable[bytes]]:
-    async def refuse(_message: bytes, context: Context) -> bytes:
+def _refusing(name: str) -> Callable[[AsyncIterator[bytes], Context], Awaitable[None]]:
+    async def refuse(_requests: AsyncIterator[bytes], context: Context) -> None:
         async with report_errors(context, new_request_id):
             raise not_offered(name)
 
     return refuse
+
+
+def _read(kind: InferMessage, data: bytes) -> InferMessage:
+    if len(data) > MOST_ASKED:
+        raise BadInput(f"The request has {len(data)} bytes, {MOST_ASKED} are the most.", code="too_large")
+    try:
+        return kind.FromString(data)
+    except DecodeError as error:
+        raise BadInput(f"The request cannot be read: {error}.", code="bad_request") from None
 
 
 async def _only_message(requests: AsyncIterator[bytes]) -> bytes:

@@ -201,7 +201,7 @@ def expected_ms(
     call: CallDescriptor, queue: FairQueue, pool: ContainerPool, service_time: ServiceTime, at: float
 ) -> float | None:
     """The wait of a call that arrives now; None if unknown."""
-    kept = queue.kept(call.tier_rank, pool.slots, at)
+    kept = queue.kept_from(call, pool.slots, pool.spare, at)
     return wait_ms(calls_ahead(queue, call, service_time.cost), pool, service_time, at, kept=kept)
 
 
@@ -223,7 +223,7 @@ def admit(
     if call.remaining_ms <= 0:
         raise DeadlineExceeded("The deadline had passed before the call was queued.")
     # Those that came in this turn stand in the queue until its end: one that finds a slot beside theirs waits for none.
-    if pool.free - queue.kept(call.tier_rank, pool.slots, at) > len(queue):
+    if pool.free - queue.kept_from(call, pool.slots, pool.spare, at) > len(queue):
         return
     wait = expected_ms(call, queue, pool, service_time, at)
     drain = wait / 1000.0 if wait is not None else UNKNOWN_DRAIN_S

@@ -58,8 +58,9 @@ class PooledContainer:
     """One container as of its last credit."""
 
     __slots__ = (
-        "affinities", "batch_room", "breaker", "charged_at", "container", "counted", "credit_at", "held", "instance",
-        "node", "order", "pending", "seq", "shut", "slots", "started_at", "state", "timeline",
+        "affinities", "batch_room", "breaker", "charged_at", "container", "counted", "counted_spare", "credit_at",
+        "held", "instance", "node", "order", "pending", "seq", "shut", "slots", "spare", "started_at", "state",
+        "timeline",
     )  # fmt: skip
 
     def __init__(self, credit: Credit, order: int, epoch: int, at: float) -> None:
@@ -71,6 +72,7 @@ class PooledContainer:
         self.pending: dict[str, float] = {}
         self.counted = (0, 0, 0)
         """Slots, used slots and capacity as included in the sums of the pool."""
+        self.counted_spare = 0
         self.breaker: ContainerBreaker | None = None
         """None while nothing has failed in it."""
         self.charged_at = at
@@ -84,6 +86,7 @@ class PooledContainer:
         self.seq = credit.seq
         self.state = credit.state
         self.slots = credit.slots
+        self.spare = credit.spare
         self.held = dict.fromkeys(credit.held)
         self.batch_room = credit.batch_room
         self.timeline = credit.timeline
@@ -123,6 +126,8 @@ class ContainerPool:
         self.used = 0
         self.capacity = 0
         """Slots of the usable containers and of those that are only full."""
+        self.spare = 0
+        """Of `slots`, those for flows that hold less than their part of the others (`slot_parts`)."""
         self.ready_since: float | None = None
         """When the first container became ready after a time without any, if its start was seen."""
         self.start_ms: float | None = None
@@ -385,6 +390,10 @@ class ContainerPool:
             self.used += used - was[1]
             self.capacity += capacity - was[2]
             pooled.counted = sums
+        if pooled.spare or pooled.counted_spare:
+            spare = min(pooled.spare, max(0, slots - 1))  # a single one is for everybody
+            self.spare += spare - pooled.counted_spare
+            pooled.counted_spare = spare
         if used < slots:
             self._open[pooled.container] = pooled
         else:
@@ -399,6 +408,7 @@ class ContainerPool:
         require(self.slots == sum(slots for slots, _, _ in sums.values()), "slots are miscounted")
         require(self.used == sum(used for _, used, _ in sums.values()), "used slots are miscounted")
         require(self.capacity == sum(capacity for _, _, capacity in sums.values()), "capacity is miscounted")
+        require(self.spare == sum(pooled.counted_spare for pooled in self._containers.values()), "spare slots")
         require(
             set(self._open) == {c for c, (slots, used, _) in sums.items() if used < slots},
             "open containers are miscounted",

@@ -337,7 +337,12 @@ class Home:
         pool, calls = queue.pool, queue.calls
         pool.quarantine(at)
         while calls and (pooled := pool.choose()):
-            entry = calls.pick(free=pool.free, slots=pool.slots, at=at) if calls.reserving else calls.pick()
+            if pool.spare and calls.parts is None:
+                calls.part_slots()
+            if calls.reserving or calls.parts is not None:
+                entry = calls.pick(free=pool.free, slots=pool.slots, spare=pool.spare, at=at)
+            else:
+                entry = calls.pick()
             if entry is None:
                 return
             if calls and self._queued.drop_too_late(queue, entry, at):

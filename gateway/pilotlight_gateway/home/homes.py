@@ -303,6 +303,7 @@ def dropped_of(call: CallDescriptor, error: PilotlightError) -> Dropped:
         detail=error.detail,
         retry_after=error.retry_after,
         limits=tuple(error.more.get("limits", ())),
+        version=call.version,
     )
 
 

@@ -7,7 +7,8 @@ Two levels, both by the smallest counter of received service:
 2. in the class, the tenant by its weight (`tier_queue`), then first come first served.
 
 A tenant at its cap of calls in flight, and a tier without slots beside those kept for others (`TierLoad.unused`), are
-passed over and save up nothing.
+passed over and save up nothing. So is a flow that holds its part of the slots, where only spare ones are left
+(`slot_parts`).
 
 The bound is that of start-time fair queueing (Goyal, Vin, Cheng, SIGCOMM'96): while two classes, or two tenants of a
 class, both have calls waiting, their service over their weights differs by at most one largest call of each over its
@@ -27,6 +28,7 @@ from dataclasses import dataclass
 from pilotlight_core.model.integrity import require
 from pilotlight_core.model.messages.call_messages import CallDescriptor
 from pilotlight_core.model.spec import Priority
+from pilotlight_gateway.home.slot_parts import SlotParts
 from pilotlight_gateway.home.tier_queue import (
     LEARNT,
     ClassQueue,
@@ -65,6 +67,8 @@ class FairQueue:
         self._tiers: dict[int, TierLoad] = {}
         self.reserving = False
         """Whether any tier has ever had a reserve here."""
+        self.parts: SlotParts | None = None
+        """None: no slots have been spare here."""
         self._entries: dict[str, QueueEntry] = {}
         """Waiting calls, the oldest first except for returned ones."""
         self._back: dict[str, QueueEntry] = {}
@@ -95,13 +99,17 @@ class FairQueue:
         self._wait(entry, returned=first)
         return entry
 
-    def pick(self, *, free: int | None = None, slots: int = 0, at: float = 0.0) -> QueueEntry | None:
+    def pick(self, *, free: int | None = None, slots: int = 0, spare: int = 0, at: float = 0.0) -> QueueEntry | None:
         """Take the next call and charge its estimate; None if none may go.
 
-        `free` of `slots` slots are free; slots kept for a tier are left to it. None: there are slots for all.
+        `free` of `slots` slots are free; slots kept for a tier are left to it, and the last `spare` ones to flows that
+        hold less than their part. None: there are slots for all.
         """
         closed = self._closed(free, slots, at) if self.reserving and free is not None else ()
-        flow = self._next(closed)
+        if self.parts is not None and free is not None and free <= spare:
+            flow = self._next_within(closed, self.parts, slots - spare)
+        else:
+            flow = self._next(closed)
         if flow is None:
             return None
         entry = flow.pop()
@@ -110,6 +118,8 @@ class FairQueue:
         tier_queue = flow.tier_queue
         tier_queue.tier.in_flight += 1
         self._in_flight += 1
+        if self.parts is not None:
+            self.parts.hold(flow, 1)
         if closed:
             tier_queue.class_queue.passed_over(closed, flow.counter.value)
         counter = flow.counter
@@ -187,6 +197,19 @@ class FairQueue:
         kept = sum(tier.unused(slots, at) for tier in self._tiers.values() if tier.rank != rank)
         return min(kept, max(0, slots - 1))
 
+    def part_slots(self) -> None:
+        """Slots are spare from now on."""
+        self.parts = SlotParts()
+        for entry in self._entries.values():
+            self.parts.wait(entry.flow, 1)
+
+    def kept_from(self, call: CallDescriptor, slots: int, spare: int, at: float) -> int:
+        """How many slots are kept for others than this call: of other tiers, and `spare` ones."""
+        kept = self.kept(call.tier_rank, slots, at)
+        if self.parts is None or self.parts.is_within(call.tenant, self.of_class(call.priority).weight, slots - spare):
+            return kept
+        return min(kept + spare, max(0, slots - 1))
+
     def oldest(self) -> float | None:
         """Since when the oldest waiting call waits; None if none does."""
         firsts = [next(iter(waiting.values())).since for waiting in (self._entries, self._back) if waiting]
@@ -217,6 +240,8 @@ class FairQueue:
         require(set(self._back) <= set(self._entries), "what came back does not wait")
         require(sum(tier.in_flight for tier in self._tiers.values()) == self._in_flight, "tiers miscount")
         require(not any(math.isnan(f.key) for f in flows), "a flow is not in the heap")
+        if self.parts is not None:
+            self.parts.check_integrity(flows)
 
     def _tier_queues(self) -> Iterator[TierQueue]:
         return (tier_queue for queue in self.classes for tier_queue in queue.tier_queues)
@@ -245,6 +270,22 @@ class FairQueue:
                 if queue.live and queue.virtual < best:
                     queue.virtual = best
         return found
+
+    def _next_within(self, closed: Collection[TierLoad], parts: SlotParts, slots: int) -> Flow | None:
+        """The next flow that holds less than its part of `slots`. As each that is passed over holds a slot, they are
+        no more than there are.
+        """
+        passed: list[Flow] = []
+        while (flow := self._next(closed)) is not None:
+            if parts.is_within(flow.tenant, flow.tier_queue.class_queue.weight, slots):
+                break
+            flow.tier_queue.set_aside(flow)
+            passed.append(flow)
+        for other in passed:
+            if flow is not None and flow.tier_queue.class_queue is other.tier_queue.class_queue:
+                other.counter.value = max(other.counter.value, flow.counter.value)
+            other.tier_queue.place(other)
+        return flow
 
     def _flow(self, call: CallDescriptor) -> Flow:
         queue = self._classes.get(call.priority) or self._classes[Priority.STANDARD]
@@ -275,10 +316,14 @@ class FairQueue:
         if not tier_queue.class_queue.live:
             self._lift(tier_queue.class_queue)
         tier_queue.grow(flow)
+        if self.parts is not None:
+            self.parts.wait(flow, 1)
 
     def _waited(self, entry: QueueEntry) -> None:
         entry.waiting = False
         tier_queue = entry.flow.tier_queue
+        if self.parts is not None:
+            self.parts.wait(entry.flow, -1)
         tier_queue.shrink(entry.flow)
         if not tier_queue.class_queue.live:
             self._left = tier_queue.class_queue
@@ -298,4 +343,6 @@ class FairQueue:
 
     def _landed(self, entry: QueueEntry) -> None:
         self._in_flight -= 1
+        if self.parts is not None:
+            self.parts.hold(entry.flow, -1)
         entry.flow.tier_queue.tier.in_flight -= 1

@@ -139,6 +139,15 @@ class QueuedCalls:
         retry_after: float | None = None,
         error: RemoteError | None = None,
     ) -> None:
-        call, gateway = entry.call_id, entry.call.gateway
-        dropped = Dropped(call_id=call, gateway=gateway, code=code, detail=detail, error=error, retry_after=retry_after)
-        self.dropped.append(dropped)
+        call = entry.call
+        self.dropped.append(
+            Dropped(
+                call_id=call.call_id,
+                gateway=call.gateway,
+                code=code,
+                detail=detail,
+                error=error,
+                retry_after=retry_after,
+                version=call.version,
+            )
+        )

@@ -113,7 +113,7 @@ def _waits(
     first = next(iter(tier_queue.flows.values()))
     head = tier_queue.head() or first
     value, step = head.counter.value, max(head.cost, LEAST_COST) / head.counter.weight
-    kept = queue.kept(tier_queue.tier.rank, pool.slots, at)
+    kept = queue.kept(tier_queue.tier.rank, pool.slots, at) + pool.spare
     places: list[float] = []
     waits: list[float] = []
     longest = max(flow.live for flow in tier_queue.flows.values())

@@ -309,6 +309,10 @@ class TierQueue:
             self._heap = [item for item in self._heap if item[0] == item[2].key]
             heapq.heapify(self._heap)
 
+    def set_aside(self, flow: Flow) -> None:
+        """Leave a flow out until it is placed again."""
+        flow.key = NOWHERE
+
     def head(self) -> Flow | None:
         """The next flow, with a valid heap entry on top; None if none may go."""
         heap = self._heap

@@ -13,7 +13,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from pilotlight_gateway.audit.audit_log import AuditLog
 from pilotlight_gateway.http.calls.call_endpoint import CallEndpoint
 from pilotlight_gateway.http.calls.call_limits import CallLimits
-from pilotlight_gateway.http.inference.other_paths import PATH as OTHER_PATHS
+from pilotlight_gateway.http.inference.other_paths import PATHS as OTHER_PATHS
 from pilotlight_gateway.http.inference.other_paths import OtherPaths
 from pilotlight_gateway.http.protocol.api_operations import BoundOperation, Operation
 from pilotlight_gateway.http.protocol.http_exchange import Edge, OpenRequests
@@ -49,7 +49,7 @@ def create_app(
     for bound in operations:
         paths.setdefault(bound.operation.route, {})[bound.operation.method] = bound
     routes = [Route(path, _ByMethod(found), methods=list(found)) for path, found in paths.items()]
-    routes.append(Route(OTHER_PATHS, OtherPaths(), methods=["GET", "POST"]))
+    routes += [Route(path, OtherPaths(), methods=["GET", "POST"]) for path in OTHER_PATHS]
     router = Router(routes, redirect_slashes=False)
     return Edge(calls, _Routes(router), release=limits.release, requests=requests, metrics=metrics, clock=clock)
 

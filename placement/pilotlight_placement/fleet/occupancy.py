@@ -139,7 +139,13 @@ class Unit:
 
     def warmth_in(self, node: Node) -> tuple[frozenset[ReadyPlace], tuple[ParkedPlace, ...]]:
         """What is ready and what is parked here by a description of its node."""
-        return self._ready_in(node), tuple([at for at in node.parked if at.part == self.id])
+        return self._ready_in(node), tuple([at for at in node.parked if at.part == self.id and self._can_be(at)])
+
+    def _can_be(self, at: ParkedPlace) -> bool:
+        """Whether an instance may lie there: what a node says of it goes into masks, and their tables."""
+        family = self.gpu.device.family if self.gpu is not None else None
+        shape = family.by_key.get(at.profile) if family is not None else None
+        return shape is None or at.start in shape.starts
 
     def _ready_in(self, node: Node) -> frozenset[ReadyPlace]:
         if not node.blanks:

@@ -39,6 +39,9 @@ class CreditSource(Protocol):
     def slots(self) -> int: ...
 
     @property
+    def spare(self) -> int: ...
+
+    @property
     def held(self) -> tuple[str, ...]: ...
 
     @property
@@ -141,4 +144,5 @@ class Credits:
             error=container.error,
             batch_room=container.batch_room,
             preempted=container.is_preempted,
+            spare=container.spare,
         )

@@ -116,6 +116,11 @@ class Container:
         return self.serving.slots if self.serving is not None else self.most_slots
 
     @property
+    def spare(self) -> int:
+        """Of its slots, those for callers who have few."""
+        return self.serving.spare if self.serving is not None else 0
+
+    @property
     def held(self) -> tuple[str, ...]:
         return self.serving.runner.held if self.serving else ()
 

@@ -75,6 +75,8 @@ class ContainerServing:
         """Calls so far."""
         self.is_unfit = False
         """Whether a check that it ran while it was ready has failed."""
+        self.spare = max(0, spec.slots - spec.engine.max_sequences) if spec.engine is not UNSET else 0
+        """Slots for callers who have few: an engine takes more calls than it runs, and preempts others for them."""
         self.engine: EngineReport | None = None
         """How its engine was when it last told."""
         self._is_full = False
@@ -124,9 +126,11 @@ class ContainerServing:
 
     @property
     def slots(self) -> int:
-        """Calls that it takes, those that it holds included: no further ones while some wait within."""
-        held = len(self.runner.held)
-        return held if self._is_full else self._pace.slots(held=held, most=self._spec.slots)
+        """Calls that it takes, those that it holds included: while some wait within, the spare ones are left, and while
+        tokens come too slowly none.
+        """
+        held, most = len(self.runner.held), self._spec.slots
+        return min(held + self.spare if self._is_full else most, self._pace.slots(held=held, most=most))
 
     def pause(self, at: float) -> None:
         """It is parked."""

@@ -29,7 +29,7 @@ class EngineMetrics:
             for kind, field in KINDS.items():
                 self._tokens[kind] += max(0, getattr(report, field) - getattr(before, field))
         self._last = present
-        text = "Tokens of engines on this node: computed of prompts, generated, and found stored."
+        text = "Tokens of engines on this node: computed of prompts, computed one by one, and found stored."
         yield counter_by("pilotlight_agent_engine_tokens", text, "kind", self._tokens)
         each = present.values()
         text = "Calls in engines on this node."

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from pilotlight_autoscaler.observations.world import World
@@ -85,3 +86,17 @@ def test_what_is_parked_in_the_way_ends_as_a_part_of_the_plan() -> None:
     assert steps[0].command.container == "p"
     assert [step.after for step in steps] == [(), (0,), (0, 1)]
     assert any(note.startswith("p, which is parked, ends: its GPU is needed for ") for note in made.notes)
+
+
+def test_a_node_that_says_of_what_is_parked_that_it_serves_stops_no_pass() -> None:
+    """It names a container twice, or a version that there is not: it is stopped there, and others get their starts."""
+    asleep = container("p", "ver_old", slice="", state=ContainerState.PARKED, parks="GPU-1")
+    awake = container("p", "ver_none", slice="elsewhere")
+    for told in ((asleep, awake), (awake, asleep)):
+        world = World()
+        world.on_report(gpu_node(containers=told), 1.0)
+        world.on_demand(msgspec.structs.replace(demand(queued=1), tenant="zoo"), 1.0)
+
+        (steps,) = decide(world, msgspec.structs.replace(record(gpu=(GpuAsk("H100"),)), tenant="zoo")).executions
+
+        assert [type(step.command) for step in steps] == [Stop, Bind]

@@ -17,6 +17,8 @@ from pilotlight_core.model.api.curve_api import CurvesRecord
 from pilotlight_core.model.errors import BadInput, Conflict, NotFound
 from pilotlight_core.model.ids import token
 from pilotlight_core.model.limits import Limits, Tier
+from pilotlight_core.model.records.files import FileRecord
+from pilotlight_core.model.served.model_records import ModelRecord
 from pilotlight_core.model.spec import AppRecord, VersionRecord
 from pilotlight_supervisor.embedded_bus import embedded_nats
 from tests.builders.pools import launch, pool
@@ -364,3 +366,43 @@ async def test_pools_and_launches_are_listed_until_they_are_gone(registry: Regis
     await elsewhere.change_launch(name, 1, lambda _: None)
     await elsewhere.change_pool(name, lambda _: None)
     await until(lambda: first not in registry.launches() and record not in registry.pools())
+
+
+async def test_names_of_models_go_with_their_app_unless_another_has_them(
+    registry: Registry, elsewhere: Registry
+) -> None:
+    """They are read through, found by any name, and are their tenant's own."""
+    tenant = token()
+
+    def claim(name: str, app: str, _: ModelRecord | None) -> ModelRecord:
+        return ModelRecord(tenant=tenant, name=name, app=app, function="f", created_at=1.0, claimed_at=1.0)
+
+    await registry.deploy(AppRecord(tenant=tenant, app="chat", revision=1, functions={}), 0)
+    for name, app in (("acme/tiny:8b", "chat"), ("acme/other", "rest")):
+        await registry.change_model(tenant, name, partial(claim, name, app))
+    found = await elsewhere.model(tenant, "acme/tiny:8b")
+    assert found is not None
+    assert found.ref == "chat.f"
+    assert await elsewhere.model(token(), "acme/tiny:8b") is None
+    assert {one.name for one in registry.iter_models(tenant)} == {"acme/tiny:8b", "acme/other"}
+
+    record = registry.app_nowait(tenant, "chat")
+    assert record is not None
+    await registry.delete_app(record)
+
+    assert {one.name for one in registry.iter_models(tenant)} == {"acme/other"}
+    assert registry.model_nowait(tenant, "acme/tiny:8b") is None
+
+
+async def test_files_are_records_of_their_tenant(registry: Registry, elsewhere: Registry) -> None:
+    """They count in the bytes of its records, and are read from the bus."""
+    tenant, file_id = token(), f"file-{token()}"
+    record = FileRecord(
+        tenant=tenant, id=file_id, name="in", purpose="batch", size=1, created_at=1.0, expires_at=2.0, by="k", parts=()
+    )
+    await registry.change_file(tenant, file_id, lambda _: record)
+    assert await elsewhere.file(tenant, file_id) == record
+    assert await elsewhere.file(token(), file_id) is None
+    assert registry.bytes_of(tenant) > 0
+    await elsewhere.change_file(tenant, file_id, lambda _: None)
+    await until(lambda: not list(registry.iter_files(tenant)))

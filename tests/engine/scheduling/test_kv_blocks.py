@@ -76,13 +76,13 @@ def test_of_two_blocks_with_one_content_one_has_the_name() -> None:
     blocks.check_integrity()
 
 
-def test_what_is_concealed_is_not_found() -> None:
+def test_what_is_hidden_is_not_found() -> None:
     """Its blocks are as empty ones once they are let go."""
     blocks = KvBlocks(2, 16)
     taken = blocks.take(2)
     assert taken is not None
     blocks.publish(taken[0], b"name")
-    blocks.conceal(taken)
+    blocks.hide(taken)
     assert blocks.find([b"name"]) == []
     blocks.release(taken)
 

@@ -61,6 +61,19 @@ def test_decodes_come_first_and_prompts_get_the_rest() -> None:
     assert counts(compute(made)) == {"stream": 1, "long": 15}
 
 
+def test_a_chunk_of_one_token_is_no_decode() -> None:
+    """Nothing is known after it."""
+    made = scheduler(token_budget=5)
+    for number in range(4):
+        add(made, str(number), 1, 50)
+    compute(made)
+    add(made, "prompt", 20, 1)
+    plan = compute(made)
+
+    assert [span.sequence.id for span in plan.prefills] == ["prompt"]
+    assert counts(plan)["prompt"] == 1
+
+
 def test_a_prompt_is_computed_in_chunks_that_follow_each_other() -> None:
     """Each token once, and the last chunk draws."""
     made = scheduler()

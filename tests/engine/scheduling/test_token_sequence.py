@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pilotlight_engine.engine_port import TokenUsage
+from pilotlight_engine.engine_port import SequenceUsage
 from pilotlight_engine.scheduling.token_sequence import StepPlan, StepSpan, TokenSequence
 from tests.engine.generations import request
 
@@ -14,7 +14,7 @@ def test_what_it_has_generated_is_what_it_goes_on_with() -> None:
 
     assert (sequence.generated, sequence.pending) == (2, 1)
     assert sequence.as_request() == request("a", (1, 2), prefix_out=(3, 4))
-    assert sequence.usage() == TokenUsage(prompt_tokens=2, completion_tokens=2, cached_tokens=1)
+    assert sequence.usage() == SequenceUsage(prompt_tokens=2, completion_tokens=2, cached_tokens=1)
 
 
 def test_a_span_draws_if_it_ends_where_the_tokens_do() -> None:

@@ -44,5 +44,17 @@ def test_logprobs_name_the_tokens() -> None:
     assert said["logprobs"][0]["top"][1] == {"token": TOKENIZER.token_text(7), "id": 7, "logprob": -2.0}
 
 
+def test_one_is_complete_at_its_end_and_at_its_bound() -> None:
+    def told(max_new: int, *ids: int, **changes: object) -> bool:
+        one = answer(max_new=max_new, **changes)
+        one.repeat(ids)
+        return one.is_complete
+
+    assert not told(3, 4)
+    assert told(3, 4, END)
+    assert not told(2, END, ignore_eos=True)
+    assert told(2, END, 4, ignore_eos=True)
+
+
 def test_an_answer_that_was_cut_says_so() -> None:
     assert answer().ended({"text": "", "token_ids": []}, is_cut=True, cached=0)["finish_reason"] == "length"

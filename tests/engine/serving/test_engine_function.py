@@ -11,6 +11,7 @@ from pilotlight import Sim
 from pilotlight_core.model import values
 from pilotlight_core.model.messages.call_messages import Outcome
 from pilotlight_engine.serving import token_inbox
+from pilotlight_engine.serving.answer_state import AnswerState, encode_state, packed
 from pilotlight_runtime.guest.frames import ChunkOut, StreamStart
 from tests.engine.serving.engine_guest import EngineCall, EngineGuest, engine_guest
 from tests.waiting import until
@@ -74,6 +75,18 @@ def check_goes_on(whole: EngineCall, had: dict[int, bytes], start: StreamStart, 
     assert rest.result is not None
     assert whole.result is not None
     assert rest.result.units == whole.result.units  # once, of the whole answer
+
+
+async def test_an_answer_whose_end_was_not_said_ends() -> None:
+    """All its tokens were sent, and its container was lost before the last chunk."""
+    async with engine_guest() as guest:
+        whole = await guest.run(**LONG)
+    state = AnswerState(seed=7, at=1.0, tokens=packed(whole.token_ids))
+    async with engine_guest() as other:
+        rest = await other.run(start=StreamStart(after=9, state=encode_state(state)), **LONG)
+
+    assert [(chunk["token_ids"], chunk["finish_reason"]) for chunk in rest.chunks] == [([], "length")]
+    assert rest.chunks[0]["usage"]["completion_tokens"] == 150
 
 
 async def test_without_a_seed_it_goes_on_by_the_call() -> None:

@@ -9,7 +9,7 @@ import pytest
 from pilotlight_core.model.engines.generation import UnfitGeneration
 from pilotlight_engine.engine_port import Capabilities
 from pilotlight_engine.serving.generation_reader import GenerationDocument, GenerationRead, GenerationReader
-from pilotlight_engine.text.chat_template import PLAIN, ChatTemplate
+from pilotlight_engine.text.chat_template import ChatTemplate, PlainTemplate
 from pilotlight_engine.text.text_tokenizer import SimTokenizer
 
 ABLE = Capabilities(
@@ -19,11 +19,9 @@ ABLE = Capabilities(
 USER = {"role": "user", "content": "hi"}
 
 
-def read(template: str = PLAIN, **document: Any) -> GenerationRead:
-    reader = GenerationReader(
-        tokenizer=SimTokenizer(), template=ChatTemplate(template, {}) if template else None, capabilities=ABLE,
-        adapters=("legal",),
-    )  # fmt: skip
+def read(template: str | None = "", **document: Any) -> GenerationRead:
+    own = PlainTemplate() if template == "" else ChatTemplate(template, {}) if template else None
+    reader = GenerationReader(tokenizer=SimTokenizer(), template=own, capabilities=ABLE, adapters=("legal",))
     return reader.read(GenerationDocument(**document))
 
 
@@ -85,7 +83,7 @@ def test_what_does_not_fit_is_refused_by_its_field(document: dict[str, Any], tex
 
 def test_messages_need_a_template() -> None:
     with pytest.raises(UnfitGeneration, match="messages: this model has no chat template"):
-        read("", messages=[USER])
+        read(None, messages=[USER])
     with pytest.raises(UnfitGeneration, match="messages: the chat template refuses them: no"):
         read("{{ raise_exception('no') }}", messages=[USER])
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 
-from pilotlight_engine.engine_port import Finished, TokenOut, TokenUsage
+from pilotlight_engine.engine_port import Finished, SequenceUsage, TokenOut
 from pilotlight_engine.serving.token_inbox import TokenInbox
 
-DONE = Finished(id="a", reason="stop", usage=TokenUsage(prompt_tokens=1, completion_tokens=2, cached_tokens=0))
+DONE = Finished(id="a", reason="stop", usage=SequenceUsage(prompt_tokens=1, completion_tokens=2, cached_tokens=0))
 
 
 async def test_it_wakes_whoever_waits_for_tokens() -> None:

@@ -26,6 +26,11 @@ def test_messages_become_the_prompt_that_a_model_was_trained_with() -> None:
     assert not ChatTemplate("{{ messages }}", {}).takes_tools
 
 
+def test_its_time_is_that_of_the_call() -> None:
+    """Wherever it goes on."""
+    assert ChatTemplate("{{ strftime_now('%Y-%m-%d') }}", {}).render(MESSAGES, None, 86_400.0) == "1970-01-02"
+
+
 def test_a_template_refuses_in_its_own_words_and_cannot_leave_its_sandbox() -> None:
     with pytest.raises(TemplateRefusal, match="refuses them: no system"):
         ChatTemplate("{{ raise_exception('no system') }}", {}).render(MESSAGES, None)

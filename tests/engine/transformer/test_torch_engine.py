@@ -264,6 +264,27 @@ def test_vectors_for_which_there_is_no_memory_are_refused(
     assert len(run(made, request("a")).tokens["a"]) == 8
 
 
+@pytest.mark.gpu
+@pytest.mark.parametrize("kind", CONFIGS)
+def test_every_architecture_is_exact_on_a_gpu(kind: str, model_folder: Folders) -> None:
+    """In float32, against the processor; it sleeps, gives the memory back, and goes on."""
+    folder = model_folder(kind)
+    model = reference(folder)
+    asked = [request(str(number), ids, NEW) for number, ids in enumerate(prompts())]
+    made = TorchEngine(
+        TorchSettings(weights=folder, device="cuda", kv_bytes=1 << 24, limits=SchedulerLimits(token_budget=24))
+    )
+    ran = run(made, *asked, steps=9)
+    held = torch.cuda.memory_allocated()
+    made.sleep(1)
+    assert torch.cuda.memory_allocated() < held
+    made.wake()
+    while made.has_work():
+        step(made, ran)
+
+    assert ran.tokens == {each.id: greedy(model, each.prompt_ids, NEW) for each in asked}
+
+
 def test_it_says_what_it_can_do(model_folder: Folders) -> None:
     """By its folder and its settings; room that holds no block is a mistake."""
     folder = model_folder("qwen3")

@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
-from pilotlight_core.model.errors import Cancelled
+import pytest
+
+from pilotlight_core.model.errors import Cancelled, Conflict, TooMuch
 from pilotlight_core.model.spec import Priority
 from pilotlight_gateway.bodies.byte_budget import ByteBudget
 from pilotlight_gateway.calls.call_book import CallBook
@@ -52,3 +54,24 @@ async def test_a_busy_tenant_does_not_evict_what_others_may_ask_for() -> None:
     assert found == [16, 17, 18, 19]
     assert book.find("busy", "quiet-0", 2.0) == (None, None)
     book.enter(live("busy", "busy-21", "cid-0"))  # the id of a call that is forgotten may stand for another
+
+
+async def test_a_call_that_goes_to_another_function_is_the_same_call() -> None:
+    """It enters again under both of its ids; its last state is the one that is kept, once."""
+    book, live = CallBook(remembered=2), live_maker()
+    first, second = live("acme", "call-1", "cid-1"), live("acme", "call-1", "cid-1")
+    book.enter(first)
+    first.fail(TooMuch("no", code="queue_full"))
+    book.leave(first, 1.0)
+    book.enter(second)
+    for number in (2, 3):  # it is not forgotten while it is live, though what it was before is
+        other = live("acme", f"call-{number}", f"cid-{number}")
+        book.enter(other)
+        book.leave(other, 2.0)
+    assert book.find("acme", "cid-1", 3.0)[0] is second
+    with pytest.raises(Conflict):
+        book.enter(live("acme", "call-4", "cid-1"))
+    book.leave(second, 3.0)
+    assert book.find("acme", "call-1", 4.0)[1] is not None
+    assert len(book._ended) == 2
+    book._ended.check_integrity()

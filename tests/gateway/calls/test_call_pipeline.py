@@ -148,3 +148,19 @@ def test_a_function_without_hooks_has_no_pipeline() -> None:
     call.hooks = None
     with pytest.raises(Unavailable, match="not known here yet"):
         pipeline_of_call(call)
+
+
+def test_what_a_lost_run_of_a_job_is_billed_each_stage_does_anew_unbilled() -> None:
+    """All of them together for as long as it ran; and no value is held that nobody needs any more."""
+    call = call_of()
+    call.lost_ms = 1_000.0
+    pipeline = pipeline_of_call(call)
+    assert pipeline is not None
+    assert pipeline.begin().lost_ms == 1_000.0
+    second = go_on(pipeline, result("x" * 1_000, stages={"queue": 500.0, "execute": 300.0}))
+    third = go_on(pipeline, result(3, stages={"execute": 900.0}))
+    assert second is not None
+    assert third is not None
+    assert (second.lost_ms, third.lost_ms) == (700.0, 0.0)
+    assert go_on(pipeline, result("it is 3")) is None
+    assert [one.output for one in pipeline._results][:2] == [b"", b""]

@@ -70,6 +70,13 @@ def test_stages_sum_to_the_whole_time() -> None:
     assert response(CallResult(output=b"", stages={"queue": 9_000.0})).latency.stages["respond"] == 0.0
 
 
+def test_an_answer_of_a_fallback_names_both_versions() -> None:
+    """The one that ran, and the one that was asked for; others say nothing of it."""
+    answer = response(CallResult(output=b"", fallback="app.small@v3"))
+    assert (answer.version, answer.fallback_for) == ("app.small@v3", "app.fn@v1")
+    assert b"fallback" not in msgspec.json.encode(response(CallResult(output=b"")))
+
+
 def test_usage_is_billed_by_share_and_price() -> None:
     """Half a second of half a device at a dollar a second."""
     usage = usage_of(CallResult(output=b"", spent=SPENT, attempts=2), BOOK)

@@ -8,7 +8,7 @@ import msgspec
 
 from pilotlight_core.model.errors import BadOutput, FunctionRaised
 from pilotlight_core.model.messages.call_messages import Cancel, Chunk, Ended, Grant, Outcome, RemoteError, Run, Spent
-from pilotlight_core.model.messages.scheduling import AskCall, Enqueue, Settle
+from pilotlight_core.model.messages.scheduling import AskCall, Dropped, Enqueue, Settle
 from pilotlight_core.model.pipelines.pipeline import HookKind, Pipeline
 from pilotlight_core.model.subjects import shard_of
 from pilotlight_gateway.calls.call_pipeline import pipeline_of_call
@@ -144,6 +144,19 @@ def test_a_late_frame_of_a_stage_that_is_over_changes_nothing() -> None:
     assert [type(item) for item in stages.site.said()] == [Settle, Enqueue]
 
 
+def test_a_late_word_of_the_home_of_an_earlier_stage_drops_nothing() -> None:
+    """The copy of a call that was queued twice there leaves the queue; its own home's word counts."""
+    stages = Stages()
+    stages.run()
+    stages.end([1])
+    for version, state in (("ver_pre", OriginState.QUEUED), ("ver_1", OriginState.DONE)):
+        stages.site.router.origin_inbox.append(
+            Dropped(call_id="a", gateway="gw1", code="queue_full", detail="full", version=version)
+        )
+        stages.site.turn()
+        assert stages.live.origin.state is state
+
+
 def test_an_answer_that_got_lost_between_stages_fails_the_call() -> None:
     """The method is not run on nothing."""
     stages = Stages()
@@ -176,7 +189,7 @@ def test_a_stream_begins_behind_its_hook() -> None:
     stages.end(last_seq=2)
     *said, result = stages.live.said
 
-    assert [one for one in said if isinstance(one, tuple)] == [(1, b"1"), (2, b"2")]
+    assert [one for one in said if isinstance(one, tuple)] == [(1, (b"1",)), (2, (b"2",))]
     assert isinstance(result, CallResult)
 
 

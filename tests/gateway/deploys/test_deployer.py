@@ -14,6 +14,7 @@ from pilotlight_core.host.blobs import BlobsDown
 from pilotlight_core.host.signing import Signer, Verifier
 from pilotlight_core.model.api.call_api import DeployFunction, DeployRequest
 from pilotlight_core.model.errors import BadInput, Conflict, NotFound, QuotaExceeded, UnknownFunction
+from pilotlight_core.model.fallbacks.fallback import Fallback
 from pilotlight_core.model.limits import Limits
 from pilotlight_core.model.packages.package_locks import environment_id
 from pilotlight_core.model.spec import (
@@ -144,6 +145,19 @@ async def test_a_secret_that_there_is_not_refuses_a_deploy_before_anything_is_se
     stored = await world.blobs.read("acme", version.manifest_sha256)
     assert b'"secrets":{"TOKEN":"token"}' in stored
     assert b"a value of acme" not in stored + msgspec.json.encode(version)
+
+
+async def test_a_fallback_that_is_not_in_the_app_refuses_its_deploy(world: World) -> None:
+    """Before anything is sent; with it the manifest names it."""
+    large, small = function("large", fallback=Fallback("small")), function("small")
+    with pytest.raises(BadInput, match="there is no function small in this app"):
+        await world.services.deployer.deploy(ACME, "shop", request(b"one", large))
+    await upload(world, b"one")
+    await world.services.deployer.deploy(ACME, "shop", request(b"one", large, small))
+
+    assert {version.function: version.needs for version in world.registry.versions.values()} == {
+        "large": ("fallback",), "small": (),
+    }  # fmt: skip
 
 
 async def test_a_deploy_leaves_a_signed_manifest_and_atomic_records(world: World) -> None:

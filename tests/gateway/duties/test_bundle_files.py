@@ -8,6 +8,8 @@ from typing import Any
 import msgspec
 
 from pilotlight_core.host.blobs import MemoryBlobKeys, MemoryBlobs, SealedBlobs
+from pilotlight_core.model.records.files import FileRecord
+from pilotlight_core.model.records.jobs import BlobRef
 from pilotlight_core.model.spec import ArtifactEntry, ArtifactKind, ArtifactPart, FileEntry, SignedManifest
 from pilotlight_core.model.versions.manifest_codec import encode_manifest
 from pilotlight_core.model.versions.pushed_weights import (
@@ -88,3 +90,15 @@ async def test_weights_that_were_pushed_are_needed() -> None:
     assert await BundleFiles(blobs, [], [record(5.0)], 10.0**9).of("acme") == frozenset()
     blobs.kept["acme", digest] = b"{"
     assert await BundleFiles(blobs, [], [record(0.0)], 10.0**9).of("acme") is None
+
+
+async def test_parts_of_uploaded_files_are_needed_until_they_expire() -> None:
+    """By their tenant alone."""
+    part = BlobRef(sha256="1" * 64, size=1)
+    file = FileRecord(
+        tenant="acme", id="file-1", name="in", purpose="batch", size=1, created_at=0.0, expires_at=9.0, by="k",
+        parts=(part,),
+    )  # fmt: skip
+    assert await BundleFiles(MemoryBlobs(), [], [], 8.0, [file]).of("acme") == frozenset({part.sha256})
+    assert await BundleFiles(MemoryBlobs(), [], [], 8.0, [file]).of("rival") == frozenset()
+    assert await BundleFiles(MemoryBlobs(), [], [], 9.0, [file]).of("acme") == frozenset()

@@ -13,6 +13,8 @@ import pytest
 from pilotlight_core.bus import Bus, connect
 from pilotlight_core.host.registry import Registry
 from pilotlight_core.model.api.curve_api import CurvesRecord
+from pilotlight_core.model.pipelines.pipeline import CallHook, Pipeline
+from pilotlight_core.model.records.files import FileRecord
 from pilotlight_core.model.spec import AppRecord, DeployRecord, VersionRecord
 from pilotlight_core.model.versions.pushed_weights import REMOVED_KEPT_S, WeightsRecord, WeightsRevision
 from pilotlight_gateway.duties.version_collector import TRIAL_S, YOUNG_S, StoredVersion, VersionCollector, is_needed
@@ -99,6 +101,24 @@ async def test_what_nothing_needs_is_deleted_with_its_curves(own_bus: Bus) -> No
     assert await VersionCollector(own_bus).collect({"ver_job"}, AT) == 0
 
 
+async def test_what_runs_hooks_stays_as_long_as_its_class(own_bus: Bus) -> None:
+    """Of a class that its app keeps, and of one that a job or a batch may run; of others it goes with them."""
+    async with Registry(own_bus) as registry:
+        for name in ("kept", "job", "batch", "dead"):
+            hooks = Pipeline(preprocess=CallHook(attribute="read", version=f"ver_pre_{name}"), takes={"": "a"})
+            await registry.put_version(stored(f"ver_{name}", is_class=True, pipeline=hooks))
+            await registry.put_version(stored(f"ver_pre_{name}", is_class=True))
+        await registry.deploy(app((OLD, "ver_kept"), versions=("ver_kept",)), 0)
+        record = batch("acme", id="batch_1", version="ver_batch")
+        await own_bus.kv("BATCHES").put(record.key, msgspec.msgpack.encode(record))
+
+        assert await VersionCollector(own_bus).collect({"ver_job"}, AT) == 2
+
+        left = {version.id for version, _ in (await VersionCollector(own_bus).stored()).values()}
+        of = ("kept", "job", "batch")
+        assert left == {f"ver_{name}" for name in of} | {f"ver_pre_{name}" for name in of}
+
+
 async def test_a_version_that_is_deployed_anew_meanwhile_stays(own_bus: Bus) -> None:
     """The deploy's renewal and the delete are of one record: one of them fails, and the deploy stores it again."""
     collector = VersionCollector(own_bus)
@@ -138,3 +158,23 @@ async def test_records_of_weights_that_were_removed_are_forgotten(own_bus: Bus) 
         await collector.collect((), AT)
 
         assert {one.name for one in await collector.weights()} == {"there", "lately"}
+
+
+async def test_records_of_files_that_have_expired_are_forgotten(own_bus: Bus) -> None:
+    """The others stay, and what they need is known."""
+
+    def record(file_id: str, expires_at: float) -> FileRecord:
+        return FileRecord(
+            tenant="acme", id=file_id, name="in", purpose="batch", size=1, created_at=0.0, expires_at=expires_at,
+            by="k", parts=(),
+        )  # fmt: skip
+
+    collector = VersionCollector(own_bus)
+    async with Registry(own_bus) as registry:
+        for file_id, expires_at in (("file-there", AT + 1), ("file-gone", AT)):
+            await registry.change_file("acme", file_id, partial(lambda made, _: made, record(file_id, expires_at)))
+        assert {one.id for one in await collector.files()} == {"file-there", "file-gone"}
+
+        await collector.collect((), AT)
+
+        assert {one.id for one in await collector.files()} == {"file-there"}

@@ -9,6 +9,7 @@ import pytest
 
 from pilotlight_core.model.errors import ContainerDied, PilotlightError, TooMuch, Unavailable
 from pilotlight_core.model.fallbacks.fallback import Fallback
+from pilotlight_core.model.pipelines.pipeline import CallHook, HookKind, Pipeline
 from pilotlight_core.model.spec import Priority, VersionRecord
 from pilotlight_gateway.calls.prepared_call import PreparedCall
 from pilotlight_gateway.fallbacks.fallback_finder import Fallbacks
@@ -100,3 +101,36 @@ def test_a_fallback_that_is_gone_or_became_another_kind_takes_nothing(world: Wor
     ):
         shop.registry.versions[shop.small.id] = other
         assert shop.instead_of() is None
+
+
+def test_a_class_with_hooks_takes_calls_with_the_versions_of_its_hooks(world: World) -> None:
+    """Of classes with hooks alone: what waits for another call has no room for the values between stages."""
+    of_class = method("", "run", output_schema={"type": "string"})
+    small, big = (
+        world.deploy(function_spec(f"{name}~pre", method("", "read"), is_class=True, hook=HookKind.PREPROCESS))[0]
+        for name in ("small", "big")
+    )
+    to_small = Fallback("small")
+    pipelines = {
+        hook.function: Pipeline(preprocess=CallHook(attribute="read", version=hook.id), takes={"": "a"})
+        for hook in (small, big)
+    }
+    asked, found, plain = world.deploy(
+        function_spec("big", of_class, is_class=True, pipeline=pipelines["big~pre"], fallback=to_small),
+        function_spec("small", of_class, is_class=True, pipeline=pipelines["small~pre"]),
+        function_spec("plain", of_class, fallback=to_small),
+    )
+    fallbacks, at = Fallbacks(world.registry, world.clock), world.clock.at
+    hooks = {HookKind.PREPROCESS: big}
+
+    def instead_of(version: VersionRecord, **more: Any) -> PreparedCall | None:
+        times = {"arrived_at": at, "deadline_at": at + 60.0}
+        call = prepared_call(version=version, method=version.spec.methods[0], **times | more)
+        return fallbacks.instead_of(call, FULL)
+
+    call = instead_of(asked, hooks=hooks)
+    assert call is not None
+    assert (call.version, call.hooks) == (found, {HookKind.PREPROCESS: small})
+    assert instead_of(plain) is None
+    del world.registry.versions[small.id]
+    assert instead_of(asked, hooks=hooks) is None

@@ -122,3 +122,30 @@ async def test_each_chunk_of_a_generator_is_a_response(world: World) -> None:
     assert (chunks, ends) == ([[1, 2], [3, 4]], [False, False, True])
     assert {result.get_response().id for result, _ in answers[:3]} == {"a"}
     assert "no function shop.none" in str(answers[3][1])
+
+
+async def test_without_a_key_nothing_is_read(world: World) -> None:
+    """A server is live whatever else is sent; a model's request that is too long, or is none, is refused."""
+    import grpc
+
+    def send(method: str, data: bytes, *, with_key: bool = False) -> Any:
+        def ask(_client: Any) -> Any:
+            with grpc.insecure_channel(served.grpc) as channel:
+                call = channel.unary_unary(f"/inference.GRPCInferenceService/{method}")
+                metadata = (("authorization", f"Bearer {world.key}"),) if with_key else ()
+                try:
+                    return call(data, metadata=metadata, timeout=20)
+                except grpc.RpcError as error:
+                    return error.code().name
+
+        return ask
+
+    world.deploy(model())
+    async with served_models(world) as served:
+        live = await served.ask_grpc(send("ServerLive", b"\xff" * 2**20))
+        nobody = await served.ask_grpc(send("ModelInfer", b"\xff" * 2**20))
+        long = await served.ask_grpc(send("ModelMetadata", b"\xff" * 2**20, with_key=True))
+        none = await served.ask_grpc(send("ModelMetadata", b"\xff\xff", with_key=True))
+        refused = await served.ask_grpc(send("RepositoryIndex", b"\xff" * 2**20))
+    assert live == b"\x08\x01"
+    assert (nobody, long, none, refused) == ("UNAUTHENTICATED", "INVALID_ARGUMENT", "INVALID_ARGUMENT", "UNIMPLEMENTED")

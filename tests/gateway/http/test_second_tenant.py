@@ -312,7 +312,8 @@ async def test_a_share_opens_one_function_to_one_tenant(world: World, acme: Name
         "getWeights",
         "removeWeights",
     }
-    models = {operation.name for operation in (*INFER, *TENSOR_MODELS) if "{model}" in operation.path}
+    fronts: tuple[Operation[Any], ...] = (*INFER, *TENSOR_MODELS)
+    models = {operation.name for operation in fronts if "{model}" in operation.path}
     assert set(opened) == {"callFunction", "describeFunction", *models, *own}
     assert {call.tenant for call in world.calls.seen} == {"friend"}
     assert ("friend", "shop") not in world.registry.apps  # its own deploy wants its own blob first

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pilotlight_gateway.bodies.byte_budget import ByteBudget
 from pilotlight_gateway.calls.call_port import CallStatistics
-from pilotlight_gateway.metrics.call_metrics import call_gauges
+from pilotlight_gateway.metrics.call_metrics import call_gauges, fallback_counts
 
 
 def test_what_waits_and_runs_is_shown_with_what_is_held() -> None:
@@ -34,3 +34,10 @@ def test_what_waits_and_runs_is_shown_with_what_is_held() -> None:
         ("pilotlight_body_bytes_limit",): 100,
     }
     assert shown["pilotlight_ready",] == 0
+
+
+def test_fallbacks_are_shown_by_their_reason() -> None:
+    """The code with which the call would have been refused."""
+    (metric,) = fallback_counts({"queue_full": 3})
+    assert metric.name == "pilotlight_fallbacks"
+    assert [(sample.labels, sample.value) for sample in metric.samples] == [({"reason": "queue_full"}, 3)]

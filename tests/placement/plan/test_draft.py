@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
 from pilotlight_core.model.devices import MigPlacement
 from pilotlight_core.model.messages.device_commands import Cut
 from pilotlight_core.model.messages.node_messages import SliceKind, Stop
@@ -104,6 +106,17 @@ def test_what_another_tenant_has_parked_ends_before_a_start_beside_it() -> None:
         carry_out(fleet, made)
         own = plan(Fleet([one]), DesiredState(wants=(want("f", 1, replace(wanted, tenant="t")),)), 0.0, QUIET)
         assert kinds(own) == ["PlannedStart"]
+
+
+@pytest.mark.parametrize(("profile", "start"), [("3g", 99), ("3g", 6), ("7g", 3), ("1g", 8)])
+def test_what_a_node_says_is_parked_where_no_instance_can_lie_is_nowhere(profile: str, start: int) -> None:
+    """Its masks would lead out of the tables of its GPU, and end the pass."""
+    parked = (ParkedPlace("p", "u", "g", profile, start),)
+    fleet = Fleet([node("n", gpu("g", mig=True), parked=parked)])
+
+    made = plan(fleet, DesiredState(wants=(want("f", 1, ask("H100", gib=5, tenant="t")),)), 0.0, QUIET)
+
+    assert kinds(made) == ["Cut", "PlannedStart"]
 
 
 def test_a_switch_of_the_mode_ends_what_is_parked_and_others_are_switched_first() -> None:

@@ -147,3 +147,18 @@ def test_a_resumable_stream_that_does_not_fit_moves_at_once(io: FakeRunnerIO) ->
         runner.on_chunk(ChunkOut(call_id="a", seq=1, data=b"\x01"), 2.0)
         runner.preempt(plan(100.0), 60.0)
         assert call.is_preempted is not is_last
+
+
+@pytest.mark.parametrize(("is_last", "units"), [(False, None), (True, {"completion_tokens": 3})])
+def test_what_a_stream_that_moves_has_counted_is_counted_where_it_ends(
+    io: FakeRunnerIO, is_last: bool, units: dict[str, int] | None
+) -> None:
+    """Once, of all of it; one that cannot move again is counted here."""
+    runner = runner_of(io, mode=Mode.GENERATOR)
+    runner.add(accepted(run("a", resume=ResumePoint(is_last=is_last)), 1.0), 1.0)
+    runner.preempt(plan(10.0), 10.0)
+    runner.on_result(Result(call_id="a", outcome=Outcome.CANCELLED, units={"completion_tokens": 3}), 10.1)
+
+    ended = io.last("a")
+    assert isinstance(ended, Ended)
+    assert ended.units == units

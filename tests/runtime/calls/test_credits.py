@@ -28,6 +28,7 @@ class Source:
         self.held: tuple[str, ...] = ("call_1",)
         self.batch_room = 0
         self.is_preempted = False
+        self.spare = 0
 
 
 class World:

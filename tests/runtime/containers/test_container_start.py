@@ -6,6 +6,8 @@ from typing import cast
 
 import pytest
 
+from pilotlight import Sim
+from pilotlight.definitions.engines.engine_specs import build_engine_spec
 from pilotlight_core.host.blobs import BlobsDown, NoBlobStore
 from pilotlight_core.model.errors import BadInput
 from pilotlight_core.model.messages.agent_questions import SecretsAnswer
@@ -190,3 +192,12 @@ async def test_a_guest_of_before_gets_no_resumable_function(world: Harness, monk
     gone = await world.bind(version, state=ContainerState.GONE)
 
     assert "is of a release that knows no resumable streams" in world.credits[gone][-1].reason
+
+
+async def test_a_guest_of_before_gets_no_engine_function(world: Harness, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It would look for code."""
+    monkeypatch.setattr(guest, "KNOWS_ENGINE", (1, 99))
+    version = await world.store(manifest(build_engine_spec({"engine": Sim()}, "f"), tenant=TENANT, app="demo"))
+    gone = await world.bind(version, state=ContainerState.GONE)
+
+    assert "is of a release that knows no engines" in world.credits[gone][-1].reason

@@ -7,15 +7,20 @@ import sys
 
 import pytest
 
+from pilotlight import Sim
+from pilotlight.definitions.engines.engine_specs import build_engine_spec
+from pilotlight_core.model.messages.call_messages import Outcome
 from pilotlight_core.model.spec import FunctionSpec, MethodSpec
 from pilotlight_runtime.guest.frames import (
     FRAMES,
+    EngineReportOut,
     Invoke,
     Leave,
     Load,
     Loaded,
     LoadError,
     LoadStep,
+    Result,
     WindowUpdate,
     header,
 )
@@ -153,3 +158,19 @@ def test_a_guest_never_reaches_the_servers_floor() -> None:
 
     foreign = ("pilotlight_core.host", "nats", "pilotlight_gateway", "pilotlight_runtime.sandbox", "numpy", "httpx")
     assert [name for name in modules.split() if name.startswith(foreign)] == []
+
+
+def test_an_engine_function_is_served_and_tells_how_its_engine_is() -> None:
+    """Its module is the platform's; a document that does not fit is its caller's fault."""
+    with Guest() as guest:
+        guest.load(build_engine_spec({"engine": Sim()}, "chat"), takes_reports=True)
+        guest.invoke("a", "generate", prompt="Once", max_tokens=3, ignore_eos=True)
+        guest.invoke("b", "generate", prompt="Once", adapter="legal")
+        frames = [guest.receive()]
+        while sum(isinstance(one, Result) for one in frames) < 2 or not isinstance(frames[-1], EngineReportOut):
+            frames.append(guest.receive())
+
+    results = {frame.call_id: frame for frame in frames if isinstance(frame, Result)}
+    assert results["a"].units == {"prompt_tokens": 4, "completion_tokens": 3}
+    assert (results["b"].outcome, results["b"].units) == (Outcome.BAD_INPUT, None)
+    assert frames[-1].report.decode_tokens == 2  # the first comes of the prompt

@@ -14,7 +14,7 @@ from pilotlight.cli.arguments import read_arguments
 from pilotlight.cli.example_commands import call_line, curl_line
 from pilotlight_core.model.schema_examples import example_arguments
 from pilotlight_core.model.spec import FunctionSpec
-from tests.sdk.definitions.test_schema import Colour, Match, Point, Tree
+from tests.sdk.definitions.schemas.test_schema import Colour, Match, Point, Tree
 
 apps = App("examples")
 

@@ -8,6 +8,7 @@ import pytest
 from msgspec import UNSET
 
 from pilotlight import SLO, App, Function, Measured, Model, OptionError, Spread, Warm
+from pilotlight_core.model.fallbacks.fallback import Fallback
 from pilotlight_core.model.placing import Over, Purchase
 from pilotlight_core.model.spec import FunctionSpec, Isolation, Priority
 from pilotlight_core.model.units import GpuAsk
@@ -66,10 +67,18 @@ def spec_with(**options: Any) -> FunctionSpec:
         ({"secrets": []}, "secrets", UNSET),
         ({"secrets": ["hf-token", "DB"]}, "secrets", {"HF_TOKEN": "hf-token", "DB": "DB"}),
         ({"secrets": {"A": "x", "/run/secrets/b": "x"}}, "secrets", {"A": "x", "/run/secrets/b": "x"}),
+        ({"serves": "acme/tiny-1.5"}, "serves", ("acme/tiny-1.5",)),
+        ({"serves": ["a", "b:8b"]}, "serves", ("a", "b:8b")),
         ({"isolation": "mig"}, "isolation", Isolation.MIG),
         ({"idempotent": True}, "idempotent", True),
         ({"slo": SLO(p95_ms=300)}, "slo", SLO(p95_ms=300)),
         ({"priority": "batch"}, "priority", Priority.BATCH),
+        ({"fallback": "small"}, "fallback", Fallback("small")),
+        (
+            {"fallback": Fallback("small", classes=["batch"], tiers=["free"])},  # type: ignore[arg-type]
+            "fallback",
+            Fallback("small", classes=("batch",), tiers=("free",)),
+        ),
         ({"name": "other"}, "name", "other"),
     ],
 )
@@ -148,11 +157,18 @@ def test_defaults_are_those_of_the_spec() -> None:
         ({"env": {"A": 1}}, r"values that are strings"),
         ({"env": {"1A": "x"}}, r"names like MODE"),
         ({"env": {"PILOTLIGHT_URL": "x"}}, r"belong to the platform"),
+        ({"serves": "acme//tiny"}, r"serves='acme//tiny': .* is no name of a model"),
+        ({"serves": []}, r"serves=\[\]: expected a name such as"),
         ({"isolation": "full"}, r'"shared" or "mig" or "exclusive"'),
         ({"idempotent": 1}, r"True or False"),
         ({"slo": {"p95_ms": 1}}, r"expected SLO\("),
         ({"slo": SLO(p95_ms=0)}, r"more than 0"),
         ({"priority": "urgent"}, r'"interactive" or "standard" or "batch"'),
+        ({"fallback": 3}, r"fallback=3: expected the name of a function of the app"),
+        ({"fallback": "embed"}, r"fallback: it names the function itself"),
+        ({"fallback": "a.b"}, r"fallback 'a\.b' is not a name"),
+        ({"fallback": Fallback("small", classes=("urgent",))}, r"there is no class 'urgent'"),
+        ({"fallback": Fallback("small", tiers=(3,))}, r"Expected `str`"),  # type: ignore[arg-type]
         ({"spread": "rack"}, r'spread=\'rack\': expected "node", "zone"'),
         ({"spread": Spread(over=Over.NODE, most=0)}, r"spread= allows 0 containers in one node"),
         ({"model": 7e9}, r"model=.*expected Model\("),

@@ -69,6 +69,13 @@ class EngineSpec(msgspec.Struct, frozen=True, kw_only=True):
     """How long a step of a simulated engine takes."""
 
     @property
+    def spare_calls(self) -> int:
+        """Calls beyond `max_sequences` that a container takes, of callers that have few there: the engine preempts
+        others for them.
+        """
+        return max(1, self.max_sequences // 8)
+
+    @property
     def weights_names(self) -> tuple[str, ...]:
         """The model and its adapters."""
         return tuple(name for name in (self.weights, *self.adapters) if name)

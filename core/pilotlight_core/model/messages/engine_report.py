@@ -20,7 +20,7 @@ class EngineReport(msgspec.Struct, frozen=True, kw_only=True, array_like=True, g
     prefill_tokens: Count = 0
     """Tokens of prompts that were computed."""
     decode_tokens: Count = 0
-    """Tokens that were generated."""
+    """Tokens of answers that were computed one by one: all but the first of each, which comes of its prompt."""
     preempted: Count = 0
     """How often a call gave up its room for another one."""
     prefix_tokens: Count = 0

@@ -78,6 +78,8 @@ class Credit(Message, frozen=True, kw_only=True):
     """Items that fit into the batch being formed; such a container is preferred."""
     preempted: bool = False
     """Whether it ends since its node is taken away: so do calls of whose end nothing is heard."""
+    spare: Count = 0
+    """Of `slots`, those for flows that hold less than their part of the others."""
 
 
 class SliceKind(StrEnum):

@@ -76,6 +76,8 @@ class Dropped(msgspec.Struct, frozen=True, kw_only=True):
     """Seconds after which another try may succeed."""
     limits: tuple[ReachedLimit, ...] = ()
     """The call's tenant's limits that are reached."""
+    version: str = ""
+    """Whose queue it was: meanwhile the call may wait for another version, under the same id; "": of a home before."""
 
 
 class ToOrigin(Message, frozen=True, kw_only=True):

@@ -139,6 +139,8 @@ def _faults_of_parts(spec: FunctionSpec) -> dict[str, str]:
 def _pipeline_fault(spec: FunctionSpec) -> str:
     if spec.pipeline is UNSET:
         return ""
+    if spec.engine is not UNSET:
+        return "a function with an engine has no code of its own, and no hooks"
     yields = {method.name: method.mode is Mode.GENERATOR for method in spec.methods}
     return pipeline_fault(spec.pipeline, spec.name if spec.is_class else "", yields)
 

@@ -29,6 +29,12 @@ def check_fallbacks(specs: Sequence[FunctionSpec]) -> None:
                 f"{names}.",
                 field="fallback",
             )
+        if other.pipeline is not UNSET and spec.pipeline is UNSET:
+            raise BadInput(
+                f"{spec.name}: fallback: {other.name} has hooks, and {spec.name} has none: a class with hooks runs "
+                "calls in place of one with hooks alone.",
+                field="fallback",
+            )
         if why := methods_fault(spec.methods, other.methods):
             raise BadInput(
                 f"{spec.name}: fallback: {other.name} could not take its calls: {why}. Give both the same type hints.",

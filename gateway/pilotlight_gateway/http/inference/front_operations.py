@@ -11,6 +11,7 @@ from pilotlight_gateway.http.inference.inference_requests import InferenceAnswer
 from pilotlight_gateway.http.inference.model_endpoints import TensorModelServices
 from pilotlight_gateway.http.protocol.api_operations import Operation
 from pilotlight_gateway.http.protocol.error_dialects import Dialect
+from pilotlight_gateway.tensors.infer_bodies import InferBody
 
 OBJECT: dict[str, Any] = {"type": "object"}
 UNKNOWN = ("bad_input", "unknown_function", "unknown_version", "overloaded")
@@ -27,7 +28,7 @@ def _infer(path: str, name: str) -> Operation[None]:
     return Operation(
         method="POST", path=path, name=name, endpoint=None, scopes=("invoke",), dialect=Dialect.V2, rated=False,
         about="Call a function with named tensors: JSON, or JSON and behind it the bytes of tensors.",
-        request_media=("application/json", "application/octet-stream"), answer=OBJECT, errors=INFER_ERRORS,
+        request=InferBody, answer=OBJECT, errors=INFER_ERRORS,
         answer_media=("application/json", "application/octet-stream"),
     )  # fmt: skip
 

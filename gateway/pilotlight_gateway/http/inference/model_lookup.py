@@ -46,12 +46,15 @@ class ModelLookup:
         """The model that `tenant` calls `name`: `app.function`, `app.Class.method`, or a name that a function serves.
 
         Raises:
-            BadInput: it is no name of a model. UnknownFunction: there is none. BlobsDown: its schemas cannot be read.
+            UnknownFunction: there is none, or it is no name of a model. BlobsDown: its schemas cannot be read.
         """
-        asked = read_model(name, version)
-        record = await self._version_of(tenant, asked, "" if version else name)
-        found = await self._schemas.whole(record)
-        return FoundModel(name.partition("@")[0], found, found.spec.method(asked.method))
+        try:
+            asked = read_model(name, version)
+            record = await self._version_of(tenant, asked, "" if version else name)
+            found = await self._schemas.whole(record)
+            return FoundModel(name.partition("@")[0], found, found.spec.method(asked.method))
+        except BadInput as error:
+            raise UnknownFunction(f"There is no model {name[:100]!r}: {error.detail}") from None
 
     async def _version_of(self, tenant: str, asked: ModelName, name: str) -> VersionRecord:
         """What is in memory goes first: a name that is none there may be served, or new."""

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import re
-
 from starlette.types import Receive, Scope, Send
 
-from pilotlight_core.model.errors import NotFound
 from pilotlight_gateway.http.inference.model_endpoints import not_offered
 from pilotlight_gateway.http.protocol.error_dialects import Dialect
 from pilotlight_gateway.http.protocol.http_exchange import exchange_of
 
-PATH = "/v2/{path:path}"
-EXTENSIONS = re.compile(
-    r"/v2/(repository/.*|(system|cuda)sharedmemory/.*|trace/setting|models/[^/]+/trace/setting|logging)"
-)
+PATHS = (
+    "/v2/repository/{path:path}", "/v2/systemsharedmemory/{path:path}", "/v2/cudasharedmemory/{path:path}",
+    "/v2/trace/setting", "/v2/models/{model}/trace/setting", "/v2/logging",
+)  # fmt: skip
 
 
 class OtherPaths:
@@ -22,7 +19,5 @@ class OtherPaths:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG002 - nothing is read
         exchange = exchange_of(scope)
-        exchange.route, exchange.dialect = PATH, Dialect.V2
-        if EXTENSIONS.fullmatch(scope["path"]):
-            raise not_offered(scope["path"])
-        raise NotFound(f"There is nothing at {scope['path'][:200]}.")
+        exchange.route, exchange.dialect = "/v2/{path}", Dialect.V2
+        raise not_offered(scope["path"])

@@ -28,6 +28,7 @@ from pilotlight_gateway.http.calls.stream_money import STEP_S
 from pilotlight_gateway.http.openai.function_inputs import FittedInput, call_body, fitted, method_called
 from pilotlight_gateway.http.protocol.http_exchange import Exchange, exchange_of, header
 from pilotlight_gateway.http.protocol.request_bodies import read_body, too_large
+from pilotlight_gateway.idempotency.key_decision import HEADER
 from pilotlight_gateway.idempotency.key_header import KEY
 from pilotlight_gateway.schemas.version_schemas import VersionSchemas
 from pilotlight_gateway.tenancy.registry_port import RegistryPort
@@ -130,6 +131,11 @@ async def prepare_call(
         PilotlightError: as a native call, wrong fields as `bad_request`.
     """
     entry, exchange, model, stream = services.entry, exchange_of(request.scope), asked.model, asked.stream
+    if stream and _has_key(request):
+        raise BadInput(
+            f"{HEADER}: a stream is not kept, so it cannot be repeated: leave one of the two out.",
+            code="bad_request", field=HEADER,
+        )  # fmt: skip
     found, version = await find_version(services, exchange.principal.tenant, model)
     limits = await entry.limits.admit(exchange, version, CALL_BODY, LimitAskKind.CALL)
     if size > limits.size:

@@ -123,7 +123,7 @@ def _build(options: Mapping[str, Any], own_name: str) -> FunctionSpec:
         exit=("close",),
         park=("park",) if takes_gpu else UNSET,
         unpark=("unpark",) if takes_gpu else UNSET,
-        max_inputs=described.max_sequences,
+        max_inputs=described.max_sequences + described.spare_calls,
         rehearsal=rehearsal_of(options, ENGINE_CALLEES, (), has_own_check=False),
         engine=described,
         **fields,

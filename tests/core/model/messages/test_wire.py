@@ -124,7 +124,7 @@ MESSAGES: list[tuple[Message, dict[str, Any]]] = [
             "dropped": [
                 {
                     "call": "b", "gateway": "g", "code": "cancelled", "detail": "d", "error": None, "retry_after": None,
-                    "limits": [],
+                    "limits": [], "version": "",
                 }
             ],
         },

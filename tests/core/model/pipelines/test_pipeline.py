@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
 
+from pilotlight_core.model.engines.engine_spec import EngineKind, EngineSpec
 from pilotlight_core.model.errors import BadInput
 from pilotlight_core.model.pipelines.pipeline import (
     CallHook,
@@ -46,6 +48,8 @@ def test_a_pipeline_that_fits_is_let_through() -> None:
     spec = function_spec("Words", method("add", "add"), is_class=True, pipeline=both)
     check_spec(spec)
     assert (spec.stages, spec.longest_call_s) == (3, 3 * function_spec().longest_call_s)
+    with pytest.raises(BadInput, match="a function with an engine has no code of its own, and no hooks"):
+        check_spec(msgspec.structs.replace(spec, engine=EngineSpec(kind=EngineKind.SIM)))
 
 
 @pytest.mark.parametrize(

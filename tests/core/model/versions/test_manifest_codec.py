@@ -29,6 +29,7 @@ from pilotlight_core.model.versions.manifest_codec import (
     SANDBOX_LIMITS,
     SECRET_FILES,
     SECRETS,
+    SERVED_NAMES,
     USAGE_TAGS,
     encode_manifest,
     lacking_features,
@@ -154,6 +155,15 @@ def test_drain_hooks_are_a_feature() -> None:
     assert needs_of(hooked.spec) == (DRAIN_HOOKS,)
     assert DRAIN_HOOKS in FEATURES
     assert encode_manifest(hooked).count(b'"drain":["save"]') == 1
+
+
+def test_names_of_models_are_a_feature() -> None:
+    """Agents of 0.1 refuse the field."""
+    served = msgspec.structs.replace(FULL, spec=msgspec.structs.replace(FULL.spec, serves=("acme/tiny",)))
+
+    assert needs_of(served.spec) == (SERVED_NAMES,)
+    assert SERVED_NAMES in FEATURES
+    assert encode_manifest(served).count(b'"serves":["acme/tiny"]') == 1
 
 
 def test_a_network_is_a_feature() -> None:

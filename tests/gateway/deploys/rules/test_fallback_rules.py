@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from pilotlight_core.model.errors import BadInput
 from pilotlight_core.model.fallbacks.fallback import Fallback
+from pilotlight_core.model.pipelines.pipeline import CallHook, Pipeline
 from pilotlight_gateway.deploys.rules.fallback_rules import check_fallbacks
 from tests.builders.specs import function_spec, method
 
@@ -24,3 +26,14 @@ def test_one_that_is_not_there_or_is_another_kind_is_refused() -> None:
     assert caught.value.detail == ("big: fallback: there is no function small in this app; the others are tiny.")
     with pytest.raises(BadInput, match="small could not take its calls: the answer of it is another"):
         check_fallbacks([big, function_spec("small", method(output_schema={"type": "string"}))])
+
+
+def test_a_class_with_hooks_takes_no_calls_of_one_without() -> None:
+    """Of one with hooks it does, and a function without takes those of one with."""
+    hooked = Pipeline(preprocess=CallHook(attribute="read"), takes={"": "a"})
+    big, small = function_spec("big", fallback=Fallback("small")), function_spec("small")
+    with_hooks = [msgspec.structs.replace(one, pipeline=hooked) for one in (big, small)]
+    check_fallbacks(with_hooks)
+    check_fallbacks([with_hooks[0], small])
+    with pytest.raises(BadInput, match="small has hooks, and big has none"):
+        check_fallbacks([big, with_hooks[1]])

@@ -9,9 +9,12 @@ import msgspec
 import pytest
 
 from pilotlight_core.model.limits import Limits
+from pilotlight_core.model.money.budgets import BudgetsRecord
 from pilotlight_core.model.tenancy import FunctionShareRecord, LimitsRecord
+from pilotlight_gateway.budgets.budget_home import BudgetHome
 from pilotlight_gateway.limits.limit_policy import LimitPolicies
 from pilotlight_gateway.limits.limits_port import MemoryLimiter
+from tests.gateway.budgets.stored_tranches import StoredTranches, budget
 from tests.gateway.http.openai.models import NAME, chunks, generate, served
 from tests.gateway.world import World
 
@@ -105,6 +108,34 @@ async def test_priority_and_trace_are_those_of_the_request(world: World) -> None
     async with world.client() as client:
         await ask(client, {"pilotlight-priority": "batch", "traceparent": "00-a-b-01"})
     assert (world.calls.seen[0].priority, world.calls.seen[0].traceparent) == ("batch", "00-a-b-01")
+
+
+async def test_a_stream_has_no_key(world: World) -> None:
+    """It would run again, and nobody would have kept money for it."""
+    served(world)
+    async with world.client() as client:
+        answer = await ask(client, {"idempotency-key": "k"}, stream=True)
+    assert (answer.status_code, answer.json()["error"]["param"]) == (400, "Idempotency-Key")
+    assert not world.calls.seen
+
+
+async def test_money_is_kept_for_a_call_before_it_runs(world: World) -> None:
+    """Whole, streamed, and with a key; without money none runs, and nothing stays kept."""
+    served(world)
+    world.calls.events = chunks("hi")
+    home = BudgetHome(world.registry.budgets, world.wall)
+    StoredTranches().serve(home)
+    policies = LimitPolicies(world.registry.limits, world.registry.budgets)
+    world.services.limits = MemoryLimiter(policies, budgets=home)
+    status = []
+    async with world.client() as client:
+        for amount in (0, 10**15):
+            world.registry.budget_records["acme"] = BudgetsRecord(tenant="acme", budgets=(budget(amount),))
+            status += [(await ask(client)).status_code, (await ask(client, stream=True)).status_code]
+            status.append((await ask(client, {"idempotency-key": "k"})).status_code)
+    assert status == [402, 402, 402, 200, 200, 200]
+    assert len(world.calls.seen) == 3
+    assert home.purses("acme")["month"].reserved == 0
 
 
 async def test_a_large_body_is_read_in_a_worker(world: World) -> None:
