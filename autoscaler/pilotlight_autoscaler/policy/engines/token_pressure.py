@@ -69,12 +69,10 @@ def explain_pace(slo: SLO, containers: Sequence[ContainerReport]) -> str:
     serving = (one for one in containers if one.state is ContainerState.READY and one.running)
     reports = [one.engine for one in serving if one.engine is not None]
     told = []
-    for level, field, what in (
-        (slo.ttft_ms, "first_token_ms", "ttft_ms"), (slo.itl_ms, "inter_token_ms", "itl_ms"),
-    ):  # fmt: skip
+    for level, field, what in ((slo.ttft_ms, "first_token_ms", "TTFT"), (slo.itl_ms, "inter_token_ms", "ITL")):
         if level is not None:
             longest = max((getattr(report, field) for report in reports), default=0.0)
-            told.append(f"{what}={level:g} is {longest:.3g} where it is longest")
+            told.append(f"{what} is {longest:.3g} of {level:g} ms where it is longest")
     fullest = max((report.kv_used_ratio for report in reports), default=0.0)
     waiting = sum(report.waiting for report in reports)
     told.append(f"rooms for keys and values are used to {fullest:.0%} at most")

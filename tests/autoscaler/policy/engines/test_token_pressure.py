@@ -94,8 +94,8 @@ def test_the_rule_and_its_reason_are_told() -> None:
 
     assert wish.rule is ScalingRule.PACE
     assert wish.because == (
-        "1 of 1 containers are beyond slo=, the pressure is 1.40 (ttft_ms=1000 is 0 where it is longest, "
-        "itl_ms=50 is 70 where it is longest, rooms for keys and values are used to 0% at most)"
+        "1 of 1 containers are beyond slo=, the pressure is 1.40 (TTFT is 0 of 1000 ms where it is longest, "
+        "ITL is 70 of 50 ms where it is longest, rooms for keys and values are used to 0% at most)"
     )
 
 
