@@ -1,24 +1,29 @@
 """Two tenants share a language model: how its tokens are divided, and what a flood of long prompts costs the other.
 
-The model is a small Llama with random weights, which the torch engine runs on this machine's processors, lent to both.
+Over HTTP, on a whole platform, with the torch engine: a Llama of 3 layers, 64 wide, with random weights, on one thread
+of this machine's processor, lent to both tenants. No prompt begins as another does, so nothing is found stored.
 
-    shares   both keep more calls open than the model runs at once, one prompts of 8,192 tokens, one of 512. Counted
-             are the tokens that the model computed for each, prompts and answers. `share_error` is by how
-             much a tenant's part differs from that of its weight, as a part of the latter; the worse of 1:1 and 2:1
-    first    one tenant asks now and then, alone, and beside the other one's flood: `ttft_ratio` is the p99 of its times
-             to the first token beside the flood over that of those without. They take turns
+    shares   both keep 24 calls open, more than the model runs at once: one has prompts of 8,192 tokens, the other one
+             of 512. Counted are the tokens that the model computed for each, prompts and answers. `share_error` is by
+             how much a tenant's part differs from that of its weight, as a part of the latter; the worse of 1:1 and
+             2:1
+    first    one tenant asks at random instants, with prompts of 512 to 1,024 tokens, alone, and beside the other one's
+             flood: `ttft_ratio` is the p99 of its times to the first token beside the flood over that of those without.
+             They take turns, with prompts of the same lengths at the same instants
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import itertools
 import json
 import random
 import tempfile
 import time
-from collections import Counter
-from collections.abc import AsyncIterator
+from collections import defaultdict
+from collections.abc import AsyncGenerator, AsyncIterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -29,29 +34,40 @@ from tests.engine.text.small_tokenizer import small_tokenizer
 from tests.engine.transformer.tiny_models import save_model
 from tests.system.support.platform import Platform, make_tenant, platform
 
-LONG, SHORT, ASKED = 8192, 512, 256
-"""Tokens of prompts: of the flood, of the other one's load, of whoever asks now and then."""
+LONG, SHORT = 8192, 512
+"""Tokens of prompts: of the flood, and of the other one's load."""
+ASKED = (512, 1024)
+"""The least and the most of whoever asks now and then."""
 ANSWER = 16
-FLOOD, LOAD = 24, 24
+OPEN = 24
 """Calls that a tenant keeps open."""
-PAUSE_S = 0.25
+PAUSE_S = 0.6
 """Between two questions, on average."""
+SETTLE_S = 2.0
+"""How long a load runs before anything counts."""
+ANSWERS_AT_LEAST = 3
+"""Of each tenant, whatever the machine: rates are those from the beginning of an answer to that of another."""
+MOST_S = 300.0
 SOURCE = """\
 from pilotlight import App, Torch
 
 app = App("fair")
-chat = app.engine("chat", Torch("small", max_sequence=9000, max_sequences=16, max_tokens_per_step=512), gpu="cpu",
+chat = app.engine("chat", Torch("small", max_sequence=9000, max_sequences=16, max_tokens_per_step=128), gpu="cpu",
                   memory="4GiB", cpu=1, max_containers=1, min_containers=1)
 """
 PATH = "/v1/functions/default:fair.chat/calls"
+
+Counts = defaultdict[str, list[tuple[float, int, bool]]]
+"""By tenant: when it got how many tokens, and whether they began an answer."""
 
 
 def main() -> None:
     """Run, print, finish."""
     options = report.parsed(report.arguments("token_fairness", __doc__ or ""))
-    seconds, questions, rounds = (10.0, 20, 1) if options.quick else (60.0, 100, 3)
+    seconds, questions, rounds = (6.0, 12, 1) if options.quick else (60.0, 60, 3)
     with tempfile.TemporaryDirectory() as folder, platform(Path(folder), "--blanks", "1") as running:
         keys = _prepared(running, Path(folder))
+        asyncio.run(_warm_up(running, keys))
         errors = {}
         for weight in (1, 2):
             running.cli("tenant", "set", "quick", "--weight", str(weight))
@@ -68,6 +84,7 @@ def main() -> None:
         {
             "share_error": max(found[2] for found in errors.values()),
             "ttft_ratio": report.percentile(beside, 99) / report.percentile(alone, 99),
+            "ttft_median_ratio": report.median(beside) / report.median(alone),
             "ttft_alone_p99_ms": report.percentile(alone, 99),
             "ttft_beside_p99_ms": report.percentile(beside, 99),
         },
@@ -76,7 +93,8 @@ def main() -> None:
 
 def _prepared(running: Platform, folder: Path) -> dict[str, str]:
     """Push a model, deploy its function and lend it to two tenants; returns a key of each."""
-    model = save_model("llama", folder / "small", vocab_size=300, max_position_embeddings=9000)
+    model = save_model("llama", folder / "small", vocab_size=300, max_position_embeddings=9000,
+                       hidden_size=64, intermediate_size=128)  # fmt: skip
     small_tokenizer(model)
     running.cli("weights", "push", "small", str(model))
     (folder / "app.py").write_text(SOURCE)
@@ -87,28 +105,51 @@ def _prepared(running: Platform, folder: Path) -> dict[str, str]:
     return keys
 
 
+async def _warm_up(running: Platform, keys: dict[str, str]) -> None:
+    """Wait for the model, by a question of each."""
+    for key in keys.values():
+        async with _open(running, key) as http:
+            await _ask(http, 1, 0)
+
+
 async def _shares(running: Platform, keys: dict[str, str], weight: int, seconds: float) -> tuple[float, float, float]:
     """Tokens a second of both, and how far they are from their weights."""
-    done: Counter[str] = Counter()
+    done = Counts(list)
     async with (
         _open(running, keys["quick"]) as quick,
         _open(running, keys["flood"]) as flood,
         asyncio.TaskGroup() as group,
     ):
         load = [
-            *(group.create_task(_repeat(quick, SHORT, "quick", n, done)) for n in range(LOAD)),
-            *(group.create_task(_repeat(flood, LONG, "flood", n, done)) for n in range(FLOOD)),
+            *(group.create_task(_repeat(quick, SHORT, "quick", done)) for _ in range(OPEN)),
+            *(group.create_task(_repeat(flood, LONG, "flood", done)) for _ in range(OPEN)),
         ]
-        await asyncio.sleep(seconds / 5)
-        before, began = done.copy(), time.perf_counter()
+        await asyncio.sleep(SETTLE_S)
+        done.clear()
         await asyncio.sleep(seconds)
-        took, counted = time.perf_counter() - began, done - before
+        async with asyncio.timeout(MOST_S):
+            while min(_answers(done["quick"]), _answers(done["flood"])) <= ANSWERS_AT_LEAST:  # noqa: ASYNC110
+                await asyncio.sleep(0.5)
         for each in load:
             each.cancel()
-    both = counted.total()
+    rates = {name: _rate(found) for name, found in done.items()}
+    both = sum(rates.values())
     parts = {"quick": weight / (weight + 1), "flood": 1 / (weight + 1)}
-    error = max(abs(counted[name] / both / part - 1.0) for name, part in parts.items())
-    return counted["quick"] / took, counted["flood"] / took, error
+    error = max(abs(rates[name] / both / part - 1.0) for name, part in parts.items())
+    return rates["quick"], rates["flood"], error
+
+
+def _answers(found: list[tuple[float, int, bool]]) -> int:
+    """How many answers began."""
+    return sum(begins for _, _, begins in found)
+
+
+def _rate(found: list[tuple[float, int, bool]]) -> float:
+    """Tokens a second from the beginning of one answer to that of another: of a long prompt there is news only at its
+    end, so between any two instants it would count for all of its tokens or for none.
+    """
+    begun = [at for at, _, begins in found if begins]
+    return sum(tokens for at, tokens, _ in found if begun[0] < at <= begun[-1]) / (begun[-1] - begun[0])
 
 
 async def _first(
@@ -120,8 +161,8 @@ async def _first(
         for turn in range(rounds):
             alone += await _ask(quick, questions, turn)
             async with asyncio.TaskGroup() as group:
-                load = [group.create_task(_repeat(flood, LONG, "flood", n, Counter())) for n in range(FLOOD)]
-                await asyncio.sleep(5.0)
+                load = [group.create_task(_repeat(flood, LONG, "flood", Counts(list))) for _ in range(OPEN)]
+                await asyncio.sleep(SETTLE_S)
                 beside += await _ask(quick, questions, turn)
                 for each in load:
                     each.cancel()
@@ -133,37 +174,34 @@ async def _ask(http: httpx.AsyncClient, questions: int, seed: int) -> list[float
     """Ask at random instants, each question when it is its time, whatever became of those before."""
     chance, found = random.Random(seed), list[float]()
 
-    async def ask(number: int) -> None:
+    async def ask(tokens: int) -> None:
         began = time.perf_counter()
-        async for _ in _generated(http, ASKED, f"ask {seed} {number}"):
-            found.append((time.perf_counter() - began) * 1000.0)
-            break
+        async with contextlib.aclosing(_generated(http, tokens)) as chunks:
+            async for chunk in chunks:
+                if chunk["token_ids"]:
+                    found.append((time.perf_counter() - began) * 1000.0)
+                    break
 
     async with asyncio.TaskGroup() as group:
-        for number in range(questions):
-            group.create_task(ask(number))
+        for _ in range(questions):
+            group.create_task(ask(chance.randint(*ASKED)))
             await asyncio.sleep(chance.expovariate(1 / PAUSE_S))
     return found
 
 
-async def _repeat(http: httpx.AsyncClient, prompt: int, name: str, number: int, done: Counter[str]) -> None:
+async def _repeat(http: httpx.AsyncClient, prompt: int, name: str, done: Counts) -> None:
     """Call without a pause. A prompt counts as its answer begins, and each token of the answer as it comes."""
-    for turn in range(10**9):
+    while True:
         first = True
-        async for chunk in _generated(http, prompt, f"{name} {number} {turn} {time.time()}"):
-            done[name] += len(chunk["token_ids"]) + (prompt if first else 0)
+        async for chunk in _generated(http, prompt):
+            done[name].append((time.perf_counter(), len(chunk["token_ids"]) + (prompt if first else 0), first))
             first = False
 
 
-async def _generated(http: httpx.AsyncClient, prompt: int, seed: str) -> AsyncIterator[dict[str, Any]]:
-    """The chunks of an answer to a prompt of its own, whose beginning is nowhere in a cache."""
-    chance = random.Random(seed)
-    body = {
-        "method": "generate",
-        "input": {"prompt_ids": [chance.randrange(1, 256) for _ in range(prompt)], "max_tokens": ANSWER,
-                  "ignore_eos": True},
-    }  # fmt: skip
-    async with http.stream("POST", PATH, json=body) as answer:
+async def _generated(http: httpx.AsyncClient, prompt: int) -> AsyncGenerator[dict[str, Any], None]:
+    """The chunks of an answer."""
+    headers = {"Content-Type": "application/json"}
+    async with http.stream("POST", PATH, content=_body(prompt), headers=headers) as answer:
         if answer.status_code != 200:
             await answer.aread()
             raise RuntimeError(f"{answer.status_code} {answer.text}")
@@ -178,9 +216,31 @@ async def _generated(http: httpx.AsyncClient, prompt: int, seed: str) -> AsyncIt
                 raise RuntimeError(line)
 
 
+_prompts = itertools.count(int(time.time() * 1000))
+
+
+def _body(prompt: int) -> bytes:
+    """A request whose prompt begins as no other does. It costs the processor little, which the engine needs."""
+    number = next(_prompts)
+    own = ",".join(str(1 + number // 250**digit % 250) for digit in range(OWN))
+    return b'{"method":"generate","input":{"max_tokens":%d,"ignore_eos":true,"prompt_ids":[%s%s]}}' % (
+        ANSWER, own.encode(), _rest(prompt - OWN),
+    )  # fmt: skip
+
+
+OWN = 8
+"""Tokens of a prompt that say which one it is."""
+
+
+@cache
+def _rest(tokens: int) -> bytes:
+    chance = random.Random(tokens)
+    return "".join(f",{chance.randrange(1, 256)}" for _ in range(tokens)).encode()
+
+
 @contextlib.asynccontextmanager
 async def _open(running: Platform, key: str) -> AsyncIterator[httpx.AsyncClient]:
-    headers = {"Authorization": f"Bearer {key}", "Accept": "text/event-stream"}
+    headers = {"Authorization": f"Bearer {key}", "Accept": "text/event-stream", "Pilotlight-Resume-S": "0"}
     limits = httpx.Limits(max_connections=200)
     async with httpx.AsyncClient(base_url=running.url, headers=headers, timeout=300.0, limits=limits) as http:
         yield http

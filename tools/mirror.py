@@ -65,9 +65,6 @@ ELSEWHERE: dict[str, str] = {
     "gateway/pilotlight_gateway/webhooks/webhook_port.py": (
         "tests/gateway/webhooks/test_bus_webhooks.py: it keeps the contract that the one on the bus keeps"
     ),
-    "runtime/pilotlight_runtime/containers/container_serving.py": (
-        "tests/runtime/containers/test_container.py: it is what a container does once it is ready"
-    ),
     "runtime/pilotlight_runtime/devices/fake/fake_gpu.py": (
         "tests/runtime/devices/nvidia/test_mig.py: its rules for cutting are held against the driver's"
     ),

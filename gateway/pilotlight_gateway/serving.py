@@ -57,7 +57,7 @@ from pilotlight_gateway.deploys.function_logs import BusLogs
 from pilotlight_gateway.deploys.line_owners import BoundLineOwners
 from pilotlight_gateway.deploys.package_locker import BusLocker
 from pilotlight_gateway.fallbacks.fallback_calls import FallbackCalls
-from pilotlight_gateway.fallbacks.fallback_finder import Fallbacks
+from pilotlight_gateway.fallbacks.fallback_finder import Fallbacks, covered_by
 from pilotlight_gateway.fleet.fleet_inventory import FleetPlacements
 from pilotlight_gateway.fleet.placement_explainer import BusExplainer
 from pilotlight_gateway.front_wiring import GrpcFront
@@ -423,7 +423,7 @@ async def _gateway(
     idempotency = _idempotency(settings, bus, calls.table, CallOwner(name=name, instance=instance))
     readiness, authenticator = _readiness(bus, registry, calls.service), KeyAuthenticator(registry, issuers.tokens)
     metrics, loads, connections, requests = GatewayMetrics(), LoadBook(), client_connections(settings), OpenRequests()
-    fallbacks = Fallbacks(registry, time.monotonic)
+    fallbacks = Fallbacks(registry, time.monotonic, covered_by(limiter.policy, prices))
     measured = MeasuredGateway(name=name, process=instance, region=settings.region)
     exchange = LoadExchange(bus, loads, measured, budget, lambda: len(readiness.gate), calls.fleet.clocks)
     sources = _metric_sources(calls, idempotency, limiter, jobs, readiness, budget, connections, fallbacks)

@@ -29,16 +29,16 @@ CLIENT = """
         client = stock.InferenceServerClient(address)
         x = stock.InferInput("x", list(array.shape), "FP32")
         x.set_data_from_numpy(array)
-        answer = client.infer("tensors.double", [x], request_id="mine", headers=dict(headers))
+        answer = client.infer("tensor-models.double", [x], request_id="mine", headers=dict(headers))
         found[kind] = bool(np.array_equal(answer.as_numpy("output"), array * 2))
-        found[kind + "_ready"] = client.is_model_ready("tensors.double", headers=dict(headers))
+        found[kind + "_ready"] = client.is_model_ready("tensor-models.double", headers=dict(headers))
         client.close()
 
     client, answers = tritonclient.grpc.InferenceServerClient(os.environ["GRPC_ADDRESS"]), queue.Queue()
     upto = tritonclient.grpc.InferInput("upto", [1], "INT64")
     upto.set_data_from_numpy(np.array([3]))
     client.start_stream(lambda result, error: answers.put((result, error)), headers=dict(headers))
-    client.async_stream_infer("tensors.count", [upto])
+    client.async_stream_infer("tensor-models.count", [upto])
     chunks = [answers.get(timeout=50) for _ in range(3)]
     found["stream"] = [str(error) if error else result.as_numpy("output").tolist() for result, error in chunks]
     client.stop_stream()
@@ -53,7 +53,7 @@ def test_stock_clients_call_functions_as_models(tmp_path: Path) -> None:
         reserved.bind(("127.0.0.1", 0))
         port = reserved.getsockname()[1]
     with platform(tmp_path, env={"PILOTLIGHT_GRPC_PORT": str(port)}) as running:
-        running.deploy(APPS / "tensors" / "app.py")
+        running.deploy(APPS / "tensor_models" / "app.py")
         addresses = {"HTTP_ADDRESS": running.url.removeprefix("http://"), "GRPC_ADDRESS": f"127.0.0.1:{port}"}
         done = subprocess.run(
             [sys.executable, "-c", textwrap.dedent(CLIENT)], env={**os.environ, **running.env, **addresses},

@@ -280,17 +280,21 @@ class ScheduledEngine(ABC, Generic[LoadedAdapter]):
 
     def _may_start(self, sequence: TokenSequence) -> bool:
         """Whether a sequence's adapter has room beside those that run. While one waits for room, no sequence of another
-        adapter begins: it would wait for as long as those come.
+        adapter begins: it would wait for as long as those come. Where there is room and it is not its turn, whoever has
+        the turn begins: else both would wait for each other.
         """
-        name = sequence.request.adapter
+        name, first = sequence.request.adapter, self._first_to_wait
         if not name:
             return True
-        if self._first_to_wait is not None and self.scheduler.find(self._first_to_wait.id) is not self._first_to_wait:
-            self._first_to_wait = None  # it was aborted
-        if self._first_to_wait is not None and self._first_to_wait.request.adapter != name:
-            return False
-        has_room = self._shelf.can_hold(name, self._adapters_running())
-        self._first_to_wait = None if has_room else self._first_to_wait or sequence
+        running = self._adapters_running()
+        if first is not None and self.scheduler.find(first.id) is not first:
+            first = None  # it was aborted
+        if first is not None and first.request.adapter != name:
+            if not self._shelf.can_hold(first.request.adapter, running):
+                return False
+            first = None
+        has_room = self._shelf.can_hold(name, running)
+        self._first_to_wait = None if has_room else first or sequence
         return has_room
 
     def _adapters_running(self) -> set[str]:

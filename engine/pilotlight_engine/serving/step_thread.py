@@ -16,6 +16,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TypeVar
 
+from pilotlight_core.model.messages.engine_report import calls_lack_room
 from pilotlight_engine.engine_port import Engine, EngineDead, EngineEvent, EngineStats, GenRequest, TokenOut
 from pilotlight_engine.serving.token_inbox import FEW_UNREAD, MOST_UNREAD, TokenInbox
 from pilotlight_engine.serving.token_pace import PaceFigures, TokenPace
@@ -24,7 +25,7 @@ T = TypeVar("T")
 OnStats = Callable[[EngineStats, PaceFigures], None]
 STATS_EVERY_S = 1.0
 LOOK_EVERY_S = 0.2
-"""The same where the engine comes to rest again and again, or calls begin to wait in it, or wait no longer."""
+"""The same where the engine comes to rest again and again, or calls begin to lack room in it, or lack it no longer."""
 JOIN_S = 10.0
 """How long the end waits for a step."""
 
@@ -33,8 +34,8 @@ class StepThread:
     """Steps `engine` from `start` to `close`; all other methods are called in the event loop.
 
     `on_dead` is told, in the thread, when the engine is lost; `on_stats` each second in which it has worked, soon after
-    calls begin to wait in it or wait no longer, when it comes to rest, and each second from then on until nothing is
-    known of its pace any more.
+    calls begin to lack room in it or lack it no longer, when it comes to rest, and each second from then on until
+    nothing is known of its pace any more.
     """
 
     def __init__(self, engine: Engine, on_dead: Callable[[str], None], on_stats: OnStats) -> None:
@@ -53,7 +54,7 @@ class StepThread:
         """Used in the thread only."""
         self._numbers = 0
         self._told_at = self._looked_at = 0.0
-        self._told_waiting = False
+        self._told_lack = False
         self._has_news = True
         """Whether it has worked since it told last how it is."""
         self._is_pace_told = True
@@ -170,11 +171,11 @@ class StepThread:
         if at - self._looked_at < LOOK_EVERY_S:
             return
         self._looked_at, stats = at, self.engine.stats()
-        if at - self._told_at >= STATS_EVERY_S or (stats.waiting > 0) is not self._told_waiting:
+        if at - self._told_at >= STATS_EVERY_S or _lacks_room(stats) is not self._told_lack:
             self._report(at, stats)
 
     def _report(self, at: float, stats: EngineStats) -> None:
-        self._told_at, self._told_waiting = at, stats.waiting > 0
+        self._told_at, self._told_lack = at, _lacks_room(stats)
         self._is_pace_told = self._pace.is_empty(at)
         self._on_stats(stats, self._pace.figures(at))
 
@@ -242,3 +243,7 @@ class StepThread:
             if not inbox.is_stopped:
                 inbox.paused = request
                 self.note_read(inbox)
+
+
+def _lacks_room(stats: EngineStats) -> bool:
+    return calls_lack_room(stats.waiting, stats.running, stats.kv_used, stats.kv_total)

@@ -161,6 +161,17 @@ class CallPrices:
         listed = rate * ns + (units if with_units else 0)
         return -(-listed * (NANO_USD - off) // PAID_PARTS) if off else -(-listed // LISTED_PARTS)
 
+    def covers(self, reserved: VersionRecord, other: VersionRecord, seconds: float, tenant: str) -> bool:
+        """Whether what was reserved for a tenant's call that has so many seconds is enough for another version too.
+
+        Also where it was reserved in steps, each of some of its time.
+        """
+        before, after = (
+            self.worst_of(version, self.longest_s(version, seconds), tenant, within_s=seconds)
+            for version in (reserved, other)
+        )
+        return after <= before and self.rate(other) <= self.rate(reserved)
+
     def _dearest(self, version: VersionRecord, tenant: str, seconds: float) -> DearestTerms:
         """The terms of a version, and a tenant's discount: the dearest each that hold in the next seconds."""
         if self._changes:

@@ -88,9 +88,20 @@ class FallbackWaiter:
         elif (instead := self._instead_of(self._call, error)) is None:
             self._report_failure(error)
         else:
-            self._instead, begun = instead, self._begun
+            self._instead, begun, self._begun = instead, self._begun, None
+            begun.end()  # before the other one, which has the same id
+            self._go_on(instead)
+
+    def _go_on(self, instead: PreparedCall) -> None:
+        try:
+            begun = self._calls.begin(instead, self)
+        except PilotlightError as error:
+            self._report_failure(error)
+            return
+        if self._waiter is None:  # it was told within that, and has ended this
             begun.end()
-            self._begun = self._calls.begin(instead, self)
+        else:
+            self._begun = begun
 
     def end(self) -> None:
         """See `BegunCall`."""

@@ -1,7 +1,8 @@
 """Which call takes the place of one that was refused for want of room: the same one, to its function's fallback.
 
 A call is refused so before it has run anywhere: its deadline test fails or its queue is full (`queue_full`), or no
-container would be there in time (`no_capacity`). It falls back once; jobs do not, since they wait.
+container would be there in time (`no_capacity`). It falls back once; jobs do not, since they wait. Where a hard budget
+holds, its money was reserved already, so the fallback may cost no more.
 """
 
 from __future__ import annotations
@@ -12,8 +13,11 @@ from collections.abc import Callable
 from msgspec import UNSET
 
 from pilotlight_core.model.errors import PilotlightError
+from pilotlight_core.model.money.budgets import BudgetMode
 from pilotlight_core.model.spec import MethodSpec, VersionRecord
+from pilotlight_gateway.budgets.call_prices import CallPrices
 from pilotlight_gateway.calls.prepared_call import PreparedCall
+from pilotlight_gateway.limits.limit_policy import PolicyOf
 from pilotlight_gateway.schemas.like_methods import methods_fault
 from pilotlight_gateway.tenancy.hook_versions import known_hooks
 from pilotlight_gateway.tenancy.registry_port import RegistryPort
@@ -25,12 +29,31 @@ BILLED = "usage"
 """What the error of a call has that ran somewhere before."""
 
 
+IsCovered = Callable[[PreparedCall, VersionRecord], bool]
+"""Whether what was reserved of budgets for a call is enough for another version to run it."""
+
+
+def covered_by(policy: PolicyOf, prices: CallPrices) -> IsCovered:
+    """By the budgets that hold for a call, and the prices of now."""
+
+    def is_covered(call: PreparedCall, version: VersionRecord) -> bool:
+        budgets = policy(call.tenant, call.function).budgets
+        if all(budget.mode is not BudgetMode.HARD for budget in budgets):
+            return True
+        return prices.covers(call.version, version, call.deadline_at - call.arrived_at, call.tenant)
+
+    return is_covered
+
+
 class Fallbacks:
     """Finds them in the registry's mirror. `clock`: monotonic seconds."""
 
-    def __init__(self, registry: RegistryPort, clock: Callable[[], float]) -> None:
+    def __init__(
+        self, registry: RegistryPort, clock: Callable[[], float], is_covered: IsCovered = lambda _call, _version: True
+    ) -> None:
         self._registry = registry
         self._clock = clock
+        self._is_covered = is_covered
         self.counts: dict[str, int] = defaultdict(int)
         """By the code of the refusal: calls that fell back."""
 
@@ -48,7 +71,7 @@ class Fallbacks:
             return None
         found = self._version(call.version, fallback.function)
         method = method_for(call, found) if found is not None else None
-        if found is None or method is None:
+        if found is None or method is None or not self._is_covered(call, found):
             return None
         hooks = known_hooks(registry, found)
         if found.spec.pipeline is not UNSET and (hooks is None or call.hooks is None):

@@ -338,7 +338,7 @@ class Home:
         pool.quarantine(at)
         while calls and (pooled := pool.choose()):
             if pool.spare and calls.parts is None:
-                calls.part_slots()
+                calls.count_parts()
             if calls.reserving or calls.parts is not None:
                 entry = calls.pick(free=pool.free, slots=pool.slots, spare=pool.spare, at=at)
             else:

@@ -197,7 +197,7 @@ class FairQueue:
         kept = sum(tier.unused(slots, at) for tier in self._tiers.values() if tier.rank != rank)
         return min(kept, max(0, slots - 1))
 
-    def part_slots(self) -> None:
+    def count_parts(self) -> None:
         """Slots are spare from now on."""
         self.parts = SlotParts()
         for entry in self._entries.values():

@@ -126,4 +126,5 @@ def _length(ids: msgspec.Raw) -> int | None:
 
 def _whole_number(value: msgspec.Raw | None) -> int | None:
     found: object = _any.decode(value) if value is not None and len(memoryview(value)) < 10 else None
-    return found if isinstance(found, int) and not isinstance(found, bool) else None
+    # Less than nothing would give tokens back.
+    return max(0, found) if isinstance(found, int) and not isinstance(found, bool) else None

@@ -80,7 +80,7 @@ class ContainerServing:
         self.engine: EngineReport | None = None
         """How its engine was when it last told."""
         self._is_full = False
-        """Whether calls wait within, as its function has told."""
+        """Whether calls wait within for want of room, as its function has told."""
         self._pace = PaceGate(spec.slo.itl_ms if spec.engine is not UNSET else None)
         self._full_told_at = float("-inf")
         self._container = container
@@ -127,10 +127,10 @@ class ContainerServing:
     @property
     def slots(self) -> int:
         """Calls that it takes, those that it holds included: while some wait within, the spare ones are left, and while
-        tokens come too slowly none.
+        tokens come too slowly none. One that holds none has none that wait, whatever it says.
         """
         held, most = len(self.runner.held), self._spec.slots
-        return min(held + self.spare if self._is_full else most, self._pace.slots(held=held, most=most))
+        return min(held + self.spare if self._is_full and held else most, self._pace.slots(held=held, most=most))
 
     def pause(self, at: float) -> None:
         """It is parked."""
@@ -186,7 +186,7 @@ class ContainerServing:
         """Calls that wait within wait at their home instead, where tenants take turns, as far as they have not come."""
         if self._spec.engine is not UNSET:
             self.engine = report
-        was_full, self._is_full = self._is_full, report.waiting > 0
+        was_full, self._is_full = self._is_full, report.lacks_room
         is_other = self._pace.note(report, held=len(self.runner.held), most=self._spec.slots)
         if (is_other or was_full is not self._is_full) and at - self._full_told_at >= FULL_TOLD_EVERY_S:
             self._full_told_at = at  # what is not told at once goes with the next call that ends, or the next second

@@ -1,7 +1,8 @@
 """Turns of builders: a tenant has one at a time, and next is the one that has had least of late.
 
 A turn may last ten minutes, so what counts is not who came first: a tenant that builds again and again waits behind all
-that have hardly built anything, but no longer than it has built. The line is bounded, and so is a tenant's part of it.
+that have hardly built anything, but no longer than it has built. The line is bounded, and so is a tenant's part of it:
+where it is full, whoever has most there gives up its last place to one that has fewer.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ AT_ONCE = 2
 """Turns at the same time: each has a builder's memory."""
 MOST_WAITING = 64
 """Those of all tenants that wait for a turn."""
+FULL = f"{MOST_WAITING} wait for their turn already, which is the most"
 MOST_OF_TENANT = 16
 """Those of one tenant."""
 HALF_LIFE_S = 600.0
@@ -52,6 +54,16 @@ class BuildTurns:
         """How many wait for their turn."""
         return sum(map(len, self._lines.values()))
 
+    @property
+    def _longest(self) -> str:
+        """The tenant with most places, of some."""
+        return max(self._lines, key=lambda name: len(self._lines[name]))
+
+    def has_room(self, tenant: str) -> bool:
+        """Whether there is a place, or a tenant has more of them than this one would have."""
+        own = len(self._lines.get(tenant, ()))
+        return self.waiting < MOST_WAITING or len(self._lines[self._longest]) > own + 1
+
     @asynccontextmanager
     async def turn(self, tenant: str) -> AsyncIterator[None]:
         """Wait for a turn, and hold it during the block.
@@ -72,22 +84,32 @@ class BuildTurns:
         line = self._lines.setdefault(tenant, deque())
         if len(line) >= MOST_OF_TENANT:
             raise NoTurn(f"{MOST_OF_TENANT} of yours wait for their turn already, which is the most")
-        if self.waiting >= MOST_WAITING:
+        if not self.has_room(tenant):
             if not line:
                 del self._lines[tenant]
-            raise NoTurn(f"{MOST_WAITING} wait for their turn already, which is the most")
+            raise NoTurn(FULL)
+        if self.waiting >= MOST_WAITING:
+            self._refuse_last(self._longest)
         mine = WaitingTurn(asyncio.get_running_loop().create_future(), self._clock())
         line.append(mine)
         self._give()
         try:
             await mine.given
         except BaseException:
-            if mine.given.done() and not mine.given.cancelled():  # it was given a moment ago
+            given = mine.given
+            if given.done() and not given.cancelled() and given.exception() is None:  # it was given a moment ago
                 self._holding.discard(tenant)
             else:
                 self._leave(tenant, mine)
             self._give()
             raise
+
+    def _refuse_last(self, tenant: str) -> None:
+        """The last place of a tenant is another's."""
+        last = self._lines[tenant][-1]
+        self._leave(tenant, last)
+        if not last.given.done():
+            last.given.set_exception(NoTurn(FULL))
 
     def _give(self) -> None:
         """Give turns to whoever is next, while there are some."""

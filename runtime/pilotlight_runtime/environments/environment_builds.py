@@ -24,7 +24,7 @@ from pilotlight_core.model.packages.requirement_texts import normal_name, requir
 from pilotlight_runtime.builder.build_frames import BuildEnd
 from pilotlight_runtime.environments.base_facts import BaseFacts, BuildBase, NoFacts, base_facts
 from pilotlight_runtime.environments.build_sandbox import BuildFailed, BuildSandbox
-from pilotlight_runtime.environments.build_turns import MOST_WAITING, BuildTurns, NoTurn
+from pilotlight_runtime.environments.build_turns import BuildTurns, NoTurn
 from pilotlight_runtime.environments.built_files import disk_left
 from pilotlight_runtime.environments.environment_cache import (
     BuiltEnvironment,
@@ -64,10 +64,9 @@ class EnvironmentBuilds:
     def can_build(self) -> bool:
         return self._sandbox is not None
 
-    @property
-    def is_busy(self) -> bool:
-        """Whether locks are to be asked for elsewhere."""
-        return self._locks.waiting >= MOST_WAITING
+    def has_room(self, tenant: str) -> bool:
+        """Whether a lock of a tenant can wait for its turn here; else it is to be asked for elsewhere."""
+        return self._locks.has_room(tenant)
 
     async def lock(self, tenant: str, base: str, requirements: tuple[str, ...]) -> PackageLock:
         """What requirements come to over one of this node's base environments.

@@ -41,7 +41,7 @@ class LockAnswers:
         """A gateway has asked."""
         if not isinstance(message, LockPackages):
             return
-        if self._builds.is_busy:
+        if not self._builds.has_room(message.tenant):
             self._answer(message, PackagesLocked(question=message.question, reason="busy"))
             return
         self._group.create_task(self._lock(message))

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pilotlight_engine.engine_port import AdapterSource, EngineRefusal, Sampling
+from pilotlight_engine.engine_port import AdapterSource, EngineRefusal, GenRequest, Sampling
 from pilotlight_engine.scheduling.scheduled_engine import STEPS_TO_GROW
 from pilotlight_engine.scheduling.step_scheduler import SchedulerLimits
 from pilotlight_engine.sim.sim_engine import SimEngine, SimModel
@@ -301,3 +301,23 @@ def test_statistics_count_what_was_done() -> None:
     while made.has_work():
         step(made, ran)
     assert made.stats().kv_used == 0
+
+
+@pytest.mark.parametrize(
+    "late",
+    [
+        pytest.param(request("late", adapter="b", tenant="t", priority=1), id="before-it-in-its-own-queue"),
+        pytest.param(request("late", range(400), 5, adapter="b", tenant="a"), id="of-a-tenant-that-closes-the-queue"),
+    ],
+)
+def test_calls_of_two_adapters_do_not_wait_for_each_other_for_ever(late: GenRequest) -> None:
+    """One waits for room for its adapter, which comes; another one, of another adapter, has the turn before it."""
+    made = engine(adapter_bytes=1, max_adapter_bytes=1, kv_tokens=640)
+    ran = run(made, request("c", range(20), 20, adapter="c", tenant="u"), steps=1)
+    made.admit(request("a", range(20), 5, adapter="a", tenant="t"))
+    step(made, ran)
+    made.admit(late)
+    for _ in range(100):
+        step(made, ran)
+
+    assert set(ran.finished) == {"c", "a", "late"}

@@ -9,7 +9,7 @@ from pilotlight_core.model.messages.call_messages import Spent
 from pilotlight_core.model.messages.limiting import LimitAsk, LimitAskKind
 from pilotlight_core.model.pipelines.pipeline import CallHook, Pipeline
 from pilotlight_core.model.price_book import DatedRate, load_prices
-from pilotlight_core.model.spec import FunctionSpec
+from pilotlight_core.model.spec import FunctionSpec, VersionRecord
 from pilotlight_core.model.units import GpuAsk, cost_of
 from pilotlight_gateway.budgets.call_prices import FLEET_KEPT_S, CallPrices, dearest_rate
 from tests.builders.specs import function_spec, method, version_record
@@ -206,3 +206,18 @@ def test_the_worst_case_of_a_class_has_its_hooks_in_it() -> None:
     both = version_record(spec(gpu=gpu, pipeline=Pipeline(preprocess=hook, takes={"": ""})), id="ver_2")
     more = BOOK.rate("cpu") + 2 * BOOK.rate("cpu_core") + BOOK.rate("memory_gib")
     assert abs(prices.rate(both) - prices.rate(plain) - more) <= 2
+
+
+def test_what_was_reserved_covers_what_costs_no_more() -> None:
+    """In all of its time, and in any part of it."""
+    prices = CallPrices(BOOK)
+
+    def version(kind: str, **more: Any) -> VersionRecord:
+        return version_record(spec(gpu=(GpuAsk(kind),), **more), id=f"ver_{kind}_{len(more)}")
+
+    large, small = version("H100"), version("L4")
+    assert prices.covers(large, small, 60.0, "acme")
+    assert prices.covers(large, large, 60.0, "acme")
+    assert not prices.covers(small, large, 60.0, "acme")
+    assert not prices.covers(version("H100", timeout=1.0), version("L4", timeout=3_600.0), 3_600.0, "acme")
+    assert not prices.covers(version("L4", timeout=3_600.0), version("H100", timeout=1.0), 3_600.0, "acme")

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pilotlight_core.model.errors import PilotlightError, TooMuch, Unavailable
+from pilotlight_core.model.errors import Conflict, PilotlightError, TooMuch, Unavailable
 from pilotlight_gateway.calls.call_fake import FakeCalls
 from pilotlight_gateway.calls.call_port import BegunCall, CallEvent, CallResult, CallWaiter, ChunkEvent, StageEvent
 from pilotlight_gateway.calls.prepared_call import PreparedCall
@@ -27,10 +27,10 @@ class Begun:
     """A call that can be ended."""
 
     def __init__(self) -> None:
-        self.ended = False
+        self.ended = 0
 
     def end(self) -> None:
-        self.ended = True
+        self.ended += 1
 
 
 class Scripted(FakeCalls):
@@ -45,6 +45,8 @@ class Scripted(FakeCalls):
         self.streams: list[Any] = []
 
     def begin(self, call: PreparedCall, waiter: CallWaiter) -> BegunCall:
+        if call.version.function not in self.outcomes:
+            raise Conflict("the id is another call's")
         (outcome,) = self.outcomes[call.version.function]
 
         def tell() -> None:
@@ -123,6 +125,38 @@ async def test_a_call_is_run_once_more_and_elsewhere(big: Any, small: Any, told:
         assert (found.detail if isinstance(found, PilotlightError) else found) == told
 
 
+@pytest.mark.parametrize("small", [RESULT, Unavailable("nor has small"), FULL])
+@pytest.mark.parametrize("late", [False, True])
+async def test_each_call_is_ended_once(small: Any, late: bool) -> None:
+    """Also by a caller that ends it as soon as it is told, from within: both have the same id."""
+    calls, told = Scripted(late, big=[FULL], small=[small]), list[object]()
+
+    class Ending:
+        def finished(self, result: CallResult) -> None:
+            told.append(result)
+            either.end()
+
+        def failed(self, error: PilotlightError) -> None:
+            told.append(error)
+            either.end()
+
+    either = FallbackWaiter(calls, BIG, Ending(), to_small)
+    either.start()
+    while calls.waiting:
+        calls.waiting.pop(0)()
+    either.end()
+    assert [begun.ended for begun in calls.begun] == [1, 1]
+    assert len(told) == 1
+
+
+async def test_a_second_call_that_cannot_begin_is_told() -> None:
+    """Nobody else would hear of it."""
+    calls, heard = Scripted(big=[FULL]), Heard()
+    FallbackWaiter(calls, BIG, heard, to_small).start()
+    (error,) = heard.told
+    assert isinstance(error, Conflict)
+
+
 async def test_a_caller_that_leaves_hears_nothing_more() -> None:
     """Wherever its call is; that one is ended."""
     calls, heard = Scripted(late=True, big=[FULL], small=[RESULT]), Heard()
@@ -130,9 +164,9 @@ async def test_a_caller_that_leaves_hears_nothing_more() -> None:
     either.start()
     calls.waiting.pop(0)()
     first, second = calls.begun
-    assert (first.ended, second.ended) == (True, False)
+    assert (first.ended, second.ended) == (1, 0)
     either.end()
-    assert second.ended
+    assert second.ended == 1
     calls.waiting.pop(0)()
     assert heard.told == []
 

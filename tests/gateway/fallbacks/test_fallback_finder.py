@@ -9,11 +9,17 @@ import pytest
 
 from pilotlight_core.model.errors import ContainerDied, PilotlightError, TooMuch, Unavailable
 from pilotlight_core.model.fallbacks.fallback import Fallback
+from pilotlight_core.model.limits import UNLIMITED
+from pilotlight_core.model.money.budgets import Budget, BudgetMode
 from pilotlight_core.model.pipelines.pipeline import CallHook, HookKind, Pipeline
+from pilotlight_core.model.price_book import load_prices
 from pilotlight_core.model.spec import Priority, VersionRecord
+from pilotlight_core.model.units import GpuAsk
+from pilotlight_gateway.budgets.call_prices import CallPrices
 from pilotlight_gateway.calls.prepared_call import PreparedCall
-from pilotlight_gateway.fallbacks.fallback_finder import Fallbacks
+from pilotlight_gateway.fallbacks.fallback_finder import Fallbacks, covered_by
 from pilotlight_gateway.limits.call_usage import CallUsage
+from pilotlight_gateway.limits.limit_policy import policy_of
 from pilotlight_gateway.tenancy.registry_port import MemoryRegistry
 from tests.builders.calls import prepared_call
 from tests.builders.specs import function_spec, method
@@ -134,3 +140,26 @@ def test_a_class_with_hooks_takes_calls_with_the_versions_of_its_hooks(world: Wo
     assert instead_of(plain) is None
     del world.registry.versions[small.id]
     assert instead_of(asked, hooks=hooks) is None
+
+
+def test_under_a_hard_budget_a_dearer_function_takes_no_calls(world: World) -> None:
+    """What was reserved for the call would not cover it; without such a budget nothing was promised."""
+    cheap, dear = world.deploy(
+        function_spec("cheap", SMALL, fallback=Fallback("dear")),
+        function_spec("dear", SMALL, gpu=(GpuAsk("H100", 8),), fallback=Fallback("cheap")),
+    )
+    budgets: list[Budget] = []
+    is_covered = covered_by(
+        lambda _tenant, function: policy_of(UNLIMITED, function, budgets), CallPrices(load_prices())
+    )
+    fallbacks, at = Fallbacks(world.registry, world.clock, is_covered), world.clock.at
+
+    def goes(version: VersionRecord) -> bool:
+        call = prepared_call(version=version, method=SMALL, arrived_at=at, deadline_at=at + 60.0)
+        return fallbacks.instead_of(call, FULL) is not None
+
+    assert goes(cheap)
+    for mode, expected in ((BudgetMode.SOFT, True), (BudgetMode.HARD, False)):
+        budgets[:] = [Budget(id="b", amount=1, mode=mode)]
+        assert goes(cheap) is expected
+        assert goes(dear)

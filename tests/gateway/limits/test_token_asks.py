@@ -36,6 +36,7 @@ EMBED = method("input", answers=("embeddings", "prompt_tokens"))
         ({"prompt_ids": None, "prompt": "x" * 7}, TokenAsk(2, None)),
         ({"messages": [{"role": "user", "content": "x" * 100}], "max_tokens": True}, TokenAsk(31, None)),
         ({"prompt": "", "max_tokens": 2**63}, TokenAsk(0, 2**63)),
+        ({"prompt": "x" * 7, "max_tokens": -(2**40)}, TokenAsk(2, 0)),
         ({}, TokenAsk(0, None)),
     ],
 )

@@ -408,22 +408,35 @@ def f():
 
 FULL = """
 async def f(waiting):
+    import asyncio
     from pilotlight_core.model.messages.engine_report import EngineReport, report_engine
     report_engine(EngineReport(waiting=waiting))
+    await asyncio.Event().wait()
 """
 
 
 async def test_a_container_offers_nothing_while_calls_wait_within(world: Harness) -> None:
-    """Its function says so; they wait at their home then. What it may hold stays what it was."""
+    """Its function says so; they wait at their home then. Without a call it offers all, whatever was said."""
     container = await world.bind(await world.deploy(FULL, methods=(method(is_async=True),), max_inputs=4))
-    ready = await world.credit(container, ContainerState.READY)
-    assert ready.slots == 4
 
-    for waiting, offered in ((3, 0), (0, 4)):
-        assert (await world.run(container, waiting=waiting).ended()).outcome is Outcome.OK
+    async def offers(slots: int, held: int) -> None:
         async with asyncio.timeout(WITHIN):
-            while (credit := world.credits[container][-1]).slots - len(credit.held) != offered:
+            while (credit := world.credits[container][-1]).slots != slots or len(credit.held) != held:
                 await world.news()
+
+    await offers(4, 0)
+    full = world.run(container, waiting=3)
+    await offers(1, 1)
+    roomy = world.run(container, waiting=0)
+    await offers(4, 2)
+    world.control(Cancel(call_id=roomy.id))
+    await roomy.ended()
+    again = world.run(container, waiting=1)
+    await offers(2, 2)
+    for call in (full, again):
+        world.control(Cancel(call_id=call.id))
+        await call.ended()
+    await offers(4, 0)
     report = await world.report(lambda found: bool(found.containers))
     assert report.containers[0].slots == 4
 

@@ -113,13 +113,45 @@ async def test_the_line_is_bounded_and_a_tenants_part_of_it() -> None:
         with pytest.raises(NoTurn, match="of yours wait"):
             async with line.turns.turn("acme"):
                 raise AssertionError
-        tasks += await line.come(*(f"t{n}" for n in range(MOST_WAITING - MOST_OF_TENANT)))
+        for task in tasks[3:]:
+            task.cancel()
+        await line.settle()
+        tasks += await line.come(*(f"t{n}" for n in range(MOST_WAITING - 1)))
         with pytest.raises(NoTurn, match=f"{MOST_WAITING} wait"):
             async with line.turns.turn("one more"):
                 raise AssertionError
         assert line.turns.waiting == MOST_WAITING
         await line.empty()
         assert all(task.done() for task in tasks)
+
+
+async def test_in_a_full_line_whoever_has_most_places_gives_one_up() -> None:
+    """A few tenants that fill it do not keep others out; who has as many as they finds no place."""
+    async with asyncio.TaskGroup() as group:
+        line = Line(group)
+        greedy = [f"g{n}" for n in range(MOST_WAITING // MOST_OF_TENANT)]
+        await line.come("x", "y")
+        refused: list[str] = []
+
+        async def come(tenant: str) -> None:
+            try:
+                await line._work(tenant)
+            except NoTurn:
+                refused.append(tenant)
+
+        for tenant in greedy * MOST_OF_TENANT:
+            group.create_task(come(tenant))
+        await line.settle()
+        assert (line.turns.waiting, refused) == (MOST_WAITING, [])
+        await line.come("small")
+        assert (line.turns.waiting, refused) == (MOST_WAITING, [greedy[0]])
+        for _ in range(2):
+            group.create_task(come("g3"))
+        await line.settle()
+        assert refused[1:] == ["g3", "g3"]
+        await line.empty()
+        assert line.held.count("small") == 1
+        assert len(line.held) == 2 + MOST_WAITING
 
 
 async def test_whoever_goes_while_he_waits_holds_up_nobody() -> None:

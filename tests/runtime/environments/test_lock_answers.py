@@ -24,7 +24,10 @@ class Builds:
 
     def __init__(self, outcome: Any) -> None:
         self.outcome = outcome
-        self.is_busy = False
+        self.is_full = False
+
+    def has_room(self, tenant: str) -> bool:
+        return not self.is_full or tenant != ASKED.tenant
 
     async def is_base(self, _: str, digest: str, python: str) -> bool:
         return (digest, python) == (BASE_DIGEST, "cp311")
@@ -52,7 +55,7 @@ class Sent:
 
 async def answer_to(outcome: Any, asked: LockPackages = ASKED, *, busy: bool = False) -> PackagesLocked:
     sent, builds = Sent(), Builds(outcome)
-    builds.is_busy = busy
+    builds.is_full = busy
     async with asyncio.TaskGroup() as group:
         answers = LockAnswers(
             cast("Bus", sent), cast("EnvironmentBuilds", builds), group, region="eu", node="n1"

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from typing import Annotated
 
 import msgspec
+from msgspec import Meta
 
 from pilotlight_core.model.bounded import (
     Bytes,
@@ -26,6 +28,8 @@ LEAST_AHEAD = 32
 """Chunks of any size. Of the largest (768 KiB) 24 MiB are under way."""
 BYTES_AHEAD = 64 * 1024
 """Beyond LEAST_AHEAD: if all chunks were as large as the largest so far."""
+GROUP_AT_MOST = 256
+"""Rows of a group, and chunks of a row: more than agents send."""
 
 
 class BodyRef(msgspec.Struct, frozen=True):
@@ -252,13 +256,13 @@ class ChunkRow(msgspec.Struct, frozen=True, array_like=True, gc=False):
     grant_number: int
     seq: Rising
     """Of the first one."""
-    data: tuple[bytes, ...]
+    data: Annotated[tuple[bytes, ...], Meta(max_length=GROUP_AT_MOST)]
 
 
 class ChunkGroup(Message, frozen=True, kw_only=True):
     """What the streams of one gateway's calls had in one turn of the agent's loop, each in order."""
 
-    rows: tuple[ChunkRow, ...]
+    rows: Annotated[tuple[ChunkRow, ...], Meta(max_length=GROUP_AT_MOST)]
 
 
 class StreamCheckpoint(Message, frozen=True, kw_only=True):

@@ -44,6 +44,18 @@ class EngineReport(msgspec.Struct, frozen=True, kw_only=True, array_like=True, g
         """How full the room for keys and values is: 0 to 1."""
         return min(1.0, self.kv_used / self.kv_total) if self.kv_total else 0.0
 
+    @property
+    def lacks_room(self) -> bool:
+        """Whether calls wait since there is no room for them, and not only for their turn."""
+        return calls_lack_room(self.waiting, self.running, self.kv_used, self.kv_total)
+
+
+def calls_lack_room(waiting: int, running: int, kv_used: int, kv_total: int) -> bool:
+    """Whether calls that wait have no room: what is left is less than one that runs has. Who tells of no room has none
+    for those that wait.
+    """
+    return waiting > 0 and (not kv_total or (kv_total - kv_used) * running < kv_used)
+
 
 MOST_ADAPTERS_TOLD = 64
 _reporter: Callable[[EngineReport], None] | None = None

@@ -131,12 +131,12 @@ async def prepare_call(
         PilotlightError: as a native call, wrong fields as `bad_request`.
     """
     entry, exchange, model, stream = services.entry, exchange_of(request.scope), asked.model, asked.stream
+    found, version = await find_version(services, exchange.principal.tenant, model)
     if stream and _has_key(request):
         raise BadInput(
             f"{HEADER}: a stream is not kept, so it cannot be repeated: leave one of the two out.",
             code="bad_request", field=HEADER,
         )  # fmt: skip
-    found, version = await find_version(services, exchange.principal.tenant, model)
     limits = await entry.limits.admit(exchange, version, CALL_BODY, LimitAskKind.CALL)
     if size > limits.size:
         raise too_large(limits)

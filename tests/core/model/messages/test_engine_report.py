@@ -29,3 +29,19 @@ def test_it_is_told_to_whoever_listens() -> None:
     report_engine(EngineReport(running=2))
 
     assert heard == [EngineReport(running=1)]
+
+
+@pytest.mark.parametrize(
+    ("report", "lacks"),
+    [
+        (EngineReport(waiting=3), True),
+        (EngineReport(), False),
+        (EngineReport(waiting=3, running=2, kv_used=600, kv_total=1000), False),
+        (EngineReport(waiting=3, running=2, kv_used=700, kv_total=1000), True),
+        (EngineReport(waiting=0, running=2, kv_used=1000, kv_total=1000), False),
+        (EngineReport(waiting=1, running=0, kv_used=0, kv_total=1000), False),
+    ],
+)
+def test_calls_lack_room_where_less_is_left_than_one_has(report: EngineReport, lacks: bool) -> None:
+    """Those that only wait for their turn do not; where no room is told there is none."""
+    assert report.lacks_room is lacks

@@ -1,25 +1,41 @@
-"""Functions that clients of the Open Inference Protocol call."""
+"""Functions of arrays and tensors. Their containers stay, since each that starts imports torch."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from dataclasses import dataclass
 
-import numpy as np
-from numpy.typing import NDArray
+import numpy
+import torch
 
-from pilotlight import App
+from pilotlight import App, batched
 
 app = App("tensors")
 
 
-@app.gpu_function()
-def double(x: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Twice as much."""
-    return x * 2
+@dataclass
+class Match:
+    """What is found, and how well it fits."""
+
+    text: str
+    score: float
 
 
 @app.gpu_function()
-def count(upto: int) -> Iterator[NDArray[np.int64]]:
-    """A tensor for each number."""
-    for number in range(upto):
-        yield np.array([number])
+def norm(vector: torch.Tensor) -> float:
+    """The length of a vector."""
+    return float(vector.norm())
+
+
+@app.gpu_function()
+def total(numbers: numpy.ndarray, weights: torch.LongTensor | None = None) -> float:
+    """The sum of an array."""
+    return float(numbers.sum())
+
+
+@app.gpu_function()
+class Scorer:
+    """Works on several at a time."""
+
+    @batched(max_batch_size=4, wait_ms=1)
+    def score(self, text: list[str], vector: list[torch.Tensor]) -> list[Match]:
+        return [Match(one, float(two.sum())) for one, two in zip(text, vector, strict=True)]

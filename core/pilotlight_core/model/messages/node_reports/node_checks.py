@@ -47,7 +47,7 @@ def credit_fault(node: str, credit: Credit, binding: Binding | None) -> NodeFaul
         return NodeFault.BOUND_ELSEWHERE
     if (credit.version, credit.tenant, credit.function) != (binding.version, binding.tenant, binding.function):
         return NodeFault.OTHER_VERSION
-    if max(credit.slots, credit.batch_room, len(credit.held)) > binding.slots:
+    if max(credit.slots, credit.spare, credit.batch_room, len(credit.held)) > binding.slots:
         return NodeFault.MORE_ROOM
     return None
 

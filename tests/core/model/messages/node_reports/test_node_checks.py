@@ -38,6 +38,7 @@ def test_a_bound_containers_credit_is_believed() -> None:
         ("n1", {"function": "acme:hello.other"}, binding(), NodeFault.OTHER_VERSION),
         ("n1", {"slots": 1_000}, binding(), NodeFault.MORE_ROOM),
         ("n1", {"batch_room": 2}, binding(), NodeFault.MORE_ROOM),
+        ("n1", {"spare": 2}, binding(), NodeFault.MORE_ROOM),
         ("n1", {"held": ("a", "b")}, binding(), NodeFault.MORE_ROOM),
     ],
 )
