@@ -1,7 +1,7 @@
 """Whether engines keep the pace that `slo=SLO(ttft_ms=, itl_ms=)` of their version asks for. Pure.
 
     pressure    of a container: its time to the first token, or between two tokens, as a part of the level; how full its
-                room for keys and values is, as a part of 90 %; more than 1 if a call waits in it for a second
+                room for keys and values is, as a part of 90 %; more than 1 if a call waits for room in it for a second
     up          the mean over the containers that serve is above 1: so many times as many, at most twice
     kept        no fewer than would have a mean of 80 %
 
@@ -39,7 +39,7 @@ def pressure_of(slo: SLO, engine: EngineReport) -> float:
         parts.append(engine.first_token_ms / slo.ttft_ms)
     if slo.itl_ms is not None:
         parts.append(engine.inter_token_ms / slo.itl_ms)
-    if engine.waiting and engine.waited_ms >= LONGEST_WAIT_MS:
+    if engine.lacks_room and engine.waited_ms >= LONGEST_WAIT_MS:
         parts.append(1.0 + engine.waiting / (engine.waiting + engine.running))
     return min(MOST_PRESSURE, max(parts))
 

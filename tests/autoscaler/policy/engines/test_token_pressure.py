@@ -45,13 +45,14 @@ def view(*itl_ms: float, slo: SLO = LEVEL, **more: Any) -> VersionView:
         ({"inter_token_ms": 60.0, "first_token_ms": 1500.0}, 1.5),
         ({"kv_used": 45, "kv_total": 100}, 0.5),
         ({"kv_used": 99, "kv_total": 100}, 1.1),
-        ({"waiting": 3, "running": 1, "waited_ms": 2000.0}, 1.75),
-        ({"waiting": 3, "running": 1, "waited_ms": 20.0}, 0.0),
+        ({"waiting": 3, "running": 1, "waited_ms": 2000.0, "kv_used": 72, "kv_total": 100}, 1.75),
+        ({"waiting": 3, "running": 1, "waited_ms": 20.0, "kv_used": 72, "kv_total": 100}, 0.8),
+        ({"waiting": 3, "running": 9, "waited_ms": 2000.0, "kv_used": 72, "kv_total": 100}, 0.8),
         ({"inter_token_ms": 1e9}, 2.0),
     ],
 )
 def test_the_pressure_is_that_of_what_is_tightest(told: dict[str, Any], pressure: float) -> None:
-    """A call that waits for its first step alone is no pressure."""
+    """A call that waits for its turn alone, and not for room, is none."""
     assert pressure_of(LEVEL, EngineReport(**told)) == pytest.approx(pressure)
 
 
