@@ -80,9 +80,9 @@ class SLO(msgspec.Struct, frozen=True, kw_only=True):
     p95_ms: float | None = None
     """Of a call; a batch waits no longer than it allows."""
     ttft_ms: float | None = None
-    """To the first token. Refused by `check_spec`, as `itl_ms` is: nothing goes by them yet."""
+    """To the first token, of an engine: scaling holds it. `check_spec` refuses both of a function that is none."""
     itl_ms: float | None = None
-    """Between two tokens."""
+    """Between two tokens, of an engine: scaling and its containers' offers hold it."""
 
 
 class Batching(msgspec.Struct, frozen=True, kw_only=True):

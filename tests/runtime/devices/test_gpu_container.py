@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from pilotlight_core.model.messages.node_messages import BlankSize, ContainerState, KeepBlanks, Stop
-from pilotlight_core.model.messages.usage import LeaseState, UsageEvent, UsageEvent
+from pilotlight_core.model.messages.usage import LeaseState, UsageEvent
 from pilotlight_core.model.units import WHOLE_DEVICE, GpuAsk
 from pilotlight_runtime.devices.fake.fake_nvml import FakeGpu, FakeNvml
 from pilotlight_runtime.devices.nvidia.driver_libraries import LIBCUDA, choose
