@@ -14,6 +14,7 @@ import os
 import sys
 import time
 from collections.abc import Iterable, Iterator
+from functools import partial
 from typing import Any, cast
 from urllib.parse import urlsplit
 
@@ -108,9 +109,13 @@ async def _read_all(
     protocols = [_Stream(_request(split.netloc, function, number, tokens)) for number in range(streams)]
     async with asyncio.timeout(WITHIN_S):
         for protocol in protocols:
-            await loop.create_connection(lambda own=protocol: own, split.hostname, split.port)
+            await loop.create_connection(partial(_same, protocol), split.hostname or "127.0.0.1", split.port or 80)
         await asyncio.gather(*(protocol.ended for protocol in protocols))
     return [protocol.reads for protocol in protocols], time.process_time() - used
+
+
+def _same(stream: _Stream) -> _Stream:
+    return stream
 
 
 def _request(host: str, function: str, number: int, tokens: int) -> bytes:
