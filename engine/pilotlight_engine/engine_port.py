@@ -71,6 +71,8 @@ class SequenceUsage:
     completion_tokens: int
     cached_tokens: int
     """Tokens of the prompt that were not computed: their keys and values were stored."""
+    read_tokens: int = 0
+    """Tokens of the prompt that were computed or stored, if it was aborted before the rest; 0 where nobody knows."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -154,6 +154,7 @@ class StepScheduler:
         for span in plan.spans:
             sequence = span.sequence
             full, sequence.computed, sequence.turn = sequence.computed // self.blocks.page, span.end, self.steps
+            sequence.reached = max(sequence.reached, span.end)
             if self.limits.prefix_cache and span.end // self.blocks.page > full:
                 names = self._names_of(sequence, span.end // self.blocks.page)
                 for number in range(full, len(names)):

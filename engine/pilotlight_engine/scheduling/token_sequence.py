@@ -23,6 +23,8 @@ class TokenSequence:
     """Of the full blocks of its tokens, in order, computed or not; as many as somebody asked for."""
     computed: int = 0
     """Of how many tokens keys and values are stored."""
+    reached: int = 0
+    """The most tokens that were computed at any time: it does not fall when it gives way."""
     cached: int = 0
     """How many tokens of the prompt were stored already when it began."""
     turn: int = 0
@@ -52,8 +54,12 @@ class TokenSequence:
 
     def usage(self) -> SequenceUsage:
         """What it took so far."""
+        prompt = len(self.request.prompt_ids)
         return SequenceUsage(
-            prompt_tokens=len(self.request.prompt_ids), completion_tokens=self.generated, cached_tokens=self.cached
+            prompt_tokens=prompt,
+            completion_tokens=self.generated,
+            cached_tokens=self.cached,
+            read_tokens=min(prompt, self.reached),
         )
 
     def as_request(self) -> GenRequest:

@@ -48,6 +48,8 @@ EMBED_TOGETHER = 8
 LONG_TEXT = 8192
 """Characters: longer ones are read beside the event loop."""
 MOST_SEED = 2**64 - 1
+ABORT_S = 2.0
+"""How long the end of a call waits for the engine's word, at the most: for a step."""
 DEVICE_DEAD = 69
 """How a process ends whose device is lost: the platform starts another one, in which streams go on."""
 
@@ -150,7 +152,7 @@ class EngineFunction:
             async for chunk in running.chunks():
                 yield chunk
         finally:
-            running.close()
+            await running.close()
 
     async def _aside(self, size: int, read: Callable[[], T]) -> T:
         """What `read` returns of a text of so many characters: other calls do not wait for long ones."""
@@ -176,8 +178,8 @@ class _RunningAnswer:
         self._singles = 0
         """Chunks since the last state."""
         self._is_over = False
-        self._usage: dict[str, int] = {}
-        """As the last chunk that was yielded makes it."""
+        self._usage: dict[str, int] = self._answer.usage(0) if self._goes_on else {}
+        """As the last chunk that was yielded makes it, here or elsewhere."""
 
     async def chunks(self) -> AsyncIterator[AnswerChunk]:
         if self._goes_on:
@@ -197,14 +199,24 @@ class _RunningAnswer:
             self._thread.note_read(self._inbox)
             yield self._given(chunk)
 
-    def close(self) -> None:
-        """The call is over, or nobody wants it any more: count it, and leave the engine."""
-        if not self._inbox.is_over:
-            self._thread.abort(self._inbox)
+    async def close(self) -> None:
+        """The call is over, or nobody wants it any more: leave the engine, and count it."""
+        inbox = self._inbox
+        if not self._usage and inbox.engine_id and not inbox.is_over:
+            with suppress(TimeoutError):  # it is counted in the call: the engine says what it has read of the prompt
+                async with asyncio.timeout(ABORT_S):
+                    await self._thread.stop(inbox)
+        if not inbox.is_over:
+            self._thread.abort(inbox)
+        # Each token counts once: a stored one of the prompt is no computed one.
         if self._usage:
-            # Each token counts once: a stored one of the prompt is no computed one.
             counts = {**self._usage, "prompt_tokens": self._usage["prompt_tokens"] - self._usage["cached_tokens"]}
-            add_units(COUNTING.get(), {name: count for name, count in counts.items() if count})
+        elif isinstance(inbox.end, Finished):
+            read, cached = inbox.end.usage.read_tokens, inbox.end.usage.cached_tokens
+            counts = {"prompt_tokens": read - min(read, cached), "cached_tokens": min(read, cached)}
+        else:
+            return
+        add_units(COUNTING.get(), {name: count for name, count in counts.items() if count})
 
     def _request(self) -> GenRequest:
         asked, facts = self._asked, CALL_FACTS.get()

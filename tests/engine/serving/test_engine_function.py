@@ -127,6 +127,42 @@ async def test_a_cancelled_call_leaves_the_engine_and_pays_for_what_it_got() -> 
     assert 3 <= call.result.units["completion_tokens"] < 3000
 
 
+async def test_a_call_that_is_cancelled_while_its_prompt_is_read_pays_for_what_was_read() -> None:
+    """Else a caller has prompts computed for nothing, and beyond its limits in tokens."""
+    async with engine_guest(Sim(step_ms=5, max_sequences=1, max_tokens_per_step=16)) as guest:
+        call, task = guest.begin(prompt="a" * 2000, max_tokens=5)
+        waits, waiting = guest.begin("call_2", prompt="b" * 2000, max_tokens=5)
+        await until(lambda: guest.engine.stats().prefill_tokens >= 64)
+        guest.cancel("call_2")
+        await waiting
+        guest.cancel("call_1")
+        await task
+        assert not guest.engine.has_work()
+        read = guest.engine.stats().prefill_tokens
+
+    assert call.result is not None
+    assert (call.result.outcome, call.result.units) == (Outcome.CANCELLED, {"prompt_tokens": read})
+    assert read < 2000
+    assert waits.result is not None
+    assert not waits.result.units
+
+
+async def test_a_call_that_is_cancelled_as_it_goes_on_pays_for_what_it_had() -> None:
+    """Its container was lost behind the fiftieth token, and the next one has given none yet."""
+    async with engine_guest() as guest:
+        tokens = (await guest.run(**LONG)).token_ids[:50]
+    state = AnswerState(seed=7, at=1.0, tokens=packed(tokens))
+    async with engine_guest(Sim(step_ms=200)) as other:
+        call, task = other.begin(start=StreamStart(after=50, state=encode_state(state)), **LONG)
+        await until(other.engine.has_work)
+        other.cancel("call_1")
+        await task
+
+    assert call.chunks == []
+    assert call.result is not None
+    assert call.result.units == {"prompt_tokens": COUNT, "completion_tokens": 50}
+
+
 async def test_a_call_that_is_not_read_leaves_the_engine_until_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its keys and values are free meanwhile, and it says what it would have."""
     monkeypatch.setattr(token_inbox, "MOST_UNREAD", 8)
