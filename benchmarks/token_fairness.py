@@ -7,9 +7,10 @@ of this machine's processor, lent to both tenants. No prompt begins as another d
              of 512. Counted are the tokens that the model computed for each, prompts and answers. `share_error` is by
              how much a tenant's part differs from that of its weight, as a part of the latter; the worse of 1:1 and
              2:1
-    first    one tenant asks at random instants, with prompts of 512 to 1,024 tokens, alone, and beside the other one's
-             flood: `ttft_ratio` is the p99 of its times to the first token beside the flood over that of those without.
-             They take turns, with prompts of the same lengths at the same instants
+    first    one tenant asks at random instants, with prompts of 512 to 1,024 tokens, for a quarter of the tokens that
+             it had of 1:1; alone, and beside the other one's flood. `ttft_ratio` is the p99 of its times to the first
+             token beside the flood over that of those without. They take turns, with prompts of the same lengths in
+             the same order
 """
 
 from __future__ import annotations
@@ -41,10 +42,8 @@ ASKED = (512, 1024)
 ANSWER = 16
 OPEN = 24
 """Calls that a tenant keeps open."""
-PAUSE_S = 0.6
-"""Between two questions, on average."""
-SETTLE_S = 2.0
-"""How long a load runs before anything counts."""
+ASKED_PART = 0.25
+"""Of the tokens that are its share beside the flood, what the questions of whoever asks now and then need."""
 ANSWERS_AT_LEAST = 3
 """Of each tenant, whatever the machine: rates are those from the beginning of an answer to that of another."""
 MOST_S = 300.0
@@ -64,7 +63,7 @@ Counts = defaultdict[str, list[tuple[float, int, bool]]]
 def main() -> None:
     """Run, print, finish."""
     options = report.parsed(report.arguments("token_fairness", __doc__ or ""))
-    seconds, questions, rounds = (6.0, 12, 1) if options.quick else (60.0, 60, 3)
+    seconds, questions, rounds = (5.0, 10, 1) if options.quick else (60.0, 40, 3)
     with tempfile.TemporaryDirectory() as folder, platform(Path(folder), "--blanks", "1") as running:
         keys = _prepared(running, Path(folder))
         asyncio.run(_warm_up(running, keys))
@@ -73,7 +72,7 @@ def main() -> None:
             running.cli("tenant", "set", "quick", "--weight", str(weight))
             errors[weight] = asyncio.run(_shares(running, keys, weight, seconds))
         running.cli("tenant", "set", "quick", "--weight", "1")
-        alone, beside = asyncio.run(_first(running, keys, questions, rounds))
+        alone, beside = asyncio.run(_first(running, keys, questions, rounds, errors[1][0]))
     rows: list[tuple[Any, ...]] = [(f"{weight} : 1", *found) for weight, found in errors.items()]
     report.table("shares", ("weights", "tokens/s of short prompts", "of long ones", "error"), rows)
     times = [(name, report.median(found), report.percentile(found, 99)) for name, found in
@@ -124,12 +123,10 @@ async def _shares(running: Platform, keys: dict[str, str], weight: int, seconds:
             *(group.create_task(_repeat(quick, SHORT, "quick", done)) for _ in range(OPEN)),
             *(group.create_task(_repeat(flood, LONG, "flood", done)) for _ in range(OPEN)),
         ]
-        await asyncio.sleep(SETTLE_S)
+        await _wait_answers(done, 2)
         done.clear()
         await asyncio.sleep(seconds)
-        async with asyncio.timeout(MOST_S):
-            while min(_answers(done["quick"]), _answers(done["flood"])) <= ANSWERS_AT_LEAST:  # noqa: ASYNC110
-                await asyncio.sleep(0.5)
+        await _wait_answers(done, ANSWERS_AT_LEAST + 1)
         for each in load:
             each.cancel()
     rates = {name: _rate(found) for name, found in done.items()}
@@ -139,9 +136,11 @@ async def _shares(running: Platform, keys: dict[str, str], weight: int, seconds:
     return rates["quick"], rates["flood"], error
 
 
-def _answers(found: list[tuple[float, int, bool]]) -> int:
-    """How many answers began."""
-    return sum(begins for _, _, begins in found)
+async def _wait_answers(done: Counts, least: int, tenants: tuple[str, ...] = ("quick", "flood")) -> None:
+    """Wait until so many answers of each have begun."""
+    async with asyncio.timeout(MOST_S):
+        while any(sum(begins for _, _, begins in done[name]) < least for name in tenants):  # noqa: ASYNC110
+            await asyncio.sleep(0.1)
 
 
 def _rate(found: list[tuple[float, int, bool]]) -> float:
@@ -153,24 +152,26 @@ def _rate(found: list[tuple[float, int, bool]]) -> float:
 
 
 async def _first(
-    running: Platform, keys: dict[str, str], questions: int, rounds: int
+    running: Platform, keys: dict[str, str], questions: int, rounds: int, share: float
 ) -> tuple[list[float], list[float]]:
-    """Milliseconds to the first token, alone and beside the flood, in turns."""
+    """Milliseconds to the first token, alone and beside the flood, in turns. `share` are tokens a second."""
+    pause_s = (sum(ASKED) / 2 + ANSWER) / (ASKED_PART * share)
     alone, beside = list[float](), list[float]()
     async with _open(running, keys["quick"]) as quick, _open(running, keys["flood"]) as flood:
         for turn in range(rounds):
-            alone += await _ask(quick, questions, turn)
+            alone += await _ask(quick, questions, turn, pause_s)
             async with asyncio.TaskGroup() as group:
-                load = [group.create_task(_repeat(flood, LONG, "flood", Counts(list))) for _ in range(OPEN)]
-                await asyncio.sleep(SETTLE_S)
-                beside += await _ask(quick, questions, turn)
+                done = Counts(list)
+                load = [group.create_task(_repeat(flood, LONG, "flood", done)) for _ in range(OPEN)]
+                await _wait_answers(done, 1, ("flood",))
+                beside += await _ask(quick, questions, turn, pause_s)
                 for each in load:
                     each.cancel()
             await asyncio.sleep(2.0)
     return alone, beside
 
 
-async def _ask(http: httpx.AsyncClient, questions: int, seed: int) -> list[float]:
+async def _ask(http: httpx.AsyncClient, questions: int, seed: int, pause_s: float = 0.0) -> list[float]:
     """Ask at random instants, each question when it is its time, whatever became of those before."""
     chance, found = random.Random(seed), list[float]()
 
@@ -185,7 +186,7 @@ async def _ask(http: httpx.AsyncClient, questions: int, seed: int) -> list[float
     async with asyncio.TaskGroup() as group:
         for _ in range(questions):
             group.create_task(ask(chance.randint(*ASKED)))
-            await asyncio.sleep(chance.expovariate(1 / PAUSE_S))
+            await asyncio.sleep(chance.expovariate(1.0) * pause_s)
     return found
 
 

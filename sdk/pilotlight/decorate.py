@@ -77,7 +77,7 @@ def gpu_function(target: Any = None, /, **options: Any) -> Any:
         fallback: The function of the same app that runs a call when this one has no room for it in time, such as a
             smaller or quantised model with the same type hints: its name, or Fallback("small", classes=["batch"],
             tiers=["free"]), for calls of these classes by tenants of these tiers alone. Default: it is refused.
-        slo: Target latency: SLO(p95_ms=) milliseconds.
+        slo: Target latency in milliseconds: SLO(p95_ms=), and of an engine's tokens SLO(ttft_ms=, itl_ms=).
         priority: "interactive", "standard" or "batch". Default "standard".
         model: Computes GPU memory, instead of `vram`: Model(parameters=8e9, layers=32, …).
         by_cost: Take the GPU of the list with the least cost per call, instead of the first. Default False.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 from collections import Counter
@@ -91,14 +92,38 @@ def test_a_stream_whose_guest_is_killed_goes_on_and_is_billed_once(platform: Pla
 
 
 def test_whoever_leaves_takes_the_call_out_of_the_engine(platform: Platform) -> None:
-    """The engine goes idle, and says so."""
-    call, asked = pilotlight.call_id(), {**ASKED, "max_tokens": 3000}
-    with closing(events_of(platform, "engines.chat", id=call, method="generate", **asked)) as events:
+    """Hanging up is enough. The engine goes idle, and says so."""
+    asked = {**ASKED, "max_tokens": 3000}
+    with closing(events_of(platform, "engines.chat", method="generate", **asked)) as events:
         assert any(event.name == "chunk" for event in events)
-    platform.http.delete(f"/v1/calls/{call}").raise_for_status()
 
     def is_idle() -> bool:
         engine = platform.container_of("engines", "chat")["engine"]
         return engine is not None and engine["decode_tokens"] > 0 and not engine["running"] and not engine["kv_used"]
 
     wait_until(is_idle, "the engine is idle")
+
+
+PACED = """
+from pilotlight import SLO, App, Sim
+
+app = App("paced")
+
+chat = app.engine("chat", Sim(step_ms=4), slo=SLO(itl_ms=1), max_containers=2, scaledown_window=1.0, forecast=False)
+"""
+
+
+def test_an_engine_beyond_its_pace_gets_another_one_beside_it(platform: Platform, tmp_path: Path) -> None:
+    """One call alone, to which tokens come more slowly than `slo=` says; the reason is told."""
+    (tmp_path / "app.py").write_text(PACED)
+    platform.deploy(tmp_path / "app.py")
+    call, asked = pilotlight.call_id(), {**ASKED, "max_tokens": 3000}
+    with closing(events_of(platform, "paced.chat", id=call, method="generate", **asked)) as events:
+        next(events)
+        wait_until(lambda: len(platform.containers("paced")) == 2, "another container is there")
+        slow = max(platform.containers("paced"), key=lambda each: each["running"])
+    platform.http.delete(f"/v1/calls/{call}").raise_for_status()
+    assert slow["engine"]["inter_token_ms"] > 1
+    told = json.loads(platform.cli("explain", "paced.chat", "--json").stdout)
+    assert "pace" in json.dumps(told)
+    platform.cli("app", "stop", "paced")

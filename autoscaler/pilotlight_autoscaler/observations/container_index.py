@@ -142,6 +142,7 @@ class ContainerIndex:
             force_setattr(known, "running", each.running)
             force_setattr(known, "age_s", each.age_s)
             force_setattr(known, "idle_s", each.idle_s)
+            force_setattr(known, "engine", each.engine)
             if each.running != was_running and known.state in LIVE:
                 self._loads[known.version].running += each.running - was_running
             if not (each.running and was_running):

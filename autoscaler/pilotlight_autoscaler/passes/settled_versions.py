@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from pilotlight_autoscaler.observations.world import NODE_LOST_S, World
+from pilotlight_autoscaler.policy.engines.token_pressure import has_pace
 from pilotlight_autoscaler.policy.function_view import FunctionView
 from pilotlight_autoscaler.policy.scaling_policy import VersionView, holding_of, most_running, running_calls
 from pilotlight_autoscaler.policy.wish import ScalingRule, Wish
@@ -69,6 +70,8 @@ class SettledVersions:
         is_alone = len(function.versions) == 1 and function.planned is None
         if is_alone and _rests(view, wish):
             self._resting[version] = at + _spread(LOOK_EVERY_S, version)
+        if has_pace(view.spec.slo):
+            return  # its engines tell something new each second, so nothing of it is ever settled
         if is_alone and view.demand is not None and view.demand.waiting and wish.count == view.size > 0:
             running = sum([each.running for each in view.containers])
             self._waiting[version] = SteadyWait(view.demand, view.size, running, at + _spread(WAITING_LOOK_S, version))

@@ -1,6 +1,7 @@
 """The scaling policy: how many containers a function should have, why, and when to look again. Pure.
 
     calls         what runs and waits now, at once (`scaling_policy`)
+    pace          engines that are beyond the pace of `slo=`: more of them (`engines/token_pressure`)
     backlog       jobs that wait behind them: as many as end them within `BACKLOG_S`, or ten starts if that is longer
     planned       jobs that become due while a container starts: as if they waited now
     taken-over    a version that was just deployed has as many as calls of the function needed before, for its window
@@ -22,9 +23,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from pilotlight_autoscaler.policy.consolidation import least_kept
+from pilotlight_autoscaler.policy.engines.token_pressure import explain_pace
 from pilotlight_autoscaler.policy.function_view import PLANNED_MARGIN_S, FunctionView, needed_by_calls
 from pilotlight_autoscaler.policy.prediction.function_memory import MINUTE_S, FunctionMemory
-from pilotlight_autoscaler.policy.scaling_policy import VersionView, wanted_by_level
+from pilotlight_autoscaler.policy.scaling_policy import VersionView, wanted_by_demand, wanted_by_level
 from pilotlight_autoscaler.policy.warmth import tier_of
 from pilotlight_autoscaler.policy.wish import ScalingRule, Warmth, Wish
 from pilotlight_core.model.messages.usage_facts import Purpose
@@ -108,7 +110,7 @@ def more_needs(view: FunctionView, wish: Wish) -> str:
         return "money: a higher budget, or its next period"
     if wish.rule is ScalingRule.CEILING or wish.by_version.get(view.current, 0) >= current.ceiling:
         return f"a higher max_containers: it is {current.ceiling}"
-    slots = current.spec.slots
+    slots = current.spec.slots_of_all
     calls = "a call" if slots == 1 else f"more calls than the {slots} that a container takes at once"
     return f"{calls} that finds no free container, or a higher min_containers"
 
@@ -187,6 +189,8 @@ def _foreseen(view: FunctionView, memory: FunctionMemory, at: float) -> Iterator
 
 
 def _calls(view: VersionView, needed: int) -> tuple[ScalingRule, str]:
+    if view.paced >= needed > max(wanted_by_demand(view), wanted_by_level(view)):
+        return ScalingRule.PACE, explain_pace(view.spec.slo, view.containers)
     if wanted_by_level(view) >= needed and view.spec.slo.p95_ms is not None:
         rate, level = f"{view.rate:.3g} calls arrive a second", f"{view.spec.slo.p95_ms:g} ms"
         return ScalingRule.LEVEL, f"{rate}, and {needed} containers carry them within {level}"

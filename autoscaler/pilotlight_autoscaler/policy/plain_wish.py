@@ -38,7 +38,7 @@ class PlainVersion:
     )  # fmt: skip
 
     def __init__(self, spec: FunctionSpec) -> None:
-        self.slots = spec.slots
+        self.slots = spec.slots_of_all
         self.floor = spec.min_containers
         self.buffer = spec.buffer_containers
         self.ceiling = spec.max_containers

@@ -4,6 +4,7 @@
           as the containers that would drain it within `WAIT_TARGET_S`, never more than it can occupy
     zero calls that were turned away or came too late since the last word count as waiting ones, once each
     level with a service level and a known curve: as many as carry the arriving calls at a p95 within it
+    pace  with a level of tokens: as many as the pressure of its engines asks for (`engines/token_pressure`)
     down  only containers idle for the whole scale-down window, never below the floor, and none while the version's
           home is silent; how many at a time is `scale_down_pace`'s
 
@@ -22,6 +23,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
 
+from pilotlight_autoscaler.policy.engines.token_pressure import wanted_by_pace
 from pilotlight_core.model.api.curve_api import TARGET_UTILISATION
 from pilotlight_core.model.messages.demand import Demand
 from pilotlight_core.model.messages.node_messages import ContainerReport, ContainerState
@@ -76,12 +78,16 @@ class VersionView:
     """None without a service level or a known curve."""
     slots: int = field(init=False)
     """Calls that a container takes at once."""
+    paced: int = field(init=False)
+    """Containers that the pace of its tokens asks for; 0: none beyond what calls ask for."""
     wanted: int = field(init=False)
     """Containers for the present calls, before floor, buffer and ceiling."""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "slots", self.spec.slots)
-        object.__setattr__(self, "wanted", max(wanted_by_demand(self), wanted_by_level(self)))
+        object.__setattr__(self, "slots", self.spec.slots_of_all)
+        paced = wanted_by_pace(self.spec.slo, self.containers) if self.deployed and not self.unfunded else 0
+        object.__setattr__(self, "paced", paced)
+        object.__setattr__(self, "wanted", max(wanted_by_demand(self), wanted_by_level(self), paced))
 
     @property
     def size(self) -> int:

@@ -21,6 +21,7 @@ class ScalingRule(StrEnum):
     SHUT_DOWN = "shut-down"
     CALLS = "calls"
     LEVEL = "service-level"
+    PACE = "pace"
     BACKLOG = "backlog"
     PLANNED = "planned"
     TAKEN_OVER = "taken-over"

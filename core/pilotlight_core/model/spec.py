@@ -80,9 +80,9 @@ class SLO(msgspec.Struct, frozen=True, kw_only=True):
     p95_ms: float | None = None
     """Of a call; a batch waits no longer than it allows."""
     ttft_ms: float | None = None
-    """To the first token. Refused by `check_spec`, as `itl_ms` is: nothing goes by them yet."""
+    """To the first token, of an engine: scaling holds it. `check_spec` refuses both of a function that is none."""
     itl_ms: float | None = None
-    """Between two tokens."""
+    """Between two tokens, of an engine: scaling and its containers' offers hold it."""
 
 
 class Batching(msgspec.Struct, frozen=True, kw_only=True):
@@ -233,6 +233,11 @@ class FunctionSpec(msgspec.Struct, frozen=True, kw_only=True):
     def slots(self) -> int:
         """Calls that a container holds at once: running ones, and for a batched method the batch being formed."""
         return max(self.max_inputs, 2 * self._largest_batch)
+
+    @property
+    def slots_of_all(self) -> int:
+        """Those of `slots` that any caller may take: of an engine as many calls as it runs."""
+        return self.slots if self.engine is UNSET else min(self.slots, self.engine.max_sequences)
 
     @property
     def concurrency(self) -> int:

@@ -36,6 +36,7 @@ from pilotlight_engine.serving.engine_opening import open_engine, weights_folder
 from pilotlight_engine.serving.generation_reader import GenerationDocument, GenerationRead, GenerationReader
 from pilotlight_engine.serving.step_thread import StepThread
 from pilotlight_engine.serving.token_inbox import TokenInbox
+from pilotlight_engine.serving.token_pace import PaceFigures
 from pilotlight_engine.text.chat_template import template_of
 from pilotlight_engine.text.text_tokenizer import tokenizer_of
 
@@ -323,7 +324,7 @@ def seed_of(asked: GenerationRead, call_id: str) -> int:
     return int.from_bytes(hashlib.sha256(call_id.encode() or os.urandom(16)).digest()[:7], "little")
 
 
-def report_stats(stats: EngineStats) -> None:
+def report_stats(stats: EngineStats, pace: PaceFigures) -> None:
     """Have the agent know how the engine is."""
     report_engine(
         EngineReport(
@@ -339,6 +340,9 @@ def report_stats(stats: EngineStats) -> None:
             step_us=round(stats.step_ms * 1000),
             token_budget=stats.token_budget,
             steps=stats.steps,
+            first_token_ms=pace.first_s * 1000,
+            inter_token_ms=pace.between_s * 1000,
+            waited_ms=pace.waited_s * 1000,
         )
     )
 

@@ -19,8 +19,10 @@ from typing import TypeVar
 from pilotlight_core.model.messages.engine_report import calls_lack_room
 from pilotlight_engine.engine_port import Engine, EngineDead, EngineEvent, EngineStats, GenRequest, TokenOut
 from pilotlight_engine.serving.token_inbox import FEW_UNREAD, MOST_UNREAD, TokenInbox
+from pilotlight_engine.serving.token_pace import PaceFigures, TokenPace
 
 T = TypeVar("T")
+OnStats = Callable[[EngineStats, PaceFigures], None]
 STATS_EVERY_S = 1.0
 LOOK_EVERY_S = 0.2
 """The same where the engine comes to rest again and again, or calls begin to lack room in it, or lack it no longer."""
@@ -31,11 +33,12 @@ JOIN_S = 10.0
 class StepThread:
     """Steps `engine` from `start` to `close`; all other methods are called in the event loop.
 
-    `on_dead` is told, in the thread, when the engine is lost; `on_stats` each second in which it has worked, once
-    when it comes to rest, and soon after calls begin to lack room in it or lack it no longer.
+    `on_dead` is told, in the thread, when the engine is lost; `on_stats` each second in which it has worked, soon after
+    calls begin to lack room in it or lack it no longer, when it comes to rest, and each second from then on until
+    nothing is known of its pace any more.
     """
 
-    def __init__(self, engine: Engine, on_dead: Callable[[str], None], on_stats: Callable[[EngineStats], None]) -> None:
+    def __init__(self, engine: Engine, on_dead: Callable[[str], None], on_stats: OnStats) -> None:
         self.engine = engine
         self._on_dead = on_dead
         self._on_stats = on_stats
@@ -47,11 +50,15 @@ class StepThread:
         """By the id of the sequence in the engine."""
         self._left_behind: dict[str, TokenInbox] = {}
         """Those that left, until the engine says what they took."""
+        self._pace = TokenPace()
+        """Used in the thread only."""
         self._numbers = 0
         self._told_at = self._looked_at = 0.0
         self._told_lack = False
         self._has_news = True
         """Whether it has worked since it told last how it is."""
+        self._is_pace_told = True
+        """Whether nothing was known of its pace when it told last."""
         self._thread = threading.Thread(target=self._run, name="pilotlight-engine", daemon=True)
 
     def start(self) -> None:
@@ -71,7 +78,7 @@ class StepThread:
         engine_id = f"{request.id}/{self._numbers}"
         inbox.engine_id, inbox.paused = engine_id, None
         self._inboxes[engine_id] = inbox
-        self._ask(lambda: self._admit(replace(request, id=engine_id)))
+        self._ask(partial(self._admit, replace(request, id=engine_id), time.monotonic()))
 
     def abort(self, inbox: TokenInbox) -> None:
         """The call's end is not wanted any more: its sequence goes."""
@@ -121,6 +128,7 @@ class StepThread:
             while self._wait_work():
                 events = self.engine.step()
                 if events:
+                    self._note_pace(events)
                     self._loop.call_soon_threadsafe(self._deliver, events)
                 self._report_if_due()
         except EngineDead as error:
@@ -148,8 +156,9 @@ class StepThread:
 
     def _rest(self) -> None:
         """Wait to be woken; tell how the engine is, once."""
-        due_s = self._told_at + LOOK_EVERY_S - time.monotonic()
-        if not self._has_news:
+        every_s = LOOK_EVERY_S if self._has_news else STATS_EVERY_S
+        due_s = self._told_at + every_s - time.monotonic()
+        if not self._has_news and self._is_pace_told:
             self._wake.wait()
         elif due_s > 0:
             self._wake.wait(due_s)
@@ -167,11 +176,19 @@ class StepThread:
 
     def _report(self, at: float, stats: EngineStats) -> None:
         self._told_at, self._told_lack = at, _lacks_room(stats)
-        self._on_stats(stats)
+        self._is_pace_told = self._pace.is_empty(at)
+        self._on_stats(stats, self._pace.figures(at))
 
-    def _admit(self, request: GenRequest) -> None:
+    def _note_pace(self, events: list[EngineEvent]) -> None:
+        self._pace.add_tokens([event.id for event in events if type(event) is TokenOut], time.monotonic())
+        for event in events:
+            if type(event) is not TokenOut:
+                self._pace.remove(event.id)
+
+    def _admit(self, request: GenRequest, asked_at: float) -> None:
         try:
             self.engine.admit(request)
+            self._pace.admit(request.id, asked_at, is_resumed=bool(request.prefix_out))
         except EngineDead:
             raise
         except Exception as error:  # noqa: BLE001 - a refusal, or a fault of the engine: this call's either way

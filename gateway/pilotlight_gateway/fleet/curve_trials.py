@@ -65,11 +65,12 @@ def declared(spec: FunctionSpec) -> tuple[Curve, ...]:
 
 
 def loads_of(spec: FunctionSpec) -> tuple[MethodLoad, ...]:
-    """The inputs that a container processes at once, by method."""
+    """The inputs that a container processes at once, by method; what an engine takes beyond them waits in it."""
+    at_once = spec.max_inputs if spec.engine is UNSET else min(spec.max_inputs, spec.engine.max_sequences)
     return tuple(
         MethodLoad(
             method=method.name,
-            most=method.batching.max_batch_size if method.batching else spec.max_inputs,
+            most=method.batching.max_batch_size if method.batching else at_once,
             batches=method.batching is not None,
         )
         for method in spec.methods

@@ -9,7 +9,6 @@ as its calls end.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable
 
 from pilotlight_core.model.integrity import require
@@ -57,9 +56,9 @@ class SlotParts:
 
     def check_integrity(self, flows: Iterable[Flow]) -> None:
         """Raise if what waits in `flows` is not what is counted."""
-        waiting = Counter[tuple[str, float]]()
+        waiting: dict[tuple[str, float], int] = {}
         for flow in flows:
-            waiting[_key(flow)] += flow.live
+            waiting[_key(flow)] = waiting.get(_key(flow), 0) + flow.live
         require({key: part.waiting for key, part in self._parts.items() if part.waiting} == waiting, "parts miscount")
         weight = sum(part.weight for part in self._parts.values())
         require(abs(self._weight - weight) <= 1e-6 * max(1.0, weight), "parts have another weight")

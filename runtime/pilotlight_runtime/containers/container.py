@@ -112,11 +112,8 @@ class Container:
 
     @property
     def slots(self) -> int:
-        """Those that it offers: while its function says that calls wait within, as many as it holds calls, and the
-        spare ones. One that holds none has none that wait, whatever it says.
-        """
-        is_full = self.serving is not None and self.serving.is_full and bool(self.held)
-        return min(len(self.held) + self.spare, self.most_slots) if is_full else self.most_slots
+        """Those that it offers: fewer while its function says that calls wait within, or that tokens come slowly."""
+        return self.serving.slots if self.serving is not None else self.most_slots
 
     @property
     def spare(self) -> int:

@@ -27,6 +27,7 @@ from pilotlight_runtime.containers.blanks.blank import Blank
 from pilotlight_runtime.containers.container_check import check_of
 from pilotlight_runtime.containers.container_io import ContainerIO
 from pilotlight_runtime.containers.container_nested import ContainerNested
+from pilotlight_runtime.containers.pace_gate import PaceGate
 from pilotlight_runtime.guest import frames as guest
 from pilotlight_runtime.guest.guest_connection import GuestConnection
 from pilotlight_runtime.metering.container_meter import ContainerMeter
@@ -37,8 +38,8 @@ LEAVE_S = 10.0
 """Bounds the exit hooks."""
 LEAST_LEAVE_S = 1.0
 """The same where the node is taken away: what is left of its time, or so long."""
-FULL_TOLD_EVERY_S = 0.05
-"""Between two words to homes about whether calls wait within: a guest may say so as often as it likes."""
+FULL_EVERY_S = 0.05
+"""Between two times at which a container is taken for full: a guest may say so as often as it likes."""
 RETIRE_MARGIN_S = 5.0
 """Beyond the function's timeout, after which none of its calls can still run."""
 
@@ -74,13 +75,14 @@ class ContainerServing:
         """Calls so far."""
         self.is_unfit = False
         """Whether a check that it ran while it was ready has failed."""
-        self.spare = max(0, spec.slots - spec.engine.max_sequences) if spec.engine is not UNSET else 0
+        self.spare = spec.slots - spec.slots_of_all
         """Slots for callers who have few: an engine takes more calls than it runs, and preempts others for them."""
         self.engine: EngineReport | None = None
         """How its engine was when it last told."""
-        self.is_full = False
+        self._is_full = False
         """Whether calls wait within for want of room, as its function has told."""
-        self._full_told_at = float("-inf")
+        self._pace = PaceGate(spec.slo.itl_ms if spec.engine is not UNSET else None)
+        self._full_at = self._paced_at = float("-inf")
         self._container = container
         self._spec = spec
         self._blank = blank
@@ -121,6 +123,14 @@ class ContainerServing:
     def is_checking(self) -> bool:
         """Whether its guest is busy with a check."""
         return self._check is not None and self._check.is_under_way
+
+    @property
+    def slots(self) -> int:
+        """Calls that it takes, those that it holds included: while some wait within, the spare ones are left, and while
+        tokens come too slowly none. One that holds none has none that wait, whatever it says.
+        """
+        held, most = len(self.runner.held), self._spec.slots
+        return min(held + self.spare if self._is_full and held else most, self._pace.slots(held=held, most=most))
 
     def pause(self, at: float) -> None:
         """It is parked."""
@@ -173,12 +183,22 @@ class ContainerServing:
         return True
 
     def _on_report(self, report: EngineReport, at: float) -> None:
-        """Calls that wait within wait at their home instead, where tenants take turns, as far as they have not come."""
+        """Calls that wait within wait at their home instead, where tenants take turns, as far as they have not come.
+
+        That there is room again is always told at once; that there is none only so often.
+        """
         if self._spec.engine is not UNSET:
             self.engine = report
-        was_full, self.is_full = self.is_full, report.lacks_room
-        if was_full is not self.is_full and at - self._full_told_at >= FULL_TOLD_EVERY_S:
-            self._full_told_at = at  # what is not told at once goes with the next call that ends, or the next second
+        is_full = report.lacks_room
+        if is_full is not self._is_full and not (is_full and at - self._full_at < FULL_EVERY_S):
+            self._is_full = is_full
+            if is_full:
+                self._full_at = at
+            self._calls.credits.publish_soon(self._container)
+        # What is not told at once of its pace goes with the next call that ends, or the next second.
+        is_other = self._pace.note(report, held=len(self.runner.held), most=self._spec.slots)
+        if is_other and at - self._paced_at >= FULL_EVERY_S:
+            self._paced_at = at
             self._calls.credits.publish_soon(self._container)
 
     def close(self) -> None:

@@ -39,3 +39,11 @@ class EngineMetrics:
         yield gauge(
             "pilotlight_agent_engine_kv_used_ratio", text, max((one.kv_used_ratio for one in each), default=0.0)
         )
+        text = "In what time 95 % of calls lately had their first token, of the engine where it took longest."
+        yield gauge("pilotlight_agent_engine_time_to_first_token_seconds", text, _longest_s(each, "first_token_ms"))
+        text = "In what time 95 % of tokens lately came after the one before, of the engine where it took longest."
+        yield gauge("pilotlight_agent_engine_inter_token_seconds", text, _longest_s(each, "inter_token_ms"))
+
+
+def _longest_s(reports: Iterable[EngineReport], field: str) -> float:
+    return max((getattr(one, field) / 1000 for one in reports), default=0.0)

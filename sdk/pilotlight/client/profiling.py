@@ -6,10 +6,11 @@ import asyncio
 import time
 from collections.abc import Callable, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import Any
 
+from pilotlight.client.answer_pace import AnswerPace, TokenTimes, pace_of
 from pilotlight.client.resources.calls import CallsClient
 from pilotlight.client.transport.retry import QUICK_CONNECT_S, RequestRetries
 from pilotlight.client.transport.wire import OutgoingCall
@@ -33,6 +34,8 @@ class ProfileSample:
     batch: int
     execute_ms: float
     cost: Decimal
+    tokens: TokenTimes | None = None
+    """None: it answered with none."""
 
 
 @dataclass(kw_only=True)
@@ -46,6 +49,12 @@ class ProfileLoad:
     @property
     def cost(self) -> Decimal:
         return sum((sample.cost for sample in self.samples), Decimal(0))
+
+    @property
+    def pace(self) -> AnswerPace | None:
+        """How fast the tokens of an engine came; None: there were none."""
+        answers = [sample.tokens for sample in self.samples if sample.tokens is not None]
+        return pace_of(self.batch, answers, self.seconds)
 
     @property
     def calls_per_second(self) -> float:
@@ -107,6 +116,8 @@ class SliceBenchmark:
     def __init__(self, calls: CallsClient, call: OutgoingCall) -> None:
         self._calls = calls
         self._outgoing = call
+        self._has_tokens = False
+        """Whether its last answer had some: then no call waits for its turn, or its first token would be late."""
 
     async def warm_up(self, on_stage: OnStage, wait_s: float) -> ProfileSample:
         """Make the first call, which starts a container and counts only for its cost.
@@ -135,6 +146,7 @@ class SliceBenchmark:
 
         With the largest batch, of `most`, as many calls again wait, so that the container is never idle. Below it there
         are `batch` callers, since more would make larger batches; `batches`: in rounds, which form batches.
+        An engine has `batch` callers too: of a call that waits, the first token would say nothing.
         """
         load = ProfileLoad(batch=batch)
         began_at = time.monotonic()
@@ -142,7 +154,7 @@ class SliceBenchmark:
             await self._call_in_rounds(load, began_at + seconds)
         else:
             async with asyncio.TaskGroup() as group:
-                for _ in range(batch if batch < most else 2 * batch):
+                for _ in range(batch if batch < most or self._has_tokens else 2 * batch):
                     group.create_task(self._call_repeatedly(load, began_at + seconds, batches=batches))
         load.seconds = time.monotonic() - began_at
         return load
@@ -167,12 +179,16 @@ class SliceBenchmark:
 
     async def _call(self, on_stage: OnStage | None = None) -> ProfileSample:
         retries = RequestRetries(connect_within=QUICK_CONNECT_S)
+        tokens = TokenTimes(time.monotonic())
         async with aclosing(self._calls.stream_events(self._outgoing, retries)) as stream:
             async for name, data in stream:
                 if name == "stage" and on_stage is not None:
                     on_stage(data)
+                elif name == "chunk":
+                    tokens.add(data.get("value"), time.monotonic())
                 elif name == "result":
-                    return sample_of(data)
+                    self._has_tokens = bool(tokens.tokens)
+                    return replace(sample_of(data), tokens=tokens if tokens.tokens else None)
         raise BadOutput("The platform's answer ended without a result.")
 
 

@@ -290,7 +290,7 @@ def _choice(kind: type[Isolation | Priority]) -> Callable[[str, Any], Isolation 
 
 def _slo(name: str, value: Any) -> SLO:
     if not isinstance(value, SLO):
-        raise _expected(name, value, "SLO(p95_ms=)")
+        raise _expected(name, value, "SLO(p95_ms=), or of an engine SLO(ttft_ms=, itl_ms=)")
     for level in value.__struct_fields__:
         target = getattr(value, level)
         if target is not None and (isinstance(target, bool) or not isinstance(target, int | float) or target <= 0):

@@ -106,9 +106,9 @@ class UpstreamCalls:
         self._report()
 
     def _report(self) -> None:
-        """Tell how many calls wait for capacity, if that changes from or to none."""
-        at = self._loop.time()
-        over = len(self._waiting) if not self._limit.room(at) else 0
+        """Tell how many calls wait for capacity, if that changes from or to none: from a whole request's on."""
+        is_full = not self._limit.room(self._loop.time()) and len(self._waiting) >= self._waiting.size
+        over = len(self._waiting) if is_full else 0
         if bool(over) != bool(self._told):
             self._told = over
             self._report_full(over)

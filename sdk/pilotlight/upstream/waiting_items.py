@@ -13,7 +13,7 @@ class WaitingItems(Generic[T]):
     """Calls in their order; a request takes up to `size` of them, and the first waits `wait_s` for others at most."""
 
     def __init__(self, size: int, wait_s: float) -> None:
-        self._size = size
+        self.size = size
         self._wait_s = wait_s
         self._items: deque[tuple[T, float]] = deque()
 
@@ -35,10 +35,10 @@ class WaitingItems(Generic[T]):
         """The seconds until there is a request; None: nothing waits."""
         if not self._items:
             return None
-        return 0.0 if len(self._items) >= self._size else max(0.0, self._items[0][1] + self._wait_s - at)
+        return 0.0 if len(self._items) >= self.size else max(0.0, self._items[0][1] + self._wait_s - at)
 
     def take(self, at: float) -> list[T]:
         """What goes in a request now; [] while the first waits for others."""
         if self.due_in(at) != 0.0:
             return []
-        return [self._items.popleft()[0] for _ in range(min(self._size, len(self._items)))]
+        return [self._items.popleft()[0] for _ in range(min(self.size, len(self._items)))]

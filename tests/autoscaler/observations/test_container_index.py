@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pilotlight_autoscaler.observations.container_index import LIVE, ContainerIndex
+from pilotlight_core.model.messages.engine_report import EngineReport
 from pilotlight_core.model.messages.node_messages import ContainerReport, ContainerState
 from pilotlight_core.model.messages.node_reports.report_revisions import MovingContainer
 from tests.builders.nodes import container
@@ -130,3 +131,14 @@ def test_what_a_versions_containers_do_is_what_their_reports_say(
             assert (load is None) is (version not in index.versions())
             if load is not None:
                 assert (load.containers, load.running) == (len(live), sum(each.running for each in live))
+
+
+def test_what_an_engine_tells_moves() -> None:
+    """It is new with each report, and decisions go by it."""
+    index, there = ContainerIndex(), [container("c1", engine=EngineReport(running=1))]
+    index.replace("n1", [], there)
+    index.move(there, [MovingContainer(id="c1", running=1, age_s=9.0, idle_s=0.0, engine=EngineReport(waiting=2))])
+
+    found = index.get("c1")
+    assert found is not None
+    assert found.engine == EngineReport(waiting=2)

@@ -18,6 +18,7 @@ from pilotlight_autoscaler.passes.settled_versions import (
 )
 from pilotlight_autoscaler.policy.prediction.function_memory import FunctionMemory
 from pilotlight_core.model.messages.node_messages import ContainerState
+from pilotlight_core.model.spec import SLO
 from tests.autoscaler.builders import demand, record, report
 from tests.builders.nodes import container, node_report
 from tests.example_counts import examples
@@ -186,6 +187,15 @@ def test_what_is_taken_over_is_looked_at_though_a_ceiling_bounds_it() -> None:
         looks.hear(at, [3, 0, 0], {"running": 3, "arrivals": 1})
         assert not looks.rests(at)
         assert looks.look(at) == []
+
+
+def test_one_that_holds_a_pace_is_looked_at_each_time() -> None:
+    """Its engines tell something new each second, whatever its calls do."""
+    looks = Looks(settles=True, max_inputs=4, slo=SLO(itl_ms=50.0))
+    looks.hear(0.0, [3, 3], {"running": 6})
+
+    assert looks.look(0.0) == []
+    assert not looks.rests(0.25)
 
 
 def test_what_was_forgotten_is_looked_at() -> None:

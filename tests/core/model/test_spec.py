@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
+from pilotlight_core.model.engines.engine_spec import EngineKind, EngineSpec
 from pilotlight_core.model.errors import BadInput
 from pilotlight_core.model.spec import (
     Batching,
@@ -45,3 +46,12 @@ def test_methods_are_found_by_name_and_the_only_one_without() -> None:
     assert function_spec().method(None).attribute == "greet"
     with pytest.raises(BadInput, match="name a method of it; its methods: a, b"):
         two.method(None)
+
+
+def test_of_an_engines_slots_some_are_not_for_all() -> None:
+    """It takes more calls than it runs, for callers who have few."""
+    engine = EngineSpec(kind=EngineKind.SIM, max_sequences=8)
+    spec = function_spec(max_inputs=9, engine=engine)
+
+    assert (spec.slots, spec.slots_of_all) == (9, 8)
+    assert function_spec(max_inputs=9).slots_of_all == 9

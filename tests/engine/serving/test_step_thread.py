@@ -12,6 +12,7 @@ import pytest
 from pilotlight_engine.engine_port import EngineRefusal, EngineStats, GenRequest, Sampling
 from pilotlight_engine.serving.step_thread import StepThread
 from pilotlight_engine.serving.token_inbox import TokenInbox
+from pilotlight_engine.serving.token_pace import PaceFigures
 from pilotlight_engine.sim.sim_engine import SimEngine
 from tests.waiting import until
 
@@ -22,9 +23,14 @@ class Told:
     def __init__(self) -> None:
         self.dead: list[str] = []
         self.stats: list[EngineStats] = []
+        self.paces: list[PaceFigures] = []
         self.engine = SimEngine()
-        self.thread = StepThread(self.engine, self.dead.append, self.stats.append)
+        self.thread = StepThread(self.engine, self.dead.append, self.on_stats)
         self.thread.start()
+
+    def on_stats(self, stats: EngineStats, pace: PaceFigures) -> None:
+        self.stats.append(stats)
+        self.paces.append(pace)
 
 
 @pytest.fixture
@@ -107,3 +113,16 @@ async def test_one_that_stops_while_it_leaves_has_its_end(told: Told) -> None:
     assert inbox.is_over
     assert inbox.paused is None
     await until(lambda: not told.engine.has_work())
+
+
+async def test_the_pace_of_tokens_is_told(told: Told) -> None:
+    """From when a call came to its tokens, and between them."""
+    inboxes = [TokenInbox() for _ in range(6)]
+    for number, inbox in enumerate(inboxes):
+        told.thread.admit(request(id=str(number), max_new=50), inbox)
+    for inbox in inboxes:
+        await inbox.wait_end()
+    await until(lambda: bool(told.paces) and told.paces[-1].between_s > 0)
+
+    assert told.paces[-1].first_s > 0
+    assert told.paces[-1].waited_s == 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pilotlight_core.model.api.curve_api import CurvePoint, CurveRequest, CurveSource, TrialRequest
+from pilotlight_core.model.engines.engine_spec import EngineKind, EngineSpec
 from pilotlight_core.model.placing import Measured, Placing
 from pilotlight_core.model.spec import Batching, FunctionSpec
 from pilotlight_gateway.fleet.curve_trials import CurveService, declared, loads_of, pinned
@@ -45,6 +46,8 @@ def test_a_container_works_on_as_much_as_its_methods_say() -> None:
     batched = method(attribute="hello", batching=Batching(max_batch_size=8, wait_ms=1.0))
     assert [(load.most, load.batches) for load in loads_of(function("hello", batched, max_inputs=3))] == [(8, True)]
     assert [(load.most, load.batches) for load in loads_of(function("hello", max_inputs=3))] == [(3, False)]
+    engine = function("hello", max_inputs=20, engine=EngineSpec(kind=EngineKind.SIM, max_sequences=16))
+    assert [(load.most, load.batches) for load in loads_of(engine)] == [(16, False)]  # others wait in it
 
 
 def test_a_trial_is_one_container_on_one_kind_of_slice() -> None:

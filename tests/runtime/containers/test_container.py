@@ -9,11 +9,13 @@ from pathlib import Path
 
 import pytest
 
+from pilotlight_core.model.engines.engine_spec import EngineKind, EngineSpec
 from pilotlight_core.model.messages.call_messages import Cancel, Outcome, Refusal, Window
 from pilotlight_core.model.messages.logs import LogLine
 from pilotlight_core.model.messages.node_messages import ContainerState
 from pilotlight_core.model.messages.usage import LeaseState
 from pilotlight_core.model.messages.usage_facts import Fault
+from pilotlight_core.model.spec import SLO
 from pilotlight_core.model.units import NS_PER_S
 from tests.builders.specs import method
 from tests.runtime.harness import WITHIN, Harness, agent, batched, everybody, generator, harness
@@ -414,7 +416,7 @@ async def f(waiting):
 
 
 async def test_a_container_offers_nothing_while_calls_wait_within(world: Harness) -> None:
-    """Its function says so; they wait at their home then. Without a call it offers all, whatever was said."""
+    """Its function says so; they wait at their home then. That there is room again is told at once."""
     container = await world.bind(await world.deploy(FULL, methods=(method(is_async=True),), max_inputs=4))
 
     async def offers(slots: int, held: int) -> None:
@@ -427,13 +429,34 @@ async def test_a_container_offers_nothing_while_calls_wait_within(world: Harness
     await offers(1, 1)
     roomy = world.run(container, waiting=0)
     await offers(4, 2)
-    world.control(Cancel(call_id=roomy.id))
-    await roomy.ended()
-    again = world.run(container, waiting=1)
-    await offers(2, 2)
-    for call in (full, again):
+    for call in (full, roomy):
         world.control(Cancel(call_id=call.id))
         await call.ended()
     await offers(4, 0)
     report = await world.report(lambda found: bool(found.containers))
     assert report.containers[0].slots == 4
+
+
+PACED = """
+async def f(took_ms):
+    from pilotlight_core.model.messages.engine_report import EngineReport, report_engine
+    report_engine(EngineReport(inter_token_ms=took_ms))
+"""
+
+
+async def test_a_container_whose_tokens_come_slowly_takes_no_further_calls(world: Harness) -> None:
+    """Until they come as `slo=` says; it always takes one, and what it may hold stays what it was."""
+    engine = EngineSpec(kind=EngineKind.SIM)
+    deployed = await world.deploy(
+        PACED, methods=(method(is_async=True),), max_inputs=2, engine=engine, slo=SLO(itl_ms=50.0)
+    )
+    container = await world.bind(deployed)
+    assert (await world.credit(container, ContainerState.READY)).slots == 2
+
+    for took_ms, offered in ((80.0, 1), (20.0, 2)):
+        assert (await world.run(container, took_ms=took_ms).ended()).outcome is Outcome.OK
+        async with asyncio.timeout(WITHIN):
+            while (credit := world.credits[container][-1]).slots != offered or credit.held:
+                await world.news()
+    report = await world.report(lambda found: bool(found.containers))
+    assert report.containers[0].slots == 2

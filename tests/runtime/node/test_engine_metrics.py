@@ -30,3 +30,10 @@ def test_calls_are_summed_and_the_fullest_room_is_told() -> None:
 
     assert (told["calls.running"], told["calls.waiting"], told["kv_used_ratio"]) == (5, 1, 0.9)
     assert values(EngineMetrics())["kv_used_ratio"] == 0
+
+
+def test_the_pace_is_that_of_the_slowest_engine() -> None:
+    quick, slow = EngineReport(first_token_ms=10, inter_token_ms=5), EngineReport(first_token_ms=500, inter_token_ms=2)
+    told = values(EngineMetrics(), a=quick, b=slow)
+
+    assert (told["time_to_first_token_seconds"], told["inter_token_seconds"]) == (0.5, 0.005)

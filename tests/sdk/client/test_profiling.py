@@ -13,7 +13,7 @@ import pytest
 import pilotlight
 from pilotlight.client.profiling import ProfileLoad, ProfileSample, SliceBenchmark, batch_sizes, point_of, quantile
 from pilotlight.client.transport.wire import OutgoingCall
-from tests.sdk.scripted import Answer, Request, ScriptedPlatform, result, stream
+from tests.sdk.scripted import Answer, Request, ScriptedPlatform, chunk, result, stream
 
 
 def load(batch: int, *times: float, ran_in: int | None = None) -> ProfileLoad:
@@ -102,3 +102,19 @@ def test_at_the_largest_size_there_is_always_a_call_that_waits(platform: Scripte
 
     assert 12 <= len(done.samples) < 16  # three of each at least; those under way when there are enough end too
     assert done.seconds < 5.0  # else the first two were answered although no others had come
+
+
+def test_an_engine_has_no_call_that_waits_and_its_pace_is_told(platform: ScriptedPlatform) -> None:
+    """Of one that waits, the first token would say nothing."""
+    said = stream(chunk(0, {"token_ids": [1]}), chunk(1, {"token_ids": [2, 3]}), result(None))
+    platform.does("POST", "/v1/functions/app.f/calls", lambda _: said)
+    with pilotlight.Client(url=platform.url, api_key="k") as client:
+        bench = SliceBenchmark(client.calls, OutgoingCall(path="/v1/functions/app.f/calls", input={}, typed=False))
+        portal = pilotlight.client.shared_portal()
+        portal.run(bench.warm_up(lambda _: None, 10.0))
+        done = portal.run(bench.measure(2, 0.0, batches=False, most=2))
+
+    assert len(done.samples) == 6  # of two callers, not four
+    assert done.pace is not None
+    assert done.pace.answers == 6
+    assert done.pace.ttft_p50_ms > 0

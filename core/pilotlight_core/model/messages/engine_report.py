@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import msgspec
 
-from pilotlight_core.model.bounded import Count, ShortText
+from pilotlight_core.model.bounded import Count, Duration, ShortText
 
 
 class EngineReport(msgspec.Struct, frozen=True, kw_only=True, array_like=True, gc=False):
@@ -32,6 +32,12 @@ class EngineReport(msgspec.Struct, frozen=True, kw_only=True, array_like=True, g
     token_budget: Count = 0
     """The most tokens of one step, which a lack of memory halves."""
     steps: Count = 0
+    first_token_ms: Duration = 0.0
+    """95 % of its calls lately had their first token so soon after they came to it; 0: too few came to say."""
+    inter_token_ms: Duration = 0.0
+    """The same of the time between two tokens of a call."""
+    waited_ms: Duration = 0.0
+    """How long the call has waited that waits longest for its first token."""
 
     @property
     def kv_used_ratio(self) -> float:

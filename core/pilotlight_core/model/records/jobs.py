@@ -295,7 +295,7 @@ def failed(job: JobRecord, point: FailurePoint, error: JobError, at: float, *, i
     # A start is recorded before the run is sent: if the run was refused, it does not count.
     none = point is FailurePoint.NOT_STARTED and job.state is JobState.RUNNING
     lost_ms = job.lost_ms if point is FailurePoint.NOT_STARTED else 0.0
-    if is_untold and not none:
+    if is_untold and not none and point is not FailurePoint.RAISED:  # what raises is done, whatever its node says
         lost_ms = max(job.lost_ms, (at - job.started_at) * 1000.0)
     noted = msgspec.structs.replace(job, error=error, attempts=job.attempts - none, lost_ms=lost_ms)
     if job.cancel:

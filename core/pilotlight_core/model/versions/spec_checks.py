@@ -104,10 +104,12 @@ def check_spec(spec: FunctionSpec) -> None:
     for field, why in (faults | _faults_of_parts(spec)).items():
         if why:
             raise BadInput(f"{spec.name}: {field}: {why}.", field=field)
-    later = "is not supported yet: nothing goes by the times of tokens. SLO(p95_ms=) is there."
     for level in ("ttft_ms", "itl_ms"):
-        if getattr(spec.slo, level) is not None:
-            raise BadInput(f"{spec.name}: SLO({level}=) {later}", field="slo")
+        if getattr(spec.slo, level) is not None and spec.engine is UNSET:
+            raise BadInput(
+                f"{spec.name}: SLO({level}=) is of an engine's tokens, and this function is none: "
+                "use SLO(p95_ms=), or engine=.", field="slo",
+            )  # fmt: skip
     check_placing(
         spec.placing,
         function=spec.name,

@@ -8,15 +8,17 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Annotated
 
+import msgspec
 import typer
 
 from pilotlight.cli.arguments import read_arguments, read_ref
 from pilotlight.cli.command_app import command_app
 from pilotlight.cli.completions import function_names
-from pilotlight.cli.output import milliseconds, note, print_json
+from pilotlight.cli.output import milliseconds, note, print_json, print_text
 from pilotlight.cli.session import ask, client
 from pilotlight.cli.tables import print_table
 from pilotlight.cli.timeline import Timeline
+from pilotlight.client.answer_pace import AnswerPace
 from pilotlight.client.profiling import MIN_BATCHES, SliceBenchmark, batch_sizes, point_of
 from pilotlight.client.transport.wire import OutgoingCall
 from pilotlight.definitions.errors import Misuse
@@ -36,6 +38,7 @@ WAIT_S = 60.0
 COLUMNS = ("gpu", "slice", "batch", "per second", "p50", "p95", "batches", "source")
 NUMBERS = COLUMNS[2:7]
 LESS = ("source", "batches", "p50")
+PACE_COLUMNS = ("gpu", "slice", "batch", "tokens/s", "ttft p50", "ttft p95", "itl p50", "itl p95")
 
 
 @app.command()
@@ -62,13 +65,18 @@ def profile(
     in the fleet. "Per second" is what came back to this caller; p50 and p95 are of one batch on the slice. The results
     are kept with the version; placement and `pilotlight plan` use them. Ctrl-C ends it and keeps the results so far.
 
+    Of a language model it tells the pace too, as it came back: tokens per second, the time to the first token of an
+    answer (TTFT), and between two of its tokens (ITL). These are printed, and not kept.
+
     \b
     pilotlight profile search.embed text="A small flame"
     pilotlight profile search.embed --input example.json --batch 1,8,32 --slice H100-80GB/3g --seconds 10
+    pilotlight profile models.chat.generate prompt="Once upon a time" max_tokens=64 ignore_eos=true
     pilotlight profile search.embed --show
     """
     found, method = read_ref(ref, method)
     profiled = ask(client().platform.get_curves(str(found)))
+    paces: list[PaceRow] = []
     if not show:
         load = load_of(profiled, method)
         run = ProfileRun(
@@ -85,10 +93,14 @@ def profile(
                 run.measure(kind)
         finally:
             note(run.summary())
-        profiled = ask(client().platform.get_curves(str(found)))
+        profiled, paces = ask(client().platform.get_curves(str(found))), run.paces
     if as_json:
-        print_json({"version": profiled.version, "version_id": profiled.version_id, "curves": profiled.curves})
+        told = {"version": profiled.version, "version_id": profiled.version_id, "curves": profiled.curves}
+        print_json(told | {"paces": paces})
     else:
+        if paces:
+            print_table(PACE_COLUMNS, [row.cells() for row in paces], empty="", right=PACE_COLUMNS[2:])
+            print_text("")
         print_table(COLUMNS, rows_of(profiled.curves), empty=unknown(profiled.version), right=NUMBERS, less=LESS)
 
 
@@ -111,6 +123,8 @@ class ProfileRun:
     calls: int = 0
     cost: Decimal = field(default_factory=Decimal)
     kept: int = 0
+    paces: list[PaceRow] = field(default_factory=list)
+    """Of an engine, by batch size on each kind of slice."""
 
     def summary(self) -> str:
         """Return the number of calls, their cost, and whether results were kept."""
@@ -134,6 +148,9 @@ class ProfileRun:
         for size in self.sizes:
             load = ask(bench.measure(size, self.seconds, batches=self.load.batches, most=self.load.most))
             self._count(len(load.samples), load.cost)
+            if (pace := load.pace) is not None:
+                self.paces.append(PaceRow(gpu=kind.gpu, slice=kind.slice, pace=pace))
+                note(f"  {pace_line(pace)}")
             point = point_of(load, batches=self.load.batches)
             if point is None:
                 apart = sum(sample.batch == size for sample in load.samples)
@@ -149,6 +166,28 @@ class ProfileRun:
     def _count(self, calls: int, cost: Decimal) -> None:
         self.calls += calls
         self.cost += cost
+
+
+class PaceRow(msgspec.Struct, frozen=True, kw_only=True):
+    """How fast tokens came from one kind of slice."""
+
+    gpu: str
+    slice: str
+    pace: AnswerPace
+
+    def cells(self) -> tuple[object, ...]:
+        """Return the row of the table."""
+        pace = self.pace
+        times = (pace.ttft_p50_ms, pace.ttft_p95_ms, pace.itl_p50_ms, pace.itl_p95_ms)
+        return (self.gpu, self.slice, pace.batch, rate(pace.tokens_per_second), *map(milliseconds, times))
+
+
+def pace_line(pace: AnswerPace) -> str:
+    return (
+        f"batch {pace.batch}: {rate(pace.tokens_per_second)} tokens per second; the first one p50 "
+        f"{milliseconds(pace.ttft_p50_ms)}, p95 {milliseconds(pace.ttft_p95_ms)}; between two p50 "
+        f"{milliseconds(pace.itl_p50_ms)}, p95 {milliseconds(pace.itl_p95_ms)}"
+    )
 
 
 def line_of(point: CurvePoint) -> str:

@@ -111,7 +111,8 @@ def _build(options: Mapping[str, Any], own_name: str) -> FunctionSpec:
     names = engine_weights(options)
     adapters = names[1:] if engine.weights else names
     described = engine_spec(engine, adapters)
-    fields: dict[str, Any] = {"resumable": Resumable(), "idempotent": True} | spec_fields(options)
+    # A client that has left wants no more tokens, unless the function says how long to wait for it.
+    fields: dict[str, Any] = {"resumable": Resumable(resume_s=0.0), "idempotent": True} | spec_fields(options)
     takes_gpu = any(choice.type != "CPU" for choice in fields.get("gpu", ()))
     return FunctionSpec(
         name=function_name(options, own_name),

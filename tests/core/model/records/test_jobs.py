@@ -99,6 +99,8 @@ def test_what_stays_billed_of_a_start_is_remembered_for_the_next_one() -> None:
     assert jobs.failed(again, FailurePoint.INTERRUPTED, ERROR, at, is_untold=True).lost_ms == 12_000.0
     assert jobs.failed(again, FailurePoint.NOT_STARTED, ERROR, at, is_untold=True).lost_ms == 12_000.0
     assert jobs.failed(again, FailurePoint.INTERRUPTED, ERROR, at).lost_ms == 0.0
+    # What has raised is over: a node that says nothing that can be of its time makes the next try no cheaper.
+    assert jobs.failed(again, FailurePoint.RAISED, ERROR, at, is_untold=True).lost_ms == 0.0
     redriven = jobs.redriven(jobs.interrupted(running(), 102.0, "its gateway is gone"), 103.0)
     assert redriven is not None
     assert redriven.lost_ms == 0.0

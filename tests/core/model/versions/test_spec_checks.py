@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from pilotlight_core.model.engines.engine_spec import ENGINE_CLASS, ENGINE_MODULE, EngineKind, EngineSpec
 from pilotlight_core.model.errors import BadInput
 from pilotlight_core.model.spec import (
     SLO,
@@ -17,7 +18,7 @@ from pilotlight_core.model.spec import (
 )
 from pilotlight_core.model.units import GpuAsk
 from pilotlight_core.model.versions.spec_checks import check_spec
-from tests.builders.specs import function_spec
+from tests.builders.specs import function_spec, method
 
 
 @pytest.mark.parametrize(
@@ -59,6 +60,19 @@ def test_file_systems_in_memory_are_part_of_the_memory() -> None:
 def test_gpus_as_they_are_written_are_let_in() -> None:
     """And levels, where there are any."""
     check_spec(function_spec(gpu=(GpuAsk("A100-80GB", 8), GpuAsk("ANY"), GpuAsk("H100", 99)), slo=SLO(p95_ms=0.5)))
+
+
+def test_levels_of_tokens_are_for_engines_alone() -> None:
+    """No other function has tokens that the platform sees."""
+    engine = function_spec(
+        module=ENGINE_MODULE, qualname=ENGINE_CLASS, methods=(method("generate"),),
+        engine=EngineSpec(kind=EngineKind.SIM), slo=SLO(ttft_ms=500.0, itl_ms=50.0),
+    )  # fmt: skip
+    check_spec(engine)
+    with pytest.raises(BadInput, match=r"SLO\(itl_ms=\) is of an engine's tokens, and this function is none"):
+        check_spec(function_spec(slo=SLO(itl_ms=50.0)))
+    with pytest.raises(BadInput, match=r"slo="):
+        check_spec(msgspec.structs.replace(engine, slo=SLO(ttft_ms=0.0)))
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from typer.testing import CliRunner, Result
 from pilotlight.cli.commands.profile import ProfileRun
 from pilotlight.cli.main import app
 from pilotlight_core.model.api.curve_api import Curve, FunctionCurves
-from tests.sdk.scripted import Answer, Request, ScriptedPlatform, answer, event, problem, result, stream
+from tests.sdk.scripted import Answer, Request, ScriptedPlatform, answer, chunk, event, problem, result, stream
 
 POINT = {"batch": 2, "throughput": 250.0, "p50_ms": 8.0, "p95_ms": 8.0, "samples": 3, "at": 1.0}
 KNOWN: dict[str, Any] = {
@@ -76,6 +76,25 @@ def test_each_kind_of_slice_is_measured_and_kept(measured: ScriptedPlatform, tmp
     assert done.stdout.splitlines()[1].split() == [
         "H100-80GB", "3g", "2", "250", "8.0", "ms", "8.0", "ms", "3", "measured,", "in", "software",
     ]  # fmt: skip
+
+
+def test_the_pace_of_a_model_is_told(measured: ScriptedPlatform) -> None:
+    """As a table before the curves, or among the JSON."""
+    said = stream(chunk(0, {"token_ids": [1]}), chunk(1, {"token_ids": [2, 3]}), result(None, usage={"batch_size": 2}))
+    measured.does("POST", "/v1/functions/shop.f@ver_slot/calls", lambda _: said)
+    words = ("--batch", "2", "--slice", "slot", "--seconds", "0.1")
+
+    done = run(*words)
+    assert done.exit_code == 0, done.stderr
+    assert "tokens per second; the first one p50 " in done.stderr
+    table = done.stdout.splitlines()
+    assert " ".join(table[0].split()) == "gpu slice batch tokens/s ttft p50 ttft p95 itl p50 itl p95"
+    assert table[1].split()[:3] == ["CPU", "slot", "2"]
+    assert table[2] == ""
+    [told] = json.loads(run(*words, "--json").stdout)["paces"]
+    assert (told["gpu"], told["slice"], told["pace"]["batch"]) == ("CPU", "slot", 2)
+    assert told["pace"]["tokens_per_second"] > 0
+    assert json.loads(run("--show", "--json").stdout)["paces"] == []
 
 
 def test_a_batch_size_that_never_formed_is_not_kept(measured: ScriptedPlatform) -> None:

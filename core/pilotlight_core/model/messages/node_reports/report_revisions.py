@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from pilotlight_core.model.bounded import MOST_CONTAINERS, Count, Duration, Rising, ShortText
 from pilotlight_core.model.devices import DeviceReport
+from pilotlight_core.model.messages.engine_report import EngineReport
 from pilotlight_core.model.messages.message import Message
 from pilotlight_core.model.messages.node_messages import NodeReport
 
@@ -32,6 +33,7 @@ class MovingContainer(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     running: Count
     age_s: Duration
     idle_s: Duration
+    engine: EngineReport | None = None
 
 
 class SteadyReport(Message, frozen=True, kw_only=True, gc=False, tag="NodeReport"):
