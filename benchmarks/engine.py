@@ -2,7 +2,8 @@
 
 One small Qwen3 with random weights, on one thread of the processor; every kind has its turn in each round, and what is
 compared comes from the same rounds. `--rounds` says how many. Then, of the engine alone: the time to the first token
-and between tokens under a seeded Poisson load, and what stored prefixes spare.
+and between tokens under a seeded Poisson load, and what stored prefixes spare. Last, what the whole platform adds to a
+token (`benchmarks.token_path`), of which `--platform-only` is a run by itself.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from transformers.generation import ContinuousBatchingConfig
 from transformers.utils import logging
 
 from benchmarks import report
+from benchmarks.token_path import measure_platform
 from pilotlight_engine.engine_port import GenRequest, Sampling, TokenOut
 from pilotlight_engine.scheduling.step_scheduler import SchedulerLimits
 from pilotlight_engine.transformer.torch_engine import TorchEngine, TorchSettings
@@ -38,16 +40,24 @@ def main() -> None:
     """Run, print, finish."""
     parser = report.arguments("engine", __doc__ or "")
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--platform-only", action="store_true", help="measure what the platform adds to tokens alone")
     options = report.parsed(parser)
     rounds, new = (1, 8) if options.quick else (options.rounds, NEW)
+    own = {} if options.platform_only else _measure_engine(rounds, new, is_quick=options.quick)
+    added = measure_platform(rounds, 50 if options.quick else 500)
+    report.finish("engine", own | added)
+
+
+def _measure_engine(rounds: int, new: int, *, is_quick: bool) -> dict[str, float]:
+    """Print tables; returns the figures of the engine without a platform."""
     torch.set_num_threads(1)
     logging.disable_progress_bar()
     logging.set_verbosity_error()
     with tempfile.TemporaryDirectory() as folder:
         weights = _save(Path(folder))
         rates, of_processor = _rates(weights, rounds, new)
-        first, between, load = _under_load(weights, seconds=2.0 if options.quick else 20.0)
-        cold, warm = _prefixes(weights, 2 if options.quick else 8)
+        first, between, load = _under_load(weights, seconds=2.0 if is_quick else 20.0)
+        cold, warm = _prefixes(weights, 2 if is_quick else 8)
     for title, found in (("tokens/s", rates), ("tokens for each second of processor time", of_processor)):
         rows = [(str(size), *(found[kind, size] for kind in ("engine", "continuous", "static"))) for size in SIZES]
         report.table(title, ("sequences", "engine", "transformers' continuous", "static generate()"), rows)
@@ -62,19 +72,16 @@ def main() -> None:
             (f"the same where {PREFIX} of them are stored, ms", warm),
         ],
     )
-    report.finish(
-        "engine",
-        {
-            **{f"ratio_{size}": rates["engine", size] / rates["continuous", size] for size in SIZES},
-            **{f"tok_s_{size}": rates["engine", size] for size in SIZES},
-            "processor_ratio_32": of_processor["engine", 32] / of_processor["continuous", 32],
-            "static_ratio_32": rates["engine", 32] / rates["static", 32],
-            "ttft_p95_ms": first,
-            "itl_p95_ms": between,
-            "load_per_s": load,
-            "prefix_speedup": cold / warm,
-        },
-    )
+    return {
+        **{f"ratio_{size}": rates["engine", size] / rates["continuous", size] for size in SIZES},
+        **{f"tok_s_{size}": rates["engine", size] for size in SIZES},
+        "processor_ratio_32": of_processor["engine", 32] / of_processor["continuous", 32],
+        "static_ratio_32": rates["engine", 32] / rates["static", 32],
+        "ttft_p95_ms": first,
+        "itl_p95_ms": between,
+        "load_per_s": load,
+        "prefix_speedup": cold / warm,
+    }
 
 
 def _save(folder: Path) -> Path:
