@@ -13,7 +13,8 @@ from typing import Any
 from msgspec import UNSET
 from msgspec.structs import replace
 
-from pilotlight_core.model.engines.engine_spec import UNNAMED_CALL_TOKENS, EngineKind, EngineSpec
+from pilotlight_core.model.engines.engine_spec import EMBED, UNNAMED_CALL_TOKENS, EngineKind, EngineSpec
+from pilotlight_core.model.engines.generation import MOST_EMBEDDED
 from pilotlight_core.model.spec import FunctionSpec
 from pilotlight_engine.architectures import ModelShape, UnknownArchitecture, shape_of
 from pilotlight_engine.memory_plan import (
@@ -86,9 +87,14 @@ def plan_function(spec: FunctionSpec, config: dict[str, Any] | None) -> Function
 
 
 def _planned(spec: FunctionSpec, longest: int, memory: EngineMemory | None = None) -> FunctionPlan:
-    """With the most that a call is billed for: no kind of token can be more than the longest call has."""
+    """With the most that a call is billed for: no kind of token can be more than the longest call has, but for those of
+    many texts that are embedded at once.
+    """
     if spec.max_units is UNSET:
-        most = {"prompt_tokens": longest, "completion_tokens": longest, "cached_tokens": longest}
+        embeds = spec.engine is not UNSET and spec.engine.kind is not EngineKind.VLLM
+        embeds = embeds and any(method.name == EMBED for method in spec.methods)
+        read = max(longest, MOST_EMBEDDED) if embeds else longest
+        most = {"prompt_tokens": read, "completion_tokens": longest, "cached_tokens": longest}
         spec = replace(spec, max_units=most)
     return FunctionPlan(spec=spec, memory=memory, longest=longest)
 

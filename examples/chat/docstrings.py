@@ -8,6 +8,7 @@ import sysconfig
 from collections.abc import Iterator
 from pathlib import Path
 
+Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 LONGEST = 600
 """Characters of an answer."""
 SHORTEST = 20
@@ -22,6 +23,14 @@ def pairs() -> Iterator[tuple[str, str]]:
 
 def documented() -> Iterator[tuple[str, str]]:
     """Names of Python's library, and what it says of them."""
+    for name, node in defined():
+        text = (ast.get_docstring(node) or "").partition("\n\n")[0].replace("\n", " ")
+        if SHORTEST <= len(text) <= LONGEST:
+            yield name, text
+
+
+def defined() -> Iterator[tuple[str, Definition]]:
+    """Names of Python's library, and what stands there."""
     library = Path(sysconfig.get_paths()["stdlib"])
     for module in sorted(sys.stdlib_module_names):
         for file in (library / f"{module}.py", *sorted((library / module).glob("*.py"))):
@@ -29,13 +38,11 @@ def documented() -> Iterator[tuple[str, str]]:
                 yield from _in_file(file, ".".join(file.relative_to(library).with_suffix("").parts))
 
 
-def _in_file(file: Path, module: str) -> Iterator[tuple[str, str]]:
+def _in_file(file: Path, module: str) -> Iterator[tuple[str, Definition]]:
     try:
         tree = ast.parse(file.read_text("utf-8"))
     except (SyntaxError, UnicodeDecodeError):
         return
     for node in ast.walk(tree):
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) and not node.name.startswith("_"):
-            text = (ast.get_docstring(node) or "").partition("\n\n")[0].replace("\n", " ")
-            if SHORTEST <= len(text) <= LONGEST:
-                yield f"{module.removesuffix('.__init__')}.{node.name}", text
+        if isinstance(node, Definition) and not node.name.startswith("_"):
+            yield f"{module.removesuffix('.__init__')}.{node.name}", node

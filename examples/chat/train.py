@@ -11,7 +11,7 @@ import json
 import math
 import random
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -47,6 +47,11 @@ def train_tokenizer(texts: list[str]) -> Tokenizer:
     )  # fmt: skip
     tokenizer.train_from_iterator(texts, trainer)
     return tokenizer
+
+
+def as_text(pairs: Iterable[tuple[str, str]]) -> str:
+    """Questions and answers as the chat template has them."""
+    return "".join(f"{USER}{question}{END}{ASSISTANT}{answer}{END}" for question, answer in pairs)
 
 
 def new_model(vocabulary: int) -> LlamaForCausalLM:
@@ -102,8 +107,7 @@ def main() -> None:
     tokenizer = train_tokenizer([text for pair in known for text in pair])
     random.seed(SEED)
     random.shuffle(known)
-    text = "".join(f"{USER}{question}{END}{ASSISTANT}{answer}{END}" for question, answer in known)
-    tokens = torch.tensor(tokenizer.encode(text).ids)
+    tokens = torch.tensor(tokenizer.encode(as_text(known)).ids)
     model = new_model(tokenizer.get_vocab_size())
     print(f"{len(known)} questions, {len(tokens)} tokens, {model.num_parameters():,} parameters")
     began = time.monotonic()

@@ -9,6 +9,7 @@ import pytest
 from pilotlight import VLLM, Sim, Torch
 from pilotlight.definitions.engines.engine_specs import build_engine_spec
 from pilotlight_core.model.engines.engine_spec import UNNAMED_CALL_TOKENS, EngineSpec
+from pilotlight_core.model.engines.generation import MOST_EMBEDDED
 from pilotlight_core.model.spec import FunctionSpec
 from pilotlight_core.model.versions.spec_checks import check_spec
 from pilotlight_engine.function_plan import UNNAMED_KV, FunctionPlan, plan_function
@@ -61,7 +62,7 @@ def test_shorter_calls_take_less() -> None:
     made = plan(Torch("llama", max_sequence=4096), LLAMA_8B, gpu="any")
 
     assert engine_of(made.spec).kv_bytes == UNNAMED_KV
-    assert made.spec.max_units == {"prompt_tokens": 4096, "completion_tokens": 4096, "cached_tokens": 4096}
+    assert made.spec.max_units == {"prompt_tokens": MOST_EMBEDDED, "completion_tokens": 4096, "cached_tokens": 4096}
 
 
 def test_what_was_named_stands() -> None:

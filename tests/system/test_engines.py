@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from openai import OpenAI
 
 import pilotlight
 from tests.system.support.events import Told, events_of
@@ -96,12 +97,25 @@ def test_whoever_leaves_takes_the_call_out_of_the_engine(platform: Platform) -> 
     asked = {**ASKED, "max_tokens": 3000}
     with closing(events_of(platform, "engines.chat", method="generate", **asked)) as events:
         assert any(event.name == "chunk" for event in events)
+    wait_until(lambda: is_idle(platform), "the engine is idle")
 
-    def is_idle() -> bool:
-        engine = platform.container_of("engines", "chat")["engine"]
-        return engine is not None and engine["decode_tokens"] > 0 and not engine["running"] and not engine["kv_used"]
 
-    wait_until(is_idle, "the engine is idle")
+def test_a_stock_client_that_leaves_takes_its_call_out_of_the_engine(platform: Platform) -> None:
+    """Nobody comes back for a stream of OpenAI's routes, though those of engines are resumable."""
+    asked: Any = {"model": "engines.chat", "messages": [{"role": "user", "content": "Once"}], "max_tokens": 3000}
+    asked["extra_body"] = {"ignore_eos": True}
+    with OpenAI(base_url=f"{platform.url}/v1", api_key=platform.key, max_retries=0) as client:
+        stream = client.chat.completions.create(**asked, stream=True)
+        call = next(iter(stream)).id.removeprefix("chatcmpl-")
+        stream.close()
+        wait_until(lambda: platform.http.get(f"/v1/calls/{call}").json()["state"] == "cancelled", "it is cancelled")
+        wait_until(lambda: is_idle(platform), "the engine is idle")
+
+
+def is_idle(platform: Platform) -> bool:
+    """Whether the engine has generated, and nothing is left in it."""
+    engine = platform.container_of("engines", "chat")["engine"]
+    return engine is not None and engine["decode_tokens"] > 0 and not engine["running"] and not engine["kv_used"]
 
 
 PACED = """

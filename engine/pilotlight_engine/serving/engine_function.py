@@ -231,7 +231,7 @@ class _RunningAnswer:
             ignore_eos=asked.ignore_eos,
             logprobs=asked.logprobs,
             adapter=asked.adapter,
-            salt=facts.salt,
+            salt=facts.salt or self._call_id,  # of a gateway that does not say whose it is: it shares nothing
             weight=facts.weight,
             priority=facts.priority,
         )

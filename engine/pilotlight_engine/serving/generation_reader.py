@@ -6,7 +6,13 @@ import json
 from dataclasses import dataclass, replace
 from typing import Any
 
-from pilotlight_core.model.engines.generation import MAX_LOGPROBS, MAX_STOP, MAX_STOPS, UnfitGeneration
+from pilotlight_core.model.engines.generation import (
+    MAX_LOGPROBS,
+    MAX_STOP,
+    MAX_STOPS,
+    MOST_EMBEDDED,
+    UnfitGeneration,
+)
 from pilotlight_engine.engine_port import Capabilities, Sampling
 from pilotlight_engine.text.chat_template import PromptTemplate, TemplateRefusal
 from pilotlight_engine.text.text_tokenizer import TextTokenizer
@@ -120,6 +126,9 @@ class GenerationReader:
                     f"input.{place}: {len(ids)} tokens: expected 1 to {self.capabilities.max_sequence}, which is what "
                     "this model takes."
                 )
+        total, most = sum(map(len, found)), max(MOST_EMBEDDED, self.capabilities.max_sequence)
+        if total > most:
+            raise UnfitGeneration(f"input: {total} tokens in {len(found)} texts: expected at most {most} in one call.")
         return found
 
     def _prompt_ids(self, document: GenerationDocument, tools: list[dict[str, Any]] | None) -> tuple[int, ...]:
@@ -128,6 +137,11 @@ class GenerationReader:
             found = " and ".join(given) or "none of them"
             raise UnfitGeneration(f"prompt: expected exactly one of prompt, prompt_ids and messages, not {found}.")
         if document.prompt_ids is not None:
+            if (count := len(document.prompt_ids)) > self.capabilities.max_sequence:
+                raise UnfitGeneration(
+                    f"prompt_ids: {count} tokens are more than the {self.capabilities.max_sequence} that this model "
+                    "takes."
+                )
             for place, token in enumerate(document.prompt_ids):
                 if not 0 <= token < self.capabilities.vocabulary:
                     raise UnfitGeneration(

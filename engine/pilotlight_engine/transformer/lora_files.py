@@ -68,7 +68,7 @@ def read_adapter(
     for path, down in sides["A"].items():
         inputs, outputs = modules[path]
         up = sides["B"][path]
-        if down.shape != (down.shape[0], inputs) or up.shape != (outputs, down.shape[0]):
+        if not down.ndim or down.shape != (down.shape[0] or -1, inputs) or up.shape != (outputs, down.shape[0]):
             shapes = f"{tuple(down.shape)} and {tuple(up.shape)}"
             raise _refusal(source.name, f"{path} has {inputs} inputs and {outputs} outputs; its matrices are {shapes}")
     return LoraWeights(
@@ -91,6 +91,9 @@ def _check_config(name: str, config: Any) -> None:
         raise _refusal(name, f"{CONFIG} has trained biases; adapters are plain LoRA here")
     if not isinstance(config.get("lora_alpha", 8), int | float):
         raise _refusal(name, f"{CONFIG} has no number as lora_alpha")
+    pattern = config.get("alpha_pattern") or {}
+    if not isinstance(pattern, dict) or not all(isinstance(each, int | float) for each in pattern.values()):
+        raise _refusal(name, f"{CONFIG} has no numbers as alpha_pattern")
 
 
 def _scale_of(config: Mapping[str, Any], path: str, rank: int) -> float:

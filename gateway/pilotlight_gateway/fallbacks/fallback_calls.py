@@ -148,7 +148,7 @@ class FallbackStream:
                 return self._fall_back(refused)
         finally:
             del refused  # as in `run_or_fall_back`
-        if isinstance(bunch[0], ChunkEvent):
+        if self._is_open and any(isinstance(event, ChunkEvent) for event in bunch):
             self._is_open = False
         last = bunch[-1]
         if self._instead is not None and isinstance(last, CallResult):

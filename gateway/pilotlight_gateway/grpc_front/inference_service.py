@@ -10,6 +10,7 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import aclosing
 from typing import Any
+from weakref import WeakValueDictionary
 
 import grpc
 from google.protobuf.message import DecodeError
@@ -32,12 +33,17 @@ from pilotlight_gateway.http.inference.model_endpoints import check_ready, not_o
 from pilotlight_gateway.http.inference.model_lookup import FoundModel
 from pilotlight_gateway.http.inference.model_views import config_view, model_view, server_view, statistics_view
 from pilotlight_gateway.http.protocol.http_exchange import new_request_id
+from pilotlight_gateway.limits.tenant_slots import TenantSlots
 from pilotlight_gateway.tenancy.auth import NOBODY, Principal
 
 MOST_ASKED = 64 * 1024
 """Bytes of a request about a model."""
 FIRST_MESSAGE_S = 30.0
-"""In which the one message of a unary request arrives."""
+"""In which the one message of a unary request arrives, its tenant's turn included."""
+ARRIVING = 16
+"""Such messages of one tenant at a time: the memory of each is counted only once all of it is there."""
+STUCK_S = 60.0
+"""A client that reads nothing of its one answer for so long counts as gone."""
 REFUSED = (
     "RepositoryIndex", "RepositoryModelLoad", "RepositoryModelUnload", "SystemSharedMemoryStatus",
     "SystemSharedMemoryRegister", "SystemSharedMemoryUnregister", "CudaSharedMemoryStatus", "CudaSharedMemoryRegister",
@@ -55,6 +61,9 @@ class InferenceService:
         self._services = services
         self._models = services.models
         self._answers = ModelAnswers(services)
+        # As many as the server takes at all: no tenant holds all of them.
+        self._open = TenantSlots(1_024, "requests over gRPC are open", of_tenant=512, retry_after=1.0)
+        self._arriving: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
 
     def handler(self) -> Any:
         """What a server is given."""
@@ -81,9 +90,9 @@ class InferenceService:
         request_id = new_request_id()
         async with report_errors(context, lambda: request_id):
             principal = await self._caller(context, "invoke")
-            with self._answers.opened(principal) as request:
+            with self._open.slot(principal.tenant), self._answers.opened(principal) as request:
                 request_id = request.request_id
-                data = await _only_message(requests)
+                data = await self._only_message(requests, principal.tenant)
                 answers: Any = self._answers.run(request, data, left_s=seconds_left(context), only_one=True)
                 del data
                 async with aclosing(answers):
@@ -91,7 +100,7 @@ class InferenceService:
                         request_id = request.request_id
                         if answer.tensors is not None:
                             whole = answer_of(answer.model, answer.client_id, answer.tensors)
-                            await context.write(whole.SerializeToString())
+                            await send_only_answer(context, whole)
 
     async def _stream_infer(self, requests: AsyncIterator[bytes], context: Context) -> None:
         request_id = new_request_id()
@@ -104,19 +113,35 @@ class InferenceService:
         principal.require(*scopes)
         return principal
 
+    async def _only_message(self, requests: AsyncIterator[bytes], tenant: str) -> bytes:
+        """The message of a unary request.
+
+        Raises:
+            DeadlineExceeded: it does not come. BadInput: there is none.
+        """
+        turn = self._arriving.setdefault(tenant, asyncio.Semaphore(ARRIVING))
+        try:
+            async with asyncio.timeout(FIRST_MESSAGE_S), turn:
+                async for data in requests:
+                    return data
+        except TimeoutError:
+            raise DeadlineExceeded("The request did not arrive in time.", code="slow_body") from None
+        raise BadInput("There is no request.", code="bad_request")
+
     def _unary(self, name: str, work: RpcWork, *, is_open: bool = False) -> Any:
         kind = message_class(f"{name}Request")
 
         async def serve(requests: AsyncIterator[bytes], context: Context) -> None:
             request_id = new_request_id()
             async with report_errors(context, lambda: request_id):
-                principal, message = NOBODY, kind()
-                if not is_open:
-                    principal = await self._caller(context, *READS)
-                    self._services.rates.take_request(principal.tenant)
-                    message = _read(kind, await _only_message(requests))
-                answer = await work(message, principal)
-                await context.write(answer.SerializeToString())
+                if is_open:
+                    await send_only_answer(context, await work(kind(), NOBODY))
+                    return
+                principal = await self._caller(context, *READS)
+                self._services.rates.take_request(principal.tenant)
+                with self._open.slot(principal.tenant):
+                    message = _read(kind, await self._only_message(requests, principal.tenant))
+                    await send_only_answer(context, await work(message, principal))
 
         return grpc.stream_stream_rpc_method_handler(serve)
 
@@ -180,16 +205,10 @@ def _read(kind: InferMessage, data: bytes) -> InferMessage:
         raise BadInput(f"The request cannot be read: {error}.", code="bad_request") from None
 
 
-async def _only_message(requests: AsyncIterator[bytes]) -> bytes:
-    """The message of a unary request.
-
-    Raises:
-        DeadlineExceeded: it does not come. BadInput: there is none.
-    """
+async def send_only_answer(context: Context, answer: InferMessage) -> None:
+    """Send the one answer of a request. Raises DeadlineExceeded: its client does not read."""
     try:
-        async with asyncio.timeout(FIRST_MESSAGE_S):
-            async for data in requests:
-                return data
+        async with asyncio.timeout(STUCK_S):
+            await context.write(answer.SerializeToString())
     except TimeoutError:
-        raise DeadlineExceeded("The request did not arrive in time.", code="slow_body") from None
-    raise BadInput("There is no request.", code="bad_request")
+        raise DeadlineExceeded(f"The client has read nothing for {STUCK_S:g} s.", code="slow_body") from None

@@ -30,13 +30,14 @@ class BatchFields(NamedTuple):
 class UpstreamCall:
     """One call: its input, and who waits for its output."""
 
-    __slots__ = ("done", "ends_at", "input", "tries")
+    __slots__ = ("done", "ends_at", "input", "tries", "was_sent")
 
     def __init__(self, input: Any, done: asyncio.Future[Any], ends_at: float) -> None:  # noqa: A002 - its name
         self.input = input
         self.done = done
         self.ends_at = ends_at
         self.tries = 0
+        self.was_sent = False
 
 
 class UpstreamCalls:
@@ -74,7 +75,10 @@ class UpstreamCalls:
         self._waiting.add(call, at)
         self._send_due()
         try:
-            return await call.done
+            async with asyncio.timeout_at(call.ends_at):
+                return await call.done
+        except TimeoutError:
+            raise UpstreamError(self._late(call)) from None
         finally:
             if call.done.cancelled():
                 self._waiting.discard(call)
@@ -89,10 +93,20 @@ class UpstreamCalls:
         await asyncio.gather(*self._requests, return_exceptions=True)
         await self._transport.close()
 
+    def _late(self, call: UpstreamCall) -> str:
+        if not call.was_sent:
+            return f"The API took no more calls for {self._timeout_s:g} s: the call was not sent."
+        return f"The API did not answer within {self._timeout_s:g} s, and may have run the call."
+
     def _send_due(self) -> None:
-        """Send what is due, and wake up when more is."""
+        """Send what is due, and wake up when more is. What nobody waits for any more, or too long, is not sent."""
         at = self._loop.time()
-        while self._limit.room(at) and (calls := self._waiting.take(at)):
+        while self._limit.room(at) and (taken := self._waiting.take(at)):
+            calls = [call for call in taken if not call.done.done() and at < call.ends_at]
+            if not calls:
+                continue
+            for call in calls:
+                call.was_sent = True
             self._limit.send()
             task = self._loop.create_task(self._request(calls, at))
             self._requests.add(task)
@@ -145,6 +159,7 @@ class UpstreamCalls:
         pause_s, again = self._limit.pause_s(at), []
         for call in calls:
             call.tries += 1
+            call.was_sent = False
             if call.done.done():
                 continue
             if call.tries < MOST_TRIES and at + pause_s < call.ends_at:

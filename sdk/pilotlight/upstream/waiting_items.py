@@ -28,8 +28,11 @@ class WaitingItems(Generic[T]):
         self._items.extendleft((item, at - self._wait_s) for item in reversed(items))
 
     def discard(self, item: T) -> None:
-        """Nobody waits for it any more."""
-        self._items = deque(one for one in self._items if one[0] is not item)
+        """Nobody waits for it any more. The oldest, whose time is up first, is found at once."""
+        for index, (one, _) in enumerate(self._items):
+            if one is item:
+                del self._items[index]
+                return
 
     def due_in(self, at: float) -> float | None:
         """The seconds until there is a request; None: nothing waits."""

@@ -11,6 +11,7 @@ from typing import Any
 from pilotlight.definitions.engine_options import Sim
 from pilotlight.definitions.engines.engine_specs import build_engine_spec
 from pilotlight_core.model import values
+from pilotlight_core.model.engines.call_facts import CallFacts
 from pilotlight_core.model.messages.call_messages import WINDOW
 from pilotlight_engine.serving.engine_function import EngineFunction
 from pilotlight_runtime.guest.async_work_runner import run_async_work
@@ -26,6 +27,8 @@ from pilotlight_runtime.guest.frames import (
     WindowUpdate,
 )
 from pilotlight_runtime.guest.guest_target import GuestTarget, target_of
+
+ACME = CallFacts(tenant="acme", salt="acme")
 
 
 @dataclass
@@ -82,12 +85,22 @@ class EngineGuest:
         return self.function._thread.engine
 
     def begin(
-        self, name: str = "call_1", start: StreamStart | None = None, window: int = WINDOW, **document: Any
+        self,
+        name: str = "call_1",
+        start: StreamStart | None = None,
+        window: int = WINDOW,
+        facts: CallFacts | None = ACME,
+        **document: Any,
     ) -> tuple[EngineCall, asyncio.Task[None]]:
         """Begin a call of `generate`, which the caller awaits."""
         call = EngineCall()
         invoke = Invoke(
-            call_id=name, method="generate", input=values.encode(document), window=window, resume=start or StreamStart()
+            call_id=name,
+            method="generate",
+            input=values.encode(document),
+            window=window,
+            resume=start or StreamStart(),
+            facts=facts,
         )
         self.table.take(invoke)
 

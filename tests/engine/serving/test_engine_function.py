@@ -12,6 +12,7 @@ import pytest
 
 from pilotlight import Sim
 from pilotlight_core.model import values
+from pilotlight_core.model.engines.call_facts import CallFacts
 from pilotlight_core.model.messages.call_messages import Outcome
 from pilotlight_core.model.messages.running_code import COUNTING
 from pilotlight_engine.serving import token_inbox
@@ -45,6 +46,16 @@ async def test_an_answer_is_chunks_of_text_and_the_last_says_how_it_ended_and_wh
         stored = again.result.units["cached_tokens"]
         assert stored > 0
         assert again.result.units["prompt_tokens"] == COUNT - stored  # each token is counted once
+
+
+@pytest.mark.parametrize("facts", [None, CallFacts(tenant="other", salt="other")])
+async def test_nobody_finds_what_another_tenant_has_stored(facts: CallFacts | None) -> None:
+    """Nor a call of which the platform does not say whose it is, as a gateway of before does."""
+    async with engine_guest() as guest:
+        await guest.run(**LONG)
+        for name in ("call_2", "call_3") if facts is None else ("call_2",):
+            call = await guest.run(name, facts=facts, **LONG)
+            assert call.chunks[-1]["usage"]["cached_tokens"] == 0
 
 
 @pytest.mark.parametrize("step_ms", [0.0, 0.2])

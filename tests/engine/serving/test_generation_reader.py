@@ -72,6 +72,7 @@ def test_arguments_that_are_too_deep_stay_text() -> None:
         ({"prompt": "a" * 5000}, "prompt: 5000 characters are more than the 64 tokens"),
         ({"messages": [{**USER, "name": "a" * 5000}]}, "messages: 5.* characters are more than the 64 tokens"),
         ({"messages": [USER], "tools": [{"a": "a" * 5000}], "tool_choice": "none"}, "messages: 5.* characters"),
+        ({"prompt_ids": [1] * 65}, "prompt_ids: 65 tokens are more than the 64"),
         ({}, "exactly one of prompt, prompt_ids and messages, not none"),
         ({"prompt": "a", "messages": [USER]}, "not prompt and messages"),
         ({"prompt": "a" * 64}, "prompt: 64 tokens"),
@@ -110,3 +111,13 @@ def test_texts_to_embed_fit_the_model() -> None:
         reader.input_ids(["a" * 5000])
     with pytest.raises(UnfitGeneration, match=r"input.1: 65 tokens: expected 1 to 64"):
         reader.input_ids(["a", "a" * 65])
+
+
+def test_texts_have_no_more_tokens_together_than_are_billed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each of them is as short as it has to be."""
+    monkeypatch.setattr("pilotlight_engine.serving.generation_reader.MOST_EMBEDDED", 100)
+    reader = GenerationReader(tokenizer=SimTokenizer(), template=None, capabilities=ABLE)
+
+    assert len(reader.input_ids(["a" * 50] * 2)) == 2
+    with pytest.raises(UnfitGeneration, match="input: 150 tokens in 3 texts: expected at most 100"):
+        reader.input_ids(["a" * 50] * 3)

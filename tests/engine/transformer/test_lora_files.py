@@ -60,6 +60,8 @@ def test_the_scale_is_peft_s(config: dict[str, Any], scale: float, tmp_path: Pat
         ({"modules_to_save": ["lm_head"]}, "has modules_to_save"),
         ({"bias": "all"}, "trained biases"),
         ({"lora_alpha": "many"}, "no number as lora_alpha"),
+        ({"alpha_pattern": ["q_proj"]}, "no numbers as alpha_pattern"),
+        ({"alpha_pattern": {"q_proj": "8"}}, "no numbers as alpha_pattern"),
     ],
 )
 def test_what_is_not_plain_lora_is_refused(config: dict[str, Any], why: str, tmp_path: Path) -> None:
@@ -77,6 +79,7 @@ def test_what_is_not_plain_lora_is_refused(config: dict[str, Any], why: str, tmp
         (f"{KEY}.lora_magnitude_vector", (2,), "changes"),
         (f"{KEY}.lora_A.weight", (2, 7), "8 inputs and 6 outputs"),
         (f"{KEY}.lora_A.weight", (16,), "8 inputs and 6 outputs"),
+        (f"{KEY}.lora_A.weight", (0, 8), "8 inputs and 6 outputs"),
         (f"{KEY}.lora_B.weight", (6, 3), "8 inputs and 6 outputs"),
     ],
 )

@@ -157,6 +157,15 @@ async def test_adapters_are_models_behind_their_model() -> None:
         await shop.models.find("acme", "acme/tiny:8b:german")
 
 
+async def test_an_adapter_that_memory_has_asks_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else its calls would wait behind names that others guess."""
+    shop = Shop()
+    engine = EngineSpec(kind=EngineKind.TORCH, weights="tiny", adapters=("french",))
+    await shop.deploy("chat", function("tells", serves=("tiny",), engine=engine))
+    monkeypatch.setattr(shop.registry, "model", None)
+    assert (await shop.models.find("acme", "tiny:french")).adapter == "french"
+
+
 async def test_names_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     """Those that are there already count once."""
     monkeypatch.setattr(served_models, "MOST_MODELS", 2)

@@ -73,7 +73,7 @@ class Scripted(FakeCalls):
         for outcome in self.outcomes[call.version.function]:
             if isinstance(outcome, PilotlightError):
                 raise outcome
-            yield [outcome]
+            yield outcome if isinstance(outcome, list) else [outcome]
 
     def stream(self, call: PreparedCall) -> Any:
         self.streams.append(stream := self._stream(call))
@@ -194,6 +194,7 @@ MOVED = StageEvent(name="fallback", ms=500.0, detail={"version": "hello.small@v3
         ([QUEUED, FULL], [QUEUED, CHUNK, RESULT], [QUEUED, MOVED, QUEUED, CHUNK, FELL_BACK]),
         ([FULL], [Unavailable("nor has small")], [MOVED, "nor has small"]),
         ([CHUNK, FULL], [RESULT], [CHUNK, FULL.detail]),
+        ([[QUEUED, CHUNK, QUEUED], FULL], [RESULT], [QUEUED, CHUNK, QUEUED, FULL.detail]),
         ([Unavailable("x", code="draining")], [RESULT], ["x"]),
     ],
 )

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import pytest
 
 from pilotlight_core.model import values
-from pilotlight_core.model.errors import FunctionRaised
+from pilotlight_core.model.errors import DeadlineExceeded, FunctionRaised
 from pilotlight_core.model.spec import Mode
 from pilotlight_gateway.calls.call_port import ChunkEvent
+from pilotlight_gateway.grpc_front import inference_service
 from tests.builders.specs import method
 from tests.gateway.served_models import FLOATS, model, served_models
 from tests.gateway.world import World, function, packed
@@ -149,3 +152,54 @@ async def test_without_a_key_nothing_is_read(world: World) -> None:
         refused = await served.ask_grpc(send("RepositoryIndex", b"\xff" * 2**20))
     assert live == b"\x08\x01"
     assert (nobody, long, none, refused) == ("UNAUTHENTICATED", "INVALID_ARGUMENT", "INVALID_ARGUMENT", "UNIMPLEMENTED")
+
+
+async def test_requests_that_do_not_arrive_hold_up_their_own_tenant_alone(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They take turns, and end; what another tenant asks meanwhile is answered."""
+    import threading
+
+    import grpc
+
+    world.deploy(model())
+    other, over = world.add_key("rival", "invoke", "read"), threading.Event()
+
+    def silent() -> Iterator[bytes]:
+        over.wait(60)
+        yield from ()
+
+    def ask(_client: Any) -> Any:
+        path = "/inference.GRPCInferenceService"
+        with grpc.insecure_channel(served.grpc) as channel:
+            opened = [
+                channel.stream_stream(f"{path}/ModelInfer")(silent(), metadata=bearer(world.key)) for _ in range(3)
+            ]
+            asked = channel.unary_unary(f"{path}/ModelMetadata")
+            with pytest.raises(grpc.RpcError) as answered:
+                asked(b"\x0a\x04none", metadata=bearer(other), timeout=20)
+            codes = [one.code().name for one in opened]
+            over.set()
+            return answered.value.code().name, codes
+
+    monkeypatch.setattr(inference_service, "ARRIVING", 1)
+    monkeypatch.setattr(inference_service, "FIRST_MESSAGE_S", 0.5)
+    async with served_models(world) as served:
+        assert await served.ask_grpc(ask) == ("NOT_FOUND", ["DEADLINE_EXCEEDED"] * 3)
+
+
+def bearer(key: object) -> tuple[tuple[str, str], ...]:
+    return (("authorization", f"Bearer {key}"),)
+
+
+async def test_a_client_that_reads_no_answer_counts_as_gone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its request would stay open for ever, and the server takes so many only."""
+    from pilotlight_gateway.grpc_front.infer_messages import message_class
+
+    class Unread:
+        async def write(self, _data: bytes) -> None:
+            await asyncio.Event().wait()
+
+    monkeypatch.setattr(inference_service, "STUCK_S", 0.01)
+    with pytest.raises(DeadlineExceeded, match="read nothing"):
+        await inference_service.send_only_answer(Unread(), message_class("ServerLiveResponse")(live=True))

@@ -161,3 +161,19 @@ async def test_the_end_of_the_container_ends_calls(anyio_backend: str) -> None:
     await one.close()
     assert all(isinstance(found, UpstreamError) for found in await asking)
     assert transport.closed
+
+
+async def test_what_waits_too_long_is_never_sent(anyio_backend: str) -> None:
+    """The API takes no more: its calls end in their time, those that were sent and those that waited."""
+    transport = FakeTransport()
+    transport.hold = asyncio.Event()
+    api = calls(transport, most=1, timeout_s=0.05)
+    sent, waited = await all_of(api, ["sent", "waited"])
+
+    assert isinstance(sent, UpstreamError)
+    assert "may have run" in str(sent)
+    assert isinstance(waited, UpstreamError)
+    assert "was not sent" in str(waited)
+    transport.hold.set()
+    await until(lambda: not transport.running)
+    assert transport.seen == ["sent"]

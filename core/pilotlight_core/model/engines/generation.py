@@ -11,6 +11,9 @@ MAX_STOP = 256
 MAX_LOGPROBS = 20
 MOST_INPUTS = 2048
 """Texts of one `embed`."""
+MOST_EMBEDDED = 300_000
+"""Tokens of all texts of one `embed`, as OpenAI has it; where one text may have more of them, as many as that. It is
+billed for no more."""
 
 
 def _object(

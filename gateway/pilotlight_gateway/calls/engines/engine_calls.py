@@ -15,8 +15,11 @@ RANKS: dict[str, int] = {Priority.BATCH: 0, Priority.STANDARD: 1, Priority.INTER
 
 
 def engine_affinity(version: VersionRecord, tenant: str, arguments: bytes) -> CallAffinity | None:
-    """None: `version` has no engine, or the call no prompt."""
-    return affinity_of(tenant, arguments) if version.spec.engine is not UNSET else None
+    """None: `version` has no engine, the call no prompt, or it names an adapter that is none: homes remember names."""
+    if (engine := version.spec.engine) is UNSET:
+        return None
+    affinity = affinity_of(tenant, arguments)
+    return affinity if affinity is None or affinity.adapter in ("", *engine.adapters) else None
 
 
 def engine_facts(

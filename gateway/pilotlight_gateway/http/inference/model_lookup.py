@@ -64,6 +64,11 @@ class ModelLookup:
         if name and self._served is not None:
             with suppress(UnknownFunction):
                 served = await self._served.find(tenant, name)
+                if served.adapter:
+                    raise BadInput(
+                        f"it is an adapter, which this API has no way to ask for: call {served.parent} with the input "
+                        f'adapter="{served.adapter}", or POST /v1/chat/completions.'
+                    )
                 if served.ref != name:
                     return await self._resolver.resolve(tenant, served.ref)
         return await self._resolver.resolve(tenant, asked.ref)

@@ -144,10 +144,7 @@ async def prepare_call(
     exchange.home = services.calls.address_of_home(function_of(version))
     whole = await services.schemas.whole(version)
     method = method_called(whole.spec, method_name)
-    fields: RawFields = asked.fields
-    if found.adapter:
-        fields = {**fields, "adapter": msgspec.Raw(msgspec.json.encode(found.adapter))}
-    arguments, left_out = fit(method, fields, model)
+    arguments, left_out = fit(method, with_adapter(asked.fields, found), model)
     headers = {name: value for name, value in request.scope["headers"] if name in PASSED_ON}
     if stream:
         headers[b"accept"] = b"text/event-stream"
@@ -159,6 +156,11 @@ async def prepare_call(
     except BadInput as error:
         raise of_request(error) from None
     return ModelCall(call=call, ignored=(*asked.ignored, *left_out))
+
+
+def with_adapter(fields: RawFields, model: ServedModel) -> RawFields:
+    """The fields of a request for a model, which may be an adapter on another one."""
+    return {**fields, "adapter": msgspec.Raw(msgspec.json.encode(model.adapter))} if model.adapter else fields
 
 
 async def _take(services: OpenAIServices, exchange: Exchange, call: PreparedCall, *, stream: bool, keyed: bool) -> None:

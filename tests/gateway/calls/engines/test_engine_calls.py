@@ -6,6 +6,7 @@ import msgspec
 import pytest
 
 from pilotlight_core.model.engines.engine_spec import EngineKind, EngineSpec
+from pilotlight_core.model.messages.call_affinity import CallAffinity
 from pilotlight_core.model.spec import Priority
 from pilotlight_gateway.calls.engines.engine_calls import RANKS, engine_affinity, engine_facts
 from tests.builders.calls import grant, prepared_call
@@ -34,6 +35,17 @@ def test_callers_are_told_apart_without_their_names() -> None:
     assert other is not None
     assert elsewhere is not None
     assert len({first.salt, other.salt, elsewhere.salt}) == 3
+
+
+def test_homes_hear_of_adapters_of_the_engine_alone() -> None:
+    """They are a caller's words, of any length, until its container refuses them."""
+    able = EngineSpec(kind=EngineKind.SIM, weights="tiny", adapters=("legal",))
+    version = version_record(function_spec("chat", engine=able))
+    asked = {name: msgspec.msgpack.encode({"prompt": "x", "adapter": name}) for name in ("legal", "y" * 10**6)}
+    found = [engine_affinity(version, "acme", arguments) for arguments in asked.values()]
+
+    assert found[0] is not None
+    assert found == [CallAffinity("legal"), None]
 
 
 @pytest.mark.parametrize("priority", Priority)

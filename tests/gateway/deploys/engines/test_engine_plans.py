@@ -11,6 +11,7 @@ import pytest
 from pilotlight import Sim, Torch
 from pilotlight.definitions.engines.engine_specs import build_engine_spec
 from pilotlight_core.model.api.call_api import DeployFunction, DeployRequest
+from pilotlight_core.model.engines.generation import MOST_EMBEDDED
 from pilotlight_core.model.errors import BadInput
 from pilotlight_core.model.spec import ArtifactEntry, ArtifactKind, ArtifactPart, VersionRecord
 from pilotlight_core.model.versions.manifest_codec import ENGINE
@@ -46,7 +47,7 @@ async def test_the_memory_of_a_model_is_worked_out_and_told(world: World) -> Non
     version, notes = await deploy(world, Torch("tiny"), "tiny", gpu="any")
 
     assert version.spec.vram
-    assert version.spec.max_units == {"prompt_tokens": 256, "completion_tokens": 256, "cached_tokens": 256}
+    assert version.spec.max_units == {"prompt_tokens": MOST_EMBEDDED, "completion_tokens": 256, "cached_tokens": 256}
     assert ENGINE in version.needs
     assert notes[0].startswith("chat: weights ")
     assert "total" in notes[0]
@@ -55,7 +56,7 @@ async def test_the_memory_of_a_model_is_worked_out_and_told(world: World) -> Non
 async def test_a_simulated_engine_needs_no_weights(world: World) -> None:
     version, notes = await deploy(world, Sim())
 
-    assert version.spec.max_units == {"prompt_tokens": 4096, "completion_tokens": 4096, "cached_tokens": 4096}
+    assert version.spec.max_units == {"prompt_tokens": MOST_EMBEDDED, "completion_tokens": 4096, "cached_tokens": 4096}
     assert notes == ()
 
 

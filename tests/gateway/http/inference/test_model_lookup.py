@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
+from pilotlight_core.model.engines.engine_spec import EngineKind, EngineSpec
 from pilotlight_core.model.errors import UnknownFunction
 from pilotlight_core.model.served.model_records import ModelRecord
 from pilotlight_core.model.spec import MethodSpec, Mode
@@ -62,3 +63,17 @@ async def test_a_name_that_a_function_serves_is_a_model(world: World) -> None:
     for name in ("acme/none", "shop.none"):
         with pytest.raises(UnknownFunction):
             await models.find("acme", name)
+
+
+async def test_an_adapter_is_not_answered_by_its_model(world: World) -> None:
+    """These APIs have no way to say which: so they say where there is one."""
+    engine = EngineSpec(kind=EngineKind.TORCH, weights="tiny", adapters=("french",))
+    world.deploy(msgspec.structs.replace(model(), serves=("tiny",), engine=engine))
+    world.registry.model_records["acme", "tiny"] = ModelRecord(
+        tenant="acme", name="tiny", app="shop", function="double", created_at=0.0, claimed_at=0.0
+    )
+    models = ModelLookup(Resolver(world.registry), VersionSchemas(world.blobs), ServedModels(world.registry))
+
+    assert (await models.find("acme", "tiny")).version.function == "double"
+    with pytest.raises(UnknownFunction, match="it is an adapter"):
+        await models.find("acme", "tiny:french")

@@ -29,6 +29,7 @@ from pilotlight_gateway.bodies.call_requests import wrong_shape
 from pilotlight_gateway.bodies.model_readers import READERS, ModelRoute
 from pilotlight_gateway.bodies.model_request import ModelRequest, RawFields
 from pilotlight_gateway.bodies.worker_frames import EmbeddingsWork
+from pilotlight_gateway.deploys.served_models import ServedModel
 from pilotlight_gateway.files.uploaded_files import UploadedFiles
 from pilotlight_gateway.http.endpoints.batches import batch_document
 from pilotlight_gateway.http.openai.answer_forms import AnswerHead, Json
@@ -38,7 +39,7 @@ from pilotlight_gateway.http.openai.embedding_routes import fitted_inputs
 from pilotlight_gateway.http.openai.function_inputs import EMBED, GENERATE, fitted, method_called
 from pilotlight_gateway.http.openai.generated_text import GeneratedText
 from pilotlight_gateway.http.openai.generation_chunks import read_chunk
-from pilotlight_gateway.http.openai.model_calls import OpenAIServices, find_version
+from pilotlight_gateway.http.openai.model_calls import OpenAIServices, find_version, with_adapter
 from pilotlight_gateway.http.openai.whole_answers import WholeForm
 from pilotlight_gateway.http.protocol.api_operations import json_answer, json_body, principal_of
 from pilotlight_gateway.idempotency.key_header import KEY, read_key
@@ -193,7 +194,7 @@ class RequestBatches:
         _check_metadata(asked)
         file = await self._input(principal.tenant, asked.input_file_id)
         model = await self._first_model(file, asked.endpoint)
-        _, version = await find_version(services, principal.tenant, model)
+        found, version = await find_version(services, principal.tenant, model)
         check_job_time(services.registry, principal.tenant, version)
         whole = await services.schemas.whole(version)
         method = method_called(whole.spec, endpoint.method)
@@ -209,7 +210,7 @@ class RequestBatches:
         async with aclosing(content):
             record = await self._batches.submit(
                 principal.tenant, version, query, content, read_key(key) if key else "",
-                form=form, decode=partial(decode_line, asked.endpoint, method, model),
+                form=form, decode=partial(decode_line, asked.endpoint, method, found),
             )  # fmt: skip
         return json_answer(batch_document(record))
 
@@ -254,12 +255,12 @@ def read_line(endpoint: str, line: bytes) -> tuple[str, ModelRequest]:
     return read.custom_id, asked
 
 
-def decode_line(endpoint: str, method: MethodSpec, model: str, line: bytes) -> InputLine:
+def decode_line(endpoint: str, method: MethodSpec, model: ServedModel, line: bytes) -> InputLine:
     """A line as an input of the model's function. Raises BadInput."""
     custom_id, asked = read_line(endpoint, line)
-    if asked.model != model:
-        raise BadInput(f"body.model: a batch has one model: expected {model}.", field="body.model")
-    arguments = ENDPOINTS[endpoint].fit(method, asked.fields, model).arguments
+    if asked.model != model.name:
+        raise BadInput(f"body.model: a batch has one model: expected {model.name}.", field="body.model")
+    arguments = ENDPOINTS[endpoint].fit(method, with_adapter(asked.fields, model), model.name).arguments
     values = msgspec.json.decode(msgspec.json.encode(dict(arguments)))
     return InputLine(input=values, custom_id=custom_id)
 

@@ -9,7 +9,9 @@ import openai
 import pytest
 from openai import AsyncOpenAI
 
-from tests.gateway.http.openai.models import NAME, chunks, served
+from pilotlight_gateway.deploys.served_models import ServedModel
+from pilotlight_gateway.http.openai.files.request_batches import decode_line
+from tests.gateway.http.openai.models import NAME, chunks, served, taking
 from tests.gateway.world import World
 
 WORDS = chunks("Hel", "lo", {"finish_reason": "stop", "usage": {"prompt_tokens": 7, "completion_tokens": 2}})
@@ -76,3 +78,12 @@ async def test_what_is_no_batch_of_requests(world: World, client: AsyncOpenAI) -
     for named, error in ((other.id, openai.BadRequestError), ("file-00000000000000000000", openai.NotFoundError)):
         with pytest.raises(error):
             await client.batches.create(input_file_id=named, endpoint=url, completion_window="24h")
+
+
+def test_a_batch_for_an_adapter_asks_for_it() -> None:
+    """As a single call does: without it the model that it is on would answer."""
+    url, asked = "/v1/chat/completions", {"model": "tiny:french", "messages": []}
+    line = msgspec.json.encode({"custom_id": "a", "url": url, "body": asked})
+    model = ServedModel(name="tiny:french", ref="chat.tells", adapter="french", parent="tiny")
+
+    assert decode_line(url, taking("messages", "adapter"), model, line).input == {"messages": [], "adapter": "french"}

@@ -1,0 +1,1 @@
+"""Two adapters over one language model, trained on this machine and called side by side."""

@@ -1,0 +1,56 @@
+"""Trains adapters of the chat example's model, on a CPU: `python -m examples.lora.train MODEL FOLDER`.
+
+The folder then has one of each style, as PEFT saves them: adapter_config.json and adapter_model.safetensors.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import time
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import torch
+from peft import LoraConfig, get_peft_model
+from tokenizers import Tokenizer
+from transformers import LlamaForCausalLM
+
+from examples.chat.train import SEED, as_text, train
+from examples.lora.styles import STYLES
+
+RANK, ALPHA = 16, 32
+LAYERS = ["q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"]
+
+
+def train_adapter(model: Path, pairs: Iterable[tuple[str, str]], seconds: float, folder: Path) -> float:
+    """Teach an adapter these answers, while the model stays as it is; returns the last loss."""
+    base: Any = LlamaForCausalLM.from_pretrained(model)
+    torch.manual_seed(SEED)
+    adapted: Any = get_peft_model(base, LoraConfig(r=RANK, lora_alpha=ALPHA, target_modules=LAYERS))
+    known = list(pairs)
+    random.seed(SEED)
+    random.shuffle(known)
+    tokens = torch.tensor(Tokenizer.from_file(str(model / "tokenizer.json")).encode(as_text(known)).ids)
+    taught, whole = adapted.get_nb_trainable_parameters()
+    print(f"{folder.name}: {len(known)} answers, {taught:,} of {whole:,} parameters", flush=True)
+    began = time.monotonic()
+    loss = train(adapted, tokens, lambda: (time.monotonic() - began) / seconds)
+    adapted.save_pretrained(folder)
+    return loss
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("model", type=Path, help="the folder that examples.chat.train wrote")
+    parser.add_argument("folder", type=Path, help="where the adapters are written, a folder each")
+    parser.add_argument("--seconds", type=float, default=60, help="how long each of them is trained")
+    asked = parser.parse_args()
+    for name, style in STYLES.items():
+        loss = train_adapter(asked.model, style(), asked.seconds, asked.folder / name)
+        print(f"An adapter with a loss of {loss:.2f}. Push it: pilotlight weights push {name} {asked.folder / name}")
+
+
+if __name__ == "__main__":
+    main()
