@@ -51,6 +51,8 @@ def test_a_call_runs_through_its_hooks_in_containers_of_their_own(platform: Plat
     assert "Words" not in running(platform)  # nothing was started for the method
 
     answer = platform.answer("hooked.Words", method="add", text="one two")
+    each = {"Words": 1, "Words~pre": 1, "Words~post": 1}
+    wait_until(lambda: running(platform) == each, "each part has a container of its own")
     stages = answer["latency"]["stages"]
     assert answer["output"] == "it is 3"
     assert stages["preprocess"] > 0 < stages["postprocess"]
@@ -59,8 +61,6 @@ def test_a_call_runs_through_its_hooks_in_containers_of_their_own(platform: Plat
     lines = receipt_lines(platform, answer["id"], STAGES)
     assert {line["function"] for line in lines} == {"hooked.Words"}
     assert sum(float(str(line["cost"])) for line in lines) == pytest.approx(float(answer["usage"]["cost"]), abs=1e-9)
-    each = {"Words": 1, "Words~pre": 1, "Words~post": 1}
-    wait_until(lambda: running(platform) == each, "each part has a container of its own")
 
     (shown,) = [one for one in platform.http.get("/v1/apps").json()["apps"] if one["app"] == "hooked"]
     assert [one["name"] for one in shown["functions"]] == ["Words"]
