@@ -19,7 +19,9 @@ def engine_affinity(version: VersionRecord, tenant: str, arguments: bytes) -> Ca
     if (engine := version.spec.engine) is UNSET:
         return None
     affinity = affinity_of(tenant, arguments)
-    return affinity if affinity is None or affinity.adapter in ("", *engine.adapters) else None
+    if affinity is None or not affinity.adapter or affinity.adapter in engine.adapters:
+        return affinity
+    return None
 
 
 def engine_facts(
