@@ -142,15 +142,6 @@ def kv_tokens_within(shape: ModelShape, ask: EngineAsk, device_bytes: int) -> in
     return tokens
 
 
-def check_fit(memory: EngineMemory, device_bytes: int) -> None:
-    """Raise `UnfitModel`, with the arithmetic, where an engine does not fit a device."""
-    if memory.total > device_bytes:
-        text = f"the engine takes {_size(memory.total)} of a device that has {_size(device_bytes)}"
-        raise UnfitModel(
-            "\n".join([f"{text}. Ask for fewer kv tokens, a quantization, or more devices.", *memory.lines()])
-        )
-
-
 def parameters_of_layer(shape: ModelShape) -> int:
     """The weights of one layer: attention, the feed-forward part, and two norms."""
     attention = shape.hidden * shape.head_size * (2 * shape.heads + 2 * shape.kv_heads)

@@ -200,7 +200,7 @@ class PreparedCall:
             parent=self.parent,
             tags=self.tags,
             resume=resume,
-            facts=engine_facts(self.version, self.tenant, self.scheduling.weight, self.priority, remaining_ms),
+            facts=engine_facts(self.version, self.tenant, self.scheduling.weight, self.priority),
             lost_ms=lost_ms,
             cold_ms=sum(grant.timeline.values()) if grant.start_ms else 0.0,
         )

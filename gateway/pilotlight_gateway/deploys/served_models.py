@@ -50,13 +50,6 @@ def adapters_of(spec: FunctionSpec) -> tuple[str, ...]:
     return () if spec.engine is UNSET else spec.engine.adapters
 
 
-def names_of(spec: FunctionSpec) -> tuple[str, ...]:
-    """All names under which a function is found, those of its adapters behind each."""
-    return tuple(
-        found for name in served_names(spec) for found in (name, *(f"{name}:{one}" for one in adapters_of(spec)))
-    )
-
-
 class ServedModels:
     """Finds and lists models, each among those of one tenant, and keeps who has which name."""
 

@@ -18,8 +18,6 @@ class CallFacts(msgspec.Struct, frozen=True, kw_only=True):
     """Of its tenant, against other tenants."""
     priority: int = 0
     """Higher goes first."""
-    deadline_ms: float = 0.0
-    """Milliseconds that its caller waits, from its start in the container; 0: unknown."""
 
 
 CALL_FACTS: ContextVar[CallFacts] = ContextVar("pilotlight_call_facts", default=CallFacts())  # noqa: B039 - frozen

@@ -10,7 +10,6 @@ import msgspec
 from pilotlight_core.model.records.jobs import BlobRef
 
 FILE_ID = re.compile(r"file-[0-9a-z]{20}")
-FILE_PATTERN = "^file-[0-9a-z]{20}$"
 FILE_BYTES = 200 * 10**6
 """Of one file."""
 MOST_FILES = 1_000

@@ -11,7 +11,6 @@ from typing import Any
 
 MODEL_NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9_.+-]|[/:](?=[A-Za-z0-9])){0,127}")
 """Parts of letters, digits and ._+- with single slashes or colons between them: it is part of an address too."""
-MODEL_PATTERN = f"^{MODEL_NAME.pattern}$(?!\n)"
 MOST_NAMES = 16
 """Of one function."""
 MOST_MODELS = 1_000

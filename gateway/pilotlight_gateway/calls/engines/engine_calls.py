@@ -24,11 +24,9 @@ def engine_affinity(version: VersionRecord, tenant: str, arguments: bytes) -> Ca
     return None
 
 
-def engine_facts(
-    version: VersionRecord, tenant: str, weight: float, priority: str, remaining_ms: float
-) -> CallFacts | None:
+def engine_facts(version: VersionRecord, tenant: str, weight: float, priority: str) -> CallFacts | None:
     """None: `version` has no engine. Its owner learns who is who among the callers, and none of their names."""
     if version.spec.engine is UNSET:
         return None
     who = hashlib.blake2b(f"{version.tenant}\0{tenant}".encode(), digest_size=16).hexdigest()
-    return CallFacts(tenant=who, salt=who, weight=weight, priority=RANKS[priority], deadline_ms=remaining_ms)
+    return CallFacts(tenant=who, salt=who, weight=weight, priority=RANKS[priority])

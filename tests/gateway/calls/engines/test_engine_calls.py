@@ -20,18 +20,18 @@ def test_other_functions_pay_nothing() -> None:
     """Neither their homes nor their guests are told anything."""
     plain = version_record()
     assert engine_affinity(plain, "acme", PROMPT) is None
-    assert engine_facts(plain, "acme", 1.0, Priority.STANDARD, 1000.0) is None
+    assert engine_facts(plain, "acme", 1.0, Priority.STANDARD) is None
 
 
 def test_callers_are_told_apart_without_their_names() -> None:
     """The same caller is another one to another owner's engine."""
-    first, again = (engine_facts(ENGINE, "guest", 2.0, Priority.BATCH, 900.0) for _ in range(2))
+    first, again = (engine_facts(ENGINE, "guest", 2.0, Priority.BATCH) for _ in range(2))
     assert first is not None
     assert first == again
-    assert (first.weight, first.priority, first.deadline_ms) == (2.0, 0, 900.0)
+    assert (first.weight, first.priority) == (2.0, 0)
     assert "guest" not in f"{first}"
-    other = engine_facts(ENGINE, "another", 2.0, Priority.BATCH, 900.0)
-    elsewhere = engine_facts(msgspec.structs.replace(ENGINE, tenant="owner2"), "guest", 2.0, Priority.BATCH, 900.0)
+    other = engine_facts(ENGINE, "another", 2.0, Priority.BATCH)
+    elsewhere = engine_facts(msgspec.structs.replace(ENGINE, tenant="owner2"), "guest", 2.0, Priority.BATCH)
     assert other is not None
     assert elsewhere is not None
     assert len({first.salt, other.salt, elsewhere.salt}) == 3
