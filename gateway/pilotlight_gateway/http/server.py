@@ -456,10 +456,16 @@ class UvicornRequest:
         cycle.on_response()
         return True
 
+    @property
+    def takes_pieces(self) -> bool:
+        """Whether `send_piece` would send."""
+        cycle = self._cycle
+        return not cycle.flow.write_paused and bool(cycle.chunked_encoding) and not cycle.response_complete
+
     def send_piece(self, piece: bytes) -> bool:
         """Send a piece of a body of unknown length; False: nothing was sent, and ASGI messages are needed."""
         cycle = self._cycle
-        if cycle.flow.write_paused or not cycle.chunked_encoding or cycle.response_complete or not piece:
+        if not piece or not self.takes_pieces:
             return False
         if not cycle.disconnected:
             cycle.transport.write(b"%x\r\n%b\r\n" % (len(piece), piece))

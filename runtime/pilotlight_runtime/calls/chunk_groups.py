@@ -46,6 +46,10 @@ class GroupDraft:
         self._chunks += 1
         return self._chunks >= GROUP_CHUNKS or self._bytes >= GROUP_BYTES
 
+    def has(self, call_id: str) -> bool:
+        """Whether chunks of a call are among them."""
+        return call_id in self._rows
+
     def take(self) -> ChunkGroup | None:
         """The message; nothing waits any more. None: nothing did."""
         rows, self._rows = self._rows, {}

@@ -96,8 +96,8 @@ class OriginSender:
 
     def send(self, gateway: str, frame: CallFrame) -> None:
         """Send a frame; one that cannot be sent is lost, unless it is the last of its call."""
-        if self._groups:
-            self._send_group(gateway)  # which may have chunks of this call
+        if self._groups and (group := self._groups.get(gateway)) is not None and group.has(frame.call_id):
+            self._send_group(gateway)
         if isinstance(frame, Ended | Refused):
             self._send_last(gateway, frame)
         elif not self._links.send(gateway, frame):

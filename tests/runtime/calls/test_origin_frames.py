@@ -255,6 +255,18 @@ def test_other_frames_of_a_call_come_behind_its_chunks() -> None:
     ]  # fmt: skip
 
 
+def test_chunks_wait_on_when_another_call_has_something_to_say() -> None:
+    """A state that is saved before its chunk does not part the chunks of a turn."""
+    world = World()
+    saved = StreamCheckpoint(call_id="b", grant_number=1, seq=0, state=b"s")
+    world.origins.send_chunk(run("a", gateway="gw1", groups=True), 1, b"1")
+    world.origins.send("gw1", saved)
+    world.origins.send_chunk(run("b", gateway="gw1", groups=True), 1, b"1")
+    world.end_turn()
+
+    assert world.told() == [saved, ChunkGroup(rows=(row("a", 1, b"1"), row("b", 1, b"1")))]
+
+
 def test_a_full_group_and_a_large_chunk_do_not_wait() -> None:
     """The gateway works on them meanwhile; a large chunk goes by itself, behind those before it."""
     world = World()

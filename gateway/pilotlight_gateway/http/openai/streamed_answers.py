@@ -19,6 +19,7 @@ from pilotlight_gateway.calls.call_port import CallEvent, CallResult, ChunkEvent
 from pilotlight_gateway.calls.call_responses import is_value
 from pilotlight_gateway.calls.prepared_call import PreparedCall
 from pilotlight_gateway.calls.redaction import redact_for_caller
+from pilotlight_gateway.http.calls.event_writer import TAKEN_BYTES
 from pilotlight_gateway.http.calls.stream_money import StreamSteps
 from pilotlight_gateway.http.openai.answer_forms import StreamForm
 from pilotlight_gateway.http.openai.answer_headers import ignored_header, processing_header
@@ -78,18 +79,39 @@ async def _answer(services: OpenAIServices, request: Request, made: ModelCall, f
     await stream.finish()
 
 
+class FormSender:
+    """Sends chunks behind the events that their call's task has sent. It is the stream's `ChunkTaker`."""
+
+    def __init__(self, form: StreamForm, stream: EventStream) -> None:
+        self.has_begun = False
+        """Whether the first event was sent."""
+        self._form = form
+        self._stream = stream
+
+    def take(self, seq: int, data: tuple[bytes, ...]) -> bool:  # noqa: ARG002 - such events have no numbers
+        """See `ChunkTaker`."""
+        if not self.has_begun or sum(map(len, data)) > TAKEN_BYTES or not self._stream.is_ready:
+            return False
+        try:
+            chunks = [read_chunk(each) for each in data]
+        except PilotlightError:  # the call's task meets it again, and ends with it
+            return False
+        piece = b"".join([self._form.chunk(chunk) for chunk in chunks])
+        return not piece or self._stream.send_now(piece)
+
+
 async def _send_all(services: OpenAIServices, call: PreparedCall, form: StreamForm, stream: EventStream) -> None:
-    """What is there goes in one write."""
+    """What is there goes in one write; chunks go as they come while nothing else is to be done."""
     begin = form.begin()
-    has_begun = False
-    events: Any = services.calls.stream(call)
+    sender = FormSender(form, stream)
+    events: Any = services.calls.stream(call, sender)
     async with aclosing(events):
         async for bunch in events:
             piece = b"".join([_event(services, call, form, event) for event in bunch])
             if not piece:
                 continue
-            if not has_begun:
-                has_begun, piece = True, begin + piece
+            if not sender.has_begun:
+                sender.has_begun, piece = True, begin + piece
                 services.entry.metrics.first_chunk.observe(services.clock() - call.arrived_at)
             await stream.send(piece)
 

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
+
+import pytest
+
+from pilotlight_gateway.http.calls.event_writer import TAKEN_BYTES
 from pilotlight_gateway.http.protocol.large_answers import PIECE_BYTES
 from tests.gateway.http.asgi import Wire, ask
 from tests.gateway.http.calls.test_call_stream import EVENTS, PATH, chunks
@@ -39,3 +44,64 @@ async def test_a_bunch_of_large_chunks_goes_in_pieces(world: World) -> None:
 
     assert all(len(message["body"]) <= PIECE_BYTES for message in wire.sent[1:])
     assert [data["value"] for name, data in events_of(wire.body.decode()) if name == "chunk"] == texts
+
+
+class Served:
+    """A server whose client reads up to so many pieces at once."""
+
+    def __init__(self, most: int = 100) -> None:
+        self.loop = asyncio.get_running_loop()
+        self.pieces: list[bytes] = []
+        self._most = most
+
+    @property
+    def takes_pieces(self) -> bool:
+        return len(self.pieces) < self._most
+
+    def mark_known(self) -> None:
+        pass
+
+    def take_body(self) -> bytes | None:
+        return None
+
+    def send_whole(self, *_: object) -> bool:
+        return False
+
+    def send_piece(self, piece: bytes) -> bool:
+        takes = self.takes_pieces
+        if takes:
+            self.pieces.append(piece)
+        return takes
+
+
+@pytest.mark.parametrize("query", ["", "?values=msgpack"])
+async def test_chunks_are_written_as_they_come_behind_the_first_one(world: World, query: str) -> None:
+    """Those that are long or wrong by the call's task, which has written all before; the bytes are the same."""
+    world.deploy(function("g", generator(output_schema={"type": "string"})))
+    taken = world.calls.taken
+    world.calls.events = chunks("a", "b", "c" * TAKEN_BYTES, "d", 5, "e")
+    key = f"Bearer {world.key}"
+    served = Wire(served=Served())
+    await ask(world.app, served, "POST", PATH + query, authorization=key, accept="text/event-stream")
+    assert taken == [2, 4]
+    assert isinstance(served.served, Served)
+    by_itself = Wire()
+    await ask(world.app, by_itself, "POST", PATH + query, authorization=key, accept="text/event-stream")
+    assert taken == [2, 4]
+
+    body, same = b"".join(served.served.pieces), by_itself.body
+    assert events_of(body.decode())[:4] == events_of(same.decode())[:4]
+    assert [name for name, _ in events_of(body.decode())] == ["chunk"] * 4 + ["error"]
+
+
+async def test_what_the_client_has_to_read_for_waits_in_its_task(world: World) -> None:
+    """Nothing is lost, nor out of order."""
+    world.deploy(function("g", generator()))
+    world.calls.events = chunks("a", "b", "c", "d")
+    wire = Wire(served=Served(most=2))
+    await ask(world.app, wire, "POST", PATH, authorization=f"Bearer {world.key}", accept="text/event-stream")
+
+    assert isinstance(wire.served, Served)
+    body = b"".join(wire.served.pieces) + wire.body
+    assert world.calls.taken == [2]
+    assert [data["value"] for name, data in events_of(body.decode()) if name == "chunk"] == ["a", "b", "c", "d"]
