@@ -253,6 +253,8 @@ class Origin:
             return effects
         was_closed = bool(journal.closed)
         journal.note(row.seq, row.data, at)
+        if journal.wanted == journal.room and bool(journal.closed) is was_closed:
+            return effects
         return effects + journal_changed(journal, self.call, self.grant, at, was_closed=was_closed)
 
     def was_read(self, chunks: int, size: int) -> list[Effect]:

@@ -465,7 +465,7 @@ class UvicornRequest:
     def send_piece(self, piece: bytes) -> bool:
         """Send a piece of a body of unknown length; False: nothing was sent, and ASGI messages are needed."""
         cycle = self._cycle
-        if not piece or not self.takes_pieces:
+        if cycle.flow.write_paused or not cycle.chunked_encoding or cycle.response_complete or not piece:
             return False
         if not cycle.disconnected:
             cycle.transport.write(b"%x\r\n%b\r\n" % (len(piece), piece))

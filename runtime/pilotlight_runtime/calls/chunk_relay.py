@@ -75,27 +75,25 @@ class ChunkRelay:
         """
         if call is None or call.run.method not in self._methods:
             return "the guest streamed for a call that does not stream"
-        if not data:
-            return "the guest sent no chunk where there has to be one"
-        run = call.run
-        for chunk in data:
-            size = len(chunk)
-            if size > call.largest_chunk:
-                call.largest_chunk = size
-            if seq != call.heard_seq + 1 or seq > call.read_seq + chunks_ahead(run.window, call.largest_chunk):
-                return "the guest streamed out of order or beyond its window"
-            if size > guest.MAX_CHUNK:
-                return f"the guest sent a chunk of {size} bytes, {guest.MAX_CHUNK} is the most"
-            call.heard_seq = seq
-            if call.outcome is None:
-                call.sent_seq = seq
-                if seq == call.read_seq + _least(run):
-                    call.full_since_at = at
-                self._io.send_chunk(run, seq, chunk)
-            seq += 1
-        call.checkpoint_room = min(CHECKPOINT_ROOM, call.checkpoint_room + CHECKPOINTS_PER_CHUNK * len(data))
-        if call.outcome is None and run.resume is not None:
-            self._note_new(call, run.resume)
+        run, size, last = call.run, max(map(len, data), default=0), seq + len(data) - 1
+        if not data or len(data) > guest.CHUNK_GROUP or (size > guest.LEFT_BYTES and len(data) > 1):
+            return "the guest sent no chunk, too many or too large ones together"
+        if size > call.largest_chunk:
+            call.largest_chunk = size
+        if seq != call.heard_seq + 1 or last > call.read_seq + chunks_ahead(run.window, call.largest_chunk):
+            return "the guest streamed out of order or beyond its window"
+        if size > guest.MAX_CHUNK:
+            return f"the guest sent a chunk of {size} bytes, {guest.MAX_CHUNK} is the most"
+        call.heard_seq = last
+        room = call.checkpoint_room + CHECKPOINTS_PER_CHUNK * len(data)
+        call.checkpoint_room = room if room < CHECKPOINT_ROOM else CHECKPOINT_ROOM
+        if call.outcome is None:
+            if call.sent_seq < call.read_seq + _least(run) <= last:
+                call.full_since_at = at
+            call.sent_seq = last
+            self._io.send_chunks(run, seq, data)
+            if run.resume is not None:
+                self._note_new(call, run.resume)
         return ""
 
     def _note_new(self, call: AcceptedCall, resume: ResumePoint) -> None:

@@ -14,6 +14,7 @@ from pilotlight_runtime.guest.frames import (
     CHUNK_GROUP,
     GROUP,
     GROUP_BYTES,
+    LEFT_BYTES,
     ChunkOut,
     FrameDecoder,
     FromAgent,
@@ -24,8 +25,6 @@ from pilotlight_runtime.guest.frames import (
     together,
 )
 
-LEFT_BYTES = GROUP_BYTES // CHUNK_GROUP
-"""Of a frame that may wait for others: what is larger costs more than its write."""
 EXIT_WAIT_S = 0.1
 """For another thread's send, when the process ends."""
 

@@ -66,6 +66,8 @@ CHUNK_GROUP = 32
 """The most small chunks that go together: of streams nobody waits for one to send the next."""
 GROUP_BYTES = 64 * 1024
 """A group of so many bytes is written at once. Up to here joining pieces costs less than sending them one by one."""
+LEFT_BYTES = GROUP_BYTES // CHUNK_GROUP
+"""Of a frame, or a chunk, that goes with others: what is larger costs more than its write."""
 HEADER = struct.Struct("<I")
 STEPS = ("import", "enter", "compile", "warmup", "check")
 """Of becoming ready. What torch compiles meanwhile is a step of its own, and not counted in the others."""
@@ -253,7 +255,7 @@ class ChunkOut(GuestFrame, frozen=True, kw_only=True):
 
 
 class ChunkRun(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """Chunks of one stream that follow each other."""
+    """Chunks of one stream that follow each other: at least one, at most CHUNK_GROUP, each of LEFT_BYTES at most."""
 
     call_id: str
     seq: int
