@@ -23,6 +23,7 @@ from pilotlight_gateway.budgets.prepaid_budgets import PrepaidBudgets
 from pilotlight_gateway.calls.call_port import CallPort
 from pilotlight_gateway.calls.call_responses import CallAnswers
 from pilotlight_gateway.deploys.blob_usage import BlobUsage
+from pilotlight_gateway.deploys.called_versions import CalledVersions
 from pilotlight_gateway.deploys.deployer import Deployer, ManifestSigner
 from pilotlight_gateway.deploys.function_logs import LogSource
 from pilotlight_gateway.deploys.package_locker import PackageLocker
@@ -259,6 +260,7 @@ def _call_entry(parts: HttpParts, shared: _Shared) -> CallEntry:
         authenticator=parts.authenticator,
         gate=shared.gate,
         resolver=shared.resolver,
+        versions=CalledVersions(shared.resolver, shared.rates),
         limits=shared.limits,
         reader=CallReader(parts.registry, parts.schemas, parts.codec, shared.clock),
         budget=parts.budget,
