@@ -99,7 +99,7 @@ from pilotlight_gateway.limits.api_rates import ApiRates
 from pilotlight_gateway.limits.cost_estimates import Estimates
 from pilotlight_gateway.limits.limits_port import Limiter
 from pilotlight_gateway.limits.tenant_slots import TenantSlots
-from pilotlight_gateway.metrics.gateway_metrics import GatewayMetrics
+from pilotlight_gateway.metrics.call_recorder import CallRecorder
 from pilotlight_gateway.metrics.load_exchange import LoadBook
 from pilotlight_gateway.nested.nested_book import NestedBook
 from pilotlight_gateway.nested.nested_calls import NestedCalls
@@ -164,7 +164,7 @@ class HttpParts:
     loads: LoadBook
     locker: PackageLocker
     logs: LogSource
-    metrics: GatewayMetrics
+    recorder: CallRecorder
     networks: tuple[Network, ...]
     placements: FleetPlacements
     prices: CallPrices
@@ -202,7 +202,7 @@ class _Shared:
             registry=registry, blobs=parts.blobs, usage=self.usage, signer=parts.signer, secrets=parts.vault.store,
             placements=parts.placements, locker=parts.locker,
         )  # fmt: skip
-        self.limits = CallLimits(parts.limiter, parts.costs, parts.metrics, parts.prices)
+        self.limits = CallLimits(parts.limiter, parts.costs, parts.recorder, parts.prices)
         self.rates = parts.rates
         self.documents = DocumentServices(
             openapi=document_of(), resolver=self.resolver, schemas=parts.schemas, proxies=parts.proxies
@@ -218,14 +218,14 @@ def wire_http(parts: HttpParts) -> ASGIApp:
     """The whole API."""
     shared = _Shared(parts)
     entry, answers = _call_entry(parts, shared), CallAnswers(parts.codec, shared.book, shared.clock)
-    unary = UnaryCalls(parts.calls, answers, parts.codec, parts.budget, parts.metrics)
+    unary = UnaryCalls(parts.calls, answers, parts.codec, parts.budget, parts.recorder)
     operations = (
         *_functions(parts, shared), *_models(parts, shared, entry), *_money(parts, shared), *_fleet(parts, shared),
         *_tenants(parts, shared), *_fronts(parts, shared, model_services(parts, entry, shared.clock)),
     )  # fmt: skip
     edge = create_app(
         _call_endpoint(parts, shared, entry, unary), operations, limits=shared.limits, requests=parts.requests,
-        metrics=parts.metrics, clock=shared.clock,
+        recorder=parts.recorder, clock=shared.clock,
     )  # fmt: skip
     known = CallRoutes(parts.registry, shared.resolver, shared.limits)
     edge.whole = WarmCalls(WarmParts(entry, parts.calls, unary, answers, known, parts.requests, edge, shared.clock))
@@ -244,7 +244,7 @@ def wire_nested(parts: HttpParts, why_ended: Callable[[Principal], Unauthenticat
     answers = CallAnswers(parts.codec, shared.book, shared.clock)
     return NestedCalls(
         entry=_call_entry(parts, shared),
-        unary=UnaryCalls(parts.calls, answers, parts.codec, parts.budget, parts.metrics),
+        unary=UnaryCalls(parts.calls, answers, parts.codec, parts.budget, parts.recorder),
         registry=parts.registry,
         schemas=parts.schemas,
         rates=parts.rates,
@@ -262,9 +262,9 @@ def _call_entry(parts: HttpParts, shared: _Shared) -> CallEntry:
         resolver=shared.resolver,
         versions=CalledVersions(shared.resolver, shared.rates),
         limits=shared.limits,
-        reader=CallReader(parts.registry, parts.schemas, parts.codec, shared.clock),
+        reader=CallReader(parts.registry, parts.schemas, parts.codec, parts.recorder, shared.clock),
         budget=parts.budget,
-        metrics=parts.metrics,
+        recorder=parts.recorder,
         audit=parts.audit,
     )
 
@@ -272,7 +272,7 @@ def _call_entry(parts: HttpParts, shared: _Shared) -> CallEntry:
 def _call_endpoint(parts: HttpParts, shared: _Shared, entry: CallEntry, unary: UnaryCalls) -> CallEndpoint:
     """Where calls come in."""
     streams = StreamServices(
-        calls=parts.calls, gate=shared.gate, budget=parts.budget, metrics=parts.metrics, codec=parts.codec,
+        calls=parts.calls, gate=shared.gate, budget=parts.budget, recorder=parts.recorder, codec=parts.codec,
         book=shared.book, keeper=parts.streams.keeper, clock=shared.clock,
     )  # fmt: skip
     return CallEndpoint(

@@ -97,6 +97,7 @@ from pilotlight_gateway.listeners import (
     open_listeners,
 )
 from pilotlight_gateway.metrics.call_metrics import call_gauges, fallback_counts
+from pilotlight_gateway.metrics.call_recorder import CallRecorder
 from pilotlight_gateway.metrics.certificate_metrics import certificates_of
 from pilotlight_gateway.metrics.connection_metrics import connection_counts
 from pilotlight_gateway.metrics.gateway_metrics import GatewayMetrics
@@ -439,7 +440,7 @@ async def _gateway(
         terms=joining_terms(settings, settings.node_bus_url, takes_nodes=settings.issuer is not None),
         followers=follower_slots(),
         idempotency=idempotency, issuers=issuers, jobs=jobs.service, ledger=ledger, limiter=limiter, loads=loads,
-        locker=locker, metrics=metrics,
+        locker=locker, recorder=CallRecorder(metrics, time.monotonic),
         logs=BusLogs(bus=bus, region=settings.region, owners=BoundLineOwners(calls.bindings, ledger), faults=faults),
         networks=settings.webhook_networks,
         prices=prices,

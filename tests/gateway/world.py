@@ -58,6 +58,7 @@ from pilotlight_gateway.limits.cost_estimates import Estimates
 from pilotlight_gateway.limits.limits_port import Limiter, MemoryLimiter
 from pilotlight_gateway.limits.tenant_slots import TenantSlots
 from pilotlight_gateway.metrics.call_metrics import call_gauges
+from pilotlight_gateway.metrics.call_recorder import CallRecorder
 from pilotlight_gateway.metrics.gateway_metrics import GatewayMetrics
 from pilotlight_gateway.metrics.load_exchange import LoadBook
 from pilotlight_gateway.nodes.node_identities import JoiningTerms
@@ -158,6 +159,7 @@ class Parts:
     limits: Limiter = field(default_factory=MemoryLimiter)
     loads: LoadBook = field(default_factory=LoadBook)
     metrics: GatewayMetrics = field(init=False)
+    recorder: CallRecorder = field(init=False)
     placements: FleetPlacements = field(default_factory=FleetPlacements)
     prices: CallPrices = field(default_factory=lambda: CallPrices(load_prices()))
     requests: OpenRequests = field(default_factory=OpenRequests)
@@ -176,6 +178,7 @@ class Parts:
 
     def __post_init__(self) -> None:
         self.metrics = GatewayMetrics()
+        self.recorder = CallRecorder(self.metrics, time.monotonic)
 
     def exposition(self) -> str:
         """What a scrape shows."""
@@ -251,7 +254,7 @@ class Parts:
             loads=self.loads,
             locker=self.locker,
             logs=self.logs,
-            metrics=self.metrics,
+            recorder=self.recorder,
             networks=self.webhook_networks,
             proxies=self.proxies,
             placements=self.placements,
