@@ -63,11 +63,13 @@ from pilotlight_gateway.http.endpoints.documents import DocumentServices
 from pilotlight_gateway.http.endpoints.health import HealthServices
 from pilotlight_gateway.http.endpoints.issuers import ISSUERS, IssuerServices
 from pilotlight_gateway.http.endpoints.jobs import JobServices
+from pilotlight_gateway.http.endpoints.logins.sessions import SESSIONS, SessionServices
 from pilotlight_gateway.http.endpoints.logs import LogServices
 from pilotlight_gateway.http.endpoints.nodes import NODES, NodeServices
 from pilotlight_gateway.http.endpoints.oversight.audit import AUDIT, AuditServices
 from pilotlight_gateway.http.endpoints.oversight.erasure import ERASURE, ErasureServices
 from pilotlight_gateway.http.endpoints.oversight.pools import POOLS, PoolServices
+from pilotlight_gateway.http.endpoints.oversight.pressure import PRESSURE, PressureServices
 from pilotlight_gateway.http.endpoints.oversight.scaling import SCALING, ScalingServices
 from pilotlight_gateway.http.endpoints.placement import PLACEMENT, PlacementServices
 from pilotlight_gateway.http.endpoints.prices import PRICES, PriceServices
@@ -365,6 +367,9 @@ def _fleet(parts: HttpParts, shared: _Shared) -> tuple[BoundOperation[Any], ...]
     curves = CurveServices(
         resolver=resolver, placements=parts.placements, curves=shared.curves, deployer=shared.deployer, budget=budget
     )
+    pressure = PressureServices(
+        registry=registry, calls=parts.calls, view=parts.placements.view, loads=parts.loads, clock=shared.clock
+    )
     containers = ContainerServices(registry=registry, calls=parts.calls, stopper=parts.stopper, budget=budget)
     return (
         *bound(CONTAINERS, containers),
@@ -374,6 +379,7 @@ def _fleet(parts: HttpParts, shared: _Shared) -> tuple[BoundOperation[Any], ...]
         *bound(PLACEMENT, placing),
         *bound(CURVES, curves),
         *bound(AUTOSCALER, AutoscalerServices(registry=registry, resolver=resolver, budget=budget)),
+        *bound(PRESSURE, pressure),
         *bound(SCALING, ScalingServices(loads=parts.loads, clock=shared.clock)),
     )
 
@@ -386,6 +392,7 @@ def _tenants(parts: HttpParts, shared: _Shared) -> tuple[BoundOperation[Any], ..
     return (
         *bound(AUDIT, AuditServices(audit=parts.audit)),
         *bound(TENANCY, TenancyServices(registry=registry, limits=parts.limiter, budget=budget)),
+        *bound(SESSIONS, SessionServices(registry=registry, budget=budget)),
         *bound(ERASURE, ErasureServices(eraser=parts.eraser, budget=budget)),
         *bound(ISSUERS, issuers),
         *bound(WEBHOOKS, WebhookServices(webhooks=parts.webhooks, networks=parts.networks, budget=budget)),

@@ -74,6 +74,7 @@ from pilotlight_gateway.secrets.tenant_vault import TenantVault
 from pilotlight_gateway.streams.stream_exchange import StreamExchange
 from pilotlight_gateway.tenancy.api_keys import ApiKey, new_key
 from pilotlight_gateway.tenancy.auth import CallAuthenticator, KeyAuthenticator
+from pilotlight_gateway.tenancy.login_sessions import LoginSessions
 from pilotlight_gateway.tenancy.registry_port import MemoryRegistry, RegistryPort
 from pilotlight_gateway.webhooks.webhook_port import MemoryWebhooks, WebhookStore
 from tests.builders.specs import function_spec, id_of, manifest, method, version_record
@@ -305,7 +306,9 @@ class World:
             registry=known,
             blobs=self.blobs,
             signer=self.signer,
-            authenticator=KeyAuthenticator(known, tokens, clock=self.clock, wall=self.wall),
+            authenticator=KeyAuthenticator(
+                known, tokens, LoginSessions(known, wall=self.wall), clock=self.clock, wall=self.wall
+            ),
             issuers=Issuers(source=self.jwks, keys=self.issuer_keys, tokens=tokens),
             ledger=self.ledger_reader,
             audit=self.audit,

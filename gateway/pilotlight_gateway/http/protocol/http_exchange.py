@@ -392,8 +392,8 @@ class OpenRequests:
             principal = exchange.principal
             if principal is NOBODY or exchange.revoked is not None:
                 continue
-            # Of a key there is one principal; of who has tokens one for each.
-            who = principal.key_id if principal.origin is None else principal
+            # Of a key there is one principal; of who has tokens, or sessions, one for each.
+            who = principal if principal.origin is not None or principal.session else principal.key_id
             if who not in verdicts:
                 verdicts[who] = why_ended(principal)
             if (error := verdicts[who]) is not None:
