@@ -21,8 +21,8 @@ class Attempts:
     """
 
     __slots__ = (
-        "_last", "batch_wait", "cold_start", "cost", "execute", "lost_starts", "queue", "spent", "spent_before",
-        "start", "starts", "tokens", "transport",
+        "_last", "batch_wait", "cold_start", "container", "cost", "execute", "lost_starts", "queue", "spent",
+        "spent_before", "start", "starts", "tokens", "transport",
     )  # fmt: skip
 
     def __init__(self, at: float) -> None:
@@ -38,6 +38,8 @@ class Attempts:
         """Of starts on slices of other kinds."""
         self.cold_start: dict[str, float] | None = None
         """The timeline of the container's start that the call waited for."""
+        self.container = ""
+        """The one that the last grant was for."""
         self._last = at
         self.queue = 0.0
         """Waiting for a container, and backoff between attempts."""
@@ -51,6 +53,7 @@ class Attempts:
     def granted(self, grant: Grant, at: float) -> None:
         """The wait in the queue is over; for `start_ms` of it a container started."""
         elapsed = self._lap(at)
+        self.container = grant.container
         start = min(grant.start_ms, elapsed)
         self.start += start
         self.queue += elapsed - start
@@ -123,19 +126,37 @@ class Attempts:
             sold=sold_units(ended.units, max_units_of(spec)) if ended.units else None,
         )
 
+    def since(self, at: float) -> float:
+        """Milliseconds that no stage has yet."""
+        return max(0.0, at - self._last) * 1000.0
+
     def _lap(self, at: float) -> float:
         elapsed = max(0.0, at - self._last) * 1000.0
         self._last = max(at, self._last)
         return elapsed
 
 
-def billed_of(attempts: list[Attempts]) -> CallResult | None:
-    """What a call that failed is billed of these, as far as its agents told; None: nothing."""
-    spent = tuple([one for each in attempts for one in each.all_spent])
-    if not spent:
-        return None
-    starts = sum([each.starts for each in attempts])
-    return CallResult(output=b"", spent=spent[-1], spent_before=spent[:-1], attempts=starts)
+def course_of(attempts: list[Attempts], at: float, gateway_ms: float, *, sent: bool) -> CallResult:
+    """How far a call came that has failed at `at`, as a result without an output; `sent`: into a container."""
+    last = attempts[-1]
+    rest = last.since(at)
+    spent = [one for each in attempts for one in each.all_spent]
+    return CallResult(
+        output=b"",
+        spent=spent[-1] if spent else None,
+        spent_before=tuple(spent[:-1]),
+        stages={
+            "gateway": gateway_ms,
+            "queue": sum([each.queue for each in attempts]) + (0.0 if sent else rest),
+            "start": sum([each.start for each in attempts]),
+            "transport": sum([each.transport for each in attempts]),
+            "batch_wait": sum([each.batch_wait for each in attempts]),
+            "execute": sum([each.execute for each in attempts]) + (rest if sent else 0.0),
+        },
+        cold_start=last.cold_start,
+        attempts=sum([each.starts for each in attempts]),
+        container=last.container,
+    )
 
 
 def plausible(ended: Ended, elapsed_ms: float) -> Ended:

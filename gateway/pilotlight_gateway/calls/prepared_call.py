@@ -10,6 +10,7 @@ from pilotlight_core.model.pipelines.pipeline import HookKind
 from pilotlight_core.model.spec import MethodSpec, Priority, VersionRecord
 from pilotlight_gateway.calls.engines.engine_calls import engine_affinity, engine_facts
 from pilotlight_gateway.calls.large_bodies import INLINE_BYTES
+from pilotlight_gateway.calls.stream_pace import StreamPace
 from pilotlight_gateway.limits.call_usage import CallUsage
 from pilotlight_gateway.limits.limit_policy import LimitPolicy
 from pilotlight_gateway.limits.token_asks import bounded_arguments
@@ -39,8 +40,8 @@ class PreparedCall:
     """
 
     __slots__ = (
-        "arrived_at", "call_id", "client_id", "deadline_at", "function", "gateway_ms", "hooks", "input", "key",
-        "lost_ms", "method", "parent", "principal", "priority",
+        "arrived_at", "call_id", "client_id", "deadline_at", "function", "gateway_ms", "hooks", "input", "is_recorded",
+        "key", "lost_ms", "method", "pace", "parent", "principal", "priority",
         "scheduling", "start_hook", "stream", "tags", "tenant", "traceparent", "usage", "version",
     )  # fmt: skip
 
@@ -106,6 +107,10 @@ class PreparedCall:
 
         self.lost_ms = lost_ms
         """How long at most an earlier start of a job is billed that was lost."""
+        self.pace: StreamPace | None = None
+        """Of a stream whose first chunk has come."""
+        self.is_recorded = False
+        """Whether its end was counted."""
 
     def instead(
         self,

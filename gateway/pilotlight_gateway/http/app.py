@@ -20,7 +20,7 @@ from pilotlight_gateway.http.protocol.http_exchange import Edge, OpenRequests
 from pilotlight_gateway.http.protocol.openapi import document
 from pilotlight_gateway.http.routes import CALL_OPERATION, OPERATIONS
 from pilotlight_gateway.limits.api_rates import ApiRates
-from pilotlight_gateway.metrics.gateway_metrics import GatewayMetrics
+from pilotlight_gateway.metrics.call_recorder import CallRecorder
 from pilotlight_gateway.tenancy.auth import Authenticator
 
 G = TypeVar("G")
@@ -41,7 +41,7 @@ def create_app(
     *,
     limits: CallLimits,
     requests: OpenRequests,
-    metrics: GatewayMetrics,
+    recorder: CallRecorder,
     clock: Callable[[], float],
 ) -> Edge:
     """The whole API: `calls` serves the call operation. `clock`: monotonic seconds."""
@@ -51,7 +51,7 @@ def create_app(
     routes = [Route(path, _ByMethod(found), methods=list(found)) for path, found in paths.items()]
     routes += [Route(path, OtherPaths(), methods=["GET", "POST"]) for path in OTHER_PATHS]
     router = Router(routes, redirect_slashes=False)
-    return Edge(calls, _Routes(router), release=limits.release, requests=requests, metrics=metrics, clock=clock)
+    return Edge(calls, _Routes(router), release=limits.release, requests=requests, recorder=recorder, clock=clock)
 
 
 def bind(
