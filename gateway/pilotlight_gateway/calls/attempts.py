@@ -4,13 +4,20 @@ from __future__ import annotations
 
 import msgspec
 
-from pilotlight_core.model.messages.call_messages import Ended, Grant, Spent
+from pilotlight_core.model.errors import BadInput, BadOutput, FunctionRaised, LoadFailed, PilotlightError
+from pilotlight_core.model.messages.call_messages import Ended, Grant, Outcome, Spent
 from pilotlight_core.model.messages.scheduling import Settle
 from pilotlight_core.model.messages.usage_facts import Fault, tokens_of
 from pilotlight_core.model.spec import FunctionSpec, max_units_of
+from pilotlight_core.model.tracing.kept_call import LONGEST_REASON, MOST_ATTEMPTS, CallTrail, KeptAttempt
 from pilotlight_core.model.units import sold_units
 from pilotlight_gateway.calls.call_port import CallResult
 from pilotlight_gateway.limits.call_usage import is_plausible
+
+LOST = "lost"
+"""How an attempt ended of which nobody says it."""
+FUNCTIONS_OWN = (BadInput, BadOutput, FunctionRaised, LoadFailed)
+"""Errors whose words may have a tenant's data in them."""
 
 
 class Attempts:
@@ -22,7 +29,7 @@ class Attempts:
 
     __slots__ = (
         "_last", "batch_wait", "cold_start", "cost", "execute", "lost_starts", "queue", "spent", "spent_before",
-        "start", "starts", "tokens", "transport",
+        "start", "starts", "tokens", "trail", "transport",
     )  # fmt: skip
 
     def __init__(self, at: float) -> None:
@@ -38,6 +45,8 @@ class Attempts:
         """Of starts on slices of other kinds."""
         self.cold_start: dict[str, float] | None = None
         """The timeline of the container's start that the call waited for."""
+        self.trail: tuple[KeptAttempt, ...] = ()
+        """Those that did not end well."""
         self._last = at
         self.queue = 0.0
         """Waiting for a container, and backoff between attempts."""
@@ -57,18 +66,21 @@ class Attempts:
         if grant.start_ms:
             self.cold_start = grant.timeline
 
-    def refused(self, at: float) -> None:
-        """An attempt never started."""
+    def refused(self, grant: Grant, reason: str, at: float) -> None:
+        """The attempt of this grant never started."""
         self.transport += self._lap(at)
+        self._note(grant, reason, started=False)
 
-    def lost(self, at: float) -> None:
-        """An attempt counts as started, and neither its duration nor its cost is known."""
+    def lost(self, grant: Grant | None, reason: str, at: float) -> None:
+        """The attempt of this grant counts as started, and neither its duration nor its cost is known."""
         self.execute += self._lap(at)
         self.starts += 1
         self.lost_starts += 1
+        if grant is not None:
+            self._note(grant, LOST, reason)
 
-    def ended(self, node: str, ended: Ended, at: float) -> tuple[Ended, Settle]:
-        """A start ended at `node`: returns its end, without a metered time that cannot be, and its settlement."""
+    def ended(self, grant: Grant, ended: Ended, at: float) -> tuple[Ended, Settle]:
+        """The start of this grant ended: returns its end, without a metered time that cannot be, and its settlement."""
         elapsed = self._lap(at)
         execute = min(ended.stages.execute_ms, elapsed)
         batch_wait = min(ended.stages.batch_wait_ms, elapsed - execute)
@@ -80,13 +92,52 @@ class Attempts:
         # One without a container is of a call that its agent does not hold, and knows nothing of. Of one whose time
         # cannot be nobody knows what it cost: what was reserved for it stands until the ledger tells.
         self.lost_starts += not ended.container or ended.spent is not told
-        over = settlement_of(node, ended)
+        over = settlement_of(grant.node, ended)
         self.cost += over.cost or 0.0
         if ended.spent is not None and ended.spent.fault is not Fault.PLATFORM:
             self._spend(ended.spent)
         if ended.units:
             self.tokens += tokens_of(ended.units)
+        if ended.outcome is not Outcome.OK:
+            self._note(grant, ended.outcome.value, ended.reason)
         return ended, over
+
+    def _note(self, grant: Grant, outcome: str, reason: str = "", *, started: bool = True) -> None:
+        """Note for whoever asks why: this attempt has not ended well."""
+        if len(self.trail) < MOST_ATTEMPTS - 1:
+            one = KeptAttempt(
+                container=grant.container,
+                node=grant.node,
+                outcome=outcome,
+                reason=reason[:LONGEST_REASON],
+                started=started,
+                ahead=grant.ahead,
+                queue=self.queue - sum([one.queue for one in self.trail]),
+                start=self.start - sum([one.start for one in self.trail]),
+                transport=self.transport - sum([one.transport for one in self.trail]),
+                batch_wait=self.batch_wait - sum([one.batch_wait for one in self.trail]),
+                execute=self.execute - sum([one.execute for one in self.trail]),
+            )
+            self.trail = (*self.trail, one)
+
+    def give_up(self, at: float, *, is_sent: bool) -> None:
+        """The call fails before an attempt has ended: what it waited until now was for one, or for its end."""
+        elapsed = self._lap(at)
+        if is_sent:
+            self.execute += elapsed
+        else:
+            self.queue += elapsed
+
+    def stages(self, gateway_ms: float) -> dict[str, float]:
+        """Milliseconds by stage, of which `gateway_ms` were before the first."""
+        return {
+            "gateway": gateway_ms,
+            "queue": self.queue,
+            "start": self.start,
+            "transport": self.transport,
+            "batch_wait": self.batch_wait,
+            "execute": self.execute,
+        }
 
     def _spend(self, now: Spent) -> None:
         if now.starts:  # a node knows of one alone
@@ -101,26 +152,23 @@ class Attempts:
         """What the tenant pays, the last start's last."""
         return self.spent_before if self.spent is None else (*self.spent_before, self.spent)
 
-    def result(self, ended: Ended, container: str, gateway_ms: float, spec: FunctionSpec) -> CallResult:
-        """The result of the call, of which the last start has `ended` well; `gateway_ms` were before the first."""
+    def result(self, ended: Ended, grant: Grant, gateway_ms: float, spec: FunctionSpec) -> CallResult:
+        """The result of the call, of which the start of this `grant` has `ended` well; `gateway_ms` were before the
+        first.
+        """
         return CallResult(
             output=ended.output,
             answer_size=ended.answer_size,
             spent=self.spent,
             spent_before=self.spent_before,
-            stages={
-                "gateway": gateway_ms,
-                "queue": self.queue,
-                "start": self.start,
-                "transport": self.transport,
-                "batch_wait": self.batch_wait,
-                "execute": self.execute,
-            },
+            stages=self.stages(gateway_ms),
             cold_start=self.cold_start,
             attempts=self.starts,
-            container=container,
+            container=grant.container,
             units=ended.units,
             sold=sold_units(ended.units, max_units_of(spec)) if ended.units else None,
+            grant=grant,
+            trail=self.trail,
         )
 
     def _lap(self, at: float) -> float:
@@ -136,6 +184,20 @@ def billed_of(attempts: list[Attempts]) -> CallResult | None:
         return None
     starts = sum([each.starts for each in attempts])
     return CallResult(output=b"", spent=spent[-1], spent_before=spent[:-1], attempts=starts)
+
+
+def trail_of(attempts: list[Attempts], gateway_ms: float, error: PilotlightError) -> CallTrail:
+    """What a call went through in these that failed with this error, which is not kept if a function has said it."""
+    detail = "" if isinstance(error, FUNCTIONS_OWN) else error.detail
+    stages: dict[str, float] = {}
+    for each in attempts:
+        for name, ms in each.stages(0.0).items():
+            stages[name] = stages.get(name, 0.0) + ms
+    stages["gateway"] = gateway_ms
+    noted = tuple([one for each in attempts for one in each.trail])[:MOST_ATTEMPTS]
+    cold = [each.cold_start for each in attempts if each.cold_start is not None]
+    last = cold[-1] if cold else None
+    return CallTrail(stages=stages, cold_start=last, attempts=noted, detail=detail[:LONGEST_REASON])
 
 
 def plausible(ended: Ended, elapsed_ms: float) -> Ended:

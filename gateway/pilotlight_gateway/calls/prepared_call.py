@@ -8,6 +8,7 @@ from typing import Protocol
 from pilotlight_core.model.messages.call_messages import WINDOW, CallDescriptor, Grant, ResumePoint, Run
 from pilotlight_core.model.pipelines.pipeline import HookKind
 from pilotlight_core.model.spec import MethodSpec, Priority, VersionRecord
+from pilotlight_core.model.tracing.kept_call import CallTrail
 from pilotlight_gateway.calls.engines.engine_calls import engine_affinity, engine_facts
 from pilotlight_gateway.calls.large_bodies import INLINE_BYTES
 from pilotlight_gateway.limits.call_usage import CallUsage
@@ -40,8 +41,8 @@ class PreparedCall:
 
     __slots__ = (
         "arrived_at", "call_id", "client_id", "deadline_at", "function", "gateway_ms", "hooks", "input", "key",
-        "lost_ms", "method", "parent", "principal", "priority",
-        "scheduling", "start_hook", "stream", "tags", "tenant", "traceparent", "usage", "version",
+        "link", "lost_ms", "method", "parent", "principal", "priority",
+        "scheduling", "start_hook", "stream", "tags", "tenant", "traceparent", "trail", "usage", "version",
     )  # fmt: skip
 
     def __init__(
@@ -59,6 +60,7 @@ class PreparedCall:
         stream: bool,
         scheduling: SchedulingClass = PLAIN,
         traceparent: str = "",
+        link: str = "",
         key: str = "",
         parent: str = "",
         principal: Principal | None = None,
@@ -88,6 +90,11 @@ class PreparedCall:
         """Whether the caller wants stages and chunks as they happen; of a generator it always does."""
         self.scheduling = scheduling
         self.traceparent = traceparent
+        """Of its caller, or of its own root span where its trace is sampled; "": it begins a trace that is not."""
+        self.link = link
+        """Of a job, the traceparent of the request that stored it."""
+        self.trail: CallTrail | None = None
+        """What it went through, once it has failed."""
         self.key = key
         """The id of the API key that asked for it."""
         self.parent = parent
@@ -130,6 +137,7 @@ class PreparedCall:
             stream=self.stream,
             scheduling=scheduling,
             traceparent=self.traceparent,
+            link=self.link,
             key=self.key,
             parent=self.parent,
             principal=self.principal,
