@@ -97,6 +97,7 @@ from pilotlight_gateway.listeners import (
     open_listeners,
 )
 from pilotlight_gateway.metrics.call_metrics import call_gauges, fallback_counts
+from pilotlight_gateway.metrics.call_recorder import CallRecorder
 from pilotlight_gateway.metrics.certificate_metrics import certificates_of
 from pilotlight_gateway.metrics.connection_metrics import connection_counts
 from pilotlight_gateway.metrics.gateway_metrics import GatewayMetrics
@@ -121,6 +122,7 @@ from pilotlight_gateway.storage_quota.bus_quota import BusQuotaRecords
 from pilotlight_gateway.storage_quota.quota_lease import StorageQuota
 from pilotlight_gateway.tenancy.auth import KeyAuthenticator
 from pilotlight_gateway.tenancy.bootstrap import bootstrap
+from pilotlight_gateway.tenancy.login_sessions import LoginSessions
 from pilotlight_gateway.traces.traced_calls import trace_calls
 from pilotlight_gateway.webhooks.bus_webhooks import BusWebhooks
 from pilotlight_placement.asks.options import Prices
@@ -422,11 +424,16 @@ async def _gateway(
     jobs = _jobs(settings, bus, calls, blobs, job_calls, permits, RunnerIdentity(name, instance))
     shards = _shards(calls, limiter, jobs)
     idempotency = _idempotency(settings, bus, calls.table, CallOwner(name=name, instance=instance))
-    readiness, authenticator = _readiness(bus, registry, calls.service), KeyAuthenticator(registry, issuers.tokens)
+    readiness, authenticator = (
+        _readiness(bus, registry, calls.service),
+        KeyAuthenticator(registry, issuers.tokens, LoginSessions(registry)),
+    )
     metrics, loads, connections, requests = GatewayMetrics(), LoadBook(), client_connections(settings), OpenRequests()
     fallbacks = Fallbacks(registry, time.monotonic, covered_by(limiter.policy, prices))
     measured = MeasuredGateway(name=name, process=instance, region=settings.region)
-    exchange = LoadExchange(bus, loads, measured, budget, lambda: len(readiness.gate), calls.fleet.clocks)
+    exchange = LoadExchange(
+        bus, loads, measured, budget, lambda: len(readiness.gate), calls.fleet.clocks, calls.drivers.homes.loads
+    )
     sources = _metric_sources(calls, idempotency, limiter, jobs, readiness, budget, connections, fallbacks)
     shown = certificates_of(api=public.tls, bodies=internal.tls)
     tracing = trace_calls(
@@ -443,7 +450,7 @@ async def _gateway(
         terms=joining_terms(settings, settings.node_bus_url, takes_nodes=settings.issuer is not None),
         followers=follower_slots(),
         idempotency=idempotency, issuers=issuers, jobs=jobs.service, ledger=ledger, limiter=limiter, loads=loads,
-        locker=locker, metrics=metrics,
+        locker=locker, recorder=CallRecorder(metrics, time.monotonic, sinks=(tracing.keeper,)),
         logs=BusLogs(bus=bus, region=settings.region, owners=BoundLineOwners(calls.bindings, ledger), faults=faults),
         networks=settings.webhook_networks,
         prices=prices,

@@ -50,7 +50,8 @@ from functools import lru_cache
 from zlib import crc32
 
 TENANCY_BUCKET = "TENANCY"
-"""KV: tenant.*, tier.*, limits.*, key.*, budget.*, credit.*, node.*, join.*, issuer.*, pool.*, launch.*"""
+"""KV: tenant.*, tier.*, limits.*, key.*, budget.*, credit.*, node.*, join.*, issuer.*, pool.*, launch.*,
+session.*"""
 REGISTRY_BUCKET = "REGISTRY"
 """KV: app.*.*, share.*.*, scale.*.*.*, version.*, curves.*"""
 LEASE_BUCKET = "LEASES"

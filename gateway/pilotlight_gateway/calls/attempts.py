@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import msgspec
 
-from pilotlight_core.model.errors import BadInput, BadOutput, FunctionRaised, LoadFailed, PilotlightError
 from pilotlight_core.model.messages.call_messages import Ended, Grant, Outcome, Spent
 from pilotlight_core.model.messages.scheduling import Settle
 from pilotlight_core.model.messages.usage_facts import Fault, tokens_of
 from pilotlight_core.model.spec import FunctionSpec, max_units_of
-from pilotlight_core.model.tracing.kept_call import LONGEST_REASON, MOST_ATTEMPTS, CallTrail, KeptAttempt
+from pilotlight_core.model.tracing.kept_call import LONGEST_REASON, MOST_ATTEMPTS, KeptAttempt
 from pilotlight_core.model.units import sold_units
 from pilotlight_gateway.calls.call_port import CallResult
 from pilotlight_gateway.limits.call_usage import is_plausible
 
 LOST = "lost"
 """How an attempt ended of which nobody says it."""
-FUNCTIONS_OWN = (BadInput, BadOutput, FunctionRaised, LoadFailed)
-"""Errors whose words may have a tenant's data in them."""
 
 
 class Attempts:
@@ -28,8 +25,8 @@ class Attempts:
     """
 
     __slots__ = (
-        "_last", "batch_wait", "cold_start", "cost", "execute", "lost_starts", "queue", "spent", "spent_before",
-        "start", "starts", "tokens", "trail", "transport",
+        "_last", "batch_wait", "cold_start", "cost", "execute", "grant", "lost_starts", "queue", "spent",
+        "spent_before", "start", "starts", "tokens", "trail", "transport",
     )  # fmt: skip
 
     def __init__(self, at: float) -> None:
@@ -45,8 +42,10 @@ class Attempts:
         """Of starts on slices of other kinds."""
         self.cold_start: dict[str, float] | None = None
         """The timeline of the container's start that the call waited for."""
+        self.grant: Grant | None = None
+        """The last one."""
         self.trail: tuple[KeptAttempt, ...] = ()
-        """Those that did not end well."""
+        """The attempts that did not end well."""
         self._last = at
         self.queue = 0.0
         """Waiting for a container, and backoff between attempts."""
@@ -60,6 +59,7 @@ class Attempts:
     def granted(self, grant: Grant, at: float) -> None:
         """The wait in the queue is over; for `start_ms` of it a container started."""
         elapsed = self._lap(at)
+        self.grant = grant
         start = min(grant.start_ms, elapsed)
         self.start += start
         self.queue += elapsed - start
@@ -120,14 +120,6 @@ class Attempts:
             )
             self.trail = (*self.trail, one)
 
-    def give_up(self, at: float, *, is_sent: bool) -> None:
-        """The call fails before an attempt has ended: what it waited until now was for one, or for its end."""
-        elapsed = self._lap(at)
-        if is_sent:
-            self.execute += elapsed
-        else:
-            self.queue += elapsed
-
     def stages(self, gateway_ms: float) -> dict[str, float]:
         """Milliseconds by stage, of which `gateway_ms` were before the first."""
         return {
@@ -171,33 +163,39 @@ class Attempts:
             trail=self.trail,
         )
 
+    def since(self, at: float) -> float:
+        """Milliseconds that no stage has yet."""
+        return max(0.0, at - self._last) * 1000.0
+
     def _lap(self, at: float) -> float:
         elapsed = max(0.0, at - self._last) * 1000.0
         self._last = max(at, self._last)
         return elapsed
 
 
-def billed_of(attempts: list[Attempts]) -> CallResult | None:
-    """What a call that failed is billed of these, as far as its agents told; None: nothing."""
-    spent = tuple([one for each in attempts for one in each.all_spent])
-    if not spent:
-        return None
-    starts = sum([each.starts for each in attempts])
-    return CallResult(output=b"", spent=spent[-1], spent_before=spent[:-1], attempts=starts)
-
-
-def trail_of(attempts: list[Attempts], gateway_ms: float, error: PilotlightError) -> CallTrail:
-    """What a call went through in these that failed with this error, which is not kept if a function has said it."""
-    detail = "" if isinstance(error, FUNCTIONS_OWN) else error.detail
-    stages: dict[str, float] = {}
-    for each in attempts:
-        for name, ms in each.stages(0.0).items():
-            stages[name] = stages.get(name, 0.0) + ms
-    stages["gateway"] = gateway_ms
-    noted = tuple([one for each in attempts for one in each.trail])[:MOST_ATTEMPTS]
-    cold = [each.cold_start for each in attempts if each.cold_start is not None]
-    last = cold[-1] if cold else None
-    return CallTrail(stages=stages, cold_start=last, attempts=noted, detail=detail[:LONGEST_REASON])
+def course_of(attempts: list[Attempts], at: float, gateway_ms: float, *, sent: bool) -> CallResult:
+    """How far a call came that has failed at `at`, as a result without an output; `sent`: into a container."""
+    last = attempts[-1]
+    rest = last.since(at)
+    spent = [one for each in attempts for one in each.all_spent]
+    return CallResult(
+        output=b"",
+        spent=spent[-1] if spent else None,
+        spent_before=tuple(spent[:-1]),
+        stages={
+            "gateway": gateway_ms,
+            "queue": sum([each.queue for each in attempts]) + (0.0 if sent else rest),
+            "start": sum([each.start for each in attempts]),
+            "transport": sum([each.transport for each in attempts]),
+            "batch_wait": sum([each.batch_wait for each in attempts]),
+            "execute": sum([each.execute for each in attempts]) + (rest if sent else 0.0),
+        },
+        cold_start=last.cold_start,
+        attempts=sum([each.starts for each in attempts]),
+        container=last.grant.container if last.grant is not None else "",
+        grant=last.grant,
+        trail=tuple([one for each in attempts for one in each.trail])[:MOST_ATTEMPTS],
+    )
 
 
 def plausible(ended: Ended, elapsed_ms: float) -> Ended:

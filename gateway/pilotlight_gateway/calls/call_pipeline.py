@@ -131,7 +131,9 @@ class CallPipeline:
         stage = self.stage
         if self._at and isinstance(error, BadInput):
             whose = "the @preprocess() hook" if stage == METHOD else "the method"
+            course = error.course
             error = BadOutput(f"What {whose} returned does not fit: {error.detail}", **_without_field(error))
+            error.course = course
         if stage == METHOD or isinstance(error, Cancelled):
             return error
         error.more["stage"] = stage

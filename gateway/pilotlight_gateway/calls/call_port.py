@@ -47,6 +47,11 @@ class CallResult(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """The attempts before."""
 
 
+def without_output(result: CallResult) -> CallResult:
+    """A result that says how large its output was."""
+    return msgspec.structs.replace(result, output=b"", answer_size=len(result.output))
+
+
 class StageEvent(msgspec.Struct, frozen=True, kw_only=True):
     """The call has entered a stage: queued, a state of a starting container (detail: its steps), running."""
 

@@ -20,6 +20,8 @@ is valid. A `Home` reads no clock.
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from pilotlight_core.model.errors import Unavailable
 from pilotlight_core.model.integrity import require
 from pilotlight_core.model.messages.call_messages import CallDescriptor, Grant, Outcome, Refusal
@@ -289,6 +291,11 @@ class Home:
             shed=self._queued.shed,
             at=at,
         )
+
+    @property
+    def queues(self) -> Collection[VersionQueue]:
+        """Of all its versions; a live view."""
+        return self._queues.values()
 
     def breakers(self, at: float) -> tuple[BreakerReport, ...]:
         """The breakers of versions, tenants and containers that are not closed or count failures."""

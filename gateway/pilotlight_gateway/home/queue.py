@@ -224,6 +224,15 @@ class FairQueue:
             if queue.live
         }
 
+    def waiting_flows(self) -> list[tuple[str, str, int, float]]:
+        """The flows with waiting calls: tenant, class, how many wait, and since when the first does."""
+        return [
+            (flow.tenant, str(priority), flow.live, flow.since)
+            for priority, queue in self._classes.items()
+            for tier in queue.tier_queues
+            for flow in tier.flows.values()
+        ]
+
     def statistics(self) -> QueueStatistics:
         return QueueStatistics(
             waiting={str(priority): queue.live for priority, queue in self._classes.items()},

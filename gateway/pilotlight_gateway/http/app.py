@@ -21,7 +21,7 @@ from pilotlight_gateway.http.protocol.http_exchange import Edge, OpenRequests
 from pilotlight_gateway.http.protocol.openapi import document
 from pilotlight_gateway.http.routes import CALL_OPERATION, OPERATIONS
 from pilotlight_gateway.limits.api_rates import ApiRates
-from pilotlight_gateway.metrics.gateway_metrics import GatewayMetrics
+from pilotlight_gateway.metrics.call_recorder import CallRecorder
 from pilotlight_gateway.tenancy.auth import Authenticator
 from pilotlight_gateway.traces.access_log import AccessLog
 
@@ -43,7 +43,7 @@ def create_app(
     *,
     limits: CallLimits,
     requests: OpenRequests,
-    metrics: GatewayMetrics,
+    recorder: CallRecorder,
     clock: Callable[[], float],
     access: AccessLog,
 ) -> Edge:
@@ -55,7 +55,7 @@ def create_app(
     routes += [Route(path, OtherPaths(), methods=["GET", "POST"]) for path in OTHER_PATHS]
     router = Router(routes, redirect_slashes=False)
     return Edge(
-        calls, _Routes(router), release=limits.release, requests=requests, metrics=metrics, clock=clock, access=access
+        calls, _Routes(router), release=limits.release, requests=requests, recorder=recorder, clock=clock, access=access
     )
 
 

@@ -52,6 +52,8 @@ class NestedRequest:
         self.arrived_at = arrived_at
         self.admission: Admission | None = None
         self.version = ""
+        self.called: VersionRecord | None = None
+        self.call: PreparedCall | None = None
         self.usage: CallUsage | None = None
 
 
@@ -120,7 +122,7 @@ class NestedCalls:
         try:
             return await self._admitted(one, asked, parent, version, request, request_id)
         except PilotlightError as error:
-            self.entry.metrics.call_failed(error.wire_code)
+            self.entry.recorder.request_failed(error, request)
             raise
         finally:
             self.entry.limits.release(request)

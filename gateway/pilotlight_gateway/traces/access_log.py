@@ -14,9 +14,9 @@ from typing import Protocol
 import structlog
 
 from pilotlight_core.model.errors import PilotlightError
+from pilotlight_core.model.spec import VersionRecord
 from pilotlight_core.model.tracing.kept_call import KeptCall
 from pilotlight_core.model.tracing.trace_context import own_trace_id
-from pilotlight_gateway.limits.limit_admission import Admission
 from pilotlight_gateway.tenancy.auth import Principal
 from pilotlight_gateway.traces.trace_keeper import RefusedAsk
 
@@ -44,7 +44,7 @@ class LoggedRequest(Protocol):
     @property
     def principal(self) -> Principal: ...
     @property
-    def admission(self) -> Admission | None: ...
+    def called(self) -> VersionRecord | None: ...
 
 
 class RefusalSink(Protocol):
@@ -83,13 +83,11 @@ class AccessLog:
     def failed(self, request: LoggedRequest, error: PilotlightError, status: int) -> None:
         """A request is answered with an error."""
         ms = (self._clock() - request.arrived_at) * 1000.0
-        sink, admission = self._sink, request.admission
+        sink = self._sink
         if sink is not None and request.route in self._routes:
-            function = admission.function if admission is not None else ""
             tenant, call_id = request.principal.tenant, request.call_id
-            sink.refused(
-                RefusedAsk(tenant, request.request_id, call_id, request.route, function, request.version), error, ms
-            )
+            ask = RefusedAsk(tenant, request.request_id, call_id, request.route, request.called)
+            sink.refused(ask, error, ms)
         if self._mode != OFF:
             self._write(request, status, ms, error.wire_code)
 

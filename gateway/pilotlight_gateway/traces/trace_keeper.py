@@ -22,11 +22,11 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 
 from pilotlight_core.model.errors import PilotlightError, TooMuch, Unavailable
 from pilotlight_core.model.limits import ReachedLimit
+from pilotlight_core.model.spec import VersionRecord
 from pilotlight_core.model.tracing.kept_call import (
     LONGEST_REASON,
     MOST_ATTEMPTS,
     WELL,
-    CallTrail,
     CallTrigger,
     KeptAttempt,
     KeptCall,
@@ -35,6 +35,7 @@ from pilotlight_core.model.tracing.kept_call import (
 from pilotlight_core.model.tracing.trace_context import ROOT, own_trace_id, parse_traceparent, span_id_of
 from pilotlight_core.model.tracing.trace_sampling import TraceSampler
 from pilotlight_gateway.calls.call_port import CallResult
+from pilotlight_gateway.calls.call_sink import FailedCall
 from pilotlight_gateway.calls.prepared_call import PreparedCall
 from pilotlight_gateway.traces.keep_rates import ASKED_PER_S, FAILED_PER_S, KeepRate
 from pilotlight_gateway.traces.kept_calls import KeptCalls
@@ -46,7 +47,7 @@ FORGET_AFTER_S = 10.0
 MOST_VERSIONS = 4_096
 MOST_UNSENT = 4_096
 """Kept calls that wait for the next message to the duties."""
-EMPTY_TRAIL = CallTrail()
+NO_COURSE = CallResult(output=b"")
 NOT_KEPT_CODES = frozenset({"unauthenticated", "key_expired", "token_invalid", "token_expired", "no_access"})
 """Failures before it is known who asks."""
 
@@ -67,8 +68,7 @@ class RefusedAsk(NamedTuple):
     call_id: str = ""
     """"": it had none yet."""
     route: str = ""
-    function: str = ""
-    version: str = ""
+    called: VersionRecord | None = None
 
 
 class TraceKeeper:
@@ -110,20 +110,20 @@ class TraceKeeper:
         if (why := self._why(call, slow=total_ms >= slow_ms)) is not None:
             self._keep(_ended_well(self._begin(call, why, total_ms, slow_ms), result, stages))
 
-    def call_failed(self, code: str, call: PreparedCall | None, total_ms: float) -> None:
-        """A call has failed; None: it was refused before it was one, which `refused` says more of."""
+    def call_failed(self, failed: FailedCall) -> None:
+        """A call has failed; one that was refused before it was a call comes to `refused`."""
+        call, course = failed.call, failed.course or NO_COURSE
         if call is None or not self._takes_failure(call.tenant):
             return
-        trail = call.trail or EMPTY_TRAIL
-        begun = self._begin(call, KeptWhy.ERROR, total_ms, self._slow_of(call))
+        begun = self._begin(call, KeptWhy.ERROR, failed.total_ms, self._slow_of(call))
         self._keep(
             structs.replace(
                 begun,
-                code=code,
-                detail=trail.detail,
-                stages=trail.stages,
-                cold_start=trail.cold_start,
-                attempts=trail.attempts,
+                code=failed.code,
+                detail=failed.detail[:LONGEST_REASON],
+                stages=course.stages,
+                cold_start=course.cold_start,
+                attempts=course.trail,
             )
         )
 
@@ -138,15 +138,16 @@ class TraceKeeper:
             if known.code == code and (limits or retry_after):
                 self._replace(known, structs.replace(known, limits=limits, retry_after=retry_after))
         elif self._takes_failure(tenant):
-            name = ask.call_id or ask.request_id
+            name, called = ask.call_id or ask.request_id, ask.called
             self._keep(
                 KeptCall(
                     id=name,
                     trace_id=own_trace_id(name),
                     tenant=tenant,
-                    function=ask.function,
+                    function=f"{called.tenant}:{called.app}.{called.function}" if called is not None else "",
+                    ref=called.ref if called is not None else "",
+                    version=called.id if called is not None else "",
                     route=ask.route,
-                    version=ask.version,
                     kept=KeptWhy.ERROR,
                     code=code,
                     detail=error.detail[:LONGEST_REASON] if isinstance(error, TooMuch | Unavailable) else "",

@@ -63,16 +63,6 @@ class KeptAttempt(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     execute: Duration = 0.0
 
 
-class CallTrail(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What a call went through that failed: its result would say it of one that ended well."""
-
-    stages: CallStages = {}
-    cold_start: StepTimes | None = None
-    attempts: Annotated[tuple[KeptAttempt, ...], Meta(max_length=MOST_ATTEMPTS)] = ()
-    detail: KeptText = ""
-    """The platform's own sentence; "": the function's code said it, and it is not kept."""
-
-
 class KeptCall(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One call."""
 

@@ -12,6 +12,7 @@ from pilotlight_gateway.bodies.call_requests import BodyFormat, priority_of, sec
 from pilotlight_gateway.calls.prepared_call import PreparedCall
 from pilotlight_gateway.http.calls.call_head import CallHead
 from pilotlight_gateway.http.calls.call_limits import AdmittedRequest, function_of, usage_of_call
+from pilotlight_gateway.metrics.call_recorder import CallRecorder
 from pilotlight_gateway.schemas.version_schemas import VersionSchemas
 from pilotlight_gateway.tenancy.hook_versions import hook_versions
 from pilotlight_gateway.tenancy.registry_port import RegistryPort
@@ -30,10 +31,12 @@ class CallReader:
         registry: RegistryPort,
         schemas: VersionSchemas,
         codec: BodyCodec,
+        recorder: CallRecorder,
         clock: Callable[[], float],
         sampler: TraceSampler = UNSAMPLED,
     ) -> None:
         """`sampler`: which calls that came without a traceparent are traced."""
+        self._recorder = recorder
         self._registry = registry
         self._schemas = schemas
         self._codec = codec
@@ -89,7 +92,7 @@ class CallReader:
             wait_s = min(wait_s, scheduling.longest_s)
         else:
             check_seconds(wait_s, scheduling.longest_s, tenant, "deadline_ms")
-        return PreparedCall(
+        request.call = call = PreparedCall(
             call_id=request.call_id,
             client_id=asked.id,
             tenant=tenant,
@@ -107,3 +110,6 @@ class CallReader:
             gateway_ms=(self._clock() - arrived_at) * 1000,
             usage=usage_of_call(request),
         )
+        if not as_job:
+            self._recorder.call_arrived(call)
+        return call
