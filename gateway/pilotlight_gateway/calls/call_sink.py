@@ -24,6 +24,8 @@ class FailedCall(NamedTuple):
     total_ms: float
     is_client_gone: bool
     """Whether its client hung up, so that nobody was told."""
+    detail: str = ""
+    """The platform's sentence; "": the function's code said it, and it is its tenant's."""
 
 
 class CallSink(Protocol):

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol
 
-from pilotlight_core.model.errors import PilotlightError
+from pilotlight_core.model.errors import BadInput, BadOutput, FunctionRaised, LoadFailed, PilotlightError
 from pilotlight_core.model.spec import VersionRecord
 from pilotlight_gateway.calls.call_port import CallResult
 from pilotlight_gateway.calls.call_sink import CallSink, FailedCall
@@ -19,6 +19,8 @@ from pilotlight_gateway.metrics.gateway_metrics import GatewayMetrics
 from pilotlight_gateway.tally.tallies import Tallies
 from pilotlight_gateway.tenancy.auth import Principal
 
+FUNCTIONS_OWN = (BadInput, BadOutput, FunctionRaised, LoadFailed)
+"""Errors whose words may have a tenant's data in them."""
 GONE = "cancelled"
 """The code of calls whose client hung up: nobody is told of it."""
 
@@ -135,7 +137,8 @@ class CallRecorder:
         course = error.course if isinstance(error.course, CallResult) else None
         total_ms, code = (self._clock() - arrived_at) * 1000.0, error.wire_code
         self.metrics.call_failed(code, total_ms)
-        self._tell(FailedCall(code, tenant, called, call, course, total_ms, is_client_gone=False))
+        detail = "" if isinstance(error, FUNCTIONS_OWN) else error.detail
+        self._tell(FailedCall(code, tenant, called, call, course, total_ms, is_client_gone=False, detail=detail))
 
     def _tell(self, failed: FailedCall) -> None:
         self.tallies.call_failed(failed)
