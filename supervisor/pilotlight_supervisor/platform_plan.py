@@ -62,6 +62,10 @@ class UpSettings(msgspec.Struct, frozen=True, kw_only=True):
     extra_gateways: Annotated[
         config.SettingCount, msgspec.Meta(description="further gateways, on ports of their own")
     ] = 0
+    dashboard: Annotated[bool, msgspec.Meta(description="run the dashboard")] = True
+    dashboard_port: Annotated[
+        config.Port, msgspec.Meta(description="port of the dashboard; 0: ten above --port, or any if that is in use")
+    ] = 0
     pool_agents: Annotated[
         int,
         msgspec.Meta(
@@ -156,7 +160,12 @@ def measured(settings: UpSettings) -> tuple[str, ...]:
 
 
 def plan(
-    settings: UpSettings, *, ports: Sequence[GatewayPorts], metrics: Mapping[str, int], nats_ports: Sequence[int]
+    settings: UpSettings,
+    *,
+    ports: Sequence[GatewayPorts],
+    metrics: Mapping[str, int],
+    nats_ports: Sequence[int],
+    dashboard_port: int = 0,
 ) -> tuple[ManagedProcess, ...]:
     """The processes of a platform, in the order of their display.
 
@@ -164,6 +173,7 @@ def plan(
         ports: of each gateway.
         metrics: port of each process of `measured`.
         nats_ports: client port of each nats-server.
+        dashboard_port: 0: there is no dashboard.
     """
     state = settings.state_dir.resolve()
     common = ("--state-dir", str(state), "--region", settings.region, "--zone", settings.zone)
@@ -201,7 +211,24 @@ def plan(
             _agent(settings, number, metrics, common, env(bus_users.agent(node).name))
             for number, node in zip(_agents(settings), nodes, strict=False)
         ),
+        *([_dashboard(settings, ports, dashboard_port)] if dashboard_port else []),
     )  # fmt: skip
+
+
+def _dashboard(settings: UpSettings, ports: Sequence[GatewayPorts], port: int) -> ManagedProcess:
+    """It asks gateways over HTTP with the sessions of who looks: it has no user on the bus, and no secret."""
+    given = {
+        "--dashboard-tls-cert": settings.tls_cert, "--dashboard-tls-key": settings.tls_key,
+        "--ca-file": settings.ca_file,
+    }  # fmt: skip
+    gateways = ",".join(settings.url_of(own.public) for own in ports)
+    command = _python(
+        "pilotlight_gateway.dashboard", "--dashboard-host", settings.host, "--dashboard-port", str(port),
+        "--gateways", gateways, *(f"{flag}={value}" for flag, value in given.items() if value),
+    )  # fmt: skip
+    return ManagedProcess(
+        name="dashboard", rank=4, stop_within_s=3.0, withheld=("AWS_", "PILOTLIGHT_"), command=command
+    )
 
 
 def pool_nodes(settings: UpSettings) -> list[str]:
