@@ -23,6 +23,7 @@ from pilotlight_gateway.budgets.prepaid_budgets import PrepaidBudgets
 from pilotlight_gateway.calls.call_port import CallPort
 from pilotlight_gateway.calls.call_responses import CallAnswers
 from pilotlight_gateway.deploys.blob_usage import BlobUsage
+from pilotlight_gateway.deploys.called_versions import CalledVersions
 from pilotlight_gateway.deploys.deployer import Deployer, ManifestSigner
 from pilotlight_gateway.deploys.function_logs import LogSource
 from pilotlight_gateway.deploys.package_locker import PackageLocker
@@ -35,7 +36,7 @@ from pilotlight_gateway.fleet.fleet_inventory import FleetPlacements
 from pilotlight_gateway.fleet.placement_explainer import Explainer
 from pilotlight_gateway.front_wiring import model_services
 from pilotlight_gateway.http import routes
-from pilotlight_gateway.http.app import ServedOperation, bind, create_app, document_of
+from pilotlight_gateway.http.app import ServedOperation, bind, call_routes, create_app, document_of
 from pilotlight_gateway.http.calls.call_endpoint import CallEndpoint, CallEntry
 from pilotlight_gateway.http.calls.call_events import EventServices
 from pilotlight_gateway.http.calls.call_limits import CallLimits
@@ -67,6 +68,7 @@ from pilotlight_gateway.http.endpoints.logs import LogServices
 from pilotlight_gateway.http.endpoints.nodes import NODES, NodeServices
 from pilotlight_gateway.http.endpoints.oversight.audit import AUDIT, AuditServices
 from pilotlight_gateway.http.endpoints.oversight.erasure import ERASURE, ErasureServices
+from pilotlight_gateway.http.endpoints.oversight.kept_calls import KEPT_CALLS, KeptCallServices
 from pilotlight_gateway.http.endpoints.oversight.pools import POOLS, PoolServices
 from pilotlight_gateway.http.endpoints.oversight.pressure import PRESSURE, PressureServices
 from pilotlight_gateway.http.endpoints.oversight.scaling import SCALING, ScalingServices
@@ -100,7 +102,7 @@ from pilotlight_gateway.limits.api_rates import ApiRates
 from pilotlight_gateway.limits.cost_estimates import Estimates
 from pilotlight_gateway.limits.limits_port import Limiter
 from pilotlight_gateway.limits.tenant_slots import TenantSlots
-from pilotlight_gateway.metrics.gateway_metrics import GatewayMetrics
+from pilotlight_gateway.metrics.call_recorder import CallRecorder
 from pilotlight_gateway.metrics.load_exchange import LoadBook
 from pilotlight_gateway.nested.nested_book import NestedBook
 from pilotlight_gateway.nested.nested_calls import NestedCalls
@@ -111,6 +113,8 @@ from pilotlight_gateway.secrets.tenant_vault import TenantVault
 from pilotlight_gateway.streams.stream_exchange import StreamExchange
 from pilotlight_gateway.tenancy.auth import CallAuthenticator, Principal
 from pilotlight_gateway.tenancy.registry_port import RegistryPort
+from pilotlight_gateway.traces.access_log import OFF, AccessLog
+from pilotlight_gateway.traces.traced_calls import TracedCalls, lone_traces
 from pilotlight_gateway.webhooks.webhook_port import WebhookStore
 
 BODY_BYTES_HELD = 160 * 10**6
@@ -165,7 +169,7 @@ class HttpParts:
     loads: LoadBook
     locker: PackageLocker
     logs: LogSource
-    metrics: GatewayMetrics
+    recorder: CallRecorder
     networks: tuple[Network, ...]
     placements: FleetPlacements
     prices: CallPrices
@@ -183,7 +187,9 @@ class HttpParts:
     uploads: TenantSlots
     vault: TenantVault
     webhooks: WebhookStore
+    access_log: str = OFF
     counts: InferenceCounts = field(default_factory=InferenceCounts)
+    tracing: TracedCalls = field(default_factory=lone_traces)
 
     @cached_property
     def rates(self) -> ApiRates:
@@ -203,7 +209,7 @@ class _Shared:
             registry=registry, blobs=parts.blobs, usage=self.usage, signer=parts.signer, secrets=parts.vault.store,
             placements=parts.placements, locker=parts.locker,
         )  # fmt: skip
-        self.limits = CallLimits(parts.limiter, parts.costs, parts.metrics, parts.prices)
+        self.limits = CallLimits(parts.limiter, parts.costs, parts.recorder, parts.prices)
         self.rates = parts.rates
         self.documents = DocumentServices(
             openapi=document_of(), resolver=self.resolver, schemas=parts.schemas, proxies=parts.proxies
@@ -219,14 +225,16 @@ def wire_http(parts: HttpParts) -> ASGIApp:
     """The whole API."""
     shared = _Shared(parts)
     entry, answers = _call_entry(parts, shared), CallAnswers(parts.codec, shared.book, shared.clock)
-    unary = UnaryCalls(parts.calls, answers, parts.codec, parts.budget, parts.metrics)
+    unary = UnaryCalls(parts.calls, answers, parts.codec, parts.budget, parts.recorder)
     operations = (
         *_functions(parts, shared), *_models(parts, shared, entry), *_money(parts, shared), *_fleet(parts, shared),
         *_tenants(parts, shared), *_fronts(parts, shared, model_services(parts, entry, shared.clock)),
     )  # fmt: skip
+    access = AccessLog(parts.access_log, parts.tracing.keeper, call_routes(), shared.clock)
+    parts.tracing.keeper.tell_slow = access.slow
     edge = create_app(
         _call_endpoint(parts, shared, entry, unary), operations, limits=shared.limits, requests=parts.requests,
-        metrics=parts.metrics, clock=shared.clock,
+        recorder=parts.recorder, clock=shared.clock, access=access,
     )  # fmt: skip
     known = CallRoutes(parts.registry, shared.resolver, shared.limits)
     edge.whole = WarmCalls(WarmParts(entry, parts.calls, unary, answers, known, parts.requests, edge, shared.clock))
@@ -245,7 +253,7 @@ def wire_nested(parts: HttpParts, why_ended: Callable[[Principal], Unauthenticat
     answers = CallAnswers(parts.codec, shared.book, shared.clock)
     return NestedCalls(
         entry=_call_entry(parts, shared),
-        unary=UnaryCalls(parts.calls, answers, parts.codec, parts.budget, parts.metrics),
+        unary=UnaryCalls(parts.calls, answers, parts.codec, parts.budget, parts.recorder),
         registry=parts.registry,
         schemas=parts.schemas,
         rates=parts.rates,
@@ -261,10 +269,13 @@ def _call_entry(parts: HttpParts, shared: _Shared) -> CallEntry:
         authenticator=parts.authenticator,
         gate=shared.gate,
         resolver=shared.resolver,
+        versions=CalledVersions(shared.resolver, shared.rates),
         limits=shared.limits,
-        reader=CallReader(parts.registry, parts.schemas, parts.codec, shared.clock),
+        reader=CallReader(
+            parts.registry, parts.schemas, parts.codec, parts.recorder, shared.clock, parts.tracing.sampler
+        ),
         budget=parts.budget,
-        metrics=parts.metrics,
+        recorder=parts.recorder,
         audit=parts.audit,
     )
 
@@ -272,7 +283,7 @@ def _call_entry(parts: HttpParts, shared: _Shared) -> CallEntry:
 def _call_endpoint(parts: HttpParts, shared: _Shared, entry: CallEntry, unary: UnaryCalls) -> CallEndpoint:
     """Where calls come in."""
     streams = StreamServices(
-        calls=parts.calls, gate=shared.gate, budget=parts.budget, metrics=parts.metrics, codec=parts.codec,
+        calls=parts.calls, gate=shared.gate, budget=parts.budget, recorder=parts.recorder, codec=parts.codec,
         book=shared.book, keeper=parts.streams.keeper, clock=shared.clock,
     )  # fmt: skip
     return CallEndpoint(
@@ -309,6 +320,7 @@ def _functions(parts: HttpParts, shared: _Shared) -> tuple[BoundOperation[Any], 
     return (
         *bound(routes.FUNCTION_DOCUMENT, shared.documents),
         *bound(routes.CALLS_BY_ID, account),
+        *bound(KEPT_CALLS, KeptCallServices(find_kept=parts.tracing.find, jobs=parts.jobs)),
         *bound(routes.CALL_EVENTS, EventServices(calls=parts.calls, streams=parts.streams)),
         *bound(routes.JOBS, shared.jobs),
         *bound(routes.APPS, apps),

@@ -97,6 +97,7 @@ from pilotlight_gateway.listeners import (
     open_listeners,
 )
 from pilotlight_gateway.metrics.call_metrics import call_gauges, fallback_counts
+from pilotlight_gateway.metrics.call_recorder import CallRecorder
 from pilotlight_gateway.metrics.certificate_metrics import certificates_of
 from pilotlight_gateway.metrics.connection_metrics import connection_counts
 from pilotlight_gateway.metrics.gateway_metrics import GatewayMetrics
@@ -122,6 +123,7 @@ from pilotlight_gateway.storage_quota.quota_lease import StorageQuota
 from pilotlight_gateway.tenancy.auth import KeyAuthenticator
 from pilotlight_gateway.tenancy.bootstrap import bootstrap
 from pilotlight_gateway.tenancy.login_sessions import LoginSessions
+from pilotlight_gateway.traces.traced_calls import trace_calls
 from pilotlight_gateway.webhooks.bus_webhooks import BusWebhooks
 from pilotlight_placement.asks.options import Prices
 from pilotlight_placement.hardware.machine_nodes import pool_nodes
@@ -434,9 +436,12 @@ async def _gateway(
     )
     sources = _metric_sources(calls, idempotency, limiter, jobs, readiness, budget, connections, fallbacks)
     shown = certificates_of(api=public.tls, bodies=internal.tls)
+    tracing = trace_calls(
+        bus, calls.table.others, settings.trace_ratio, region=settings.region, gateway=calls.table.instance
+    )
     locker = BusLocker(bus, calls.fleet, registry, region=settings.region, gateway=calls.table.instance)
     parts = HttpParts(
-        audit=BusAuditLog(bus, region=settings.region), authenticator=authenticator,
+        access_log=settings.access_log, audit=BusAuditLog(bus, region=settings.region), authenticator=authenticator,
         batches=_batches(settings, bus, jobs, blobs, schemas, validators),
         blobs=blobs, budget=budget, calls=FallbackCalls(calls.service, fallbacks.instead_of, time.monotonic),
         codec=codec, costs=costs, eraser=erasure.eraser,
@@ -445,7 +450,7 @@ async def _gateway(
         terms=joining_terms(settings, settings.node_bus_url, takes_nodes=settings.issuer is not None),
         followers=follower_slots(),
         idempotency=idempotency, issuers=issuers, jobs=jobs.service, ledger=ledger, limiter=limiter, loads=loads,
-        locker=locker, metrics=metrics,
+        locker=locker, recorder=CallRecorder(metrics, time.monotonic, sinks=(tracing.keeper,)),
         logs=BusLogs(bus=bus, region=settings.region, owners=BoundLineOwners(calls.bindings, ledger), faults=faults),
         networks=settings.webhook_networks,
         prices=prices,
@@ -456,6 +461,7 @@ async def _gateway(
         ),
         proxies=settings.connection_bounds.exempt,
         readiness=readiness, registry=registry, requests=requests, schemas=schemas, signer=signer,
+        tracing=tracing,
         uploads=upload_slots(),
         vault=secrets.vault,
         webhooks=BusWebhooks(bus),
@@ -463,7 +469,7 @@ async def _gateway(
     try:
         # Limits around calls: a gateway that hands its shards over still tells the next homes what runs here.
         async with (
-            measured_process(settings, bus, metrics.collect, shown, *sources) as watch,
+            measured_process(settings, bus, metrics.collect, shown, tracing.keeper.collect, *sources) as watch,
             exchange.running(watch, metrics.request_count),
             workers.running(),
             keeper.running(),
@@ -474,6 +480,7 @@ async def _gateway(
             locker.running(),
             erasure.running(),
             _nested(bus, calls, wire_nested(parts, authenticator.why_ended), bodies, settings.region).running(),
+            tracing.running(),
             shards.running(),
             jobs.running(),
         ):

@@ -34,6 +34,13 @@ class UpSettings(msgspec.Struct, frozen=True, kw_only=True):
     state_dir: Annotated[Path, msgspec.Meta(description="where this machine keeps everything")] = Path(".pilotlight")
     host: Annotated[str, msgspec.Meta(description="address of the HTTP API")] = "127.0.0.1"
     port: Annotated[config.Port, msgspec.Meta(description="port of the HTTP API; 0: any")] = 8470
+    grpc_port: Annotated[
+        config.Port,
+        msgspec.Meta(
+            description="port of the first gateway for the Open Inference Protocol over gRPC, at --host; needs the "
+            "extra pilotlight[grpc]; 0: it is not served"
+        ),
+    ] = 0
     gateway_metrics_port: Annotated[
         config.Port, msgspec.Meta(description="port of the first gateway's /metrics, on loopback; 0: any")
     ] = 0
@@ -293,7 +300,7 @@ def _gateway(
         "--blob-url", blob_url, *_sealing(settings), "--replicas", str(settings.nats_servers), *_webhooks(settings),
         *settings.tls_flags,
     )  # fmt: skip
-    first = ("--bootstrap-client-file", settings.client_file) if number == 1 else ()
+    first = ("--bootstrap-client-file", settings.client_file, *_grpc(settings)) if number == 1 else ()
     command = _python("pilotlight_gateway", *common, *flags, *first)
     clean_up = partial(end_gateway_lease, env["PILOTLIGHT_NATS_URL"], name)
     return ManagedProcess(name=name, rank=3, stop_within_s=30.0, env=env, command=command, clean_up=clean_up)
@@ -301,6 +308,10 @@ def _gateway(
 
 def _sealing(settings: UpSettings) -> tuple[str, ...]:
     return ("--encrypt-blobs",) if settings.encrypt_blobs else ()
+
+
+def _grpc(settings: UpSettings) -> tuple[str, ...]:
+    return ("--grpc-host", settings.host, "--grpc-port", str(settings.grpc_port)) if settings.grpc_port else ()
 
 
 def _webhooks(settings: UpSettings) -> tuple[str, ...]:

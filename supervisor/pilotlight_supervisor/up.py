@@ -85,6 +85,7 @@ def claim_ports(settings: UpSettings) -> None:
     """
     named = (
         (settings.host, settings.port, "--port"),
+        (settings.host, settings.grpc_port, "--grpc-port"),
         (LOOPBACK, settings.gateway_metrics_port, "--gateway-metrics-port"),
         (LOOPBACK, settings.nats_port, "--nats-port"),
     )

@@ -58,6 +58,7 @@ from pilotlight_gateway.limits.cost_estimates import Estimates
 from pilotlight_gateway.limits.limits_port import Limiter, MemoryLimiter
 from pilotlight_gateway.limits.tenant_slots import TenantSlots
 from pilotlight_gateway.metrics.call_metrics import call_gauges
+from pilotlight_gateway.metrics.call_recorder import CallRecorder
 from pilotlight_gateway.metrics.gateway_metrics import GatewayMetrics
 from pilotlight_gateway.metrics.load_exchange import LoadBook
 from pilotlight_gateway.nodes.node_identities import JoiningTerms
@@ -75,6 +76,7 @@ from pilotlight_gateway.tenancy.api_keys import ApiKey, new_key
 from pilotlight_gateway.tenancy.auth import CallAuthenticator, KeyAuthenticator
 from pilotlight_gateway.tenancy.login_sessions import LoginSessions
 from pilotlight_gateway.tenancy.registry_port import MemoryRegistry, RegistryPort
+from pilotlight_gateway.traces.traced_calls import TracedCalls, lone_traces
 from pilotlight_gateway.webhooks.webhook_port import MemoryWebhooks, WebhookStore
 from tests.builders.specs import function_spec, id_of, manifest, method, version_record
 from tests.gateway.secrets.vaults import vault_over
@@ -151,6 +153,7 @@ class Parts:
     costs: Estimates = field(default_factory=Estimates)
     audit: AuditLog = field(default_factory=MemoryAuditLog)
     traces: MemoryTraces = field(default_factory=MemoryTraces)
+    tracing: TracedCalls = field(default_factory=lone_traces)
     bound: list[Binding] = field(default_factory=list)
     explainer: Explainer = field(default_factory=MemoryExplainer)
     followers: TenantSlots = field(default_factory=follower_slots)
@@ -159,6 +162,7 @@ class Parts:
     limits: Limiter = field(default_factory=MemoryLimiter)
     loads: LoadBook = field(default_factory=LoadBook)
     metrics: GatewayMetrics = field(init=False)
+    recorder: CallRecorder = field(init=False)
     placements: FleetPlacements = field(default_factory=FleetPlacements)
     prices: CallPrices = field(default_factory=lambda: CallPrices(load_prices()))
     requests: OpenRequests = field(default_factory=OpenRequests)
@@ -177,6 +181,7 @@ class Parts:
 
     def __post_init__(self) -> None:
         self.metrics = GatewayMetrics()
+        self.recorder = CallRecorder(self.metrics, time.monotonic)
 
     def exposition(self) -> str:
         """What a scrape shows."""
@@ -252,7 +257,7 @@ class Parts:
             loads=self.loads,
             locker=self.locker,
             logs=self.logs,
-            metrics=self.metrics,
+            recorder=self.recorder,
             networks=self.webhook_networks,
             proxies=self.proxies,
             placements=self.placements,
@@ -265,6 +270,7 @@ class Parts:
             stopper=self.stopper,
             streams=self.streams,
             terms=self.terms,
+            tracing=self.tracing,
             tranches=self.tranches,
             all_tranches=self.all_tranches,
             uploads=self.uploads,

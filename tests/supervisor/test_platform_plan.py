@@ -82,6 +82,18 @@ def test_gateways_have_the_certificate_that_up_was_given(tmp_path: Path) -> None
         parse(UpSettings, "", ["--tls-cert", "a.pem"], {})
 
 
+def test_the_first_gateway_serves_grpc_where_it_is_told(tmp_path: Path) -> None:
+    """At the address of the API; without a port nobody does."""
+    flags = ["--state-dir", str(tmp_path), "--host", "0.0.0.0", "--extra-gateways", "1"]  # noqa: S104 - never bound
+    for more, told in ([], set[str]()), (["--grpc-port", "8476"], {"gateway"}):
+        settings = parse(UpSettings, "", [*flags, *more], {})
+        ports = [GatewayPorts(1, 3, 6), GatewayPorts(4, 5, 7)]
+        parts = {part.name: part for part in plan(settings, ports=ports, metrics=METRICS, nats_ports=[2])}
+        serving = {name for name, part in parts.items() if "--grpc-port" in part.command}
+        assert serving == told
+        assert all("--grpc-host 0.0.0.0 --grpc-port 8476" in " ".join(parts[name].command) for name in serving)
+
+
 def test_the_ledger_is_where_its_readers_and_its_writer_look(tmp_path: Path) -> None:
     """Gateways and duties; no command line has the password, and no other process has it at all."""
     url = "postgresql://pilotlight:secret@db/ledger"

@@ -121,6 +121,12 @@ class Container:
         return self.serving.spare if self.serving is not None else 0
 
     @property
+    def pressure(self) -> float:
+        """How full its engine's room for keys and values is: 0 to 1."""
+        engine = self.serving.engine if self.serving is not None else None
+        return engine.kv_used_ratio if engine is not None else 0.0
+
+    @property
     def held(self) -> tuple[str, ...]:
         return self.serving.runner.held if self.serving else ()
 

@@ -80,6 +80,8 @@ class Credit(Message, frozen=True, kw_only=True):
     """Whether it ends since its node is taken away: so do calls of whose end nothing is heard."""
     spare: Count = 0
     """Of `slots`, those for flows that hold less than their part of the others."""
+    pressure: Annotated[float, Meta(ge=0, le=1)] = 0.0
+    """How full its engine's room for keys and values is."""
 
 
 class SliceKind(StrEnum):

@@ -296,7 +296,8 @@ def failed(job: JobRecord, point: FailurePoint, error: JobError, at: float, *, i
     none = point is FailurePoint.NOT_STARTED and job.state is JobState.RUNNING
     lost_ms = job.lost_ms if point is FailurePoint.NOT_STARTED else 0.0
     if is_untold and not none and point is not FailurePoint.RAISED:  # what raises is done, whatever its node says
-        lost_ms = max(job.lost_ms, (at - job.started_at) * 1000.0)
+        # A start is ended at its function's timeout: who looks at it later does not make it longer.
+        lost_ms = max(job.lost_ms, min(at - job.started_at, job.timeout) * 1000.0)
     noted = msgspec.structs.replace(job, error=error, attempts=job.attempts - none, lost_ms=lost_ms)
     if job.cancel:
         return cancelled(noted, at)
