@@ -38,6 +38,7 @@ from pilotlight_gateway.http.endpoints.oversight.audit import AUDIT
 from pilotlight_gateway.http.endpoints.oversight.erasure import ERASURE
 from pilotlight_gateway.http.endpoints.oversight.pools import POOLS
 from pilotlight_gateway.http.endpoints.oversight.scaling import SCALING
+from pilotlight_gateway.http.endpoints.oversight.stats import STATS
 from pilotlight_gateway.http.endpoints.placement import PLACEMENT
 from pilotlight_gateway.http.endpoints.prices import PRICES
 from pilotlight_gateway.http.endpoints.secrets.secrets import SECRETS
@@ -272,6 +273,7 @@ OPERATIONS: tuple[Operation[Any], ...] = (
     *CURVES,
     *AUTOSCALER,
     *SCALING,
+    *STATS,
     *AUDIT,
     *ERASURE,
     *TENANCY,
