@@ -95,6 +95,8 @@ def test_what_this_release_writes_is_read_by_the_one_before(tmp_path: Path) -> N
             "TraceBatch",
             "AskKept",
             "KeptTold",
+            "AskTallies",
+            "TalliesTold",
             "BudgetsRecord",
             "CreditsRecord",
             "NodeRecord",
