@@ -96,5 +96,6 @@ def test_a_jobs_trace_is_linked_to_the_request_that_stored_it(platform: Platform
         "/v1/functions/traced.inner/calls", json={"input": {}}, headers={"prefer": "respond-async", **ASKED}
     ).json()["id"]
     platform.cli("job", "get", job, "--wait", "30")
-    root = root_of(collector, job)
-    assert (root.trace_id, root.links, root.attributes["faas.trigger"]) == (own_trace_id(job), (TRACE,), "pubsub")
+    run = platform.http.get(f"/v1/calls/{job}/explanation").raise_for_status().json()["id"]
+    root = root_of(collector, run)
+    assert (root.trace_id, root.links, root.attributes["faas.trigger"]) == (own_trace_id(run), (TRACE,), "pubsub")
