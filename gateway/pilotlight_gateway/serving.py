@@ -417,9 +417,11 @@ async def _gateway(
     erasure = GatewayErasure(bus, registry, calls.bindings, secrets, region=settings.region)
     blobs, validators, costs, workers = secrets.sealing.blobs, Validators(), Estimates(), BodyWorkers()
     codec, schemas = BodyCodec(validators, workers, budget), VersionSchemas(blobs)
+    tracing = trace_calls(bus, calls.table.others, settings.trace_ratio, region=settings.region, gateway=instance)
     job_calls = JobCalls(
-        calls=calls.service, registry=registry, schemas=schemas, codec=codec, budget=budget, clock=time.monotonic
-    )
+        calls=calls.service, registry=registry, schemas=schemas, codec=codec, budget=budget, clock=time.monotonic,
+        sampler=tracing.sampler, sinks=(tracing.keeper,),
+    )  # fmt: skip
     signer, permits = await _join(settings, bus, blobs), JobPermits(limits=limiter, costs=costs, prices=prices)
     jobs = _jobs(settings, bus, calls, blobs, job_calls, permits, RunnerIdentity(name, instance))
     shards = _shards(calls, limiter, jobs)
