@@ -161,6 +161,9 @@ class AnswerCache:
         self._clock = clock
         self._kept: dict[tuple[Any, str], _KeptAnswer] = {}
 
+    def __len__(self) -> int:
+        return len(self._kept)
+
     async def read(self, audience: object, path: str, token: str) -> Any:
         """The JSON at a path, for the holder of `token`, who is one of `audience`.
 
