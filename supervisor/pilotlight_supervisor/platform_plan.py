@@ -37,6 +37,13 @@ class UpSettings(msgspec.Struct, frozen=True, kw_only=True):
     state_dir: Annotated[Path, msgspec.Meta(description="where this machine keeps everything")] = Path(".pilotlight")
     host: Annotated[str, msgspec.Meta(description="address of the HTTP API")] = "127.0.0.1"
     port: Annotated[config.Port, msgspec.Meta(description="port of the HTTP API; 0: any")] = 8470
+    grpc_port: Annotated[
+        config.Port,
+        msgspec.Meta(
+            description="port of the first gateway for the Open Inference Protocol over gRPC, at --host; needs the "
+            "extra pilotlight[grpc]; 0: it is not served"
+        ),
+    ] = 0
     gateway_metrics_port: Annotated[
         config.Port, msgspec.Meta(description="port of the first gateway's /metrics, on loopback; 0: any")
     ] = 0
@@ -57,6 +64,10 @@ class UpSettings(msgspec.Struct, frozen=True, kw_only=True):
     ] = 0
     extra_gateways: Annotated[
         config.SettingCount, msgspec.Meta(description="further gateways, on ports of their own")
+    ] = 0
+    dashboard: Annotated[bool, msgspec.Meta(description="run the dashboard")] = True
+    dashboard_port: Annotated[
+        config.Port, msgspec.Meta(description="port of the dashboard; 0: ten above --port, or any if that is in use")
     ] = 0
     pool_agents: Annotated[
         int,
@@ -170,7 +181,12 @@ def measured(settings: UpSettings) -> tuple[str, ...]:
 
 
 def plan(
-    settings: UpSettings, *, ports: Sequence[GatewayPorts], metrics: Mapping[str, int], nats_ports: Sequence[int]
+    settings: UpSettings,
+    *,
+    ports: Sequence[GatewayPorts],
+    metrics: Mapping[str, int],
+    nats_ports: Sequence[int],
+    dashboard_port: int = 0,
 ) -> tuple[ManagedProcess, ...]:
     """The processes of a platform, in the order of their display.
 
@@ -178,6 +194,7 @@ def plan(
         ports: of each gateway.
         metrics: port of each process of `measured`.
         nats_ports: client port of each nats-server.
+        dashboard_port: 0: there is no dashboard.
     """
     state = settings.state_dir.resolve()
     common = ("--state-dir", str(state), "--region", settings.region, "--zone", settings.zone)
@@ -215,7 +232,24 @@ def plan(
             _agent(settings, number, metrics, common, env(bus_users.agent(node).name))
             for number, node in zip(_agents(settings), nodes, strict=False)
         ),
+        *([_dashboard(settings, ports, dashboard_port)] if dashboard_port else []),
     )  # fmt: skip
+
+
+def _dashboard(settings: UpSettings, ports: Sequence[GatewayPorts], port: int) -> ManagedProcess:
+    """It asks gateways over HTTP with the sessions of who looks: it has no user on the bus, and no secret."""
+    given = {
+        "--dashboard-tls-cert": settings.tls_cert, "--dashboard-tls-key": settings.tls_key,
+        "--ca-file": settings.ca_file,
+    }  # fmt: skip
+    gateways = ",".join(settings.url_of(own.public) for own in ports)
+    command = _python(
+        "pilotlight_gateway.dashboard", "--dashboard-host", settings.host, "--dashboard-port", str(port),
+        "--gateways", gateways, *(f"{flag}={value}" for flag, value in given.items() if value),
+    )  # fmt: skip
+    return ManagedProcess(
+        name="dashboard", rank=4, stop_within_s=3.0, withheld=("AWS_", "PILOTLIGHT_"), command=command
+    )
 
 
 def pool_nodes(settings: UpSettings) -> list[str]:
@@ -287,7 +321,7 @@ def _gateway(
         "--blob-url", blob_url, *_sealing(settings), "--replicas", str(settings.nats_servers), *_webhooks(settings),
         "--trace-ratio", str(settings.trace_ratio), "--access-log", settings.access_log, *settings.tls_flags,
     )  # fmt: skip
-    first = ("--bootstrap-client-file", settings.client_file) if number == 1 else ()
+    first = ("--bootstrap-client-file", settings.client_file, *_grpc(settings)) if number == 1 else ()
     command = _python("pilotlight_gateway", *common, *flags, *first)
     clean_up = partial(end_gateway_lease, env["PILOTLIGHT_NATS_URL"], name)
     return ManagedProcess(name=name, rank=3, stop_within_s=30.0, env=env, command=command, clean_up=clean_up)
@@ -295,6 +329,10 @@ def _gateway(
 
 def _sealing(settings: UpSettings) -> tuple[str, ...]:
     return ("--encrypt-blobs",) if settings.encrypt_blobs else ()
+
+
+def _grpc(settings: UpSettings) -> tuple[str, ...]:
+    return ("--grpc-host", settings.host, "--grpc-port", str(settings.grpc_port)) if settings.grpc_port else ()
 
 
 def _webhooks(settings: UpSettings) -> tuple[str, ...]:
