@@ -72,6 +72,7 @@ from pilotlight_gateway.http.endpoints.oversight.kept_calls import KEPT_CALLS, K
 from pilotlight_gateway.http.endpoints.oversight.pools import POOLS, PoolServices
 from pilotlight_gateway.http.endpoints.oversight.pressure import PRESSURE, PressureServices
 from pilotlight_gateway.http.endpoints.oversight.scaling import SCALING, ScalingServices
+from pilotlight_gateway.http.endpoints.oversight.stats import STATS, StatsServices
 from pilotlight_gateway.http.endpoints.placement import PLACEMENT, PlacementServices
 from pilotlight_gateway.http.endpoints.prices import PRICES, PriceServices
 from pilotlight_gateway.http.endpoints.secrets.secrets import SECRETS, SecretServices
@@ -111,6 +112,7 @@ from pilotlight_gateway.oidc.issuers import Issuers
 from pilotlight_gateway.schemas.version_schemas import VersionSchemas
 from pilotlight_gateway.secrets.tenant_vault import TenantVault
 from pilotlight_gateway.streams.stream_exchange import StreamExchange
+from pilotlight_gateway.tally.tally_desk import TallyDesk
 from pilotlight_gateway.tenancy.auth import CallAuthenticator, Principal
 from pilotlight_gateway.tenancy.registry_port import RegistryPort
 from pilotlight_gateway.traces.access_log import OFF, AccessLog
@@ -181,6 +183,7 @@ class HttpParts:
     signer: ManifestSigner
     stopper: ContainerStopper
     streams: StreamExchange
+    tallies: TallyDesk
     terms: JoiningTerms
     tranches: Callable[[str], Awaitable[HomeTranches | None]]
     all_tranches: Callable[[], Awaitable[list[HomeTranches]]]
@@ -391,6 +394,7 @@ def _fleet(parts: HttpParts, shared: _Shared) -> tuple[BoundOperation[Any], ...]
         *bound(AUTOSCALER, AutoscalerServices(registry=registry, resolver=resolver, budget=budget)),
         *bound(PRESSURE, pressure),
         *bound(SCALING, ScalingServices(loads=parts.loads, clock=shared.clock)),
+        *bound(STATS, StatsServices(tallies=parts.tallies, resolver=resolver, calls=parts.calls)),
     )
 
 

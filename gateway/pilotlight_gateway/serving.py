@@ -47,6 +47,7 @@ from pilotlight_gateway.budgets.budget_home import BudgetHome
 from pilotlight_gateway.budgets.call_prices import CallPrices, parts_of
 from pilotlight_gateway.budgets.prepaid_budgets import PrepaidBudgets
 from pilotlight_gateway.budgets.tranche_keeper import TrancheKeeper
+from pilotlight_gateway.call_counting import CallCounting
 from pilotlight_gateway.calls.call_service import CallService
 from pilotlight_gateway.calls.large_bodies import LargeBodies
 from pilotlight_gateway.cluster.shard_table import ShardTable
@@ -97,7 +98,6 @@ from pilotlight_gateway.listeners import (
     open_listeners,
 )
 from pilotlight_gateway.metrics.call_metrics import call_gauges, fallback_counts
-from pilotlight_gateway.metrics.call_recorder import CallRecorder
 from pilotlight_gateway.metrics.certificate_metrics import certificates_of
 from pilotlight_gateway.metrics.connection_metrics import connection_counts
 from pilotlight_gateway.metrics.gateway_metrics import GatewayMetrics
@@ -417,9 +417,11 @@ async def _gateway(
     erasure = GatewayErasure(bus, registry, calls.bindings, secrets, region=settings.region)
     blobs, validators, costs, workers = secrets.sealing.blobs, Validators(), Estimates(), BodyWorkers()
     codec, schemas = BodyCodec(validators, workers, budget), VersionSchemas(blobs)
+    tracing = trace_calls(bus, calls.table.others, settings.trace_ratio, region=settings.region, gateway=instance)
     job_calls = JobCalls(
-        calls=calls.service, registry=registry, schemas=schemas, codec=codec, budget=budget, clock=time.monotonic
-    )
+        calls=calls.service, registry=registry, schemas=schemas, codec=codec, budget=budget, clock=time.monotonic,
+        sampler=tracing.sampler, sinks=(tracing.keeper,),
+    )  # fmt: skip
     signer, permits = await _join(settings, bus, blobs), JobPermits(limits=limiter, costs=costs, prices=prices)
     jobs = _jobs(settings, bus, calls, blobs, job_calls, permits, RunnerIdentity(name, instance))
     shards = _shards(calls, limiter, jobs)
@@ -428,7 +430,11 @@ async def _gateway(
         _readiness(bus, registry, calls.service),
         KeyAuthenticator(registry, issuers.tokens, LoginSessions(registry)),
     )
-    metrics, loads, connections, requests = GatewayMetrics(), LoadBook(), client_connections(settings), OpenRequests()
+    tracing = trace_calls(
+        bus, calls.table.others, settings.trace_ratio, region=settings.region, gateway=calls.table.instance
+    )
+    counting = CallCounting(bus, calls, GatewayMetrics(), region=settings.region, name=name, sinks=(tracing.keeper,))
+    metrics, loads, connections, requests = counting.metrics, LoadBook(), client_connections(settings), OpenRequests()
     fallbacks = Fallbacks(registry, time.monotonic, covered_by(limiter.policy, prices))
     measured = MeasuredGateway(name=name, process=instance, region=settings.region)
     exchange = LoadExchange(
@@ -436,9 +442,6 @@ async def _gateway(
     )
     sources = _metric_sources(calls, idempotency, limiter, jobs, readiness, budget, connections, fallbacks)
     shown = certificates_of(api=public.tls, bodies=internal.tls)
-    tracing = trace_calls(
-        bus, calls.table.others, settings.trace_ratio, region=settings.region, gateway=calls.table.instance
-    )
     locker = BusLocker(bus, calls.fleet, registry, region=settings.region, gateway=calls.table.instance)
     parts = HttpParts(
         access_log=settings.access_log, audit=BusAuditLog(bus, region=settings.region), authenticator=authenticator,
@@ -450,7 +453,7 @@ async def _gateway(
         terms=joining_terms(settings, settings.node_bus_url, takes_nodes=settings.issuer is not None),
         followers=follower_slots(),
         idempotency=idempotency, issuers=issuers, jobs=jobs.service, ledger=ledger, limiter=limiter, loads=loads,
-        locker=locker, recorder=CallRecorder(metrics, time.monotonic, sinks=(tracing.keeper,)),
+        locker=locker, recorder=counting.recorder, tallies=counting.desk,
         logs=BusLogs(bus=bus, region=settings.region, owners=BoundLineOwners(calls.bindings, ledger), faults=faults),
         networks=settings.webhook_networks,
         prices=prices,
@@ -475,6 +478,7 @@ async def _gateway(
             keeper.running(),
             limiter,
             calls.running(),
+            counting.running(),
             blob_link_answers(bus, BlobLinks(blobs, registry, calls.bindings), region=settings.region).running(),
             secrets.running(),
             locker.running(),

@@ -29,6 +29,9 @@ NATS_WITHIN_S = 15.0
 NATS_SERVERS = (1, 3)
 """Two would stop when one of them fails: storing needs more than half."""
 
+WITHHELD = ("AWS_", "PILOTLIGHT_OTLP_")
+"""Variables of an operator that agents do not get: credentials for a store, and for a collector of traces."""
+
 
 class UpSettings(msgspec.Struct, frozen=True, kw_only=True):
     state_dir: Annotated[Path, msgspec.Meta(description="where this machine keeps everything")] = Path(".pilotlight")
@@ -111,6 +114,24 @@ class UpSettings(msgspec.Struct, frozen=True, kw_only=True):
         str,
         msgspec.Meta(description="addresses and networks that webhooks may reach though not public; commas between"),
     ] = ""
+    otlp_endpoint: Annotated[
+        str,
+        msgspec.Meta(
+            description="collector of traces (OTLP over HTTP), such as http://127.0.0.1:4318, with the headers of "
+            "PILOTLIGHT_OTLP_HEADERS; empty: traces go nowhere"
+        ),
+    ] = ""
+    trace_ratio: Annotated[
+        float,
+        msgspec.Meta(ge=0, le=1, description="the part of all calls that is traced though nobody asked"),
+    ] = 0.01
+    access_log: Annotated[
+        str,
+        msgspec.Meta(
+            pattern="^(off|errors|all)$",
+            description="a line in the log for each request (all), for those that failed (errors), or for none (off)",
+        ),
+    ] = "errors"
     client_file: Annotated[
         str, msgspec.Meta(description="where the first admin key is written; empty: where the SDK looks")
     ] = ""
@@ -204,7 +225,7 @@ def plan(
             name="duties", rank=1, stop_within_s=5.0, env={**env(bus_users.DUTIES), **ledger},
             command=_python(
                 "pilotlight_gateway.duties", *common, "--name", "duties", "--metrics-port", str(metrics["duties"]),
-                "--blob-url", blob_url, *_sealing(settings), *_webhooks(settings),
+                "--blob-url", blob_url, *_sealing(settings), *_webhooks(settings), *_collector(settings),
             ),
         ),
         *(
@@ -253,7 +274,7 @@ def pool_agent(settings: UpSettings, launch: AgentLaunch, nats_ports: Sequence[i
     )  # fmt: skip
     address = user_url(state / "nats", nats_ports, bus_users.agent(launch.node).name)
     env = {"PILOTLIGHT_NATS_URL": address, **_index(settings)}
-    return ManagedProcess(name=launch.node, rank=2, stop_within_s=10.0, env=env, withheld=("AWS_",), command=command)
+    return ManagedProcess(name=launch.node, rank=2, stop_within_s=10.0, env=env, withheld=WITHHELD, command=command)
 
 
 def _agent_flags(settings: UpSettings, node: str, cpu_slots: int, fake_gpus: str) -> tuple[str, ...]:
@@ -298,7 +319,7 @@ def _gateway(
         "--name", name, "--host", settings.host, "--port", str(ports.public),
         "--internal-port", str(ports.internal), "--metrics-port", str(ports.metrics),
         "--blob-url", blob_url, *_sealing(settings), "--replicas", str(settings.nats_servers), *_webhooks(settings),
-        *settings.tls_flags,
+        "--trace-ratio", str(settings.trace_ratio), "--access-log", settings.access_log, *settings.tls_flags,
     )  # fmt: skip
     first = ("--bootstrap-client-file", settings.client_file, *_grpc(settings)) if number == 1 else ()
     command = _python("pilotlight_gateway", *common, *flags, *first)
@@ -316,6 +337,10 @@ def _grpc(settings: UpSettings) -> tuple[str, ...]:
 
 def _webhooks(settings: UpSettings) -> tuple[str, ...]:
     return ("--webhook-allow", settings.webhook_allow) if settings.webhook_allow else ()
+
+
+def _collector(settings: UpSettings) -> tuple[str, ...]:
+    return ("--otlp-endpoint", settings.otlp_endpoint) if settings.otlp_endpoint else ()
 
 
 def gateway_name(number: int) -> str:
@@ -345,7 +370,7 @@ def _agent(
     )  # fmt: skip
     env = {**env, **_index(settings)}
     # A node reads the files of its containers over links: it needs no credentials of the store.
-    return ManagedProcess(name=name, rank=2, stop_within_s=10.0, env=env, withheld=("AWS_",), command=command)
+    return ManagedProcess(name=name, rank=2, stop_within_s=10.0, env=env, withheld=WITHHELD, command=command)
 
 
 def _index(settings: UpSettings) -> Mapping[str, str]:

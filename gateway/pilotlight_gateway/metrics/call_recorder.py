@@ -9,18 +9,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol
 
-from pilotlight_core.model.errors import BadInput, BadOutput, FunctionRaised, LoadFailed, PilotlightError
+from pilotlight_core.model.errors import PilotlightError
 from pilotlight_core.model.spec import VersionRecord
 from pilotlight_gateway.calls.call_port import CallResult
-from pilotlight_gateway.calls.call_sink import CallSink, FailedCall
+from pilotlight_gateway.calls.call_sink import CallSink, FailedCall, platforms_words
 from pilotlight_gateway.calls.prepared_call import PreparedCall
 from pilotlight_gateway.calls.stream_pace import GAPS_HELD, StreamPace
 from pilotlight_gateway.metrics.gateway_metrics import GatewayMetrics
 from pilotlight_gateway.tally.tallies import Tallies
 from pilotlight_gateway.tenancy.auth import Principal
 
-FUNCTIONS_OWN = (BadInput, BadOutput, FunctionRaised, LoadFailed)
-"""Errors whose words may have a tenant's data in them."""
 GONE = "cancelled"
 """The code of calls whose client hung up: nobody is told of it."""
 
@@ -49,7 +47,7 @@ class CallRecorder:
         sinks: tuple[CallSink, ...] = (),
     ) -> None:
         self.metrics = metrics
-        self.tallies = tallies or Tallies()
+        self.tallies = Tallies() if tallies is None else tallies
         self._clock = clock
         self.sinks = sinks
 
@@ -137,7 +135,7 @@ class CallRecorder:
         course = error.course if isinstance(error.course, CallResult) else None
         total_ms, code = (self._clock() - arrived_at) * 1000.0, error.wire_code
         self.metrics.call_failed(code, total_ms)
-        detail = "" if isinstance(error, FUNCTIONS_OWN) else error.detail
+        detail = platforms_words(error)
         self._tell(FailedCall(code, tenant, called, call, course, total_ms, is_client_gone=False, detail=detail))
 
     def _tell(self, failed: FailedCall) -> None:

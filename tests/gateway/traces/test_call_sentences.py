@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from pilotlight_core.model.tracing.kept_call import KeptAttempt, KeptWhy
@@ -9,7 +11,7 @@ from pilotlight_gateway.traces.call_sentences import longest_part, sentences_of,
 from tests.builders.kept import STAGES, kept_call
 
 
-def said(is_owner: bool = True, **more: object) -> str:
+def said(is_owner: bool = True, **more: Any) -> str:
     return " ".join(sentences_of(kept_call(**more), is_owner=is_owner))
 
 
@@ -81,7 +83,7 @@ def test_each_attempt_is_told_and_to_its_owner_why_it_ended() -> None:
         ),
     ],
 )
-def test_what_took_long_is_explained(more: dict[str, object], has: str) -> None:
+def test_what_took_long_is_explained(more: dict[str, Any], has: str) -> None:
     assert has in said(**more)
 
 

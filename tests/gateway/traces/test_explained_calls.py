@@ -10,7 +10,7 @@ from tests.builders.kept import AT_NS, STAGES, STEPS, kept_call
 
 SHARED = {
     "function": "vendor:shop.rank",
-    "attempts": (KeptAttempt(container="c9", node="n9", outcome="died", reason="why"),),
+    "attempts": (KeptAttempt(container="ctr_secret", node="node_secret", outcome="died", reason="why"),),
 }
 
 
@@ -35,8 +35,8 @@ def test_what_an_owner_may_know_is_not_told_to_callers() -> None:
     told = msgspec.json.encode(shared).decode()
     assert shared.function == "vendor:shop.rank"
     assert [(one.container, one.outcome, one.reason) for one in shared.attempts] == [("", "died", "")]
-    assert "c9" not in told
-    assert "n9" not in told
+    assert "ctr_secret" not in told
+    assert "node_secret" not in told
     own = explanation_of(kept_call(**SHARED | {"tenant": "vendor"}))
-    assert [(one.container, one.reason) for one in own.attempts] == [("c9", "why")]
-    assert "n9" not in msgspec.json.encode(own).decode()
+    assert [(one.container, one.reason) for one in own.attempts] == [("ctr_secret", "why")]
+    assert "node_secret" not in msgspec.json.encode(own).decode()

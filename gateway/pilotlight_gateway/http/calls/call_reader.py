@@ -104,7 +104,8 @@ class CallReader:
             deadline_at=arrived_at + wait_s,
             arrived_at=arrived_at,
             stream=head.answer is BodyFormat.EVENTS or method.mode is not Mode.UNARY,
-            traceparent=head.traceparent or self._sampler.context_of(request.call_id),
+            # A job is sampled when it runs.
+            traceparent=head.traceparent or ("" if as_job else self._sampler.context_of(request.call_id)),
             key=request.principal.key_id,
             principal=request.principal,
             gateway_ms=(self._clock() - arrived_at) * 1000,
