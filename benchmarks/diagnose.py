@@ -81,11 +81,13 @@ def _check_promises(case: PlantedCase, seed: int, found: Diagnosis, score: Score
     changes = found.cures[0].changes
     plant = case.plant
     after = watched(
-        cured_engine(plant, changes) if isinstance(plant, EnginePlant) else cured(plant, changes), seed + 100, dict(case.asked)
+        cured_engine(plant, changes) if isinstance(plant, EnginePlant) else cured(plant, changes),
+        seed + 100,
+        dict(case.asked),
     )
     broken = []
     for promise in found.promises:
-        now = measured(after, promise.metric)
+        now = measured(after, promise.metric, case.tenant)
         score.promises += 1
         if promise.is_kept(now):
             score.kept += 1

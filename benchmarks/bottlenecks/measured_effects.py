@@ -7,10 +7,9 @@ from pilotlight_gateway.diagnosis.diagnosis_case import BUDGET_CODES, FAILING_CO
 from pilotlight_gateway.diagnosis.diagnosis_window import START, DiagnosisWindow, EngineFacts
 
 
-def measured(window: DiagnosisWindow, metric: str) -> float:
-    """The metric of a window."""
-    if metric.startswith("mean_ms:"):
-        tenant = metric.partition(":")[2]
+def measured(window: DiagnosisWindow, metric: str, tenant: str = "") -> float:
+    """The metric of a window; `tenant` is whose calls others had slowed."""
+    if metric == "slowed_mean_ms":
         return next((flow.mean_ms for flow in window.flows if flow.tenant == tenant), 0.0)
     arrivals = max(1, window.arrivals)
     found = {

@@ -47,6 +47,7 @@ def window_of_model(model: PlatformModel, *, wanted_per_s: float | None = None) 
         starting=sums["starting"] / seconds,
         wanted=float(model.most_wanted),
         shortage_part=sums["shortage"] / seconds,
+        held_part=sums["held"] / sums["slots"] if sums["slots"] else None,
         idle_credit_part=sums["idle_credit"] / seconds,
         starts=model.starts,
         failed_starts=model.failed_starts,
@@ -79,6 +80,7 @@ def window_of_model(model: PlatformModel, *, wanted_per_s: float | None = None) 
         max_containers=plant.max_containers,
         min_containers=plant.min_containers,
         scaledown_s=min(plant.idle_s, 3_600.0),
+        free_places=max(0, plant.fits - round(ready)),
         owner_limit=_owner_limit(model),
         quotas=tuple(
             QuotaFacts(limit="requests_per_s", tenant=each.name, allowed=each.per_s)

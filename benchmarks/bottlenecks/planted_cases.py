@@ -45,7 +45,12 @@ SEED_CASES: tuple[PlantedCase, ...] = (
     PlantedCase(
         name="cold",
         plant=Plant(
-            tenants=one(rate=0.25, burst=5), containers=1, min_containers=0, max_containers=3, idle_s=2.0, load_s=4.0,
+            tenants=one(rate=0.25, burst=5),
+            containers=1,
+            min_containers=0,
+            max_containers=3,
+            idle_s=2.0,
+            load_s=4.0,
             seconds=600,
         ),
     ),
@@ -53,7 +58,12 @@ SEED_CASES: tuple[PlantedCase, ...] = (
         name="neighbour",
         plant=Plant(
             tenants=(PlantedTenant(name="victim", rate=6), PlantedTenant(name="bully", callers=40, cost=80)),
-            containers=4, max_containers=4, slots=1, batch=1, spread=0.2, seconds=400,
+            containers=4,
+            max_containers=4,
+            slots=1,
+            batch=1,
+            spread=0.2,
+            seconds=400,
         ),
         tenant="victim",
     ),
@@ -61,7 +71,13 @@ SEED_CASES: tuple[PlantedCase, ...] = (
     PlantedCase(
         name="placement",
         plant=Plant(
-            tenants=one(rate=900), containers=2, max_containers=6, fits=2, slots=24, load_s=0.5, queue_most=10**6,
+            tenants=one(rate=900),
+            containers=2,
+            max_containers=6,
+            fits=2,
+            slots=24,
+            load_s=0.5,
+            queue_most=10**6,
             seconds=60,
         ),
     ),
@@ -84,30 +100,58 @@ SEED_CASES: tuple[PlantedCase, ...] = (
     PlantedCase(
         name="cpu",
         plant=Plant(
-            tenants=one(rate=90), containers=4, max_containers=4, slots=2, batch=1, fixed_s=0.04, each_s=0.005,
-            cpu_part=0.8, spread=0.2,
+            tenants=one(rate=90),
+            containers=4,
+            max_containers=4,
+            slots=2,
+            batch=1,
+            fixed_s=0.04,
+            each_s=0.005,
+            cpu_part=0.8,
+            spread=0.2,
         ),
     ),
     PlantedCase(name="budget", plant=Plant(tenants=one(rate=60, budget=4_000))),
     PlantedCase(
         name="large_batches",
         plant=Plant(
-            tenants=one(rate=160), containers=3, max_containers=3, batch=64, slots=128, fixed_s=0.015, each_s=0.012,
-            level_s=0.3, wait_s=0.5,
+            tenants=one(rate=160),
+            containers=3,
+            max_containers=3,
+            batch=64,
+            slots=128,
+            fixed_s=0.015,
+            each_s=0.012,
+            level_s=0.3,
+            wait_s=0.5,
         ),
     ),
     PlantedCase(
         name="bursts",
         plant=Plant(
-            tenants=one(rate=30, burst=40), containers=2, max_containers=2, slots=1, batch=1, fixed_s=0.02, each_s=0.001,
+            tenants=one(rate=30, burst=40),
+            containers=2,
+            max_containers=2,
+            slots=1,
+            batch=1,
+            fixed_s=0.02,
+            each_s=0.001,
             seconds=300,
         ),
     ),
     PlantedCase(
         name="flapping",
         plant=Plant(
-            tenants=(PlantedTenant(name="a", rate=20), PlantedTenant(name="b", rate=12, burst=120)), containers=1,
-            min_containers=1, max_containers=6, slots=1, batch=1, fixed_s=0.029, each_s=0.001, load_s=2.0, idle_s=1.5,
+            tenants=(PlantedTenant(name="a", rate=20), PlantedTenant(name="b", rate=12, burst=120)),
+            containers=1,
+            min_containers=1,
+            max_containers=6,
+            slots=1,
+            batch=1,
+            fixed_s=0.029,
+            each_s=0.001,
+            load_s=2.0,
+            idle_s=1.5,
             seconds=600,
         ),
     ),
@@ -116,10 +160,12 @@ SEED_CASES: tuple[PlantedCase, ...] = (
         plant=Plant(tenants=one(rate=5), slots=1, batch=1, fixed_s=0.39, each_s=0.01, faster_slice=0.3, seconds=240),
     ),
     PlantedCase(
-        name="memory", plant=Plant(tenants=one(rate=40), deaths_per_call=0.01, memory_part=0.99, load_s=0.5, seconds=240)
+        name="memory",
+        plant=Plant(tenants=one(rate=40), deaths_per_call=0.01, memory_part=0.99, load_s=0.5, seconds=240),
     ),
     PlantedCase(
-        name="breaker", plant=Plant(tenants=one(rate=40), deaths_per_call=0.03, memory_part=0.3, load_s=0.5, seconds=240)
+        name="breaker",
+        plant=Plant(tenants=one(rate=40), deaths_per_call=0.03, memory_part=0.3, load_s=0.5, seconds=240),
     ),
 )
 """The first thirteen are those of the facts; the others are more causes."""

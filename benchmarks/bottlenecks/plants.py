@@ -95,7 +95,9 @@ def _cured(plant: Plant, name: str, value: float) -> Plant:
             return replace(plant, max_containers=count, containers=max(plant.containers, min(count, plant.fits)))
         case "min_containers":
             there = max(plant.containers, min(count, plant.fits))
-            return replace(plant, min_containers=count, containers=there, max_containers=max(plant.max_containers, count))
+            return replace(
+                plant, min_containers=count, containers=there, max_containers=max(plant.max_containers, count)
+            )
         case "containers":
             return replace(plant, owner_limit=0, max_containers=count, containers=min(count, plant.fits))
         case "fits":
@@ -113,7 +115,7 @@ def _cured(plant: Plant, name: str, value: float) -> Plant:
         case "bytes_factor":
             return _of_all(plant, lambda each: replace(each, body_bytes=each.body_bytes * value))
         case "requests_per_s":
-            return _of_all(plant, lambda each: replace(each, per_s=value))
+            return _of_all(plant, lambda each: replace(each, per_s=max(each.per_s, value)))
         case "budget":
             return _of_all(plant, lambda each: replace(each, budget=10**9))
         case "concurrency":

@@ -112,6 +112,8 @@ class PlatformModel:
         sums["queued"] += queued * passed
         sums["ready"] += ready * passed
         sums["starting"] += (len(live) - ready) * passed
+        sums["held"] += sum(each.held for each in live if each.ready) * passed
+        sums["slots"] += ready * self.plant.slots * passed
         sums["inside"] += self.inside * passed
         sums["none"] += (ready == 0) * passed
         sums["idle_credit"] += (queued > 0 and free) * passed
@@ -278,7 +280,9 @@ class PlatformModel:
         plant = self.plant
         live = [each for each in self.containers if not each.gone]
         waiting = sum(
-            min(len(queue), queue[0].tenant.in_flight - self.flying[name]) for name, queue in self.queues.items() if queue
+            min(len(queue), queue[0].tenant.in_flight - self.flying[name])
+            for name, queue in self.queues.items()
+            if queue
         )
         most = min(plant.max_containers, plant.owner_limit or plant.max_containers)
         full = all(each.held >= plant.slots for each in live if each.ready)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pilotlight_core.lean_libraries import structlog  # isort: skip # before what would import it whole
 
 import asyncio
+import logging
 import signal
 import sys
 from datetime import UTC, datetime
@@ -85,6 +86,7 @@ def main() -> None:
     """Run the dashboard; exits with 0 after a signal, 1 if it cannot run."""
     settings = load(DashboardSettings, "the dashboard: pages over the gateways' API")
     telemetry.setup("dashboard")
+    logging.getLogger("httpx").setLevel(logging.WARNING)  # or it says each request
     try:
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
             runner.run(serve(settings))

@@ -42,7 +42,7 @@ COMFORTABLE = 0.7
 
 @dataclass(frozen=True)
 class DiagnosisCase:
-    """A window, and the calls that are looked at: those of one tenant of several, or as they would be after a change."""
+    """A window, and the calls that are looked at: those of one tenant, or as they would be after a change."""
 
     window: DiagnosisWindow
     samples: tuple[CallSample, ...]
@@ -85,7 +85,11 @@ class DiagnosisCase:
 
     @cached_property
     def line(self) -> BatchLine:
-        return batch_line(self.window.batches) if self.window.is_batched else BatchLine(self.means[EXECUTE], 0.0)
+        times = self.window.batches
+        if self.window.is_batched:
+            return batch_line(times)
+        count = sum(each.count for each in times)  # of all tenants, whoever's calls are looked at
+        return BatchLine(sum(each.count * each.ms for each in times) / count if count else self.means[EXECUTE], 0.0)
 
     @cached_property
     def size(self) -> float:
@@ -117,7 +121,7 @@ class DiagnosisCase:
 
     @cached_property
     def rho(self) -> float:
-        """The part of the capacity at full batches that is asked for: what is busy may still have room in its batches."""
+        """The part of the capacity at full batches that is asked for: what is busy may have room in its batches."""
         return self.offered * self.line.ms(self.full_size) / 1000 / self.full_size / self.ready
 
     @cached_property
@@ -138,7 +142,8 @@ class DiagnosisCase:
     @cached_property
     def limit_of_batches(self) -> bool:
         """Whether a container takes so few calls at a time that even a long queue makes no full batch."""
-        return self.window.slots < self.full_size and self.busy >= HIGH
+        full = self.window.held_part is not None and self.window.held_part >= HIGH
+        return self.window.slots < self.full_size and (self.busy >= HIGH or full)
 
     @cached_property
     def cpu_part(self) -> float:

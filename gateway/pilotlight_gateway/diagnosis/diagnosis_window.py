@@ -149,6 +149,8 @@ class DiagnosisWindow:
     """The most containers that were wanted."""
     shortage_part: float = 0.0
     """Part of the time in which containers were wanted for which the fleet has no room."""
+    held_part: float | None = None
+    """Of all slots of ready containers, those that calls held."""
     idle_credit_part: float = 0.0
     """Part of the time in which calls waited and slots were free."""
     starts: int = 0
@@ -194,6 +196,8 @@ class DiagnosisWindow:
     max_containers: int = 10
     min_containers: int = 0
     scaledown_s: float = 60.0
+    free_places: int | None = None
+    """For how many more of its containers the fleet has room now."""
     owner_limit: QuotaFacts | None = None
     """The limit of its owner that keeps it from having more containers."""
     quotas: tuple[QuotaFacts, ...] = ()

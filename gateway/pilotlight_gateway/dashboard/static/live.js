@@ -125,7 +125,11 @@ function heard(message) {
 }
 
 if (typeof SharedWorker === "function") {
-  const worker = new SharedWorker(`${document.body.dataset.assets}/stream.js`, { name: "pilotlight" });
+  // The address of a worker has to be trusted: this policy, of which there may be no second, trusts that one alone.
+  const own = `${document.body.dataset.assets}/stream.js`;
+  const trust = { createScriptURL: (url) => { if (url !== own) throw new TypeError("not the stream"); return url; } };
+  const address = globalThis.trustedTypes?.createPolicy("pilotlight", trust).createScriptURL(own) ?? own;
+  const worker = new SharedWorker(address, { name: "pilotlight" });
   worker.port.onmessage = ({ data }) => heard(data);
   const join = () => worker.port.postMessage({ topic });
   addEventListener("pagehide", () => worker.port.postMessage({}));

@@ -6,8 +6,9 @@ import math
 
 from pilotlight_gateway.diagnosis.call_samples import with_stages
 from pilotlight_gateway.diagnosis.diagnosis_case import HIGH, DiagnosisCase
-from pilotlight_gateway.diagnosis.diagnosis_window import BATCH_WAIT, EXECUTE, QUEUE, StageTimes
+from pilotlight_gateway.diagnosis.diagnosis_window import BATCH_WAIT, EXECUTE, QUEUE, TRANSPORT, StageTimes
 from pilotlight_gateway.diagnosis.suspects import Cure, CureCost, Promise, Suspect, Trouble
+from pilotlight_gateway.diagnosis.wait_model import wait_factor
 
 
 def batch_starved(case: DiagnosisCase) -> Suspect | None:
@@ -57,17 +58,21 @@ def batch_starved(case: DiagnosisCase) -> Suspect | None:
 def batches_wait(case: DiagnosisCase) -> Suspect | None:
     """Batches wait for company that does not come."""
     window = case.window
-    if not window.is_batched or case.part_of(BATCH_WAIT) <= 0.3 or case.busy >= 0.8:
+    in_slot = case.means[TRANSPORT] + case.means[BATCH_WAIT] + case.means[EXECUTE]
+    if not window.is_batched or case.means[BATCH_WAIT] <= 0.3 * in_slot or case.busy >= 0.8:
         return None
     if case.size >= 0.6 * case.full_size or window.wait_ms <= 0.1 * case.level_ms:
         return None
     wait_ms = max(1.0, round(0.1 * case.level_ms))
+    each = case.offered / case.ready
+    size = min(window.slots, case.full_size)  # slots are held while a batch waits: calls queue for that
+    load = case.offered * (wait_ms + case.line.ms(size)) / 1000 / size / case.ready
+    queue = (wait_ms + case.took_ms) * wait_factor(case.ready, load)
 
     def shorter(stages: StageTimes) -> StageTimes:
-        return with_stages(stages, {BATCH_WAIT: min(stages[BATCH_WAIT], wait_ms)})
+        return with_stages(stages, {BATCH_WAIT: min(stages[BATCH_WAIT], wait_ms), QUEUE: min(stages[QUEUE], queue)})
 
     then, gains = case.after(shorter)
-    each = case.offered / case.ready
     return Suspect(
         name="waits",
         gains=gains,

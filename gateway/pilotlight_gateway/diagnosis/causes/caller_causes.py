@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import math
 
-from pilotlight_gateway.diagnosis.call_samples import CallSample, mean_total, tail_ms, with_stages
+from pilotlight_gateway.diagnosis.call_samples import CallSample, mean_total, tail_ms
+from pilotlight_gateway.diagnosis.causes.capacity_causes import MOST_SLOTS, SLOWED
 from pilotlight_gateway.diagnosis.diagnosis_case import BUDGET_CODES, COMFORTABLE, QUOTA_CODES, DiagnosisCase
-from pilotlight_gateway.diagnosis.diagnosis_window import RESPOND, FlowFacts, StageTimes
+from pilotlight_gateway.diagnosis.diagnosis_window import DiagnosisWindow, FlowFacts, StageTimes
 from pilotlight_gateway.diagnosis.suspects import Cure, CureCost, Promise, Suspect, Trouble
 
-SLOWED = 2.0
-"""A flow that takes so many times as long as alone is hurt by others."""
-MOST_SLOTS = 0.5
-"""Of the time in slots: who holds so much of it is the neighbour."""
 ANOTHER = "another tenant"
 """How a neighbour is called to tenants."""
 
@@ -158,8 +155,8 @@ def noisy_neighbour(case: DiagnosisCase) -> Suspect | None:
     if bully is None or bully.held_part < MOST_SLOTS:
         return None
     need = math.ceil(worst.rate * worst.run_ms / 1000 / case.size / COMFORTABLE)
-    cap = int((case.ready - need) * window.slots)
-    if cap < 1:
+    ready = round(case.ready)
+    if need > 2 * ready:
         return None  # its own calls would fill the containers: no neighbour's fault
     mine = tuple(each for each in case.samples if each.tenant in ("", worst.tenant))
     alone = (worst.mean_ms or mean_total(mine)) / worst.slowdown
@@ -180,22 +177,32 @@ def noisy_neighbour(case: DiagnosisCase) -> Suspect | None:
         says=says.format("one tenant", ANOTHER),
         for_operator=says.format(worst.tenant, bully.tenant),
         evidence=evidence,
-        cures=(
-            Cure(
-                cost=CureCost.SETTING,
-                what=f"a cap of {cap} calls in flight for the other",
-                command=f"pilotlight quota set {bully.tenant} concurrency={cap}",
-                changes={"concurrency": float(cap)},
-            ),
-            Cure(cost=CureCost.GPU_TIME, what="more containers", changes={"max_containers": math.ceil(case.ready) + 1.0}),
-            Cure(cost=CureCost.VERSION, what="a function of its own for the other"),
-        ),
-        promises=(
-            Promise(metric=f"mean_ms:{worst.tenant}", value=alone, tolerance=0.35, at_most=True),
-            Promise(metric="slowdown", value=1.0, tolerance=0.6, at_most=True),
-        ),
+        cures=_room_beside(bully.tenant, need, ready, window),
+        promises=(Promise(metric="slowed_mean_ms", value=alone, tolerance=0.35, at_most=True),),
         change=spared,
     )
+
+
+def _room_beside(other: str, need: int, ready: int, window: DiagnosisWindow) -> tuple[Cure, ...]:
+    """How a tenant gets the containers that its own calls need."""
+    apart = Cure(cost=CureCost.VERSION, what="a function of its own for the other")
+    cap = (ready - need) * window.slots
+    if cap >= 1:
+        capped = Cure(
+            cost=CureCost.SETTING,
+            what=f"a cap of {cap} calls in flight for the other",
+            command=f"pilotlight quota set {other} concurrency={cap}",
+            changes={"concurrency": float(cap)},
+        )
+        return capped, apart
+    cap, more = ready * window.slots, ready + need
+    both = Cure(
+        cost=CureCost.GPU_TIME,
+        what=f"{more} containers, and a cap of {cap} calls in flight for the other, which would fill those, too",
+        command=f"pilotlight quota set {other} concurrency={cap}",
+        changes={"concurrency": float(cap), "min_containers": float(more)},
+    )
+    return both, apart
 
 
 def _gain_of(case: DiagnosisCase, mine: tuple[CallSample, ...], worst: FlowFacts) -> dict[Trouble, float]:
@@ -204,8 +211,3 @@ def _gain_of(case: DiagnosisCase, mine: tuple[CallSample, ...], worst: FlowFacts
     if Trouble.SLOW not in case.severity or had <= case.level_ms:
         return {}
     return {Trouble.SLOW: min(1.0, (had - had / worst.slowdown) / (had - case.level_ms))}
-
-
-def respond_part(case: DiagnosisCase) -> float:
-    """The part of calls that is answering them."""
-    return case.part_of(RESPOND)

@@ -9,6 +9,10 @@ from pilotlight_gateway.diagnosis.diagnosis_case import COMFORTABLE, HIGH, Diagn
 from pilotlight_gateway.diagnosis.diagnosis_window import BATCH_WAIT, EXECUTE, QUEUE, START, StageTimes
 from pilotlight_gateway.diagnosis.suspects import Cure, CureCost, Promise, Suspect, Trouble
 
+SLOWED = 2.0
+"""A flow that takes so many times as long as alone is hurt by others."""
+MOST_SLOTS = 0.5
+"""Of the time in slots: who holds so much of it is the neighbour."""
 SHORT_PART = 0.3
 """Of the time: a shortage that lasts longer is the bound."""
 BURST_FACTOR = 8
@@ -26,6 +30,8 @@ def gpu_bound(case: DiagnosisCase) -> Suspect | None:
     change = case.with_containers(more)
     then, gains = case.after(change)
     part = 1.0 if case.rho >= 1 else 0.8
+    if (crowd := _held_by_one_other(case)) and Trouble.SLOW in gains:
+        gains[Trouble.SLOW] *= 1 - crowd  # who fills these containers would fill more of them
     gains |= {Trouble.FULL: part, Trouble.RATE: 0.9 if window.loop_part is None or case.loop < COMFORTABLE else 0.3}
     kind = "GPU-bound" if window.on_gpu else "Bound by its containers"
     says = (
@@ -53,6 +59,16 @@ def gpu_bound(case: DiagnosisCase) -> Suspect | None:
     )
 
 
+def _held_by_one_other(case: DiagnosisCase) -> float:
+    """Of the time in slots, the part of one tenant beside which another is slowed down."""
+    flows = case.window.flows
+    worst = max(flows, key=lambda each: each.slowdown, default=None)
+    if worst is None or worst.slowdown < SLOWED:
+        return 0.0
+    most = max((each.held_part for each in flows if each.tenant != worst.tenant), default=0.0)
+    return most if most >= MOST_SLOTS else 0.0
+
+
 def _processors(case: DiagnosisCase) -> str:
     window = case.window
     if window.guest_cpu_s is None or not window.on_gpu:
@@ -73,6 +89,16 @@ def _more_containers(case: DiagnosisCase, more: int) -> tuple[Cure, ...]:
                 what=f"raise the limit {limit.limit}={limit.allowed:g} of {limit.tenant}, which allows no more containers",
                 command=f"pilotlight quota set {limit.tenant} {limit.limit}={max(more, math.ceil(limit.allowed) + 1)}",
                 changes={limit.limit: float(more), "max_containers": float(more)},
+            )
+        )
+    elif window.free_places is not None and window.free_places < more - case.ready:
+        cures.append(
+            Cure(
+                cost=CureCost.HARDWARE,
+                what=f"room for {more} containers, and max_containers={more}: the fleet has it for "
+                f"{math.floor(case.ready) + window.free_places}",
+                command=f"pilotlight placement explain {function}",
+                changes={"fits": float(more), "max_containers": float(more)},
             )
         )
     elif window.max_containers < more:
@@ -163,7 +189,8 @@ def cold_bound(case: DiagnosisCase) -> Suspect | None:
         return None
     coming = window.starting / max(0.1, window.ready + window.starting)
     waits_for_first = case.means[START] > 0.02 * case.mean_ms
-    waits_for_more = coming >= 0.05 and case.part_of(QUEUE) > 0.3 and case.rho < HIGH
+    comes_and_goes = window.idle_ends >= 3 and window.idle_ends >= 0.5 * window.starts  # that is `flapping`
+    waits_for_more = coming >= 0.05 and case.part_of(QUEUE) > 0.3 and case.rho < HIGH and not comes_and_goes
     if not (waits_for_first or waits_for_more) or window.shortage_part >= SHORT_PART:
         return None
     keep = max(1, math.ceil(case.rho * case.ready / COMFORTABLE), round(window.ready) if waits_for_more else 1)

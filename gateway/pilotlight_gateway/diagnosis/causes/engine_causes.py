@@ -154,9 +154,7 @@ def engine_full(case: DiagnosisCase) -> Suspect | None:
                 changes={"containers": float(more), "max_containers": float(more)},
             ),
         ),
-        promises=(
-            Promise(metric="first_token_ms", value=engine.first_token_level_ms, tolerance=0.0, at_most=True),
-        ),
+        promises=(Promise(metric="first_token_ms", value=engine.first_token_level_ms, tolerance=0.0, at_most=True),),
     )
 
 

@@ -112,9 +112,13 @@ def runs_too_long(case: DiagnosisCase) -> Suspect | None:
         name="timeout",
         gains={Trouble.FAILING: 0.8},
         says=f"Its timeout ends calls: {late / max(1, window.arrivals):.0%} of those to {case.what} ran past it.",
-        evidence=(f"calls that end well take {case.mean_ms:.3g} ms on average, at most 95 of 100 {case.tail_ms:.3g} ms",),
+        evidence=(
+            f"calls that end well take {case.mean_ms:.3g} ms on average, at most 95 of 100 {case.tail_ms:.3g} ms",
+        ),
         cures=(
-            Cure(cost=CureCost.VERSION, what="a longer timeout=, or less work in a call", changes={"timeout_factor": 4.0}),
+            Cure(
+                cost=CureCost.VERSION, what="a longer timeout=, or less work in a call", changes={"timeout_factor": 4.0}
+            ),
         ),
         promises=(Promise(metric="failing_part", value=0.0, tolerance=0.0, at_most=True),),
     )

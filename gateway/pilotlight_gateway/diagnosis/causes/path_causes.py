@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from pilotlight_gateway.diagnosis.call_samples import with_stages
 from pilotlight_gateway.diagnosis.diagnosis_case import COMFORTABLE, HIGH, DiagnosisCase
 from pilotlight_gateway.diagnosis.diagnosis_window import (
@@ -23,7 +25,7 @@ LARGE_BODY = 64_000
 def gateway_bound(case: DiagnosisCase) -> Suspect | None:
     """The thread of a gateway is busy nearly all the time."""
     window, loop = case.window, case.loop
-    if loop < COMFORTABLE:
+    if loop < COMFORTABLE and not (loop >= 0.5 and case.part_of(GATEWAY, RESPOND) > 0.4):
         return None
     after = 0.0 if loop > 0.98 else (1 - loop) / (1 - loop / 2)
 
@@ -73,9 +75,11 @@ def payload_bound(case: DiagnosisCase) -> Suspect | None:
     if not (link >= 0.5 or slow_way or slow_read) or window.body_bytes < LARGE_BODY:
         return None
     part = 0.5 if link < 0.5 else 0.25
+    own_ms = 1000 * link / max(1e-9, window.rate) if link >= HIGH else math.inf  # of one call on the link
+    wait = case.wait_ms(case.ready) if link >= HIGH else math.inf  # slots are held by what is on its way
 
     def halved(stages: StageTimes) -> StageTimes:
-        new = {TRANSPORT: stages[TRANSPORT] * part}
+        new = {TRANSPORT: min(stages[TRANSPORT] * part, own_ms), QUEUE: min(stages[QUEUE], wait)}
         if slow_read:
             new |= {GATEWAY: stages[GATEWAY] * part, RESPOND: stages[RESPOND] * part}
         return with_stages(stages, new)
@@ -118,7 +122,8 @@ def cpu_bound(case: DiagnosisCase) -> Suspect | None:
 
     def apart(stages: StageTimes) -> StageTimes:
         return with_stages(
-            stages, {QUEUE: min(stages[QUEUE], wait), BATCH_WAIT: min(stages[BATCH_WAIT], max(window.wait_ms, case.took_ms))}
+            stages,
+            {QUEUE: min(stages[QUEUE], wait), BATCH_WAIT: min(stages[BATCH_WAIT], max(window.wait_ms, case.took_ms))},
         )
 
     def faster(stages: StageTimes) -> StageTimes:
