@@ -134,6 +134,10 @@ class FleetView:
             for report in sorted(self.reports(at), key=lambda report: report.node)
         ]
 
+    def breakers(self, at: float) -> list[BreakerReport]:
+        """All that gateways have told of lately."""
+        return list(self._fresh_reports(at).values())
+
     def by_state(self, at: float) -> dict[str, int]:
         """Counts of containers by state."""
         counts: dict[str, int] = {}

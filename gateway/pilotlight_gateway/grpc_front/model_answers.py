@@ -106,7 +106,7 @@ class ModelAnswers:
                         yield ModelAnswer(model, asked.id, tensors, asked.tells_end)
                 yield ModelAnswer(model, asked.id, None, asked.tells_end)
             except PilotlightError as error:
-                entry.metrics.call_failed(error.wire_code)
+                entry.recorder.request_failed(error, request)
                 raise
 
     def _read(self, data: bytes, tenant: str) -> InferMessage:

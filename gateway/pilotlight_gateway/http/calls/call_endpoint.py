@@ -36,7 +36,7 @@ from pilotlight_gateway.http.protocol.drain_gate import DrainGate
 from pilotlight_gateway.http.protocol.http_exchange import Exchange, authorization, exchange_of
 from pilotlight_gateway.http.protocol.request_bodies import read_body
 from pilotlight_gateway.idempotency.key_header import KEY, PREFER
-from pilotlight_gateway.metrics.gateway_metrics import GatewayMetrics
+from pilotlight_gateway.metrics.call_recorder import CallRecorder
 from pilotlight_gateway.tenancy.auth import CallAuthenticator
 
 ROUTE = "/v1/functions/{ref}/calls"
@@ -71,7 +71,7 @@ class CallEntry:
     limits: CallLimits
     reader: CallReader
     budget: ByteBudget
-    metrics: GatewayMetrics
+    recorder: CallRecorder
     audit: AuditLog
 
 
@@ -139,10 +139,11 @@ class CallEndpoint:
                     await entry.limits.reserve(admission, call, STEP_S if answer is BodyFormat.EVENTS else None)
                 if KEY in headers:
                     await self._keyed.answer(call, answer, scope, partial(self._work, call, answer, exchange))
+                    entry.recorder.call_withdrawn(call)
                 else:
                     await self._run(call, answer, scope, receive)
             except PilotlightError as error:
-                entry.metrics.call_failed(error.wire_code)
+                entry.recorder.request_failed(error, exchange)
                 raise
             finally:
                 entry.budget.give_back(size, principal.tenant)

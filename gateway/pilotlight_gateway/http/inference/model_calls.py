@@ -110,6 +110,7 @@ class ModelCalls:
                 async for bunch in events:
                     for event in bunch:
                         if isinstance(event, ChunkEvent):
+                            self.entry.recorder.chunks(call, 1)
                             yield await self._tensors(event.data, call, asked)
                         elif isinstance(event, CallResult):
                             self._note(call, model, event)
@@ -122,7 +123,7 @@ class ModelCalls:
     def _note(self, call: PreparedCall, model: FoundModel, result: CallResult) -> None:
         total_ms, stages = self._total_ms(call), dict(result.stages)
         stages["respond"] = max(0.0, total_ms - sum(stages.values()))
-        self.entry.metrics.call_ended(stages, total_ms, result.cold_start)
+        self.entry.recorder.call_ended(call, result, stages, total_ms)
         self.counts.note_success(_counted(call, model), total_ms, stages)
 
     def _failed(self, error: PilotlightError, call: PreparedCall, model: FoundModel) -> PilotlightError:

@@ -90,7 +90,7 @@ async def received_call(
             asked = msgspec.structs.replace(asked, fields={})  # from here on the call's input is what is held
             yield asked, call
         except PilotlightError as error:
-            entry.metrics.call_failed(error.wire_code)
+            entry.recorder.request_failed(error, exchange)
             raise
         finally:
             entry.budget.give_back(size, tenant)

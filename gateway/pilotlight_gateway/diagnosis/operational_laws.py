@@ -1,0 +1,47 @@
+"""Operational laws, which hold of any window whatever the load: where they do not, something was counted wrong.
+
+Little     calls inside = rate x mean time                        (Little; exact but for calls that straddle the ends)
+Busy       sum of the times of all batches = time in which containers ran calls   (utilisation law)
+Flow       arrivals = ended + refused + what is left inside
+"""
+
+from __future__ import annotations
+
+from pilotlight_gateway.diagnosis.call_samples import mean_total
+from pilotlight_gateway.diagnosis.diagnosis_window import DiagnosisWindow
+
+LEAST_CALLS = 30
+"""Of fewer nothing can be said."""
+OFF = 0.10
+"""By which two counts of the same may differ."""
+FLOW_OFF = 0.02
+
+
+def broken_laws(window: DiagnosisWindow) -> tuple[str, ...]:
+    """A sentence for each law that the counters of a window break."""
+    broken = []
+    if window.mean_inside is not None and window.completed >= LEAST_CALLS:
+        mean_ms = window.mean_ms if window.mean_ms is not None else mean_total(window.samples)
+        little = window.rate * mean_ms / 1000
+        straddling = abs(window.left_inside) * mean_ms / 1000 / window.seconds
+        if abs(little - window.mean_inside) > OFF * max(window.mean_inside, little) + straddling + 0.5:
+            broken.append(
+                f"Little's law: {window.rate:.3g} calls a second x {mean_ms:.3g} ms are {little:.3g} inside, "
+                f"but {window.mean_inside:.3g} were counted"
+            )
+    if window.busy_s is not None and window.batches:
+        ran_s = sum(each.count * each.ms for each in window.batches) / 1000
+        at_ends_s = 2 * max((each.ms for each in window.batches), default=0.0) / 1000 * max(1.0, window.ready)
+        if abs(ran_s - window.busy_s) > OFF * max(ran_s, window.busy_s) + at_ends_s:
+            broken.append(
+                f"the utilisation law: calls ran for {ran_s:.3g} s, "
+                f"but their containers were busy for {window.busy_s:.3g} s"
+            )
+    lost = window.arrivals - window.ended - window.left_inside
+    if abs(lost) > FLOW_OFF * window.arrivals + 3:
+        what = "more calls came than" if lost > 0 else "fewer calls came than"
+        broken.append(
+            f"the balance of flow: {what} ended, were refused or are inside: {window.arrivals} came, "
+            f"{window.ended} ended, {window.left_inside:+d} are inside"
+        )
+    return tuple(broken)
