@@ -127,11 +127,15 @@ class DiagnosisWindow:
     failed: Mapping[str, int] = field(default_factory=dict)
     """By error code, refused ones among them."""
     left_inside: int = 0
-    """Calls inside at the end, less those at the beginning."""
+    """Calls inside at the end."""
+    began_inside: int | None = 0
+    """At the beginning; None: nobody knows."""
     mean_inside: float | None = None
     """On average over the window."""
     mean_ms: float | None = None
     """Of all calls that ended well; None: that of the samples."""
+    failed_s: float = 0.0
+    """Of all calls that failed together, the seconds that they took."""
     p95_ms: float | None = None
     samples: tuple[CallSample, ...] = ()
     batches: tuple[BatchTimes, ...] = ()

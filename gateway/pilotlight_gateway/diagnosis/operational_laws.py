@@ -22,11 +22,11 @@ def broken_laws(window: DiagnosisWindow) -> tuple[str, ...]:
     broken = []
     if window.mean_inside is not None and window.completed >= LEAST_CALLS:
         mean_ms = window.mean_ms if window.mean_ms is not None else mean_total(window.samples)
-        little = window.rate * mean_ms / 1000
+        little = (window.completed * mean_ms / 1000 + window.failed_s) / window.seconds
         straddling = abs(window.left_inside) * mean_ms / 1000 / window.seconds
         if abs(little - window.mean_inside) > OFF * max(window.mean_inside, little) + straddling + 0.5:
             broken.append(
-                f"Little's law: {window.rate:.3g} calls a second x {mean_ms:.3g} ms are {little:.3g} inside, "
+                f"Little's law: {window.rate:.3g} calls a second of {mean_ms:.3g} ms make {little:.3g} inside, "
                 f"but {window.mean_inside:.3g} were counted"
             )
     if window.busy_s is not None and window.batches:
@@ -37,11 +37,12 @@ def broken_laws(window: DiagnosisWindow) -> tuple[str, ...]:
                 f"the utilisation law: calls ran for {ran_s:.3g} s, "
                 f"but their containers were busy for {window.busy_s:.3g} s"
             )
-    lost = window.arrivals - window.ended - window.left_inside
-    if abs(lost) > FLOW_OFF * window.arrivals + 3:
+    lost = window.arrivals - window.ended - window.left_inside + (window.began_inside or 0)
+    unknown = 3 * (window.mean_inside or 0.0) + 10 if window.began_inside is None else 0.0
+    if lost > FLOW_OFF * window.arrivals + 3 or -lost > FLOW_OFF * window.arrivals + 3 + unknown:
         what = "more calls came than" if lost > 0 else "fewer calls came than"
         broken.append(
             f"the balance of flow: {what} ended, were refused or are inside: {window.arrivals} came, "
-            f"{window.ended} ended, {window.left_inside:+d} are inside"
+            f"{window.ended} ended, {window.left_inside} are inside"
         )
     return tuple(broken)

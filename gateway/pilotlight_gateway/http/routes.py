@@ -36,6 +36,7 @@ from pilotlight_gateway.http.endpoints.issuers import ISSUERS
 from pilotlight_gateway.http.endpoints.logins.sessions import SESSIONS
 from pilotlight_gateway.http.endpoints.nodes import NODES
 from pilotlight_gateway.http.endpoints.oversight.audit import AUDIT
+from pilotlight_gateway.http.endpoints.oversight.diagnosis import DIAGNOSIS
 from pilotlight_gateway.http.endpoints.oversight.erasure import ERASURE
 from pilotlight_gateway.http.endpoints.oversight.pools import POOLS
 from pilotlight_gateway.http.endpoints.oversight.pressure import PRESSURE
@@ -275,6 +276,7 @@ OPERATIONS: tuple[Operation[Any], ...] = (
     *AUTOSCALER,
     *SCALING,
     *PRESSURE,
+    *DIAGNOSIS,
     *AUDIT,
     *ERASURE,
     *TENANCY,

@@ -24,12 +24,13 @@ from pilotlight_runtime.sandbox.freezer import (
 from pilotlight_runtime.sandbox.host_uids import UidPool
 from pilotlight_runtime.sandbox.mounts import MOUNT_ROOT, MountNamespace
 from pilotlight_runtime.sandbox.sandbox_errors import SandboxNotStarted
-from pilotlight_runtime.sandbox.sandbox_port import ExitReason, Guarantees, SandboxExit
+from pilotlight_runtime.sandbox.sandbox_port import NO_CPU_TIMES, CpuTimes, ExitReason, Guarantees, SandboxExit
 from pilotlight_runtime.sandbox.sandbox_spec import ResourceLimits, SandboxSpec, SystemEntry, bubblewrap_options
 from pilotlight_runtime.sandbox.watched_process import (
     ChildSandbox,
     Spawned,
     children,
+    cpu_times_of,
     descendants,
     kill_process,
     spawn,
@@ -167,6 +168,10 @@ class BubblewrapSandbox(ChildSandbox):
 
     def memory_bytes(self) -> int:
         return self._group.memory_bytes() if self._group else 0
+
+    def cpu_times(self) -> CpuTimes:
+        counted = self._group.cpu_times() if self._group and not self._exit else NO_CPU_TIMES
+        return counted if counted.used_ms or self._exit else cpu_times_of(self.pids())
 
     async def freeze(self) -> None:
         if not self._group:  # by its descendants alone, one that was just started could be missed

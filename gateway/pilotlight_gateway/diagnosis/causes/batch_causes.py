@@ -36,8 +36,10 @@ def batch_starved(case: DiagnosisCase) -> Suspect | None:
         ),
         evidence=(
             f"{window.queued:.3g} calls wait; full batches would need {case.rho:.0%} of these {case.devices}",
-            f"a call takes {case.took_ms / case.size:.3g} ms of a device, in full batches "
-            f"{case.line.ms(most) / most:.3g} ms",
+            (
+                f"a call takes {case.took_ms / case.size:.3g} ms of a device, in full batches "
+                f"{case.line.ms(most) / most:.3g} ms"
+            ),
         ),
         cures=(
             Cure(
@@ -127,8 +129,8 @@ def batches_too_large(case: DiagnosisCase) -> Suspect | None:
         name="large_batches",
         gains=gains,
         says=(
-            f"Batches too large for the level: a batch of {case.size:.1f} of {case.what} takes {case.took_ms:.3g} ms, of "
-            f"{case.level_ms:.3g} ms that a call may take."
+            f"Batches too large for the level: a batch of {case.size:.1f} of {case.what} takes {case.took_ms:.3g} ms, "
+            f"of {case.level_ms:.3g} ms that a call may take."
         ),
         evidence=(
             f"a batch of {fits} takes {took:.3g} ms, and such batches would need {load:.0%} of these {case.devices}",
