@@ -28,6 +28,7 @@ from pilotlight_gateway.deploys.deployer import Deployer, ManifestSigner
 from pilotlight_gateway.deploys.function_logs import LogSource
 from pilotlight_gateway.deploys.package_locker import PackageLocker
 from pilotlight_gateway.deploys.resolver import Resolver
+from pilotlight_gateway.diagnosis.function_diagnoses import FunctionDiagnoses
 from pilotlight_gateway.erasure.tenant_eraser import TenantEraser
 from pilotlight_gateway.files.uploaded_files import UploadedFiles
 from pilotlight_gateway.fleet.container_stopper import ContainerStopper
@@ -67,10 +68,12 @@ from pilotlight_gateway.http.endpoints.logins.sessions import SESSIONS, SessionS
 from pilotlight_gateway.http.endpoints.logs import LogServices
 from pilotlight_gateway.http.endpoints.nodes import NODES, NodeServices
 from pilotlight_gateway.http.endpoints.oversight.audit import AUDIT, AuditServices
+from pilotlight_gateway.http.endpoints.oversight.diagnosis import DIAGNOSIS, DiagnosisServices
 from pilotlight_gateway.http.endpoints.oversight.erasure import ERASURE, ErasureServices
 from pilotlight_gateway.http.endpoints.oversight.pools import POOLS, PoolServices
 from pilotlight_gateway.http.endpoints.oversight.pressure import PRESSURE, PressureServices
 from pilotlight_gateway.http.endpoints.oversight.scaling import SCALING, ScalingServices
+from pilotlight_gateway.http.endpoints.oversight.stats import STATS, StatsServices
 from pilotlight_gateway.http.endpoints.placement import PLACEMENT, PlacementServices
 from pilotlight_gateway.http.endpoints.prices import PRICES, PriceServices
 from pilotlight_gateway.http.endpoints.secrets.secrets import SECRETS, SecretServices
@@ -110,6 +113,7 @@ from pilotlight_gateway.oidc.issuers import Issuers
 from pilotlight_gateway.schemas.version_schemas import VersionSchemas
 from pilotlight_gateway.secrets.tenant_vault import TenantVault
 from pilotlight_gateway.streams.stream_exchange import StreamExchange
+from pilotlight_gateway.tally.tally_desk import TallyDesk
 from pilotlight_gateway.tenancy.auth import CallAuthenticator, Principal
 from pilotlight_gateway.tenancy.registry_port import RegistryPort
 from pilotlight_gateway.webhooks.webhook_port import WebhookStore
@@ -178,6 +182,7 @@ class HttpParts:
     signer: ManifestSigner
     stopper: ContainerStopper
     streams: StreamExchange
+    tallies: TallyDesk
     terms: JoiningTerms
     tranches: Callable[[str], Awaitable[HomeTranches | None]]
     all_tranches: Callable[[], Awaitable[list[HomeTranches]]]
@@ -380,7 +385,21 @@ def _fleet(parts: HttpParts, shared: _Shared) -> tuple[BoundOperation[Any], ...]
         *bound(CURVES, curves),
         *bound(AUTOSCALER, AutoscalerServices(registry=registry, resolver=resolver, budget=budget)),
         *bound(PRESSURE, pressure),
+        *bound(DIAGNOSIS, DiagnosisServices(resolver=resolver, diagnoses=_diagnoses(parts, shared))),
         *bound(SCALING, ScalingServices(loads=parts.loads, clock=shared.clock)),
+        *bound(STATS, StatsServices(tallies=parts.tallies, resolver=resolver, calls=parts.calls)),
+    )
+
+
+def _diagnoses(parts: HttpParts, shared: _Shared) -> FunctionDiagnoses:
+    """What says what bounds functions."""
+    return FunctionDiagnoses(
+        counted=parts.tallies,
+        fleet=parts.placements.view,
+        registry=parts.registry,
+        curves=shared.curves,
+        loads=lambda: [load for load, _ in parts.loads.known(shared.clock())],
+        clock=shared.clock,
     )
 
 

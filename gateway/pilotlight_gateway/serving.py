@@ -47,6 +47,7 @@ from pilotlight_gateway.budgets.budget_home import BudgetHome
 from pilotlight_gateway.budgets.call_prices import CallPrices, parts_of
 from pilotlight_gateway.budgets.prepaid_budgets import PrepaidBudgets
 from pilotlight_gateway.budgets.tranche_keeper import TrancheKeeper
+from pilotlight_gateway.call_counting import CallCounting
 from pilotlight_gateway.calls.call_service import CallService
 from pilotlight_gateway.calls.large_bodies import LargeBodies
 from pilotlight_gateway.cluster.shard_table import ShardTable
@@ -97,7 +98,6 @@ from pilotlight_gateway.listeners import (
     open_listeners,
 )
 from pilotlight_gateway.metrics.call_metrics import call_gauges, fallback_counts
-from pilotlight_gateway.metrics.call_recorder import CallRecorder
 from pilotlight_gateway.metrics.certificate_metrics import certificates_of
 from pilotlight_gateway.metrics.connection_metrics import connection_counts
 from pilotlight_gateway.metrics.gateway_metrics import GatewayMetrics
@@ -427,7 +427,8 @@ async def _gateway(
         _readiness(bus, registry, calls.service),
         KeyAuthenticator(registry, issuers.tokens, LoginSessions(registry)),
     )
-    metrics, loads, connections, requests = GatewayMetrics(), LoadBook(), client_connections(settings), OpenRequests()
+    counting = CallCounting(bus, calls, GatewayMetrics(), region=settings.region, name=name)
+    metrics, loads, connections, requests = counting.metrics, LoadBook(), client_connections(settings), OpenRequests()
     fallbacks = Fallbacks(registry, time.monotonic, covered_by(limiter.policy, prices))
     measured = MeasuredGateway(name=name, process=instance, region=settings.region)
     exchange = LoadExchange(
@@ -446,7 +447,7 @@ async def _gateway(
         terms=joining_terms(settings, settings.node_bus_url, takes_nodes=settings.issuer is not None),
         followers=follower_slots(),
         idempotency=idempotency, issuers=issuers, jobs=jobs.service, ledger=ledger, limiter=limiter, loads=loads,
-        locker=locker, recorder=CallRecorder(metrics, time.monotonic),
+        locker=locker, recorder=counting.recorder, tallies=counting.desk,
         logs=BusLogs(bus=bus, region=settings.region, owners=BoundLineOwners(calls.bindings, ledger), faults=faults),
         networks=settings.webhook_networks,
         prices=prices,
@@ -470,6 +471,7 @@ async def _gateway(
             keeper.running(),
             limiter,
             calls.running(),
+            counting.running(),
             blob_link_answers(bus, BlobLinks(blobs, registry, calls.bindings), region=settings.region).running(),
             secrets.running(),
             locker.running(),

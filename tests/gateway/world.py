@@ -72,6 +72,11 @@ from pilotlight_gateway.secrets.platform_keys import MemoryPlatformKey
 from pilotlight_gateway.secrets.secret_store import MemorySecrets
 from pilotlight_gateway.secrets.tenant_vault import TenantVault
 from pilotlight_gateway.streams.stream_exchange import StreamExchange
+from pilotlight_gateway.tally.gateway_tallies import GatewayTallies
+from pilotlight_gateway.tally.home_tallies import HomeTallies
+from pilotlight_gateway.tally.tallies import Tallies
+from pilotlight_gateway.tally.tally_answers import TallyAnswers, TallySources
+from pilotlight_gateway.tally.tally_desk import TallyDesk
 from pilotlight_gateway.tenancy.api_keys import ApiKey, new_key
 from pilotlight_gateway.tenancy.auth import CallAuthenticator, KeyAuthenticator
 from pilotlight_gateway.tenancy.login_sessions import LoginSessions
@@ -161,6 +166,7 @@ class Parts:
     loads: LoadBook = field(default_factory=LoadBook)
     metrics: GatewayMetrics = field(init=False)
     recorder: CallRecorder = field(init=False)
+    tallies: TallyDesk = field(init=False)
     placements: FleetPlacements = field(default_factory=FleetPlacements)
     prices: CallPrices = field(default_factory=lambda: CallPrices(load_prices()))
     requests: OpenRequests = field(default_factory=OpenRequests)
@@ -179,7 +185,9 @@ class Parts:
 
     def __post_init__(self) -> None:
         self.metrics = GatewayMetrics()
-        self.recorder = CallRecorder(self.metrics, time.monotonic)
+        sources = TallySources(calls=Tallies(), homes=HomeTallies(), own=GatewayTallies("gateway"))
+        self.recorder = CallRecorder(self.metrics, time.monotonic, sources.calls)
+        self.tallies = TallyDesk(TallyAnswers(sources))
 
     def exposition(self) -> str:
         """What a scrape shows."""
@@ -267,6 +275,7 @@ class Parts:
             signer=self.signer,
             stopper=self.stopper,
             streams=self.streams,
+            tallies=self.tallies,
             terms=self.terms,
             tranches=self.tranches,
             all_tranches=self.all_tranches,

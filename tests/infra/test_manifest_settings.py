@@ -141,7 +141,9 @@ def test_probes_are_answered(objects: Objects, component: str) -> None:
             assert settings_of(objects, component).tls_cert
         else:
             assert asked.get("scheme", "HTTP") == "HTTP"
-            assert answer(f"GET {asked['path']} HTTP/1.1\r\n\r\n".encode(), bytes).startswith(b"HTTP/1.1 200 ")
+            assert answer(f"GET {asked['path']} HTTP/1.1\r\n\r\n".encode(), lambda _: (b"", "")).startswith(
+                b"HTTP/1.1 200 "
+            )
     assert workload.container["readinessProbe"]["httpGet"]["path"] == (
         "/readyz" if component == "gateway" else "/healthz"
     )

@@ -92,6 +92,8 @@ def test_what_this_release_writes_is_read_by_the_one_before(tmp_path: Path) -> N
             "AskEvents",
             "StreamEvents",
             "ChunkGroup",
+            "AskTallies",
+            "TalliesTold",
             "BudgetsRecord",
             "CreditsRecord",
             "NodeRecord",

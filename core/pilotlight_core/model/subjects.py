@@ -18,6 +18,7 @@ pl.{region}.gw.{gateway}.home      origin -> home         ToHome
 pl.{region}.gw.{gateway}.origin    home -> origin         ToOrigin
 pl.{region}.gw.{gateway}.ask       gateway -> gateway     AskCall (request, reply: CallReply)
 pl.{region}.gw.{gateway}.events    gateway -> gateway     AskEvents (request, reply: StreamEvents)
+pl.{region}.gw.{gateway}.tallies   gateway -> gateway     AskTallies (request, reply: TalliesTold)
 pl.{region}.gw.{gateway}.limits    gateway -> limit home  ToLimitHome, Holdings
 pl.{region}.gw.{gateway}.allowed   limit home -> gateway  LimitAnswers
 pl.{region}.holdings               limit home -> gateways HoldingsWanted
@@ -248,6 +249,10 @@ def planned(region: str, gateway: str = "*") -> str:
 
 def breakers(region: str) -> str:
     return f"pl.{region}.breakers"
+
+
+def tallies(region: str, gateway: str) -> str:
+    return f"pl.{region}.gw.{gateway}.tallies"
 
 
 def loads(region: str) -> str:

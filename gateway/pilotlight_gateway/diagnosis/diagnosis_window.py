@@ -139,6 +139,8 @@ class DiagnosisWindow:
     p95_ms: float | None = None
     samples: tuple[CallSample, ...] = ()
     batches: tuple[BatchTimes, ...] = ()
+    batches_off: float = 0.0
+    """How far their times may be off, relative, since only examples say them."""
     body_bytes: float = 0.0
     """Of one call, both ways."""
     unread_ms: float = 0.0

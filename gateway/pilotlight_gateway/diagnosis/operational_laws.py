@@ -29,10 +29,11 @@ def broken_laws(window: DiagnosisWindow) -> tuple[str, ...]:
                 f"Little's law: {window.rate:.3g} calls a second of {mean_ms:.3g} ms make {little:.3g} inside, "
                 f"but {window.mean_inside:.3g} were counted"
             )
-    if window.busy_s is not None and window.batches:
+    runs_apart = window.is_batched or window.batch_most == 1  # what runs at once shares its container's time
+    if window.busy_s is not None and window.batches and runs_apart:
         ran_s = sum(each.count * each.ms for each in window.batches) / 1000
         at_ends_s = 2 * max((each.ms for each in window.batches), default=0.0) / 1000 * max(1.0, window.ready)
-        if abs(ran_s - window.busy_s) > OFF * max(ran_s, window.busy_s) + at_ends_s:
+        if abs(ran_s - window.busy_s) > (OFF + window.batches_off) * max(ran_s, window.busy_s) + at_ends_s:
             broken.append(
                 f"the utilisation law: calls ran for {ran_s:.3g} s, "
                 f"but their containers were busy for {window.busy_s:.3g} s"

@@ -13,6 +13,7 @@ from pilotlight_core.model.spec import FunctionSpec
 from pilotlight_core.model.units import WHOLE_DEVICE
 from pilotlight_gateway.diagnosis.call_rows import CallRow, calibrated
 from pilotlight_gateway.diagnosis.diagnosis_window import (
+    EXECUTE,
     STAGES,
     BatchTimes,
     CallSample,
@@ -72,8 +73,7 @@ def diagnosis_window(
     level = spec.slo.p95_ms
     seen_s = home.seen_s or counted.seconds
     history = function.history
-    busy_s = home.busy_s if home.seen_s else None
-    ppm = _mean_ppm(function)
+    is_batched = batching is not None
     calls = max(1, tally.ended)
     return DiagnosisWindow(
         function=function.ref,
@@ -91,7 +91,8 @@ def diagnosis_window(
         failed_s=tally.failed_durations.sum / 1000,
         p95_ms=quantile_of(tally.durations, 0.95) if tally.ended else None,
         samples=samples,
-        batches=batch_times(tally, ppm, is_batched=batching is not None),
+        batches=batch_times(tally, is_batched=is_batched),
+        batches_off=counting_error(tally, is_batched=is_batched),
         body_bytes=(tally.body_in + tally.body_out) / calls,
         unread_ms=tally.unread_ms / calls,
         queued=home.queued_s / seen_s,
@@ -109,7 +110,7 @@ def diagnosis_window(
         flows=function.flows,
         breaker=function.breaker,
         died=history.died,
-        busy_s=busy_s,
+        busy_s=metered_s(tally, _mean_ppm(function)),
         guest_cpu_s=history.cpu_ms / 1000 if history.cpu_ms else None,
         throttled_s=history.throttled_ms / 1000 if history.cpu_ms else None,
         cores=spec.most_cpu_millis / 1000,
@@ -123,7 +124,7 @@ def diagnosis_window(
         quotas=function.quotas,
         slots=spec.slots,
         batch_most=spec.concurrency,
-        is_batched=batching is not None,
+        is_batched=is_batched,
         wait_ms=batching.wait_ms if batching is not None else 0.0,
         max_containers=function.bounds.most,
         min_containers=function.bounds.least,
@@ -152,30 +153,44 @@ def _row(call: SampledCall) -> CallRow:
     return CallRow((*stages, *[0.0] * (len(STAGES) - len(stages))))
 
 
-def batch_times(tally: FunctionTally, ppm: float, *, is_batched: bool) -> tuple[BatchTimes, ...]:
-    """How long batches took, by size: from what calls were billed, and the exact sizes of the examples.
+def batch_times(tally: FunctionTally, *, is_batched: bool) -> tuple[BatchTimes, ...]:
+    """How long batches took, by size: how many there were is counted, how long they took the examples say.
 
-    A call is billed its part of its batch. Sizes above 16 are counted together up to their double; which ones they were
-    the examples say. Calls that ran at once without batches count as batches of one, as long as they ran.
+    Sizes above 16 are counted together up to their double. Calls that ran at once without batches are batches of one,
+    as long as they ran.
     """
-    if not is_batched:
-        run = tally.stages.get("execute")
+    run = tally.stages.get("execute")
+    if not is_batched or run is None:
         count = count_of(run) if run is not None else 0
         return (BatchTimes(1, count, mean_of(run)),) if run is not None and count else ()
-    exact: dict[int, list[int]] = defaultdict(list)
-    for call in (*tally.samples, *tally.slowest):
-        exact[_size_class(call.batch_size)].append(call.batch_size)
+    seen: dict[int, list[tuple[int, float]]] = defaultdict(list)
+    for call in {call.call_id: call for call in (*tally.samples, *tally.slowest) if not call.code}.values():
+        if len(call.stages_us) > EXECUTE:
+            seen[_size_class(call.batch_size)].append((call.batch_size, call.stages_us[EXECUTE] / 1000))
     found = []
     for size, batch in sorted(tally.batches.items()):
-        sizes = exact.get(size) or [size]
-        mean = sum(sizes) / len(sizes)
-        if batch.calls:
-            found.append(
-                BatchTimes(
-                    round(mean), batch.calls / mean, batch.gpu_ms * WHOLE_DEVICE / max(1.0, ppm) / batch.calls * mean
-                )
-            )
+        if not (examples := seen.get(size)) or not batch.calls:
+            continue
+        mean = sum(count for count, _ in examples) / len(examples)
+        found.append(BatchTimes(round(mean), batch.calls / mean, sum(ms for _, ms in examples) / len(examples)))
     return tuple(found)
+
+
+def metered_s(tally: FunctionTally, ppm: float) -> float | None:
+    """The time in which containers ran calls, from what these were billed of their slices; None: nothing was."""
+    gpu_ms = sum(batch.gpu_ms for batch in tally.batches.values())
+    return gpu_ms * WHOLE_DEVICE / max(1.0, ppm) / 1000 if gpu_ms else None
+
+
+def counting_error(tally: FunctionTally, *, is_batched: bool) -> float:
+    """How far the mean time of batches may be off, since it is that of examples: two standard errors, relative."""
+    if not is_batched:
+        return 0.0
+    times = [call.stages_us[EXECUTE] for call in tally.samples if len(call.stages_us) > EXECUTE]
+    if len(times) < 3 or not (mean := sum(times) / len(times)):
+        return 1.0
+    spread = sum((each - mean) ** 2 for each in times) / (len(times) - 1)
+    return float(2 * (spread / len(times)) ** 0.5 / mean)
 
 
 def _size_class(size: int) -> int:

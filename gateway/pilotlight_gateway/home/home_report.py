@@ -134,6 +134,46 @@ def _load_of(queue: VersionQueue, at: float) -> QueueLoad:
         flows=tuple(told),
         flows_left=max(0, len(flows) - FLOWS_TOLD),
     )
+class VersionLoad(NamedTuple):
+    """What is there of one version at an instant."""
+
+    function: str
+    version: str
+    queued: int
+    running: int
+    ready: int
+    starting: int
+    busy: int
+    """Ready containers that hold a call."""
+    slots: int
+    is_short: bool
+    """Whether the controller has lately said that there is no room for another container."""
+    has_room: bool
+    """Whether a call could be granted: if any waits then, the home breaks its own law."""
+    oldest_ms: float
+
+
+def version_loads_of(queues: Iterable[VersionQueue], at: float) -> Iterator[VersionLoad]:
+    """Of each version that has calls or containers."""
+    for queue in queues:
+        pooled, queued = queue.pool.all(), len(queue.calls)
+        if not queue.function or not (pooled or queued):
+            continue
+        ready = [each for each in pooled if each.state is ContainerState.READY]
+        oldest = queue.calls.oldest()
+        yield VersionLoad(
+            queue.function,
+            queue.version,
+            queued,
+            sum([each.used for each in pooled]),
+            len(ready),
+            sum([each.state in STARTING for each in pooled]),
+            sum([each.used > 0 for each in ready]),
+            sum([each.slots for each in ready]),
+            queue.shortage_now(at) != "",
+            queue.pool.free > 0,
+            max(0.0, at - oldest) * 1000.0 if oldest is not None else 0.0,
+        )
 
 
 def breakers_of(queue: VersionQueue, at: float) -> Iterator[BreakerReport]:

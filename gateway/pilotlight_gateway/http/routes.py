@@ -41,6 +41,7 @@ from pilotlight_gateway.http.endpoints.oversight.erasure import ERASURE
 from pilotlight_gateway.http.endpoints.oversight.pools import POOLS
 from pilotlight_gateway.http.endpoints.oversight.pressure import PRESSURE
 from pilotlight_gateway.http.endpoints.oversight.scaling import SCALING
+from pilotlight_gateway.http.endpoints.oversight.stats import STATS
 from pilotlight_gateway.http.endpoints.placement import PLACEMENT
 from pilotlight_gateway.http.endpoints.prices import PRICES
 from pilotlight_gateway.http.endpoints.secrets.secrets import SECRETS
@@ -277,6 +278,7 @@ OPERATIONS: tuple[Operation[Any], ...] = (
     *SCALING,
     *PRESSURE,
     *DIAGNOSIS,
+    *STATS,
     *AUDIT,
     *ERASURE,
     *TENANCY,

@@ -12,13 +12,11 @@ from collections.abc import Iterator
 
 from prometheus_client.core import CounterMetricFamily, Metric
 
-from pilotlight_core.host.metrics.histogram import SECONDS, Histogram
+from pilotlight_core.host.metrics.histogram import FIRST_CHUNK_SECONDS, SECONDS, Histogram
 from pilotlight_core.host.metrics.metric_families import histogram, histogram_by
 from pilotlight_core.model.errors import CODES, PLATFORMS_FAULT
 from pilotlight_core.model.messages.tallies import STAGES
 
-FIRST_CHUNK_SECONDS = (0.001, 0.005, 0.01, 0.02, 0.04, 0.06, 0.08, 0.1, 0.25, 0.5, 0.75, 1.0, 2.5, 5.0, 7.5, 10.0)
-"""OpenTelemetry's buckets for the time to the first token."""
 OK = ("ok", "")
 AVAILABLE = ("availability", True)
 SHORTEST = SECONDS[0]

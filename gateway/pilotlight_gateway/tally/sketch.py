@@ -46,6 +46,8 @@ class Sketch:
 
     def add(self, ms: float, times: int = 1) -> None:
         """A duration was seen so many times."""
+        if ms < 0.0:
+            ms = 0.0  # of a clock that was set back
         us = int(ms * 1000.0)
         if us > LONGEST_US:
             us = LONGEST_US

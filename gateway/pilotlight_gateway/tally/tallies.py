@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 from pilotlight_core.model.errors import PLATFORMS_FAULT
 from pilotlight_core.model.messages.call_messages import Spent
-from pilotlight_core.model.messages.tallies import FunctionTally
+from pilotlight_core.model.messages.tallies import CallTotals, FunctionTally
 from pilotlight_core.model.spec import VersionRecord
 from pilotlight_core.model.units import WHOLE_DEVICE
 from pilotlight_gateway.calls.call_port import CallResult
@@ -29,6 +29,7 @@ from pilotlight_gateway.calls.prepared_call import PreparedCall
 from pilotlight_gateway.calls.stream_pace import StreamPace
 from pilotlight_gateway.tally.tally import NS_PER_MS, SAMPLES, SLOWEST, TallyCounts
 from pilotlight_gateway.tally.tally_ring import HOUR_NS, MINUTE_NS, TallyRing, sealed
+from pilotlight_gateway.tally.tally_totals import TotalCounts
 
 KEYS = 512
 OTHERS = 64
@@ -84,10 +85,12 @@ class FailedRow(NamedTuple):
 class Tallied:
     """One key: the minute that goes on, and what is over."""
 
-    __slots__ = ("counts", "key", "ring", "used_ns")
+    __slots__ = ("counts", "key", "ring", "totals", "used_ns")
 
     def __init__(self, key: TallyKey, counts: TallyCounts) -> None:
         self.key = key
+        self.totals = TotalCounts()
+        """Of the minutes that are sealed."""
         self.counts = counts
         self.ring = TallyRing()
         self.used_ns = counts.since_ns
@@ -328,10 +331,12 @@ class Tallies:
                 self.sealed_bytes -= len(tens.popleft().data)
 
     def _seal(self, tallied: Tallied, counts: TallyCounts) -> None:
-        part = sealed(counts.value(counts.until_ns, SAMPLES, SLOWEST))
+        tally = counts.value(counts.until_ns, SAMPLES, SLOWEST)
+        part = sealed(tally)
         if self._known.get(tallied.key.version) is not tallied and tallied.key.version:
             return  # it was forgotten meanwhile
         tallied.ring.add(part)
+        tallied.totals.add(tally)
         self.sealed_bytes += len(part.data) - tallied.ring.forget(part.until_ns)
         self._order.append((part.until_ns, tallied))
         self._make_ten(tallied, part.until_ns)
@@ -377,6 +382,16 @@ class Tallies:
         counts.add_inside(0, at_ns)
         if not counts.is_empty:
             yield counts.value(at_ns, SAMPLES, SLOWEST)
+
+    def totals_of(self, tallied: Tallied) -> CallTotals:
+        """What was counted of one key since it is known."""
+        totals = TotalCounts()
+        totals.merge(tallied.totals.value())
+        for whose, counts in self._unsealed:
+            if whose is tallied:
+                totals.add(counts.value(counts.until_ns, 0, 0))
+        totals.add(tallied.counts.value(self._wall(), 0, 0))
+        return totals.value()
 
     def __len__(self) -> int:
         return len(self._known) + len(self._others)

@@ -40,8 +40,8 @@ class TallyCounts:
     __slots__ = (
         "_drawn", "_heap", "_merged", "_merged_slowest", "_random", "arrivals", "attempts", "bad", "batches",
         "body_in", "body_out", "busy_ns", "cold_calls", "cold_steps", "durations", "ended", "failed_durations",
-        "failures", "first_chunks", "gaps", "gone", "good", "inside", "inside_at", "inside_ms", "levels", "retried", "sampled",
-        "since_ns", "stages", "units", "unread_ms", "until_ns",
+        "failures", "first_chunks", "gaps", "gone", "good", "inside", "inside_at", "inside_ms", "levels", "retried",
+        "sampled", "since_ns", "stages", "units", "unread_ms", "until_ns",
     )  # fmt: skip
 
     def __init__(self, since_ns: int, levels: SLO = NO_SLO) -> None:
@@ -276,10 +276,12 @@ def sample_of(call: Sampled, weight: float) -> SampledCall:
     for stage, ms in stages.items():
         place = PLACES.get(stage)
         if place is not None:
-            times[place] = int(ms * 1000.0)
+            times[place] = max(0, int(ms * 1000.0))
     while times and not times[-1]:
         times.pop()
-    return SampledCall(call_id, at_ns, int(total_ms * 1000.0), tuple(times), "", size, attempts, is_cold, weight)
+    return SampledCall(
+        call_id, at_ns, max(0, int(total_ms * 1000.0)), tuple(times), "", size, attempts, is_cold, weight
+    )
 
 
 def _weighted(call: SampledCall, weight: float) -> SampledCall:

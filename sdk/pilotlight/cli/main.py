@@ -19,8 +19,8 @@ from pilotlight_core.model.suggestions import did_you_mean, nearest
 
 COMMANDS = (
     "up", "deploy", "run", "call", "job", "logs", "app", "scale", "container", "batch", "webhook", "secret", "weights",
-    "model", "fleet", "placement", "explain", "diagnose", "profile", "usage", "billing", "price",
-    "ledger", "tenant", "key", "login", "logout", "whoami", "issuer", "quota", "audit", "backup", "restore", "doctor", "node", "pool", "ca",
+    "model", "fleet", "placement", "explain", "diagnose", "profile", "usage", "billing", "price", "ledger", "tenant",
+    "key", "login", "logout", "whoami", "issuer", "quota", "audit", "backup", "restore", "doctor", "node", "pool", "ca",
     "plan", "record", "simulate", "version",
 )  # fmt: skip
 """Modules of `commands`, in the order of the help."""

@@ -30,6 +30,7 @@ MOST_SIZES = 64
 MOST_UNITS = 16
 BucketIndex = Annotated[int, Meta(ge=0, le=4_096)]
 SmallCounts = Annotated[dict[ShortText, Count], Meta(max_length=128)]
+HistogramCounts = Annotated[tuple[Count, ...], Meta(max_length=64)]
 SmallSums = Annotated[dict[ShortText, Duration], Meta(max_length=64)]
 
 
@@ -151,8 +152,8 @@ class HomeTally(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """For how long calls waited while a container had room for them: more than a little is a fault of the platform."""
     slots_s: Duration = 0.0
     """Places for calls in ready containers, times time."""
-    busy_ns: Rising = 0
-    """Nanoseconds in which containers ran calls, as their agents metered them."""
+    busy_s: Duration = 0.0
+    """Ready containers that held a call, times time."""
     most_queued: Count = 0
     most_ready: Count = 0
     oldest_ms: Duration = 0.0
@@ -178,6 +179,30 @@ class GatewayTally(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     """That ended."""
 
 
+class CallTotals(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What one gateway counted of a function's calls since it began, for metrics: numbers that only rise."""
+
+    ended: Count = 0
+    failures: SmallCounts = {}
+    """By code."""
+    durations: HistogramCounts = ()
+    """Of calls that ended well, by bucket. `tally.tally_totals` has the bounds."""
+    durations_s: Duration = 0.0
+    """Their sum."""
+    first_chunks: HistogramCounts = ()
+    first_chunks_s: Duration = 0.0
+    gaps: HistogramCounts = ()
+    gaps_s: Duration = 0.0
+    cold_calls: Count = 0
+    retried: Count = 0
+    gpu_ms: Duration = 0.0
+    batched: Count = 0
+    """Calls whose batch is known."""
+    batch_sizes: Duration = 0.0
+    """The sum of the sizes of their batches."""
+    units: Units = {}
+
+
 class ToldTally(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A function's tally of one step of the window that was asked for."""
 
@@ -192,6 +217,8 @@ class ToldTally(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     tally: FunctionTally | None = None
     home: HomeTally | None = None
     """At the gateway that is the function's home."""
+    totals: CallTotals | None = None
+    """If they were asked for: then there is no `tally`."""
 
 
 class AskTallies(Message, frozen=True, kw_only=True):
@@ -201,12 +228,14 @@ class AskTallies(Message, frozen=True, kw_only=True):
     """Of these; empty: of all of `tenant`."""
     tenant: ShortText = ""
     """The owner of the functions; "" with no `functions`: of all."""
-    minutes: Annotated[int, Meta(ge=1, le=1_440)] = 10
-    """The window that ends now."""
+    since_ns: Rising = 0
+    """The beginning of the window, which ends now: that of a minute, beyond the last hour that of ten."""
     step: Annotated[int, Meta(ge=0, le=1_440)] = 0
     """Minutes of each step; 0: the window is one."""
-    by_version: bool = True
-    """Whether each version has parts of its own."""
+    totals: bool = False
+    """Whether what was counted since the gateway began is wanted, of each function, instead of a window."""
+    brief: bool = False
+    """Whether only counts and durations are wanted: no stages, no samples."""
 
 
 class TalliesTold(Message, frozen=True, kw_only=True):

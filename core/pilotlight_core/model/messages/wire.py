@@ -74,6 +74,7 @@ from pilotlight_core.model.messages.scheduling import (
     ToHome,
     ToOrigin,
 )
+from pilotlight_core.model.messages.tallies import AskTallies, TalliesTold
 from pilotlight_core.model.messages.usage import UsageBatch
 
 MESSAGE = (
@@ -92,6 +93,7 @@ MESSAGE = (
     | ErasedWanted | ErasedTenants
     | LockPackages | PackagesLocked
     | StreamCheckpoint | AskEvents | StreamEvents | ChunkGroup
+    | AskTallies | TalliesTold
 )  # fmt: skip
 _decoder: msgspec.msgpack.Decoder[Any] = msgspec.msgpack.Decoder(MESSAGE)
 _encoder = msgspec.msgpack.Encoder()

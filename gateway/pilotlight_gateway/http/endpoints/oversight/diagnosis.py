@@ -20,7 +20,7 @@ MOST_MINUTES = 60
 SPAN = re.compile(r"([0-9]{1,4})(m|h)?")
 MOST_RATE = 1e9
 UNKNOWN = ("bad_input", "unknown_function", "unknown_version", "overloaded")
-WINDOW = Parameter("window", "How long the window is that ends now, 1m to 1h; default 10m.")
+WINDOW = Parameter(name="window", about="How long the window is that ends now, 1m to 1h; default 10m.")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,7 +89,7 @@ DIAGNOSIS = (
         method="GET", path="/v1/functions/{ref}/diagnosis", name="diagnoseFunction", endpoint=show_diagnosis,
         about="What bounds a function, with evidence, what to do about it, and what will be different then.",
         scopes=("read", "deploy"), answer=FunctionDiagnosis, errors=UNKNOWN,
-        parameters=(WINDOW, Parameter("rate", "Calls per second that are wanted, if that is more than there are.")),
+        parameters=(WINDOW, Parameter(name="rate", about="Calls per second that are wanted, if that is more than there are.")),
     ),
     Operation(
         method="GET", path="/v1/diagnoses", name="listDiagnoses", endpoint=list_diagnoses,
