@@ -8,7 +8,7 @@ from __future__ import annotations
 import heapq
 import math
 import random
-from collections import Counter, deque
+from collections import Counter, defaultdict, deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -70,7 +70,7 @@ class PlatformModel:
         self.link_free = 0.0
         ready = 0 if plant.starts_fail else plant.containers
         self.containers = [ModelContainer(ready=True) for _ in range(ready)]
-        self.sums: Counter[str] = Counter()
+        self.sums: defaultdict[str, float] = defaultdict(float)
         self.done: list[ModelCall] = []
         self.failed: Counter[str] = Counter()
         self.batches: list[tuple[int, float]] = []

@@ -197,6 +197,8 @@ class DiagnosisWindow:
     batch_most: int = 1
     """Calls that run together at most: a batch, or concurrent calls."""
     is_batched: bool = False
+    batch_cost_most: float | None = None
+    """The most that the calls of a batch may cost together, if that is limited."""
     wait_ms: float = 0.0
     """The longest time that a batch waits for company."""
     max_containers: int = 10

@@ -125,6 +125,7 @@ def diagnosis_window(
         slots=spec.slots,
         batch_most=spec.concurrency,
         is_batched=is_batched,
+        batch_cost_most=batching.max_batch_cost if batching is not None else None,
         wait_ms=batching.wait_ms if batching is not None else 0.0,
         max_containers=function.bounds.most,
         min_containers=function.bounds.least,

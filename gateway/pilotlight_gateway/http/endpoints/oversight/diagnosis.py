@@ -89,7 +89,7 @@ DIAGNOSIS = (
         method="GET", path="/v1/functions/{ref}/diagnosis", name="diagnoseFunction", endpoint=show_diagnosis,
         about="What bounds a function, with evidence, what to do about it, and what will be different then.",
         scopes=("read", "deploy"), answer=FunctionDiagnosis, errors=UNKNOWN,
-        parameters=(WINDOW, Parameter(name="rate", about="Calls per second that are wanted, if that is more than there are.")),
+        parameters=(WINDOW, Parameter(name="rate", about="Calls per second that are wanted, if more than there are.")),
     ),
     Operation(
         method="GET", path="/v1/diagnoses", name="listDiagnoses", endpoint=list_diagnoses,
