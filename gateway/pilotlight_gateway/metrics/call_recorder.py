@@ -47,7 +47,7 @@ class CallRecorder:
         sinks: tuple[CallSink, ...] = (),
     ) -> None:
         self.metrics = metrics
-        self.tallies = tallies or Tallies()
+        self.tallies = Tallies() if tallies is None else tallies
         self._clock = clock
         self.sinks = sinks
 

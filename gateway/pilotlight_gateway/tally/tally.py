@@ -251,6 +251,8 @@ class TallyCounts:
         )
 
     def _samples(self, most: int) -> tuple[SampledCall, ...]:
+        if not most:
+            return ()
         weight = self.sampled / len(self._drawn) if self._drawn else 1.0
         found = [sample_of(call, weight) for call in self._drawn] + self._merged
         if len(found) <= most:
@@ -272,6 +274,7 @@ def _total_of(call: SampledCall) -> int:
 def sample_of(call: Sampled, weight: float) -> SampledCall:
     """A call as it is told."""
     call_id, at_ns, total_ms, stages, size, attempts, is_cold = call
+    total_us = max(0, int(total_ms * 1000.0))
     times = [0] * len(STAGES)
     for stage, ms in stages.items():
         place = PLACES.get(stage)
@@ -279,9 +282,7 @@ def sample_of(call: Sampled, weight: float) -> SampledCall:
             times[place] = max(0, int(ms * 1000.0))
     while times and not times[-1]:
         times.pop()
-    return SampledCall(
-        call_id, at_ns, max(0, int(total_ms * 1000.0)), tuple(times), "", size, attempts, is_cold, weight
-    )
+    return SampledCall(call_id, at_ns, total_us, tuple(times), "", size, attempts, is_cold, weight)
 
 
 def _weighted(call: SampledCall, weight: float) -> SampledCall:

@@ -16,7 +16,7 @@ from pilotlight_core.model.messages.tallies import AskTallies, TalliesTold
 from pilotlight_gateway.tally.tally_answers import TallyAnswers
 from pilotlight_gateway.tally.tally_exchange import NoPeers, TallyPeers
 from pilotlight_gateway.tally.tally_ring import MINUTE_NS
-from pilotlight_gateway.tally.tally_window import FunctionWindow, added_up, since_of
+from pilotlight_gateway.tally.tally_window import FoundWindows, FunctionWindow, added_up, since_of
 
 FRESH_S = 1.0
 """For so long an answer is not asked for again."""
@@ -41,7 +41,7 @@ class TallyDesk:
         self._peers = peers or NoPeers()
         self._clock = clock
         self._wall = wall
-        self._fresh: dict[tuple[object, ...], tuple[float, list[FunctionWindow]]] = {}
+        self._fresh: dict[tuple[object, ...], tuple[float, FoundWindows]] = {}
         self._fresh_totals: dict[str, tuple[float, list[TalliesTold]]] = {}
         self._busy = 0
 
@@ -54,22 +54,21 @@ class TallyDesk:
         found = await self._asked(("one", function, minutes), minutes, lambda since: AskTallies(
             functions=(function,), since_ns=since
         ))  # fmt: skip
-        return found[0] if found else self._nothing(function, minutes)
+        return found.of(function)
 
     async def series(self, function: str, minutes: int, step: int) -> list[FunctionWindow]:
         """The same by steps of so many minutes, the oldest first; steps without calls are there too. Raises as
         `window`.
         """
-        since_ns, until_ns = since_of(minutes, self._wall()), self._wall()
         found = await self._asked(("series", function, minutes, step), minutes, lambda since: AskTallies(
             functions=(function,), since_ns=since, step=step
         ))  # fmt: skip
-        known, step_ns = {window.since_ns: window for window in found}, step * MINUTE_NS
-        begins = range(found[0].since_ns if found else since_ns, until_ns, step_ns)
+        known, step_ns, until_ns = {each.since_ns: each for each in found.windows}, step * MINUTE_NS, found.until_ns
+        begins = range(found.since_ns, until_ns, step_ns)
         empty = [FunctionWindow(function=function, since_ns=at, until_ns=min(at + step_ns, until_ns)) for at in begins]
         return [known.get(each.since_ns, each) for each in empty]
 
-    async def tenant(self, tenant: str, minutes: int = 10) -> list[FunctionWindow]:
+    async def tenant(self, tenant: str, minutes: int = 10) -> FoundWindows:
         """The functions of a tenant, those with the most calls first, without stages and samples; "": of all. Raises
         as `window`.
         """
@@ -92,14 +91,14 @@ class TallyDesk:
 
     async def _asked(
         self, question: tuple[object, ...], minutes: int, ask: Callable[[int], AskTallies]
-    ) -> list[FunctionWindow]:
-        at = self._clock()
+    ) -> FoundWindows:
+        at, until_ns = self._clock(), self._wall()
+        asked = ask(since_of(minutes, until_ns))
+        question = (*question, asked.since_ns)
         known = self._fresh.get(question)
         if known is not None and at - known[0] < FRESH_S:
             return known[1]
         with self._taken():
-            until_ns = self._wall()
-            asked = ask(since_of(minutes, until_ns))
             told, silent = await self._told(asked)
             found = await added_up(told, asked, until_ns, silent)
         self._fresh = {name: kept for name, kept in self._fresh.items() if at - kept[0] < FRESH_S}
@@ -120,7 +119,3 @@ class TallyDesk:
     async def _told(self, asked: AskTallies) -> tuple[list[TalliesTold], list[str]]:
         own, (told, silent) = await asyncio.gather(self._answers.told(asked), self._peers.ask(asked))
         return [own, *told], silent
-
-    def _nothing(self, function: str, minutes: int) -> FunctionWindow:
-        until_ns = self._wall()
-        return FunctionWindow(function=function, since_ns=since_of(minutes, until_ns), until_ns=until_ns)

@@ -20,10 +20,12 @@ from pilotlight_core.model.errors import PLATFORMS_FAULT
 from pilotlight_core.model.messages.tallies import STAGES, FunctionTally, GatewayTally, SampledCall, SketchCounts
 from pilotlight_gateway.tally.sketch import count_of, mean_of, quantile_of
 from pilotlight_gateway.tally.tally import calls_of, gpu_ms_of, stages_of
-from pilotlight_gateway.tally.tally_window import FunctionWindow
+from pilotlight_gateway.tally.tally_window import FoundWindows, FunctionWindow
 
 SHOWN_SAMPLES = 32
 OTHER = "other"
+SOMEBODY = "a gateway"
+"""In place of names of gateways, which are told to operators."""
 
 
 def quantiles_of(sketch: SketchCounts) -> Quantiles:
@@ -91,7 +93,7 @@ def function_stats(window: FunctionWindow, series: list[FunctionWindow], *, gate
         inside=round(tally.inside_ms / 1000.0 / seconds, 4),
         home=home_stats(window),
         gateways=[gateway_stats(each) for each in window.gateways] if gateways else [],
-        silent=list(window.silent) if gateways else [OTHER] * bool(window.silent),
+        silent=list(window.silent) if gateways else [SOMEBODY] * bool(window.silent),
         versions=[
             version_stats(version, arm, part) for (version, arm), part in sorted(window.by_version.items()) if version
         ],
@@ -101,16 +103,15 @@ def function_stats(window: FunctionWindow, series: list[FunctionWindow], *, gate
     )
 
 
-def stats_list(windows: list[FunctionWindow], limit: int, since_ns: int, until_ns: int) -> StatsList:
+def stats_list(found: FoundWindows, limit: int) -> StatsList:
     """The functions with the most calls."""
-    silent = windows[0].silent if windows else ()
     return StatsList(
-        since=instant_text(since_ns),
-        until=instant_text(until_ns),
-        window_s=round(max(1, until_ns - since_ns) / 1e9, 3),
-        functions=[row_of(each) for each in windows[:limit]],
-        total=len(windows),
-        silent=[OTHER] * bool(silent),
+        since=instant_text(found.since_ns),
+        until=instant_text(found.until_ns),
+        window_s=round((found.until_ns - found.since_ns) / 1e9, 3),
+        functions=[row_of(each) for each in found.windows[:limit]],
+        total=len(found.windows),
+        silent=[SOMEBODY] * bool(found.silent),
     )
 
 

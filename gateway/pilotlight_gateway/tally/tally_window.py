@@ -44,6 +44,28 @@ class FunctionWindow:
         return max(1, self.until_ns - self.since_ns) / 1e9
 
 
+@dataclass(frozen=True, kw_only=True)
+class FoundWindows:
+    """The answer to one question: by the step, then those with the most calls first."""
+
+    since_ns: int
+    until_ns: int
+    windows: tuple[FunctionWindow, ...]
+    gateways: tuple[GatewayTally, ...]
+    silent: tuple[str, ...]
+
+    def of(self, function: str) -> FunctionWindow:
+        """The window of a function, which may have had no calls."""
+        found = next((window for window in self.windows if window.function == function), None)
+        return found or FunctionWindow(
+            function=function,
+            since_ns=self.since_ns,
+            until_ns=self.until_ns,
+            gateways=self.gateways,
+            silent=self.silent,
+        )
+
+
 def since_of(minutes: int, at_ns: int) -> int:
     """When a window of so many whole minutes begins that ends at an instant; beyond the last hour by tens."""
     begins_ns = at_ns - at_ns % MINUTE_NS - minutes * MINUTE_NS
@@ -52,8 +74,8 @@ def since_of(minutes: int, at_ns: int) -> int:
 
 async def added_up(
     told: Iterable[TalliesTold], asked: AskTallies, until_ns: int, silent: Iterable[str] = ()
-) -> list[FunctionWindow]:
-    """What gateways tell as one, by function and step: by the step, then those with the most calls first."""
+) -> FoundWindows:
+    """What gateways tell as one, by function and step."""
     told = list(told)
     gateways = tuple(answer.own for answer in told if answer.own.gateway)
     slots: dict[tuple[int, str], list[ToldTally]] = {}
@@ -67,7 +89,10 @@ async def added_up(
         found.append(_window(function, since_ns, ends_ns, parts, gateways, tuple(silent)))
         if number % PARTS_A_TURN == 0:
             await asyncio.sleep(0)
-    return sorted(found, key=lambda each: (each.since_ns, -calls_of(each.tally), each.function))
+    found.sort(key=lambda each: (each.since_ns, -calls_of(each.tally), each.function))
+    return FoundWindows(
+        since_ns=asked.since_ns, until_ns=until_ns, windows=tuple(found), gateways=gateways, silent=tuple(silent)
+    )
 
 
 def _window(

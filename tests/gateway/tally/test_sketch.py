@@ -19,7 +19,7 @@ from pilotlight_gateway.tally.sketch import (
     quantile_of,
 )
 
-PARTS = (0.0, 0.01, 0.5, 0.9, 0.95, 0.99, 0.999, 1.0)
+PARTS = (0.05, 0.5, 0.9, 0.95, 0.99, 0.999, 1.0)
 
 
 def exact(values: list[float], part: float) -> float:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-import time
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from starlette.requests import Request
@@ -18,7 +16,6 @@ from pilotlight_gateway.http.protocol.api_operations import Operation, Parameter
 from pilotlight_gateway.metrics.tenant_metrics import MEDIA_TYPES, TenantMetrics
 from pilotlight_gateway.tally.tally_desk import TallyDesk
 from pilotlight_gateway.tally.tally_views import function_stats, stats_list
-from pilotlight_gateway.tally.tally_window import since_of
 
 WINDOW = re.compile(r"([1-9][0-9]{0,3})([mh])")
 WINDOW_SCHEMA = {"type": "string", "pattern": "^[1-9][0-9]{0,3}[mh]$"}
@@ -31,12 +28,11 @@ DEFAULT_ROWS = 50
 
 @dataclass(frozen=True, kw_only=True)
 class StatsServices:
-    """The ports of these endpoints. `wall`: unix nanoseconds."""
+    """The ports of these endpoints."""
 
     tallies: TallyDesk
     resolver: Resolver
     calls: CallPort
-    wall: Callable[[], int] = time.time_ns
 
 
 async def show_stats(request: Request, services: StatsServices) -> Response:
@@ -57,8 +53,7 @@ async def list_stats(request: Request, services: StatsServices) -> Response:
     minutes = minutes_of(request.query_params.get("window"), "window", MOST_MINUTES) or 10
     limit = rows_of(request.query_params.get("limit"))
     found = await services.tallies.tenant(tenant, minutes)
-    until_ns = services.wall()
-    return json_answer(stats_list(found, limit, since_of(minutes, until_ns), until_ns))
+    return json_answer(stats_list(found, limit))
 
 
 async def show_metrics(request: Request, services: StatsServices) -> Response:
