@@ -45,11 +45,7 @@ class RealPlant:
 
 
 def _limit_rate(running: Platform) -> None:
-    running.cli("quota", "set", "default", "requests_per_s=15", "burst=5", "--function", "planted.quick")
-
-
-def _unlimit(running: Platform) -> None:
-    running.cli("quota", "clear", "default", "--function", "planted.quick")
+    running.cli("quota", "set", "default", "requests_per_s=15", "burst=5", "--function", "planted.limited")
 
 
 PLANTS = (
@@ -57,16 +53,16 @@ PLANTS = (
     RealPlant(name="gpu", ref="planted.gpu", rate=115),
     RealPlant(name="starved", ref="planted.starved", rate=75),
     RealPlant(name="waits", ref="planted.waits", rate=8),
-    RealPlant(name="large_batches", ref="planted.large", rate=60),
+    RealPlant(name="large_batches", ref="planted.large", rate=74),
     RealPlant(name="cold", ref="planted.Cold", rate=1.4, burst=4, seconds=24, warm=False),
     RealPlant(name="placement", ref="planted.placed", rate=70),
     RealPlant(
         name="neighbour", ref="planted.shared", rate=6, argument={"ms": 20.0}, beside=(12, {"ms": 400.0}), seconds=18
     ),
-    RealPlant(name="client", ref="planted.quick", callers=2, wanted=400.0),
+    RealPlant(name="client", ref="planted.hurried", callers=2, wanted=400.0),
     RealPlant(name="crash_loop", ref="planted.Broken", rate=3, seconds=16, warm=False),
-    RealPlant(name="cpu", ref="planted.decodes", rate=24),
-    RealPlant(name="quota", ref="planted.quick", rate=40, prepare=_limit_rate),
+    RealPlant(name="cpu", ref="planted.decodes", rate=16),
+    RealPlant(name="quota", ref="planted.limited", rate=40, prepare=_limit_rate),
 )
 """In an order in which none disturbs the next one; a limit comes last, since what is refused is remembered."""
 

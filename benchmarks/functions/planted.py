@@ -89,6 +89,20 @@ async def quick(x: int) -> int:
     return x
 
 
+@app.gpu_function(gpu="H100", max_containers=2, scaledown_window=60, slo=LEVEL)
+async def hurried(x: int) -> int:
+    """Fast enough, and asked by few."""
+    await asyncio.sleep(0.02)
+    return x
+
+
+@app.gpu_function(gpu="H100", max_containers=2, scaledown_window=60, slo=LEVEL)
+async def limited(x: int) -> int:
+    """Fast enough, and its callers are limited."""
+    await asyncio.sleep(0.02)
+    return x
+
+
 @app.gpu_function(gpu="H100", max_containers=2, startup_timeout=20)
 class Broken:
     """It never becomes ready."""

@@ -27,6 +27,7 @@ from pilotlight_gateway.fleet.container_history import ContainerMinute
 from pilotlight_gateway.tally.sketch import count_of, mean_of, quantile_of
 from pilotlight_gateway.tally.sketch import middle_of as middle_ms
 
+DEATHS = ("container_died", "call_lost", "execution_timeout", "breaker_open")
 BEARABLE_MS = 300.0
 """What a call may take whose function names no level..."""
 BEARABLE_RUNS = 2.0
@@ -73,6 +74,7 @@ def diagnosis_window(
     level = spec.slo.p95_ms
     seen_s = home.seen_s or counted.seconds
     history = function.history
+    died = history.died if any(tally.failures.get(code) for code in DEATHS) else 0  # else they had nothing to do
     is_batched = batching is not None
     calls = max(1, tally.ended)
     return DiagnosisWindow(
@@ -104,12 +106,12 @@ def diagnosis_window(
         idle_credit_part=home.idle_credit_s / seen_s,
         starts=history.starts,
         failed_starts=history.failed_starts,
-        idle_ends=history.ended,
+        idle_ends=history.ended + history.died - died,
         start_ms=history.start_ms / history.succeeded if history.succeeded else 0.0,
         start_error=history.reason if history.failed_starts else "",
         flows=function.flows,
         breaker=function.breaker,
-        died=history.died,
+        died=died,
         busy_s=metered_s(tally, _mean_ppm(function)),
         guest_cpu_s=history.cpu_ms / 1000 if history.cpu_ms else None,
         throttled_s=history.throttled_ms / 1000 if history.cpu_ms else None,

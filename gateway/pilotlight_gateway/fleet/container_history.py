@@ -135,7 +135,7 @@ class ContainerHistory:
                 minute = self._of(each.version).minute(at)
                 minute.starts += 1
                 minute.failed_starts += not each.was_ready
-        self._ends[report.node] = frozenset(ended)
+        self._ends[report.node] = frozenset(ended) | (seen.keys() - now.keys())
         return now
 
     def _of(self, version: str) -> VersionHistory:

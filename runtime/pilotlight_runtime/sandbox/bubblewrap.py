@@ -33,6 +33,7 @@ from pilotlight_runtime.sandbox.watched_process import (
     cpu_times_of,
     descendants,
     kill_process,
+    runnable_ms,
     spawn,
 )
 
@@ -170,8 +171,11 @@ class BubblewrapSandbox(ChildSandbox):
         return self._group.memory_bytes() if self._group else 0
 
     def cpu_times(self) -> CpuTimes:
-        counted = self._group.cpu_times() if self._group and not self._exit else NO_CPU_TIMES
-        return counted if counted.used_ms or self._exit else cpu_times_of(self.pids())
+        pids = self.pids()
+        counted = self._group.cpu_times() if self._group and pids else NO_CPU_TIMES
+        if not counted.used_ms:
+            return cpu_times_of(pids)
+        return CpuTimes(counted.used_ms, counted.throttled_ms + runnable_ms(pids))
 
     async def freeze(self) -> None:
         if not self._group:  # by its descendants alone, one that was just started could be missed

@@ -69,7 +69,7 @@ class CpuTimes(NamedTuple):
     used_ms: int
     """Of processors."""
     throttled_ms: int
-    """How long they were kept from them, since they had used what they may."""
+    """How long they were kept from them, since they had used what they may, or since others had them."""
 
 
 NO_CPU_TIMES = CpuTimes(0, 0)

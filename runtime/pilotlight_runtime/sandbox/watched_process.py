@@ -159,14 +159,23 @@ def descendants(pid: int) -> tuple[int, ...]:
     return tuple(found)
 
 
-def cpu_times_of(pids: Iterable[int]) -> CpuTimes:
+def cpu_times_of(pids: Sequence[int]) -> CpuTimes:
     """What these processes, and their children that have ended, have used of processors."""
     ticks = 0
     for pid in pids:
         with contextlib.suppress(OSError, ValueError, IndexError):
             stat = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
             ticks += sum(map(int, stat[11:15]))
-    return CpuTimes(ticks * 1000 // TICKS_PER_S, 0)
+    return CpuTimes(ticks * 1000 // TICKS_PER_S, runnable_ms(pids))
+
+
+def runnable_ms(pids: Iterable[int]) -> int:
+    """How long the first threads of these processes could have run and waited for a processor."""
+    waited_ns = 0
+    for pid in pids:
+        with contextlib.suppress(OSError, ValueError, IndexError):
+            waited_ns += int(Path(f"/proc/{pid}/schedstat").read_text().split()[1])
+    return waited_ns // 1_000_000
 
 
 def kill_process(pid: int) -> None:

@@ -168,7 +168,7 @@ class ContainerReport(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     cpu_ms: Count = 0
     """What its processes have used of processors since it started; 0: nobody counts it."""
     throttled_ms: Count = 0
-    """How long they were kept from processors, since they had used what they may."""
+    """How long they were kept from processors, since they had used what they may, or since others had them."""
 
 
 class EndedContainer(msgspec.Struct, frozen=True, kw_only=True, gc=False):

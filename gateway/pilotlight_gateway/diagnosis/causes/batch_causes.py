@@ -25,7 +25,8 @@ def batch_starved(case: DiagnosisCase) -> Suspect | None:
 
     def fed(stages: StageTimes) -> StageTimes:
         execute = stages[EXECUTE] * grown_ms / max(1e-9, case.took_ms)
-        return with_stages(stages, {QUEUE: 0.0, BATCH_WAIT: stages[BATCH_WAIT] + grown_ms / 2, EXECUTE: execute})
+        wait = min(stages[BATCH_WAIT] + grown_ms / 2, window.wait_ms + grown_ms)
+        return with_stages(stages, {QUEUE: 0.0, BATCH_WAIT: wait, EXECUTE: execute})
 
     then, gains = case.after(fed)
     return Suspect(

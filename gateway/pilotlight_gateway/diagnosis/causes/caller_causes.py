@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 
-from pilotlight_gateway.diagnosis.call_samples import CallSample, mean_total, tail_ms
+from pilotlight_gateway.diagnosis.call_samples import mean_total, tail_ms
 from pilotlight_gateway.diagnosis.causes.capacity_causes import MOST_SLOTS, SLOWED
 from pilotlight_gateway.diagnosis.diagnosis_case import BUDGET_CODES, COMFORTABLE, QUOTA_CODES, DiagnosisCase
-from pilotlight_gateway.diagnosis.diagnosis_window import DiagnosisWindow, FlowFacts, StageTimes
+from pilotlight_gateway.diagnosis.diagnosis_window import CallSample, DiagnosisWindow, FlowFacts, StageTimes
 from pilotlight_gateway.diagnosis.suspects import Cure, CureCost, Promise, Suspect, Trouble
 
 ANOTHER = "another tenant"

@@ -160,7 +160,7 @@ def placement_bound(case: DiagnosisCase) -> Suspect | None:
         name="placement",
         gains=gains | {Trouble.FULL: 1.0, Trouble.RATE: 0.9},
         says=(
-            f"Placement-bound: {case.what} wants {wanted:.0f} containers and {there} fit, "
+            f"Placement-bound: {case.what} wants at least {wanted:.0f} containers and {there} fit, "
             f"for {window.shortage_part:.0%} of the time."
         ),
         evidence=(
@@ -193,7 +193,14 @@ def cold_bound(case: DiagnosisCase) -> Suspect | None:
     coming = window.starting / max(0.1, window.ready + window.starting)
     waits_for_first = case.means[START] > 0.02 * case.mean_ms
     comes_and_goes = window.idle_ends >= 3 and window.idle_ends >= 0.5 * window.starts  # that is `flapping`
-    waits_for_more = coming >= 0.05 and case.part_of(QUEUE) > 0.3 and case.rho < HIGH and not comes_and_goes
+    waits_for_more = (
+        coming >= 0.05
+        and window.starts >= 2
+        and case.busy < 0.9
+        and case.part_of(QUEUE) > 0.3
+        and case.rho < HIGH
+        and not comes_and_goes
+    )
     if not (waits_for_first or waits_for_more) or window.shortage_part >= SHORT_PART:
         return None
     keep = max(1, math.ceil(case.rho * case.ready / COMFORTABLE), round(window.ready) if waits_for_more else 1)
