@@ -192,7 +192,7 @@ class Tab:
         """
         try:
             async with asyncio.timeout(within_s):
-                while not (found := await self.evaluate(expression)):
+                while not (found := await self.evaluate(expression)):  # noqa: ASYNC110 - in another process
                     await asyncio.sleep(LOOK_S)
         except TimeoutError:
             raise BrowserFailed(f"This never became true: {expression}") from None
@@ -202,11 +202,15 @@ class Tab:
         """Save a PNG of the page as it looks now, `height` pixels of it."""
         clip = {"x": 0, "y": 0, "width": WIDTH, "height": height, "scale": 1}
         told = await self.send("Page.captureScreenshot", format="png", clip=clip, captureBeyondViewport=True)
-        path.write_bytes(base64.b64decode(told["data"]))
+        await asyncio.to_thread(path.write_bytes, base64.b64decode(told["data"]))
 
     async def cookies(self) -> list[dict[str, Any]]:
         """All that its context has."""
         return list((await self.send("Network.getCookies"))["cookies"])
+
+
+def _words_of(file: Path) -> list[str]:
+    return file.read_text().split() if file.exists() else []
 
 
 async def _address(file: Path) -> str:
@@ -214,7 +218,7 @@ async def _address(file: Path) -> str:
     try:
         async with asyncio.timeout(STARTS_WITHIN_S):
             while True:
-                lines = file.read_text().split() if file.exists() else []
+                lines = await asyncio.to_thread(_words_of, file)
                 if len(lines) > 1:
                     return f"ws://127.0.0.1:{lines[0]}{lines[1]}"
                 await asyncio.sleep(LOOK_S)

@@ -37,7 +37,7 @@ from pilotlight_gateway.fleet.fleet_inventory import FleetPlacements
 from pilotlight_gateway.fleet.placement_explainer import Explainer
 from pilotlight_gateway.front_wiring import model_services
 from pilotlight_gateway.http import routes
-from pilotlight_gateway.http.app import ServedOperation, bind, create_app, document_of
+from pilotlight_gateway.http.app import ServedOperation, bind, call_routes, create_app, document_of
 from pilotlight_gateway.http.calls.call_endpoint import CallEndpoint, CallEntry
 from pilotlight_gateway.http.calls.call_events import EventServices
 from pilotlight_gateway.http.calls.call_limits import CallLimits
@@ -70,6 +70,7 @@ from pilotlight_gateway.http.endpoints.nodes import NODES, NodeServices
 from pilotlight_gateway.http.endpoints.oversight.audit import AUDIT, AuditServices
 from pilotlight_gateway.http.endpoints.oversight.diagnosis import DIAGNOSIS, DiagnosisServices
 from pilotlight_gateway.http.endpoints.oversight.erasure import ERASURE, ErasureServices
+from pilotlight_gateway.http.endpoints.oversight.kept_calls import KEPT_CALLS, KeptCallServices
 from pilotlight_gateway.http.endpoints.oversight.pools import POOLS, PoolServices
 from pilotlight_gateway.http.endpoints.oversight.pressure import PRESSURE, PressureServices
 from pilotlight_gateway.http.endpoints.oversight.scaling import SCALING, ScalingServices
@@ -116,6 +117,8 @@ from pilotlight_gateway.streams.stream_exchange import StreamExchange
 from pilotlight_gateway.tally.tally_desk import TallyDesk
 from pilotlight_gateway.tenancy.auth import CallAuthenticator, Principal
 from pilotlight_gateway.tenancy.registry_port import RegistryPort
+from pilotlight_gateway.traces.access_log import OFF, AccessLog
+from pilotlight_gateway.traces.traced_calls import TracedCalls, lone_traces
 from pilotlight_gateway.webhooks.webhook_port import WebhookStore
 
 BODY_BYTES_HELD = 160 * 10**6
@@ -189,7 +192,9 @@ class HttpParts:
     uploads: TenantSlots
     vault: TenantVault
     webhooks: WebhookStore
+    access_log: str = OFF
     counts: InferenceCounts = field(default_factory=InferenceCounts)
+    tracing: TracedCalls = field(default_factory=lone_traces)
 
     @cached_property
     def rates(self) -> ApiRates:
@@ -230,9 +235,11 @@ def wire_http(parts: HttpParts) -> ASGIApp:
         *_functions(parts, shared), *_models(parts, shared, entry), *_money(parts, shared), *_fleet(parts, shared),
         *_tenants(parts, shared), *_fronts(parts, shared, model_services(parts, entry, shared.clock)),
     )  # fmt: skip
+    access = AccessLog(parts.access_log, parts.tracing.keeper, call_routes(), shared.clock)
+    parts.tracing.keeper.tell_slow = access.slow
     edge = create_app(
         _call_endpoint(parts, shared, entry, unary), operations, limits=shared.limits, requests=parts.requests,
-        recorder=parts.recorder, clock=shared.clock,
+        recorder=parts.recorder, clock=shared.clock, access=access,
     )  # fmt: skip
     known = CallRoutes(parts.registry, shared.resolver, shared.limits)
     edge.whole = WarmCalls(WarmParts(entry, parts.calls, unary, answers, known, parts.requests, edge, shared.clock))
@@ -269,7 +276,9 @@ def _call_entry(parts: HttpParts, shared: _Shared) -> CallEntry:
         resolver=shared.resolver,
         versions=CalledVersions(shared.resolver, shared.rates),
         limits=shared.limits,
-        reader=CallReader(parts.registry, parts.schemas, parts.codec, parts.recorder, shared.clock),
+        reader=CallReader(
+            parts.registry, parts.schemas, parts.codec, parts.recorder, shared.clock, parts.tracing.sampler
+        ),
         budget=parts.budget,
         recorder=parts.recorder,
         audit=parts.audit,
@@ -316,6 +325,7 @@ def _functions(parts: HttpParts, shared: _Shared) -> tuple[BoundOperation[Any], 
     return (
         *bound(routes.FUNCTION_DOCUMENT, shared.documents),
         *bound(routes.CALLS_BY_ID, account),
+        *bound(KEPT_CALLS, KeptCallServices(find_kept=parts.tracing.find, jobs=parts.jobs)),
         *bound(routes.CALL_EVENTS, EventServices(calls=parts.calls, streams=parts.streams)),
         *bound(routes.JOBS, shared.jobs),
         *bound(routes.APPS, apps),

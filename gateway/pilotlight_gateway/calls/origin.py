@@ -358,7 +358,7 @@ class Origin:
 
     def _elsewhere(self, grant: Grant, reason: Refusal, at: float) -> list[Effect]:
         """The call never started there."""
-        self.attempts.refused(at)
+        self.attempts.refused(grant, reason.value, at)
         self._release()
         self._retries = self._retries.after_refusal()
         if not self._retries.may_be_placed:
@@ -372,7 +372,7 @@ class Origin:
         if not ended.started and ended.outcome in (Outcome.DIED, Outcome.TIMEOUT, Outcome.CANCELLED):
             reason = Refusal.DRAINING if ended.outcome is Outcome.CANCELLED else Refusal.GONE
             return self._elsewhere(grant, reason, at)
-        ended, over = self.attempts.ended(grant.node, ended, at)
+        ended, over = self.attempts.ended(grant, ended, at)
         if ended.container and ended.outcome is not Outcome.CANCELLED:
             self._lost_ms = 0.0
         else:  # its agent knows nothing of it, or gave it up since it did not hear from here
@@ -396,7 +396,7 @@ class Origin:
 
     def _lost(self, reason: str, at: float) -> list[Effect]:
         """The call counts as started, and is lost."""
-        self.attempts.lost(at)
+        self.attempts.lost(self.grant, reason, at)
         self._lose_billed(at)
         preempted = self._is_preempted
         self._release()
@@ -466,7 +466,7 @@ class Origin:
         if ended.last_seq != self.last_seq:
             return self._fail(call_failures.broken_stream())
         self.state = OriginState.DONE
-        return [self.attempts.result(ended, grant.container, self.call.gateway_ms, self.call.version.spec)]
+        return [self.attempts.result(ended, grant, self.call.gateway_ms, self.call.version.spec)]
 
     def _fail(self, error: PilotlightError) -> list[Effect]:
         left = self.grant

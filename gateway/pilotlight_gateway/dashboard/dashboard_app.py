@@ -18,7 +18,7 @@ from pilotlight_core.model.api.session_api import CODE_PATTERN, NewSession
 from pilotlight_gateway.dashboard.all_pages import ACTIONS
 from pilotlight_gateway.dashboard.asset_files import FOR_EVER, AssetFiles
 from pilotlight_gateway.dashboard.block_markup import blocks_markup
-from pilotlight_gateway.dashboard.gateway_client import ApiProblem, GatewayClient
+from pilotlight_gateway.dashboard.gateway_client import ApiProblem, GatewayApi
 from pilotlight_gateway.dashboard.live_stream import LaggingClient, LiveStream, StreamSlots, topics_of
 from pilotlight_gateway.dashboard.login_pages import login_body, message_body
 from pilotlight_gateway.dashboard.page import PageAction, filled
@@ -40,6 +40,8 @@ from pilotlight_gateway.dashboard.viewers import Viewer, Viewers
 
 HOME, LOGIN = "/ui/overview", "/ui/login"
 FORM_WITHIN_S = 10.0
+LONGEST_COOKIE_S = 8 * 3_600
+"""Whatever this machine's clock says of a session's end."""
 PACKED_FROM = 1_000
 """Bytes from which on a page is packed."""
 FORM = "application/x-www-form-urlencoded"
@@ -86,16 +88,17 @@ class DashboardApp:
 
     def __init__(
         self,
-        client: GatewayClient,
+        client: GatewayApi,
         drawings: PageDrawings,
         assets: AssetFiles,
         *,
+        clock: Callable[[], float] = time.monotonic,
         wall: Callable[[], float] = time.time,
     ) -> None:
         self._client = client
         self._drawings = drawings
         self._assets = assets
-        self._viewers = Viewers(client)
+        self._viewers = Viewers(client, clock)
         self._slots = StreamSlots()
         self._wall = wall
 
@@ -242,7 +245,7 @@ class DashboardApp:
             made = msgspec.json.decode(answer.body, type=NewSession)
         except msgspec.DecodeError:
             raise ApiProblem(0, "internal", "A gateway of another release answered: it opens no sessions.") from None
-        cookie = set_cookie(made.token, max(1, int(made.expires_at - self._wall())))
+        cookie = set_cookie(made.token, min(LONGEST_COOKIE_S, max(1, int(made.expires_at - self._wall()))))
         return _to(HOME, cookie)
 
     def _login_refused(self, text: str) -> Reply:

@@ -10,7 +10,7 @@ import asyncio
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import msgspec
 import structlog
@@ -69,6 +69,14 @@ class ApiAnswer:
         except (msgspec.DecodeError, msgspec.ValidationError):
             told = ProblemBody()
         return ApiProblem(self.status, told.code or "internal", told.detail or f"A gateway answered {self.status}.")
+
+
+class GatewayApi(Protocol):
+    """The API of the gateways, as the dashboard asks it."""
+
+    async def ask(self, method: str, path: str, token: str = "", body: Any = None) -> ApiAnswer:
+        """One request, with a session's token or an API key. Raises ApiProblem: there is no answer."""
+        ...
 
 
 class GatewayClient:
@@ -148,10 +156,13 @@ class _KeptAnswer:
 class AnswerCache:
     """Answers to GET, for a second, by who would be told the same. `clock` is monotonic seconds."""
 
-    def __init__(self, client: GatewayClient, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, client: GatewayApi, clock: Callable[[], float] = time.monotonic) -> None:
         self._client = client
         self._clock = clock
         self._kept: dict[tuple[Any, str], _KeptAnswer] = {}
+
+    def __len__(self) -> int:
+        return len(self._kept)
 
     async def read(self, audience: object, path: str, token: str) -> Any:
         """The JSON at a path, for the holder of `token`, who is one of `audience`.

@@ -92,12 +92,17 @@ class LiveStream:
         topics: list[Topic],
         drawings: PageDrawings,
         viewers: Viewers,
+        *,
+        every_s: float = EVERY_S,
+        lags_s: float = LAGS_S,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._viewer = viewer
         self._topics = topics
         self._drawings = drawings
         self._viewers = viewers
+        self._every_s = every_s
+        self._lags_s = lags_s
         self._clock = clock
         self._seen: dict[str, PageDrawing] = {}
 
@@ -114,12 +119,12 @@ class LiveStream:
                 if silent >= SILENT_TICKS:
                     piece, silent = b": still here\n\n", 0
                 if piece:
-                    async with asyncio.timeout(LAGS_S):
+                    async with asyncio.timeout(self._lags_s):
                         await send({"type": "http.response.body", "body": piece, "more_body": True})
                 if not await self._is_good():
                     break
-                await asyncio.wait((gone,), timeout=max(0.0, EVERY_S - (self._clock() - began)))
-            async with asyncio.timeout(LAGS_S):
+                await asyncio.wait((gone,), timeout=max(0.0, self._every_s - (self._clock() - began)))
+            async with asyncio.timeout(self._lags_s):
                 await send({"type": "http.response.body", "body": b"", "more_body": False})
         except TimeoutError:
             raise LaggingClient from None  # the server breaks the connection off

@@ -68,6 +68,9 @@ class PageDrawings:
         self._wall = wall
         self._kept: dict[tuple[Any, str], _Kept] = {}
 
+    def __len__(self) -> int:
+        return len(self._kept)
+
     def find(self, path: str) -> tuple[Page, dict[str, str]] | None:
         """The page at a path, and the words in it."""
         return find_page(self.pages, path)

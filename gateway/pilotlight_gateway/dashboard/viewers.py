@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import msgspec
 
 from pilotlight_core.model.api.session_api import SESSION_PATTERN, SessionInfo
-from pilotlight_gateway.dashboard.gateway_client import ApiProblem, GatewayClient
+from pilotlight_gateway.dashboard.gateway_client import ApiProblem, GatewayApi
 
 BELIEVED_S = 2.0
 VIEWERS_AT_MOST = 4_096
@@ -54,7 +54,7 @@ class Viewer:
 class Viewers:
     """Finds them. `clock` is monotonic seconds."""
 
-    def __init__(self, client: GatewayClient, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, client: GatewayApi, clock: Callable[[], float] = time.monotonic) -> None:
         self._client = client
         self._clock = clock
         self._known: dict[str, tuple[float, Viewer]] = {}

@@ -14,7 +14,7 @@ import sys
 from collections.abc import Awaitable, Callable
 from typing import NoReturn
 
-from pilotlight_core.bus import BusDown, bus_users, connect
+from pilotlight_core.bus import Bus, BusDown, bus_users, connect
 from pilotlight_core.host import telemetry
 from pilotlight_core.host.blobs import NoBlobStore
 from pilotlight_core.host.blobs.store_names import name_of_store
@@ -31,6 +31,7 @@ from pilotlight_gateway.duties.batch_duty import BatchDuty
 from pilotlight_gateway.duties.blob_sealer import BlobSealer
 from pilotlight_gateway.duties.budget_duty import BudgetDuty
 from pilotlight_gateway.duties.duty_metrics import DutyGauges
+from pilotlight_gateway.duties.exports.trace_exporter import TraceExporter, endpoint_of, headers_of
 from pilotlight_gateway.duties.job_sweeper import JobSweeper
 from pilotlight_gateway.duties.ledger_folder import LedgerFolder
 from pilotlight_gateway.duties.log_trimmer import LogTrimmer
@@ -115,7 +116,8 @@ async def serve(settings: DutyProcessSettings) -> int:
                 duties = (fold, LogTrimmer(bus, holder=name), webhooks, jobs, batches, schedules, budgets)
                 gauges = DutyGauges(jobs=jobs, webhooks=webhooks, batches=batches, fold=fold, schedules=schedules)
                 sealers = (BlobSealer(bus, blobs, holder=name),) if sealing.seals else ()
-                every = (*duties, *sealers)
+                exporters = _exporters(settings, bus, name)
+                every = (*duties, *sealers, *exporters)
                 running = [group.create_task(run_forever(type(duty).__name__, duty.run)) for duty in every]
                 if not known:
                     running.append(group.create_task(foundations.check_until_known(own)))
@@ -123,7 +125,7 @@ async def serve(settings: DutyProcessSettings) -> int:
                     running.append(group.create_task(sealing.check_until_made()))
                 lost = group.create_task(bus.closed.wait())
                 lost.add_done_callback(lambda _: stop.set())
-                async with measured_process(settings, bus, gauges.collect):
+                async with measured_process(settings, bus, gauges.collect, *(one.collect for one in exporters)):
                     freeze()
                     log.info("ready", region=region, compiled=IS_COMPILED)
                     await stop.wait()
@@ -133,6 +135,23 @@ async def serve(settings: DutyProcessSettings) -> int:
             await blobs.aclose()
             ledger.close()
         return 1 if bus.closed.is_set() else 0
+
+
+def _exporters(settings: DutyProcessSettings, bus: Bus, name: str) -> tuple[TraceExporter, ...]:
+    """What sends traces to a collector, if there is one."""
+    if not settings.otlp_endpoint:
+        return ()
+    endpoint, headers = endpoint_of(settings.otlp_endpoint), headers_of(settings.otlp_headers)
+    return (
+        TraceExporter(
+            bus,
+            endpoint=endpoint,
+            headers=headers,
+            region=settings.region,
+            holder=name,
+            ca_file=settings.ca_file,
+        ),
+    )
 
 
 def main() -> None:

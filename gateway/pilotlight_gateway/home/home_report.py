@@ -94,7 +94,7 @@ def loads_of(queues: Iterable[VersionQueue], at: float) -> HomeLoads:
     """The versions whose calls have waited for longest, of those that have any, and the flows that are slowed down."""
     every = list(queues)
     busy = [queue for queue in every if queue.calls or queue.pool.running() or queue.refused_at is not None]
-    order = sorted(busy, key=lambda queue: queue.calls.oldest() or at)
+    order = sorted(busy, key=lambda queue: at if (since := queue.calls.oldest()) is None else since)
     slow = sorted((flow for queue in every for flow in queue.slow(SLOWED)), key=lambda flow: -flow.slowdown)
     return HomeLoads(
         queued=sum(len(queue.calls) for queue in busy),
@@ -134,6 +134,8 @@ def _load_of(queue: VersionQueue, at: float) -> QueueLoad:
         flows=tuple(told),
         flows_left=max(0, len(flows) - FLOWS_TOLD),
     )
+
+
 class VersionLoad(NamedTuple):
     """What is there of one version at an instant."""
 

@@ -96,6 +96,7 @@ class FairQueue:
         cost = cost or flow.counter.mean or guess
         order = -1 if first else next(self._orders)
         entry = QueueEntry(call, flow, cost if cost > LEAST_COST else LEAST_COST, order, at)
+        entry.ahead = len(self._entries)
         self._wait(entry, returned=first)
         return entry
 

@@ -263,6 +263,7 @@ class VersionQueue:
             home=gateway if self.calls else call.gateway,
             start_ms=waited_ms,
             timeline=timeline,
+            ahead=entry.ahead,
         )
         entry.granted_at = at
         return entry.grant

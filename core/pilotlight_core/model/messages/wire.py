@@ -75,6 +75,7 @@ from pilotlight_core.model.messages.scheduling import (
     ToOrigin,
 )
 from pilotlight_core.model.messages.tallies import AskTallies, TalliesTold
+from pilotlight_core.model.messages.trace_messages import AskKept, KeptTold, TraceBatch
 from pilotlight_core.model.messages.usage import UsageBatch
 
 MESSAGE = (
@@ -93,6 +94,7 @@ MESSAGE = (
     | ErasedWanted | ErasedTenants
     | LockPackages | PackagesLocked
     | StreamCheckpoint | AskEvents | StreamEvents | ChunkGroup
+    | TraceBatch | AskKept | KeptTold
     | AskTallies | TalliesTold
 )  # fmt: skip
 _decoder: msgspec.msgpack.Decoder[Any] = msgspec.msgpack.Decoder(MESSAGE)

@@ -183,6 +183,8 @@ class JobRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     lost_ms: float = 0.0
     """How long its last start ran at most, if nobody says how that ended: it stays billed, so for so long the next one
     is not."""
+    traceparent: str = ""
+    """Of the request that stored it, to which the traces of its runs are linked; "": it came without one."""
 
     @property
     def key(self) -> str:

@@ -54,7 +54,7 @@ def functions_blocks(
                                "#Containers", "#Starting", "#Wait", "State", "#Calls today", "#Cost today"),
             rows=rows_of([
                 (name, _row(app, function, states[name], waits.get(name), costs.get(name), told.get(name),
-                            usage["currency"]))
+                            usage["total"].get("currency", "USD")))
                 for app, function in listed
                 for name in (f"{app['app']}.{function['name']}",)
             ]),
