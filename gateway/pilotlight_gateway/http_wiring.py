@@ -236,7 +236,7 @@ def wire_http(parts: HttpParts) -> ASGIApp:
         *_tenants(parts, shared), *_fronts(parts, shared, model_services(parts, entry, shared.clock)),
     )  # fmt: skip
     access = AccessLog(parts.access_log, parts.tracing.keeper, call_routes(), shared.clock)
-    parts.tracing.keeper.tell_slow = access.slow
+    parts.tracing.keeper.tell_slow = access.note_slow
     edge = create_app(
         _call_endpoint(parts, shared, entry, unary), operations, limits=shared.limits, requests=parts.requests,
         recorder=parts.recorder, clock=shared.clock, access=access,
