@@ -312,7 +312,7 @@ class World:
             self._forget_node(node)
             self.weights.forget(node)
             del self.seen[node]
-        self.executions.avoid(stuck_devices(self.pending.values(), at), at)  # others are tried first
+        self.executions.close_devices(stuck_devices(self.pending.values(), at), at)  # others are tried first
         self.pending = {c: p for c, p in self.pending.items() if not p.is_over(at)}
         self.draining = {c: t for c, t in self.draining.items() if at - t <= 60.0}
         self.parking = {c: t for c, t in self.parking.items() if at - t <= BIND_LOST_S and not self.index.is_parked(c)}

@@ -26,9 +26,9 @@ def calls(
     limit: Annotated[int, typer.Option(min=1, max=200, help="how many at most")] = 50,
     as_json: Annotated[bool, typer.Option("--json", help="print JSON")] = False,
 ) -> None:
-    """List calls that failed, were slow or were sampled, the newest first.
+    """List calls that failed, were slow or were sampled.
 
-    'pilotlight explain CALL' says why.
+    The newest come first. 'pilotlight explain CALL' says why one was slow, failed or was refused.
 
     \b
     pilotlight calls
