@@ -9,12 +9,14 @@ from tools.monitoring.boards import boards
 from tools.monitoring.expressions import asked_by, missing, shown_by
 from tools.monitoring.panels import board_json
 
-SHOWN = shown_by(
-    [
-        '# TYPE a_total counter\n# HELP a_total x\na_total{code="x"} 1\n'
-        "# TYPE pilotlight_calls_shed counter\n# HELP pilotlight_calls_shed x\n"
-    ]
-)
+EXPOSITION = """\
+# TYPE a_total counter
+# HELP a_total x
+a_total{code="x"} 1
+# TYPE pilotlight_calls_shed counter
+# HELP pilotlight_calls_shed x
+"""
+SHOWN = shown_by([EXPOSITION])
 
 
 @pytest.mark.parametrize(
