@@ -35,6 +35,7 @@ MODULES = {
     "pilotlight_supervisor.up": "pilotlight_supervisor.up",
     "pilotlight_gateway": "pilotlight_gateway.__main__",
     "pilotlight_gateway.duties": "pilotlight_gateway.duties.__main__",
+    "pilotlight_gateway.dashboard": "pilotlight_gateway.dashboard.__main__",
     "pilotlight_autoscaler": "pilotlight_autoscaler.__main__",
     "pilotlight_runtime": "pilotlight_runtime.__main__",
 }

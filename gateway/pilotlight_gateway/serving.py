@@ -47,6 +47,7 @@ from pilotlight_gateway.budgets.budget_home import BudgetHome
 from pilotlight_gateway.budgets.call_prices import CallPrices, parts_of
 from pilotlight_gateway.budgets.prepaid_budgets import PrepaidBudgets
 from pilotlight_gateway.budgets.tranche_keeper import TrancheKeeper
+from pilotlight_gateway.call_counting import CallCounting
 from pilotlight_gateway.calls.call_service import CallService
 from pilotlight_gateway.calls.large_bodies import LargeBodies
 from pilotlight_gateway.cluster.shard_table import ShardTable
@@ -121,6 +122,8 @@ from pilotlight_gateway.storage_quota.bus_quota import BusQuotaRecords
 from pilotlight_gateway.storage_quota.quota_lease import StorageQuota
 from pilotlight_gateway.tenancy.auth import KeyAuthenticator
 from pilotlight_gateway.tenancy.bootstrap import bootstrap
+from pilotlight_gateway.tenancy.login_sessions import LoginSessions
+from pilotlight_gateway.traces.traced_calls import trace_calls
 from pilotlight_gateway.webhooks.bus_webhooks import BusWebhooks
 from pilotlight_placement.asks.options import Prices
 from pilotlight_placement.hardware.machine_nodes import pool_nodes
@@ -414,23 +417,31 @@ async def _gateway(
     erasure = GatewayErasure(bus, registry, calls.bindings, secrets, region=settings.region)
     blobs, validators, costs, workers = secrets.sealing.blobs, Validators(), Estimates(), BodyWorkers()
     codec, schemas = BodyCodec(validators, workers, budget), VersionSchemas(blobs)
+    tracing = trace_calls(bus, calls.table.others, settings.trace_ratio, region=settings.region, gateway=instance)
     job_calls = JobCalls(
-        calls=calls.service, registry=registry, schemas=schemas, codec=codec, budget=budget, clock=time.monotonic
-    )
+        calls=calls.service, registry=registry, schemas=schemas, codec=codec, budget=budget, clock=time.monotonic,
+        sampler=tracing.sampler, sinks=(tracing.keeper,),
+    )  # fmt: skip
     signer, permits = await _join(settings, bus, blobs), JobPermits(limits=limiter, costs=costs, prices=prices)
     jobs = _jobs(settings, bus, calls, blobs, job_calls, permits, RunnerIdentity(name, instance))
     shards = _shards(calls, limiter, jobs)
     idempotency = _idempotency(settings, bus, calls.table, CallOwner(name=name, instance=instance))
-    readiness, authenticator = _readiness(bus, registry, calls.service), KeyAuthenticator(registry, issuers.tokens)
-    metrics, loads, connections, requests = GatewayMetrics(), LoadBook(), client_connections(settings), OpenRequests()
+    readiness, authenticator = (
+        _readiness(bus, registry, calls.service),
+        KeyAuthenticator(registry, issuers.tokens, LoginSessions(registry)),
+    )
+    counting = CallCounting(bus, calls, GatewayMetrics(), region=settings.region, name=name, sinks=(tracing.keeper,))
+    metrics, loads, connections, requests = counting.metrics, LoadBook(), client_connections(settings), OpenRequests()
     fallbacks = Fallbacks(registry, time.monotonic, covered_by(limiter.policy, prices))
     measured = MeasuredGateway(name=name, process=instance, region=settings.region)
-    exchange = LoadExchange(bus, loads, measured, budget, lambda: len(readiness.gate), calls.fleet.clocks)
+    exchange = LoadExchange(
+        bus, loads, measured, budget, lambda: len(readiness.gate), calls.fleet.clocks, calls.drivers.homes.loads
+    )
     sources = _metric_sources(calls, idempotency, limiter, jobs, readiness, budget, connections, fallbacks)
     shown = certificates_of(api=public.tls, bodies=internal.tls)
     locker = BusLocker(bus, calls.fleet, registry, region=settings.region, gateway=calls.table.instance)
     parts = HttpParts(
-        audit=BusAuditLog(bus, region=settings.region), authenticator=authenticator,
+        access_log=settings.access_log, audit=BusAuditLog(bus, region=settings.region), authenticator=authenticator,
         batches=_batches(settings, bus, jobs, blobs, schemas, validators),
         blobs=blobs, budget=budget, calls=FallbackCalls(calls.service, fallbacks.instead_of, time.monotonic),
         codec=codec, costs=costs, eraser=erasure.eraser,
@@ -439,7 +450,7 @@ async def _gateway(
         terms=joining_terms(settings, settings.node_bus_url, takes_nodes=settings.issuer is not None),
         followers=follower_slots(),
         idempotency=idempotency, issuers=issuers, jobs=jobs.service, ledger=ledger, limiter=limiter, loads=loads,
-        locker=locker, metrics=metrics,
+        locker=locker, recorder=counting.recorder, tallies=counting.desk,
         logs=BusLogs(bus=bus, region=settings.region, owners=BoundLineOwners(calls.bindings, ledger), faults=faults),
         networks=settings.webhook_networks,
         prices=prices,
@@ -450,6 +461,7 @@ async def _gateway(
         ),
         proxies=settings.connection_bounds.exempt,
         readiness=readiness, registry=registry, requests=requests, schemas=schemas, signer=signer,
+        tracing=tracing,
         uploads=upload_slots(),
         vault=secrets.vault,
         webhooks=BusWebhooks(bus),
@@ -457,17 +469,19 @@ async def _gateway(
     try:
         # Limits around calls: a gateway that hands its shards over still tells the next homes what runs here.
         async with (
-            measured_process(settings, bus, metrics.collect, shown, *sources) as watch,
+            measured_process(settings, bus, metrics.collect, shown, tracing.keeper.collect, *sources) as watch,
             exchange.running(watch, metrics.request_count),
             workers.running(),
             keeper.running(),
             limiter,
             calls.running(),
+            counting.running(),
             blob_link_answers(bus, BlobLinks(blobs, registry, calls.bindings), region=settings.region).running(),
             secrets.running(),
             locker.running(),
             erasure.running(),
             _nested(bus, calls, wire_nested(parts, authenticator.why_ended), bodies, settings.region).running(),
+            tracing.running(),
             shards.running(),
             jobs.running(),
         ):

@@ -91,7 +91,7 @@ class StreamedCalls:
         return exchange.was_revoked()
 
     async def _fail(self, stream: EventStream, writer: EventWriter, exchange: Exchange, error: PilotlightError) -> None:
-        self._services.metrics.call_failed(error.wire_code)
+        self._services.recorder.request_failed(error, exchange)
         log_failure(exchange, error)
         problem = problem_of(error, exchange.request_id, dialect=exchange.dialect).encode()
         await stream.send(event(b"error", problem, writer.last))

@@ -85,18 +85,20 @@ async def _send_all(services: OpenAIServices, call: PreparedCall, form: StreamFo
     events: Any = services.calls.stream(call)
     async with aclosing(events):
         async for bunch in events:
+            chunks = sum([isinstance(event, ChunkEvent) for event in bunch])
+            if chunks:
+                services.entry.recorder.chunks(call, chunks)
             piece = b"".join([_event(services, call, form, event) for event in bunch])
             if not piece:
                 continue
             if not has_begun:
                 has_begun, piece = True, begin + piece
-                services.entry.metrics.first_chunk.observe(services.clock() - call.arrived_at)
             await stream.send(piece)
 
 
 def _event(services: OpenAIServices, call: PreparedCall, form: StreamForm, event: CallEvent) -> bytes:
     if isinstance(event, ChunkEvent):
-        return form.chunk(read_chunk(event.data))
+        return form.chunk(read_chunk(event.data, counting=form.counts_tokens))
     if not isinstance(event, CallResult):
         return b""
     value = form.chunk(read_chunk(event.output)) if is_value(call) else b""
@@ -114,7 +116,7 @@ def _why_ended(services: OpenAIServices, exchange: Exchange) -> PilotlightError 
 async def _fail(
     services: OpenAIServices, stream: EventStream, form: StreamForm, exchange: Exchange, error: PilotlightError
 ) -> None:
-    services.entry.metrics.call_failed(error.wire_code)
+    services.entry.recorder.request_failed(error, exchange)
     log_failure(exchange, error)
     problem = problem_of(error, exchange.request_id, dialect=Dialect.OPENAI)
     await stream.send(form.fail(problem.document["error"]))

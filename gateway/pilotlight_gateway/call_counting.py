@@ -1,0 +1,55 @@
+"""What a gateway counts of calls: the recorder that every place tells, the tallies behind it, and who asks them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from pilotlight_core.bus import Bus
+from pilotlight_gateway.calls.call_sink import CallSink
+from pilotlight_gateway.gateway_calls import GatewayCalls
+from pilotlight_gateway.metrics.call_recorder import CallRecorder
+from pilotlight_gateway.metrics.gateway_metrics import GatewayMetrics
+from pilotlight_gateway.tally.gateway_tallies import GatewayTallies
+from pilotlight_gateway.tally.home_tallies import HomeTallies
+from pilotlight_gateway.tally.tallies import Tallies
+from pilotlight_gateway.tally.tally_answers import TallyAnswers, TallySources
+from pilotlight_gateway.tally.tally_clock import TallyClock
+from pilotlight_gateway.tally.tally_desk import TallyDesk
+from pilotlight_gateway.tally.tally_exchange import BusPeers
+
+
+class CallCounting:
+    """Of one gateway; `running` keeps it up to date."""
+
+    def __init__(
+        self,
+        bus: Bus,
+        calls: GatewayCalls,
+        metrics: GatewayMetrics,
+        *,
+        region: str,
+        name: str,
+        sinks: tuple[CallSink, ...] = (),
+    ) -> None:
+        """`sinks` are told of each call besides."""
+
+        def traffic() -> tuple[int, int]:
+            counted = bus.statistics()
+            return counted.bytes_in, counted.bytes_out
+
+        tallies, own = Tallies(), GatewayTallies(name, traffic)
+        sources = TallySources(calls=tallies, homes=HomeTallies(), own=own)
+        answers, table = TallyAnswers(sources), calls.table
+        self._peers = BusPeers(bus, answers, table.others, region=region, gateway=table.instance)
+        self._clock = TallyClock(sources, calls.drivers.homes.version_loads)
+        self.metrics = metrics
+        self.recorder = CallRecorder(metrics, time.monotonic, tallies, sinks)
+        self.desk = TallyDesk(answers, self._peers)
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """Add up what is counted, and tell others of it, until the block ends."""
+        async with self._peers, self._clock.running():
+            yield
