@@ -195,6 +195,12 @@ CHANGES = {
     ],
     "more": True,
 }  # fmt: skip
+EVENTS: dict[str, Any] = {
+    "events": [
+        {"id": 7, "at": NOW, "kind": "function.scaled", "tenant": "acme", "function": "acme:hello.greet",
+         "says": "hello.greet should have 2 containers, and has 1: calls wait.", "facts": {"wanted": 2, "there": 1}},
+    ]
+}  # fmt: skip
 KEPT_CALLS: dict[str, Any] = {
     "calls": [
         {"id": JOB, "trace_id": "4bf92f3577b34da6a3ce929d0e0e4736",
@@ -268,6 +274,7 @@ ROUTES: dict[tuple[str, str], Any] = {
     ("GET", "/v1/jobs"): {"jobs": [STORED], "next": None},
     ("GET", f"/v1/calls/{JOB}"): STORED,
     ("GET", "/v1/calls"): KEPT_CALLS,
+    ("GET", "/v1/events"): EVENTS,
     ("GET", f"/v1/calls/{JOB}/explanation"): EXPLAINED_CALL,
     ("DELETE", f"/v1/calls/{JOB}"): {"id": JOB, "cancelled": True},
     ("POST", f"/v1/jobs/{JOB}/redrive"): STORED,
@@ -437,6 +444,7 @@ WORDS = {
     "quota set-tier": "quota set-tier trial rank=-1",
     "quota drop-tier": "quota drop-tier trial",
     "audit": "audit",
+    "events": "events",
     "doctor": "doctor --base nonsense",
     "node check": "node check --sandbox nonsense",
     "node token": "node token",

@@ -1,0 +1,107 @@
+"""What has changed at the homes since the last look, as events. Pure: time is an argument, in unix seconds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from pilotlight_core.model.messages.event_messages import EventKind, PlatformEvent
+from pilotlight_core.model.messages.scheduling import BreakerReport
+from pilotlight_gateway.home.slowdown import SlowFlow
+
+OPEN = "open"
+FOLLOWED = 5_000
+"""Breakers and flows that are known to be open or slow; of more the beginning is told again."""
+BreakerKey = tuple[str, str, str]
+FlowKey = tuple[str, str, str]
+
+
+class PressureEvents:
+    """Remembers what was open, slow and shed."""
+
+    def __init__(self) -> None:
+        self._open: frozenset[BreakerKey] = frozenset()
+        self._slow: dict[FlowKey, SlowFlow] = {}
+        self._shed: dict[int, int] = {}
+
+    def changes(
+        self,
+        breakers: Iterable[BreakerReport],
+        slow: Iterable[SlowFlow],
+        shed: Mapping[int, int],
+        functions: Mapping[str, str],
+        at: float,
+    ) -> list[PlatformEvent]:
+        """What is new. `functions` are the functions of versions, as far as they are known."""
+        return [
+            *self._breakers(breakers, functions, at), *self._slowed(slow, at), *self._given_way(shed, at),
+        ]  # fmt: skip
+
+    def _breakers(
+        self, reports: Iterable[BreakerReport], functions: Mapping[str, str], at: float
+    ) -> list[PlatformEvent]:
+        opened = {(one.version, one.container, one.tenant): one for one in reports if one.state == OPEN}
+        found = [
+            PlatformEvent(
+                at=at, kind=EventKind.BREAKER_OPENED, tenant=_owner(functions, one.version),
+                function=functions.get(one.version, ""),
+                says=f"The breaker of {_of(one)} opened after {one.failures} failures: no calls go there for "
+                f"{one.retry_after:.0f} s.",
+                facts={"version": one.version, "container": one.container, "failures": one.failures},
+            )
+            for key, one in opened.items() if key not in self._open
+        ]  # fmt: skip
+        found += [
+            PlatformEvent(
+                at=at, kind=EventKind.BREAKER_CLOSED, tenant=_owner(functions, version),
+                function=functions.get(version, ""),
+                says=f"The breaker of {_of_names(version, container)} lets calls through again.",
+                facts={"version": version, "container": container},
+            )
+            for version, container, _ in sorted(self._open - opened.keys())
+        ]  # fmt: skip
+        self._open = frozenset(list(opened)[:FOLLOWED])
+        return found
+
+    def _slowed(self, slow: Iterable[SlowFlow], at: float) -> list[PlatformEvent]:
+        now = {(one.version, one.tenant, one.priority): one for one in slow}
+        found = [
+            PlatformEvent(
+                at=at, kind=EventKind.SLOWED, tenant=one.tenant, function=one.function,
+                says=f"Calls to {one.function} take {one.slowdown:.1f} times as long as alone: others hold its slots.",
+                facts={"slowdown": round(one.slowdown, 2), "class": one.priority, "calls": one.calls},
+                operator={"neighbour": one.neighbour},
+            )
+            for key, one in now.items() if key not in self._slow
+        ]  # fmt: skip
+        found += [
+            PlatformEvent(
+                at=at, kind=EventKind.RECOVERED, tenant=one.tenant, function=one.function,
+                says=f"Calls to {one.function} are not slowed down any more.", facts={"class": one.priority},
+            )
+            for key, one in self._slow.items() if key not in now
+        ]  # fmt: skip
+        self._slow = dict(list(now.items())[:FOLLOWED])
+        return found
+
+    def _given_way(self, shed: Mapping[int, int], at: float) -> list[PlatformEvent]:
+        more = {rank: count - self._shed.get(rank, 0) for rank, count in shed.items()}
+        self._shed = dict(shed)
+        return [
+            PlatformEvent(
+                at=at, kind=EventKind.SHED, says=f"{count} queued calls of tier rank {rank} gave way to higher tiers.",
+                facts={"calls": count, "tier_rank": rank},
+            )
+            for rank, count in sorted(more.items()) if count > 0
+        ]  # fmt: skip
+
+
+def _owner(functions: Mapping[str, str], version: str) -> str:
+    return functions.get(version, "").partition(":")[0]
+
+
+def _of(report: BreakerReport) -> str:
+    return _of_names(report.version, report.container)
+
+
+def _of_names(version: str, container: str) -> str:
+    return f"container {container}" if container else f"version {version}"
