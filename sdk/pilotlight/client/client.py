@@ -16,8 +16,8 @@ from pilotlight.client.resources.jobs import JobsClient
 from pilotlight.client.resources.kept_calls import KeptCallsClient
 from pilotlight.client.resources.models import ModelsClient
 from pilotlight.client.resources.nodes import NodesClient
-from pilotlight.client.resources.platform_events import PlatformEventsClient
 from pilotlight.client.resources.platform import PlatformClient
+from pilotlight.client.resources.platform_events import PlatformEventsClient
 from pilotlight.client.resources.pools import PoolsClient
 from pilotlight.client.resources.secrets import SecretsClient
 from pilotlight.client.resources.tenancy import TenancyClient

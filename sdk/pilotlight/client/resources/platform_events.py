@@ -8,8 +8,8 @@ from contextlib import aclosing
 import msgspec
 
 from pilotlight.client.resources.platform import PlatformClient
-from pilotlight.client.transport.platform_connection import PlatformConnection
 from pilotlight.client.transport.event_stream import read_events
+from pilotlight.client.transport.platform_connection import PlatformConnection
 from pilotlight_core.model.api.seeing.event_api import EventList, ShownEvent
 
 PATH = "/v1/events"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 
-from tests.sdk.cli.shell import invoke
 from tests.sdk.cli.every_command import EVENTS
+from tests.sdk.cli.shell import invoke
 from tests.sdk.scripted import ScriptedPlatform, answer
 
 
