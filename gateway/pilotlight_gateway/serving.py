@@ -430,9 +430,6 @@ async def _gateway(
         _readiness(bus, registry, calls.service),
         KeyAuthenticator(registry, issuers.tokens, LoginSessions(registry)),
     )
-    tracing = trace_calls(
-        bus, calls.table.others, settings.trace_ratio, region=settings.region, gateway=calls.table.instance
-    )
     counting = CallCounting(bus, calls, GatewayMetrics(), region=settings.region, name=name, sinks=(tracing.keeper,))
     metrics, loads, connections, requests = counting.metrics, LoadBook(), client_connections(settings), OpenRequests()
     fallbacks = Fallbacks(registry, time.monotonic, covered_by(limiter.policy, prices))

@@ -1,0 +1,1 @@
+"""Bodies about what calls went through, for whoever looks."""
