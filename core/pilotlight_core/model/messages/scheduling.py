@@ -177,6 +177,12 @@ class SlowFlowLoad(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     calls: Count
     neighbour: ShortText
     """The tenant that holds most of the slots; "": none else does."""
+    held_part: Duration = 0.0
+    """Of the time in slots lately, that of its own calls."""
+    neighbour_part: Duration = 0.0
+    """... and that of the neighbour's."""
+    mean_ms: Duration = 0.0
+    """How long its calls take, on average over the last ones."""
 
 
 class GatewayLoad(Message, frozen=True, kw_only=True):

@@ -15,7 +15,9 @@ from typing import Any
 from pilotlight_gateway.dashboard.markup import Markup, escaped
 
 ACROSS = 8
-BAR, HEIGHT, GAP_X, GAP_Y, LABEL = 112, 16, 12, 22, 12
+BAR, HEIGHT, GAP_X, GAP_Y, LABEL = 132, 18, 14, 24, 14
+LETTERS = 20
+"""Of a node's name, and of what tells its devices apart, above a bar."""
 COLOURS = 8
 DEVICE_STATES = {"draining": "draining", "withdrawn": "out"}
 
@@ -46,7 +48,7 @@ def fleet_drawing(devices: Sequence[Mapping[str, Any]], states: Mapping[str, str
                 f"<title>{escaped(about(segment, states))}</title></rect>"
             )
             left += width
-        name = escaped(f"{device['node']} {device['id']}"[:22])
+        name = escaped(f"{device['node'][: LETTERS - 7]} {device['id'][-6:]}")
         out = "device out" if device.get("withdrawn") or device.get("draining") else "device"
         parts.append(
             f'<g transform="translate({x} {y})"><text y="-3">{name}</text>{"".join(inner)}'

@@ -12,7 +12,6 @@ from pilotlight_gateway.dashboard.blocks import (
     DataTable,
     Figure,
     FigureList,
-    Heading,
     Sentence,
     columns_of,
     rows_of,
@@ -59,7 +58,6 @@ def overview_blocks(
             ]),
             empty="Nothing is.",
         ),
-        Heading(id="capacity", text="Capacity by kind of device"),
         DataTable(
             id="totals", caption="Devices",
             columns=columns_of("Kind", "#Devices", "#Used", "#Free", "#Stranded", "#Out"),
@@ -71,7 +69,6 @@ def overview_blocks(
             empty="No node has told of a device.",
             note="In whole devices. Stranded: free, and of no use to any instance. Out: draining, or withdrawn.",
         ),
-        Heading(id="gates", text="Gateways"),
         DataTable(
             id="gateways", caption="Gateways",
             columns=columns_of("Gateway", "#Requests a second", "#Calls inside", "#Loop lag", "#Bodies held"),
