@@ -28,7 +28,7 @@ APP = textwrap.dedent(
 
     import time
 
-    from pilotlight import App, batched, enter
+    from pilotlight import App, batched, enter, method
 
     app = App("search")
 
@@ -52,7 +52,8 @@ APP = textwrap.dedent(
         def load(self) -> None:
             raise RuntimeError("no weights")
 
-        def __call__(self, image: str) -> str:
+        @method()
+        def describe(self, image: str) -> str:
             return image
     '''
 )

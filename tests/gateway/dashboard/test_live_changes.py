@@ -36,7 +36,7 @@ def drawing(shape: str = "s", **marks: str) -> Drawing:
 
 def test_what_is_the_same_is_not_told() -> None:
     """Whatever the kind of block."""
-    blocks = [
+    blocks: list[Block] = [
         Sentence(id="s", text="a"), Heading(id="h", text="H"), table(("x", "1")), drawing(m="a"),
         FigureList(id="f", figures=(Figure(key="k", label="L", value="1"),)),
     ]  # fmt: skip
@@ -45,7 +45,7 @@ def test_what_is_the_same_is_not_told() -> None:
 
 def test_texts_and_figures_change_by_their_ids() -> None:
     """With their tones."""
-    before = [
+    before: list[Block] = [
         Sentence(id="s", text="a"),
         FigureList(id="f", figures=(Figure(key="k", label="L", value="1", note="n"),)),
     ]

@@ -60,12 +60,12 @@ async def session(world: World) -> Viewer:
 
 
 @asynccontextmanager
-async def streaming(site: Site, who: Viewer, *topics: str, **pace: float) -> AsyncIterator[Listener]:
+async def streaming(site: Site, who: Viewer, *topics: str) -> AsyncIterator[Listener]:
     """A stream that runs until the block ends."""
     listener = Listener()
     stream = LiveStream(
         who, topics_of(list(topics), site.drawings), site.drawings, Viewers(site.api, site.world.clock),
-        **{"every_s": 0.001} | pace,
+        every_s=0.001,
     )  # fmt: skip
     running = asyncio.ensure_future(stream.run(listener.receive, listener.send))
     try:

@@ -1,4 +1,4 @@
-"""One function: what its calls do, over an hour, and where their time goes."""
+"""One function: what its calls did lately, and where their time goes."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ from pilotlight_gateway.dashboard.shown_values import (
     time_text,
 )
 
-WINDOWS = {"10m": "1m", "1h": "1m", "6h": "10m", "24h": "10m"}
+WINDOWS = {"10m": "1m", "30m": "1m", "6h": "10m", "24h": "10m"}
 """How far back, and by which steps."""
-WINDOW = "1h"
+WINDOW = "30m"
 
 
 def function_blocks(

@@ -112,8 +112,8 @@ def _rates(told: Mapping[str, Any] | None) -> tuple[str, ...]:
     if told is None:
         return ("", "", "", "", "")
     return (
-        number_text(told["per_s"]), time_text(told["p50_ms"]), time_text(told["p95_ms"]), count_text(told["failed"]),
-        count_text(told["cold_calls"]),
+        number_text(told["per_s"]), time_text(told["p50_ms"] or None), time_text(told["p95_ms"] or None),
+        count_text(told["failed"]), count_text(told["cold_calls"]),
     )  # fmt: skip
 
 

@@ -59,7 +59,7 @@ def overview_blocks(
             empty="Nothing is.",
         ),
         DataTable(
-            id="totals", caption="Devices",
+            id="totals", caption="Capacity by kind of device",
             columns=columns_of("Kind", "#Devices", "#Used", "#Free", "#Stranded", "#Out"),
             rows=rows_of([
                 (kind, (Cell(text=kind, href=ui_link("/ui/fleet", type=kind)),

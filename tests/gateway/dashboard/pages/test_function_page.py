@@ -74,7 +74,7 @@ async def test_the_page_asks_for_its_window_and_no_other(site: Site) -> None:
     site.api.answers["/v1/functions/shop.hello/stats"] = ApiAnswer(status=200, body=msgspec.json.encode(stats()))
     site.api.answers["/v1/functions/shop.hello/explanation"] = ApiAnswer(status=503, body=b"{}")
     async with site.logged_in(site.world.key) as browser:
-        for window, asked in (("6h", "window=6h&step=10m"), ("9h", "window=1h&step=1m")):
+        for window, asked in (("6h", "window=6h&step=10m"), ("9h", "window=30m&step=1m")):
             answer = await browser.get("/ui/functions/shop.hello", params={"window": window})
             assert answer.status_code == 200
             assert "uPlot" in answer.text
