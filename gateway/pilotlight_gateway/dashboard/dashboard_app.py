@@ -14,7 +14,7 @@ import msgspec
 import structlog
 from starlette.types import Receive, Scope, Send
 
-from pilotlight_core.model.api.session_api import CODE_PATTERN, NewSession
+from pilotlight_core.model.api.seeing.session_api import CODE_PATTERN, NewSession
 from pilotlight_gateway.dashboard.all_pages import ACTIONS
 from pilotlight_gateway.dashboard.asset_files import FOR_EVER, AssetFiles
 from pilotlight_gateway.dashboard.live_stream import LaggingClient, LiveStream, StreamSlots, topics_of
