@@ -37,6 +37,7 @@ def window_of_model(model: PlatformModel, *, wanted_per_s: float | None = None) 
         left_inside=model.inside,
         mean_inside=sums["inside"] / seconds,
         mean_ms=sum(totals) / len(totals) if totals else None,
+        failed_s=max(0.0, model.left_s - sum(totals) / 1000),
         p95_ms=weighted_quantile([(ms, 1.0) for ms in totals], 0.95) if totals else None,
         samples=_examples(model, totals),
         batches=_batches(model),

@@ -8,7 +8,7 @@ from __future__ import annotations
 import heapq
 import math
 import random
-from collections import Counter, deque
+from collections import Counter, defaultdict, deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -70,10 +70,12 @@ class PlatformModel:
         self.link_free = 0.0
         ready = 0 if plant.starts_fail else plant.containers
         self.containers = [ModelContainer(ready=True) for _ in range(ready)]
-        self.sums: Counter[str] = Counter()
+        self.sums: defaultdict[str, float] = defaultdict(float)
         self.done: list[ModelCall] = []
         self.failed: Counter[str] = Counter()
         self.batches: list[tuple[int, float]] = []
+        self.left_s = 0.0
+        """Of all calls that are over, the time that they took."""
         self.busy_s = self.cpu_s = self.throttled_s = 0.0
         self.starts = self.failed_starts = self.idle_ends = self.died = self.lost_row = 0
         self.arrivals = self.inside = self.most_wanted = 0
@@ -271,6 +273,7 @@ class PlatformModel:
 
     def _leave(self, call: ModelCall, think_s: float) -> None:
         self.inside -= 1
+        self.left_s += self.now - call.came
         if call.tenant.callers:
             self._at(self.now + think_s, self._arrive, call.tenant)
 

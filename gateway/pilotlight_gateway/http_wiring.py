@@ -28,6 +28,7 @@ from pilotlight_gateway.deploys.deployer import Deployer, ManifestSigner
 from pilotlight_gateway.deploys.function_logs import LogSource
 from pilotlight_gateway.deploys.package_locker import PackageLocker
 from pilotlight_gateway.deploys.resolver import Resolver
+from pilotlight_gateway.diagnosis.function_diagnoses import FunctionDiagnoses
 from pilotlight_gateway.erasure.tenant_eraser import TenantEraser
 from pilotlight_gateway.files.uploaded_files import UploadedFiles
 from pilotlight_gateway.fleet.container_stopper import ContainerStopper
@@ -67,6 +68,7 @@ from pilotlight_gateway.http.endpoints.logins.sessions import SESSIONS, SessionS
 from pilotlight_gateway.http.endpoints.logs import LogServices
 from pilotlight_gateway.http.endpoints.nodes import NODES, NodeServices
 from pilotlight_gateway.http.endpoints.oversight.audit import AUDIT, AuditServices
+from pilotlight_gateway.http.endpoints.oversight.diagnosis import DIAGNOSIS, DiagnosisServices
 from pilotlight_gateway.http.endpoints.oversight.erasure import ERASURE, ErasureServices
 from pilotlight_gateway.http.endpoints.oversight.kept_calls import KEPT_CALLS, KeptCallServices
 from pilotlight_gateway.http.endpoints.oversight.pools import POOLS, PoolServices
@@ -234,7 +236,7 @@ def wire_http(parts: HttpParts) -> ASGIApp:
         *_tenants(parts, shared), *_fronts(parts, shared, model_services(parts, entry, shared.clock)),
     )  # fmt: skip
     access = AccessLog(parts.access_log, parts.tracing.keeper, call_routes(), shared.clock)
-    parts.tracing.keeper.tell_slow = access.slow
+    parts.tracing.keeper.tell_slow = access.note_slow
     edge = create_app(
         _call_endpoint(parts, shared, entry, unary), operations, limits=shared.limits, requests=parts.requests,
         recorder=parts.recorder, clock=shared.clock, access=access,
@@ -393,8 +395,21 @@ def _fleet(parts: HttpParts, shared: _Shared) -> tuple[BoundOperation[Any], ...]
         *bound(CURVES, curves),
         *bound(AUTOSCALER, AutoscalerServices(registry=registry, resolver=resolver, budget=budget)),
         *bound(PRESSURE, pressure),
+        *bound(DIAGNOSIS, DiagnosisServices(resolver=resolver, diagnoses=_diagnoses(parts, shared))),
         *bound(SCALING, ScalingServices(loads=parts.loads, clock=shared.clock)),
         *bound(STATS, StatsServices(tallies=parts.tallies, resolver=resolver, calls=parts.calls)),
+    )
+
+
+def _diagnoses(parts: HttpParts, shared: _Shared) -> FunctionDiagnoses:
+    """What says what bounds functions."""
+    return FunctionDiagnoses(
+        counted=parts.tallies,
+        fleet=parts.placements.view,
+        registry=parts.registry,
+        curves=shared.curves,
+        loads=lambda: [load for load, _ in parts.loads.known(shared.clock())],
+        clock=shared.clock,
     )
 
 

@@ -123,7 +123,6 @@ from pilotlight_gateway.storage_quota.quota_lease import StorageQuota
 from pilotlight_gateway.tenancy.auth import KeyAuthenticator
 from pilotlight_gateway.tenancy.bootstrap import bootstrap
 from pilotlight_gateway.tenancy.login_sessions import LoginSessions
-from pilotlight_gateway.traces.traced_calls import trace_calls
 from pilotlight_gateway.webhooks.bus_webhooks import BusWebhooks
 from pilotlight_placement.asks.options import Prices
 from pilotlight_placement.hardware.machine_nodes import pool_nodes
@@ -417,7 +416,8 @@ async def _gateway(
     erasure = GatewayErasure(bus, registry, calls.bindings, secrets, region=settings.region)
     blobs, validators, costs, workers = secrets.sealing.blobs, Validators(), Estimates(), BodyWorkers()
     codec, schemas = BodyCodec(validators, workers, budget), VersionSchemas(blobs)
-    tracing = trace_calls(bus, calls.table.others, settings.trace_ratio, region=settings.region, gateway=instance)
+    counting = CallCounting(bus, calls, GatewayMetrics(), settings.trace_ratio, region=settings.region, name=name)
+    tracing, metrics = counting.tracing, counting.metrics
     job_calls = JobCalls(
         calls=calls.service, registry=registry, schemas=schemas, codec=codec, budget=budget, clock=time.monotonic,
         sampler=tracing.sampler, sinks=(tracing.keeper,),
@@ -430,11 +430,7 @@ async def _gateway(
         _readiness(bus, registry, calls.service),
         KeyAuthenticator(registry, issuers.tokens, LoginSessions(registry)),
     )
-    tracing = trace_calls(
-        bus, calls.table.others, settings.trace_ratio, region=settings.region, gateway=calls.table.instance
-    )
-    counting = CallCounting(bus, calls, GatewayMetrics(), region=settings.region, name=name, sinks=(tracing.keeper,))
-    metrics, loads, connections, requests = counting.metrics, LoadBook(), client_connections(settings), OpenRequests()
+    loads, connections, requests = LoadBook(), client_connections(settings), OpenRequests()
     fallbacks = Fallbacks(registry, time.monotonic, covered_by(limiter.policy, prices))
     measured = MeasuredGateway(name=name, process=instance, region=settings.region)
     exchange = LoadExchange(
@@ -484,7 +480,6 @@ async def _gateway(
             locker.running(),
             erasure.running(),
             _nested(bus, calls, wire_nested(parts, authenticator.why_ended), bodies, settings.region).running(),
-            tracing.running(),
             shards.running(),
             jobs.running(),
         ):

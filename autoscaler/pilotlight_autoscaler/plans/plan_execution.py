@@ -282,8 +282,8 @@ class PlanExecutions:
                     found.add(each.step.command.container)
         return found
 
-    def avoid(self, places: Iterable[tuple[str, str]], at: float) -> None:
-        """Accept nothing new on these GPUs for a while, each named with its node."""
+    def close_devices(self, places: Iterable[tuple[str, str]], at: float) -> None:
+        """Have these devices, each named with its node, accept nothing new for a while."""
         for place in places:
             self._avoided.setdefault(place, at + AVOID_S)
 
@@ -295,7 +295,7 @@ class PlanExecutions:
             command = each.step.command
             if each.status is StepStatus.DROPPED and each.tries and isinstance(command, Cut | SwitchMig):
                 failed.append((each.step.node, command.device))
-        self.avoid(failed, at)
+        self.close_devices(failed, at)
 
 
 def independent_steps(steps: Sequence[PlanStep]) -> list[list[PlanStep]]:

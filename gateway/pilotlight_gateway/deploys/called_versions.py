@@ -6,18 +6,31 @@ call does, and tries names by the thousand.
 
 from __future__ import annotations
 
+from typing import Protocol
+
 from pilotlight_core.model.errors import UnknownFunction
 from pilotlight_core.model.spec import VersionRecord
 from pilotlight_gateway.deploys.resolver import Resolver
-from pilotlight_gateway.limits.api_rates import ApiRates
+
+
+class GuessCount(Protocol):
+    """How often a tenant's calls name what there is not. The real one is `ApiRates`."""
+
+    def check_guess(self, tenant: str) -> None:
+        """Before looking further for what is not in memory. Raises TooMuch: there were too many lately."""
+        ...
+
+    def take_guess(self, tenant: str) -> None:
+        """Count one. Raises TooMuch: it is one too many."""
+        ...
 
 
 class CalledVersions:
     """Finds versions for calls."""
 
-    def __init__(self, resolver: Resolver, rates: ApiRates) -> None:
+    def __init__(self, resolver: Resolver, guesses: GuessCount) -> None:
         self._resolver = resolver
-        self.rates = rates
+        self.guesses = guesses
 
     async def find(self, tenant: str, ref: str) -> VersionRecord:
         """As `Resolver.resolve`.
@@ -28,9 +41,9 @@ class CalledVersions:
         try:
             found = self._resolver.resolve_nowait(tenant, ref)
             if found is None:
-                self.rates.check_guess(tenant)
+                self.guesses.check_guess(tenant)
                 found = await self._resolver.resolve(tenant, ref)
         except UnknownFunction:
-            self.rates.take_guess(tenant)
+            self.guesses.take_guess(tenant)
             raise
         return found

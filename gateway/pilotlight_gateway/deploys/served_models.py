@@ -21,7 +21,7 @@ from pilotlight_core.model.served.model_names import MOST_MODELS, adapter_name
 from pilotlight_core.model.served.model_records import ModelRecord
 from pilotlight_core.model.spec import AppRecord, FunctionSpec, VersionRecord, served_names
 from pilotlight_core.model.suggestions import did_you_mean, nearest
-from pilotlight_gateway.limits.api_rates import ApiRates
+from pilotlight_gateway.deploys.called_versions import GuessCount
 from pilotlight_gateway.tenancy.registry_port import RegistryPort
 
 CLAIM_S = 60.0
@@ -60,8 +60,8 @@ class ServedModels:
 
     # -- finding -------------------------------------------------------------------------------------------------
 
-    async def find(self, tenant: str, name: str, rates: ApiRates | None = None) -> ServedModel:
-        """The model of a name, or of a ref, which need not be one that there is. `rates` count names of none.
+    async def find(self, tenant: str, name: str, guesses: GuessCount | None = None) -> ServedModel:
+        """The model of a name, or of a ref, which need not be one that there is. `guesses` counts names of none.
 
         Raises:
             UnknownFunction: `model_not_found`. TooMuch: the tenant has named too many that there are not.
@@ -72,8 +72,8 @@ class ServedModels:
             return at_hand
         base, adapter = adapter_name(name)
         is_ref = IS_REF.fullmatch(name) is not None
-        if rates is not None and not is_ref:
-            rates.check_guess(tenant)
+        if guesses is not None and not is_ref:
+            guesses.check_guess(tenant)
         for known in dict.fromkeys((name, base)):
             record = self._registry.model_nowait(tenant, known)
             if record is None and not is_ref:  # the bus is not asked for each call of a function by its ref
@@ -82,8 +82,8 @@ class ServedModels:
                 return found
         if is_ref:
             return ServedModel(name=name, ref=name)
-        if rates is not None:
-            rates.take_guess(tenant)
+        if guesses is not None:
+            guesses.take_guess(tenant)
         raise self._unknown(tenant, name)
 
     def listed(self, tenant: str) -> list[ServedModel]:

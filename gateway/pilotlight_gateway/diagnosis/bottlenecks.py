@@ -104,7 +104,7 @@ def diagnose(window: DiagnosisWindow, tenant: str = "") -> Diagnosis:
     if window.ended < LEAST_CALLS and window.failed_starts < 2 and not _is_stuck(window):
         return Diagnosis(
             name="few",
-            says=f"Only {window.ended} calls of {window.function} ended in {window.seconds:.0f} s: too few to say anything.",
+            says=f"Only {window.ended} calls of {window.function} ended in {window.seconds:.0f} s, which says nothing.",
         )
     if not case.severity:
         return _healthy(case)
@@ -160,9 +160,9 @@ def _pair(case: DiagnosisCase, found: Sequence[Suspect]) -> Suspect | None:
     """The first of two causes that explain together what neither does alone."""
     excess = max(case.tail_ms - case.level_ms, 0.05 * case.level_ms)
     best: tuple[float, Suspect] | None = None
-    for one, other in combinations([each for each in found if each.change is not None], 2):
-        assert one.change is not None and other.change is not None
-        then = tail_ms(changed(changed(case.samples, one.change), other.change))
+    changes = [(each, each.change) for each in found if each.change is not None]
+    for (one, first), (other, second) in combinations(changes, 2):
+        then = tail_ms(changed(changed(case.samples, first), second))
         gain = (case.tail_ms - then) / excess
         if gain >= PAIR_GAIN and (best is None or gain > best[0]):
             best = (gain, max(one, other, key=lambda each: each.gains.get(Trouble.SLOW, 0.0)))
@@ -227,8 +227,10 @@ def _unknown(case: DiagnosisCase) -> Diagnosis:
         trouble=worst,
         says=(
             f"Not named: {STAGES[top].replace('_', ' ')} is the largest stage of {case.what}, "
-            f"{case.means[top] / max(1e-9, mean_total(case.samples)):.0%} of its time, and no known cause explains half "
-            "of what is too much."
+            f"{case.means[top] / max(1e-9, mean_total(case.samples)):.0%} of its time, and no known cause explains "
+            "half of what is too much."
         ),
-        evidence=tuple(f"{suspect.name}: {max(suspect.gains.values(), default=0):.0%}" for suspect in suspects(case)),
+        evidence=tuple(
+            f"{suspect.name} would be {max(suspect.gains.values(), default=0):.0%} of it" for suspect in suspects(case)
+        ),
     )

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from pilotlight_gateway.diagnosis.diagnosis_window import CallSample, StageTimes
 
@@ -31,7 +32,7 @@ def calibrated(rows: Sequence[CallRow], durations: Iterable[tuple[float, float]]
     if not ordered:
         return ()
     totals = [row.total_ms for row in ordered]
-    ends = [(one + other) / 2 for one, other in zip(totals, totals[1:], strict=False)] + [float("inf")]
+    ends = [(one + other) / 2 for one, other in pairwise(totals)] + [float("inf")]
     weights = [0.0] * len(ordered)
     place = 0
     for ms, count in sorted(durations):

@@ -141,9 +141,12 @@ class DiagnosisCase:
 
     @cached_property
     def limit_of_batches(self) -> bool:
-        """Whether a container takes so few calls at a time that even a long queue makes no full batch."""
-        full = self.window.held_part is not None and self.window.held_part >= HIGH
-        return self.window.slots < self.full_size and (self.busy >= HIGH or full)
+        """Whether batches stay small however long the queue: by the calls that a container takes, or by their cost."""
+        window = self.window
+        if window.batch_cost_most is not None and self.size < 0.6 * self.full_size and self.busy >= HIGH:
+            return True
+        full = window.held_part is not None and window.held_part >= HIGH
+        return window.slots < self.full_size and (self.busy >= HIGH or full)
 
     @cached_property
     def cpu_part(self) -> float:

@@ -127,14 +127,20 @@ class DiagnosisWindow:
     failed: Mapping[str, int] = field(default_factory=dict)
     """By error code, refused ones among them."""
     left_inside: int = 0
-    """Calls inside at the end, less those at the beginning."""
+    """Calls inside at the end."""
+    began_inside: int | None = 0
+    """At the beginning; None: nobody knows."""
     mean_inside: float | None = None
     """On average over the window."""
     mean_ms: float | None = None
     """Of all calls that ended well; None: that of the samples."""
+    failed_s: float = 0.0
+    """Of all calls that failed together, the seconds that they took."""
     p95_ms: float | None = None
     samples: tuple[CallSample, ...] = ()
     batches: tuple[BatchTimes, ...] = ()
+    batches_off: float = 0.0
+    """How far their times may be off, relative, since only examples say them."""
     body_bytes: float = 0.0
     """Of one call, both ways."""
     unread_ms: float = 0.0
@@ -191,6 +197,8 @@ class DiagnosisWindow:
     batch_most: int = 1
     """Calls that run together at most: a batch, or concurrent calls."""
     is_batched: bool = False
+    batch_cost_most: float | None = None
+    """The most that the calls of a batch may cost together, if that is limited."""
     wait_ms: float = 0.0
     """The longest time that a batch waits for company."""
     max_containers: int = 10

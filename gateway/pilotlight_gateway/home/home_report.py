@@ -21,6 +21,8 @@ from pilotlight_gateway.home.slowdown import SlowFlow
 from pilotlight_gateway.home.version_queue import VersionQueue
 
 LONGEST_REASON = 300
+SLOWED = 2.0
+"""Flows that are slowed down by so much are told to all gateways."""
 
 
 class HomeLoads(NamedTuple):
@@ -93,7 +95,7 @@ def loads_of(queues: Iterable[VersionQueue], at: float) -> HomeLoads:
     every = list(queues)
     busy = [queue for queue in every if queue.calls or queue.pool.running() or queue.refused_at is not None]
     order = sorted(busy, key=lambda queue: at if (since := queue.calls.oldest()) is None else since)
-    slow = sorted((flow for queue in every for flow in queue.slow()), key=lambda flow: -flow.slowdown)
+    slow = sorted((flow for queue in every for flow in queue.slow(SLOWED)), key=lambda flow: -flow.slowdown)
     return HomeLoads(
         queued=sum(len(queue.calls) for queue in busy),
         queues=tuple(_load_of(queue, at) for queue in order[:QUEUES_TOLD]),
@@ -101,7 +103,8 @@ def loads_of(queues: Iterable[VersionQueue], at: float) -> HomeLoads:
         slow=tuple(
             SlowFlowLoad(
                 version=one.version, function=one.function, tenant=one.tenant, priority=one.priority,
-                slowdown=one.slowdown, calls=one.calls, neighbour=one.neighbour,
+                slowdown=one.slowdown, calls=one.calls, neighbour=one.neighbour, held_part=one.held_part,
+                neighbour_part=one.neighbour_part, mean_ms=one.mean_ms,
             )
             for one in slow[:QUEUES_TOLD]
         ),

@@ -36,6 +36,7 @@ from pilotlight_gateway.http.endpoints.issuers import ISSUERS
 from pilotlight_gateway.http.endpoints.logins.sessions import SESSIONS
 from pilotlight_gateway.http.endpoints.nodes import NODES
 from pilotlight_gateway.http.endpoints.oversight.audit import AUDIT
+from pilotlight_gateway.http.endpoints.oversight.diagnosis import DIAGNOSIS
 from pilotlight_gateway.http.endpoints.oversight.erasure import ERASURE
 from pilotlight_gateway.http.endpoints.oversight.kept_calls import KEPT_CALLS
 from pilotlight_gateway.http.endpoints.oversight.pools import POOLS
@@ -278,6 +279,7 @@ OPERATIONS: tuple[Operation[Any], ...] = (
     *AUTOSCALER,
     *SCALING,
     *PRESSURE,
+    *DIAGNOSIS,
     *STATS,
     *AUDIT,
     *ERASURE,

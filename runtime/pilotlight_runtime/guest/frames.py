@@ -40,7 +40,7 @@ from pilotlight_core.model.messages.call_messages import Outcome, RemoteError
 from pilotlight_core.model.messages.engine_report import EngineReport
 from pilotlight_core.model.spec import FunctionSpec
 
-FRAMES = (1, 5)
+FRAMES = (1, 6)
 """The version of these frames. The first number changes with what older ends cannot read, the second with what they
 ignore."""
 KNOWS_NETWORK = (1, 1)

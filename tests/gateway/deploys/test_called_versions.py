@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from pilotlight_core.model.errors import TooMuch, UnknownFunction
@@ -11,7 +13,7 @@ from pilotlight_gateway.deploys.called_versions import CalledVersions
 from pilotlight_gateway.limits.api_rates import ApiRates
 from tests.gateway.world import World, function
 
-FRONTS = {
+FRONTS: dict[str, tuple[str, dict[str, Any]]] = {
     "native": ("/v1/functions/shop.none{}/calls", {"input": {}}),
     "openai": ("/v1/chat/completions", {"model": "acme/none{}", "messages": [{"role": "user", "content": "Hello"}]}),
     "openai, by ref": ("/v1/completions", {"model": "shop.none{}", "prompt": "Hello"}),

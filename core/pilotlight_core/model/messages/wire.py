@@ -66,16 +66,18 @@ from pilotlight_core.model.messages.ran import Ran
 from pilotlight_core.model.messages.scheduling import (
     AskCall,
     AskEvents,
+    AskKept,
     Breakers,
     CallReply,
     CreditsWanted,
     GatewayLoad,
+    KeptTold,
     StreamEvents,
     ToHome,
     ToOrigin,
+    TraceBatch,
 )
 from pilotlight_core.model.messages.tallies import AskTallies, TalliesTold
-from pilotlight_core.model.messages.trace_messages import AskKept, KeptTold, TraceBatch
 from pilotlight_core.model.messages.usage import UsageBatch
 
 MESSAGE = (

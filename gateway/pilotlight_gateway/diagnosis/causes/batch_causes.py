@@ -14,7 +14,8 @@ from pilotlight_gateway.diagnosis.wait_model import wait_factor
 def batch_starved(case: DiagnosisCase) -> Suspect | None:
     """Containers work all the time on small batches, since they take few calls at a time."""
     window = case.window
-    if not case.limit_of_batches or case.rho >= HIGH or window.queued <= 1 or not window.is_batched:
+    waiting = window.queued + case.offered * case.means[BATCH_WAIT] / 1000  # some have a slot, and no place in a batch
+    if not case.limit_of_batches or case.rho >= HIGH or waiting <= 1 or not window.is_batched:
         return None
     most = case.full_size
     gathers = case.offered / 1000 / case.ready  # calls per ms and container
@@ -24,7 +25,8 @@ def batch_starved(case: DiagnosisCase) -> Suspect | None:
 
     def fed(stages: StageTimes) -> StageTimes:
         execute = stages[EXECUTE] * grown_ms / max(1e-9, case.took_ms)
-        return with_stages(stages, {QUEUE: 0.0, BATCH_WAIT: stages[BATCH_WAIT] + grown_ms / 2, EXECUTE: execute})
+        wait = min(stages[BATCH_WAIT] + grown_ms / 2, window.wait_ms + grown_ms)
+        return with_stages(stages, {QUEUE: 0.0, BATCH_WAIT: wait, EXECUTE: execute})
 
     then, gains = case.after(fed)
     return Suspect(
@@ -32,26 +34,44 @@ def batch_starved(case: DiagnosisCase) -> Suspect | None:
         gains=gains | {Trouble.FULL: 0.9, Trouble.RATE: 0.8},
         says=(
             f"Batch-starved: containers of {case.what} work {case.busy:.0%} of the time on batches of {case.size:.1f}, "
-            f"since they take only {window.slots} calls at a time where a batch may have {most}."
+            f"since {_why_small(case)} where a batch may have {most}."
         ),
         evidence=(
-            f"{window.queued:.3g} calls wait; full batches would need {case.rho:.0%} of these {case.devices}",
-            f"a call takes {case.took_ms / case.size:.3g} ms of a device, in full batches "
-            f"{case.line.ms(most) / most:.3g} ms",
-        ),
-        cures=(
-            Cure(
-                cost=CureCost.VERSION,
-                what=f"let a container take {most} calls: @concurrent(max_inputs={most})",
-                changes={"slots": float(most)},
+            f"{waiting:.3g} calls wait; full batches would need {case.rho:.0%} of these {case.devices}",
+            (
+                f"a call takes {case.took_ms / case.size:.3g} ms of a device, in full batches "
+                f"{case.line.ms(most) / most:.3g} ms"
             ),
-            Cure(cost=CureCost.GPU_TIME, what="more containers", changes={"max_containers": case.ready * 2}),
         ),
+        cures=(_larger_batches(case), Cure(cost=CureCost.GPU_TIME, what="more containers")),
         promises=(
             Promise(metric="gpu_ms_per_call", value=grown_ms / grown, tolerance=0.1, at_most=True),
             Promise(metric="p95_ms", value=then, tolerance=0.6, at_most=True),
         ),
         change=fed,
+    )
+
+
+def _why_small(case: DiagnosisCase) -> str:
+    window = case.window
+    if window.slots < case.full_size:
+        return f"they take only {window.slots} calls at a time"
+    return f"max_batch_cost={window.batch_cost_most:g} ends them"
+
+
+def _larger_batches(case: DiagnosisCase) -> Cure:
+    most, window = case.full_size, case.window
+    if window.slots < most:
+        return Cure(
+            cost=CureCost.VERSION,
+            what=f"let a container take {most} calls: @concurrent(max_inputs={most})",
+            changes={"slots": float(most)},
+        )
+    cost = math.ceil((window.batch_cost_most or 0.0) * most / case.size)
+    return Cure(
+        cost=CureCost.VERSION,
+        what=f"max_batch_cost={cost}, as much as {most} calls cost",
+        changes={"max_batch_cost": float(cost)},
     )
 
 
@@ -127,8 +147,8 @@ def batches_too_large(case: DiagnosisCase) -> Suspect | None:
         name="large_batches",
         gains=gains,
         says=(
-            f"Batches too large for the level: a batch of {case.size:.1f} of {case.what} takes {case.took_ms:.3g} ms, of "
-            f"{case.level_ms:.3g} ms that a call may take."
+            f"Batches too large for the level: a batch of {case.size:.1f} of {case.what} takes {case.took_ms:.3g} ms, "
+            f"of {case.level_ms:.3g} ms that a call may take."
         ),
         evidence=(
             f"a batch of {fits} takes {took:.3g} ms, and such batches would need {load:.0%} of these {case.devices}",

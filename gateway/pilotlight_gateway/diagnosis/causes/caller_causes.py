@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 
-from pilotlight_gateway.diagnosis.call_samples import CallSample, mean_total, tail_ms
+from pilotlight_gateway.diagnosis.call_samples import mean_total, tail_ms
 from pilotlight_gateway.diagnosis.causes.capacity_causes import MOST_SLOTS, SLOWED
 from pilotlight_gateway.diagnosis.diagnosis_case import BUDGET_CODES, COMFORTABLE, QUOTA_CODES, DiagnosisCase
-from pilotlight_gateway.diagnosis.diagnosis_window import DiagnosisWindow, FlowFacts, StageTimes
+from pilotlight_gateway.diagnosis.diagnosis_window import CallSample, DiagnosisWindow, FlowFacts, StageTimes
 from pilotlight_gateway.diagnosis.suspects import Cure, CureCost, Promise, Suspect, Trouble
 
 ANOTHER = "another tenant"
@@ -34,8 +34,8 @@ def quota_bound(case: DiagnosisCase) -> Suspect | None:
             Trouble.RATE: 0.9 * share if case.busy < COMFORTABLE else 0.3 * share,
         },
         says=(
-            f"Quota-bound: {limited / window.arrivals:.0%} of the calls to {case.what} are refused as rate_limited while "
-            f"its {case.devices} are busy {case.busy:.0%}."
+            f"Quota-bound: {limited / window.arrivals:.0%} of the calls to {case.what} are refused as rate_limited "
+            f"while its {case.devices} are busy {case.busy:.0%}."
         ),
         evidence=(which, "no other limit refuses calls" if share == 1 else "a budget refuses calls, too"),
         cures=(
@@ -64,7 +64,8 @@ def budget_bound(case: DiagnosisCase) -> Suspect | None:
     return Suspect(
         name="budget",
         gains={Trouble.LIMITED: 0.95 * share, Trouble.RATE: 0.9 * share},
-        says=f"Budget-bound: {short / window.arrivals:.0%} of the calls to {case.what} are refused as budget_exhausted.",
+        says=f"Budget-bound: {short / window.arrivals:.0%} of the calls to {case.what} are refused as "
+        "budget_exhausted.",
         evidence=(f"{case.devices} are busy {case.busy:.0%}: there would be room for them",),
         cures=(
             Cure(
@@ -99,8 +100,10 @@ def client_bound(case: DiagnosisCase) -> Suspect | None:
             f"{case.mean_ms:.3g} ms is {window.rate:.3g}/s."
         ),
         evidence=(
-            f"its containers could do {most:.3g}/s; nothing waits, {case.devices} busy {case.busy:.0%}, "
-            f"gateway {case.loop:.0%}",
+            (
+                f"its containers could do {most:.3g}/s; nothing waits, {case.devices} busy {case.busy:.0%}, "
+                f"gateway {case.loop:.0%}"
+            ),
         ),
         cures=(
             Cure(
@@ -154,7 +157,10 @@ def noisy_neighbour(case: DiagnosisCase) -> Suspect | None:
     bully = max(others, key=lambda each: each.held_part, default=None)
     if bully is None or bully.held_part < MOST_SLOTS:
         return None
-    need = math.ceil(worst.rate * worst.run_ms / 1000 / case.size / COMFORTABLE)
+    kept_busy = worst.rate * worst.run_ms / 1000 / case.size  # containers, by its own calls
+    if not worst.run_ms:
+        kept_busy = worst.held_part * (window.held_part or 1.0) * case.ready
+    need = max(1, math.ceil(kept_busy / COMFORTABLE))
     ready = round(case.ready)
     if need > 2 * ready:
         return None  # its own calls would fill the containers: no neighbour's fault
@@ -170,7 +176,8 @@ def noisy_neighbour(case: DiagnosisCase) -> Suspect | None:
         f"its own calls hold {worst.held_part:.0%} of that time",
         f"alone they would take {alone:.3g} ms on average",
     )
-    says = f"Noisy neighbour: calls of {{}} to {case.what} take {worst.slowdown:.1f} times as long as alone, while {{}} {held}."
+    slowed = f"to {case.what} take {worst.slowdown:.1f} times as long as alone, while"
+    says = f"Noisy neighbour: calls of {{}} {slowed} {{}} {held}."
     return Suspect(
         name="neighbour",
         gains=gains,

@@ -41,7 +41,10 @@ def gpu_bound(case: DiagnosisCase) -> Suspect | None:
     if window.loop_part is not None:
         says += f", while the gateway uses {case.loop:.0%} of its thread"
     evidence = (
-        f"{case.offered:.3g}/s x {each_ms:.3g} ms = {need:.3g} {case.devices} of {case.ready:.3g}; busy {case.busy:.0%}",
+        (
+            f"{case.offered:.3g}/s x {each_ms:.3g} ms = {need:.3g} {case.devices} of {case.ready:.3g}, "
+            f"busy {case.busy:.0%}"
+        ),
         _processors(case),
         f"{window.queued:.3g} calls wait on average",
     )
@@ -86,7 +89,7 @@ def _more_containers(case: DiagnosisCase, more: int) -> tuple[Cure, ...]:
         cures.append(
             Cure(
                 cost=CureCost.SETTING,
-                what=f"raise the limit {limit.limit}={limit.allowed:g} of {limit.tenant}, which allows no more containers",
+                what=f"raise {limit.limit}={limit.allowed:g} of {limit.tenant}: it allows no more containers",
                 command=f"pilotlight quota set {limit.tenant} {limit.limit}={max(more, math.ceil(limit.allowed) + 1)}",
                 changes={limit.limit: float(more), "max_containers": float(more)},
             )
@@ -157,7 +160,7 @@ def placement_bound(case: DiagnosisCase) -> Suspect | None:
         name="placement",
         gains=gains | {Trouble.FULL: 1.0, Trouble.RATE: 0.9},
         says=(
-            f"Placement-bound: {case.what} wants {wanted:.0f} containers and {there} fit, "
+            f"Placement-bound: {case.what} wants at least {wanted:.0f} containers and {there} fit, "
             f"for {window.shortage_part:.0%} of the time."
         ),
         evidence=(
@@ -190,7 +193,14 @@ def cold_bound(case: DiagnosisCase) -> Suspect | None:
     coming = window.starting / max(0.1, window.ready + window.starting)
     waits_for_first = case.means[START] > 0.02 * case.mean_ms
     comes_and_goes = window.idle_ends >= 3 and window.idle_ends >= 0.5 * window.starts  # that is `flapping`
-    waits_for_more = coming >= 0.05 and case.part_of(QUEUE) > 0.3 and case.rho < HIGH and not comes_and_goes
+    waits_for_more = (
+        coming >= 0.05
+        and window.starts >= 2
+        and case.busy < 0.9
+        and case.part_of(QUEUE) > 0.3
+        and case.rho < HIGH
+        and not comes_and_goes
+    )
     if not (waits_for_first or waits_for_more) or window.shortage_part >= SHORT_PART:
         return None
     keep = max(1, math.ceil(case.rho * case.ready / COMFORTABLE), round(window.ready) if waits_for_more else 1)
@@ -221,7 +231,7 @@ def cold_bound(case: DiagnosisCase) -> Suspect | None:
         gains=gains | {Trouble.FULL: 0.8},
         says=says,
         evidence=(
-            f"starting is {case.part_of(START):.0%} of all time of calls, waiting in the queue {case.part_of(QUEUE):.0%}",
+            f"of their time calls wait {case.part_of(START):.0%} for starts and {case.part_of(QUEUE):.0%} in the queue",
             f"{window.idle_ends} containers ended since they had nothing to do for {window.scaledown_s:g} s",
             f"once ready they are busy {case.busy:.0%}",
         ),
@@ -252,7 +262,11 @@ def flapping(case: DiagnosisCase) -> Suspect | None:
     span = window.seconds / max(1, min(window.starts, window.idle_ends))
     longer = math.ceil(max(2 * span, 2 * window.scaledown_s))
     most = max(window.wanted, math.ceil(window.ready) + 1)
-    change = case.with_containers(most)
+    kept = case.ready / most
+
+    def change(stages: StageTimes) -> StageTimes:
+        return with_stages(stages, {QUEUE: stages[QUEUE] * kept, BATCH_WAIT: stages[BATCH_WAIT] * kept})
+
     then, gains = case.after(change)
     return Suspect(
         name="flapping",
@@ -263,7 +277,7 @@ def flapping(case: DiagnosisCase) -> Suspect | None:
         ),
         evidence=(
             f"one comes or goes about every {span:.3g} s, and ends after {window.scaledown_s:g} s without calls",
-            f"a start takes {window.start_ms / 1000:.1f} s, in which calls queue: {case.part_of(QUEUE):.0%} of their time",
+            f"a start takes {window.start_ms / 1000:.1f} s; calls queue {case.part_of(QUEUE):.0%} of their time",
         ),
         cures=(
             Cure(

@@ -66,15 +66,19 @@ def prompts_block(case: DiagnosisCase) -> Suspect | None:
         name="itl",
         gains={Trouble.TOKENS: 1.0},
         says=(
-            f"First tokens of {case.what} are in time, the next ones are not: {engine.late_with_prompt:.0%} of the late "
-            "gaps had somebody's prompt in the same step."
+            f"First tokens of {case.what} are in time, the next ones are not: {engine.late_with_prompt:.0%} of the "
+            "late gaps had somebody's prompt in the same step."
         ),
         evidence=(
             _pace(engine),
-            f"{engine.chunk} tokens of prompts take {engine.prompt_token_ms * engine.chunk:.0f} ms, a step without them "
-            f"{alone:.0f} ms",
-            f"with {chunk} a step first tokens would take {first:.0f} ms: "
-            f"{'in time' if fits else 'too late, so no setting helps'}",
+            (
+                f"{engine.chunk} tokens of prompts take {engine.prompt_token_ms * engine.chunk:.0f} ms, a step without "
+                f"them {alone:.0f} ms"
+            ),
+            (
+                f"with {chunk} a step first tokens would take {first:.0f} ms: "
+                f"{'in time' if fits else 'too late, so no setting helps'}"
+            ),
         ),
         cures=(smaller, apart) if fits else (apart,),
         promises=(
@@ -114,13 +118,15 @@ def steps_too_wide(case: DiagnosisCase) -> Suspect | None:
         name="itl_batch",
         gains={Trouble.TOKENS: 1.0},
         says=(
-            f"First tokens of {case.what} are in time, the next ones are not: a step over {engine.running:.0f} sequences "
-            f"takes {engine.step_of(engine.running):.0f} ms."
+            f"First tokens of {case.what} are in time, the next ones are not: a step over {engine.running:.0f} "
+            f"sequences takes {engine.step_of(engine.running):.0f} ms."
         ),
         evidence=(
             _pace(engine),
-            f"{fits} sequences a step keep the gap, and give {1000 * fits / engine.step_of(fits):.0f} of the "
-            f"{engine.asked_tokens_per_s:.0f} tokens/s asked for",
+            (
+                f"{fits} sequences a step keep the gap, and give {1000 * fits / engine.step_of(fits):.0f} of the "
+                f"{engine.asked_tokens_per_s:.0f} tokens/s asked for"
+            ),
         ),
         cures=(more, Cure(cost=CureCost.VERSION, what="a version with lighter steps")) if need > 1 else (enough,),
         promises=(

@@ -52,8 +52,8 @@ def memory_bound(case: DiagnosisCase) -> Suspect | None:
         name="memory",
         gains={Trouble.FAILING: 1.0, Trouble.FULL: 0.5, Trouble.SLOW: 0.4},
         says=(
-            f"Memory-bound: {window.died} containers of {case.what} died, and they use up to {window.memory_part:.0%} of "
-            f"the memory that they may."
+            f"Memory-bound: {window.died} containers of {case.what} died, and they use up to {window.memory_part:.0%} "
+            f"of the memory that they may."
         ),
         evidence=(f"{window.codes(*DEATH_CODES)} calls were lost with them",),
         cures=(

@@ -40,8 +40,8 @@ def gateway_bound(case: DiagnosisCase) -> Suspect | None:
         name="gateway",
         gains=gains,
         says=(
-            f"Gateway-bound: its thread is busy {loop:.0%} of the time while the {case.devices} of {case.what} are busy "
-            f"{case.busy:.0%}."
+            f"Gateway-bound: its thread is busy {loop:.0%} of the time while the {case.devices} of {case.what} are "
+            f"busy {case.busy:.0%}."
         ),
         evidence=(
             f"gateway and respond take {own:.3g} ms of {case.mean_ms:.3g} ms a call",
@@ -95,7 +95,8 @@ def payload_bound(case: DiagnosisCase) -> Suspect | None:
         name="payload",
         gains=gains | {Trouble.RATE: 0.6 if link >= 0.5 else 0.4},
         says=(
-            f"Payload-bound: bodies of {window.body_bytes / 1e6:.2g} MB to {case.what}{busy} {where} {way:.0%} of a call."
+            f"Payload-bound: bodies of {window.body_bytes / 1e6:.2g} MB to {case.what}{busy} {where} {way:.0%} of a "
+            "call."
         ),
         evidence=(f"{case.devices} busy {case.busy:.0%}, gateway {case.loop:.0%} of its thread",),
         cures=(
@@ -132,7 +133,7 @@ def cpu_bound(case: DiagnosisCase) -> Suspect | None:
     change = faster if throttled >= 0.2 else apart
     then, gains = case.after(change)
     if case.busy < COMFORTABLE and case.rho < HIGH and throttled < 0.2:
-        gains = {trouble: 0.0 for trouble in gains}  # nobody waits for what the device does not do
+        gains = dict.fromkeys(gains, 0.0)  # nobody waits for what the device does not do
     more = max(2, round(2 * window.cores))
     cures = [
         Cure(
@@ -160,14 +161,16 @@ def cpu_bound(case: DiagnosisCase) -> Suspect | None:
         name="cpu",
         gains=gains | {Trouble.FULL: 0.9, Trouble.RATE: 0.8},
         says=(
-            f"CPU-bound: {part:.0%} of the time in which containers of {case.what} run calls their processors work, and "
-            f"their {case.devices} wait for them."
+            f"CPU-bound: {part:.0%} of the time in which containers of {case.what} run calls their processors work, "
+            f"and their {case.devices} wait for them."
         ),
         evidence=tuple(
             line
             for line in (
-                f"{window.guest_cpu_s or 0:.3g} s of processors in {window.busy_s or 0:.3g} s of calls, "
-                f"{window.cores:g} cores each",
+                (
+                    f"{window.guest_cpu_s or 0:.3g} s of processors in {window.busy_s or 0:.3g} s of calls, "
+                    f"{window.cores:g} cores each"
+                ),
                 idle,
                 f"{case.devices} are busy {case.busy:.0%} by the meter, which bills them meanwhile",
             )

@@ -110,7 +110,7 @@ async def find_version(services: OpenAIServices, tenant: str, name: str) -> tupl
         UnknownFunction: `model_not_found`. TooMuch: the tenant has named too many that there are not.
     """
     versions = services.entry.versions
-    model = await services.models.find(tenant, name, versions.rates)
+    model = await services.models.find(tenant, name, versions.guesses)
     try:
         return model, await versions.find(tenant, model.ref)
     except UnknownFunction as error:

@@ -1,1 +1,1 @@
-"""Bodies of the HTTP API about who looks and what is under pressure."""
+"""Bodies about what calls went through, what is under pressure, and sessions of whoever looks."""

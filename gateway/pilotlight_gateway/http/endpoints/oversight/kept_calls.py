@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from starlette.requests import Request
 from starlette.responses import Response
 
-from pilotlight_core.model.api.trace_api import CallExplanation, KeptCallList
+from pilotlight_core.model.api.seeing.trace_api import CallExplanation, KeptCallList
 from pilotlight_core.model.errors import BadInput, UnknownCall
 from pilotlight_core.model.ids import CALL_ID, FUNCTION_PATTERN
-from pilotlight_core.model.messages.trace_messages import AskKept
+from pilotlight_core.model.messages.scheduling import AskKept
 from pilotlight_core.model.tracing.kept_call import KeptWhy
 from pilotlight_gateway.http.protocol.api_operations import Operation, Parameter, count_of, json_answer, principal_of
 from pilotlight_gateway.jobs.job_service import JobService

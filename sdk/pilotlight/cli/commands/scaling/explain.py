@@ -42,12 +42,12 @@ def explain(
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="print JSON")] = False,
 ) -> None:
-    """Explain why a function has the containers that it has, or why one call was slow, failed or was refused.
+    """Explain a function's containers, or where a call's time went.
 
-    Of a function it says which rule decided the number, what its past foretells, what it would take to have one more,
-    and how that changed; operators also read where the containers are. Of a call it says where its time went, what it
-    waited for and what was tried; calls are kept for a while if they failed, were slow or were sampled ('pilotlight
-    calls').
+    Of a function it says why it has the containers that it has: which rule decided the number, what its past foretells,
+    what it would take to have one more, and how that changed; operators also read where the containers are. Of a call
+    it says where its time went, what it waited for and what was tried; calls are kept for a while if they failed, were
+    slow or were sampled ('pilotlight calls').
 
     \b
     pilotlight explain search.embed

@@ -12,7 +12,7 @@ from pilotlight.cli.local_times import show_instant
 from pilotlight.cli.output import note, print_json
 from pilotlight.cli.session import ask, client
 from pilotlight.cli.tables import print_table
-from pilotlight_core.model.api.trace_api import KeptCallRow
+from pilotlight_core.model.api.seeing.trace_api import KeptCallRow
 
 app = command_app()
 COLUMNS = ("call", "at", "function", "kept", "code", "took", "longest", "attempts")
@@ -26,9 +26,9 @@ def calls(
     limit: Annotated[int, typer.Option(min=1, max=200, help="how many at most")] = 50,
     as_json: Annotated[bool, typer.Option("--json", help="print JSON")] = False,
 ) -> None:
-    """List calls that failed, were slow or were sampled, the newest first.
+    """List calls that failed, were slow or were sampled.
 
-    'pilotlight explain CALL' says why.
+    The newest come first. 'pilotlight explain CALL' says why one was slow, failed or was refused.
 
     \b
     pilotlight calls

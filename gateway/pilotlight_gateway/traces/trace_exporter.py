@@ -1,4 +1,4 @@
-"""The duty that sends kept calls to a collector, as traces over OTLP/HTTP.
+"""Sends kept calls to a collector, as traces over OTLP/HTTP: a duty, in one process at a time.
 
 What gateways send waits in a bounded queue, of which the oldest go when the collector does not keep up. A request that
 the collector could not take for the moment is repeated a few times; nothing else waits for it. What was dropped is
@@ -21,9 +21,8 @@ from pilotlight_core.host.http_client import HttpClient, NoHttpClient
 from pilotlight_core.host.metrics.metric_families import counter_by, gauge
 from pilotlight_core.model import subjects
 from pilotlight_core.model.errors import BadInput
-from pilotlight_core.model.messages.trace_messages import TraceBatch
+from pilotlight_core.model.messages.scheduling import TraceBatch
 from pilotlight_core.model.tracing.kept_call import KeptCall
-from pilotlight_gateway.duties.leased import while_leased
 from pilotlight_gateway.traces.otlp_encoding import export_request, rejected_spans
 from pilotlight_gateway.traces.span_tree import AttributeValue, spans_of
 
@@ -71,17 +70,14 @@ def headers_of(text: str) -> dict[str, str]:
 
 
 class TraceExporter:
-    """Exports while it holds the lease."""
+    """Exports what gateways send until cancelled."""
 
-    def __init__(
-        self, bus: Bus, *, endpoint: str, headers: Mapping[str, str], region: str, holder: str, ca_file: str = ""
-    ) -> None:
+    def __init__(self, bus: Bus, *, endpoint: str, headers: Mapping[str, str], region: str, ca_file: str = "") -> None:
         """`endpoint`, `headers`: as `endpoint_of` and `headers_of` read them."""
         self._bus = bus
         self._endpoint = endpoint
         self._headers = {**headers, "content-type": "application/x-protobuf"}
         self._region = region
-        self._holder = holder
         self._client = HttpClient(connections=1, ca_file=ca_file, timeout=ANSWER_S, follow_redirects=False)
         self._waiting: deque[KeptCall] = deque()
         self._has_some = asyncio.Event()
@@ -89,12 +85,9 @@ class TraceExporter:
         self._resource: dict[str, AttributeValue] = {"service.name": "pilotlight", "pilotlight.region": region}
         self._failures = 0
 
-    async def run(self) -> None:
-        """Run until cancelled."""
-        try:
-            await while_leased(self._bus, self._bus.lease("duty.traces", self._holder), self._export_on)
-        finally:
-            await self._client.aclose()
+    async def aclose(self) -> None:
+        """Close its connections."""
+        await self._client.aclose()
 
     def collect(self) -> Iterator[Metric]:
         """A `MetricSource`."""
@@ -111,7 +104,8 @@ class TraceExporter:
             self._counts["crowded"] += 1
         self._has_some.set()
 
-    async def _export_on(self, lease: Lease) -> None:  # noqa: ARG002 - exported twice is shown once: ids are the same
+    async def export_until_cancelled(self, _: Lease) -> None:
+        """Export until cancelled. What two processes export for a moment is shown once: the ids are the same."""
         async with self._bus.listening({subjects.traces(self._region): self._on_batch}):
             while True:
                 await self._has_some.wait()
@@ -144,19 +138,19 @@ class TraceExporter:
             client = await self._client.get()
             answer = await client.post(self._endpoint, content=body, headers=self._headers)
         except (httpx.HTTPError, NoHttpClient, OSError) as error:
-            self._say("the collector does not answer", error=type(error).__name__)
+            self._log_trouble("the collector does not answer", error=type(error).__name__)
             return "unreachable", True
         if answer.status_code in AGAIN:
-            self._say("the collector takes no traces now", status=answer.status_code)
+            self._log_trouble("the collector takes no traces now", status=answer.status_code)
             return "unreachable", True
         if answer.status_code >= 300:
-            self._say("the collector refuses traces", status=answer.status_code)
+            self._log_trouble("the collector refuses traces", status=answer.status_code)
             return "refused", False
         if rejected := rejected_spans(answer.content):
-            self._say("the collector has not taken all spans", rejected=rejected)
+            self._log_trouble("the collector has not taken all spans", rejected=rejected)
         return "exported", False
 
-    def _say(self, what: str, **more: object) -> None:
+    def _log_trouble(self, what: str, **more: object) -> None:
         if self._failures % SAID_EVERY == 0:
             log.warning(what, endpoint=self._endpoint, **more)
         self._failures += 1
