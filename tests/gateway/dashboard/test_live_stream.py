@@ -19,9 +19,9 @@ from pilotlight_gateway.dashboard.live_stream import (
     Topic,
     topics_of,
 )
-from pilotlight_gateway.dashboard.viewers import Viewer, Viewers
+from pilotlight_gateway.dashboard.page_parts.viewers import Viewer, Viewers
+from tests.gateway.dashboard.page_parts.test_viewers import viewer
 from tests.gateway.dashboard.site import Site
-from tests.gateway.dashboard.test_viewers import viewer
 from tests.gateway.world import World
 
 NODES = "/ui/nodes"

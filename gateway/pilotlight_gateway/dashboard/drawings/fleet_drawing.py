@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pilotlight_gateway.dashboard.markup import Markup, escaped
+from pilotlight_gateway.dashboard.page_parts.markup import Markup, escaped
 
 ACROSS, LEGEND, NAMED = 8, 26, 6
 BAR, HEIGHT, GAP_X, GAP_Y, LABEL = 132, 18, 14, 24, 14

@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from pilotlight_gateway.dashboard.blocks import (
+from pilotlight_gateway.dashboard.drawings.step_bars import step_bars
+from pilotlight_gateway.dashboard.page_parts.blocks import (
     Block,
     DataTable,
     Figure,
@@ -20,10 +21,9 @@ from pilotlight_gateway.dashboard.blocks import (
     columns_of,
     rows_of,
 )
-from pilotlight_gateway.dashboard.drawings.step_bars import step_bars
-from pilotlight_gateway.dashboard.gateway_client import ApiProblem
-from pilotlight_gateway.dashboard.page import Page, PageView, Section, filled, ui_link
-from pilotlight_gateway.dashboard.shown_values import (
+from pilotlight_gateway.dashboard.page_parts.gateway_client import ApiProblem
+from pilotlight_gateway.dashboard.page_parts.page import Page, PageView, Section, filled, ui_link
+from pilotlight_gateway.dashboard.page_parts.shown_values import (
     count_text,
     number_text,
     part_text,

@@ -9,9 +9,9 @@ from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
 
-from pilotlight_gateway.dashboard.blocks import Block, Cell, DataTable, Sentence, columns_of, rows_of
-from pilotlight_gateway.dashboard.page import Page, PageView, Section
-from pilotlight_gateway.dashboard.shown_values import (
+from pilotlight_gateway.dashboard.page_parts.blocks import Block, Cell, DataTable, Sentence, columns_of, rows_of
+from pilotlight_gateway.dashboard.page_parts.page import Page, PageView, Section
+from pilotlight_gateway.dashboard.page_parts.shown_values import (
     count_text,
     instant_text,
     money_text,

@@ -7,8 +7,8 @@ from typing import Any
 import msgspec
 
 from pilotlight_core.model.api.tally_api import FunctionStats, HomeStats, Quantiles, SampleStats, StatsPoint
-from pilotlight_gateway.dashboard.blocks import Drawing, LinkLine, TimeChart
-from pilotlight_gateway.dashboard.gateway_client import ApiAnswer
+from pilotlight_gateway.dashboard.page_parts.blocks import Drawing, LinkLine, TimeChart
+from pilotlight_gateway.dashboard.page_parts.gateway_client import ApiAnswer
 from pilotlight_gateway.dashboard.pages.function_page import WINDOWS, function_blocks
 from tests.gateway.dashboard.pages.scenes import answer_of, table_of
 from tests.gateway.dashboard.site import Site

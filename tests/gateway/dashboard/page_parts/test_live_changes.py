@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pilotlight_gateway.dashboard.blocks import (
+from pilotlight_gateway.dashboard.page_parts.blocks import (
     Block,
     DataTable,
     Drawing,
@@ -21,8 +21,8 @@ from pilotlight_gateway.dashboard.blocks import (
     columns_of,
     rows_of,
 )
-from pilotlight_gateway.dashboard.live_changes import changes_between, snapshot_of
-from pilotlight_gateway.dashboard.markup import Markup
+from pilotlight_gateway.dashboard.page_parts.live_changes import changes_between, snapshot_of
+from pilotlight_gateway.dashboard.page_parts.markup import Markup
 
 
 def table(*rows: tuple[str, ...], note: str = "") -> DataTable:
