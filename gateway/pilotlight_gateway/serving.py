@@ -105,7 +105,6 @@ from pilotlight_gateway.settings import ServeSettings
 from pilotlight_gateway.tenancy.auth import KeyAuthenticator
 from pilotlight_gateway.tenancy.bootstrap import bootstrap
 from pilotlight_gateway.tenancy.login_sessions import LoginSessions
-from pilotlight_gateway.traces.traced_calls import trace_calls
 from pilotlight_gateway.webhooks.bus_webhooks import BusWebhooks
 
 log = structlog.get_logger(__name__)
@@ -271,7 +270,8 @@ async def _gateway(
     erasure = GatewayErasure(bus, registry, calls.bindings, secrets, region=settings.region)
     blobs, validators, costs, workers = secrets.sealing.blobs, Validators(), Estimates(), BodyWorkers()
     codec, schemas = BodyCodec(validators, workers, budget), VersionSchemas(blobs)
-    tracing = trace_calls(bus, calls.table.others, settings.trace_ratio, region=settings.region, gateway=instance)
+    counting = CallCounting(bus, calls, GatewayMetrics(), settings.trace_ratio, region=settings.region, name=name)
+    tracing, metrics = counting.tracing, counting.metrics
     job_calls = make_job_calls(calls, registry, schemas, codec, budget, tracing)
     signer, permits = await _join(settings, bus, blobs), JobPermits(limits=limiter, costs=costs, prices=prices)
     jobs = make_jobs(settings, bus, calls, blobs, job_calls, permits, RunnerIdentity(name, instance))
@@ -279,8 +279,7 @@ async def _gateway(
     idempotency = make_idempotency(settings, bus, calls.table, CallOwner(name=name, instance=instance))
     readiness = make_readiness(bus, registry, calls.service)
     authenticator = KeyAuthenticator(registry, issuers.tokens, LoginSessions(registry))
-    counting = CallCounting(bus, calls, GatewayMetrics(), region=settings.region, name=name, sinks=(tracing.keeper,))
-    metrics, loads, connections, requests = counting.metrics, LoadBook(), client_connections(settings), OpenRequests()
+    loads, connections, requests = LoadBook(), client_connections(settings), OpenRequests()
     fallbacks = Fallbacks(registry, time.monotonic, covered_by(limiter.policy, prices))
     measured = MeasuredGateway(name=name, process=instance, region=settings.region)
     exchange = make_load_exchange(bus, loads, measured, budget, readiness, calls)
@@ -322,7 +321,6 @@ async def _gateway(
             locker.running(),
             erasure.running(),
             make_nested(bus, calls, wire_nested(parts, authenticator.why_ended), bodies, settings.region).running(),
-            tracing.running(),
             happenings.running(),
             shards.running(),
             jobs.running(),

@@ -30,7 +30,9 @@ class PlatformEventsClient:
         """Yield the last events, and then each as it comes, without end."""
         headers = {"Accept": "text/event-stream"}
         # Where nothing happens only comments come: only the far end's closing it is an end.
-        async with self._connection.open("GET", PATH, params=asked, headers=headers, timeout=3600.0) as answer:
-            async with aclosing(read_events(answer.aiter_bytes())) as events:
-                async for event in events:
-                    yield msgspec.json.decode(event.data, type=ShownEvent)
+        async with (
+            self._connection.open("GET", PATH, params=asked, headers=headers, timeout=3600.0) as answer,
+            aclosing(read_events(answer.aiter_bytes())) as events,
+        ):
+            async for event in events:
+                yield msgspec.json.decode(event.data, type=ShownEvent)

@@ -15,7 +15,7 @@ def test_events_are_shown_a_line_each(platform: ScriptedPlatform) -> None:
 
     assert "function.scaled" in shown
     assert "acme: hello.greet should have 2 containers" in shown
-    assert "since=1h" in platform.requests[-1].url.query.decode()
+    assert "since=1h" in platform.requests[-1].query
 
 
 def test_events_are_json_for_machines(platform: ScriptedPlatform) -> None:
