@@ -238,6 +238,7 @@ class Parts:
         """What it is composed of."""
         return HttpParts(
             audit=self.audit,
+            events=self.events,
             authenticator=self.authenticator,
             batches=self.batches,
             blobs=self.blobs,
