@@ -19,7 +19,8 @@ class PressureEvents:
     """Remembers what was open, slow and shed."""
 
     def __init__(self) -> None:
-        self._open: frozenset[BreakerKey] = frozenset()
+        self._open: dict[BreakerKey, str] = {}
+        """Each with its function."""
         self._slow: dict[FlowKey, SlowFlow] = {}
         self._shed: dict[int, int] = {}
 
@@ -40,26 +41,26 @@ class PressureEvents:
         self, reports: Iterable[BreakerReport], functions: Mapping[str, str], at: float
     ) -> list[PlatformEvent]:
         opened = {(one.version, one.container, one.tenant): one for one in reports if one.state == OPEN}
+        now = {key: functions.get(one.version, "") for key, one in opened.items()}
         found = [
             PlatformEvent(
-                at=at, kind=EventKind.BREAKER_OPENED, tenant=_owner(functions, one.version),
-                function=functions.get(one.version, ""),
-                says=f"The breaker of {_of(one)} opened after {one.failures} failures: no calls go there for "
-                f"{one.retry_after:.0f} s.",
+                at=at, kind=EventKind.BREAKER_OPENED, tenant=_owner(now[key]), function=now[key],
+                says=f"The breaker of {_named(one.version, one.container)} opened after {one.failures} failures: no "
+                f"calls go there for {one.retry_after:.0f} s.",
                 facts={"version": one.version, "container": one.container, "failures": one.failures},
             )
             for key, one in opened.items() if key not in self._open
         ]  # fmt: skip
         found += [
             PlatformEvent(
-                at=at, kind=EventKind.BREAKER_CLOSED, tenant=_owner(functions, version),
-                function=functions.get(version, ""),
-                says=f"The breaker of {_of_names(version, container)} lets calls through again.",
+                at=at, kind=EventKind.BREAKER_CLOSED, tenant=_owner(function), function=function,
+                says=f"The breaker of {_named(version, container)} lets calls through again.",
                 facts={"version": version, "container": container},
             )
-            for version, container, _ in sorted(self._open - opened.keys())
+            for (version, container, tenant), function in self._open.items()
+            if (version, container, tenant) not in now
         ]  # fmt: skip
-        self._open = frozenset(list(opened)[:FOLLOWED])
+        self._open = dict(list(now.items())[:FOLLOWED])
         return found
 
     def _slowed(self, slow: Iterable[SlowFlow], at: float) -> list[PlatformEvent]:
@@ -95,13 +96,9 @@ class PressureEvents:
         ]  # fmt: skip
 
 
-def _owner(functions: Mapping[str, str], version: str) -> str:
-    return functions.get(version, "").partition(":")[0]
+def _owner(function: str) -> str:
+    return function.partition(":")[0]
 
 
-def _of(report: BreakerReport) -> str:
-    return _of_names(report.version, report.container)
-
-
-def _of_names(version: str, container: str) -> str:
+def _named(version: str, container: str) -> str:
     return f"container {container}" if container else f"version {version}"
