@@ -66,6 +66,11 @@ class GatewayMetrics:
         if code in PLATFORMS_FAULT:
             self.levels["availability", False] += 1
 
+    def note_exemplar(self, total_ms: float, trace_id: str, at: float, *, failed: bool = False) -> None:
+        """Show the trace of a call that was counted beside its duration; `at`: unix seconds."""
+        observed = self.failed_duration if failed else self.duration
+        observed.note_exemplar(total_ms / 1000, trace_id, at)
+
     def note_level(self, level: str, *, good: bool) -> None:
         """Count a call by one of its function's own service levels."""
         self.levels[level, good] += 1
