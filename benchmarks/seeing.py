@@ -21,7 +21,7 @@ from collections.abc import Callable, Mapping
 
 from benchmarks import report
 from pilotlight_core.model.messages.call_messages import Spent
-from pilotlight_core.model.messages.tallies import AskTallies
+from pilotlight_core.model.messages.seeing.tallies import AskTallies
 from pilotlight_core.model.messages.wire import decode, encode
 from pilotlight_core.model.spec import SLO, VersionRecord
 from pilotlight_gateway.calls.call_port import CallResult

@@ -88,6 +88,8 @@ class ControllerMetrics:
         """What this process did and heard by the instant `at`; who decides (or advises) knows what is wanted."""
         yield gauge("pilotlight_controller_leads", "1 while this controller leads.", int(leads))
         yield gauge("pilotlight_controller_nodes", "Nodes that this controller knows of.", len(world.nodes))
+        text = "Nodes that fell silent without an end of theirs being planned."
+        yield counter("pilotlight_controller_lost_nodes", text, world.lost_nodes)
         text = "How long passes took, over all versions or for one."
         yield histogram_by("pilotlight_controller_pass_seconds", text, "versions", self.passes)
         yield counter("pilotlight_controller_failed_passes", "Passes that went wrong.", self.failed_passes)

@@ -122,6 +122,7 @@ from pilotlight_gateway.storage_quota.bus_quota import BusQuotaRecords
 from pilotlight_gateway.storage_quota.quota_lease import StorageQuota
 from pilotlight_gateway.tenancy.auth import KeyAuthenticator
 from pilotlight_gateway.tenancy.bootstrap import bootstrap
+from pilotlight_gateway.tenancy.login_sessions import LoginSessions
 from pilotlight_gateway.webhooks.bus_webhooks import BusWebhooks
 from pilotlight_placement.asks.options import Prices
 from pilotlight_placement.hardware.machine_nodes import pool_nodes
@@ -415,24 +416,31 @@ async def _gateway(
     erasure = GatewayErasure(bus, registry, calls.bindings, secrets, region=settings.region)
     blobs, validators, costs, workers = secrets.sealing.blobs, Validators(), Estimates(), BodyWorkers()
     codec, schemas = BodyCodec(validators, workers, budget), VersionSchemas(blobs)
+    counting = CallCounting(bus, calls, GatewayMetrics(), settings.trace_ratio, region=settings.region, name=name)
+    tracing, metrics = counting.tracing, counting.metrics
     job_calls = JobCalls(
-        calls=calls.service, registry=registry, schemas=schemas, codec=codec, budget=budget, clock=time.monotonic
-    )
+        calls=calls.service, registry=registry, schemas=schemas, codec=codec, budget=budget, clock=time.monotonic,
+        sampler=tracing.sampler, sinks=(tracing.keeper,),
+    )  # fmt: skip
     signer, permits = await _join(settings, bus, blobs), JobPermits(limits=limiter, costs=costs, prices=prices)
     jobs = _jobs(settings, bus, calls, blobs, job_calls, permits, RunnerIdentity(name, instance))
     shards = _shards(calls, limiter, jobs)
     idempotency = _idempotency(settings, bus, calls.table, CallOwner(name=name, instance=instance))
-    readiness, authenticator = _readiness(bus, registry, calls.service), KeyAuthenticator(registry, issuers.tokens)
-    counting = CallCounting(bus, calls, GatewayMetrics(), region=settings.region, name=name)
-    metrics, loads, connections, requests = counting.metrics, LoadBook(), client_connections(settings), OpenRequests()
+    readiness, authenticator = (
+        _readiness(bus, registry, calls.service),
+        KeyAuthenticator(registry, issuers.tokens, LoginSessions(registry)),
+    )
+    loads, connections, requests = LoadBook(), client_connections(settings), OpenRequests()
     fallbacks = Fallbacks(registry, time.monotonic, covered_by(limiter.policy, prices))
     measured = MeasuredGateway(name=name, process=instance, region=settings.region)
-    exchange = LoadExchange(bus, loads, measured, budget, lambda: len(readiness.gate), calls.fleet.clocks)
+    exchange = LoadExchange(
+        bus, loads, measured, budget, lambda: len(readiness.gate), calls.fleet.clocks, calls.drivers.homes.loads
+    )
     sources = _metric_sources(calls, idempotency, limiter, jobs, readiness, budget, connections, fallbacks)
     shown = certificates_of(api=public.tls, bodies=internal.tls)
     locker = BusLocker(bus, calls.fleet, registry, region=settings.region, gateway=calls.table.instance)
     parts = HttpParts(
-        audit=BusAuditLog(bus, region=settings.region), authenticator=authenticator,
+        access_log=settings.access_log, audit=BusAuditLog(bus, region=settings.region), authenticator=authenticator,
         batches=_batches(settings, bus, jobs, blobs, schemas, validators),
         blobs=blobs, budget=budget, calls=FallbackCalls(calls.service, fallbacks.instead_of, time.monotonic),
         codec=codec, costs=costs, eraser=erasure.eraser,
@@ -452,6 +460,7 @@ async def _gateway(
         ),
         proxies=settings.connection_bounds.exempt,
         readiness=readiness, registry=registry, requests=requests, schemas=schemas, signer=signer,
+        tracing=tracing,
         uploads=upload_slots(),
         vault=secrets.vault,
         webhooks=BusWebhooks(bus),
@@ -459,7 +468,7 @@ async def _gateway(
     try:
         # Limits around calls: a gateway that hands its shards over still tells the next homes what runs here.
         async with (
-            measured_process(settings, bus, counting.collect, shown, *sources) as watch,
+            measured_process(settings, bus, counting.collect, shown, tracing.keeper.collect, *sources) as watch,
             exchange.running(watch, metrics.request_count),
             workers.running(),
             keeper.running(),

@@ -79,7 +79,9 @@ from pilotlight_gateway.tally.tally_answers import TallyAnswers, TallySources
 from pilotlight_gateway.tally.tally_desk import TallyDesk
 from pilotlight_gateway.tenancy.api_keys import ApiKey, new_key
 from pilotlight_gateway.tenancy.auth import CallAuthenticator, KeyAuthenticator
+from pilotlight_gateway.tenancy.login_sessions import LoginSessions
 from pilotlight_gateway.tenancy.registry_port import MemoryRegistry, RegistryPort
+from pilotlight_gateway.traces.traced_calls import TracedCalls, lone_traces
 from pilotlight_gateway.webhooks.webhook_port import MemoryWebhooks, WebhookStore
 from tests.builders.specs import function_spec, id_of, manifest, method, version_record
 from tests.gateway.secrets.vaults import vault_over
@@ -156,6 +158,7 @@ class Parts:
     costs: Estimates = field(default_factory=Estimates)
     audit: AuditLog = field(default_factory=MemoryAuditLog)
     traces: MemoryTraces = field(default_factory=MemoryTraces)
+    tracing: TracedCalls = field(default_factory=lone_traces)
     bound: list[Binding] = field(default_factory=list)
     explainer: Explainer = field(default_factory=MemoryExplainer)
     followers: TenantSlots = field(default_factory=follower_slots)
@@ -276,6 +279,7 @@ class Parts:
             streams=self.streams,
             tallies=self.tallies,
             terms=self.terms,
+            tracing=self.tracing,
             tranches=self.tranches,
             all_tranches=self.all_tranches,
             uploads=self.uploads,
@@ -314,7 +318,9 @@ class World:
             registry=known,
             blobs=self.blobs,
             signer=self.signer,
-            authenticator=KeyAuthenticator(known, tokens, clock=self.clock, wall=self.wall),
+            authenticator=KeyAuthenticator(
+                known, tokens, LoginSessions(known, wall=self.wall), clock=self.clock, wall=self.wall
+            ),
             issuers=Issuers(source=self.jwks, keys=self.issuer_keys, tokens=tokens),
             ledger=self.ledger_reader,
             audit=self.audit,

@@ -102,9 +102,30 @@ def test_ports_are_those_that_the_process_listens_on(objects: Objects, component
     if component == "gateway":
         assert (settings.host, settings.port) == ("0.0.0.0", ports["api"])  # noqa: S104
         assert (settings.internal_host, settings.internal_port) == ("0.0.0.0", ports["bodies"])  # noqa: S104
-        assert ports.keys() == {"metrics", "api", "bodies"}
+        assert (settings.grpc_host, settings.grpc_port) == ("0.0.0.0", 0)  # noqa: S104 - nobody has asked for it
+        assert ports.keys() == {"metrics", "api", "grpc", "bodies"}
     else:
         assert ports.keys() == {"metrics"}
+
+
+def test_grpc_is_served_where_an_operator_says_so(objects: Objects) -> None:
+    """By the map that the gateway reads, at the port of its container and of the service."""
+    gateway = workloads(objects)["gateway"]
+    told = {"grpc-port": str(gateway.ports["grpc"])}
+    given = {
+        name: {key: told.get(key, value) for key, value in values.items()}
+        for name, values in config_maps(objects, gateway.namespace).items()
+    }
+    container = gateway.container
+    settings = config.parse(ServeSettings, "", arguments(container, given), environment(container, given))
+    (service,) = [
+        each for each in objects if each["kind"] == "Service" and each["metadata"]["name"] == "pilotlight-gateway"
+    ]
+    served = {port["name"]: port for port in service["spec"]["ports"]}
+
+    assert settings.grpc_port == gateway.ports["grpc"] == served["grpc"]["port"]
+    assert served["grpc"]["targetPort"] == "grpc"
+    assert settings.tls_cert
 
 
 @each_process

@@ -73,6 +73,11 @@ VALUES = (
         "proxies in front of gateways: networks, commas between",
         _at(SETTINGS, "data/trusted-proxies"),
     ),
+    ChartValue(
+        "grpcPort",
+        "8476: gateways serve the Open Inference Protocol over gRPC there; 0: they do not",
+        _at(SETTINGS, "data/grpc-port"),
+    ),
     *(
         ChartValue(f"nodeIssuer.{name}", says, (Place("ConfigMap", "pilotlight-node-issuer", f"data/{name}"),))
         for name, says in (

@@ -101,6 +101,7 @@ def gateway() -> BusUser:
             subjects.demand(ANY),  # of gateways of 0.1, during an upgrade
             subjects.demands(ANY),
             subjects.planned(ANY),
+            subjects.traces(ANY),
             subjects.explain(ANY),
             subjects.advice(ANY),
             subjects.stop_container(ANY),
@@ -202,6 +203,7 @@ def duties() -> BusUser:
         ),
         subscribe=(
             lease,
+            subjects.traces(ANY),
             "usage.>",
             "logs.>",
             *(_keys(bucket) for bucket in buckets),

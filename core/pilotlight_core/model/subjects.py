@@ -18,6 +18,8 @@ pl.{region}.gw.{gateway}.home      origin -> home         ToHome
 pl.{region}.gw.{gateway}.origin    home -> origin         ToOrigin
 pl.{region}.gw.{gateway}.ask       gateway -> gateway     AskCall (request, reply: CallReply)
 pl.{region}.gw.{gateway}.events    gateway -> gateway     AskEvents (request, reply: StreamEvents)
+pl.{region}.gw.{gateway}.kept      gateway -> gateway     AskKept (request, reply: KeptTold)
+pl.{region}.traces                 gateway -> duties      TraceBatch, every other second while calls were kept
 pl.{region}.gw.{gateway}.tallies   gateway -> gateway     AskTallies (request, reply: TalliesTold)
 pl.{region}.gw.{gateway}.limits    gateway -> limit home  ToLimitHome, Holdings
 pl.{region}.gw.{gateway}.allowed   limit home -> gateway  LimitAnswers
@@ -49,7 +51,8 @@ from functools import lru_cache
 from zlib import crc32
 
 TENANCY_BUCKET = "TENANCY"
-"""KV: tenant.*, tier.*, limits.*, key.*, budget.*, credit.*, node.*, join.*, issuer.*, pool.*, launch.*"""
+"""KV: tenant.*, tier.*, limits.*, key.*, budget.*, credit.*, node.*, join.*, issuer.*, pool.*, launch.*,
+session.*"""
 REGISTRY_BUCKET = "REGISTRY"
 """KV: app.*.*, share.*.*, scale.*.*.*, version.*, curves.*"""
 LEASE_BUCKET = "LEASES"
@@ -175,6 +178,14 @@ def to_origin(region: str, gateway: str) -> str:
 
 def ask(region: str, gateway: str) -> str:
     return f"pl.{region}.gw.{gateway}.ask"
+
+
+def kept(region: str, gateway: str) -> str:
+    return f"pl.{region}.gw.{gateway}.kept"
+
+
+def traces(region: str) -> str:
+    return f"pl.{region}.traces"
 
 
 def events(region: str, gateway: str) -> str:

@@ -23,6 +23,8 @@ class PromptPart:
     end: int
     slots: torch.Tensor | None
     """Where the tokens up to `end` are stored; None if there are none but these."""
+    draws: bool = False
+    """The next token is known after its last one."""
 
 
 @dataclass(kw_only=True, slots=True)
@@ -40,13 +42,15 @@ class StepBatch:
     rows_first: int = 0
     """Where the tokens of rows begin among the step's."""
     row_slots: torch.Tensor = field(default_factory=lambda: torch.empty(0, dtype=torch.long))
-    """Where the tokens of rows go, head by head, if all rows are taken for one list of vectors."""
+    """Where their keys and values go, head by head, if all rows are taken for one list of vectors."""
     row_positions: torch.Tensor | None = None
     row_length: int = 0
     masks: dict[int | None, torch.Tensor] = field(default_factory=dict)
     """Of rows, by sliding window: made by the first layer that has it."""
     order: tuple[StepSpan, ...] = ()
     """The spans, in the order of their tokens."""
+    longest: int = 0
+    """The most tokens of a sequence of the step, up to its own."""
 
     def drawing(self) -> tuple[list[int], list[StepSpan]]:
         """The spans that draw, and where the last token of each is among the step's."""
@@ -89,7 +93,9 @@ def batch_of(plan: StepPlan, pool: KvPool, rows: DecodeRows, page: int, device: 
             whole = span.start == 0
             slots = None if whole else slots_of(sequence, span.end, page).to(device)
             last = len(ids) + span.end - span.start
-            parts.append(PromptPart(first=len(ids), last=last, start=span.start, end=span.end, slots=slots))
+            parts.append(
+                PromptPart(first=len(ids), last=last, start=span.start, end=span.end, slots=slots, draws=span.draws)
+            )
         ids += sequence.tokens[span.start : span.end]
         positions += range(span.start, span.end)
         stored += _slots_between(sequence, span.start, span.end, page)
@@ -100,12 +106,13 @@ def batch_of(plan: StepPlan, pool: KvPool, rows: DecodeRows, page: int, device: 
         slots=torch.tensor(stored, device=device),
         parts=tuple(parts),
         order=order,
+        longest=max(span.end for span in order),
     )
     if with_row:
         batch.rows = rows
         batch.rows_first = len(ids) - len(with_row)
         batch.row_positions = batch.positions[0, batch.rows_first :]
-        heads = torch.arange(len(with_row) * rows.kv_heads, device=device).view(-1, rows.kv_heads)
+        heads = torch.arange(len(with_row) * 2 * rows.kv_heads, device=device).view(-1, 2 * rows.kv_heads)
         batch.row_slots = (heads * rows.length + batch.row_positions[:, None]).view(-1)
         batch.row_length = max(span.end for span in with_row)
     return batch

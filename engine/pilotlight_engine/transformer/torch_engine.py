@@ -111,8 +111,8 @@ class TorchEngine(ScheduledEngine[LoraWeights]):
         self._use_adapters(batch)
         keep, drawing = batch.drawing()
         rules = [self._rule_of(span.sequence) for span in drawing]
-        if self._lean is not None and not batch.parts and not self._lora.in_use:
-            picks = pick_tokens(self._lean.logits(batch), rules)  # every row draws
+        if self._lean is not None and not self._lora.in_use:
+            logits = self._lean.logits(batch, keep)
         elif not keep:
             # The last layer is the widest: a step that ends within its prompts needs none of it.
             self._model.base_model(batch.ids, position_ids=batch.positions, use_cache=False, **{KEYWORD: batch})
@@ -125,7 +125,7 @@ class TorchEngine(ScheduledEngine[LoraWeights]):
                 logits_to_keep=torch.tensor(keep, device=self._device),
                 **{KEYWORD: batch},
             ).logits[0]
-            picks = pick_tokens(logits, rules)
+        picks = [] if logits is None else pick_tokens(logits, rules)
         by_sequence = {}
         for span, pick in zip(drawing, picks, strict=True):
             by_sequence[span.sequence] = pick

@@ -108,6 +108,7 @@ class CallPipeline:
             stream=call.stream,
             scheduling=call.scheduling,
             traceparent=call.traceparent,
+            link=call.link,
             key=call.key,
             parent=call.parent,
             principal=call.principal,
@@ -165,6 +166,8 @@ class CallPipeline:
             container=own.container,
             units=units or None,
             sold=own.sold,
+            grant=own.grant,
+            trail=tuple(one for each in self._results for one in each.trail),
         )
 
     def _stage_times(self, results: dict[str, CallResult]) -> dict[str, float]:

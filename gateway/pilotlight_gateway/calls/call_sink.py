@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple, Protocol
 
+from pilotlight_core.model.errors import BadInput, BadOutput, FunctionRaised, LoadFailed, PilotlightError
 from pilotlight_core.model.spec import VersionRecord
 from pilotlight_gateway.calls.call_port import CallResult
 from pilotlight_gateway.calls.prepared_call import PreparedCall
@@ -24,6 +25,17 @@ class FailedCall(NamedTuple):
     total_ms: float
     is_client_gone: bool
     """Whether its client hung up, so that nobody was told."""
+    detail: str = ""
+    """The platform's sentence; "": the function's code said it, and it is its tenant's."""
+
+
+FUNCTIONS_OWN = (BadInput, BadOutput, FunctionRaised, LoadFailed)
+"""Errors whose words may have a tenant's data in them."""
+
+
+def platforms_words(error: PilotlightError) -> str:
+    """What an error says, if the platform has said it; "": a function has."""
+    return "" if isinstance(error, FUNCTIONS_OWN) else error.detail
 
 
 class CallSink(Protocol):

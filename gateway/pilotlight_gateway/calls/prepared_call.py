@@ -41,7 +41,7 @@ class PreparedCall:
 
     __slots__ = (
         "arrived_at", "call_id", "client_id", "deadline_at", "function", "gateway_ms", "hooks", "input", "is_recorded",
-        "key", "lost_ms", "method", "pace", "parent", "principal", "priority",
+        "key", "link", "lost_ms", "method", "pace", "parent", "principal", "priority",
         "scheduling", "start_hook", "stream", "tags", "tenant", "traceparent", "usage", "version",
     )  # fmt: skip
 
@@ -60,6 +60,7 @@ class PreparedCall:
         stream: bool,
         scheduling: SchedulingClass = PLAIN,
         traceparent: str = "",
+        link: str = "",
         key: str = "",
         parent: str = "",
         principal: Principal | None = None,
@@ -89,6 +90,9 @@ class PreparedCall:
         """Whether the caller wants stages and chunks as they happen; of a generator it always does."""
         self.scheduling = scheduling
         self.traceparent = traceparent
+        """Of its caller, or of its own root span where its trace is sampled; "": it begins a trace that is not."""
+        self.link = link
+        """Of a job, the traceparent of the request that stored it."""
         self.key = key
         """The id of the API key that asked for it."""
         self.parent = parent
@@ -135,6 +139,7 @@ class PreparedCall:
             stream=self.stream,
             scheduling=scheduling,
             traceparent=self.traceparent,
+            link=self.link,
             key=self.key,
             parent=self.parent,
             principal=self.principal,

@@ -12,7 +12,7 @@ from typing import Protocol
 from pilotlight_core.model.errors import PilotlightError
 from pilotlight_core.model.spec import VersionRecord
 from pilotlight_gateway.calls.call_port import CallResult
-from pilotlight_gateway.calls.call_sink import CallSink, FailedCall
+from pilotlight_gateway.calls.call_sink import CallSink, FailedCall, platforms_words
 from pilotlight_gateway.calls.prepared_call import PreparedCall
 from pilotlight_gateway.calls.stream_pace import GAPS_HELD, StreamPace
 from pilotlight_gateway.metrics.gateway_metrics import GatewayMetrics
@@ -135,7 +135,8 @@ class CallRecorder:
         course = error.course if isinstance(error.course, CallResult) else None
         total_ms, code = (self._clock() - arrived_at) * 1000.0, error.wire_code
         self.metrics.call_failed(code, total_ms)
-        self._tell(FailedCall(code, tenant, called, call, course, total_ms, is_client_gone=False))
+        detail = platforms_words(error)
+        self._tell(FailedCall(code, tenant, called, call, course, total_ms, is_client_gone=False, detail=detail))
 
     def _tell(self, failed: FailedCall) -> None:
         self.tallies.call_failed(failed)

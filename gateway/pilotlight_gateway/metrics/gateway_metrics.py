@@ -15,7 +15,7 @@ from prometheus_client.core import CounterMetricFamily, Metric
 from pilotlight_core.host.metrics.histogram import FIRST_CHUNK_SECONDS, SECONDS, Histogram
 from pilotlight_core.host.metrics.metric_families import histogram, histogram_by
 from pilotlight_core.model.errors import CODES, PLATFORMS_FAULT
-from pilotlight_core.model.messages.tallies import STAGES
+from pilotlight_core.model.messages.seeing.tallies import STAGES
 
 OK = ("ok", "")
 SHORTEST = SECONDS[0]

@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 from pilotlight_core.model.errors import PLATFORMS_FAULT
 from pilotlight_core.model.messages.call_messages import Spent
-from pilotlight_core.model.messages.tallies import CallTotals, FunctionTally
+from pilotlight_core.model.messages.seeing.tallies import CallTotals, FunctionTally
 from pilotlight_core.model.spec import VersionRecord
 from pilotlight_core.model.units import WHOLE_DEVICE
 from pilotlight_gateway.calls.call_port import CallResult

@@ -40,7 +40,7 @@ from pilotlight_core.model.messages.call_messages import Outcome, RemoteError
 from pilotlight_core.model.messages.engine_report import EngineReport
 from pilotlight_core.model.spec import FunctionSpec
 
-FRAMES = (1, 5)
+FRAMES = (1, 6)
 """The version of these frames. The first number changes with what older ends cannot read, the second with what they
 ignore."""
 KNOWS_NETWORK = (1, 1)
@@ -131,6 +131,8 @@ class Invoke(GuestFrame, frozen=True, kw_only=True):
     """Of a resumable stream, whose checkpoints the agent takes."""
     facts: CallFacts | None = None
     """What the platform says of the call to an engine."""
+    traceparent: str = ""
+    """As the call came; "": it begins a trace, whose id is made of the call's."""
 
 
 class InvokeBatch(GuestFrame, frozen=True, kw_only=True):
@@ -140,6 +142,8 @@ class InvokeBatch(GuestFrame, frozen=True, kw_only=True):
     method: str
     items: tuple[tuple[str, bytes], ...]
     """(call, input) in grant order."""
+    traceparents: tuple[str, ...] = ()
+    """Of each, as `Invoke.traceparent`; (): none came with one."""
 
 
 class CancelCall(GuestFrame, frozen=True, kw_only=True):

@@ -13,6 +13,7 @@ from pilotlight.client.resources.billing import BillingClient
 from pilotlight.client.resources.calls import CallsClient
 from pilotlight.client.resources.issuers import IssuersClient
 from pilotlight.client.resources.jobs import JobsClient
+from pilotlight.client.resources.kept_calls import KeptCallsClient
 from pilotlight.client.resources.models import ModelsClient
 from pilotlight.client.resources.nodes import NodesClient
 from pilotlight.client.resources.platform import PlatformClient
@@ -57,6 +58,7 @@ class Client:
         self.tenancy = TenancyClient(self.platform)
         self.autoscaler = AutoscalerClient(self.platform)
         self.stats = StatsClient(self.platform)
+        self.kept_calls = KeptCallsClient(self.platform)
         self.nodes = NodesClient(self.platform)
         self.pools = PoolsClient(self.platform)
         self.issuers = IssuersClient(self.platform)

@@ -50,7 +50,8 @@ def test_each_sequence_attends_to_its_own_tokens(window: int | None, softcap: fl
         keys.append(torch.randn(end, KV_HEADS, SIZE))
         values.append(torch.randn(end, KV_HEADS, SIZE))
         if start:
-            pool.store(0, slots_of(sequence, start, PAGE), keys[-1][:start], values[-1][:start])
+            before = torch.cat((keys[-1][:start], values[-1][:start]), dim=1)
+            pool.store(0, slots_of(sequence, start, PAGE), before)
         spans.append(StepSpan(sequence=sequence, start=start, end=end))
     batch = batch_of(StepPlan(prefills=tuple(spans[:2]), decodes=tuple(spans[2:])), pool, rows, PAGE, CPU)
     order = [spans.index(span) for span in batch.order]

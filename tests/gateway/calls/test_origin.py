@@ -35,6 +35,7 @@ from pilotlight_gateway.calls.call_port import CallResult
 from pilotlight_gateway.calls.effects import ReportStage, SendRun
 from pilotlight_gateway.calls.origin import LAST_WORDS_S, REPEAT_EVERY_S, Origin, OriginState
 from tests.builders.calls import grant, prepared_call
+from tests.builders.specs import function_spec, method, version_record
 from tests.gateway.calls.origin_steps import (
     HALF_MS,
     RAISED,
@@ -277,6 +278,16 @@ def test_what_is_lost_and_stays_billed_is_not_billed_again() -> None:
     (run,) = origin.granted(grant(4), 18.0)
     assert isinstance(run, SendRun)
     assert run.run.lost_ms == 0.0
+
+
+def test_no_more_is_taken_off_a_bill_than_a_start_can_have_cost() -> None:
+    """A node that falls silent is missed late, or says so: its agent would have ended the call at its timeout."""
+    spec = function_spec("fn", method(), idempotent=True, timeout=4.0)
+    origin = sent(version=version_record(spec, app="app"))
+    lose(origin, 30.0, "node")
+    (run,) = origin.granted(grant(2), 31.0)
+    assert isinstance(run, SendRun)
+    assert run.run.lost_ms == 4_000.0
 
 
 def test_what_an_agent_has_given_up_stays_billed_and_is_not_billed_again() -> None:

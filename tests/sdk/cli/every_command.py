@@ -208,6 +208,27 @@ CHANGES = {
     ],
     "more": True,
 }  # fmt: skip
+KEPT_CALLS: dict[str, Any] = {
+    "calls": [
+        {"id": JOB, "trace_id": "4bf92f3577b34da6a3ce929d0e0e4736",
+         "function": "paraphrase-search.paraphrase_multilingual",
+         "version": "paraphrase-search.paraphrase_multilingual@v17", "kept": "error", "code": "container_died",
+         "arrived_at": NOW, "total_ms": 41_234.5, "longest": "start", "longest_ms": 39_000.0, "cold_start": True,
+         "attempts": 2, "gateway": "gateway-1"}
+    ],
+    "unanswered": ["gateway-2"],
+}  # fmt: skip
+EXPLAINED_CALL: dict[str, Any] = {
+    "id": JOB, "trace_id": "4bf92f3577b34da6a3ce929d0e0e4736", "function": "hello.greet", "version": "hello.greet@v17",
+    "method": "", "kept": "slow", "code": "", "arrived_at": NOW, "total_ms": 1_000.0, "cold_start": {"import": 400.0},
+    "batch_size": 1, "sentences": ["hello.greet@v17 took 1.00 s and ended well."],
+    "rows": [
+        {"name": "start", "begin_ms": 0.0, "ms": 700.0},
+        {"name": "import", "begin_ms": 300.0, "ms": 400.0, "step_of": "start"},
+        {"name": "execute", "begin_ms": 700.0, "ms": 300.0, "attempt": 2},
+    ],
+    "attempts": [], "gateway": "gateway-1",
+}  # fmt: skip
 EXPLAINED = {"lines": ["ctr_1 runs on n1."], "decisions": [], "version": "a.f@v1", "plans": [], "fits": True}
 LINE = {"at": 1_000.0, "stream": "stderr", "text": "a line", "function": "greet", "call": JOB}
 CALLED = "/v1/functions/hello.greet/calls"
@@ -259,6 +280,8 @@ ROUTES: dict[tuple[str, str], Any] = {
     ("GET", "/v1/fleet"): FLEET,
     ("GET", "/v1/jobs"): {"jobs": [STORED], "next": None},
     ("GET", f"/v1/calls/{JOB}"): STORED,
+    ("GET", "/v1/calls"): KEPT_CALLS,
+    ("GET", f"/v1/calls/{JOB}/explanation"): EXPLAINED_CALL,
     ("DELETE", f"/v1/calls/{JOB}"): {"id": JOB, "cancelled": True},
     ("POST", f"/v1/jobs/{JOB}/redrive"): STORED,
     ("POST", "/v1/batches"): BATCH,
@@ -341,6 +364,7 @@ WORDS = {
     "deploy": "deploy app.py",
     "run": "run app.py::greet name=Ada",
     "call": "call hello.greet name=Ada",
+    "calls": "calls",
     "job list": "job list",
     "job get": f"job get {JOB}",
     "job cancel": f"job cancel {JOB}",

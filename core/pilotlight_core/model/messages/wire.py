@@ -66,15 +66,18 @@ from pilotlight_core.model.messages.ran import Ran
 from pilotlight_core.model.messages.scheduling import (
     AskCall,
     AskEvents,
+    AskKept,
     Breakers,
     CallReply,
     CreditsWanted,
     GatewayLoad,
+    KeptTold,
     StreamEvents,
     ToHome,
     ToOrigin,
+    TraceBatch,
 )
-from pilotlight_core.model.messages.tallies import AskTallies, TalliesTold
+from pilotlight_core.model.messages.seeing.tallies import AskTallies, TalliesTold
 from pilotlight_core.model.messages.usage import UsageBatch
 
 MESSAGE = (
@@ -93,6 +96,7 @@ MESSAGE = (
     | ErasedWanted | ErasedTenants
     | LockPackages | PackagesLocked
     | StreamCheckpoint | AskEvents | StreamEvents | ChunkGroup
+    | TraceBatch | AskKept | KeptTold
     | AskTallies | TalliesTold
 )  # fmt: skip
 _decoder: msgspec.msgpack.Decoder[Any] = msgspec.msgpack.Decoder(MESSAGE)

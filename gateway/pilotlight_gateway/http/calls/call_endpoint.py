@@ -21,6 +21,7 @@ from pilotlight_gateway.bodies.byte_budget import ByteBudget
 from pilotlight_gateway.bodies.call_requests import BodyFormat, refuse_job_fields
 from pilotlight_gateway.calls.prepared_call import PreparedCall
 from pilotlight_gateway.calls.redaction import redact_for_caller
+from pilotlight_gateway.deploys.called_versions import CalledVersions
 from pilotlight_gateway.deploys.resolver import Resolver
 from pilotlight_gateway.http.calls.call_head import CallHead
 from pilotlight_gateway.http.calls.call_limits import CALL_BODY, CallLimits, function_of
@@ -66,6 +67,7 @@ class CallEntry:
     authenticator: CallAuthenticator
     gate: DrainGate
     resolver: Resolver
+    versions: CalledVersions
     limits: CallLimits
     reader: CallReader
     budget: ByteBudget
@@ -115,7 +117,7 @@ class CallEndpoint:
         head = CallHead(headers, scope["path"][len(PREFIX) : -len(SUFFIX)], key)
         answer = head.answer
         with entry.gate.around(exchange.task):
-            version = await entry.resolver.resolve(principal.tenant, head.ref)
+            version = await entry.versions.find(principal.tenant, head.ref)
             as_job = PREFER in headers and wants_async(headers[PREFER])
             part = LimitAskKind.SUBMISSION if as_job else LimitAskKind.CALL
             limits = await entry.limits.admit(exchange, version, CALL_BODY, part)

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from pilotlight_core.model.api.call_api import CallRequest
 from pilotlight_core.model.spec import MethodSpec, Mode, VersionRecord
+from pilotlight_core.model.tracing.trace_sampling import UNSAMPLED, TraceSampler
 from pilotlight_gateway.bodies.body_codec import BodyCodec
 from pilotlight_gateway.bodies.call_requests import BodyFormat, priority_of, seconds_to_wait
 from pilotlight_gateway.calls.prepared_call import PreparedCall
@@ -32,12 +33,15 @@ class CallReader:
         codec: BodyCodec,
         recorder: CallRecorder,
         clock: Callable[[], float],
+        sampler: TraceSampler = UNSAMPLED,
     ) -> None:
+        """`sampler`: which calls that came without a traceparent are traced."""
         self._recorder = recorder
         self._registry = registry
         self._schemas = schemas
         self._codec = codec
         self._clock = clock
+        self._sampler = sampler
 
     async def prepare(
         self, request: AdmittedRequest, head: CallHead, version: VersionRecord, body: bytes, *, as_job: bool = False
@@ -100,7 +104,8 @@ class CallReader:
             deadline_at=arrived_at + wait_s,
             arrived_at=arrived_at,
             stream=head.answer is BodyFormat.EVENTS or method.mode is not Mode.UNARY,
-            traceparent=head.traceparent,
+            # A job is sampled when it runs.
+            traceparent=head.traceparent or ("" if as_job else self._sampler.context_of(request.call_id)),
             key=request.principal.key_id,
             principal=request.principal,
             gateway_ms=(self._clock() - arrived_at) * 1000,

@@ -255,7 +255,9 @@ class WarmCall:
     def _refuse(self, error: PilotlightError, cause: Exception | None = None) -> None:
         if not self.request_id:
             self.request_id = new_request_id()
-        self._send(*answer_error(self, error, cause))
+        answer = answer_error(self, error, cause)
+        self._parts.edge.access.failed(self, error, answer[0])
+        self._send(*answer)
 
     def end_unexpectedly(self, error: Exception) -> None:
         """Answer that something is wrong in here, unless it has its answer."""
@@ -318,6 +320,8 @@ class WarmCall:
         self._leave()
         entry.limits.release(self)
         entry.recorder.metrics.requests[ROUTE, self.status] += 1
+        if (access := self._parts.edge.access).logs_all and self.status < 400:
+            access.ended(self)
 
     def _leave(self) -> None:
         parts, size = self._parts, self._size

@@ -154,6 +154,8 @@ def call_body(asked: InferenceRequest, model: FoundModel) -> bytes:
         arguments = {names[0]: asked.input}
     else:
         raise BadInput(f"input: {model.name} takes no parameters: expected {{}}.", field="input")
+    if model.adapter:
+        arguments = {**arguments, "adapter": model.adapter}
     said = {"input": arguments, "parameters": asked.parameters, "method": model.method.name or None}
     try:
         return msgspec.msgpack.encode(said)

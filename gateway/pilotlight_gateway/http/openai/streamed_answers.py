@@ -98,7 +98,7 @@ async def _send_all(services: OpenAIServices, call: PreparedCall, form: StreamFo
 
 def _event(services: OpenAIServices, call: PreparedCall, form: StreamForm, event: CallEvent) -> bytes:
     if isinstance(event, ChunkEvent):
-        return form.chunk(read_chunk(event.data))
+        return form.chunk(read_chunk(event.data, counting=form.counts_tokens))
     if not isinstance(event, CallResult):
         return b""
     value = form.chunk(read_chunk(event.output)) if is_value(call) else b""

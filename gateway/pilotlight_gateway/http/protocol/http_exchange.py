@@ -24,6 +24,7 @@ from pilotlight_gateway.limits.call_usage import CallUsage
 from pilotlight_gateway.limits.limit_admission import Admission
 from pilotlight_gateway.metrics.call_recorder import CallRecorder
 from pilotlight_gateway.tenancy.auth import NOBODY, Principal
+from pilotlight_gateway.traces.access_log import AccessLog
 
 KEY = "pilotlight"
 """Where the exchange is found in the ASGI scope."""
@@ -351,7 +352,8 @@ def log_failure(exchange: FailedRequest, error: PilotlightError) -> None:
     if error.meaning.status >= 500:
         # Refusals come by the thousand when there is least time to write each of them down.
         write = log.debug if error.meaning.status == 503 else log.info
-        named = {"tenant": exchange.principal.tenant, "version": exchange.version}
+        call_id = exchange.call_id
+        named = {"call": call_id, "tenant": exchange.principal.tenant, "version": exchange.version}
         told = {key: value for key, value in named.items() if value}
         write("a request failed", request_id=exchange.request_id, code=error.wire_code, route=exchange.route, **told)
 
@@ -392,8 +394,8 @@ class OpenRequests:
             principal = exchange.principal
             if principal is NOBODY or exchange.revoked is not None:
                 continue
-            # Of a key there is one principal; of who has tokens one for each.
-            who = principal.key_id if principal.origin is None else principal
+            # Of a key there is one principal; of who has tokens, or sessions, one for each.
+            who = principal if principal.origin is not None or principal.session else principal.key_id
             if who not in verdicts:
                 verdicts[who] = why_ended(principal)
             if (error := verdicts[who]) is not None:
@@ -414,6 +416,7 @@ class Edge:
         requests: OpenRequests,
         recorder: CallRecorder,
         clock: Callable[[], float],
+        access: AccessLog | None = None,
     ) -> None:
         """`release` gets each exchange that has ended, `requests` has the others; `clock`: monotonic seconds."""
         self._calls = calls
@@ -423,6 +426,7 @@ class Edge:
         self._recorder = recorder
         self._metrics = recorder.metrics
         self._clock = clock
+        self.access = access or AccessLog()
         self.whole: WholeRequests[Any] | None = None
         """Takes what needs no task."""
 
@@ -471,10 +475,13 @@ class Edge:
             self._requests.remove(exchange)
             self._release(exchange)
             self._metrics.requests[exchange.route, exchange.status] += 1
+            if self.access.logs_all and exchange.status < 400:
+                self.access.ended(exchange)
             self._metrics.break_glass += exchange.principal.break_glass
 
     async def _answer_error(self, exchange: Exchange, error: PilotlightError, cause: Exception | None = None) -> None:
         answer = answer_error(exchange, error, cause)
+        self.access.failed(exchange, error, exchange.status or answer[0])
         if exchange.status:
             log.warning("an answer broke off", request_id=exchange.request_id, code=error.wire_code)
             raise error

@@ -5,7 +5,7 @@ from __future__ import annotations
 from urllib.parse import quote
 
 from pilotlight.client.resources.platform import PlatformClient
-from pilotlight_core.model.api.tally_api import FunctionStats, StatsList
+from pilotlight_core.model.api.seeing.tally_api import FunctionStats, StatsList
 
 
 class StatsClient:

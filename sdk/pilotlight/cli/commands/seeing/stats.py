@@ -13,7 +13,7 @@ from pilotlight.cli.command_app import command_app
 from pilotlight.cli.output import note, print_json, print_text
 from pilotlight.cli.session import ask, client
 from pilotlight.cli.tables import print_table
-from pilotlight_core.model.api.tally_api import FunctionStats, Quantiles, StatsList
+from pilotlight_core.model.api.seeing.tally_api import FunctionStats, Quantiles, StatsList
 
 app = command_app()
 LISTED = ("function", "calls", "per s", "failed", "p50", "p95", "cold", "GPU s", "queued", "containers")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from pilotlight.cli.commands.seeing.stats import lines_of
-from pilotlight_core.model.api.tally_api import FunctionStats
+from pilotlight_core.model.api.seeing.tally_api import FunctionStats
 from tests.sdk.cli.every_command import STATS
 
 
