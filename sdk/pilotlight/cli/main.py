@@ -19,8 +19,8 @@ from pilotlight_core.model.suggestions import did_you_mean, nearest
 
 COMMANDS = (
     "up", "deploy", "run", "call", "calls", "job", "logs", "app", "scale", "container", "batch", "webhook", "secret",
-    "weights", "model", "fleet", "placement", "explain", "diagnose", "profile", "usage", "billing", "price", "ledger",
-    "tenant",
+    "weights", "model", "stats", "fleet", "placement", "explain", "diagnose", "profile", "usage", "billing", "price",
+    "ledger", "tenant",
     "key", "login", "logout", "whoami", "issuer", "quota", "audit", "backup", "restore", "doctor", "node", "pool", "ca",
     "plan", "record", "simulate", "version",
 )  # fmt: skip
@@ -33,6 +33,7 @@ PLACES = {
     "login": "identity.login", "logout": "identity.logout", "pool": "operator.pool",
     "price": "operator.price", "record": "operator.traffic_record", "restore": "operator.restore",
     "scale": "scaling.scale", "secret": "secrets.secret", "simulate": "operator.simulate",
+    "stats": "seeing.stats",
     "weights": "models.weights",
     "whoami": "identity.whoami",
 }  # fmt: skip
