@@ -92,6 +92,7 @@ def diagnosis_window(
         mean_ms=mean_of(tally.durations) if tally.ended else None,
         failed_s=tally.failed_durations.sum / 1000,
         p95_ms=quantile_of(tally.durations, 0.95) if tally.ended else None,
+        longest_ms=max(tally.durations.most, tally.failed_durations.most, home.oldest_ms),
         samples=samples,
         batches=batch_times(tally, is_batched=is_batched),
         batches_off=counting_error(tally, is_batched=is_batched),

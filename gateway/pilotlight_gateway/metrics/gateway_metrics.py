@@ -18,7 +18,6 @@ from pilotlight_core.model.errors import CODES, PLATFORMS_FAULT
 from pilotlight_core.model.messages.tallies import STAGES
 
 OK = ("ok", "")
-AVAILABLE = ("availability", True)
 SHORTEST = SECONDS[0]
 LEVELS = ("availability", "unary", "first_chunk", "gap")
 """What a function's own service levels are of."""
@@ -35,7 +34,7 @@ class GatewayMetrics:
         self.duration = Histogram()
         self.failed_duration = Histogram()
         self.levels: dict[tuple[str, bool], int] = {(level, good): 0 for level in LEVELS for good in (True, False)}
-        """Calls by service level, and whether they kept it."""
+        """Calls by service level, and whether they kept it; those that were available are in `calls`."""
         self.cold_start = Histogram()
         self.first_chunk = Histogram(FIRST_CHUNK_SECONDS)
         self.requests: dict[tuple[str, int], int] = defaultdict(int)
@@ -45,7 +44,6 @@ class GatewayMetrics:
     def call_ended(self, stages: dict[str, float], total_ms: float, cold_start: dict[str, float] | None) -> None:
         """Count a successful call; times in ms."""
         self.calls[OK] += 1
-        self.levels[AVAILABLE] += 1
         self.duration.observe(total_ms / 1000)
         histograms = self.stages
         for stage, spent in stages.items():
@@ -89,7 +87,7 @@ class GatewayMetrics:
         yield calls
         text = "Calls that had a service level of their function, and whether they kept it."
         levels = CounterMetricFamily("pilotlight_slo_calls", text, labels=("slo", "good"))
-        for (level, good), counted in self.levels.items():
+        for (level, good), counted in (self.levels | {("availability", True): self.calls[OK]}).items():
             levels.add_metric((level, "true" if good else "false"), counted)
         yield levels
         requests = CounterMetricFamily("pilotlight_http_requests", "HTTP requests.", labels=("route", "status"))

@@ -52,21 +52,26 @@ class TallyKey(NamedTuple):
     arm: str = ""
 
 
-class EndedRow(NamedTuple):
+class EndedRow:
     """What is kept of a call that ended well until it is added up: nothing that is large."""
 
-    version: VersionRecord
-    function: str
-    call_id: str
-    total_ms: float
-    stages: dict[str, float]
-    cold_start: dict[str, float] | None
-    attempts: int
-    spent: Spent | None
-    units: dict[str, int] | None
-    body_in: int
-    body_out: int
-    pace: StreamPace | None
+    __slots__ = (
+        "attempts", "body_in", "body_out", "call_id", "cold_start", "pace", "spent", "stages", "total_ms", "units",
+        "version",
+    )  # fmt: skip
+
+    def __init__(self, call: PreparedCall, result: CallResult, stages: dict[str, float], total_ms: float) -> None:
+        self.version = call.version
+        self.call_id = call.call_id
+        self.total_ms = total_ms
+        self.stages = stages
+        self.cold_start: dict[str, float] | None = result.cold_start
+        self.attempts: int = result.attempts
+        self.spent: Spent | None = result.spent
+        self.units: dict[str, int] | None = result.units
+        self.body_in = len(call.input)
+        self.body_out: int = len(result.output) or result.answer_size
+        self.pace = call.pace
 
 
 class FailedRow(NamedTuple):
@@ -141,22 +146,7 @@ class Tallies:
 
     def call_ended(self, call: PreparedCall, result: CallResult, stages: dict[str, float], total_ms: float) -> None:
         """A call has ended well."""
-        self._ended.append(
-            EndedRow(
-                call.version,
-                call.function,
-                call.call_id,
-                total_ms,
-                stages,
-                result.cold_start,
-                result.attempts,
-                result.spent,
-                result.units,
-                len(call.input),
-                len(result.output) or result.answer_size,
-                call.pace,
-            )
-        )
+        self._ended.append(EndedRow(call, result, stages, total_ms))
         if len(self._ended) >= FOLD_AT:
             self.fold()
 

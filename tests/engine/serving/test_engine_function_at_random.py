@@ -63,8 +63,8 @@ async def _call(guest: EngineGuest, name: str, seed: int, chance: random.Random)
             guest.cancel(name)
         elif chance.random() < 0.5:
             guest.read(call, name, len(call.chunks))
-        if turn % 8 == 7:
-            await asyncio.sleep(chance.choice((0, 0.0005)))
+        if turn % 4 == 3:
+            await asyncio.sleep(chance.choice((0, 0.002)))  # or all that is done is to look
     await task
     assert call.result is not None
     assert call.result.outcome in (Outcome.OK, Outcome.CANCELLED)

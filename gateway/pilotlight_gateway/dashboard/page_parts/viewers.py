@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 import msgspec
 
-from pilotlight_core.model.api.session_api import SESSION_PATTERN, SessionInfo
-from pilotlight_gateway.dashboard.gateway_client import ApiProblem, GatewayApi
+from pilotlight_core.model.api.seeing.session_api import SESSION_PATTERN, SessionInfo
+from pilotlight_gateway.dashboard.page_parts.gateway_client import ApiProblem, GatewayApi
 
 BELIEVED_S = 2.0
 VIEWERS_AT_MOST = 4_096

@@ -149,7 +149,7 @@ async def _whole(answer: Any) -> bytes:
 class _KeptAnswer:
     token: str
     """By whose session it was asked."""
-    until: float
+    expires_at: float
     value: asyncio.Future[tuple[Any, int]]
 
 
@@ -172,10 +172,10 @@ class AnswerCache:
         """
         at, key = self._clock(), (audience, path)
         kept = self._kept.get(key)
-        if kept is None or at >= kept.until:
+        if kept is None or at >= kept.expires_at:
             self._make_room(at)
             kept = self._kept[key] = _KeptAnswer(
-                token=token, until=at + KEPT_S + WITHIN_S, value=asyncio.ensure_future(self._ask(path, token))
+                token=token, expires_at=at + KEPT_S + WITHIN_S, value=asyncio.ensure_future(self._ask(path, token))
             )
             kept.value.add_done_callback(lambda _: self._asked(key, kept))
         try:
@@ -190,12 +190,12 @@ class AnswerCache:
         return answer.value(), len(answer.body)
 
     def _asked(self, key: tuple[Any, str], kept: _KeptAnswer) -> None:
-        kept.until = self._clock() + KEPT_S
+        kept.expires_at = self._clock() + KEPT_S
         if not kept.value.cancelled() and kept.value.exception() is not None and self._kept.get(key) is kept:
             del self._kept[key]  # a refusal is nobody else's: the next one asks for itself
 
     def _make_room(self, at: float) -> None:
-        self._kept = {key: one for key, one in self._kept.items() if at < one.until}
+        self._kept = {key: one for key, one in self._kept.items() if at < one.expires_at}
         sizes = {key: _size_of(one) for key, one in self._kept.items()}
         total = sum(sizes.values())
         for key in list(self._kept):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from pilotlight_gateway.dashboard.markup import Markup
+from pilotlight_gateway.dashboard.page_parts.markup import Markup
 
 TONES = ("", "good", "warn", "bad", "quiet")
 
@@ -43,7 +43,7 @@ class Cell:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Row:
+class TableRow:
     """A row of a table; `key` tells it from the others of its table, whatever is in it."""
 
     key: str
@@ -63,7 +63,7 @@ class DataTable:
     id: str
     caption: str
     columns: tuple[Column, ...]
-    rows: tuple[Row, ...]
+    rows: tuple[TableRow, ...]
     empty: str = "There is none."
     note: str = ""
     """Beneath it, such as how many there are in all."""
@@ -101,7 +101,7 @@ class TimeChart:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Field:
+class FormField:
     """A field of a form: hidden where it has no label, a choice where it has options."""
 
     name: str
@@ -118,7 +118,7 @@ class PageForm:
     id: str
     action: str
     submit: str
-    fields: tuple[Field, ...] = ()
+    fields: tuple[FormField, ...] = ()
     method: str = "get"
     confirm: str = ""
     """What is said beside the button."""
@@ -151,10 +151,10 @@ class TextLines:
 Block = Sentence | FigureList | DataTable | Drawing | TimeChart | PageForm | Heading | LinkLine | TextLines
 
 
-def rows_of(found: list[tuple[str, tuple[Cell | str, ...]]]) -> tuple[Row, ...]:
+def rows_of(found: list[tuple[str, tuple[Cell | str, ...]]]) -> tuple[TableRow, ...]:
     """Rows of keys and cells, of which plain ones may be texts."""
     return tuple(
-        Row(key=key, cells=tuple(cell if isinstance(cell, Cell) else Cell(text=cell) for cell in cells))
+        TableRow(key=key, cells=tuple(cell if isinstance(cell, Cell) else Cell(text=cell) for cell in cells))
         for key, cells in found
     )
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from datetime import UTC, datetime
 
-from pilotlight_gateway.dashboard.blocks import (
+from pilotlight_gateway.dashboard.page_parts.blocks import (
     Block,
     Cell,
     DataTable,
     Drawing,
-    Field,
     FigureList,
+    FormField,
     Heading,
     LinkLine,
     PageForm,
@@ -19,7 +19,7 @@ from pilotlight_gateway.dashboard.blocks import (
     TextLines,
     TimeChart,
 )
-from pilotlight_gateway.dashboard.markup import Markup, escaped, joined, tag, void
+from pilotlight_gateway.dashboard.page_parts.markup import Markup, escaped, joined, tag, void
 
 
 def blocks_markup(blocks: Iterable[Block], csrf: str) -> Markup:
@@ -151,7 +151,7 @@ def _form(block: PageForm, csrf: str) -> Markup:
     )  # fmt: skip
 
 
-def _field(one: Field, name: str) -> Markup:
+def _field(one: FormField, name: str) -> Markup:
     if not one.label:
         return void("input", type="hidden", name=one.name, value=one.value)
     label = tag("label", one.label, for_=name)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pilotlight_gateway.dashboard import shown_values as shown
+from pilotlight_gateway.dashboard.page_parts import shown_values as shown
 
 
 @pytest.mark.parametrize(

@@ -8,9 +8,9 @@ from enum import StrEnum
 from typing import Any
 from urllib.parse import quote, urlencode
 
-from pilotlight_gateway.dashboard.blocks import Block
-from pilotlight_gateway.dashboard.gateway_client import AnswerCache, ApiProblem
-from pilotlight_gateway.dashboard.viewers import Viewer
+from pilotlight_gateway.dashboard.page_parts.blocks import Block
+from pilotlight_gateway.dashboard.page_parts.gateway_client import AnswerCache, ApiProblem
+from pilotlight_gateway.dashboard.page_parts.viewers import Viewer
 
 ABSENT = (404, 405)
 """What an older gateway says of a route that it does not have."""

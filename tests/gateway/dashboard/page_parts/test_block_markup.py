@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from pilotlight_gateway.dashboard.block_markup import blocks_markup
-from pilotlight_gateway.dashboard.blocks import (
+from pilotlight_gateway.dashboard.page_parts.block_markup import blocks_markup
+from pilotlight_gateway.dashboard.page_parts.blocks import (
     Block,
     Cell,
     DataTable,
     Drawing,
-    Field,
     Figure,
     FigureList,
+    FormField,
     Heading,
     LinkLine,
     PageForm,
@@ -20,7 +20,7 @@ from pilotlight_gateway.dashboard.blocks import (
     columns_of,
     rows_of,
 )
-from pilotlight_gateway.dashboard.markup import Markup
+from pilotlight_gateway.dashboard.page_parts.markup import Markup
 
 
 def html(block: Block) -> str:
@@ -78,9 +78,9 @@ def test_a_chart_is_a_table_first() -> None:
 def test_forms_that_change_something_have_the_token() -> None:
     """Those that only ask have not: it would be in addresses."""
     fields = (
-        Field(name="kind", label="Kind", value="b", options=("", "a", "b")),
-        Field(name="hidden", value="v"),
-        Field(name="node", label="Node", value='"'),
+        FormField(name="kind", label="Kind", value="b", options=("", "a", "b")),
+        FormField(name="hidden", value="v"),
+        FormField(name="node", label="Node", value='"'),
     )
     get = html(PageForm(id="f", action="/ui/x", submit="Go", fields=fields))
     assert "token" not in get

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from pilotlight_gateway.dashboard.gateway_client import ApiAnswer, ApiProblem
-from pilotlight_gateway.dashboard.page import PageView, filled, ui_link
+from pilotlight_gateway.dashboard.page_parts.gateway_client import ApiAnswer, ApiProblem
+from pilotlight_gateway.dashboard.page_parts.page import PageView, filled, ui_link
+from tests.gateway.dashboard.page_parts.test_viewers import viewer
 from tests.gateway.dashboard.site import Site
-from tests.gateway.dashboard.test_viewers import viewer
 
 
 async def test_a_page_reads_routes_as_its_viewer(site: Site) -> None:

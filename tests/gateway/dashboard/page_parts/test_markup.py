@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pilotlight_gateway.dashboard.markup import Markup, escaped, joined, tag, void
+from pilotlight_gateway.dashboard.page_parts.markup import Markup, escaped, joined, tag, void
 
 
 @given(st.text())

@@ -9,8 +9,14 @@ from typing import Any
 
 import pytest
 
-from pilotlight_gateway.dashboard import gateway_client
-from pilotlight_gateway.dashboard.gateway_client import KEPT_AT_MOST, AnswerCache, ApiAnswer, ApiProblem, GatewayClient
+from pilotlight_gateway.dashboard.page_parts import gateway_client
+from pilotlight_gateway.dashboard.page_parts.gateway_client import (
+    KEPT_AT_MOST,
+    AnswerCache,
+    ApiAnswer,
+    ApiProblem,
+    GatewayClient,
+)
 from tests.gateway.world import Clock
 
 Handler = Any

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from pilotlight_gateway.dashboard.gateway_client import ApiAnswer, ApiProblem
-from pilotlight_gateway.dashboard.viewers import BELIEVED_S, Viewer, Viewers
+from pilotlight_gateway.dashboard.page_parts.gateway_client import ApiAnswer, ApiProblem
+from pilotlight_gateway.dashboard.page_parts.viewers import BELIEVED_S, Viewer, Viewers
 from tests.gateway.dashboard.site import Site
 
 TOKEN = f"pl_session_{43 * 'x'}"

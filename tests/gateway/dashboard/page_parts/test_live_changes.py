@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pilotlight_gateway.dashboard.blocks import (
+from pilotlight_gateway.dashboard.page_parts.blocks import (
     Block,
     DataTable,
     Drawing,
@@ -21,8 +21,8 @@ from pilotlight_gateway.dashboard.blocks import (
     columns_of,
     rows_of,
 )
-from pilotlight_gateway.dashboard.live_changes import changes_between, snapshot_of
-from pilotlight_gateway.dashboard.markup import Markup
+from pilotlight_gateway.dashboard.page_parts.live_changes import changes_between, snapshot_of
+from pilotlight_gateway.dashboard.page_parts.markup import Markup
 
 
 def table(*rows: tuple[str, ...], note: str = "") -> DataTable:
@@ -36,7 +36,7 @@ def drawing(shape: str = "s", **marks: str) -> Drawing:
 
 def test_what_is_the_same_is_not_told() -> None:
     """Whatever the kind of block."""
-    blocks = [
+    blocks: list[Block] = [
         Sentence(id="s", text="a"), Heading(id="h", text="H"), table(("x", "1")), drawing(m="a"),
         FigureList(id="f", figures=(Figure(key="k", label="L", value="1"),)),
     ]  # fmt: skip
@@ -45,7 +45,7 @@ def test_what_is_the_same_is_not_told() -> None:
 
 def test_texts_and_figures_change_by_their_ids() -> None:
     """With their tones."""
-    before = [
+    before: list[Block] = [
         Sentence(id="s", text="a"),
         FigureList(id="f", figures=(Figure(key="k", label="L", value="1", note="n"),)),
     ]
