@@ -20,6 +20,7 @@ from pilotlight.client.resources.platform import PlatformClient
 from pilotlight.client.resources.platform_events import PlatformEventsClient
 from pilotlight.client.resources.pools import PoolsClient
 from pilotlight.client.resources.secrets import SecretsClient
+from pilotlight.client.resources.stats import StatsClient
 from pilotlight.client.resources.tenancy import TenancyClient
 from pilotlight.client.resources.webhooks import WebhooksClient
 from pilotlight.client.resources.weights import WeightsClient
@@ -57,6 +58,7 @@ class Client:
         self.billing = BillingClient(self._connection, self.platform)
         self.tenancy = TenancyClient(self.platform)
         self.autoscaler = AutoscalerClient(self.platform)
+        self.stats = StatsClient(self.platform)
         self.kept_calls = KeptCallsClient(self.platform)
         self.events = PlatformEventsClient(self._connection, self.platform)
         self.nodes = NodesClient(self.platform)

@@ -78,7 +78,7 @@ from pilotlight_core.model.messages.scheduling import (
     ToOrigin,
     TraceBatch,
 )
-from pilotlight_core.model.messages.tallies import AskTallies, TalliesTold
+from pilotlight_core.model.messages.seeing.tallies import AskTallies, TalliesTold
 from pilotlight_core.model.messages.usage import UsageBatch
 
 MESSAGE = (
