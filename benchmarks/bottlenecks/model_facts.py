@@ -18,7 +18,14 @@ from pilotlight_core.model.messages.tallies import (
 from pilotlight_core.model.scaling.scale_bounds import bounds_of
 from pilotlight_core.model.spec import SLO, Batching, FunctionSpec, MethodSpec
 from pilotlight_core.model.units import GpuAsk
-from pilotlight_gateway.diagnosis.diagnosis_window import STAGES, DiagnosisWindow, FlowFacts, QuotaFacts, SliceSpeed
+from pilotlight_gateway.diagnosis.diagnosis_window import (
+    STAGES,
+    CallSample,
+    DiagnosisWindow,
+    FlowFacts,
+    QuotaFacts,
+    SliceSpeed,
+)
 from pilotlight_gateway.diagnosis.window_facts import CountedCalls, ObservedFunction, diagnosis_window
 from pilotlight_gateway.fleet.container_history import ContainerMinute
 from pilotlight_gateway.tally.sketch import Sketch
@@ -45,7 +52,7 @@ def window_of_model(model: PlatformModel, *, wanted_per_s: float | None = None) 
     )
 
 
-def _named(model: PlatformModel, window: DiagnosisWindow):  # type: ignore[no-untyped-def]
+def _named(model: PlatformModel, window: DiagnosisWindow) -> tuple[CallSample, ...]:
     """The examples with their tenants, where there are several: platforms do not keep those."""
     if len(model.plant.tenants) == 1:
         return window.samples

@@ -43,7 +43,8 @@ def tally(**more: Any) -> FunctionTally:
 def spec(**more: Any) -> FunctionSpec:
     batching = more.pop("batching", None)
     fields: dict[str, Any] = {
-        "name": "f", "module": "m", "qualname": "f", "methods": (MethodSpec(name="", attribute="f", batching=batching),),
+        "name": "f", "module": "m", "qualname": "f",
+        "methods": (MethodSpec(name="", attribute="f", batching=batching),),
         "gpu": (GpuAsk(type="H100"),), "slo": SLO(p95_ms=250.0),
     }  # fmt: skip
     return FunctionSpec(**fields | more)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 
-from pilotlight_gateway.diagnosis.call_samples import mean_total, tail_ms
+from pilotlight_gateway.diagnosis.call_samples import mean_total, tail_ms, tail_stage
 from pilotlight_gateway.diagnosis.causes.capacity_causes import MOST_SLOTS, SLOWED
 from pilotlight_gateway.diagnosis.diagnosis_case import BUDGET_CODES, COMFORTABLE, QUOTA_CODES, DiagnosisCase
-from pilotlight_gateway.diagnosis.diagnosis_window import CallSample, DiagnosisWindow, FlowFacts, StageTimes
+from pilotlight_gateway.diagnosis.diagnosis_window import QUEUE, CallSample, DiagnosisWindow, FlowFacts, StageTimes
 from pilotlight_gateway.diagnosis.suspects import Cure, CureCost, Promise, Suspect, Trouble
 
 ANOTHER = "another tenant"
@@ -85,9 +85,9 @@ def client_bound(case: DiagnosisCase) -> Suspect | None:
     window, wanted = case.window, case.window.wanted_per_s
     if Trouble.RATE not in case.severity or wanted is None:
         return None
-    if case.busy >= COMFORTABLE or case.loop >= COMFORTABLE or window.queued >= 0.5 or case.severity.keys() & {
-        Trouble.LIMITED, Trouble.FULL, Trouble.FAILING,
-    }:  # fmt: skip
+    others = case.severity.keys() & {Trouble.LIMITED, Trouble.FULL, Trouble.FAILING}
+    waits = tail_stage(case.samples, QUEUE) > 0.2 * case.tail_ms
+    if case.busy >= COMFORTABLE or case.loop >= COMFORTABLE or waits or others:
         return None
     flight = window.mean_inside if window.mean_inside is not None else window.rate * case.mean_ms / 1000
     need = math.ceil(wanted * case.mean_ms / 1000 * 1.1)
