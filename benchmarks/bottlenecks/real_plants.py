@@ -187,8 +187,7 @@ def diagnosed(running: Platform, plant: RealPlant, other_key: str, seed: int) ->
     command = str(first.get("command", ""))
     if not finding.is_right or not command.startswith(DONE_BY):
         return finding
-    function = ("--function", plant.ref) if command.startswith("pilotlight quota") else ()
-    running.cli(*command.split()[1:], *function)
+    running.cli(*command.split()[1:])
     time.sleep(SETTLES_S)  # containers start, and the queue of before is gone
     metrics = loaded(running, plant, other_key, seed + 100).metrics()
     kept, broken = [], []

@@ -45,7 +45,7 @@ def _utilisation_law(window: DiagnosisWindow) -> str:
         return ""
     ran_s = sum(each.count * each.ms for each in window.batches) / 1000
     runs = sum(each.count for each in window.batches)
-    at_ends_s = 2 * max(each.ms for each in window.batches) / 1000 * max(1.0, window.ready)
+    at_ends_s = 2 * max(each.ms for each in window.batches) / 1000 * max(1.0, window.containers)
     # A container is billed from when a call is handed to it until its answer is back: a part of the way is in that.
     handed_s = runs * mean_stage(window.samples, TRANSPORT) / 1000
     slack_s = (OFF + window.batches_off) * max(ran_s, window.busy_s) + at_ends_s

@@ -9,7 +9,7 @@ from enum import IntEnum, StrEnum
 from pilotlight_gateway.diagnosis.call_samples import StageChange
 
 
-class Trouble(StrEnum):
+class CallTrouble(StrEnum):
     """What is wrong with the calls of a window. Each is diagnosed alone."""
 
     SLOW = "slow"  # more than 5 % take longer than the level
@@ -71,7 +71,7 @@ class Suspect:
     """A cause whose constraint binds."""
 
     name: str
-    gains: Mapping[Trouble, float]
+    gains: Mapping[CallTrouble, float]
     """The part of each trouble that its first action removes, 0 to 1."""
     says: str
     """One sentence, with the numbers that show it."""
