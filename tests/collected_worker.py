@@ -19,6 +19,18 @@ collected: tuple[Config, pytest.Session, list[pytest.CollectReport]] | None = No
 """Set before the fork; the reports are of what could not be collected."""
 
 
+class BriefTeller(remote.WorkerInteractor):  # type: ignore[misc] # xdist has no types
+    """Tells of a test that has passed once, and not also that it begins, was set up and is torn down."""
+
+    def pytest_runtest_logstart(self) -> None:
+        """Nobody reads along."""
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        is_timed = self.config.option.durations is not None
+        if report.when == "call" or not report.passed or is_timed:
+            super().pytest_runtest_logreport(report)
+
+
 def work(channel: Any) -> None:
     """Run what comes over the channel, as `xdist.remote` does."""
     given, _, options, _ = channel.receive()
@@ -33,7 +45,7 @@ def work(channel: Any) -> None:
     capturing = config.pluginmanager.getplugin("capturemanager")
     capturing.start_global_capturing()
     capturing.suspend_global_capture()
-    teller = remote.interactor = remote.WorkerInteractor(config, channel)
+    teller = remote.interactor = BriefTeller(config, channel)
     teller.pytest_sessionstart(session)
     teller.pytest_collection()
     for report in failed:

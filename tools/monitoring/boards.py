@@ -74,7 +74,7 @@ def calls_board() -> Board:
                     Line("max by (class) (pilotlight_slowdown_max)", "{{class}}"),
                 ), "How many times as long the worst flow takes as it would alone."),
                 Panel("Open breakers", "short", (Line("sum by (of) (pilotlight_breakers_open)", "{{of}}"),)),
-                Panel("Connections", "short", (Line("sum by (state) (pilotlight_connections)", "{{state}}"),)),
+                Panel("Connections", "short", (Line("sum by (known) (pilotlight_connections)", "known: {{known}}"),)),
                 Panel("Bytes of bodies held", "bytes", (
                     Line("sum(pilotlight_body_bytes)", "held"), Line("sum(pilotlight_body_bytes_limit)", "limit"),
                 )),

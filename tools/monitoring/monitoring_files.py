@@ -26,15 +26,9 @@ def monitoring_files() -> dict[str, str]:
 
 
 def _yaml(made: dict[str, Any]) -> str:
-    return HEAD + yaml.dump(made, sort_keys=False, width=1000, allow_unicode=True, Dumper=_Plain)
+    once = json.loads(json.dumps(made))  # nothing is the same object twice, which would become an anchor
+    return HEAD + str(yaml.safe_dump(once, sort_keys=False, width=1000, allow_unicode=True))
 
 
 def _json(made: dict[str, Any]) -> str:
     return json.dumps(made, indent=1, ensure_ascii=False) + "\n"
-
-
-class _Plain(yaml.SafeDumper):
-    """Without anchors: what is said twice is written twice."""
-
-    def ignore_aliases(self, data: Any) -> bool:  # noqa: ARG002 - the base class's name
-        return True

@@ -404,11 +404,11 @@ class Origin:
 
     def _lose_billed(self, at: float) -> None:
         """What it did in its container is lost, and stays billed, up to its timeout: the next is not billed again."""
-        at = min(at, self._sent_at + self.call.version.spec.timeout)
-        self._lost_ms = max(self._lost_ms, (at - self._sent_at) * 1000.0)
+        most_s = self.call.version.spec.timeout
+        self._lost_ms = max(self._lost_ms, min(at - self._sent_at, most_s) * 1000.0)
         has_caught_up = self._relay is None or self._relay.heard_seq >= self._relay.last_seq
         if self._journal is not None and self.state is OriginState.RUNNING and has_caught_up:
-            self._journal.note_silence(at)
+            self._journal.note_silence(at, most_s)
 
     def _give_up_soon(self, reason: str, at: float) -> list[Effect]:
         if self._doubt is None:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from pilotlight_gateway.dashboard.page import Page, PageAction
+from pilotlight_gateway.dashboard.page_parts.page import Page, PageAction
 from pilotlight_gateway.dashboard.pages.breakers_page import BREAKERS_PAGE
 from pilotlight_gateway.dashboard.pages.decisions_page import DECISIONS_PAGE
 from pilotlight_gateway.dashboard.pages.fleet_page import FLEET_PAGE
+from pilotlight_gateway.dashboard.pages.function_page import FUNCTION_PAGE
 from pilotlight_gateway.dashboard.pages.functions_page import FUNCTIONS_PAGE
 from pilotlight_gateway.dashboard.pages.money_page import MONEY_PAGE
 from pilotlight_gateway.dashboard.pages.nodes_page import NODE_ACTIONS, NODE_PAGE, NODES_PAGE
@@ -18,6 +19,7 @@ from pilotlight_gateway.dashboard.pages.tenants_page import TENANTS_PAGE
 PAGES: tuple[Page, ...] = (
     # of the viewer's own tenant
     FUNCTIONS_PAGE,
+    FUNCTION_PAGE,
     # of the whole platform
     OVERVIEW_PAGE,
     FLEET_PAGE,

@@ -23,8 +23,8 @@ from pilotlight_core.model.errors import BadInput
 from pilotlight_gateway.dashboard.asset_files import AssetFiles
 from pilotlight_gateway.dashboard.dashboard_app import DashboardApp
 from pilotlight_gateway.dashboard.dashboard_settings import DashboardSettings
-from pilotlight_gateway.dashboard.gateway_client import AnswerCache, GatewayClient
 from pilotlight_gateway.dashboard.page_drawings import PageDrawings
+from pilotlight_gateway.dashboard.page_parts.gateway_client import AnswerCache, GatewayClient
 from pilotlight_gateway.http.listening_socket import listen, url_of
 from pilotlight_gateway.http.server import make_server
 from pilotlight_gateway.http.tls_listener import HandshakeBounds, TlsListener

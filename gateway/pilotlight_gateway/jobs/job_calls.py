@@ -102,7 +102,7 @@ class JobCalls:
         try:
             result = await self._run(call)
         except PilotlightError as error:
-            self._tell_failed(call, error)
+            self._report_failure(call, error)
             raise
         total_ms, stages = (self.clock() - call.arrived_at) * 1000.0, dict(result.stages)
         stages["respond"] = max(0.0, total_ms - sum(stages.values()))
@@ -110,7 +110,7 @@ class JobCalls:
             sink.call_ended(call, result, stages, total_ms)
         return result
 
-    def _tell_failed(self, call: PreparedCall, error: PilotlightError) -> None:
+    def _report_failure(self, call: PreparedCall, error: PilotlightError) -> None:
         total_ms = (self.clock() - call.arrived_at) * 1000.0
         course = error.course if isinstance(error.course, CallResult) else None
         failed = FailedCall(

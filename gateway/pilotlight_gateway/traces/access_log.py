@@ -95,7 +95,7 @@ class AccessLog:
         """A request was answered; called of all if `logs_all`, and not of those that `failed`."""
         self._write(request, request.status, (self._clock() - request.arrived_at) * 1000.0, "")
 
-    def slow(self, call: KeptCall) -> None:
+    def note_slow(self, call: KeptCall) -> None:
         """A call was slow."""
         if self._mode == ERRORS and self._has_room():
             log.info(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pilotlight_core.model.api.trace_api import (
+from pilotlight_core.model.api.seeing.trace_api import (
     CallExplanation,
     ExplainedAttempt,
     KeptCallRow,

@@ -110,7 +110,7 @@ def _root_attributes(call: KeptCall) -> dict[str, AttributeValue]:
         "pilotlight.limits": ",".join(call.limits),
     }
     found |= {f"pilotlight.units.{name}": count for name, count in call.units.items() if name not in TOKENS}
-    return _said(found | _tokens(call))
+    return _filled(found | _tokens(call))
 
 
 def _tokens(call: KeptCall) -> dict[str, AttributeValue]:
@@ -141,7 +141,7 @@ def _stage(call: KeptCall, root: Span, segment: CallSegment, span_id: str) -> Sp
         name=segment.name,
         begin_ns=_at(call, segment.begin_ms),
         end_ns=_at(call, segment.begin_ms + segment.ms),
-        attributes=_said(found),
+        attributes=_filled(found),
         error=error,
         trace_state=root.trace_state,
     )
@@ -159,7 +159,7 @@ def _step(call: KeptCall, start: Span, step: SegmentStep, place: str) -> Span:
     )
 
 
-def _said(attributes: dict[str, AttributeValue]) -> dict[str, AttributeValue]:
+def _filled(attributes: dict[str, AttributeValue]) -> dict[str, AttributeValue]:
     """Those that say something."""
     return {name: value for name, value in attributes.items() if value not in ("", 0) or isinstance(value, bool)}
 

@@ -11,7 +11,7 @@ import structlog
 
 from pilotlight_core.bus import Bus, BusError
 from pilotlight_core.model import subjects
-from pilotlight_core.model.messages.trace_messages import MOST_OF_BATCH, AskKept, KeptTold, TraceBatch
+from pilotlight_core.model.messages.scheduling import MOST_OF_BATCH, AskKept, KeptTold, TraceBatch
 from pilotlight_core.model.tracing.kept_call import KeptCall
 from pilotlight_gateway.traces.trace_keeper import TraceKeeper
 
@@ -56,7 +56,7 @@ class TraceExchange:
     async def find(self, asked: AskKept) -> tuple[list[KeptCall], list[str]]:
         """The kept calls of a tenant at all gateways, the newest first; and the gateways that did not answer."""
         others = sorted(self._others())
-        own = told_of(self._keeper, asked)
+        own = kept_of(self._keeper, asked)
         if asked.call_id and own:
             return own, []  # ids are unique
         replies = await asyncio.gather(*(self._ask(gateway, asked) for gateway in others))
@@ -76,7 +76,7 @@ class TraceExchange:
     def _on_ask(self, _: str, message: object, reply: str) -> None:
         if isinstance(message, AskKept) and reply:
             with contextlib.suppress(BusError):
-                calls = tuple(told_of(self._keeper, message))
+                calls = tuple(kept_of(self._keeper, message))
                 self._bus.publish_nowait(reply, KeptTold(gateway=self._gateway, calls=calls))
 
     async def _send_on(self) -> None:
@@ -94,7 +94,7 @@ class TraceExchange:
                 log.debug("kept calls were not sent", calls=len(calls), error=str(error))
 
 
-def told_of(keeper: TraceKeeper, asked: AskKept) -> list[KeptCall]:
+def kept_of(keeper: TraceKeeper, asked: AskKept) -> list[KeptCall]:
     """What a gateway keeps of what is asked for, the newest first."""
     if asked.call_id:
         known = keeper.calls.find(asked.tenant, asked.call_id)

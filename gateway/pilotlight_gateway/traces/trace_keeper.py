@@ -79,13 +79,12 @@ class TraceKeeper:
         sampler: TraceSampler,
         *,
         gateway: str = "",
-        unusual_ms: UnusualMs = nothing_known,
         clock: Callable[[], float] = time.monotonic,
         wall_ns: Callable[[], int] = time.time_ns,
     ) -> None:
         self._sampler = sampler
         self._gateway = gateway
-        self._unusual_ms = unusual_ms
+        self.unusual_ms: UnusualMs = nothing_known
         self._clock = clock
         self._wall_ns = wall_ns
         self._slow_ms: dict[str, float] = {}
@@ -211,7 +210,7 @@ class TraceKeeper:
             self._forget_at = at + FORGET_AFTER_S
         version = call.version
         if (known := self._slow_ms.get(version.id)) is None:
-            known = version.spec.slo.p95_ms or self._unusual_ms(call) or SLOW_MS
+            known = version.spec.slo.p95_ms or self.unusual_ms(call) or SLOW_MS
             self._slow_ms[version.id] = known
         return known
 

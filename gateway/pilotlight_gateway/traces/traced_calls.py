@@ -7,10 +7,10 @@ from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass
 
 from pilotlight_core.bus import Bus
-from pilotlight_core.model.messages.trace_messages import AskKept
+from pilotlight_core.model.messages.scheduling import AskKept
 from pilotlight_core.model.tracing.kept_call import KeptCall
 from pilotlight_core.model.tracing.trace_sampling import UNSAMPLED, TraceSampler
-from pilotlight_gateway.traces.trace_exchange import TraceExchange, told_of
+from pilotlight_gateway.traces.trace_exchange import TraceExchange, kept_of
 from pilotlight_gateway.traces.trace_keeper import TraceKeeper
 
 FindKept = Callable[[AskKept], Awaitable[tuple[list[KeptCall], list[str]]]]
@@ -43,6 +43,6 @@ def lone_traces() -> TracedCalls:
     keeper = TraceKeeper(UNSAMPLED)
 
     async def find(asked: AskKept) -> tuple[list[KeptCall], list[str]]:
-        return told_of(keeper, asked), []
+        return kept_of(keeper, asked), []
 
     return TracedCalls(sampler=UNSAMPLED, keeper=keeper, find=find, running=nullcontext)

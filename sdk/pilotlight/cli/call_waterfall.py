@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pilotlight_core.model.api.trace_api import CallExplanation, WaterfallRow
+from pilotlight_core.model.api.seeing.trace_api import CallExplanation, WaterfallRow
 
 BAR = 40
 """Characters of the longest bar."""

@@ -59,7 +59,7 @@ def test_a_line_says_whose_request_it_was_and_in_which_trace() -> None:
     log = AccessLog(ERRORS, Sink(), clock=lambda: 0.5)
     with capture_logs() as logged:
         log.failed(Ended(), ERROR, 429)
-        log.slow(kept_call())
+        log.note_slow(kept_call())
     assert logged == [
         {"event": "a request ended", "log_level": "info", "request_id": "req_1", "route": "/calls", "status": 429,
          "ms": 500.0, "call": CALL_ID, "tenant": "acme", "code": "rate_limited", "version": "ver_1",

@@ -7,9 +7,9 @@ import asyncio
 from pilotlight_core.bus import Bus
 from pilotlight_core.model import subjects
 from pilotlight_core.model.ids import token
-from pilotlight_core.model.messages.trace_messages import AskKept, KeptTold, TraceBatch
+from pilotlight_core.model.messages.scheduling import AskKept, KeptTold, TraceBatch
 from pilotlight_core.model.tracing.trace_sampling import UNSAMPLED
-from pilotlight_gateway.traces.trace_exchange import MOST_ASKED, TraceExchange, told_of
+from pilotlight_gateway.traces.trace_exchange import MOST_ASKED, TraceExchange, kept_of
 from pilotlight_gateway.traces.trace_keeper import TraceKeeper
 from tests.builders.kept import kept_call
 
@@ -78,11 +78,11 @@ def test_an_answer_has_what_was_asked_for() -> None:
     """By function and by reason; and no more than fits a message."""
     keeper = keeping("call_1", "call_2")
     keeper.calls.add(kept_call(id="call_3", function="acme:shop.other"))
-    assert [call.id for call in told_of(keeper, AskKept(tenant="acme", function="acme:shop.rank"))] == [
+    assert [call.id for call in kept_of(keeper, AskKept(tenant="acme", function="acme:shop.rank"))] == [
         "call_2",
         "call_1",
     ]
-    assert told_of(keeper, AskKept(tenant="acme", kept="error")) == []
-    assert len(told_of(keeper, AskKept(tenant="acme", kept="slow", limit=1))) == 1
+    assert kept_of(keeper, AskKept(tenant="acme", kept="error")) == []
+    assert len(kept_of(keeper, AskKept(tenant="acme", kept="slow", limit=1))) == 1
     many = keeping(*(f"call_{number}" for number in range(300)))
-    assert len(told_of(many, AskKept(tenant="acme", limit=2**30))) == MOST_ASKED
+    assert len(kept_of(many, AskKept(tenant="acme", limit=2**30))) == MOST_ASKED

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pilotlight_core.bus import Bus
-from pilotlight_core.model.messages.trace_messages import AskKept
+from pilotlight_core.model.messages.scheduling import AskKept
 from pilotlight_gateway.traces.traced_calls import lone_traces, trace_calls
 from tests.builders.kept import kept_call
 

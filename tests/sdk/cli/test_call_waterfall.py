@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from pilotlight.cli.call_waterfall import BAR, waterfall_lines
-from pilotlight_core.model.api.trace_api import CallExplanation
+from pilotlight_core.model.api.seeing.trace_api import CallExplanation
 from tests.sdk.cli.every_command import EXPLAINED_CALL, JOB
 
 FOUND = msgspec.convert(EXPLAINED_CALL, CallExplanation)

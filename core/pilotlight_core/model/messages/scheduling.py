@@ -9,12 +9,17 @@ from __future__ import annotations
 from typing import Annotated
 
 import msgspec
+from msgspec import Meta
 
 from pilotlight_core.model.api.call_api import CallStatus
 from pilotlight_core.model.bounded import Bytes, Count, Duration, ShortText
 from pilotlight_core.model.limits import ReachedLimit
 from pilotlight_core.model.messages.call_messages import CallDescriptor, Grant, Outcome, Refusal, RemoteError
 from pilotlight_core.model.messages.message import Message
+from pilotlight_core.model.tracing.kept_call import KeptCall
+
+MOST_OF_BATCH = 256
+"""Kept calls of one message: at a few KB each they fit one of the bus."""
 
 # --- origin -> home --------------------------------------------------------------------------------------------
 
@@ -294,3 +299,33 @@ class HomeState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     counters: dict[str, dict[str, dict[str, float]]] = {}
     """function -> class -> tenant -> service received."""
     versions: dict[str, VersionState] = {}
+
+
+# --- kept calls: a gateway -> the duties, which export them, and any gateway -> each of the others --------------
+
+
+class TraceBatch(Message, frozen=True, kw_only=True):
+    """What a gateway has kept since the last one."""
+
+    gateway: ShortText
+    calls: Annotated[tuple[KeptCall, ...], Meta(max_length=MOST_OF_BATCH)] = ()
+
+
+class AskKept(Message, frozen=True, kw_only=True):
+    """Which calls of a tenant does this gateway still have?"""
+
+    tenant: ShortText
+    call_id: ShortText = ""
+    """Only this one."""
+    function: ShortText = ""
+    """Only of this one, `tenant:app.function`."""
+    kept: ShortText = ""
+    """Only those kept for this reason."""
+    limit: Count = 100
+
+
+class KeptTold(Message, frozen=True, kw_only=True):
+    """They, the newest first."""
+
+    gateway: ShortText
+    calls: Annotated[tuple[KeptCall, ...], Meta(max_length=MOST_OF_BATCH)] = ()

@@ -9,10 +9,18 @@ from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
 
-from pilotlight_gateway.dashboard.blocks import Block, Cell, DataTable, Sentence, columns_of, rows_of
-from pilotlight_gateway.dashboard.page import Page, PageView, Section
-from pilotlight_gateway.dashboard.shown_values import count_text, instant_text, money_text, plural, time_text
+from pilotlight_gateway.dashboard.page_parts.blocks import Block, Cell, DataTable, Sentence, columns_of, rows_of
+from pilotlight_gateway.dashboard.page_parts.page import Page, PageView, Section
+from pilotlight_gateway.dashboard.page_parts.shown_values import (
+    count_text,
+    instant_text,
+    money_text,
+    number_text,
+    plural,
+    time_text,
+)
 
+MOST_FUNCTIONS = 500
 STARTING = ("binding", "loading", "warming", "provisioning")
 WHY = {
     "crash_loop": "its containers cannot be loaded: see its logs", "no_capacity": "no place for a container now",
@@ -41,7 +49,7 @@ def functions_blocks(
         name = f"{line['app']}.{line['function']}"
         calls, cost = costs.get(name, (0, Decimal(0)))
         costs[name] = calls + line["calls"], cost + Decimal(str(line["cost"]))
-    told = {one["function"].partition(":")[2]: one for one in (stats or {}).get("functions", ())}
+    told = {one["function"]: one for one in (stats or {}).get("functions", ())}
     troubled = [name for name, one in waits.items() if one["why"] in ("crash_loop", "no_capacity", "breaker_open")]
     text = f"{plural(len(listed), 'function')} in {plural(len(apps['apps']), 'app')}; nothing is wrong with them."
     if troubled:
@@ -91,7 +99,8 @@ def _row(
         state, tone = WHY[why], "warn"
     rates = _rates(told)
     return (
-        f"{app['app']}.{function['name']}", function["version"].partition("@")[2] or function["version"], *rates,
+        Cell(text=f"{app['app']}.{function['name']}", href=f"/ui/functions/{app['app']}.{function['name']}"),
+        function["version"].partition("@")[2] or function["version"], *rates,
         count_text(len(states)), count_text(sum(one in STARTING for one in states)),
         count_text(waits["queued"] if waits is not None else 0), Cell(text=state, tone=tone),
         count_text(cost[0] if cost else 0), money_text(str(cost[1]) if cost else "0", currency),
@@ -99,13 +108,12 @@ def _row(
 
 
 def _rates(told: Mapping[str, Any] | None) -> tuple[str, ...]:
-    """Calls a second, p50, p95, failures and cold calls; nothing where the gateways do not say."""
+    """Calls a second, p50, p95, failures and cold calls; nothing where nobody called it."""
     if told is None:
         return ("", "", "", "", "")
-    seconds = max(1.0, told.get("seconds") or 600.0)
     return (
-        f"{told.get('calls', 0) / seconds:.2f}", time_text(told.get("p50_ms")), time_text(told.get("p95_ms")),
-        count_text(told.get("failed", 0)), count_text(told.get("cold", 0)),
+        number_text(told["per_s"]), time_text(told["p50_ms"] or None), time_text(told["p95_ms"] or None),
+        count_text(told["failed"]), count_text(told["cold_calls"]),
     )  # fmt: skip
 
 
@@ -116,7 +124,7 @@ async def _draw(view: PageView) -> list[Block]:
         view.read("/v1/containers"),
         view.read("/v1/queues"),
         view.read("/v1/usage", **{"from": today, "group": "app,function"}),
-        view.read_if_there("/v1/stats"),
+        view.read_if_there("/v1/stats", window="10m", limit=MOST_FUNCTIONS),
     )
     return functions_blocks(apps, containers, queues, usage, stats, view.viewer.tenant)
 

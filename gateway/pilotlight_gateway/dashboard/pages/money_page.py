@@ -5,9 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from pilotlight_gateway.dashboard.blocks import Block, Cell, DataTable, Heading, Sentence, columns_of, rows_of
-from pilotlight_gateway.dashboard.page import Page, PageView, Section
-from pilotlight_gateway.dashboard.shown_values import count_text, money_text, number_text, part_text, time_text
+from pilotlight_gateway.dashboard.page_parts.blocks import Block, Cell, DataTable, Sentence, columns_of, rows_of
+from pilotlight_gateway.dashboard.page_parts.page import Page, PageView, Section
+from pilotlight_gateway.dashboard.page_parts.shown_values import (
+    count_text,
+    money_text,
+    number_text,
+    part_text,
+    time_text,
+)
 
 SOLD_TOO_MUCH = 1.000001
 """Of the time of a device, whatever was sold of it."""
@@ -34,18 +40,18 @@ def money_blocks(costs: Mapping[str, Any], quarantine: Mapping[str, Any] | None)
             ]),
             empty="Nobody has used anything.",
         ),
-        Heading(id="unpaid", text="What nobody pays for, at the prices of tenants"),
         DataTable(
-            id="operator", caption="By cause", columns=columns_of("Cause", "#GPU time", "#Cost"),
+            id="operator",
+            caption="What nobody pays for, by cause, at the prices of tenants",
+            columns=columns_of("Cause", "#GPU time", "#Cost"),
             rows=rows_of([
                 (one["cause"],
                  (one["cause"], time_text(one["gpu_seconds"] * 1000), money_text(one["cost"], currency)))
                 for one in costs["operator"]
             ]),
         ),
-        Heading(id="earned", text="What each device earned"),
         DataTable(
-            id="devices", caption="Devices",
+            id="devices", caption="What each device earned",
             columns=columns_of("Device", "Kind", "#Hours", "#Sold", "#Earned", "#All hours"),
             rows=rows_of([
                 (f"{one['node']} {one['device']}",
@@ -56,9 +62,8 @@ def money_blocks(costs: Mapping[str, Any], quarantine: Mapping[str, Any] | None)
             ]),
             note="All hours: what a device would have earned if all of its time had been sold.",
         ),
-        Heading(id="held", text="Usage that was not believed"),
         DataTable(
-            id="quarantine", caption="Quarantined usage", columns=columns_of("Node", "Reason", "#Events"),
+            id="quarantine", caption="Usage that was not believed", columns=columns_of("Node", "Reason", "#Events"),
             rows=rows_of([
                 (f"{one['node']} {one['reason']}", (one["node"], one["reason"], count_text(one["events"])))
                 for one in held

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from pilotlight_gateway.dashboard.blocks import Block, Cell, DataTable, Heading, Sentence, columns_of, rows_of
-from pilotlight_gateway.dashboard.page import Page, PageView, Section
-from pilotlight_gateway.dashboard.shown_values import count_text, plural, time_text
+from pilotlight_gateway.dashboard.page_parts.blocks import Block, Cell, DataTable, Sentence, columns_of, rows_of
+from pilotlight_gateway.dashboard.page_parts.page import Page, PageView, Section
+from pilotlight_gateway.dashboard.page_parts.shown_values import count_text, plural, time_text
 
 TONES = {"crash_loop": "bad", "no_capacity": "bad", "breaker_open": "bad", "full": "warn", "starting": "warn"}
 WORDS = {
@@ -38,9 +38,8 @@ def queues_blocks(queues: Mapping[str, Any]) -> list[Block]:
             empty="No version has a call.",
             note=f"{plural(len(listed), 'version')}, the longest wait first; {queues['left']:,} more have calls.",
         ),
-        Heading(id="who", text="Who waits"),
         DataTable(
-            id="flows", caption="Tenants' calls by class",
+            id="flows", caption="Who waits: tenants' calls by class",
             columns=columns_of("Version", "Tenant", "Class", "#Wait", "#First waits"),
             rows=rows_of([
                 (f"{one['version']} {flow['tenant']} {flow['priority']}",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from urllib.parse import quote
 
 from pilotlight.client.resources.platform import PlatformClient
-from pilotlight_core.model.api.trace_api import CallExplanation, KeptCallList
+from pilotlight_core.model.api.seeing.trace_api import CallExplanation, KeptCallList
 
 
 class KeptCallsClient:

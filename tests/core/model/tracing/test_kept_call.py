@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from pilotlight_core.model.messages.trace_messages import TraceBatch
+from pilotlight_core.model.messages.scheduling import TraceBatch
 from pilotlight_core.model.messages.wire import decode, encode
 from pilotlight_core.model.tracing.kept_call import KeptAttempt, KeptCall, KeptWhy
 

@@ -21,8 +21,8 @@ def test_a_function_is_told_with_its_containers_its_queue_and_its_cost() -> None
         {"app": "shop", "function": "hello", "calls": 3, "cost": cost, "state": state}
         for cost, state in (("1.25", "busy"), ("0.75", "idle"))
     ]
-    stats = {"functions": [{"function": "acme:shop.hello", "seconds": 600.0, "calls": 1200, "p50_ms": 5.0,
-                            "p95_ms": 50.0, "failed": 2, "cold": 1}]}  # fmt: skip
+    stats = {"functions": [{"function": "shop.hello", "per_s": 2.0, "calls": 1200, "p50_ms": 5.0,
+                            "p95_ms": 50.0, "failed": 2, "cold_calls": 1}]}  # fmt: skip
     blocks = functions_blocks(
         apps("hello", "idle"), {"containers": [container(), container(state="loading")]},
         queues(queue("full", queued=4), queue("crash_loop", tenant="rival", function="rival:shop.idle")),
@@ -30,7 +30,7 @@ def test_a_function_is_told_with_its_containers_its_queue_and_its_cost() -> None
     )  # fmt: skip
     hello, idle = table_of(blocks, "functions")
     assert hello == (
-        "shop.hello", "v7", "2.00", "5.0 ms", "50 ms", "2", "1", "2", "1", "4", "all slots are taken", "6", "2.00 USD",
+        "shop.hello", "v7", "2", "5.0 ms", "50 ms", "2", "1", "2", "1", "4", "all slots are taken", "6", "2.00 USD",
     )  # fmt: skip
     assert idle == ("shop.idle", "v7", "", "", "", "", "", "0", "0", "0", "no container", "0", "0.00 USD")
     assert answer_of(blocks)[0] == "2 functions in 1 app; nothing is wrong with them."

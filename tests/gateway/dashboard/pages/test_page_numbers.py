@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from pilotlight_gateway.dashboard.block_markup import blocks_markup
-from pilotlight_gateway.dashboard.blocks import Block
+from pilotlight_gateway.dashboard.page_parts.block_markup import blocks_markup
+from pilotlight_gateway.dashboard.page_parts.blocks import Block
 from pilotlight_gateway.dashboard.pages.breakers_page import breakers_blocks
 from pilotlight_gateway.dashboard.pages.decisions_page import decisions_blocks
 from pilotlight_gateway.dashboard.pages.fleet_page import fleet_blocks
@@ -104,8 +104,8 @@ APPS = {
 }  # fmt: skip
 USAGE = {"lines": [{"app": "shop", "function": "hello", "calls": 223, "cost": "2.27"}], "total": {"currency": "USD"}}
 STATS = {
-    "functions": [{"function": "acme:shop.hello", "seconds": 600.0, "calls": 229, "p50_ms": 233.0, "p95_ms": 239.0,
-                   "failed": 241, "cold": 251}]
+    "functions": [{"function": "shop.hello", "calls": 229, "per_s": 2.29, "p50_ms": 233.0, "p95_ms": 239.0,
+                   "failed": 241, "cold_calls": 251}]
 }  # fmt: skip
 CONTAINERS = {"containers": [CONTAINER]}
 
@@ -137,8 +137,8 @@ SHOWN: dict[str, set[str]] = {
     "decisions": {"considered", "memory"},
     "tenants": {"weight", "slowdown", "calls", "cost", "queued"},
     "money": {"cost", "idle_cost", "calls", "gpu_seconds", "hours", "sold", "revenue", "list_value", "events"},
-    "functions": {"revision", "deployed_at", "queued", "calls", "cost", "seconds", "p50_ms", "p95_ms", "failed",
-                  "cold"},
+    "functions": {"revision", "deployed_at", "queued", "calls", "cost", "per_s", "p50_ms", "p95_ms", "failed",
+                  "cold_calls"},
 }  # fmt: skip
 """By page, the fields that it shows."""
 

@@ -12,7 +12,7 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import Response
 
-from pilotlight_core.model.api.pressure_api import (
+from pilotlight_core.model.api.seeing.pressure_api import (
     BreakerInfo,
     BreakerList,
     QueueInfo,

@@ -12,7 +12,7 @@ from pilotlight.cli.local_times import show_instant
 from pilotlight.cli.output import note, print_json
 from pilotlight.cli.session import ask, client
 from pilotlight.cli.tables import print_table
-from pilotlight_core.model.api.trace_api import KeptCallRow
+from pilotlight_core.model.api.seeing.trace_api import KeptCallRow
 
 app = command_app()
 COLUMNS = ("call", "at", "function", "kept", "code", "took", "longest", "attempts")

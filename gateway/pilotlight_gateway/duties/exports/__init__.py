@@ -1,1 +1,0 @@
-"""What the duties send to systems of others: traces to a collector. Entered by `duty_serving.py`."""
