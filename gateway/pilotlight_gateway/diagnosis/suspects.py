@@ -8,6 +8,9 @@ from enum import IntEnum, StrEnum
 
 from pilotlight_gateway.diagnosis.call_samples import StageChange
 
+MORE_IS_BETTER = ("rate", "tokens_per_s")
+"""Metrics of which more than was promised breaks no promise."""
+
 
 class CallTrouble(StrEnum):
     """What is wrong with the calls of a window. Each is diagnosed alone."""
@@ -63,6 +66,8 @@ class Promise:
         slack = 1.0 if self.metric.endswith("_ms") else 0.01
         if self.at_most:
             return now <= most + slack
+        if self.metric in MORE_IS_BETTER:
+            return now >= self.value * (1 - self.tolerance)
         return abs(now - self.value) <= max(self.tolerance * abs(self.value), slack if self.value else 1e-9)
 
 

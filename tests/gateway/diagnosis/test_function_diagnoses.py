@@ -9,7 +9,7 @@ import pytest
 from pilotlight_core.model.limits import EffectiveLimits, Limits
 from pilotlight_core.model.messages.node_messages import SliceKind, SliceReport
 from pilotlight_core.model.messages.scheduling import BreakerReport, Breakers, GatewayLoad, SlowFlowLoad
-from pilotlight_core.model.messages.tallies import FunctionTally, HomeTally
+from pilotlight_core.model.messages.seeing.tallies import FunctionTally, HomeTally
 from pilotlight_core.model.spec import VersionRecord
 from pilotlight_gateway.diagnosis.function_diagnoses import FunctionDiagnoses
 from pilotlight_gateway.fleet.curve_trials import CurveService
