@@ -22,7 +22,6 @@ from typing import Any
 
 from benchmarks import report
 from benchmarks.bottlenecks.engine_model import EnginePlant, cured_engine, window_of_engine
-from benchmarks.bottlenecks.measured_effects import measured
 from benchmarks.bottlenecks.model_facts import window_of_model
 from benchmarks.bottlenecks.planted_cases import HEALTHY, SEED_CASES, SPOILT, PlantedCase
 from benchmarks.bottlenecks.plants import Plant, cured
@@ -31,6 +30,7 @@ from benchmarks.bottlenecks.random_plants import healthy_plant, random_plant
 from pilotlight_gateway.diagnosis.bottlenecks import Diagnosis, diagnose
 from pilotlight_gateway.diagnosis.call_samples import tail_ms
 from pilotlight_gateway.diagnosis.diagnosis_window import DiagnosisWindow
+from pilotlight_gateway.diagnosis.measured_metrics import measured_metrics
 
 SPOILT_BY = 1.3
 
@@ -85,9 +85,9 @@ def _check_promises(case: PlantedCase, seed: int, found: Diagnosis, score: Score
         seed + 100,
         dict(case.asked),
     )
-    broken = []
+    metrics, broken = measured_metrics(after, case.tenant), []
     for promise in found.promises:
-        now = measured(after, promise.metric, case.tenant)
+        now = metrics[promise.metric]
         score.promises += 1
         if promise.is_kept(now):
             score.kept += 1

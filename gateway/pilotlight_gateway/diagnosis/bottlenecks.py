@@ -11,6 +11,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import combinations
@@ -183,7 +184,7 @@ def _next(case: DiagnosisCase, first: Suspect) -> Suspect | None:
 
 def _confidence(gain: float, window: DiagnosisWindow) -> float:
     seen = max(4, window.ended, window.starts)
-    return round(min(0.99, gain) * (1 - 1 / seen**0.5), 2)
+    return round(min(0.99, gain) * (1 - 1 / math.sqrt(seen)), 2)
 
 
 def _healthy(case: DiagnosisCase) -> Diagnosis:

@@ -137,6 +137,8 @@ class DiagnosisWindow:
     failed_s: float = 0.0
     """Of all calls that failed together, the seconds that they took."""
     p95_ms: float | None = None
+    longest_ms: float = 0.0
+    """That any call was inside, or has waited."""
     samples: tuple[CallSample, ...] = ()
     batches: tuple[BatchTimes, ...] = ()
     batches_off: float = 0.0

@@ -13,7 +13,7 @@ from msgspec import UNSET
 from pilotlight_core.model.limits import EffectiveLimits
 from pilotlight_core.model.messages.node_messages import ContainerReport, ContainerState, SliceReport
 from pilotlight_core.model.messages.scheduling import GatewayLoad
-from pilotlight_core.model.messages.tallies import HomeTally
+from pilotlight_core.model.messages.seeing.tallies import HomeTally
 from pilotlight_core.model.scaling.scale_bounds import bounds_of
 from pilotlight_core.model.spec import FunctionSpec, VersionRecord
 from pilotlight_core.model.units import WHOLE_DEVICE
@@ -29,10 +29,10 @@ from pilotlight_gateway.diagnosis.engine_facts import engine_facts
 from pilotlight_gateway.diagnosis.window_facts import CountedCalls, ObservedFunction, diagnosis_window
 from pilotlight_gateway.fleet.curve_trials import CurveService
 from pilotlight_gateway.fleet.fleet_view import FleetView
-from pilotlight_gateway.tally.tally_desk import FunctionWindow
+from pilotlight_gateway.tally.tally_window import FoundWindows, FunctionWindow
 from pilotlight_gateway.tenancy.registry_port import RegistryPort
 
-FUNCTIONS_AT_ONCE = 100
+FUNCTIONS_AT_ONCE = 50
 """Of one answer about all functions of a tenant."""
 NO_SLICE = ("", "")
 
@@ -42,7 +42,7 @@ class CountedWindows(Protocol):
 
     async def window(self, function: str, minutes: int = 10) -> FunctionWindow: ...
 
-    async def whole_tenant(self, tenant: str, minutes: int = 10) -> list[FunctionWindow]: ...
+    async def tenant(self, tenant: str, minutes: int = 10) -> FoundWindows: ...
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,13 +90,15 @@ class FunctionDiagnoses:
             if not app.stopped
             for function, version_id in app.named_functions.items()
         }
-        windows = [each for each in await self.counted.whole_tenant(tenant, minutes) if each.function in deployed]
+        counted = await self.counted.tenant(tenant, minutes)
+        names = [each.function for each in counted.windows if each.function in deployed]
         found = []
-        for window in windows[:FUNCTIONS_AT_ONCE]:
-            version = self.registry.version(deployed[window.function])
+        for name in names[:FUNCTIONS_AT_ONCE]:
+            version = self.registry.version(deployed[name])
             if version is not None:
+                window = await self.counted.window(name, minutes)
                 found.append(await self._diagnosed(version, window, minutes, None))
-        return found, max(0, len(windows) - FUNCTIONS_AT_ONCE)
+        return found, max(0, len(names) - FUNCTIONS_AT_ONCE)
 
     async def _diagnosed(
         self, version: VersionRecord, window: FunctionWindow, minutes: int, wanted_per_s: float | None

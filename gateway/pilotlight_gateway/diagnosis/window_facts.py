@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from pilotlight_core.model.messages.node_messages import ContainerReport, SliceKind, SliceReport
-from pilotlight_core.model.messages.tallies import FunctionTally, GatewayTally, HomeTally, SampledCall
+from pilotlight_core.model.messages.seeing.tallies import FunctionTally, GatewayTally, HomeTally, SampledCall
 from pilotlight_core.model.scaling.scale_bounds import ScaleBounds
 from pilotlight_core.model.spec import FunctionSpec
 from pilotlight_core.model.units import WHOLE_DEVICE
@@ -92,6 +92,7 @@ def diagnosis_window(
         mean_ms=mean_of(tally.durations) if tally.ended else None,
         failed_s=tally.failed_durations.sum / 1000,
         p95_ms=quantile_of(tally.durations, 0.95) if tally.ended else None,
+        longest_ms=max(tally.durations.most, tally.failed_durations.most, home.oldest_ms),
         samples=samples,
         batches=batch_times(tally, is_batched=is_batched),
         batches_off=counting_error(tally, is_batched=is_batched),

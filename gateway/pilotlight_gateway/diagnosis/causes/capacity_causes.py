@@ -305,6 +305,8 @@ def burst_bound(case: DiagnosisCase) -> Suspect | None:
         return None
     if window.loop_part is not None and case.loop >= COMFORTABLE:
         return None
+    if window.idle_ends >= 3 and window.starts >= 3:
+        return None  # containers that stay would be enough: see `flapping`
     if window.idle_credit_part > 0.3:
         return None  # slots were free while they waited: more of them help nobody
     queue = tail_stage(case.samples, QUEUE)
