@@ -7,6 +7,8 @@ One process and no sockets. Processor time of one thread, the median of several 
     recorder_us the same through the recorder, with service levels, beyond what metrics alone cost
     merge_ms    of a question about all functions of 512, each with calls at each of 4 gateways: adding up what they
                 tell, from the bytes of their answers to the windows
+    page_ms     of the dashboard's page of the fleet with 2,000 containers, from the JSON of its routes to packed HTML;
+                page_kb, what a browser gets; page_changes_ms and _kb, a second in which 200 of them changed
 
 Each figure is a function in `PARTS`, which returns figures by name.
 """
@@ -20,6 +22,7 @@ import time
 from collections.abc import Callable, Mapping
 
 from benchmarks import report
+from benchmarks.dashboard_page import page_cost
 from pilotlight_core.model.messages.call_messages import Spent
 from pilotlight_core.model.messages.seeing.tallies import AskTallies
 from pilotlight_core.model.messages.wire import decode, encode
@@ -167,7 +170,7 @@ async def answers_of(gateways: int, functions: int) -> list[bytes]:
     return told
 
 
-PARTS: dict[str, Callable[..., Figures]] = {"tally": tally_cost, "merge": merge_cost}
+PARTS: dict[str, Callable[..., Figures]] = {"tally": tally_cost, "merge": merge_cost, "page": page_cost}
 """What is measured, by its name on the command line."""
 
 
