@@ -7,7 +7,7 @@ from collections import Counter
 from dataclasses import replace
 
 from benchmarks.bottlenecks.platform_model import ModelCall, PlatformModel
-from pilotlight_core.model.messages.tallies import (
+from pilotlight_core.model.messages.seeing.tallies import (
     BatchTally,
     FunctionTally,
     GatewayTally,

@@ -5,13 +5,16 @@ who asks them.
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
+
+from prometheus_client.core import Metric
 
 from pilotlight_core.bus import Bus
 from pilotlight_gateway.gateway_calls import GatewayCalls
 from pilotlight_gateway.metrics.call_recorder import CallRecorder
 from pilotlight_gateway.metrics.gateway_metrics import GatewayMetrics
+from pilotlight_gateway.metrics.tally_metrics import tally_counts
 from pilotlight_gateway.tally.gateway_tallies import GatewayTallies
 from pilotlight_gateway.tally.home_tallies import HomeTallies
 from pilotlight_gateway.tally.tallies import Tallies
@@ -52,6 +55,11 @@ class CallCounting:
         self.tracing.keeper.unusual_ms = unusual_times(tallies)
         self.recorder = CallRecorder(metrics, time.monotonic, tallies, (self.tracing.keeper,))
         self.desk = TallyDesk(answers, self._peers)
+
+    def collect(self) -> Iterator[Metric]:
+        """A `MetricSource`."""
+        yield from self.metrics.collect()
+        yield from tally_counts(self.recorder.tallies)
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:

@@ -13,7 +13,7 @@ from msgspec import UNSET
 from pilotlight_core.model.limits import EffectiveLimits
 from pilotlight_core.model.messages.node_messages import ContainerReport, ContainerState, SliceReport
 from pilotlight_core.model.messages.scheduling import GatewayLoad
-from pilotlight_core.model.messages.tallies import HomeTally
+from pilotlight_core.model.messages.seeing.tallies import HomeTally
 from pilotlight_core.model.scaling.scale_bounds import bounds_of
 from pilotlight_core.model.spec import FunctionSpec, VersionRecord
 from pilotlight_core.model.units import WHOLE_DEVICE

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from pilotlight_core.model.messages.node_messages import ContainerReport, SliceKind, SliceReport
-from pilotlight_core.model.messages.tallies import FunctionTally, GatewayTally, HomeTally, SampledCall
+from pilotlight_core.model.messages.seeing.tallies import FunctionTally, GatewayTally, HomeTally, SampledCall
 from pilotlight_core.model.scaling.scale_bounds import ScaleBounds
 from pilotlight_core.model.spec import FunctionSpec
 from pilotlight_core.model.units import WHOLE_DEVICE

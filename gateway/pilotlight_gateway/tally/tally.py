@@ -6,7 +6,7 @@ import random
 from heapq import heappush, heapreplace
 
 from pilotlight_core.model.errors import CODES
-from pilotlight_core.model.messages.tallies import (
+from pilotlight_core.model.messages.seeing.tallies import (
     MOST_SAMPLES,
     MOST_SIZES,
     MOST_SLOWEST,

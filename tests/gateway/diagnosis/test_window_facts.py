@@ -5,7 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from pilotlight_core.model.messages.node_messages import SliceKind, SliceReport
-from pilotlight_core.model.messages.tallies import BatchTally, FunctionTally, GatewayTally, HomeTally, SampledCall
+from pilotlight_core.model.messages.seeing.tallies import (
+    BatchTally,
+    FunctionTally,
+    GatewayTally,
+    HomeTally,
+    SampledCall,
+)
 from pilotlight_core.model.scaling.scale_bounds import bounds_of
 from pilotlight_core.model.spec import SLO, Batching, FunctionSpec, MethodSpec
 from pilotlight_core.model.units import GpuAsk

@@ -6,7 +6,7 @@ import tracemalloc
 
 import pytest
 
-from pilotlight_core.model.messages.tallies import FunctionTally
+from pilotlight_core.model.messages.seeing.tallies import FunctionTally
 from pilotlight_gateway.calls.call_sink import FailedCall
 from pilotlight_gateway.calls.stream_pace import StreamPace
 from pilotlight_gateway.tally import tallies as room

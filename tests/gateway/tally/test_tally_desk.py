@@ -12,7 +12,7 @@ from pilotlight_core.bus import BusTimeout
 from pilotlight_core.model import subjects
 from pilotlight_core.model.errors import Unavailable
 from pilotlight_core.model.messages import wire
-from pilotlight_core.model.messages.tallies import AskTallies, TalliesTold
+from pilotlight_core.model.messages.seeing.tallies import AskTallies, TalliesTold
 from pilotlight_gateway.home.home_report import VersionLoad
 from pilotlight_gateway.tally.gateway_tallies import GatewayTallies
 from pilotlight_gateway.tally.home_tallies import HomeTallies

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from pilotlight_core.model.api.tally_api import FunctionStats, HomeStats, Quantiles, SampleStats, StatsPoint
+from pilotlight_core.model.api.seeing.tally_api import FunctionStats, HomeStats, Quantiles, SampleStats, StatsPoint
 from pilotlight_gateway.dashboard.page_parts.blocks import Drawing, LinkLine, TimeChart
 from pilotlight_gateway.dashboard.page_parts.gateway_client import ApiAnswer
 from pilotlight_gateway.dashboard.pages.function_page import WINDOWS, function_blocks

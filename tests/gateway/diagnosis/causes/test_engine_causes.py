@@ -40,9 +40,7 @@ def test_prompts_in_the_same_steps_make_gaps() -> None:
 
 
 def test_a_smaller_chunk_is_no_cure_if_it_makes_first_tokens_late() -> None:
-    itl = found(
-        gap_ms=130.0, chunk=2_048, late_with_prompt=1.0, first_token_ms=480.0, prompt_tokens_per_s=12_000.0
-    )
+    itl = found(gap_ms=130.0, chunk=2_048, late_with_prompt=1.0, first_token_ms=480.0, prompt_tokens_per_s=12_000.0)
 
     assert itl.cures[0].what == "prompts on a slice of their own"
     assert itl.promises == ()

@@ -16,9 +16,7 @@ def test_a_crash_loop_is_never_a_lack_of_capacity() -> None:
     )  # fmt: skip
 
     assert found.name == "crash_loop"
-    assert found.says == (
-        "Crash loop: 6 of 6 starts of shop.f@v1 failed before it was ready: ImportError: no torch."
-    )
+    assert found.says == ("Crash loop: 6 of 6 starts of shop.f@v1 failed before it was ready: ImportError: no torch.")
     assert found.cures[0].command == "pilotlight logs shop.f"
 
 
