@@ -75,3 +75,15 @@ def test_calls_inside_at_the_end_are_those_of_all_gateways() -> None:
     whole.merge(FunctionTally(since_ns=2, until_ns=3, inside=2))
     whole.merge(FunctionTally(since_ns=2, until_ns=3, inside=1))
     assert whole.inside == 3
+
+
+def test_of_many_calls_each_fourth_tells_its_stages_for_four() -> None:
+    """So their number and their sum are about right."""
+    counts = TallyCounts(1)
+    for _ in range(1_000):
+        counts.ended += 1
+        counts.add_stages({"execute": 20.0, "queue": 0.0})
+    seen = counts.value(2).stages
+    assert list(seen) == ["execute"]
+    assert sum(seen["execute"].counts) == 1_000
+    assert seen["execute"].sum == pytest.approx(20_000)
