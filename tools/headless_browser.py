@@ -105,7 +105,8 @@ class Browser:
         message = {"id": self._number, "method": method, "params": parameters}
         await self._socket.send_str(json.dumps(message | ({"sessionId": session} if session else {})))
         async with asyncio.timeout(ANSWERS_WITHIN_S):
-            return await answer
+            result: dict[str, Any] = await answer
+        return result
 
     async def _read(self) -> None:
         async for message in self._socket:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 
@@ -84,63 +84,73 @@ Changes = Mapping[str, float]
 def cured(plant: Plant, changes: Changes) -> Plant:
     """The plant once the changes of an action are made."""
     for name, value in changes.items():
-        plant = _cured(plant, name, value)
+        plant = CURES[name](plant, value)
     return plant
 
 
-def _cured(plant: Plant, name: str, value: float) -> Plant:
-    count = math.ceil(value)
-    match name:
-        case "max_containers":
-            return replace(plant, max_containers=count, containers=max(plant.containers, min(count, plant.fits)))
-        case "min_containers":
-            there = max(plant.containers, min(count, plant.fits))
-            return replace(
-                plant, min_containers=count, containers=there, max_containers=max(plant.max_containers, count)
-            )
-        case "containers":
-            return replace(plant, owner_limit=0, max_containers=count, containers=min(count, plant.fits))
-        case "fits":
-            return replace(plant, fits=count, containers=min(count, plant.max_containers))
-        case "slots":
-            return replace(plant, slots=count)
-        case "wait_ms":
-            return replace(plant, wait_s=value / 1000)
-        case "max_batch_size":
-            return replace(plant, batch=count, slots=max(count, plant.slots if count > plant.batch else count))
-        case "gateways":
-            return replace(plant, gateways=count)
-        case "scaledown_window":
-            return replace(plant, idle_s=value)
-        case "bytes_factor":
-            return _of_all(plant, lambda each: replace(each, body_bytes=each.body_bytes * value))
-        case "requests_per_s":
-            return _of_all(plant, lambda each: replace(each, per_s=max(each.per_s, value)))
-        case "budget":
-            return _of_all(plant, lambda each: replace(each, budget=10**9))
-        case "concurrency":
-            first = plant.tenants[0]
-            return replace(plant, tenants=(first, *(replace(each, in_flight=count) for each in plant.tenants[1:])))
-        case "in_flight":
-            return _of_all(plant, lambda each: replace(each, callers=count))
-        case "execute_factor":
-            return replace(plant, fixed_s=plant.fixed_s * value, each_s=plant.each_s * value)
-        case "cpu_part_factor":
-            left = 1 - plant.cpu_part
-            return replace(plant, cpu_part=0.0, fixed_s=plant.fixed_s * left, each_s=plant.each_s * left)
-        case "cores":
-            return replace(plant, cores=value)
-        case "starts_fail":
-            return replace(plant, starts_fail=False)
-        case "deaths":
-            return replace(plant, deaths_per_call=0.0)
-        case "memory_factor":
-            return replace(plant, memory_part=plant.memory_part / value, deaths_per_call=0.0)
-        case "unread_factor":
-            return replace(plant, unread_s=0.0)
-        case _:
-            raise ValueError(f"the model has no {name}")
-
-
-def _of_all(plant: Plant, change) -> Plant:  # type: ignore[no-untyped-def]
+def _of_all(plant: Plant, change: Callable[[PlantedTenant], PlantedTenant]) -> Plant:
     return replace(plant, tenants=tuple(change(each) for each in plant.tenants))
+
+
+def _with_most(plant: Plant, value: float) -> Plant:
+    count = math.ceil(value)
+    there = max(plant.containers, min(count, plant.fits))
+    return replace(plant, max_containers=count, containers=there, owner_limit=0)
+
+
+def _with_least(plant: Plant, value: float) -> Plant:
+    count = math.ceil(value)
+    there = max(plant.containers, min(count, plant.fits))
+    return replace(plant, min_containers=count, containers=there, max_containers=max(plant.max_containers, count))
+
+
+def _with_owners(plant: Plant, value: float) -> Plant:
+    count = math.ceil(value)
+    return replace(plant, owner_limit=0, max_containers=count, containers=min(count, plant.fits))
+
+
+def _with_room(plant: Plant, value: float) -> Plant:
+    return replace(plant, fits=math.ceil(value), containers=min(math.ceil(value), plant.max_containers))
+
+
+def _with_batches(plant: Plant, value: float) -> Plant:
+    return replace(plant, batch=math.ceil(value), slots=max(math.ceil(value), min(plant.slots, 2 * math.ceil(value))))
+
+
+def _with_cap(plant: Plant, value: float) -> Plant:
+    first, *others = plant.tenants
+    return replace(plant, tenants=(first, *(replace(each, in_flight=math.ceil(value)) for each in others)))
+
+
+def _slower_by(plant: Plant, value: float) -> Plant:
+    return replace(plant, fixed_s=plant.fixed_s * value, each_s=plant.each_s * value)
+
+
+def _without_processors(plant: Plant, _value: float) -> Plant:
+    return replace(_slower_by(plant, 1 - plant.cpu_part), cpu_part=0.0)
+
+
+CURES: Mapping[str, Callable[[Plant, float], Plant]] = {
+    "max_containers": _with_most,
+    "min_containers": _with_least,
+    "containers": _with_owners,
+    "fits": _with_room,
+    "slots": lambda plant, value: replace(plant, slots=math.ceil(value)),
+    "wait_ms": lambda plant, value: replace(plant, wait_s=value / 1000),
+    "max_batch_size": _with_batches,
+    "gateways": lambda plant, value: replace(plant, gateways=math.ceil(value)),
+    "scaledown_window": lambda plant, value: replace(plant, idle_s=value),
+    "bytes_factor": lambda plant, value: _of_all(plant, lambda one: replace(one, body_bytes=one.body_bytes * value)),
+    "requests_per_s": lambda plant, value: _of_all(plant, lambda one: replace(one, per_s=max(one.per_s, value))),
+    "budget": lambda plant, _: _of_all(plant, lambda one: replace(one, budget=10**9)),
+    "concurrency": _with_cap,
+    "in_flight": lambda plant, value: _of_all(plant, lambda one: replace(one, callers=math.ceil(value))),
+    "execute_factor": _slower_by,
+    "cpu_part_factor": _without_processors,
+    "cores": lambda plant, value: replace(plant, cores=value),
+    "starts_fail": lambda plant, _: replace(plant, starts_fail=False),
+    "deaths": lambda plant, _: replace(plant, deaths_per_call=0.0),
+    "memory_factor": lambda plant, value: replace(plant, memory_part=plant.memory_part / value, deaths_per_call=0.0),
+    "unread_factor": lambda plant, _: replace(plant, unread_s=0.0),
+}
+"""What the settings of actions do here."""

@@ -10,7 +10,7 @@ from urllib.parse import quote
 import msgspec
 
 from pilotlight_core.host.http_client import HttpClient, NoHttpClient
-from pilotlight_core.model.api.session_api import NewSession
+from pilotlight_core.model.api.seeing.session_api import NewSession
 from pilotlight_supervisor.readiness import http_status
 
 ANSWERS_WITHIN_S, LOOK_S = 10.0, 0.05

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pilotlight_gateway.dashboard.page import Page, PageAction
+from pilotlight_gateway.dashboard.page_parts.page import Page, PageAction
 from pilotlight_gateway.dashboard.pages.breakers_page import BREAKERS_PAGE
 from pilotlight_gateway.dashboard.pages.decisions_page import DECISIONS_PAGE
 from pilotlight_gateway.dashboard.pages.fleet_page import FLEET_PAGE

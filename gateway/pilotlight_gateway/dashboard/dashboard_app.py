@@ -14,16 +14,17 @@ import msgspec
 import structlog
 from starlette.types import Receive, Scope, Send
 
-from pilotlight_core.model.api.session_api import CODE_PATTERN, NewSession
+from pilotlight_core.model.api.seeing.session_api import CODE_PATTERN, NewSession
 from pilotlight_gateway.dashboard.all_pages import ACTIONS
 from pilotlight_gateway.dashboard.asset_files import FOR_EVER, AssetFiles
-from pilotlight_gateway.dashboard.block_markup import blocks_markup
-from pilotlight_gateway.dashboard.gateway_client import ApiProblem, GatewayApi
 from pilotlight_gateway.dashboard.live_stream import LaggingClient, LiveStream, StreamSlots, topics_of
 from pilotlight_gateway.dashboard.login_pages import login_body, message_body
-from pilotlight_gateway.dashboard.page import PageAction, filled
 from pilotlight_gateway.dashboard.page_drawings import PageDrawings
 from pilotlight_gateway.dashboard.page_frame import whole_page
+from pilotlight_gateway.dashboard.page_parts.block_markup import blocks_markup
+from pilotlight_gateway.dashboard.page_parts.gateway_client import ApiProblem, GatewayApi
+from pilotlight_gateway.dashboard.page_parts.page import PageAction, filled
+from pilotlight_gateway.dashboard.page_parts.viewers import Viewer, Viewers
 from pilotlight_gateway.dashboard.page_routes import find_page
 from pilotlight_gateway.dashboard.request_rules import (
     ALWAYS,
@@ -36,7 +37,6 @@ from pilotlight_gateway.dashboard.request_rules import (
     session_token,
     set_cookie,
 )
-from pilotlight_gateway.dashboard.viewers import Viewer, Viewers
 
 HOME, LOGIN = "/ui/overview", "/ui/login"
 FORM_WITHIN_S = 10.0
@@ -53,7 +53,7 @@ HeaderList = list[tuple[bytes, bytes]]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Reply:
+class PageReply:
     """A whole answer."""
 
     status: int
@@ -129,13 +129,13 @@ class DashboardApp:
             reply = self._message(500, "This page could not be made. The dashboard's log says why.")
         await _send_reply(reply, visit, send)
 
-    async def _reply(self, visit: Visit) -> Reply:
+    async def _reply(self, visit: Visit) -> PageReply:
         if visit.method not in ("GET", "HEAD", "POST"):
-            return Reply(status=405, headers=((b"allow", b"GET, HEAD, POST"),))
+            return PageReply(status=405, headers=((b"allow", b"GET, HEAD, POST"),))
         if visit.path.startswith("/ui/static/"):
             return self._asset(visit)
         if visit.path == "/healthz":
-            return Reply(status=200, body=b"{}", headers=((b"content-type", b"application/json"),))
+            return PageReply(status=200, body=b"{}", headers=((b"content-type", b"application/json"),))
         if visit.path in ("", "/", "/ui", "/ui/", "/favicon.ico"):
             return _to(HOME)
         if visit.method == "POST":
@@ -149,7 +149,7 @@ class DashboardApp:
 
     # -- pages ---------------------------------------------------------------------------------------------------
 
-    async def _show_page(self, visit: Visit, viewer: Viewer) -> Reply:
+    async def _show_page(self, visit: Visit, viewer: Viewer) -> PageReply:
         found = self._drawings.find(visit.path)
         if found is None:
             return self._message(404, "There is no such page.", viewer)
@@ -164,25 +164,25 @@ class DashboardApp:
             title=title, body=blocks_markup(drawing.blocks, viewer.csrf), assets=self._assets.base, viewer=viewer,
             pages=self._drawings.pages, present=page, topic=topic if page.live else "",
         )  # fmt: skip
-        return Reply(status=drawing.status, body=body, headers=PAGE_HEADERS)
+        return PageReply(status=drawing.status, body=body, headers=PAGE_HEADERS)
 
-    def _message(self, status: int, text: str, viewer: Viewer | None = None) -> Reply:
+    def _message(self, status: int, text: str, viewer: Viewer | None = None) -> PageReply:
         body = whole_page(
             title="Not shown" if status >= 400 else "Pilotlight", body=message_body(text, logged_in=viewer is not None),
             assets=self._assets.base, viewer=viewer, pages=self._drawings.pages,
         )  # fmt: skip
-        return Reply(status=status, body=body, headers=PAGE_HEADERS)
+        return PageReply(status=status, body=body, headers=PAGE_HEADERS)
 
-    def _asset(self, visit: Visit) -> Reply:
+    def _asset(self, visit: Visit) -> PageReply:
         name = visit.path.removeprefix("/ui/static/").partition("/")[2]
         file = self._assets.find(name) if visit.path.startswith(f"{self._assets.base}/") else None
         if file is None:
-            return Reply(status=404)
+            return PageReply(status=404)
         headers: HeaderList = [(b"content-type", file.kind.encode()), (b"cache-control", FOR_EVER.encode())]
         if file.packed is not None and "gzip" in (header_of(visit.headers, b"accept-encoding") or ""):
             packing = ((b"content-encoding", b"gzip"), (b"vary", b"accept-encoding"))
-            return Reply(status=200, body=file.packed, headers=(*headers, *packing))
-        return Reply(status=200, body=file.plain, headers=tuple(headers))
+            return PageReply(status=200, body=file.packed, headers=(*headers, *packing))
+        return PageReply(status=200, body=file.plain, headers=tuple(headers))
 
     async def _stream(self, visit: Visit, receive: Receive, send: Send) -> None:
         viewer = await self._viewers.find(session_token(visit.headers))
@@ -196,7 +196,7 @@ class DashboardApp:
 
     # -- forms ---------------------------------------------------------------------------------------------------
 
-    async def _post(self, visit: Visit) -> Reply:
+    async def _post(self, visit: Visit) -> PageReply:
         if not is_of_own_page(visit.headers):
             raise RefusedVisit(403, "Another site's page sent this form, so nothing was done.")
         if visit.path == LOGIN:
@@ -214,7 +214,7 @@ class DashboardApp:
             raise RefusedVisit(404, "There is no such action.")
         return await self._act(visit, viewer, *found)
 
-    async def _act(self, visit: Visit, viewer: Viewer, action: PageAction, words: dict[str, str]) -> Reply:
+    async def _act(self, visit: Visit, viewer: Viewer, action: PageAction, words: dict[str, str]) -> PageReply:
         if not viewer.may(*action.scopes):
             raise RefusedVisit(403, f"Your key may not do this: it needs the scope {' or '.join(action.scopes)}.")
         answer = await self._client.ask(
@@ -223,15 +223,15 @@ class DashboardApp:
         answer.value()
         return _to(filled(action.back, words))
 
-    async def _show_login(self, visit: Visit) -> Reply:
+    async def _show_login(self, visit: Visit) -> PageReply:
         code = visit.query.get("code", "")
         known = code if _is_code(code) else ""
         if not known and await self._viewers.find(session_token(visit.headers)) is not None:
             return _to(HOME)
         body = whole_page(title="Log in", body=login_body(known), assets=self._assets.base)
-        return Reply(status=200, body=body, headers=PAGE_HEADERS)
+        return PageReply(status=200, body=body, headers=PAGE_HEADERS)
 
-    async def _log_in(self, visit: Visit) -> Reply:
+    async def _log_in(self, visit: Visit) -> PageReply:
         code, key = visit.form.get("code", ""), visit.form.get("key", "").strip()
         if _is_code(code):
             answer = await self._client.ask("POST", "/v1/sessions/exchange", "", {"code": code})
@@ -248,11 +248,11 @@ class DashboardApp:
         cookie = set_cookie(made.token, min(LONGEST_COOKIE_S, max(1, int(made.expires_at - self._wall()))))
         return _to(HOME, cookie)
 
-    def _login_refused(self, text: str) -> Reply:
+    def _login_refused(self, text: str) -> PageReply:
         body = whole_page(title="Log in", body=login_body("", text), assets=self._assets.base)
-        return Reply(status=401, body=body, headers=PAGE_HEADERS)
+        return PageReply(status=401, body=body, headers=PAGE_HEADERS)
 
-    async def _log_out(self, viewer: Viewer) -> Reply:
+    async def _log_out(self, viewer: Viewer) -> PageReply:
         self._viewers.forget(viewer.token)
         await self._client.ask("DELETE", "/v1/sessions/current", viewer.token)
         clears = (b"clear-site-data", b'"cache", "storage"')
@@ -267,8 +267,8 @@ def _address(path: str, query: dict[str, str]) -> str:
     return f"{path}?{urlencode(query)}" if query else path
 
 
-def _to(path: str, *more: tuple[bytes, bytes]) -> Reply:
-    return Reply(status=303, headers=((b"location", path.encode()), (b"cache-control", b"no-store"), *more))
+def _to(path: str, *more: tuple[bytes, bytes]) -> PageReply:
+    return PageReply(status=303, headers=((b"location", path.encode()), (b"cache-control", b"no-store"), *more))
 
 
 def _with_form(visit: Visit, body: bytes) -> Visit:
@@ -304,7 +304,7 @@ async def _body_of(headers: HeaderList, receive: Receive) -> bytes:
         raise RefusedVisit(408, "The form did not arrive in time.") from None
 
 
-async def _send_reply(reply: Reply, visit: Visit, send: Send) -> None:
+async def _send_reply(reply: PageReply, visit: Visit, send: Send) -> None:
     headers, body = [*reply.headers, *ALWAYS], reply.body
     packs = reply.headers is PAGE_HEADERS and len(body) >= PACKED_FROM
     if packs and "gzip" in (header_of(visit.headers, b"accept-encoding") or ""):

@@ -17,12 +17,12 @@ from urllib.parse import parse_qsl, urlsplit
 import msgspec
 from starlette.types import Receive, Send
 
-from pilotlight_gateway.dashboard.gateway_client import ApiProblem
-from pilotlight_gateway.dashboard.live_changes import snapshot_of
-from pilotlight_gateway.dashboard.page import Page
 from pilotlight_gateway.dashboard.page_drawings import PageDrawing, PageDrawings
+from pilotlight_gateway.dashboard.page_parts.gateway_client import ApiProblem
+from pilotlight_gateway.dashboard.page_parts.live_changes import snapshot_of
+from pilotlight_gateway.dashboard.page_parts.page import Page
+from pilotlight_gateway.dashboard.page_parts.viewers import Viewer, Viewers
 from pilotlight_gateway.dashboard.request_rules import ALWAYS
-from pilotlight_gateway.dashboard.viewers import Viewer, Viewers
 
 EVERY_S = 1.0
 LAGS_S = 2.0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pilotlight_gateway.dashboard.markup import Markup, joined, tag, void
+from pilotlight_gateway.dashboard.page_parts.markup import Markup, joined, tag, void
 
 
 def login_body(code: str = "", refusal: str = "") -> Markup:

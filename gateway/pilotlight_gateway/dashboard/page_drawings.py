@@ -11,12 +11,12 @@ from typing import Any
 import msgspec
 
 from pilotlight_gateway.dashboard.all_pages import PAGES
-from pilotlight_gateway.dashboard.blocks import Block, Sentence
-from pilotlight_gateway.dashboard.gateway_client import AnswerCache, ApiProblem
-from pilotlight_gateway.dashboard.live_changes import changes_between
-from pilotlight_gateway.dashboard.page import Page, PageView
+from pilotlight_gateway.dashboard.page_parts.blocks import Block, Sentence
+from pilotlight_gateway.dashboard.page_parts.gateway_client import AnswerCache, ApiProblem
+from pilotlight_gateway.dashboard.page_parts.live_changes import changes_between
+from pilotlight_gateway.dashboard.page_parts.page import Page, PageView
+from pilotlight_gateway.dashboard.page_parts.viewers import Viewer
 from pilotlight_gateway.dashboard.page_routes import find_page
-from pilotlight_gateway.dashboard.viewers import Viewer
 
 KEPT_S = 1.0
 KEPT_AT_MOST = 256
@@ -47,7 +47,7 @@ class PageDrawing:
 
 @dataclass(kw_only=True)
 class _Kept:
-    until: float
+    expires_at: float
     drawing: asyncio.Task[PageDrawing]
 
 
@@ -81,15 +81,15 @@ class PageDrawings:
         """A page as its viewer sees it now; `topic` is its address. What the API refuses is said in its words."""
         at, key = self._clock(), (viewer.audience, topic)
         kept = self._kept.get(key)
-        if kept is None or at >= kept.until:
+        if kept is None or at >= kept.expires_at:
             self._make_room(at)
             view = PageView(viewer=viewer, answers=self._answers, words=words, query=query, at=self._wall())
             task = asyncio.ensure_future(_drawn(page, view))
-            kept = self._kept[key] = _Kept(until=at + KEPT_S, drawing=task)
+            kept = self._kept[key] = _Kept(expires_at=at + KEPT_S, drawing=task)
         return await asyncio.shield(kept.drawing)
 
     def _make_room(self, at: float) -> None:
-        self._kept = {key: one for key, one in self._kept.items() if at < one.until or not one.drawing.done()}
+        self._kept = {key: one for key, one in self._kept.items() if at < one.expires_at or not one.drawing.done()}
         while len(self._kept) >= KEPT_AT_MOST:
             del self._kept[next(iter(self._kept))]
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from pilotlight_gateway.dashboard.markup import Markup, joined, tag, void
-from pilotlight_gateway.dashboard.page import Page, Section
-from pilotlight_gateway.dashboard.viewers import Viewer
+from pilotlight_gateway.dashboard.page_parts.markup import Markup, joined, tag, void
+from pilotlight_gateway.dashboard.page_parts.page import Page, Section
+from pilotlight_gateway.dashboard.page_parts.viewers import Viewer
 
 SECTIONS = {Section.TENANT: "Your tenant", Section.OPERATOR: "The platform"}
 

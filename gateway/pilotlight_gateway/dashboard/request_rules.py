@@ -32,16 +32,16 @@ ALWAYS = (
 )
 """Of each answer."""
 
-Headers = Iterable[tuple[bytes, bytes]]
+RequestHeaders = Iterable[tuple[bytes, bytes]]
 
 
-def header_of(headers: Headers, name: bytes) -> str | None:
+def header_of(headers: RequestHeaders, name: bytes) -> str | None:
     """A header, if it is there once; None: it is not, or more than once."""
     found = [value for key, value in headers if key == name]
     return found[0].decode("latin-1") if len(found) == 1 else None
 
 
-def session_token(headers: Headers) -> str:
+def session_token(headers: RequestHeaders) -> str:
     """What the session's cookie holds; "": there is none."""
     cookies = b"; ".join(value for key, value in headers if key == b"cookie")[:LONGEST_COOKIES].decode("latin-1")
     for each in cookies.split(";"):
@@ -57,7 +57,7 @@ def set_cookie(token: str, seconds: int) -> tuple[bytes, bytes]:
     return b"set-cookie", text.encode()
 
 
-def is_of_own_page(headers: Headers) -> bool:
+def is_of_own_page(headers: RequestHeaders) -> bool:
     """Whether an unsafe request was sent by a page of this very origin, by the browser's word.
 
     An old browser does not say `Sec-Fetch-Site`, but says the origin. What says neither is refused: only browsers have

@@ -15,10 +15,9 @@ from prometheus_client.core import CounterMetricFamily, Metric
 from pilotlight_core.host.metrics.histogram import FIRST_CHUNK_SECONDS, SECONDS, Histogram
 from pilotlight_core.host.metrics.metric_families import histogram, histogram_by
 from pilotlight_core.model.errors import CODES, PLATFORMS_FAULT
-from pilotlight_core.model.messages.tallies import STAGES
+from pilotlight_core.model.messages.seeing.tallies import STAGES
 
 OK = ("ok", "")
-AVAILABLE = ("availability", True)
 SHORTEST = SECONDS[0]
 LEVELS = ("availability", "unary", "first_chunk", "gap")
 """What a function's own service levels are of."""
@@ -35,7 +34,7 @@ class GatewayMetrics:
         self.duration = Histogram()
         self.failed_duration = Histogram()
         self.levels: dict[tuple[str, bool], int] = {(level, good): 0 for level in LEVELS for good in (True, False)}
-        """Calls by service level, and whether they kept it."""
+        """Calls by service level, and whether they kept it; those that were available are in `calls`."""
         self.cold_start = Histogram()
         self.first_chunk = Histogram(FIRST_CHUNK_SECONDS)
         self.requests: dict[tuple[str, int], int] = defaultdict(int)
@@ -45,7 +44,6 @@ class GatewayMetrics:
     def call_ended(self, stages: dict[str, float], total_ms: float, cold_start: dict[str, float] | None) -> None:
         """Count a successful call; times in ms."""
         self.calls[OK] += 1
-        self.levels[AVAILABLE] += 1
         self.duration.observe(total_ms / 1000)
         histograms = self.stages
         for stage, spent in stages.items():
@@ -68,6 +66,11 @@ class GatewayMetrics:
         if code in PLATFORMS_FAULT:
             self.levels["availability", False] += 1
 
+    def note_exemplar(self, total_ms: float, trace_id: str, at: float, *, failed: bool = False) -> None:
+        """Show the trace of a call that was counted beside its duration; `at`: unix seconds."""
+        observed = self.failed_duration if failed else self.duration
+        observed.note_exemplar(total_ms / 1000, trace_id, at)
+
     def note_level(self, level: str, *, good: bool) -> None:
         """Count a call by one of its function's own service levels."""
         self.levels[level, good] += 1
@@ -89,7 +92,7 @@ class GatewayMetrics:
         yield calls
         text = "Calls that had a service level of their function, and whether they kept it."
         levels = CounterMetricFamily("pilotlight_slo_calls", text, labels=("slo", "good"))
-        for (level, good), counted in self.levels.items():
+        for (level, good), counted in (self.levels | {("availability", True): self.calls[OK]}).items():
             levels.add_metric((level, "true" if good else "false"), counted)
         yield levels
         requests = CounterMetricFamily("pilotlight_http_requests", "HTTP requests.", labels=("route", "status"))

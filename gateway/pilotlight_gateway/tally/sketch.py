@@ -14,9 +14,12 @@ from __future__ import annotations
 
 import math
 
-from pilotlight_core.model.messages.tallies import MOST_BUCKETS, SketchCounts
+from mypy_extensions import i64
+
+from pilotlight_core.model.messages.seeing.tallies import MOST_BUCKETS, SketchCounts
 
 LONGEST_US = 1 << 40
+LONGEST_MS = LONGEST_US / 1000.0
 """Twelve days: what is longer counts as this."""
 
 
@@ -48,11 +51,10 @@ class Sketch:
         """A duration was seen so many times."""
         if ms < 0.0:
             ms = 0.0  # of a clock that was set back
-        us = int(ms * 1000.0)
-        if us > LONGEST_US:
-            us = LONGEST_US
-        shift = us.bit_length() - 6
-        bucket = us if shift <= 0 else (shift << 5) + (us >> shift)
+        us, shift = i64(ms * 1000.0) if ms < LONGEST_MS else i64(LONGEST_US), i64(0)
+        while us >> shift >= 64:
+            shift += 1
+        bucket = int((shift << 5) + (us >> shift))
         counts = self.counts
         seen = counts.get(bucket, 0)
         counts[bucket] = seen + times

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 import structlog
 
-from pilotlight_core.model.api.session_api import SESSION_PATTERN
+from pilotlight_core.model.api.seeing.session_api import SESSION_PATTERN
 from pilotlight_core.model.errors import Forbidden, Unauthenticated, Unavailable
 from pilotlight_core.model.records.issuers import ISSUER_KEYS
 from pilotlight_core.model.records.sessions import SESSION_KEYS

@@ -16,7 +16,7 @@ from contextlib import suppress
 import msgspec
 
 from pilotlight_core.bus import BusError
-from pilotlight_core.model.api.session_api import CODE_PATTERN, SESSION_PATTERN, NewSession, SessionInfo
+from pilotlight_core.model.api.seeing.session_api import CODE_PATTERN, SESSION_PATTERN, NewSession, SessionInfo
 from pilotlight_core.model.errors import Forbidden, PilotlightError, Unauthenticated
 from pilotlight_core.model.records.sessions import SessionRecord
 from pilotlight_core.model.tenancy import KeyRecord

@@ -81,7 +81,7 @@ def _sentences(call: KeptCall, *, is_owner: bool) -> Iterator[str]:
     yield from _refusal(call)
     if call.kept in KEPT:
         yield KEPT[call.kept].format(slow=text_of(call.slow_ms))
-    if call.code not in REFUSED or call.attempts or call.cold_start:
+    if call.stages and (call.code not in REFUSED or call.attempts or call.cold_start):
         yield from _parts(call, is_owner=is_owner)
     yield from _attempts(call, is_owner=is_owner)
     if call.parent:

@@ -79,13 +79,12 @@ class TraceKeeper:
         sampler: TraceSampler,
         *,
         gateway: str = "",
-        unusual_ms: UnusualMs = nothing_known,
         clock: Callable[[], float] = time.monotonic,
         wall_ns: Callable[[], int] = time.time_ns,
     ) -> None:
         self._sampler = sampler
         self._gateway = gateway
-        self._unusual_ms = unusual_ms
+        self.unusual_ms: UnusualMs = nothing_known
         self._clock = clock
         self._wall_ns = wall_ns
         self._slow_ms: dict[str, float] = {}
@@ -95,6 +94,8 @@ class TraceKeeper:
         self.calls = KeptCalls()
         self.tell_slow: Callable[[KeptCall], None] = lambda _: None
         """For the log."""
+        self.note_exemplar: Callable[[KeptCall], None] = lambda _: None
+        """For the histograms of durations."""
         self._unsent: deque[KeptCall] = deque()
         self._counts = Counter[KeptWhy]()
         self._left_out = Counter[str]()
@@ -211,7 +212,7 @@ class TraceKeeper:
             self._forget_at = at + FORGET_AFTER_S
         version = call.version
         if (known := self._slow_ms.get(version.id)) is None:
-            known = version.spec.slo.p95_ms or self._unusual_ms(call) or SLOW_MS
+            known = version.spec.slo.p95_ms or self.unusual_ms(call) or SLOW_MS
             self._slow_ms[version.id] = known
         return known
 
@@ -248,6 +249,7 @@ class TraceKeeper:
 
     def _keep(self, call: KeptCall) -> None:
         self._counts[call.kept] += 1
+        self.note_exemplar(call)
         if call.kept is KeptWhy.SLOW:
             self.tell_slow(call)
         self.calls.add(call)

@@ -11,8 +11,8 @@ import httpx
 
 from pilotlight_gateway.dashboard.asset_files import AssetFiles
 from pilotlight_gateway.dashboard.dashboard_app import DashboardApp
-from pilotlight_gateway.dashboard.gateway_client import AnswerCache, ApiAnswer, ApiProblem
 from pilotlight_gateway.dashboard.page_drawings import PageDrawings
+from pilotlight_gateway.dashboard.page_parts.gateway_client import AnswerCache, ApiAnswer, ApiProblem
 from pilotlight_gateway.tenancy.api_keys import ApiKey
 from tests.gateway.world import World
 

@@ -8,7 +8,7 @@ import pytest
 
 from pilotlight_gateway.dashboard.all_pages import ACTIONS, PAGES
 from pilotlight_gateway.dashboard.dashboard_app import DashboardApp
-from pilotlight_gateway.dashboard.page import Section
+from pilotlight_gateway.dashboard.page_parts.page import Section
 from pilotlight_gateway.dashboard.request_rules import FORM_BYTES, POLICY
 from pilotlight_gateway.tenancy.api_keys import revoke_key
 from pilotlight_gateway.tenancy.login_sessions import open_session

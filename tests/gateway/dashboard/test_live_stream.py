@@ -19,9 +19,9 @@ from pilotlight_gateway.dashboard.live_stream import (
     Topic,
     topics_of,
 )
-from pilotlight_gateway.dashboard.viewers import Viewer, Viewers
+from pilotlight_gateway.dashboard.page_parts.viewers import Viewer, Viewers
+from tests.gateway.dashboard.page_parts.test_viewers import viewer
 from tests.gateway.dashboard.site import Site
-from tests.gateway.dashboard.test_viewers import viewer
 from tests.gateway.world import World
 
 NODES = "/ui/nodes"
@@ -60,12 +60,12 @@ async def session(world: World) -> Viewer:
 
 
 @asynccontextmanager
-async def streaming(site: Site, who: Viewer, *topics: str, **pace: float) -> AsyncIterator[Listener]:
+async def streaming(site: Site, who: Viewer, *topics: str) -> AsyncIterator[Listener]:
     """A stream that runs until the block ends."""
     listener = Listener()
     stream = LiveStream(
         who, topics_of(list(topics), site.drawings), site.drawings, Viewers(site.api, site.world.clock),
-        **{"every_s": 0.001} | pace,
+        every_s=0.001,
     )  # fmt: skip
     running = asyncio.ensure_future(stream.run(listener.receive, listener.send))
     try:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 
-from pilotlight_gateway.dashboard.blocks import Block, Sentence
-from pilotlight_gateway.dashboard.gateway_client import ApiProblem
-from pilotlight_gateway.dashboard.page import Page, PageView, Section
 from pilotlight_gateway.dashboard.page_drawings import PageDrawings
+from pilotlight_gateway.dashboard.page_parts.blocks import Block, Sentence
+from pilotlight_gateway.dashboard.page_parts.gateway_client import ApiProblem
+from pilotlight_gateway.dashboard.page_parts.page import Page, PageView, Section
+from tests.gateway.dashboard.page_parts.test_viewers import viewer
 from tests.gateway.dashboard.site import Site
-from tests.gateway.dashboard.test_viewers import viewer
 
 drawn: list[str] = []
 

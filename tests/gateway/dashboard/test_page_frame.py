@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from pilotlight_gateway.dashboard.all_pages import PAGES
-from pilotlight_gateway.dashboard.markup import Markup
-from pilotlight_gateway.dashboard.page import Page, Section
 from pilotlight_gateway.dashboard.page_frame import whole_page
+from pilotlight_gateway.dashboard.page_parts.markup import Markup
+from pilotlight_gateway.dashboard.page_parts.page import Page, Section
 from pilotlight_gateway.dashboard.pages.nodes_page import NODE_PAGE, NODES_PAGE
-from tests.gateway.dashboard.test_viewers import viewer
+from tests.gateway.dashboard.page_parts.test_viewers import viewer
 
 
 async def _draw(_: object) -> list[object]:

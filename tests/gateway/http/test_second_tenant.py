@@ -31,6 +31,7 @@ from pilotlight_gateway.http.routes import OPERATIONS
 from pilotlight_gateway.secrets.secret_service import set_secret
 from pilotlight_gateway.webhooks.webhook_events import ping_event
 from tests.builders.jobs import dead_job
+from tests.builders.kept import kept_call
 from tests.gateway.batches.makers import batch
 from tests.gateway.ledger.metering import SECOND, busy, delivered
 from tests.gateway.webhooks.makers import webhook_of
@@ -138,6 +139,7 @@ async def acme(world: World) -> Names:
     world.calls.listed = [{"id": "ctr_hush-hush", "tenant": "acme", "version": version.id, "app": "shop"}]
     stream = world.services.streams.keeper.open(CALL, "acme", 30.0)
     stream.end(1, SECRET.encode())
+    world.services.tracing.keeper.calls.add(kept_call(id=CALL, detail=SECRET))
     world.calls.statuses["acme", CALL] = CallStatus(id=CALL, state="running", version="shop.hello@v1", age_ms=1.0)
     await world.services.jobs.store.create(dead_job(id=CALL, tenant="acme"))
     world.ledger.fold("USAGE", 1, delivered([busy(1, 0, ("a", SECOND, "ok"), app="hush-hush")]))

@@ -7,7 +7,7 @@ import pytest
 
 from pilotlight_core.model.errors import Forbidden, Unauthenticated
 from pilotlight_gateway.tenancy.api_keys import revoke_key
-from pilotlight_gateway.tenancy.auth import Principal
+from pilotlight_gateway.tenancy.auth import KeyAuthenticator, Principal
 from pilotlight_gateway.tenancy.login_sessions import (
     CODE_S,
     IDLE_S,
@@ -25,6 +25,13 @@ from tests.gateway.world import WALL, World
 
 async def principal(world: World, token: object) -> Principal:
     return await world.services.authenticator.authenticate(f"Bearer {token}".encode())
+
+
+def why_ended(world: World, who: Principal) -> bool:
+    """Whether what was begun with it is to end."""
+    authenticator = world.services.authenticator
+    assert isinstance(authenticator, KeyAuthenticator)
+    return authenticator.why_ended(who) is not None
 
 
 async def opened(world: World, **more: bool) -> str:
@@ -52,7 +59,7 @@ async def test_a_session_ends_with_its_key(world: World) -> None:
 
     with pytest.raises(Unauthenticated):
         await principal(world, token)
-    assert world.services.authenticator.why_ended(who) is not None
+    assert why_ended(world, who)
 
 
 @pytest.mark.parametrize(("used", "passed_s"), [(True, SESSION_S), (False, IDLE_S + SEEN_EVERY_S)])
@@ -97,7 +104,7 @@ async def test_who_logs_out_has_no_session(world: World) -> None:
     assert session_info(world.registry, who).expires_at == WALL + SESSION_S
     await end_session(world.registry, who)
 
-    assert world.services.authenticator.why_ended(who) is not None
+    assert why_ended(world, who)
     with pytest.raises(Unauthenticated):
         await principal(world, token)
     with pytest.raises(Forbidden):

@@ -45,8 +45,8 @@ class Clock:
         return self.at
 
 
-def keeper(ratio: float = 0.0, **more: Any) -> TraceKeeper:
-    return TraceKeeper(TraceSampler(ratio), gateway="gw1", clock=Clock(), wall_ns=lambda: 10**18, **more)
+def keeper(ratio: float = 0.0) -> TraceKeeper:
+    return TraceKeeper(TraceSampler(ratio), gateway="gw1", clock=Clock(), wall_ns=lambda: 10**18)
 
 
 def call(call_id: str = ID, *, slo: float | None = 300.0, **more: Any) -> PreparedCall:
@@ -82,7 +82,9 @@ def test_an_ordinary_call_is_not_kept() -> None:
 def test_a_call_is_slow_by_its_functions_word_or_by_what_is_usual(
     slo: float | None, unusual: float | None, total_ms: float, is_slow: bool
 ) -> None:  # fmt: skip
-    kept = ended(keeper(unusual_ms=lambda _: unusual), call(slo=slo), total_ms)
+    kept_by = keeper()
+    kept_by.unusual_ms = lambda _: unusual
+    kept = ended(kept_by, call(slo=slo), total_ms)
     assert (kept is not None and kept.kept is KeptWhy.SLOW) is is_slow
 
 
@@ -90,7 +92,8 @@ def test_what_is_usual_is_looked_up_anew() -> None:
     """Not of each call, and not for ever."""
     usual = [50.0]
     clock = Clock()
-    kept_by = TraceKeeper(UNSAMPLED, unusual_ms=lambda _: usual[0], clock=clock)
+    kept_by = TraceKeeper(UNSAMPLED, clock=clock)
+    kept_by.unusual_ms = lambda _: usual[0]
     ended(kept_by, call(slo=None), 60.0)
     usual[0] = 100.0
     assert ended(kept_by, call("b", slo=None), 60.0) is not None

@@ -37,6 +37,10 @@ class TraceCollector:
 
     url: str = ""
     spans: list[CollectedSpan] = field(default_factory=list)
+    headers: list[dict[str, str]] = field(default_factory=list)
+    """Of each request."""
+    statuses: list[int] = field(default_factory=list)
+    """What the next requests are answered; their spans are not taken."""
 
     def root_of(self, call_id: str) -> CollectedSpan | None:
         """The root span of a call."""
@@ -76,10 +80,12 @@ def trace_collector() -> Iterator[TraceCollector]:
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers["content-length"]))
-            taken = self.path == "/v1/traces" and self.headers["content-type"] == "application/x-protobuf"
-            if taken:
+            made.headers.append({name.lower(): value for name, value in self.headers.items()})
+            known = self.path == "/v1/traces" and self.headers["content-type"] == "application/x-protobuf"
+            status = made.statuses.pop(0) if made.statuses else 200 if known else 415
+            if status == 200:
                 made.take(body)
-            self.send_response(200 if taken else 415)
+            self.send_response(status)
             self.send_header("content-length", "0")
             self.end_headers()
 

@@ -27,7 +27,7 @@ INVALID_VERSION = "ff"
 TOKEN = 20
 """Digits at the end of a call's id, in base 36: the second of its making, and 67 random bits."""
 MIXER = 0x9E3779B97F4A7C15F39CC0605CEDC835
-"""An odd number: multiplied by it modulo 2**128 no two ids become one, and the upper bits are filled too."""
+"""An odd number: multiplied by it modulo 2**128 no two ids become one, and the upper bits are filled."""
 MASK_128, MASK_56 = 2**128 - 1, 2**56 - 1
 ROOT, EXECUTE = "call", "execute"
 """Spans that other processes name: that of the whole call, and that of the function's code."""
@@ -73,12 +73,11 @@ def valid_traceparent(header: bytes) -> str:
 
 
 def number_of(call_id: str) -> int:
-    """The 128 bits that a call's id stands for; the last 56 are as random as the id."""
+    """The number that a call's id has at its end; its last 56 bits are random."""
     try:
-        number = int(call_id[-TOKEN:], 36)
+        return int(call_id[-TOKEN:], 36)
     except ValueError:  # it is not one of the platform's
-        number = int.from_bytes(blake2b(call_id.encode(), digest_size=16).digest(), "big")
-    return number * MIXER & MASK_128 or 1
+        return int.from_bytes(blake2b(call_id.encode(), digest_size=16).digest(), "big")
 
 
 def randomness_of(call_id: str) -> int:
@@ -88,7 +87,8 @@ def randomness_of(call_id: str) -> int:
 
 def own_trace_id(call_id: str) -> str:
     """The trace that a call begins that came without one."""
-    return f"{number_of(call_id):032x}"
+    number = number_of(call_id)
+    return f"{(number * MIXER & MASK_128) >> 56:018x}{number & MASK_56:014x}"
 
 
 def span_id_of(call_id: str, name: str) -> str:

@@ -8,18 +8,24 @@ from __future__ import annotations
 
 import hashlib
 import zlib
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pilotlight_gateway.dashboard.markup import Markup, escaped
+from pilotlight_gateway.dashboard.page_parts.markup import Markup, escaped
 
-ACROSS = 8
+ACROSS, LEGEND, NAMED = 8, 26, 6
 BAR, HEIGHT, GAP_X, GAP_Y, LABEL = 132, 18, 14, 24, 14
 LETTERS = 20
 """Of a node's name, and of what tells its devices apart, above a bar."""
 COLOURS = 8
-DEVICE_STATES = {"draining": "draining", "withdrawn": "out"}
+OTHERS = (
+    ("part free outlined", "free"),
+    ("part loading", "starting"),
+    ("part stranded", "stranded"),
+    ("part blank", "blank"),
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,10 +39,10 @@ class FleetDrawing:
 
 def fleet_drawing(devices: Sequence[Mapping[str, Any]], states: Mapping[str, str]) -> FleetDrawing:
     """Devices as `GET /v1/fleet` lists them; `states` has those of containers by id."""
-    parts, marks = [], {}
+    parts, marks = [_legend(devices)], {}
     step = HEIGHT + GAP_Y
     for place, device in enumerate(devices):
-        x, y = (place % ACROSS) * (BAR + GAP_X), (place // ACROSS) * step + LABEL
+        x, y = (place % ACROSS) * (BAR + GAP_X), (place // ACROSS) * step + LEGEND + LABEL
         inner, scale, left = [], BAR / max(1, device["width"]), 0.0
         for number, segment in enumerate(device["segments"]):
             width = segment["width"] * scale
@@ -57,9 +63,27 @@ def fleet_drawing(devices: Sequence[Mapping[str, Any]], states: Mapping[str, str
     rows = -(-len(devices) // ACROSS)
     text = "".join(parts)
     return FleetDrawing(
-        inner=Markup(text), width=ACROSS * (BAR + GAP_X), height=max(1, rows * step), marks=marks,
+        inner=Markup(text), width=ACROSS * (BAR + GAP_X), height=LEGEND + rows * step, marks=marks,
         shape=shape_of(devices),
     )  # fmt: skip
+
+
+def _legend(devices: Sequence[Mapping[str, Any]]) -> str:
+    """The colours of those who have most here, and what else there is to see."""
+    width: Counter[str] = Counter()
+    for device in devices:
+        for segment in device["segments"]:
+            if segment["use"] == "used":
+                width[segment.get("tenant") or "the platform"] += segment["width"] / max(1, device["width"])
+    names = [(f"part t{colour_of(name)}", name[:LETTERS]) for name, _ in width.most_common(NAMED)]
+    drawn, x = [], 0
+    for mark, name in (*names, *OTHERS):
+        drawn.append(
+            f'<rect class="{mark}" x="{x + 1}" y="2" width="12" height="12"/><text x="{x + 18}" y="12">'
+            f"{escaped(name)}</text>"
+        )
+        x += 34 + 7 * len(name)
+    return "".join(drawn)
 
 
 def shape_of(devices: Sequence[Mapping[str, Any]]) -> str:

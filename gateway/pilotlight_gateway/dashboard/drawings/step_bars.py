@@ -5,9 +5,9 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 
-from pilotlight_gateway.dashboard.blocks import Drawing
-from pilotlight_gateway.dashboard.markup import escaped, joined, tag
-from pilotlight_gateway.dashboard.shown_values import time_text
+from pilotlight_gateway.dashboard.page_parts.blocks import Drawing
+from pilotlight_gateway.dashboard.page_parts.markup import escaped, joined, tag
+from pilotlight_gateway.dashboard.page_parts.shown_values import time_text
 
 WIDTH, LABEL, HEIGHT, GAP, LEGEND = 900, 230, 18, 8, 22
 COLOURS = 8

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from pilotlight_gateway.dashboard.blocks import Block, Cell, DataTable, Sentence, columns_of, rows_of
-from pilotlight_gateway.dashboard.page import Page, PageView, Section
-from pilotlight_gateway.dashboard.shown_values import NOTHING, count_text, plural, time_text
+from pilotlight_gateway.dashboard.page_parts.blocks import Block, Cell, DataTable, Sentence, columns_of, rows_of
+from pilotlight_gateway.dashboard.page_parts.page import Page, PageView, Section
+from pilotlight_gateway.dashboard.page_parts.shown_values import NOTHING, count_text, plural, time_text
 
 TONES = {"open": "bad", "half_open": "warn", "closed": ""}
 

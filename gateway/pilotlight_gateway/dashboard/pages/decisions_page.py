@@ -5,20 +5,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from pilotlight_gateway.dashboard.blocks import (
+from pilotlight_gateway.dashboard.page_parts.blocks import (
     Block,
     Cell,
     DataTable,
-    Field,
+    FormField,
     PageForm,
     Sentence,
     TextLines,
     columns_of,
     rows_of,
 )
-from pilotlight_gateway.dashboard.gateway_client import ApiProblem
-from pilotlight_gateway.dashboard.page import Page, PageView, Section, ui_link
-from pilotlight_gateway.dashboard.shown_values import count_text, plural
+from pilotlight_gateway.dashboard.page_parts.gateway_client import ApiProblem
+from pilotlight_gateway.dashboard.page_parts.page import Page, PageView, Section, ui_link
+from pilotlight_gateway.dashboard.page_parts.shown_values import count_text, plural
 
 TONES = {"running": "good", "starting": "warn", "waiting": "bad"}
 REFUSED = 4
@@ -31,7 +31,7 @@ def decisions_blocks(told: Mapping[str, Any], function: str) -> list[Block]:
     text = f"{plural(len(listed), 'decision')}" + (f"; {waiting} wait for a place." if waiting else ".")
     form = PageForm(
         id="filter", action="/ui/decisions", submit="Show",
-        fields=(Field(name="function", label="Function (tenant:app.function)", value=function),),
+        fields=(FormField(name="function", label="Function (tenant:app.function)", value=function),),
     )  # fmt: skip
     return [
         Sentence(id="answer", text=text, tone="warn" if waiting else ""),

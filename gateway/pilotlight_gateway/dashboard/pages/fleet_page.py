@@ -6,23 +6,23 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pilotlight_gateway.dashboard.blocks import (
+from pilotlight_gateway.dashboard.drawings.fleet_drawing import fleet_drawing
+from pilotlight_gateway.dashboard.page_parts.blocks import (
     Block,
     Cell,
     DataTable,
     Drawing,
-    Field,
     Figure,
     FigureList,
+    FormField,
     LinkLine,
     PageForm,
     Sentence,
     columns_of,
     rows_of,
 )
-from pilotlight_gateway.dashboard.drawings.fleet_drawing import fleet_drawing
-from pilotlight_gateway.dashboard.page import Page, PageView, Section, ui_link
-from pilotlight_gateway.dashboard.shown_values import number_text, part_text, plural
+from pilotlight_gateway.dashboard.page_parts.page import Page, PageView, Section, ui_link
+from pilotlight_gateway.dashboard.page_parts.shown_values import number_text, part_text, plural
 
 DEVICES = 250
 """On one page."""
@@ -81,12 +81,12 @@ def _sentence(fleet: Mapping[str, Any]) -> str:
     return f"{', '.join(kinds)}." if kinds else "No node has told of a device."
 
 
-def _fields(fleet: Mapping[str, Any], query: Mapping[str, str]) -> tuple[Field, ...]:
+def _fields(fleet: Mapping[str, Any], query: Mapping[str, str]) -> tuple[FormField, ...]:
     kinds = ("", *fleet["totals"])
     return (
-        Field(name="type", label="Kind", value=query.get("type", ""), options=kinds),
-        Field(name="node", label="Node", value=query.get("node", "")),
-        Field(name="tenant", label="Tenant", value=query.get("tenant", "")),
+        FormField(name="type", label="Kind", value=query.get("type", ""), options=kinds),
+        FormField(name="node", label="Node", value=query.get("node", "")),
+        FormField(name="tenant", label="Tenant", value=query.get("tenant", "")),
     )
 
 

@@ -1,4 +1,4 @@
-"""One function: what its calls do, over an hour, and where their time goes."""
+"""One function: what its calls did lately, and where their time goes."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from pilotlight_gateway.dashboard.blocks import (
+from pilotlight_gateway.dashboard.drawings.step_bars import step_bars
+from pilotlight_gateway.dashboard.page_parts.blocks import (
     Block,
     DataTable,
     Figure,
@@ -20,10 +21,9 @@ from pilotlight_gateway.dashboard.blocks import (
     columns_of,
     rows_of,
 )
-from pilotlight_gateway.dashboard.drawings.step_bars import step_bars
-from pilotlight_gateway.dashboard.gateway_client import ApiProblem
-from pilotlight_gateway.dashboard.page import Page, PageView, Section, filled, ui_link
-from pilotlight_gateway.dashboard.shown_values import (
+from pilotlight_gateway.dashboard.page_parts.gateway_client import ApiProblem
+from pilotlight_gateway.dashboard.page_parts.page import Page, PageView, Section, filled, ui_link
+from pilotlight_gateway.dashboard.page_parts.shown_values import (
     count_text,
     number_text,
     part_text,
@@ -31,9 +31,9 @@ from pilotlight_gateway.dashboard.shown_values import (
     time_text,
 )
 
-WINDOWS = {"10m": "1m", "1h": "1m", "6h": "10m", "24h": "10m"}
+WINDOWS = {"10m": "1m", "30m": "1m", "6h": "10m", "24h": "10m"}
 """How far back, and by which steps."""
-WINDOW = "1h"
+WINDOW = "30m"
 
 
 def function_blocks(
@@ -103,11 +103,15 @@ def _charts(series: Sequence[Mapping[str, Any]]) -> list[Block]:
             for point in series
         )
 
+    def took(name: str) -> tuple[float | None, ...]:
+        """Nothing where no call ended."""
+        return tuple(float(point[name]) if point["calls"] else None for point in series)
+
     return [
         TimeChart(id="rates", title="Calls", unit="a second", names=("calls", "failed"), at=at,
                   values=(of("calls", per_second=True), of("failed", per_second=True))),
         TimeChart(id="latency", title="Latency", unit="ms", names=("p50", "p95"), at=at,
-                  values=(of("p50_ms"), of("p95_ms"))),
+                  values=(took("p50_ms"), took("p95_ms"))),
         TimeChart(id="load", title="Queue and containers", unit="on average", names=("waiting", "running", "ready"),
                   at=at, values=(of("queued"), of("running"), of("ready"))),
     ]  # fmt: skip

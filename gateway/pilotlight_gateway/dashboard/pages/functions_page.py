@@ -9,9 +9,9 @@ from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
 
-from pilotlight_gateway.dashboard.blocks import Block, Cell, DataTable, Sentence, columns_of, rows_of
-from pilotlight_gateway.dashboard.page import Page, PageView, Section
-from pilotlight_gateway.dashboard.shown_values import (
+from pilotlight_gateway.dashboard.page_parts.blocks import Block, Cell, DataTable, Sentence, columns_of, rows_of
+from pilotlight_gateway.dashboard.page_parts.page import Page, PageView, Section
+from pilotlight_gateway.dashboard.page_parts.shown_values import (
     count_text,
     instant_text,
     money_text,
@@ -112,8 +112,8 @@ def _rates(told: Mapping[str, Any] | None) -> tuple[str, ...]:
     if told is None:
         return ("", "", "", "", "")
     return (
-        number_text(told["per_s"]), time_text(told["p50_ms"]), time_text(told["p95_ms"]), count_text(told["failed"]),
-        count_text(told["cold_calls"]),
+        number_text(told["per_s"]), time_text(told["p50_ms"] or None), time_text(told["p95_ms"] or None),
+        count_text(told["failed"]), count_text(told["cold_calls"]),
     )  # fmt: skip
 
 

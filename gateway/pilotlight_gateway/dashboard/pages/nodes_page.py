@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from pilotlight_gateway.dashboard.blocks import (
+from pilotlight_gateway.dashboard.page_parts.blocks import (
     Block,
     Cell,
     DataTable,
@@ -14,8 +14,8 @@ from pilotlight_gateway.dashboard.blocks import (
     columns_of,
     rows_of,
 )
-from pilotlight_gateway.dashboard.page import Page, PageAction, PageView, Section, filled
-from pilotlight_gateway.dashboard.shown_values import count_text, instant_text, plural, text_at, time_text
+from pilotlight_gateway.dashboard.page_parts.page import Page, PageAction, PageView, Section, filled
+from pilotlight_gateway.dashboard.page_parts.shown_values import count_text, instant_text, plural, text_at, time_text
 
 NODES = 500
 TONES = {"up": "good", "silent": "bad", "revoked": "quiet", "expired": "warn"}

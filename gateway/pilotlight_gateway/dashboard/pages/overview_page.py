@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Mapping
 from typing import Any
 
-from pilotlight_gateway.dashboard.blocks import (
+from pilotlight_gateway.dashboard.page_parts.blocks import (
     Block,
     Cell,
     DataTable,
@@ -16,8 +16,8 @@ from pilotlight_gateway.dashboard.blocks import (
     columns_of,
     rows_of,
 )
-from pilotlight_gateway.dashboard.page import Page, PageView, Section, ui_link
-from pilotlight_gateway.dashboard.shown_values import count_text, number_text, part_text, plural, time_text
+from pilotlight_gateway.dashboard.page_parts.page import Page, PageView, Section, ui_link
+from pilotlight_gateway.dashboard.page_parts.shown_values import count_text, number_text, part_text, plural, time_text
 
 NEVER_OPEN = "closed"
 ROUTES = ("/v1/fleet", "/v1/nodes", "/v1/queues", "/v1/slowdowns", "/v1/breakers", "/v1/scaling/gateways")
@@ -59,7 +59,7 @@ def overview_blocks(
             empty="Nothing is.",
         ),
         DataTable(
-            id="totals", caption="Devices",
+            id="totals", caption="Capacity by kind of device",
             columns=columns_of("Kind", "#Devices", "#Used", "#Free", "#Stranded", "#Out"),
             rows=rows_of([
                 (kind, (Cell(text=kind, href=ui_link("/ui/fleet", type=kind)),
@@ -82,15 +82,15 @@ def overview_blocks(
     ]  # fmt: skip
 
 
-Trouble = tuple[str, str, str, str, str]
+OverviewTrouble = tuple[str, str, str, str, str]
 """A key, a sentence, where it is, its page, and how much or since when."""
 
 
 def troubles_of(
     nodes: Mapping[str, Any], queues: Mapping[str, Any], slowdowns: Mapping[str, Any], breakers: Mapping[str, Any]
-) -> list[Trouble]:
+) -> list[OverviewTrouble]:
     """What is wrong, the worst first."""
-    found: list[Trouble] = [
+    found: list[OverviewTrouble] = [
         (f"loop-{one['version']}", f"Containers of {one['version']} cannot be loaded.", one["function"], "/ui/queues",
          time_text(one["oldest_ms"]))
         for one in queues["queues"]

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from pilotlight_gateway.dashboard.blocks import Block, Cell, DataTable, Sentence, columns_of, rows_of
-from pilotlight_gateway.dashboard.page import Page, PageView, Section
-from pilotlight_gateway.dashboard.shown_values import count_text, plural, time_text
+from pilotlight_gateway.dashboard.page_parts.blocks import Block, Cell, DataTable, Sentence, columns_of, rows_of
+from pilotlight_gateway.dashboard.page_parts.page import Page, PageView, Section
+from pilotlight_gateway.dashboard.page_parts.shown_values import count_text, plural, time_text
 
 TONES = {"crash_loop": "bad", "no_capacity": "bad", "breaker_open": "bad", "full": "warn", "starting": "warn"}
 WORDS = {
@@ -23,10 +23,8 @@ def queues_blocks(queues: Mapping[str, Any]) -> list[Block]:
     text = "No call waits."
     if waiting:
         first = waiting[0]
-        text = (
-            f"{plural(queues['queued'], 'call')} wait, the first one for {time_text(first['oldest_ms'])}: "
-            f"{first['version']}. {first['sentence']}"
-        )
+        many = plural(queues["queued"], "call waits", "calls wait")
+        text = f"{many}, the first one for {time_text(first['oldest_ms'])}: {first['version']}. {first['sentence']}"
     flows = [(one, flow) for one in waiting for flow in one["flows"]]
     return [
         Sentence(id="answer", text=text, tone=TONES.get(waiting[0]["why"], "") if waiting else "good"),

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from pilotlight_gateway.dashboard.blocks import Block, DataTable, Sentence, columns_of, rows_of
 from pilotlight_gateway.dashboard.drawings.step_bars import step_bars
-from pilotlight_gateway.dashboard.page import Page, PageView, Section
-from pilotlight_gateway.dashboard.shown_values import count_text, time_text
+from pilotlight_gateway.dashboard.page_parts.blocks import Block, DataTable, Sentence, columns_of, rows_of
+from pilotlight_gateway.dashboard.page_parts.page import Page, PageView, Section
+from pilotlight_gateway.dashboard.page_parts.shown_values import count_text, time_text
 
 DRAWN = 20
 

@@ -7,9 +7,9 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
-from pilotlight_gateway.dashboard.blocks import Block, Cell, DataTable, Sentence, columns_of, rows_of
-from pilotlight_gateway.dashboard.page import Page, PageView, Section, ui_link
-from pilotlight_gateway.dashboard.shown_values import count_text, money_text, number_text, plural
+from pilotlight_gateway.dashboard.page_parts.blocks import Block, Cell, DataTable, Sentence, columns_of, rows_of
+from pilotlight_gateway.dashboard.page_parts.page import Page, PageView, Section, ui_link
+from pilotlight_gateway.dashboard.page_parts.shown_values import count_text, money_text, number_text, plural
 
 READY = ("ready",)
 

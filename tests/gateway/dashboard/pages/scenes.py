@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pilotlight_gateway.dashboard.blocks import Block, DataTable, Sentence
+from pilotlight_gateway.dashboard.page_parts.blocks import Block, DataTable, Sentence
 
 
 def answer_of(blocks: list[Block]) -> tuple[str, str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pilotlight_gateway.dashboard.gateway_client import ApiAnswer
+from pilotlight_gateway.dashboard.page_parts.gateway_client import ApiAnswer
 from pilotlight_gateway.dashboard.pages.decisions_page import decisions_blocks
 from tests.gateway.dashboard.pages.scenes import answer_of, table_of
 from tests.gateway.dashboard.site import Site

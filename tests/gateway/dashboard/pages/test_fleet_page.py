@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pilotlight_gateway.dashboard.blocks import Drawing, LinkLine
+from pilotlight_gateway.dashboard.page_parts.blocks import Drawing, LinkLine
 from pilotlight_gateway.dashboard.pages.fleet_page import DEVICES, fleet_blocks, is_asked
 from tests.gateway.dashboard.pages.scenes import answer_of, container, device, table_of
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pilotlight_gateway.dashboard.blocks import PageForm
+from pilotlight_gateway.dashboard.page_parts.blocks import PageForm
 from pilotlight_gateway.dashboard.pages.nodes_page import NODE_ACTIONS, node_blocks, nodes_blocks
 from tests.gateway.dashboard.pages.scenes import answer_of, container, node, table_of
 

@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from pilotlight_gateway.dashboard.block_markup import blocks_markup
-from pilotlight_gateway.dashboard.blocks import Block
+from pilotlight_gateway.dashboard.page_parts.block_markup import blocks_markup
+from pilotlight_gateway.dashboard.page_parts.blocks import Block
 from pilotlight_gateway.dashboard.pages.breakers_page import breakers_blocks
 from pilotlight_gateway.dashboard.pages.decisions_page import decisions_blocks
 from pilotlight_gateway.dashboard.pages.fleet_page import fleet_blocks

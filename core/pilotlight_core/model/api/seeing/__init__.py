@@ -1,1 +1,1 @@
-"""Bodies about what calls went through, for whoever looks."""
+"""Bodies about what calls went through, what is under pressure, and sessions of whoever looks."""

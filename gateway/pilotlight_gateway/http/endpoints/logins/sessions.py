@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from starlette.requests import Request
 from starlette.responses import Response
 
-from pilotlight_core.model.api.session_api import CodeExchange, NewSession, SessionInfo, SessionRequest
+from pilotlight_core.model.api.seeing.session_api import CodeExchange, NewSession, SessionInfo, SessionRequest
 from pilotlight_core.model.errors import BadInput
 from pilotlight_gateway.bodies.byte_budget import ByteBudget
 from pilotlight_gateway.bodies.call_requests import BodyFormat, format_of_body
