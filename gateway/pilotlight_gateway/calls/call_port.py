@@ -13,7 +13,8 @@ import msgspec
 
 from pilotlight_core.model.api.call_api import CallStatus
 from pilotlight_core.model.errors import PilotlightError
-from pilotlight_core.model.messages.call_messages import Spent
+from pilotlight_core.model.messages.call_messages import Grant, Spent
+from pilotlight_core.model.tracing.kept_call import KeptAttempt
 from pilotlight_gateway.calls.prepared_call import PreparedCall
 from pilotlight_gateway.home.home_report import HomeStatistics
 
@@ -40,6 +41,15 @@ class CallResult(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """What of it is billed where it has a price: no more than the function names."""
     fallback: str = ""
     """The ref of the version that ran it in place of the one that was asked for; "": that one did."""
+    grant: Grant | None = None
+    """Of its last start."""
+    trail: tuple[KeptAttempt, ...] = ()
+    """The attempts before."""
+
+
+def without_output(result: CallResult) -> CallResult:
+    """A result that says how large its output was."""
+    return msgspec.structs.replace(result, output=b"", answer_size=len(result.output))
 
 
 class StageEvent(msgspec.Struct, frozen=True, kw_only=True):
@@ -89,6 +99,17 @@ class CallWaiter(Protocol):
         ...
 
 
+class ChunkTaker(Protocol):
+    """Who takes the chunks of a stream without a task, from within the message that brings them.
+
+    Asked while whoever reads the events waits for the next ones, so that all before were passed on.
+    """
+
+    def take(self, seq: int, data: tuple[bytes, ...]) -> bool:
+        """Pass these on, `seq` the number of the first; False: none of them was, and they come as events."""
+        ...
+
+
 class BegunCall(Protocol):
     """A call that a waiter waits for."""
 
@@ -116,10 +137,11 @@ class CallPort(Protocol):
         """Run a call to its end. Cancelling the task cancels the call."""
         ...
 
-    def stream(self, call: PreparedCall) -> AsyncIterator[list[CallEvent]]:
+    def stream(self, call: PreparedCall, taker: ChunkTaker | None = None) -> AsyncIterator[list[CallEvent]]:
         """Run a call; yields its events in bunches of those that are there, last a CallResult.
 
         Closing the iterator (`aclose`) cancels the call. What was yielded counts as read when the next is asked for.
+        Chunks that the `taker` takes are read, and not yielded.
         """
         ...
 

@@ -244,8 +244,14 @@ class CallRunner:
         self.pump(at)
 
     def on_chunk(self, frame: guest.ChunkOut, at: float) -> None:
-        if fault := self._streams.relay(self._running.get(frame.call_id), frame, at):
+        if fault := self._streams.relay(self._running.get(frame.call_id), frame.seq, (frame.data,), at):
             self._kill_untrusted(fault)
+
+    def on_chunks(self, frame: guest.ChunksOut, at: float) -> None:
+        for run in frame.runs:
+            if fault := self._streams.relay(self._running.get(run.call_id), run.seq, run.data, at):
+                self._kill_untrusted(fault)
+                break
 
     def on_checkpoint(self, frame: guest.CheckpointOut, at: float) -> None:
         if fault := self._streams.relay_checkpoint(self._running.get(frame.call_id), frame, at):
@@ -344,6 +350,7 @@ class CallRunner:
                 window=run.window,
                 resume=start_of(run),
                 facts=run.facts,
+                traceparent=run.traceparent,
             )
         )
         self._streams.begin(call, at)
@@ -391,7 +398,11 @@ class CallRunner:
 
     def _send_batch(self, batch: DynamicBatch) -> None:
         items = tuple((call.call_id, call.input) for call in batch.items)
-        self._io.send_to_guest(guest.InvokeBatch(batch=batch.number, method=batch.method, items=items))
+        traces = tuple(call.run.traceparent for call in batch.items)
+        if not any(traces):  # as nearly always
+            traces = ()
+        frame = guest.InvokeBatch(batch=batch.number, method=batch.method, items=items, traceparents=traces)
+        self._io.send_to_guest(frame)
         self._busy_inputs += 1
 
     def _dequeue(self, call: AcceptedCall) -> None:

@@ -185,7 +185,7 @@ def platform(
     """A platform of its own in `folder`, stopped (and if need be killed) at the end of the block.
 
     Its blanks import nothing ahead unless `env` says so: most functions of tests need nothing, and torch is a second of
-    a core for each. Nothing is parked either: most tests wait until what is idle has ended.
+    a core for each. Nothing is parked either: most tests wait until what is idle has ended. There is no dashboard.
 
     Args:
         env: beside the test's own; what begins with PYTHON is for an interpreter that starts.
@@ -199,7 +199,8 @@ def platform(
         "pilotlight_supervisor.up", "--state-dir", str(folder / "state"), "--port", "0",
         "--json-ready", str(ready), "--client-file", str(client), *options,
     ]  # fmt: skip
-    whole = {**os.environ, "PILOTLIGHT_PREIMPORT": "none", "PILOTLIGHT_WARM_MEMORY": "0", **(env or {})}
+    usual = {"PILOTLIGHT_PREIMPORT": "none", "PILOTLIGHT_WARM_MEMORY": "0", "PILOTLIGHT_DASHBOARD": "off"}
+    whole = {**os.environ, **usual, **(env or {})}
     process: subprocess.Popen[bytes] | ForkedModule
     with output.open("wb") as log:
         if executed or python != sys.executable or any(name.startswith("PYTHON") for name in env or ()):

@@ -17,14 +17,16 @@ from pilotlight_gateway.calls.call_port import CallEvent, CallPort, CallResult, 
 from pilotlight_gateway.calls.call_responses import NULL, is_value, json_around, response_of, typed_response
 from pilotlight_gateway.calls.prepared_call import PreparedCall
 from pilotlight_gateway.http.protocol.drain_gate import DrainGate
-from pilotlight_gateway.http.protocol.event_answers import event
+from pilotlight_gateway.http.protocol.event_answers import EventStream, event
 from pilotlight_gateway.http.protocol.http_exchange import Exchange
 from pilotlight_gateway.http.protocol.large_answers import PIECE_BYTES
-from pilotlight_gateway.metrics.gateway_metrics import GatewayMetrics
+from pilotlight_gateway.metrics.call_recorder import CallRecorder
 from pilotlight_gateway.streams.stream_keeper import StreamKeeper
 
 CHUNK = event(b"chunk", b'{"seq":%d,"value":%b}', b"%d")
 TYPED_CHUNK = event(b"chunk", b'{"seq":%d,"value_b64":"%b"}', b"%d")
+TAKEN_BYTES = 4 * 1024
+"""Of the chunks of one message that are written as they come; what is more is for the call's task."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,7 +36,7 @@ class StreamServices:
     calls: CallPort
     gate: DrainGate
     budget: ByteBudget
-    metrics: GatewayMetrics
+    recorder: CallRecorder
     codec: BodyCodec
     book: PriceBook
     keeper: StreamKeeper
@@ -51,6 +53,7 @@ class EventWriter:
         self._exchange = exchange
         self._typed = typed
         self._version = call.version.id
+        self._at_once = services.codec.at_once
         self.number = 0
         """Of the last chunk; the result, or the error, has the next one."""
 
@@ -65,7 +68,7 @@ class EventWriter:
         It ends before an event that takes long or is wrong, which is for `write`, so that nothing waits for that one.
         """
         pieces: list[bytes] = []
-        size = 0
+        size, before = 0, self.number
         try:
             for happened in bunch[first:]:
                 pieces.append(piece := self._event(happened, self._value_now(happened)))
@@ -74,6 +77,8 @@ class EventWriter:
                     break
         except (TooManyValues, PilotlightError):
             pass
+        if self.number != before:
+            self._services.recorder.chunks(self._call, self.number - before)
         return len(pieces), pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
     async def write(self, happened: CallEvent) -> bytes:
@@ -88,8 +93,12 @@ class EventWriter:
         data, tenant = _data_of(happened), self._call.tenant
         if self._typed:
             await codec.check_output(data, version, method, tenant)
-            return self._event(happened, [data])
-        return self._event(happened, await codec.output_json(data, version, method, tenant))
+            value = [data]
+        else:
+            value = await codec.output_json(data, version, method, tenant)
+        if isinstance(happened, ChunkEvent):
+            self._services.recorder.chunks(self._call, 1)
+        return self._event(happened, value)
 
     def _event(self, happened: CallEvent, value: list[bytes]) -> bytes:
         """The bytes of an event; `value`: its JSON, or its msgpack, in pieces."""
@@ -109,27 +118,69 @@ class EventWriter:
             return [NULL]
         data = _data_of(happened)
         if self._typed:
-            self._services.codec.at_once.check_output(data, self._version, self._call.method)
+            self._at_once.check_output(data, self._version, self._call.method)
             return [data]
-        return [self._services.codec.at_once.output_json(data, self._version, self._call.method)]
+        return [self._at_once.output_json(data, self._version, self._call.method)]
 
     def _chunk(self, chunk: ChunkEvent, value: list[bytes]) -> bytes:
-        if not self.number:
-            self._services.metrics.first_chunk.observe(self._services.clock() - self._call.arrived_at)
         self.number = seq = chunk.seq
         if self._typed:
             return TYPED_CHUNK % (seq, seq, b64encode(value[0]))
         return CHUNK % (seq, seq, value[0] if len(value) == 1 else b"".join(value))
 
+    def chunks_now(self, seq: int, data: tuple[bytes, ...]) -> bytes:
+        """The bytes of chunks that are not the first ones, `seq` the number of the first of them.
+
+        Raises:
+            TooManyValues, PilotlightError: one of them takes long, or is wrong.
+        """
+        at_once, version, method, typed = self._at_once, self._version, self._call.method, self._typed
+        pieces: list[bytes] = []
+        for each in data:
+            if typed:
+                at_once.check_output(each, version, method)
+                pieces.append(TYPED_CHUNK % (seq, seq, b64encode(each)))
+            else:
+                pieces.append(CHUNK % (seq, seq, at_once.output_json(each, version, method)))
+            seq += 1
+        return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+
+    def count_taken(self, chunks: int) -> None:
+        """Count chunks that were sent without its task."""
+        self._services.recorder.chunks(self._call, chunks)
+
     def _result(self, result: CallResult, value: list[bytes]) -> bytes:
         services, call = self._services, self._call
         at, request_id = services.clock(), self._exchange.request_id
         response = response_of(call, result, book=services.book, at=at, request_id=request_id)
-        services.metrics.call_ended(response.latency.stages, response.latency.total_ms, result.cold_start)
+        services.recorder.call_ended(call, result, response.latency.stages, response.latency.total_ms)
         if self._typed and is_value(call):
             return event(b"result", msgspec.json.encode(typed_response(response, result.output)), self.last)
         body = json_around(lambda raw: msgspec.structs.replace(response, output=raw), value)
         return event(b"result", b"".join(body), self.last)
+
+
+class ChunkSender:
+    """Sends the chunks of one call behind the events that its task has sent. It is the stream's `ChunkTaker`."""
+
+    def __init__(self, writer: EventWriter, stream: EventStream) -> None:
+        self._writer = writer
+        self._stream = stream
+
+    def take(self, seq: int, data: tuple[bytes, ...]) -> bool:
+        """See `ChunkTaker`."""
+        writer = self._writer
+        if not writer.number or sum(map(len, data)) > TAKEN_BYTES:
+            return False
+        try:
+            piece = writer.chunks_now(seq, data)
+        except Exception:  # noqa: BLE001 - the call's task meets it again, and ends with it
+            return False
+        if not self._stream.send_now(piece):
+            return False
+        writer.number = seq + len(data) - 1
+        writer.count_taken(len(data))
+        return True
 
 
 def _data_of(happened: CallEvent) -> bytes:

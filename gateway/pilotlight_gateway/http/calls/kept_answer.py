@@ -142,7 +142,7 @@ class KeptAnswers:
         return exchange.was_revoked()
 
     def _fail(self, kept: KeptStream, writer: EventWriter, exchange: Exchange, error: PilotlightError) -> None:
-        self._services.metrics.call_failed(error.wire_code)
+        self._services.recorder.request_failed(error, exchange)
         log_failure(exchange, error)
         problem = problem_of(error, exchange.request_id, dialect=exchange.dialect).encode()
         kept.end(writer.number + 1, event(b"error", problem, writer.last))
