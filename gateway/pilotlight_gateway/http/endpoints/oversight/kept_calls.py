@@ -37,14 +37,16 @@ class KeptCallServices:
 async def list_kept_calls(request: Request, services: KeptCallServices) -> Response:
     """`GET /v1/calls`."""
     tenant, asked = principal_of(request).tenant, request.query_params
-    kept, function = asked.get("kept", ""), asked.get("function", "")
-    if kept and kept not in set(KeptWhy):
+    kept, function = asked.get("kept"), asked.get("function")
+    if kept is not None and kept not in set(KeptWhy):
         raise BadInput(f"kept: expected one of {', '.join(KeptWhy)}, not {kept[:40]!r}.", field="kept")
-    if function and re.fullmatch(FUNCTION_PATTERN, function) is None:
+    if function is not None and re.fullmatch(FUNCTION_PATTERN, function) is None:
         raise BadInput(f"function: expected app.function, not {function[:100]!r}.", field="function")
-    name = function if not function or ":" in function else f"{tenant}:{function}"
+    name = function or ""
+    if name and ":" not in name:
+        name = f"{tenant}:{name}"
     limit = count_of(request, "limit", DEFAULT_LIMIT, MOST_LISTED)
-    calls, silent = await services.find_kept(AskKept(tenant=tenant, function=name, kept=kept, limit=limit))
+    calls, silent = await services.find_kept(AskKept(tenant=tenant, function=name, kept=kept or "", limit=limit))
     return json_answer(KeptCallList(calls=tuple(row_of(call) for call in calls), unanswered=tuple(silent)))
 
 

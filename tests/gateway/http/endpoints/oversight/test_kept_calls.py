@@ -45,7 +45,10 @@ async def test_a_tenants_kept_calls_are_listed(world: World, asked: list[AskKept
     ]
 
 
-@pytest.mark.parametrize(("name", "wrong"), [("kept", "odd"), ("function", "a b"), ("limit", "0"), ("limit", "201")])
+@pytest.mark.parametrize(
+    ("name", "wrong"),
+    [("kept", "odd"), ("kept", ""), ("function", "a b"), ("function", ""), ("limit", "0"), ("limit", "201")],
+)
 async def test_what_cannot_be_asked_for_is_named(world: World, name: str, wrong: str) -> None:
     async with world.client() as client:
         answer = await client.get("/v1/calls", params={name: wrong})
