@@ -5,13 +5,17 @@ who asks them.
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 
+from prometheus_client.core import Metric
+
 from pilotlight_core.bus import Bus
+from pilotlight_core.model.tracing.kept_call import KeptCall
 from pilotlight_gateway.gateway_calls import GatewayCalls
 from pilotlight_gateway.metrics.call_recorder import CallRecorder
 from pilotlight_gateway.metrics.gateway_metrics import GatewayMetrics
+from pilotlight_gateway.metrics.tally_metrics import tally_counts
 from pilotlight_gateway.tally.gateway_tallies import GatewayTallies
 from pilotlight_gateway.tally.home_tallies import HomeTallies
 from pilotlight_gateway.tally.tallies import Tallies
@@ -51,7 +55,17 @@ class CallCounting:
         self.tracing = trace_calls(bus, table.others, trace_ratio, region=region, gateway=table.instance)
         self.tracing.keeper.unusual_ms = unusual_times(tallies)
         self.recorder = CallRecorder(metrics, time.monotonic, tallies, (self.tracing.keeper,))
+        self.tracing.keeper.note_exemplar = self._note_exemplar
         self.desk = TallyDesk(answers, self._peers)
+
+    def _note_exemplar(self, kept: KeptCall) -> None:
+        ended_at = kept.arrived_ns / 1e9 + kept.total_ms / 1000
+        self.metrics.note_exemplar(kept.total_ms, kept.trace_id, ended_at, failed=bool(kept.code))
+
+    def collect(self) -> Iterator[Metric]:
+        """A `MetricSource`."""
+        yield from self.metrics.collect()
+        yield from tally_counts(self.recorder.tallies)
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:

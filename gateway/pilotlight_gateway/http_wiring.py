@@ -30,6 +30,7 @@ from pilotlight_gateway.deploys.package_locker import PackageLocker
 from pilotlight_gateway.deploys.resolver import Resolver
 from pilotlight_gateway.diagnosis.function_diagnoses import FunctionDiagnoses
 from pilotlight_gateway.erasure.tenant_eraser import TenantEraser
+from pilotlight_gateway.events.event_reader import EventSource, MemoryEvents
 from pilotlight_gateway.files.uploaded_files import UploadedFiles
 from pilotlight_gateway.fleet.container_stopper import ContainerStopper
 from pilotlight_gateway.fleet.curve_trials import CurveService
@@ -70,6 +71,7 @@ from pilotlight_gateway.http.endpoints.nodes import NODES, NodeServices
 from pilotlight_gateway.http.endpoints.oversight.audit import AUDIT, AuditServices
 from pilotlight_gateway.http.endpoints.oversight.diagnosis import DIAGNOSIS, DiagnosisServices
 from pilotlight_gateway.http.endpoints.oversight.erasure import ERASURE, ErasureServices
+from pilotlight_gateway.http.endpoints.oversight.events import EVENTS, PlatformEventServices
 from pilotlight_gateway.http.endpoints.oversight.kept_calls import KEPT_CALLS, KeptCallServices
 from pilotlight_gateway.http.endpoints.oversight.pools import POOLS, PoolServices
 from pilotlight_gateway.http.endpoints.oversight.pressure import PRESSURE, PressureServices
@@ -195,6 +197,7 @@ class HttpParts:
     access_log: str = OFF
     counts: InferenceCounts = field(default_factory=InferenceCounts)
     tracing: TracedCalls = field(default_factory=lone_traces)
+    events: EventSource = field(default_factory=MemoryEvents)
 
     @cached_property
     def rates(self) -> ApiRates:
@@ -325,6 +328,7 @@ def _functions(parts: HttpParts, shared: _Shared) -> tuple[BoundOperation[Any], 
     return (
         *bound(routes.FUNCTION_DOCUMENT, shared.documents),
         *bound(routes.CALLS_BY_ID, account),
+        *bound(EVENTS, PlatformEventServices(events=parts.events, followers=parts.followers)),
         *bound(KEPT_CALLS, KeptCallServices(find_kept=parts.tracing.find, jobs=parts.jobs)),
         *bound(routes.CALL_EVENTS, EventServices(calls=parts.calls, streams=parts.streams)),
         *bound(routes.JOBS, shared.jobs),

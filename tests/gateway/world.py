@@ -42,6 +42,7 @@ from pilotlight_gateway.deploys.package_locker import MemoryLocker, PackageLocke
 from pilotlight_gateway.deploys.resolver import Resolver
 from pilotlight_gateway.erasure.tenant_eraser import TenantEraser
 from pilotlight_gateway.erasure.tenant_traces import MemoryTraces
+from pilotlight_gateway.events.event_reader import MemoryEvents
 from pilotlight_gateway.fleet.container_stopper import ContainerStopper, MemoryStopper
 from pilotlight_gateway.fleet.fleet_inventory import FleetPlacements
 from pilotlight_gateway.fleet.placement_explainer import Explainer, MemoryExplainer
@@ -157,6 +158,7 @@ class Parts:
     bus_connected: Callable[[], bool] = lambda: True
     costs: Estimates = field(default_factory=Estimates)
     audit: AuditLog = field(default_factory=MemoryAuditLog)
+    events: MemoryEvents = field(default_factory=MemoryEvents)
     traces: MemoryTraces = field(default_factory=MemoryTraces)
     tracing: TracedCalls = field(default_factory=lone_traces)
     bound: list[Binding] = field(default_factory=list)
@@ -238,6 +240,7 @@ class Parts:
         """What it is composed of."""
         return HttpParts(
             audit=self.audit,
+            events=self.events,
             authenticator=self.authenticator,
             batches=self.batches,
             blobs=self.blobs,

@@ -94,7 +94,7 @@ class World:
     nodes: dict[str, NodeReport] = field(default_factory=dict)
     seen: dict[str, float] = field(default_factory=dict)
     """When each node was last heard of, the longest silent first."""
-    lost_nodes: int = 0
+    lost: list[str] = field(default_factory=list)
     demands: dict[str, tuple[Demand, float]] = field(default_factory=dict)
     pending: dict[str, PendingBind] = field(default_factory=dict)
     draining: dict[str, float] = field(default_factory=dict)
@@ -308,7 +308,8 @@ class World:
     def forget(self, at: float) -> None:
         """Drop what was not repeated for too long."""
         for node in self._silent(at, NODE_LOST_S):
-            self.lost_nodes += (report := self.nodes.get(node)) is not None and not report.draining
+            if (report := self.nodes.get(node)) is not None and not report.draining:
+                self.lost = [*self.lost[-999:], node]
             self._forget_node(node)
             self.weights.forget(node)
             del self.seen[node]

@@ -39,6 +39,7 @@ usage.{region}.{node}.{tenant}     agent -> USAGE stream  UsageBatch
 usage.{region}.-.{node}            controller -> USAGE stream  Bound, Unbound
 logs.{region}.{node}.{tenant}.{app}.{fn}  agent -> LOGS stream  LogBatch
 jobs.{region}.{shard}.{fn}.{tenant}.{class}  gateway -> JOBS stream  JobsStored; {fn} is a digest
+events.{region}.{tenant}           controller, gateway -> EVENTS stream  PlatformEvent; {tenant} is "-" for the platform
 audit.{region}.{tenant}            gateway -> AUDIT stream  AuditEntry (JSON), before and after each change
 
 All that an agent publishes names its node, and the bus lets it publish under no other (`bus_users`): a receiver
@@ -82,6 +83,8 @@ USAGE_STREAM = "USAGE"
 LOGS_STREAM = "LOGS"
 AUDIT_STREAM = "AUDIT"
 """Who changed what."""
+EVENTS_STREAM = "EVENTS"
+"""What happened, for people."""
 BINDING_BUCKET = "BINDINGS"
 """KV: {region}.{node}.{container}, what the controller has bound and not ended"""
 BUDGET_BUCKET = "BUDGETS"
@@ -291,6 +294,16 @@ def stop_container(region: str) -> str:
 
 def usage(region: str, node: str, tenant: str) -> str:
     return f"usage.{region}.{node}.{tenant}"
+
+
+def platform_events(region: str, tenant: str) -> str:
+    """Of a tenant; "": of the platform."""
+    return f"events.{region}.{tenant or NO_NODE}"
+
+
+def platform_events_of(region: str, tenant: str) -> str:
+    """Those of a tenant, or with "*" all."""
+    return f"events.{region}.{tenant}"
 
 
 def audit(region: str, tenant: str) -> str:

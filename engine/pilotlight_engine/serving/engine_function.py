@@ -210,9 +210,10 @@ class _RunningAnswer:
             with suppress(TimeoutError):  # it is counted in the call: the engine says what it has read of the prompt
                 async with asyncio.timeout(ABORT_S):
                     await self._thread.stop(inbox)
+        counts = self._counts()
         if not inbox.is_over:
             self._thread.abort(inbox)
-        if counts := self._counts():
+        if counts:
             add_units(COUNTING.get(), {name: count for name, count in counts.items() if count})
 
     def _counts(self) -> dict[str, int]:

@@ -74,7 +74,7 @@ class DecodeRows:
         place = self._place.get(sequence)
         if place is not None:
             for tensor in self.both:
-                tensor[place].zero_()
+                tensor[:, place].zero_()
 
     def drop_all(self) -> None:
         """Give all memory back."""
@@ -83,10 +83,13 @@ class DecodeRows:
         self._hold([self._empty(0, 0) for _ in range(self._layers)])
 
     def _hold(self, both: list[torch.Tensor]) -> None:
-        """Have these tensors, one a layer, `[rows, 2 * kv_heads, length, size]`: keys head by head, then values."""
+        """Have these tensors, one a layer, `[2, rows, kv_heads, length, size]`: first all keys, then all values."""
         self.both = both
-        self.keys = [each[:, : self.kv_heads] for each in both]
-        self.values = [each[:, self.kv_heads :] for each in both]
+        self.keys, self.values = [each[0] for each in both], [each[1] for each in both]
+        _, count, kv_heads, length, _ = both[0].shape
+        numbers = torch.arange(2 * count * kv_heads, device=self._device).view(2, count, kv_heads)
+        self.starts = numbers.transpose(0, 1).reshape(count, 2 * kv_heads) * length
+        """Where each head's keys of a row begin, and then its values, if a layer is taken for one list of vectors."""
 
     def _without_longest(
         self, wanted: dict[TokenSequence, StepSpan], without: list[StepSpan]
@@ -119,7 +122,7 @@ class DecodeRows:
         if place != last:
             row = self._rows[last]
             for tensor in self.both:
-                tensor[place, :, : row.length] = tensor[last, :, : row.length]
+                tensor[:, place, :, : row.length] = tensor[:, last, :, : row.length]
             self._rows[place] = row
             self._place[row.sequence] = place
         self._rows.pop()
@@ -138,7 +141,7 @@ class DecodeRows:
         grown = []
         for layer, tensor in enumerate(self.both):
             larger = self._empty(new_count, new_length)
-            larger[:held, :, : self.length] = tensor[:held]
+            larger[:, :held, :, : self.length] = tensor[:, :held]
             grown.append(larger)
             self.both[layer] = self.keys[layer] = self.values[layer] = self._empty(0, 0)  # its room is free at once
         self._hold(grown)
@@ -146,7 +149,7 @@ class DecodeRows:
         return True
 
     def _empty(self, count: int, length: int) -> torch.Tensor:
-        return torch.zeros((count, 2 * self.kv_heads, length, self._size), dtype=self._dtype, device=self._device)
+        return torch.zeros((2, count, self.kv_heads, length, self._size), dtype=self._dtype, device=self._device)
 
 
 def slots_of(sequence: TokenSequence, end: int, page: int) -> torch.Tensor:

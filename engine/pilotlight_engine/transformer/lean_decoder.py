@@ -109,7 +109,7 @@ class LeanDecoder:
         """What follows attention in a layer."""
         hidden = layer.out.added_to(hidden, found.reshape(hidden.shape[0], -1))
         gate, up = layer.gate_up.of(self._normed(hidden, layer.after)).chunk(2, dim=-1)
-        return layer.down.added_to(hidden, self._act(gate).mul_(up))
+        return layer.down.added_to(hidden, self._act(gate) * up)
 
     def _normed(self, hidden: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
         """The root mean square's norm, in fewer operations than torch's own takes on a CPU."""

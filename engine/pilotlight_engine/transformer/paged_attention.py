@@ -1,8 +1,7 @@
 """What a model's attention layers call: it stores keys and values, and attends within each sequence of a step.
 
 It is registered with transformers by name; the engine passes its `StepBatch` through the model as a keyword. Parts of
-prompts attend one by one. Decodes with a row attend all at once: heads that share keys are taken for queries of one
-head, so that nothing is repeated in memory.
+prompts attend one by one, decodes with a row all at once (`row_attention.py`).
 """
 
 from __future__ import annotations
@@ -13,6 +12,7 @@ import torch
 from torch.nn.functional import scaled_dot_product_attention
 from transformers import AttentionInterface, AttentionMaskInterface
 
+from pilotlight_engine.transformer.row_attention import attend_rows, capped
 from pilotlight_engine.transformer.step_batch import PromptPart, StepBatch
 
 NAME = "pilotlight_paged"
@@ -58,7 +58,7 @@ def attend(
     if batch.pool is not None:
         batch.pool.store(layer, batch.slots, keys_values)
     if not batch.parts and batch.rows is not None:
-        return _attend_rows(batch, layer, query, keys_values, scaling, window, softcap)
+        return attend_rows(batch, layer, query, keys_values, scaling, window, softcap)
     out = query.new_empty(query.shape)
     for part in batch.parts:
         here = slice(part.first, part.last)
@@ -67,7 +67,7 @@ def attend(
         out[here] = found.transpose(0, 1)
     if batch.rows is not None:
         first = batch.rows_first
-        out[first:] = _attend_rows(batch, layer, query[first:], keys_values[first:], scaling, window, softcap)
+        out[first:] = attend_rows(batch, layer, query[first:], keys_values[first:], scaling, window, softcap)
     return out
 
 
@@ -94,7 +94,7 @@ def attend_drawing(
             place += 1
     if batch.rows is not None:
         own_kv = keys_values[batch.rows_first :]
-        out[place:] = _attend_rows(batch, layer, query[place:], own_kv, scaling, window, softcap)
+        out[place:] = attend_rows(batch, layer, query[place:], own_kv, scaling, window, softcap)
     return out
 
 
@@ -107,29 +107,6 @@ def _stored(
     own = keys_values[part.first : part.last].transpose(0, 1)
     kv_heads = own.shape[0] // 2
     return own[:kv_heads], own[kv_heads:]
-
-
-def _attend_rows(
-    batch: StepBatch,
-    layer: int,
-    query: torch.Tensor,
-    keys_values: torch.Tensor,
-    scaling: float,
-    window: int | None,
-    softcap: float | None,
-) -> torch.Tensor:
-    """One token for each row."""
-    rows = batch.rows
-    assert rows is not None  # noqa: S101 - only called where there are rows
-    count, heads, size = query.shape
-    rows.both[layer].view(-1, size).index_copy_(0, batch.row_slots, keys_values.reshape(-1, size))
-    grouped = query.reshape(count, rows.kv_heads, heads // rows.kv_heads, size)
-    keys, values = rows.keys[layer][:count, :, : batch.row_length], rows.values[layer][:count, :, : batch.row_length]
-    mask = batch.row_mask(window)
-    if softcap is not None:
-        return _capped(grouped, keys, values, mask, scaling, softcap).reshape(count, heads, size)
-    found = scaled_dot_product_attention(grouped, keys, values, attn_mask=mask, scale=scaling)
-    return found.reshape(count, heads, size)
 
 
 def _attend_part(
@@ -161,25 +138,10 @@ def _attend_part(
         groups = query.shape[0] // keys.shape[0]
         added = None if mask is None else torch.zeros_like(mask, dtype=query.dtype).masked_fill_(~mask, float("-inf"))
         keys, values = keys.repeat_interleave(groups, 0), values.repeat_interleave(groups, 0)
-        return _capped(query, keys, values, added, scaling, softcap)
+        return capped(query, keys, values, added, scaling, softcap)
     return scaled_dot_product_attention(
         query[None], keys[None], values[None], attn_mask=mask, scale=scaling, enable_gqa=True
     )[0]
-
-
-def _capped(
-    query: torch.Tensor,
-    keys: torch.Tensor,
-    values: torch.Tensor,
-    mask: torch.Tensor | None,
-    scaling: float,
-    softcap: float,
-) -> torch.Tensor:
-    """Attention whose scores are bent to stay below `softcap`, as Gemma 2 has it."""
-    scores = torch.tanh(query @ keys.transpose(-1, -2) * scaling / softcap) * softcap
-    if mask is not None:
-        scores = scores + mask
-    return torch.softmax(scores, dim=-1, dtype=torch.float32).to(query.dtype) @ values
 
 
 def _no_mask(*_: Any, **__: Any) -> None:

@@ -47,6 +47,7 @@ PURGED = {
         key_subject(subjects.SCALING_BUCKET, "*.{tenant}.>"),
     ),
     "pieces of logs": (subjects.LOGS_STREAM, subjects.logs("*", "*", "{tenant}", "*", "*")),
+    "events": (subjects.EVENTS_STREAM, subjects.platform_events_of("*", "{tenant}")),
     "older pieces of logs": (subjects.LOGS_STREAM, subjects.logs_before_nodes("*", "{tenant}", "*", "*")),
 }
 """Kind -> stream, and subjects."""

@@ -38,6 +38,7 @@ from pilotlight_gateway.http.endpoints.nodes import NODES
 from pilotlight_gateway.http.endpoints.oversight.audit import AUDIT
 from pilotlight_gateway.http.endpoints.oversight.diagnosis import DIAGNOSIS
 from pilotlight_gateway.http.endpoints.oversight.erasure import ERASURE
+from pilotlight_gateway.http.endpoints.oversight.events import EVENTS
 from pilotlight_gateway.http.endpoints.oversight.kept_calls import KEPT_CALLS
 from pilotlight_gateway.http.endpoints.oversight.pools import POOLS
 from pilotlight_gateway.http.endpoints.oversight.pressure import PRESSURE
@@ -282,6 +283,7 @@ OPERATIONS: tuple[Operation[Any], ...] = (
     *DIAGNOSIS,
     *STATS,
     *AUDIT,
+    *EVENTS,
     *ERASURE,
     *TENANCY,
     *SESSIONS,

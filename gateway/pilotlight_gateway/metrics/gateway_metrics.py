@@ -15,7 +15,7 @@ from prometheus_client.core import CounterMetricFamily, Metric
 from pilotlight_core.host.metrics.histogram import FIRST_CHUNK_SECONDS, SECONDS, Histogram
 from pilotlight_core.host.metrics.metric_families import histogram, histogram_by
 from pilotlight_core.model.errors import CODES, PLATFORMS_FAULT
-from pilotlight_core.model.messages.tallies import STAGES
+from pilotlight_core.model.messages.seeing.tallies import STAGES
 
 OK = ("ok", "")
 SHORTEST = SECONDS[0]
@@ -65,6 +65,11 @@ class GatewayMetrics:
         self.failed_duration.observe(total_ms / 1000)
         if code in PLATFORMS_FAULT:
             self.levels["availability", False] += 1
+
+    def note_exemplar(self, total_ms: float, trace_id: str, at: float, *, failed: bool = False) -> None:
+        """Show the trace of a call that was counted beside its duration; `at`: unix seconds."""
+        observed = self.failed_duration if failed else self.duration
+        observed.note_exemplar(total_ms / 1000, trace_id, at)
 
     def note_level(self, level: str, *, good: bool) -> None:
         """Count a call by one of its function's own service levels."""

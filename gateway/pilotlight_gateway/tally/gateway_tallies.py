@@ -8,7 +8,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable
 
-from pilotlight_core.model.messages.tallies import GatewayTally
+from pilotlight_core.model.messages.seeing.tallies import GatewayTally
 from pilotlight_gateway.tally.tally_ring import DAY_NS, MINUTE_NS
 
 MINUTES = DAY_NS // MINUTE_NS

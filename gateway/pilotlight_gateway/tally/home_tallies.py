@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, Iterator
 
-from pilotlight_core.model.messages.tallies import HomeTally
+from pilotlight_core.model.messages.seeing.tallies import HomeTally
 from pilotlight_gateway.home.home_report import VersionLoad
 from pilotlight_gateway.tally.tallies import KEYS, SEALS_A_FOLD, TallyKey
 from pilotlight_gateway.tally.tally_ring import DAY_NS, MINUTE_NS, TallyRing, sealed

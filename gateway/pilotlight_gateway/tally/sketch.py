@@ -16,7 +16,7 @@ import math
 
 from mypy_extensions import i64
 
-from pilotlight_core.model.messages.tallies import MOST_BUCKETS, SketchCounts
+from pilotlight_core.model.messages.seeing.tallies import MOST_BUCKETS, SketchCounts
 
 LONGEST_US = 1 << 40
 LONGEST_MS = LONGEST_US / 1000.0

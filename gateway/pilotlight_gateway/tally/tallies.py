@@ -20,13 +20,14 @@ from typing import NamedTuple
 
 from pilotlight_core.model.errors import PLATFORMS_FAULT
 from pilotlight_core.model.messages.call_messages import Spent
-from pilotlight_core.model.messages.tallies import CallTotals, FunctionTally
+from pilotlight_core.model.messages.seeing.tallies import CallTotals, FunctionTally
 from pilotlight_core.model.spec import VersionRecord
 from pilotlight_core.model.units import WHOLE_DEVICE
 from pilotlight_gateway.calls.call_port import CallResult
 from pilotlight_gateway.calls.call_sink import FailedCall
 from pilotlight_gateway.calls.prepared_call import PreparedCall
 from pilotlight_gateway.calls.stream_pace import StreamPace
+from pilotlight_gateway.tally.platform_totals import PlatformTotals
 from pilotlight_gateway.tally.tally import NS_PER_MS, SAMPLES, SLOWEST, TallyCounts
 from pilotlight_gateway.tally.tally_ring import HOUR_NS, MINUTE_NS, TallyRing, sealed
 from pilotlight_gateway.tally.tally_totals import TotalCounts
@@ -56,8 +57,8 @@ class EndedRow:
     """What is kept of a call that ended well until it is added up: nothing that is large."""
 
     __slots__ = (
-        "attempts", "body_in", "body_out", "call_id", "cold_start", "pace", "spent", "stages", "total_ms", "units",
-        "version",
+        "attempts", "body_in", "body_out", "call_id", "cold_start", "method", "pace", "spent", "stages", "total_ms",
+        "units", "version",
     )  # fmt: skip
 
     def __init__(self, call: PreparedCall, result: CallResult, stages: dict[str, float], total_ms: float) -> None:
@@ -72,6 +73,7 @@ class EndedRow:
         self.body_in = len(call.input)
         self.body_out: int = len(result.output) or result.answer_size
         self.pace = call.pace
+        self.method = call.method
 
 
 class FailedRow(NamedTuple):
@@ -126,6 +128,7 @@ class Tallies:
         self._none_idle_until_ns = 0
         """None is looked for before."""
         self._folds = 0
+        self.platform = PlatformTotals()
         self.sealed_bytes = 0
         self.dropped = 0
         """Sealed parts that the bound has cost."""
@@ -190,6 +193,7 @@ class Tallies:
             gaps, self._gaps = self._gaps, []
             for version, some in gaps:
                 _add_gaps(self._of(version, at_ns).counts, some)
+                self.platform.add_gaps(some)
         self._tidy(at_ns)
 
     def _add_ended(self, row: EndedRow, at_ns: int) -> None:
@@ -206,6 +210,7 @@ class Tallies:
         counts.attempts += row.attempts
         if row.attempts > 1:
             counts.retried += 1
+            self.platform.retries += row.attempts - 1
         counts.body_in += row.body_in
         counts.body_out += row.body_out
         size = 1
@@ -213,15 +218,18 @@ class Tallies:
             size = spent.batch_size
             counts.busy_ns += spent.ns
             counts.add_batch(size, spent.ns * spent.ppm / PPM_MS)
+            self.platform.add_batch(row.method, size)
         if row.cold_start is not None:
             counts.add_steps(row.cold_start)
         if row.units is not None:
             counts.add_units(row.units)
+            self.platform.add_units(row.units)
         levels = counts.levels
         if levels.p95_ms is not None:
             counts.note_level("unary", good=total_ms <= levels.p95_ms)
         if row.pace is not None:
             _add_pace(counts, row.pace)
+            self.platform.add_gaps(row.pace.gaps)
         counts.offer(row.call_id, at_ns, total_ms, row.stages, size, row.attempts, row.cold_start is not None)
 
     def _add_failed(self, row: FailedRow, at_ns: int) -> None:
@@ -243,6 +251,7 @@ class Tallies:
         counts.attempts += row.attempts
         if row.attempts > 1:
             counts.retried += 1
+            self.platform.retries += row.attempts - 1
         if (spent := row.spent) is not None:
             counts.busy_ns += spent.ns
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-from pilotlight_core.model.messages.tallies import (
+from pilotlight_core.model.messages.seeing.tallies import (
     MOST_SLOWEST,
     MOST_TOLD,
     AskTallies,

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from pilotlight_core.model.errors import Unavailable
-from pilotlight_core.model.messages.tallies import AskTallies, TalliesTold
+from pilotlight_core.model.messages.seeing.tallies import AskTallies, TalliesTold
 from pilotlight_gateway.tally.tally_answers import TallyAnswers
 from pilotlight_gateway.tally.tally_exchange import NoPeers, TallyPeers
 from pilotlight_gateway.tally.tally_ring import MINUTE_NS

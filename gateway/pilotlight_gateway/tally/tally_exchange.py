@@ -11,7 +11,7 @@ import structlog
 from pilotlight_core.bus import BusError, Handler, Subscription
 from pilotlight_core.model import subjects
 from pilotlight_core.model.messages.message import Message
-from pilotlight_core.model.messages.tallies import AskTallies, TalliesTold
+from pilotlight_core.model.messages.seeing.tallies import AskTallies, TalliesTold
 from pilotlight_gateway.tally.tally_answers import TallyAnswers
 
 ANSWER_S = 0.5

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from pilotlight_core.model.messages.tallies import FunctionTally, HomeTally
+from pilotlight_core.model.messages.seeing.tallies import FunctionTally, HomeTally
 
 MINUTE_NS = 60_000_000_000
 TEN_NS = 10 * MINUTE_NS

@@ -9,7 +9,7 @@ from __future__ import annotations
 from bisect import bisect_left
 
 from pilotlight_core.host.metrics.histogram import FIRST_CHUNK_SECONDS, SECONDS
-from pilotlight_core.model.messages.tallies import MOST_UNITS, CallTotals, FunctionTally, SketchCounts
+from pilotlight_core.model.messages.seeing.tallies import MOST_UNITS, CallTotals, FunctionTally, SketchCounts
 from pilotlight_gateway.tally.sketch import middle_of
 from pilotlight_gateway.tally.tally import gpu_ms_of
 

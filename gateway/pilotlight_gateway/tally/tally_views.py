@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from pilotlight_core.model.api.tally_api import (
+from pilotlight_core.model.api.seeing.tally_api import (
     BatchStats,
     FunctionStats,
     GatewayStats,
@@ -17,7 +17,7 @@ from pilotlight_core.model.api.tally_api import (
     VersionStats,
 )
 from pilotlight_core.model.errors import PLATFORMS_FAULT
-from pilotlight_core.model.messages.tallies import STAGES, FunctionTally, GatewayTally, SampledCall, SketchCounts
+from pilotlight_core.model.messages.seeing.tallies import STAGES, FunctionTally, GatewayTally, SampledCall, SketchCounts
 from pilotlight_gateway.tally.sketch import count_of, mean_of, quantile_of
 from pilotlight_gateway.tally.tally import calls_of, gpu_ms_of, stages_of
 from pilotlight_gateway.tally.tally_window import FoundWindows, FunctionWindow

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from pilotlight_core.model.messages.tallies import (
+from pilotlight_core.model.messages.seeing.tallies import (
     AskTallies,
     FunctionTally,
     GatewayTally,

@@ -19,7 +19,7 @@ ENDLESS = {
     "{% call f(n - 1) %}{% endcall %}{% endif %}{% endmacro %}{% call f(99) %}{% endcall %}",
     "filters": "{% set all = range(99999) %}" + "{% set a = all | map('string') | list | length %}" * 2000,
     "numbers": "{% set n = namespace(a=3) %}{% for a in range(99) %}{% set n.a = n.a * n.a %}{% endfor %}",
-    "powers": "{% set a = 7 ** 10 ** 10 %}",
+    "powers": "{% set a = 7 ** 10 ** 9 %}{% set a = 7 ** 9999999999 %}",
 }
 
 

@@ -7,7 +7,7 @@ import random
 
 import pytest
 
-from pilotlight_core.model.messages.tallies import MOST_BUCKETS, SketchCounts
+from pilotlight_core.model.messages.seeing.tallies import MOST_BUCKETS, SketchCounts
 from pilotlight_gateway.tally.sketch import (
     LONGEST_US,
     Sketch,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pilotlight_core.model.messages.tallies import FunctionTally
+from pilotlight_core.model.messages.seeing.tallies import FunctionTally
 from pilotlight_gateway.tally.tally_ring import DAY_NS, HOUR_NS, MINUTE_NS, TEN_NS, TallyRing, sealed
 
 NOON = 3_000_000 * TEN_NS

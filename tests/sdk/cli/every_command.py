@@ -48,6 +48,19 @@ RUNNING = {
     "running": 1, "slots": 4, "age_s": 6500.0, "idle_s": 0.0, "memory_bytes": 2_500_000_000, "node": "gpu-node-17",
     "slice": "GPU-8f2e9d1c-aa11-4c51-9c0f-3f1b7a1d2e4f:3g@4", "sandbox": "bubblewrap",
 }  # fmt: skip
+STATS = {
+    "function": "hello.greet", "since": "2026-11-27T06:00:00.000Z", "until": "2026-11-27T06:10:12.000Z",
+    "window_s": 612.0, "calls": 1200, "per_s": 1.96, "succeeded": 1190, "failed": {"no_capacity": 10},
+    "availability": 0.9917, "durations": {"count": 1190, "p50": 21.0, "p95": 80.5, "p99": 1200.0, "max": 2400.0},
+    "stages": {"execute": {"count": 1190, "p50": 18.0, "p95": 40.0, "p99": 55.0, "max": 70.0}},
+    "cold_calls": 2, "cold_steps": {"load": 1800.0}, "gpu_ms": 5200.0, "batch_size": 3.4, "units": {"images": 12},
+    "home": {"seen_s": 610.0, "queued": 0.2, "ready": 2.0, "busy": 1.1, "most_queued": 7, "oldest_ms": 900.0},
+    "series": [{"at": "2026-11-27T06:00:00.000Z", "seconds": 60.0, "calls": 120, "p50_ms": 21.0, "p95_ms": 80.0}],
+}  # fmt: skip
+STATS_LIST = {
+    "since": STATS["since"], "until": STATS["until"], "window_s": 612.0, "total": 2, "silent": ["a gateway"],
+    "functions": [{"function": "hello.greet", "calls": 1200, "per_s": 1.96, "failed": 10, "p50_ms": 21.0}],
+}  # fmt: skip
 STORED = {
     "id": JOB, "version": "paraphrase-search.paraphrase_multilingual@v17", "state": "failed", "attempts": 3,
     "reason": "raised", "created_at": NOW - 60, "started_at": NOW - 50, "ended_at": NOW - 40,
@@ -195,6 +208,12 @@ CHANGES = {
     ],
     "more": True,
 }  # fmt: skip
+EVENTS: dict[str, Any] = {
+    "events": [
+        {"id": 7, "at": NOW, "kind": "function.scaled", "tenant": "acme", "function": "acme:hello.greet",
+         "says": "hello.greet should have 2 containers, and has 1: calls wait.", "facts": {"wanted": 2, "there": 1}},
+    ]
+}  # fmt: skip
 KEPT_CALLS: dict[str, Any] = {
     "calls": [
         {"id": JOB, "trace_id": "4bf92f3577b34da6a3ce929d0e0e4736",
@@ -217,6 +236,13 @@ EXPLAINED_CALL: dict[str, Any] = {
     "attempts": [], "gateway": "gateway-1",
 }  # fmt: skip
 EXPLAINED = {"lines": ["ctr_1 runs on n1."], "decisions": [], "version": "a.f@v1", "plans": [], "fits": True}
+DIAGNOSED: dict[str, Any] = {
+    "function": "hello.greet@v1", "window_s": 600.0, "calls": 5_000, "name": "gpu", "confidence": 0.93,
+    "sentence": "GPU-bound: calls to hello.greet@v1 need 104% of its slices even in full batches (32.0 of 32 now).",
+    "evidence": ["1850/s x 2.26 ms = 4.17 slices of 4, busy 100%"], "metrics": {"p95_ms": 1_290.0},
+    "cures": [{"cost": "gpu_time", "what": "max_containers=6", "command": "pilotlight scale hello.greet --max 6"}],
+    "promises": [{"metric": "p95_ms", "value": 84.0, "tolerance": 0.6, "at_most": True}],
+}  # fmt: skip
 LINE = {"at": 1_000.0, "stream": "stderr", "text": "a line", "function": "greet", "call": JOB}
 CALLED = "/v1/functions/hello.greet/calls"
 NODE: dict[str, Any] = {
@@ -268,6 +294,7 @@ ROUTES: dict[tuple[str, str], Any] = {
     ("GET", "/v1/jobs"): {"jobs": [STORED], "next": None},
     ("GET", f"/v1/calls/{JOB}"): STORED,
     ("GET", "/v1/calls"): KEPT_CALLS,
+    ("GET", "/v1/events"): EVENTS,
     ("GET", f"/v1/calls/{JOB}/explanation"): EXPLAINED_CALL,
     ("DELETE", f"/v1/calls/{JOB}"): {"id": JOB, "cancelled": True},
     ("POST", f"/v1/jobs/{JOB}/redrive"): STORED,
@@ -302,9 +329,12 @@ ROUTES: dict[tuple[str, str], Any] = {
     ("POST", "/v1/webhooks/w/deliveries/m/resend"): DELIVERY,
     ("GET", "/v1/placement/explain"): EXPLAINED,
     ("GET", "/v1/functions/hello.greet/explanation"): EXPLAINED,
+    ("GET", "/v1/functions/hello.greet/diagnosis"): DIAGNOSED,
     ("GET", "/v1/functions/hello.greet/placement"): EXPLAINED,
     ("GET", "/v1/functions/hello.greet/curves"): CURVES,
     ("GET", "/v1/functions/hello.greet/autoscaler"): BOUNDS,
+    ("GET", "/v1/functions/hello.greet/stats"): STATS,
+    ("GET", "/v1/stats"): STATS_LIST,
     ("GET", "/v1/usage"): USAGE,
     ("GET", "/v1/usage/forecast"): FORECAST,
     ("GET", "/v1/usage/fleet"): FLEET_COSTS,
@@ -395,6 +425,8 @@ WORDS = {
     "placement explain": "placement explain ctr_1",
     "placement plan": "placement plan hello.greet",
     "explain": "explain hello.greet",
+    "diagnose": "diagnose hello.greet",
+    "stats": "stats hello.greet --step 1m",
     "profile": "profile hello.greet --show",
     "usage": "usage",
     "billing invoice": "billing invoice",
@@ -437,6 +469,7 @@ WORDS = {
     "quota set-tier": "quota set-tier trial rank=-1",
     "quota drop-tier": "quota drop-tier trial",
     "audit": "audit",
+    "events": "events",
     "doctor": "doctor --base nonsense",
     "node check": "node check --sandbox nonsense",
     "node token": "node token",

@@ -19,10 +19,16 @@ class Histogram:
         self.bounds = bounds
         self.counts = [0] * (len(bounds) + 1)
         self.sum = 0.0
+        self.exemplars: dict[int, tuple[str, float, float]] = {}
+        """By bucket: a trace's id, the value, and the unix second."""
 
-    def observe(self, value: float) -> None:
-        self.counts[bisect_left(self.bounds, value)] += 1
-        self.sum += value
+    def observe(self, value: float, times: int = 1) -> None:
+        self.counts[bisect_left(self.bounds, value)] += times
+        self.sum += value * times
+
+    def note_exemplar(self, value: float, trace_id: str, at: float) -> None:
+        """Keep the trace of a value that was observed, at a unix second: the last of its bucket, for OpenMetrics."""
+        self.exemplars[bisect_left(self.bounds, value)] = (trace_id, value, at)
 
     def buckets(self) -> list[tuple[str, float]]:
         """Cumulative counts by upper bound, as Prometheus expects them."""

@@ -40,6 +40,7 @@ from pilotlight_core.model.messages.controller_questions import (
 )
 from pilotlight_core.model.messages.demand import Demand, Demands
 from pilotlight_core.model.messages.device_commands import Cut, SwitchMig
+from pilotlight_core.model.messages.event_messages import PlatformEvent
 from pilotlight_core.model.messages.job_messages import AskJob, JobPlace, JobsStored, PlannedStarts
 from pilotlight_core.model.messages.limiting import Holdings, HoldingsWanted, LimitAnswers, ToLimitHome
 from pilotlight_core.model.messages.link_messages import LinkSwitch
@@ -77,7 +78,7 @@ from pilotlight_core.model.messages.scheduling import (
     ToOrigin,
     TraceBatch,
 )
-from pilotlight_core.model.messages.tallies import AskTallies, TalliesTold
+from pilotlight_core.model.messages.seeing.tallies import AskTallies, TalliesTold
 from pilotlight_core.model.messages.usage import UsageBatch
 
 MESSAGE = (
@@ -98,6 +99,7 @@ MESSAGE = (
     | StreamCheckpoint | AskEvents | StreamEvents | ChunkGroup
     | TraceBatch | AskKept | KeptTold
     | AskTallies | TalliesTold
+    | PlatformEvent
 )  # fmt: skip
 _decoder: msgspec.msgpack.Decoder[Any] = msgspec.msgpack.Decoder(MESSAGE)
 _encoder = msgspec.msgpack.Encoder()

@@ -54,6 +54,18 @@ class PageView:
                 return None
             raise
 
+    async def read_lines(self, path: str, **query: object) -> tuple[Any, ...]:
+        """The last lines of a route that streams them, each JSON; as they come, where streams are followed.
+
+        Raises:
+            ApiProblem: the API refuses.
+        """
+        asked = {name: str(value) for name, value in query.items() if value not in (None, "")}
+        if self.answers.followed is None:
+            return await self.answers.read_lines(f"{path}?{urlencode(asked)}", self.viewer.token)
+        text = f"{path}?{urlencode(asked | {'follow': 'true'})}"
+        return await self.answers.followed.read(self.viewer.audience, text, self.viewer.token)
+
 
 Draw = Callable[[PageView], Awaitable[list[Block]]]
 

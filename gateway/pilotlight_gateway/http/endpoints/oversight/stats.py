@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from starlette.requests import Request
 from starlette.responses import Response
 
-from pilotlight_core.model.api.tally_api import FunctionStats, StatsList
+from pilotlight_core.model.api.seeing.tally_api import FunctionStats, StatsList
 from pilotlight_core.model.errors import BadInput, UnknownFunction
 from pilotlight_gateway.calls.call_port import CallPort
 from pilotlight_gateway.deploys.resolver import Resolver, read_ref

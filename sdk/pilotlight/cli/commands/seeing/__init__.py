@@ -1,1 +1,1 @@
-"""Commands about what became of calls."""
+"""Commands about what calls were: counts, examples, and what became of one."""
