@@ -79,6 +79,7 @@ class TraceKeeper:
         sampler: TraceSampler,
         *,
         gateway: str = "",
+        failed_per_s: float = FAILED_PER_S,
         clock: Callable[[], float] = time.monotonic,
         wall_ns: Callable[[], int] = time.time_ns,
     ) -> None:
@@ -90,7 +91,7 @@ class TraceKeeper:
         self._slow_ms: dict[str, float] = {}
         """By version."""
         self._forget_at = clock() + FORGET_AFTER_S
-        self._asked, self._failed = KeepRate(ASKED_PER_S), KeepRate(FAILED_PER_S)
+        self._asked, self._failed = KeepRate(ASKED_PER_S), KeepRate(failed_per_s)
         self.calls = KeptCalls()
         self.tell_slow: Callable[[KeptCall], None] = lambda _: None
         """For the log."""
@@ -166,11 +167,6 @@ class TraceKeeper:
         """What was kept since it was last taken, the oldest first."""
         unsent = self._unsent
         return tuple([unsent.popleft() for _ in range(min(most, len(unsent)))])
-
-    def trace_of(self, tenant: str, call_id: str) -> str:
-        """The trace of a call that is kept; "": it is not."""
-        kept = self.calls.find(tenant, call_id)
-        return "" if kept is None else kept.trace_id
 
     def collect(self) -> Iterator[Metric]:
         """A `MetricSource`."""
