@@ -13,6 +13,7 @@ from pilotlight_core.model.messages.seeing.tallies import FunctionTally, HomeTal
 from pilotlight_core.model.spec import VersionRecord
 from pilotlight_gateway.diagnosis.function_diagnoses import FunctionDiagnoses
 from pilotlight_gateway.fleet.curve_trials import CurveService
+from pilotlight_gateway.fleet.fleet_inventory import FleetPlacements
 from pilotlight_gateway.fleet.fleet_view import FleetView
 from pilotlight_gateway.tally.tally_window import FoundWindows, FunctionWindow
 from tests.builders.nodes import container, node_report
@@ -45,7 +46,8 @@ class FixedWindows:
 
 def diagnoses(world: World, counted: FixedWindows | None = None, **more: Any) -> FunctionDiagnoses:
     return FunctionDiagnoses(
-        counted=counted or FixedWindows(HELLO), fleet=more.pop("fleet", FleetView()), registry=world.registry,
+        counted=counted or FixedWindows(HELLO), registry=world.registry,
+        placements=FleetPlacements(more.pop("fleet", FleetView()), clock=lambda: NOW),
         curves=CurveService(world.registry), loads=more.pop("loads", tuple), clock=lambda: NOW, wall=lambda: NOW,
     )  # fmt: skip
 
@@ -59,6 +61,7 @@ async def test_a_window_is_as_long_as_its_calls_were_counted(world: World) -> No
     """Not since before its first one: a rate would be too low."""
     found = await diagnoses(world).of(deployed(world), 10)
 
+    assert found.window.free_places is None  # no node has told anything
     assert (found.window.seconds, found.window.completed) == (10.0, 40)
     assert (found.window.function, found.window.owner) == ("shop.hello@v1", "acme")
     assert found.silent == ("g2",)
@@ -83,6 +86,7 @@ async def test_containers_slices_and_breakers_are_those_of_nodes(world: World) -
     found = (await diagnoses(world, fleet=fleet).of(version, 10)).window
 
     assert (found.breaker, found.slice, found.guest_cpu_s, found.memory_part) == ("open", "H100", 5.0, 0.5)
+    assert found.free_places == 0
 
 
 async def test_who_is_slowed_down_is_told_by_the_home(world: World) -> None:
