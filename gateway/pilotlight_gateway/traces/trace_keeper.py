@@ -23,6 +23,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from pilotlight_core.model.errors import PilotlightError, TooMuch, Unavailable
 from pilotlight_core.model.limits import ReachedLimit
 from pilotlight_core.model.spec import VersionRecord
+from pilotlight_core.model.tenancy import TenantRecord
 from pilotlight_core.model.tracing.kept_call import (
     LONGEST_REASON,
     MOST_ATTEMPTS,
@@ -167,6 +168,12 @@ class TraceKeeper:
         """What was kept since it was last taken, the oldest first."""
         unsent = self._unsent
         return tuple([unsent.popleft() for _ in range(min(most, len(unsent)))])
+
+    def forget_erased(self, key: str, record: object) -> None:
+        """A record of the registry has changed: of a tenant that is erased nothing stays."""
+        if key.startswith("tenant.") and isinstance(record, TenantRecord) and record.erased_at:
+            self.calls.forget(record.name)
+            self._unsent = deque([call for call in self._unsent if call.tenant != record.name])
 
     def collect(self) -> Iterator[Metric]:
         """A `MetricSource`."""
