@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -26,12 +27,12 @@ HELLO = "acme:shop.hello"
 class FixedWindows:
     """Says that each function had the same calls."""
 
-    def __init__(self, *functions: str, calls: int = 40, **versions: FunctionTally) -> None:
-        tally = FunctionTally(since_ns=int(990e9), until_ns=int(1_000e9), arrivals=calls, ended=calls)
+    def __init__(self, *functions: str, versions: Mapping[str, FunctionTally] | None = None) -> None:
+        tally = FunctionTally(since_ns=int(990e9), until_ns=int(1_000e9), arrivals=40, ended=40)
         self._windows = tuple(
             FunctionWindow(
                 function=name, since_ns=int(400e9), until_ns=int(1_000e9), tally=tally, silent=("g2",),
-                by_version={(version, ""): each for version, each in versions.items()},
+                by_version={(version, ""): each for version, each in (versions or {}).items()},
                 home=HomeTally(seen_s=10.0, ready_s=20.0),
             )
             for name in functions
@@ -70,7 +71,7 @@ async def test_a_window_is_as_long_as_its_calls_were_counted(world: World) -> No
 async def test_a_version_is_told_by_its_own_calls(world: World) -> None:
     version = deployed(world)
     own = FunctionTally(since_ns=int(990e9), until_ns=int(1_000e9), arrivals=7, ended=7)
-    found = await diagnoses(world, FixedWindows(HELLO, **{version.id: own})).of(version, 10)
+    found = await diagnoses(world, FixedWindows(HELLO, versions={version.id: own})).of(version, 10)
 
     assert found.window.completed == 7
 
