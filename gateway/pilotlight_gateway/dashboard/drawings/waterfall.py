@@ -103,7 +103,8 @@ def _bar(row: Mapping[str, Any], place: int, axis: Sequence[AxisStretch], scale:
     y = HEAD + place * ROW
     left = LABEL + place_of(axis, row["begin_ms"]) * scale
     right = LABEL + place_of(axis, row["begin_ms"] + row["ms"]) * scale
-    title = f"{'· ' if row['step_of'] else ''}{row['name']}{f' (attempt {row['attempt']})' if row['attempt'] else ''}"
+    attempt = f" (attempt {row['attempt']})" if row["attempt"] else ""
+    title = f"{'· ' if row['step_of'] else ''}{row['name']}{attempt}"
     taken = time_text(row["ms"])
     return joined((
         tag("text", title[:TITLE_LENGTH], x=LABEL - 8, y=y + 11, text_anchor="end"),

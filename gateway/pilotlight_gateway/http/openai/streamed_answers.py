@@ -30,8 +30,9 @@ from pilotlight_gateway.http.openai.whole_answers import note_end
 from pilotlight_gateway.http.protocol.drain_gate import draining_error
 from pilotlight_gateway.http.protocol.error_dialects import Dialect
 from pilotlight_gateway.http.protocol.event_answers import HEADERS, EventStream, relay
-from pilotlight_gateway.http.protocol.http_exchange import ClientGone, Exchange, exchange_of, log_failure
+from pilotlight_gateway.http.protocol.http_exchange import ClientGone, Exchange, exchange_of
 from pilotlight_gateway.http.protocol.problem_answers import problem_of
+from pilotlight_gateway.traces.access_log import log_failure
 
 log = structlog.get_logger(__name__)
 
