@@ -26,7 +26,7 @@ from pilotlight_core.model.units import WHOLE_DEVICE
 from pilotlight_gateway.calls.call_port import CallResult
 from pilotlight_gateway.calls.call_sink import FailedCall
 from pilotlight_gateway.calls.prepared_call import PreparedCall
-from pilotlight_gateway.calls.stream_pace import StreamPace
+from pilotlight_gateway.streams.stream_pace import StreamPace
 from pilotlight_gateway.tally.platform_totals import PlatformTotals
 from pilotlight_gateway.tally.tally import NS_PER_MS, SAMPLES, SLOWEST, TallyCounts
 from pilotlight_gateway.tally.tally_ring import HOUR_NS, MINUTE_NS, TallyRing, sealed

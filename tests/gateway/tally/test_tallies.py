@@ -8,7 +8,7 @@ import pytest
 
 from pilotlight_core.model.messages.seeing.tallies import FunctionTally
 from pilotlight_gateway.calls.call_sink import FailedCall
-from pilotlight_gateway.calls.stream_pace import StreamPace
+from pilotlight_gateway.streams.stream_pace import StreamPace
 from pilotlight_gateway.tally.sketch import count_of, quantile_of
 from pilotlight_gateway.tally.tallies import FOLD_AT, KEYS, OTHERS, SEALED_BYTES, Tallied, Tallies
 from pilotlight_gateway.tally.tally import TallyCounts, calls_of
