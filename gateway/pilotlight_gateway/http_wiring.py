@@ -410,7 +410,7 @@ def _diagnoses(parts: HttpParts, shared: _Shared) -> FunctionDiagnoses:
     """What says what bounds functions."""
     return FunctionDiagnoses(
         counted=parts.tallies,
-        fleet=parts.placements.view,
+        placements=parts.placements,
         registry=parts.registry,
         curves=shared.curves,
         loads=lambda: [load for load, _ in parts.loads.known(shared.clock())],

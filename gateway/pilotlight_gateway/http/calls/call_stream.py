@@ -79,11 +79,14 @@ class StreamedCalls:
                     await self._send(call, stream, piece)
 
     async def _send(self, call: PreparedCall, stream: EventStream, piece: bytes) -> None:
+        began_at = self._services.clock()
         if len(piece) <= PIECE_BYTES:
             await stream.send(piece)
         else:
             with self._services.budget.holding(len(piece), call.tenant):
                 await stream.send(piece)
+        if (pace := call.pace) is not None:
+            pace.unread_ms += (self._services.clock() - began_at) * 1000.0
 
     def _why_ended(self, exchange: Exchange) -> PilotlightError | None:
         """Why this gateway has cancelled the request, if it was it; the cancellation is undone."""

@@ -122,7 +122,10 @@ async def _send_all(services: OpenAIServices, call: PreparedCall, form: StreamFo
                 continue
             if not sender.has_begun:
                 sender.has_begun, piece = True, begin + piece
+            began_at = services.clock()
             await stream.send(piece)
+            if (pace := call.pace) is not None:
+                pace.unread_ms += (services.clock() - began_at) * 1000.0
 
 
 def _event(services: OpenAIServices, call: PreparedCall, form: StreamForm, event: CallEvent) -> bytes:
