@@ -153,12 +153,27 @@ class _KeptAnswer:
     value: asyncio.Future[tuple[Any, int]]
 
 
+class FollowedSource(Protocol):
+    """Streams of lines that are followed."""
+
+    async def read(self, audience: object, path: str, token: str) -> tuple[Any, ...]:
+        """The last lines at a path. Raises ApiProblem: it is refused."""
+        ...
+
+
 class AnswerCache:
     """Answers to GET, for a second, by who would be told the same. `clock` is monotonic seconds."""
 
-    def __init__(self, client: GatewayApi, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        client: GatewayApi,
+        clock: Callable[[], float] = time.monotonic,
+        followed: FollowedSource | None = None,
+    ) -> None:
         self._client = client
         self._clock = clock
+        self.followed = followed
+        """Streams of lines; None: none is followed here."""
         self._kept: dict[tuple[Any, str], _KeptAnswer] = {}
 
     def __len__(self) -> int:
