@@ -24,7 +24,9 @@ from pilotlight_gateway.dashboard.asset_files import AssetFiles
 from pilotlight_gateway.dashboard.dashboard_app import DashboardApp
 from pilotlight_gateway.dashboard.dashboard_settings import DashboardSettings
 from pilotlight_gateway.dashboard.page_drawings import PageDrawings
+from pilotlight_gateway.dashboard.page_parts.followed_lines import FollowedLines
 from pilotlight_gateway.dashboard.page_parts.gateway_client import AnswerCache, GatewayClient
+from pilotlight_gateway.dashboard.page_parts.line_streams import GatewayLines
 from pilotlight_gateway.http.listening_socket import listen, url_of
 from pilotlight_gateway.http.server import make_server
 from pilotlight_gateway.http.tls_listener import HandshakeBounds, TlsListener
@@ -51,23 +53,27 @@ async def serve(settings: DashboardSettings) -> None:
     bounds = ConnectionBounds(of_all=min(room, settings.dashboard_connections), of_address=PER_ADDRESS, exempt=exempt)
     tls = _tls(settings)
     client = GatewayClient(settings.gateway_urls, ca_file=settings.ca_file)
-    app = DashboardApp(client, PageDrawings(AnswerCache(client)), AssetFiles())
+    streams = GatewayLines(settings.gateway_urls, ca_file=settings.ca_file)
+    followed = FollowedLines(streams)
+    app = DashboardApp(client, PageDrawings(AnswerCache(client, followed=followed)), AssetFiles())
     try:
         with listen(settings.dashboard_host, settings.dashboard_port) as listening:
             listener = TlsListener(tls, HandshakeBounds(exempt=exempt)) if tls is not None else None
             server = make_server(app, book=ConnectionBook(bounds), tls=listener, graceful_seconds=1)
-            async with asyncio.TaskGroup() as group:
+            async with asyncio.TaskGroup() as group, followed.running():
                 watching = group.create_task(tls.watch()) if tls is not None else None
                 group.create_task(server.serve(sockets=[listening]))
                 freeze()
                 log.info("the dashboard serves", url=url_of(listening), gateways=settings.gateway_urls)
                 await stop.wait()
-                # 1. Take no more requests; streams end with their connections. 2. The client closes below.
+                # 1. Take no more requests; streams end with their connections. 2. What is followed ends with this block.
+                # 3. The clients close below.
                 server.stop()
                 if watching is not None:
                     watching.cancel()
     finally:
         await client.aclose()
+        await streams.aclose()
 
 
 def _tls(settings: DashboardSettings) -> ServerContext | None:

@@ -16,8 +16,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
-from pilotlight_gateway.diagnosis.call_samples import changed, hurt_part, mean_total, tail_ms
-from pilotlight_gateway.diagnosis.causes import (
+from pilotlight_gateway.diagnosis import (
     batch_causes,
     caller_causes,
     capacity_causes,
@@ -25,10 +24,11 @@ from pilotlight_gateway.diagnosis.causes import (
     failure_causes,
     path_causes,
 )
+from pilotlight_gateway.diagnosis.call_samples import changed, hurt_part, mean_total, tail_ms
 from pilotlight_gateway.diagnosis.diagnosis_case import DiagnosisCase, case_of
 from pilotlight_gateway.diagnosis.diagnosis_window import STAGES, DiagnosisWindow
 from pilotlight_gateway.diagnosis.operational_laws import LEAST_CALLS, broken_laws
-from pilotlight_gateway.diagnosis.suspects import Cure, Promise, Suspect, Trouble
+from pilotlight_gateway.diagnosis.suspects import CallTrouble, Cure, Promise, Suspect
 
 HYPOTHESES: tuple[Callable[[DiagnosisCase], Suspect | None], ...] = (
     failure_causes.crash_loop,  # never a lack of capacity
@@ -72,7 +72,7 @@ class Diagnosis:
     name: str
     """Of the cause; "nothing", "counters" (they do not add up), "few" (calls), or "unknown"."""
     says: str
-    trouble: Trouble | None = None
+    trouble: CallTrouble | None = None
     confidence: float = 0.0
     """0 to 1: how much of the trouble is explained, and by how many calls."""
     gain: float = 0.0
@@ -134,7 +134,7 @@ def _is_stuck(window: DiagnosisWindow) -> bool:
     return window.arrivals >= LEAST_CALLS and window.shortage_part >= 0.5
 
 
-def _by_severity(case: DiagnosisCase) -> list[Trouble]:
+def _by_severity(case: DiagnosisCase) -> list[CallTrouble]:
     return sorted(case.severity, key=lambda trouble: -case.severity[trouble])
 
 
@@ -144,15 +144,15 @@ def suspects(case: DiagnosisCase) -> list[Suspect]:
     return [suspect for suspect in found if suspect is not None]
 
 
-def _named(case: DiagnosisCase, trouble: Trouble) -> Suspect | None:
+def _named(case: DiagnosisCase, trouble: CallTrouble) -> Suspect | None:
     found = suspects(case)
     best = _best(found, trouble)
     if best is not None:
         return best
-    return _pair(case, found) if trouble is Trouble.SLOW else None
+    return _pair(case, found) if trouble is CallTrouble.SLOW else None
 
 
-def _best(found: Iterable[Suspect], trouble: Trouble) -> Suspect | None:
+def _best(found: Iterable[Suspect], trouble: CallTrouble) -> Suspect | None:
     ranked = sorted(found, key=lambda each: (-round(each.gains.get(trouble, 0.0), 1), each.first_cost))
     return ranked[0] if ranked and ranked[0].gains.get(trouble, 0.0) >= LEAST_GAIN else None
 
@@ -166,20 +166,20 @@ def _pair(case: DiagnosisCase, found: Sequence[Suspect]) -> Suspect | None:
         then = tail_ms(changed(changed(case.samples, first), second))
         gain = (case.tail_ms - then) / excess
         if gain >= PAIR_GAIN and (best is None or gain > best[0]):
-            best = (gain, max(one, other, key=lambda each: each.gains.get(Trouble.SLOW, 0.0)))
+            best = (gain, max(one, other, key=lambda each: each.gains.get(CallTrouble.SLOW, 0.0)))
     return best[1] if best is not None else None
 
 
 def _next(case: DiagnosisCase, first: Suspect) -> Suspect | None:
     """What bounds the calls that are still slow after the first action."""
-    if first.change is None or Trouble.SLOW not in case.severity:
+    if first.change is None or CallTrouble.SLOW not in case.severity:
         return None
     then = changed(case.samples, first.change)
     left = tail_ms(then) - case.level_ms
     if left <= LEFT * (case.tail_ms - case.level_ms) or left <= 0:
         return None
-    after = DiagnosisCase(case.window, then, {Trouble.SLOW: hurt_part(then, case.level_ms)})
-    return _best((each for each in suspects(after) if each.name != first.name), Trouble.SLOW)
+    after = DiagnosisCase(case.window, then, {CallTrouble.SLOW: hurt_part(then, case.level_ms)})
+    return _best((each for each in suspects(after) if each.name != first.name), CallTrouble.SLOW)
 
 
 def _confidence(gain: float, window: DiagnosisWindow) -> float:
@@ -214,7 +214,7 @@ def _healthy(case: DiagnosisCase) -> Diagnosis:
 def _unknown(case: DiagnosisCase) -> Diagnosis:
     window = case.window
     worst = _by_severity(case)[0]
-    if worst is not Trouble.SLOW or not case.samples:
+    if worst is not CallTrouble.SLOW or not case.samples:
         codes = ", ".join(f"{count} {code}" for code, count in sorted(window.failed.items(), key=lambda kv: -kv[1])[:3])
         what = f"calls fail ({codes})" if codes else "the wanted rate is not reached"
         return Diagnosis(

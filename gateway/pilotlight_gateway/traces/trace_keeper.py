@@ -94,6 +94,8 @@ class TraceKeeper:
         self.calls = KeptCalls()
         self.tell_slow: Callable[[KeptCall], None] = lambda _: None
         """For the log."""
+        self.note_exemplar: Callable[[KeptCall], None] = lambda _: None
+        """For the histograms of durations."""
         self._unsent: deque[KeptCall] = deque()
         self._counts = Counter[KeptWhy]()
         self._left_out = Counter[str]()
@@ -247,6 +249,7 @@ class TraceKeeper:
 
     def _keep(self, call: KeptCall) -> None:
         self._counts[call.kept] += 1
+        self.note_exemplar(call)
         if call.kept is KeptWhy.SLOW:
             self.tell_slow(call)
         self.calls.add(call)

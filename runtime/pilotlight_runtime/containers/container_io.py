@@ -34,7 +34,7 @@ class ContainerIO:
         self.kill = kill
         self.retire = retire
         self.send: Callable[[str, CallFrame], None] = calls.origins.send
-        self.send_chunk: Callable[[Run, int, bytes], None] = calls.origins.send_chunk
+        self.send_chunks: Callable[[Run, int, tuple[bytes, ...]], None] = calls.origins.send_chunks
         self.record_batch = meter.record_batch
         self._release = release
         self._calls = calls

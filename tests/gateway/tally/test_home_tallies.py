@@ -5,7 +5,7 @@ from __future__ import annotations
 from pilotlight_core.model.messages.seeing.tallies import HomeTally
 from pilotlight_gateway.tally.home_tallies import LONGEST_STEP_S, HomeCounts, HomeTallies
 from tests.gateway.tally.tallied_calls import WallClock
-from tests.gateway.tally.test_tally_desk import load
+from tests.gateway.tally.tally_gateways import load
 
 
 def total(homes: HomeTallies) -> HomeTally:

@@ -236,6 +236,13 @@ EXPLAINED_CALL: dict[str, Any] = {
     "attempts": [], "gateway": "gateway-1",
 }  # fmt: skip
 EXPLAINED = {"lines": ["ctr_1 runs on n1."], "decisions": [], "version": "a.f@v1", "plans": [], "fits": True}
+DIAGNOSED: dict[str, Any] = {
+    "function": "hello.greet@v1", "window_s": 600.0, "calls": 5_000, "name": "gpu", "confidence": 0.93,
+    "sentence": "GPU-bound: calls to hello.greet@v1 need 104% of its slices even in full batches (32.0 of 32 now).",
+    "evidence": ["1850/s x 2.26 ms = 4.17 slices of 4, busy 100%"], "metrics": {"p95_ms": 1_290.0},
+    "cures": [{"cost": "gpu_time", "what": "max_containers=6", "command": "pilotlight scale hello.greet --max 6"}],
+    "promises": [{"metric": "p95_ms", "value": 84.0, "tolerance": 0.6, "at_most": True}],
+}  # fmt: skip
 LINE = {"at": 1_000.0, "stream": "stderr", "text": "a line", "function": "greet", "call": JOB}
 CALLED = "/v1/functions/hello.greet/calls"
 NODE: dict[str, Any] = {
@@ -322,6 +329,7 @@ ROUTES: dict[tuple[str, str], Any] = {
     ("POST", "/v1/webhooks/w/deliveries/m/resend"): DELIVERY,
     ("GET", "/v1/placement/explain"): EXPLAINED,
     ("GET", "/v1/functions/hello.greet/explanation"): EXPLAINED,
+    ("GET", "/v1/functions/hello.greet/diagnosis"): DIAGNOSED,
     ("GET", "/v1/functions/hello.greet/placement"): EXPLAINED,
     ("GET", "/v1/functions/hello.greet/curves"): CURVES,
     ("GET", "/v1/functions/hello.greet/autoscaler"): BOUNDS,
@@ -417,6 +425,7 @@ WORDS = {
     "placement explain": "placement explain ctr_1",
     "placement plan": "placement plan hello.greet",
     "explain": "explain hello.greet",
+    "diagnose": "diagnose hello.greet",
     "stats": "stats hello.greet --step 1m",
     "profile": "profile hello.greet --show",
     "usage": "usage",

@@ -54,6 +54,18 @@ class PageView:
                 return None
             raise
 
+    async def read_lines(self, path: str, **query: object) -> tuple[Any, ...]:
+        """The last lines of a route that streams them, each JSON; as they come, where streams are followed.
+
+        Raises:
+            ApiProblem: the API refuses.
+        """
+        asked = {name: str(value) for name, value in query.items() if value not in (None, "")}
+        if self.answers.followed is None:
+            return await self.answers.read_lines(f"{path}?{urlencode(asked)}", self.viewer.token)
+        text = f"{path}?{urlencode(asked | {'follow': 'true'})}"
+        return await self.answers.followed.read(self.viewer.audience, text, self.viewer.token)
+
 
 Draw = Callable[[PageView], Awaitable[list[Block]]]
 
@@ -73,7 +85,9 @@ class Page:
     charts: bool = False
     """Whether it has charts over time."""
     live: bool = True
-    """Whether it is drawn anew each second for those who look."""
+    """Whether it is drawn anew for those who look."""
+    every_s: float = 1.0
+    """How often, at most: what reads a stream of the bus or the ledger is drawn less often."""
 
     @property
     def listed(self) -> bool:

@@ -13,7 +13,7 @@ from starlette.types import Receive, Scope
 from pilotlight_core.model.errors import PilotlightError
 from pilotlight_gateway.calls.prepared_call import PreparedCall
 from pilotlight_gateway.calls.redaction import redact_for_caller
-from pilotlight_gateway.http.calls.event_writer import EventWriter, StreamServices
+from pilotlight_gateway.http.calls.event_writer import ChunkSender, EventWriter, StreamServices
 from pilotlight_gateway.http.calls.kept_answer import KeptAnswers, resume_seconds
 from pilotlight_gateway.http.protocol.drain_gate import draining_error
 from pilotlight_gateway.http.protocol.event_answers import HEADERS, EventStream, event, relay
@@ -65,8 +65,8 @@ class StreamedCalls:
         await stream.finish()
 
     async def _send_all(self, call: PreparedCall, writer: EventWriter, stream: EventStream) -> None:
-        """What is there goes in one write."""
-        events: Any = self._services.calls.stream(call)
+        """What is there goes in one write; chunks go as they come while nothing else is to be done."""
+        events: Any = self._services.calls.stream(call, ChunkSender(writer, stream))
         async with aclosing(events):
             async for bunch in events:
                 written = 0

@@ -65,6 +65,10 @@ class ServerRequest(Protocol):
     def send_piece(self, piece: bytes) -> bool:
         """Send a piece of a body behind its head at once; False: the client has to read first, or there is no head."""
 
+    @property
+    def takes_pieces(self) -> bool:
+        """Whether `send_piece` would send."""
+
 
 class CallConnection(Protocol):
     """A connection, as a call sees it that needs no task."""
@@ -253,6 +257,11 @@ class Exchange:
     def send_piece(self, piece: bytes) -> bool:
         """Send a piece of a body at once; False: nothing was sent, and it has to be awaited."""
         return self._served is not None and self._served.send_piece(piece)
+
+    @property
+    def takes_pieces(self) -> bool:
+        """Whether `send_piece` would send."""
+        return self._served is not None and self._served.takes_pieces
 
 
 def ids_of(request: FailedRequest) -> Headers:

@@ -95,7 +95,8 @@ class FunctionTally(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     """From arrival to answer, of calls that ended well."""
     failed_durations: SketchCounts = SketchCounts()
     stages: Annotated[dict[ShortText, SketchCounts], Meta(max_length=16)] = {}
-    """By stage, of calls that ended well and spent time in it: of others it was 0."""
+    """By stage, of calls that ended well and spent time in it: of others it was 0. Of minutes with many calls each
+    fourth counts for four."""
     first_chunks: SketchCounts = SketchCounts()
     """From arrival to the first chunk of streams."""
     gaps: SketchCounts = SketchCounts()

@@ -15,7 +15,7 @@ from pilotlight_gateway.diagnosis.diagnosis_window import (
     TRANSPORT,
     StageTimes,
 )
-from pilotlight_gateway.diagnosis.suspects import Cure, CureCost, Promise, Suspect, Trouble
+from pilotlight_gateway.diagnosis.suspects import CallTrouble, Cure, CureCost, Promise, Suspect
 from pilotlight_gateway.diagnosis.wait_model import wait_factor
 
 LARGE_BODY = 64_000
@@ -34,7 +34,7 @@ def gateway_bound(case: DiagnosisCase) -> Suspect | None:
 
     then, gains = case.after(relieved)
     idle = case.busy < COMFORTABLE
-    gains |= {Trouble.RATE: 0.9 if idle else 0.3, Trouble.FULL: 0.6 if idle else 0.2}
+    gains |= {CallTrouble.RATE: 0.9 if idle else 0.3, CallTrouble.FULL: 0.6 if idle else 0.2}
     own = case.means[GATEWAY] + case.means[RESPOND]
     return Suspect(
         name="gateway",
@@ -93,7 +93,7 @@ def payload_bound(case: DiagnosisCase) -> Suspect | None:
     way = case.part_of(GATEWAY, RESPOND) if slow_read and not slow_way else case.part_of(TRANSPORT)
     return Suspect(
         name="payload",
-        gains=gains | {Trouble.RATE: 0.6 if link >= 0.5 else 0.4},
+        gains=gains | {CallTrouble.RATE: 0.6 if link >= 0.5 else 0.4},
         says=(
             f"Payload-bound: bodies of {window.body_bytes / 1e6:.2g} MB to {case.what}{busy} {where} {way:.0%} of a "
             "call."
@@ -159,7 +159,7 @@ def cpu_bound(case: DiagnosisCase) -> Suspect | None:
     idle = f"the device computes {window.device_part:.0%} of the time" if window.device_part is not None else ""
     return Suspect(
         name="cpu",
-        gains=gains | {Trouble.FULL: 0.9, Trouble.RATE: 0.8},
+        gains=gains | {CallTrouble.FULL: 0.9, CallTrouble.RATE: 0.8},
         says=(
             f"CPU-bound: {part:.0%} of the time in which containers of {case.what} run calls their processors work, "
             f"and their {case.devices} wait for them."

@@ -6,7 +6,7 @@ import math
 
 from pilotlight_gateway.diagnosis.diagnosis_case import DiagnosisCase
 from pilotlight_gateway.diagnosis.diagnosis_window import EngineFacts
-from pilotlight_gateway.diagnosis.suspects import Cure, CureCost, Promise, Suspect, Trouble
+from pilotlight_gateway.diagnosis.suspects import CallTrouble, Cure, CureCost, Promise, Suspect
 
 PROMPTS = 0.8
 """Of the gaps that are too long: so many with a prompt in their step are the prompts' fault."""
@@ -23,7 +23,7 @@ def kv_bound(case: DiagnosisCase) -> Suspect | None:
     more = twice / engine.step_of(twice) / (engine.running / engine.step_of(engine.running))
     return Suspect(
         name="kv",
-        gains={Trouble.TOKENS: 1.0},
+        gains={CallTrouble.TOKENS: 1.0},
         says=(
             f"KV-bound: the cache of {case.what} is full {engine.kv_full_part:.0%} of the time with "
             f"{engine.running:.0f} of {engine.most} sequences, and {engine.waiting:.0f} wait."
@@ -64,7 +64,7 @@ def prompts_block(case: DiagnosisCase) -> Suspect | None:
     gap = alone + engine.prompt_token_ms * chunk
     return Suspect(
         name="itl",
-        gains={Trouble.TOKENS: 1.0},
+        gains={CallTrouble.TOKENS: 1.0},
         says=(
             f"First tokens of {case.what} are in time, the next ones are not: {engine.late_with_prompt:.0%} of the "
             "late gaps had somebody's prompt in the same step."
@@ -116,7 +116,7 @@ def steps_too_wide(case: DiagnosisCase) -> Suspect | None:
     more = Cure(cost=CureCost.GPU_TIME, what=f"{need} containers", changes={"containers": float(need)})
     return Suspect(
         name="itl_batch",
-        gains={Trouble.TOKENS: 1.0},
+        gains={CallTrouble.TOKENS: 1.0},
         says=(
             f"First tokens of {case.what} are in time, the next ones are not: a step over {engine.running:.0f} "
             f"sequences takes {engine.step_of(engine.running):.0f} ms."
@@ -146,7 +146,7 @@ def engine_full(case: DiagnosisCase) -> Suspect | None:
     more = max(2, math.ceil(case.ready * engine.asked_tokens_per_s / max(1e-6, engine.tokens_per_s) / AIM))
     return Suspect(
         name="gpu",
-        gains={Trouble.TOKENS: 0.9},
+        gains={CallTrouble.TOKENS: 0.9},
         says=(
             f"GPU-bound: {case.what} gives {engine.tokens_per_s:.0f} tokens/s of {engine.asked_tokens_per_s:.0f} asked "
             f"for, and {engine.waiting:.0f} sequences wait."

@@ -35,7 +35,7 @@ def test_small_bodies_are_no_cause() -> None:
 
 
 def test_processors_that_work_while_the_device_waits_are_the_bound_and_not_the_device() -> None:
-    found = diagnose(window(calls(queue=400.0, execute=50.0), ready=0.5, queued=4.0, guest_cpu_s=40.0))
+    found = diagnose(window(calls(queue=400.0, execute=50.0), containers=0.5, queued=4.0, guest_cpu_s=40.0))
 
     assert found.name == "cpu"
     assert "preprocess hook" in found.cures[0].what
@@ -43,7 +43,7 @@ def test_processors_that_work_while_the_device_waits_are_the_bound_and_not_the_d
 
 def test_processors_that_are_kept_from_working_want_more_cores() -> None:
     found = diagnose(
-        window(calls(queue=400.0, execute=50.0), ready=0.5, queued=4.0, guest_cpu_s=20.0, throttled_s=20.0)
+        window(calls(queue=400.0, execute=50.0), containers=0.5, queued=4.0, guest_cpu_s=20.0, throttled_s=20.0)
     )
 
     assert found.name == "cpu"
@@ -51,6 +51,6 @@ def test_processors_that_are_kept_from_working_want_more_cores() -> None:
 
 
 def test_a_device_that_computes_is_not_waited_for() -> None:
-    busy = window(calls(queue=400.0, execute=50.0), ready=0.5, queued=4.0, guest_cpu_s=40.0, device_part=0.9)
+    busy = window(calls(queue=400.0, execute=50.0), containers=0.5, queued=4.0, guest_cpu_s=40.0, device_part=0.9)
 
     assert diagnose(busy).name != "cpu"

@@ -7,7 +7,7 @@ import math
 from pilotlight_gateway.diagnosis.call_samples import with_stages
 from pilotlight_gateway.diagnosis.diagnosis_case import HIGH, DiagnosisCase
 from pilotlight_gateway.diagnosis.diagnosis_window import BATCH_WAIT, EXECUTE, QUEUE, TRANSPORT, StageTimes
-from pilotlight_gateway.diagnosis.suspects import Cure, CureCost, Promise, Suspect, Trouble
+from pilotlight_gateway.diagnosis.suspects import CallTrouble, Cure, CureCost, Promise, Suspect
 from pilotlight_gateway.diagnosis.wait_model import wait_factor
 
 
@@ -31,7 +31,7 @@ def batch_starved(case: DiagnosisCase) -> Suspect | None:
     then, gains = case.after(fed)
     return Suspect(
         name="starved",
-        gains=gains | {Trouble.FULL: 0.9, Trouble.RATE: 0.8},
+        gains=gains | {CallTrouble.FULL: 0.9, CallTrouble.RATE: 0.8},
         says=(
             f"Batch-starved: containers of {case.what} work {case.busy:.0%} of the time on batches of {case.size:.1f}, "
             f"since {_why_small(case)} where a batch may have {most}."

@@ -37,20 +37,22 @@ def test_a_rate_that_nobody_asks_for_is_the_callers_bound() -> None:
 
 
 def test_a_rate_that_is_not_reached_has_its_own_causes() -> None:
-    full = window(calls(queue=400.0, execute=95.0), wanted_per_s=100.0, ready=1.0, queued=4.0, max_containers=1)
+    full = window(calls(queue=400.0, execute=95.0), wanted_per_s=100.0, containers=1.0, queued=4.0, max_containers=1)
 
     assert diagnose(full).name == "gpu"
 
 
 def test_streams_that_nobody_reads_are_their_callers_fault() -> None:
-    found = diagnose(window(calls(execute=2_000.0), unread_ms=1_800.0, ready=30.0))
+    found = diagnose(window(calls(execute=2_000.0), unread_ms=1_800.0, containers=30.0))
 
     assert found.name == "client"
     assert "do not read what is there" in found.says
 
 
 def slowed(**more: object) -> object:
-    return diagnose(window(calls(queue=430.0, execute=50.0), flows=FLOWS, ready=4.0, held_part=0.9, queued=4.0, **more))
+    return diagnose(
+        window(calls(queue=430.0, execute=50.0), flows=FLOWS, containers=4.0, held_part=0.9, queued=4.0, **more)
+    )
 
 
 def test_a_neighbour_is_named_to_the_operator_and_a_number_to_the_tenant() -> None:
@@ -64,7 +66,7 @@ def test_a_neighbour_is_named_to_the_operator_and_a_number_to_the_tenant() -> No
 
 
 def test_beside_a_single_container_a_cap_is_not_enough() -> None:
-    alone = diagnose(window(calls(queue=430.0, execute=50.0), flows=FLOWS, ready=1.0, queued=4.0, busy_s=50.0))
+    alone = diagnose(window(calls(queue=430.0, execute=50.0), flows=FLOWS, containers=1.0, queued=4.0, busy_s=50.0))
 
     assert alone.name == "neighbour"
     assert alone.cures[0].changes == {"concurrency": 1.0, "min_containers": 2.0}

@@ -10,8 +10,8 @@ def test_a_crash_loop_is_never_a_lack_of_capacity() -> None:
     found = diagnose(
         window(
             (), completed=0, arrivals=40, failed={"load_failed": 38, "breaker_open": 2}, starts=6, failed_starts=6,
-            ready=0.0, start_error="ImportError: no torch", mean_inside=None, mean_ms=None, batches=(), busy_s=None,
-            shortage_part=0.6,
+            containers=0.0, start_error="ImportError: no torch", mean_inside=None, mean_ms=None, batches=(),
+            busy_s=None, shortage_part=0.6,
         )
     )  # fmt: skip
 

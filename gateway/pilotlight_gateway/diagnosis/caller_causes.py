@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 
-from pilotlight_gateway.diagnosis.call_samples import mean_total, tail_ms
-from pilotlight_gateway.diagnosis.causes.capacity_causes import MOST_SLOTS, SLOWED
+from pilotlight_gateway.diagnosis.call_samples import mean_total, tail_ms, tail_stage
+from pilotlight_gateway.diagnosis.capacity_causes import MOST_SLOTS, SLOWED
 from pilotlight_gateway.diagnosis.diagnosis_case import BUDGET_CODES, COMFORTABLE, QUOTA_CODES, DiagnosisCase
-from pilotlight_gateway.diagnosis.diagnosis_window import CallSample, DiagnosisWindow, FlowFacts, StageTimes
-from pilotlight_gateway.diagnosis.suspects import Cure, CureCost, Promise, Suspect, Trouble
+from pilotlight_gateway.diagnosis.diagnosis_window import QUEUE, CallSample, DiagnosisWindow, FlowFacts, StageTimes
+from pilotlight_gateway.diagnosis.suspects import CallTrouble, Cure, CureCost, Promise, Suspect
 
 ANOTHER = "another tenant"
 """How a neighbour is called to tenants."""
@@ -18,7 +18,7 @@ def quota_bound(case: DiagnosisCase) -> Suspect | None:
     """A limit of the callers' tenant refuses calls."""
     window = case.window
     limited = window.codes(*QUOTA_CODES)
-    if Trouble.LIMITED not in case.severity or not limited:
+    if CallTrouble.LIMITED not in case.severity or not limited:
         return None
     share = limited / max(1, window.codes(*QUOTA_CODES, *BUDGET_CODES))
     quota = min(window.quotas, key=lambda each: each.allowed, default=None)
@@ -30,8 +30,8 @@ def quota_bound(case: DiagnosisCase) -> Suspect | None:
     return Suspect(
         name="quota",
         gains={
-            Trouble.LIMITED: 0.95 * share if case.rho < 1.2 else 0.5 * share,
-            Trouble.RATE: 0.9 * share if case.busy < COMFORTABLE else 0.3 * share,
+            CallTrouble.LIMITED: 0.95 * share if case.rho < 1.2 else 0.5 * share,
+            CallTrouble.RATE: 0.9 * share if case.busy < COMFORTABLE else 0.3 * share,
         },
         says=(
             f"Quota-bound: {limited / window.arrivals:.0%} of the calls to {case.what} are refused as rate_limited "
@@ -42,7 +42,7 @@ def quota_bound(case: DiagnosisCase) -> Suspect | None:
             Cure(
                 cost=CureCost.SETTING,
                 what=f"raise {quota.limit if quota else 'the limit'} of {quota.tenant if quota else 'the tenant'}",
-                command=f"pilotlight quota set {quota.tenant} {quota.limit}={raised}" if quota else "",
+                command=quota.command(raised) if quota else "",
                 changes={quota.limit if quota else "requests_per_s": float(raised)},
             ),
             Cure(cost=CureCost.CALLER, what="send less, or wait for Retry-After"),
@@ -58,12 +58,12 @@ def budget_bound(case: DiagnosisCase) -> Suspect | None:
     """A budget is used up."""
     window = case.window
     short = window.codes(*BUDGET_CODES)
-    if Trouble.LIMITED not in case.severity or not short:
+    if CallTrouble.LIMITED not in case.severity or not short:
         return None
     share = short / max(1, window.codes(*QUOTA_CODES, *BUDGET_CODES))
     return Suspect(
         name="budget",
-        gains={Trouble.LIMITED: 0.95 * share, Trouble.RATE: 0.9 * share},
+        gains={CallTrouble.LIMITED: 0.95 * share, CallTrouble.RATE: 0.9 * share},
         says=f"Budget-bound: {short / window.arrivals:.0%} of the calls to {case.what} are refused as "
         "budget_exhausted.",
         evidence=(f"{case.devices} are busy {case.busy:.0%}: there would be room for them",),
@@ -83,18 +83,18 @@ def budget_bound(case: DiagnosisCase) -> Suspect | None:
 def client_bound(case: DiagnosisCase) -> Suspect | None:
     """The wanted rate is not asked for: callers wait for answers before they send more."""
     window, wanted = case.window, case.window.wanted_per_s
-    if Trouble.RATE not in case.severity or wanted is None:
+    if CallTrouble.RATE not in case.severity or wanted is None:
         return None
-    if case.busy >= COMFORTABLE or case.loop >= COMFORTABLE or window.queued >= 0.5 or case.severity.keys() & {
-        Trouble.LIMITED, Trouble.FULL, Trouble.FAILING,
-    }:  # fmt: skip
+    others = case.severity.keys() & {CallTrouble.LIMITED, CallTrouble.FULL, CallTrouble.FAILING}
+    waits = tail_stage(case.samples, QUEUE) > 0.2 * case.tail_ms
+    if case.busy >= COMFORTABLE or case.loop >= COMFORTABLE or waits or others:
         return None
     flight = window.mean_inside if window.mean_inside is not None else window.rate * case.mean_ms / 1000
     need = math.ceil(wanted * case.mean_ms / 1000 * 1.1)
     most = case.ready * case.full_size / max(1e-9, case.line.ms(case.full_size) / 1000)
     return Suspect(
         name="client",
-        gains={Trouble.RATE: 1.0},
+        gains={CallTrouble.RATE: 1.0},
         says=(
             f"Client-bound: callers of {case.what} keep {flight:.3g} calls in flight, and {flight:.3g} / "
             f"{case.mean_ms:.3g} ms is {window.rate:.3g}/s."
@@ -129,7 +129,7 @@ def slow_reader(case: DiagnosisCase) -> Suspect | None:
     then, gains = case.after(read)
     return Suspect(
         name="client",
-        gains=gains | {Trouble.FULL: 0.5, Trouble.RATE: 0.5},
+        gains=gains | {CallTrouble.FULL: 0.5, CallTrouble.RATE: 0.5},
         says=(
             f"Client-bound: streams of {case.what} stand still for {window.unread_ms:.3g} ms of {case.mean_ms:.3g} ms, "
             f"since their callers do not read what is there."
@@ -194,11 +194,12 @@ def _room_beside(other: str, need: int, ready: int, window: DiagnosisWindow) -> 
     """How a tenant gets the containers that its own calls need."""
     apart = Cure(cost=CureCost.VERSION, what="a function of its own for the other")
     cap = (ready - need) * window.slots
+    only = f" --function {window.owner}:{window.function.partition('@')[0]}" if window.owner else ""
     if cap >= 1:
         capped = Cure(
             cost=CureCost.SETTING,
             what=f"a cap of {cap} calls in flight for the other",
-            command=f"pilotlight quota set {other} concurrency={cap}",
+            command=f"pilotlight quota set {other} concurrency={cap}{only}",
             changes={"concurrency": float(cap)},
         )
         return capped, apart
@@ -206,15 +207,15 @@ def _room_beside(other: str, need: int, ready: int, window: DiagnosisWindow) -> 
     both = Cure(
         cost=CureCost.GPU_TIME,
         what=f"{more} containers, and a cap of {cap} calls in flight for the other, which would fill those, too",
-        command=f"pilotlight quota set {other} concurrency={cap}",
+        command=f"pilotlight quota set {other} concurrency={cap}{only}",
         changes={"concurrency": float(cap), "min_containers": float(more)},
     )
     return both, apart
 
 
-def _gain_of(case: DiagnosisCase, mine: tuple[CallSample, ...], worst: FlowFacts) -> dict[Trouble, float]:
+def _gain_of(case: DiagnosisCase, mine: tuple[CallSample, ...], worst: FlowFacts) -> dict[CallTrouble, float]:
     """What is gained of the calls of the tenant that is hurt: others are no slower for it."""
     had = tail_ms(mine)
-    if Trouble.SLOW not in case.severity or had <= case.level_ms:
+    if CallTrouble.SLOW not in case.severity or had <= case.level_ms:
         return {}
-    return {Trouble.SLOW: min(1.0, (had - had / worst.slowdown) / (had - case.level_ms))}
+    return {CallTrouble.SLOW: min(1.0, (had - had / worst.slowdown) / (had - case.level_ms))}

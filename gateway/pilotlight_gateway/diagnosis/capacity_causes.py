@@ -7,7 +7,7 @@ import math
 from pilotlight_gateway.diagnosis.call_samples import tail_stage, with_stages
 from pilotlight_gateway.diagnosis.diagnosis_case import COMFORTABLE, HIGH, DiagnosisCase
 from pilotlight_gateway.diagnosis.diagnosis_window import BATCH_WAIT, EXECUTE, QUEUE, START, StageTimes
-from pilotlight_gateway.diagnosis.suspects import Cure, CureCost, Promise, Suspect, Trouble
+from pilotlight_gateway.diagnosis.suspects import CallTrouble, Cure, CureCost, Promise, Suspect
 
 SLOWED = 2.0
 """A flow that takes so many times as long as alone is hurt by others."""
@@ -30,9 +30,12 @@ def gpu_bound(case: DiagnosisCase) -> Suspect | None:
     change = case.with_containers(more)
     then, gains = case.after(change)
     part = 1.0 if case.rho >= 1 else 0.8
-    if (crowd := _held_by_one_other(case)) and Trouble.SLOW in gains:
-        gains[Trouble.SLOW] *= 1 - crowd  # who fills these containers would fill more of them
-    gains |= {Trouble.FULL: part, Trouble.RATE: 0.9 if window.loop_part is None or case.loop < COMFORTABLE else 0.3}
+    if (crowd := _held_by_one_other(case)) and CallTrouble.SLOW in gains:
+        gains[CallTrouble.SLOW] *= 1 - crowd  # who fills these containers would fill more of them
+    gains |= {
+        CallTrouble.FULL: part,
+        CallTrouble.RATE: 0.9 if window.loop_part is None or case.loop < COMFORTABLE else 0.3,
+    }
     kind = "GPU-bound" if window.on_gpu else "Bound by its containers"
     says = (
         f"{kind}: calls to {case.what} need {case.rho:.0%} of its {case.devices} even in full batches "
@@ -76,7 +79,7 @@ def _processors(case: DiagnosisCase) -> str:
     window = case.window
     if window.guest_cpu_s is None or not window.on_gpu:
         return ""
-    used = window.guest_cpu_s / max(1e-9, window.ready * window.seconds)
+    used = window.guest_cpu_s / max(1e-9, window.containers * window.seconds)
     return f"their code uses {used:.2f} cores each of {window.cores:g}: the processors are not what is short"
 
 
@@ -90,7 +93,7 @@ def _more_containers(case: DiagnosisCase, more: int) -> tuple[Cure, ...]:
             Cure(
                 cost=CureCost.SETTING,
                 what=f"raise {limit.limit}={limit.allowed:g} of {limit.tenant}: it allows no more containers",
-                command=f"pilotlight quota set {limit.tenant} {limit.limit}={max(more, math.ceil(limit.allowed) + 1)}",
+                command=limit.command(max(more, math.ceil(limit.allowed) + 1)),
                 changes={limit.limit: float(more), "max_containers": float(more)},
             )
         )
@@ -144,7 +147,7 @@ def placement_bound(case: DiagnosisCase) -> Suspect | None:
     window = case.window
     waits = case.means[QUEUE] + case.means[START] + case.means[BATCH_WAIT]
     if window.shortage_part < SHORT_PART or not (
-        waits > 0.3 * case.tail_ms or Trouble.FULL in case.severity or not window.completed
+        waits > 0.3 * case.tail_ms or CallTrouble.FULL in case.severity or not window.completed
     ):
         return None
     wanted = max(window.wanted, math.ceil(case.ready) + 1)
@@ -155,10 +158,10 @@ def placement_bound(case: DiagnosisCase) -> Suspect | None:
         return with_stages(change(stages), {START: 0.0})
 
     then, gains = case.after(placed)
-    there = f"{window.ready:.3g}" if window.ready >= 0.5 else "none"
+    there = f"{window.containers:.3g}" if window.containers >= 0.5 else "none"
     return Suspect(
         name="placement",
-        gains=gains | {Trouble.FULL: 1.0, Trouble.RATE: 0.9},
+        gains=gains | {CallTrouble.FULL: 1.0, CallTrouble.RATE: 0.9},
         says=(
             f"Placement-bound: {case.what} wants at least {wanted:.0f} containers and {there} fit, "
             f"for {window.shortage_part:.0%} of the time."
@@ -190,7 +193,7 @@ def cold_bound(case: DiagnosisCase) -> Suspect | None:
     window = case.window
     if not window.starts or window.failed_starts >= 0.5 * window.starts:
         return None
-    coming = window.starting / max(0.1, window.ready + window.starting)
+    coming = window.starting / max(0.1, window.containers + window.starting)
     waits_for_first = case.means[START] > 0.02 * case.mean_ms
     comes_and_goes = window.idle_ends >= 3 and window.idle_ends >= 0.5 * window.starts  # that is `flapping`
     waits_for_more = (
@@ -203,7 +206,7 @@ def cold_bound(case: DiagnosisCase) -> Suspect | None:
     )
     if not (waits_for_first or waits_for_more) or window.shortage_part >= SHORT_PART:
         return None
-    keep = max(1, math.ceil(case.rho * case.ready / COMFORTABLE), round(window.ready) if waits_for_more else 1)
+    keep = max(1, math.ceil(case.rho * case.ready / COMFORTABLE), round(window.containers) if waits_for_more else 1)
     keep = min(keep, max(1, window.max_containers))
     after_starts = 1.0 if case.means[QUEUE] < case.means[START] else 0.2
 
@@ -228,7 +231,7 @@ def cold_bound(case: DiagnosisCase) -> Suspect | None:
     function = case.what.partition("@")[0]
     return Suspect(
         name="cold",
-        gains=gains | {Trouble.FULL: 0.8},
+        gains=gains | {CallTrouble.FULL: 0.8},
         says=says,
         evidence=(
             f"of their time calls wait {case.part_of(START):.0%} for starts and {case.part_of(QUEUE):.0%} in the queue",
@@ -255,13 +258,13 @@ def cold_bound(case: DiagnosisCase) -> Suspect | None:
 def flapping(case: DiagnosisCase) -> Suspect | None:
     """Containers end for want of work and are missed soon after, while others stay."""
     window = case.window
-    if window.idle_ends < 3 or window.starts < 3 or window.ready < 1 or window.shortage_part >= SHORT_PART:
+    if window.idle_ends < 3 or window.starts < 3 or window.containers < 1 or window.shortage_part >= SHORT_PART:
         return None
     if case.means[START] > 0.02 * case.mean_ms or case.part_of(QUEUE, BATCH_WAIT) < 0.3 or case.rho >= HIGH:
         return None
     span = window.seconds / max(1, min(window.starts, window.idle_ends))
     longer = math.ceil(max(2 * span, 2 * window.scaledown_s))
-    most = max(window.wanted, math.ceil(window.ready) + 1)
+    most = max(window.wanted, math.ceil(window.containers) + 1)
     kept = case.ready / most
 
     def change(stages: StageTimes) -> StageTimes:
@@ -270,7 +273,7 @@ def flapping(case: DiagnosisCase) -> Suspect | None:
     then, gains = case.after(change)
     return Suspect(
         name="flapping",
-        gains=gains | {Trouble.FULL: 0.7},
+        gains=gains | {CallTrouble.FULL: 0.7},
         says=(
             f"Flapping: {window.idle_ends} containers of {case.what} ended for want of work and {window.starts} were "
             f"started again, in {window.seconds / 60:.3g} minutes."
@@ -321,7 +324,7 @@ def burst_bound(case: DiagnosisCase) -> Suspect | None:
     function = case.what.partition("@")[0]
     return Suspect(
         name="bursts",
-        gains=gains | {Trouble.FULL: 0.7, Trouble.RATE: 0.3},
+        gains=gains | {CallTrouble.FULL: 0.7, CallTrouble.RATE: 0.3},
         says=(
             f"Queue-bound by bursts: calls to {case.what} wait {case.means[QUEUE]:.3g} ms on average for "
             f"{case.ready:.3g} {case.devices} that are asked for {case.rho:.0%} of what they can do."
@@ -362,7 +365,7 @@ def slice_too_small(case: DiagnosisCase) -> Suspect | None:
         then, gains = case.after(faster)
         return Suspect(
             name="slice",
-            gains=gains | {Trouble.RATE: 0.5, Trouble.FULL: 0.5},
+            gains=gains | {CallTrouble.RATE: 0.5, CallTrouble.FULL: 0.5},
             says=(
                 f"Slice too small: one call to {case.what} takes {alone:.3g} ms on {window.slice}, of "
                 f"{case.level_ms:.3g} ms that it may take, and {best.ms:.3g} ms on {best.what}."

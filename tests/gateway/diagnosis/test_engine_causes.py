@@ -17,7 +17,7 @@ ENGINE = EngineFacts(
 
 
 def found(**changes: Any) -> Diagnosis:
-    return diagnose(window(calls(execute=4_000.0), engine=replace(ENGINE, **changes), ready=30.0))
+    return diagnose(window(calls(execute=4_000.0), engine=replace(ENGINE, **changes), containers=30.0))
 
 
 def test_an_engine_in_time_is_not_slow_however_long_its_answers_are() -> None:

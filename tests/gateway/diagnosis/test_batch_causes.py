@@ -14,8 +14,8 @@ BATCHED: dict[str, Any] = {"is_batched": True, "batch_most": 16, "slots": 32, "w
 def starved(**more: Any) -> Any:
     return window(
         calls(queue=500.0, batch_wait=30.0, execute=32.0),
-        **BATCHED | {"batches": (BatchTimes(1, 100, 31.0), BatchTimes(2, 450, 32.0)), "busy_s": 17.5, "ready": 0.18,
-                     "queued": 5.0, "max_containers": 1} | more,
+        **BATCHED | {"batches": (BatchTimes(1, 100, 31.0), BatchTimes(2, 450, 32.0)), "busy_s": 17.5,
+                     "containers": 0.18, "queued": 5.0, "max_containers": 1} | more,
     )  # fmt: skip
 
 
@@ -52,7 +52,7 @@ def test_batches_are_too_large_if_smaller_ones_would_do() -> None:
         window(
             calls(batch_wait=150.0, execute=300.0),
             **BATCHED | {"batch_most": 32, "batches": (BatchTimes(4, 10, 63.0), BatchTimes(24, 40, 303.0)),
-                         "busy_s": 12.8, "ready": 1.0},
+                         "busy_s": 12.8, "containers": 1.0},
         )
     )  # fmt: skip
 

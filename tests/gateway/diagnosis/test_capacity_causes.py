@@ -12,7 +12,7 @@ from pilotlight_gateway.diagnosis.suspects import CureCost
 from tests.gateway.diagnosis.windows import calls, sample, window
 
 FULL: dict[str, Any] = {
-    "samples": calls(gateway=0.2, queue=400.0, execute=95.0, respond=0.2), "ready": 1.0, "queued": 4.0,
+    "samples": calls(gateway=0.2, queue=400.0, execute=95.0, respond=0.2), "containers": 1.0, "queued": 4.0,
 }  # fmt: skip
 
 
@@ -85,7 +85,7 @@ def test_slots_that_were_free_meanwhile_are_not_missing() -> None:
 def test_a_slice_is_too_small_if_a_larger_one_is_known_to_be_fast_enough() -> None:
     slow = calls(execute=500.0)
     larger = SliceSpeed(what="a whole H100", batch=1, ms=100.0)
-    found = diagnose(window(slow, ready=20.0, slice="10% of H100", other_slices=(larger,)))
+    found = diagnose(window(slow, containers=20.0, slice="10% of H100", other_slices=(larger,)))
 
     assert found.name == "slice"
     assert "takes 505 ms on 10% of H100" in found.says
@@ -93,7 +93,7 @@ def test_a_slice_is_too_small_if_a_larger_one_is_known_to_be_fast_enough() -> No
 
 
 def test_code_that_takes_too_long_everywhere_bounds_itself() -> None:
-    found = diagnose(window(calls(execute=500.0), ready=20.0))
+    found = diagnose(window(calls(execute=500.0), containers=20.0))
 
     assert found.name == "execute"
     assert "pilotlight profile" in found.evidence[1]

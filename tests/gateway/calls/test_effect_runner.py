@@ -13,10 +13,10 @@ from pilotlight_core.model.streams.resuming import Resumable
 from pilotlight_core.model.timers import Timers
 from pilotlight_gateway.bodies.byte_budget import ByteBudget
 from pilotlight_gateway.calls.call_port import CallResult
+from pilotlight_gateway.calls.effect_runner import LOST_ANSWER, EffectRunner
 from pilotlight_gateway.calls.effects import FailCall, RelayChunks, ReportStage, SendControl, SendRun
 from pilotlight_gateway.calls.large_bodies import INLINE_BYTES, LargeBodies
 from pilotlight_gateway.calls.origin import Origin
-from pilotlight_gateway.calls.origins import LOST_ANSWER, EffectRunner
 from pilotlight_gateway.cluster.agent_links import AgentLinks
 from pilotlight_gateway.cluster.router import Outbox, ShardRouter
 from pilotlight_gateway.cluster.shard_ownership import MemoryShardOwnership, ShardOwner

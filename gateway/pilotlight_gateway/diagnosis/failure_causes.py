@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pilotlight_gateway.diagnosis.diagnosis_case import DiagnosisCase
-from pilotlight_gateway.diagnosis.suspects import Cure, CureCost, Promise, Suspect, Trouble
+from pilotlight_gateway.diagnosis.suspects import CallTrouble, Cure, CureCost, Promise, Suspect
 
 LOAD_CODES = ("load_failed",)
 DEATH_CODES = ("container_died", "call_lost")
@@ -21,11 +21,11 @@ def crash_loop(case: DiagnosisCase) -> Suspect | None:
     logs = f"pilotlight logs {case.what.partition('@')[0]}"
     return Suspect(
         name="crash_loop",
-        gains={Trouble.FAILING: 1.0, Trouble.FULL: 1.0, Trouble.SLOW: 0.9, Trouble.RATE: 0.9},
+        gains={CallTrouble.FAILING: 1.0, CallTrouble.FULL: 1.0, CallTrouble.SLOW: 0.9, CallTrouble.RATE: 0.9},
         says=f"Crash loop: {failed} of {window.starts} starts of {case.what} failed before it was ready{said}.",
         evidence=(
             f"{window.codes(*LOAD_CODES, 'breaker_open')} calls were refused for that; its breaker is {window.breaker}",
-            f"{window.ready:.2g} containers are ready on average: it is not capacity that is missing",
+            f"{window.containers:.2g} containers are ready on average: it is not capacity that is missing",
         ),
         cures=(
             Cure(
@@ -50,7 +50,7 @@ def memory_bound(case: DiagnosisCase) -> Suspect | None:
         return None
     return Suspect(
         name="memory",
-        gains={Trouble.FAILING: 1.0, Trouble.FULL: 0.5, Trouble.SLOW: 0.4},
+        gains={CallTrouble.FAILING: 1.0, CallTrouble.FULL: 0.5, CallTrouble.SLOW: 0.4},
         says=(
             f"Memory-bound: {window.died} containers of {case.what} died, and they use up to {window.memory_part:.0%} "
             f"of the memory that they may."
@@ -71,13 +71,13 @@ def breaker_open(case: DiagnosisCase) -> Suspect | None:
     """Containers die while they serve, so that a breaker keeps calls away."""
     window = case.window
     refused = window.codes("breaker_open")
-    if not (window.died >= 2 or refused) or Trouble.FAILING not in case.severity or memory_bound(case) is not None:
+    if not (window.died >= 2 or refused) or CallTrouble.FAILING not in case.severity or memory_bound(case) is not None:
         return None
     if window.failed_starts >= 2 and window.failed_starts >= 0.5 * window.starts:
         return None
     return Suspect(
         name="breaker",
-        gains={Trouble.FAILING: 0.9, Trouble.FULL: 0.5, Trouble.SLOW: 0.3},
+        gains={CallTrouble.FAILING: 0.9, CallTrouble.FULL: 0.5, CallTrouble.SLOW: 0.3},
         says=(
             f"Its breaker keeps calls away: {window.died} containers of {case.what} died while they served, and "
             f"{refused} calls were refused after it."
@@ -106,11 +106,11 @@ def runs_too_long(case: DiagnosisCase) -> Suspect | None:
     """Calls run past the function's timeout."""
     window = case.window
     late = window.codes("execution_timeout")
-    if Trouble.FAILING not in case.severity or late < 0.5 * window.codes("execution_timeout", *DEATH_CODES):
+    if CallTrouble.FAILING not in case.severity or late < 0.5 * window.codes("execution_timeout", *DEATH_CODES):
         return None
     return Suspect(
         name="timeout",
-        gains={Trouble.FAILING: 0.8},
+        gains={CallTrouble.FAILING: 0.8},
         says=f"Its timeout ends calls: {late / max(1, window.arrivals):.0%} of those to {case.what} ran past it.",
         evidence=(
             f"calls that end well take {case.mean_ms:.3g} ms on average, at most 95 of 100 {case.tail_ms:.3g} ms",
