@@ -5,6 +5,7 @@ from __future__ import annotations
 from pilotlight_gateway.dashboard.page_parts.page import Page, PageAction
 from pilotlight_gateway.dashboard.pages.breakers_page import BREAKERS_PAGE
 from pilotlight_gateway.dashboard.pages.decisions_page import DECISIONS_PAGE
+from pilotlight_gateway.dashboard.pages.events_page import EVENTS_PAGE, OWN_EVENTS_PAGE
 from pilotlight_gateway.dashboard.pages.fleet_page import FLEET_PAGE
 from pilotlight_gateway.dashboard.pages.function_page import FUNCTION_PAGE
 from pilotlight_gateway.dashboard.pages.functions_page import FUNCTIONS_PAGE
@@ -20,6 +21,7 @@ PAGES: tuple[Page, ...] = (
     # of the viewer's own tenant
     FUNCTIONS_PAGE,
     FUNCTION_PAGE,
+    OWN_EVENTS_PAGE,
     # of the whole platform
     OVERVIEW_PAGE,
     FLEET_PAGE,
@@ -30,6 +32,7 @@ PAGES: tuple[Page, ...] = (
     BREAKERS_PAGE,
     STARTS_PAGE,
     DECISIONS_PAGE,
+    EVENTS_PAGE,
     TENANTS_PAGE,
     MONEY_PAGE,
 )

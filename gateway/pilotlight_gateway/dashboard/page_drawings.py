@@ -1,4 +1,4 @@
-"""Drawings of pages, kept for as long as a page says for all who are told the same, with what changed since the one before."""
+"""Drawings of pages, kept for a moment for all who are told the same, with what changed since the one before."""
 
 from __future__ import annotations
 

@@ -20,16 +20,14 @@ from pilotlight_gateway.dashboard.page_parts.blocks import (
 )
 from pilotlight_gateway.dashboard.page_parts.gateway_client import ApiProblem
 from pilotlight_gateway.dashboard.page_parts.page import Page, PageView, Section, ui_link
-from pilotlight_gateway.dashboard.pages.events_page import event_table
 from pilotlight_gateway.dashboard.page_parts.shown_values import count_text, plural
+from pilotlight_gateway.dashboard.pages.events_page import event_table
 
 TONES = {"running": "good", "starting": "warn", "waiting": "bad"}
 REFUSED, SCALED = 4, 50
 
 
-def decisions_blocks(
-    told: Mapping[str, Any], function: str, scaled: Mapping[str, Any] | None = None
-) -> list[Block]:
+def decisions_blocks(told: Mapping[str, Any], function: str, scaled: Mapping[str, Any] | None = None) -> list[Block]:
     """The last decisions, of one function or of all."""
     listed = told["decisions"]
     waiting = sum(one["state"] == "waiting" for one in listed)
@@ -47,7 +45,7 @@ def decisions_blocks(
             rows=rows_of([(f"{number} {one['container']}", _row(one)) for number, one in enumerate(listed)]),
             empty="The controller has decided nothing lately.",
         ),
-        *([event_table("scaled", "Decisions of scaling, 24 hours", list(reversed(scaled["events"])))] if scaled else []),
+        *([event_table("scaled", "Decisions of scaling, 24 hours", scaled["events"][::-1])] if scaled else []),
         *([TextLines(id="lines", label="In sentences", lines=tuple(told["lines"]))] if told["lines"] else []),
     ]  # fmt: skip
 
