@@ -104,7 +104,7 @@ class CallRecorder:
         if call is not None and not call.is_recorded:
             call.is_recorded = True
             total_ms = (self._clock() - call.arrived_at) * 1000.0
-            self._tell(FailedCall(GONE, call.tenant, call.version, call, None, total_ms, is_client_gone=True))
+            self._notify(FailedCall(GONE, call.tenant, call.version, call, None, total_ms, is_client_gone=True))
 
     def chunks(self, call: PreparedCall, count: int) -> None:
         """So many chunks of a stream have come."""
@@ -136,9 +136,9 @@ class CallRecorder:
         total_ms, code = (self._clock() - arrived_at) * 1000.0, error.wire_code
         self.metrics.call_failed(code, total_ms)
         detail = platforms_words(error)
-        self._tell(FailedCall(code, tenant, called, call, course, total_ms, is_client_gone=False, detail=detail))
+        self._notify(FailedCall(code, tenant, called, call, course, total_ms, is_client_gone=False, detail=detail))
 
-    def _tell(self, failed: FailedCall) -> None:
+    def _notify(self, failed: FailedCall) -> None:
         self.tallies.call_failed(failed)
         for sink in self.sinks:
             sink.call_failed(failed)

@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 
 from pilotlight_core.model.messages.seeing.tallies import HomeTally
-from pilotlight_gateway.home.home_report import VersionLoad
+from pilotlight_gateway.home.home_report import HomeVersionLoad
 from pilotlight_gateway.tally.tallies import KEYS, SEALS_A_FOLD, TallyKey
 from pilotlight_gateway.tally.tally_ring import DAY_NS, MINUTE_NS, TallyRing, sealed
 
@@ -27,7 +27,7 @@ class HomeCounts:
         self.shortage_s = self.idle_credit_s = self.slots_s = self.busy_s = self.oldest_ms = 0.0
         self.most_queued = self.most_ready = 0
 
-    def sample(self, load: VersionLoad, passed_s: float, at_ns: int) -> None:
+    def note_sample(self, load: HomeVersionLoad, passed_s: float, at_ns: int) -> None:
         """It was so for a time, until an instant."""
         self.until_ns = at_ns
         self.seen_s += passed_s
@@ -92,7 +92,7 @@ class HomeTallies:
         self._unsealed: deque[TalliedHome] = deque()
         self._sampled_ns = 0
 
-    def sample(self, loads: Iterable[VersionLoad], at_ns: int) -> None:
+    def note_sample(self, loads: Iterable[HomeVersionLoad], at_ns: int) -> None:
         """How it is at an instant."""
         passed_s = min(max(0.0, (at_ns - self._sampled_ns) / 1e9), LONGEST_STEP_S) if self._sampled_ns else 0.0
         if self._sampled_ns // MINUTE_NS != at_ns // MINUTE_NS:
@@ -105,7 +105,7 @@ class HomeTallies:
                     continue
                 known = self._known[load.version] = TalliedHome(TallyKey(load.function, load.version), at_ns)
             known.used_ns = at_ns
-            known.counts.sample(load, passed_s, at_ns)
+            known.counts.note_sample(load, passed_s, at_ns)
         for _ in range(min(SEALS_A_FOLD, len(self._unsealed))):
             self._tens(self._unsealed.popleft(), at_ns)
 

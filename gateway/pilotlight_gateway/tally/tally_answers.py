@@ -9,14 +9,13 @@ from dataclasses import dataclass
 
 import msgspec
 
+from pilotlight_core.model.messages.scheduling import AskTallies, TalliesTold
 from pilotlight_core.model.messages.seeing.tallies import (
     MOST_SLOWEST,
     MOST_TOLD,
-    AskTallies,
     FunctionTally,
     HomeTally,
     SketchCounts,
-    TalliesTold,
     ToldTally,
 )
 from pilotlight_gateway.tally.gateway_tallies import GatewayTallies
@@ -35,7 +34,7 @@ PART_SAMPLES = 160
 
 _encoder = msgspec.msgpack.Encoder()
 
-Slot = tuple[TallyKey, int]
+TallySlot = tuple[TallyKey, int]
 """Whose, and the step."""
 
 
@@ -56,7 +55,7 @@ class TallyAnswers:
     def __init__(self, sources: TallySources) -> None:
         self._sources = sources
 
-    async def told(self, asked: AskTallies) -> TalliesTold:
+    async def answer(self, asked: AskTallies) -> TalliesTold:
         """The answer, in turns of the event loop that are short."""
         sources = self._sources
         sources.calls.fold()
@@ -64,15 +63,15 @@ class TallyAnswers:
             return await self._totals(asked)
         tallies, homes = await self._tallies(asked), await self._homes(asked)
         parts = [
-            told_tally(slot, tallies.get(slot), homes.get(slot), samples=0 if asked.brief else PART_SAMPLES)
+            answer_part(slot, tallies.get(slot), homes.get(slot), samples=0 if asked.brief else PART_SAMPLES)
             for slot in {**tallies, **homes}
         ]
         kept = within(parts)
         own = sources.own.window(asked.since_ns)
         return TalliesTold(parts=tuple(kept), own=own, left_out=len(parts) - len(kept))
 
-    async def _tallies(self, asked: AskTallies) -> dict[Slot, TallyCounts]:
-        calls, found, added = self._sources.calls, dict[Slot, TallyCounts](), 0
+    async def _tallies(self, asked: AskTallies) -> dict[TallySlot, TallyCounts]:
+        calls, found, added = self._sources.calls, dict[TallySlot, TallyCounts](), 0
         for tallied in calls.each():
             if is_asked(asked, tallied.key):
                 for part in calls.parts_of(tallied, asked.since_ns):
@@ -85,8 +84,8 @@ class TallyAnswers:
                         await asyncio.sleep(0)
         return found
 
-    async def _homes(self, asked: AskTallies) -> dict[Slot, HomeCounts]:
-        homes, found, added = self._sources.homes, dict[Slot, HomeCounts](), 0
+    async def _homes(self, asked: AskTallies) -> dict[TallySlot, HomeCounts]:
+        homes, found, added = self._sources.homes, dict[TallySlot, HomeCounts](), 0
         for known in homes.each():
             if is_asked(asked, known.key):
                 for seen in homes.parts_of(known, asked.since_ns):
@@ -133,7 +132,7 @@ def brief(part: FunctionTally) -> FunctionTally:
     )
 
 
-def told_tally(slot: Slot, counts: TallyCounts | None, seen: HomeCounts | None, *, samples: int) -> ToldTally:
+def answer_part(slot: TallySlot, counts: TallyCounts | None, seen: HomeCounts | None, *, samples: int) -> ToldTally:
     """One part of an answer."""
     (function, version, arm), step = slot
     tally = counts.value(counts.until_ns, samples, MOST_SLOWEST if samples else 0) if counts is not None else None

@@ -6,14 +6,8 @@ import asyncio
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from pilotlight_core.model.messages.seeing.tallies import (
-    AskTallies,
-    FunctionTally,
-    GatewayTally,
-    HomeTally,
-    TalliesTold,
-    ToldTally,
-)
+from pilotlight_core.model.messages.scheduling import AskTallies, TalliesTold
+from pilotlight_core.model.messages.seeing.tallies import FunctionTally, GatewayTally, HomeTally, ToldTally
 from pilotlight_gateway.tally.home_tallies import HomeCounts
 from pilotlight_gateway.tally.tally import TallyCounts, calls_of
 from pilotlight_gateway.tally.tally_answers import PARTS_A_TURN

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from pilotlight_gateway.home.home_report import VersionLoad
+from pilotlight_gateway.home.home_report import HomeVersionLoad
 from pilotlight_gateway.tally.gateway_tallies import GatewayTallies
 from pilotlight_gateway.tally.home_tallies import HomeTallies
 from pilotlight_gateway.tally.tallies import Tallies
@@ -21,7 +21,7 @@ def test_a_beat_folds_and_notes_how_late_it_was() -> None:
         calls=Tallies(wall), homes=HomeTallies(), own=GatewayTallies("one", wall=wall, worked=lambda: 0.0), wall=wall
     )
 
-    def loads() -> list[VersionLoad]:
+    def loads() -> list[HomeVersionLoad]:
         nonlocal looks
         looks += 1
         return [load(queued=1)]
@@ -31,7 +31,7 @@ def test_a_beat_folds_and_notes_how_late_it_was() -> None:
     for _ in range(25):
         at[0] += 0.1
         wall.pass_s(0.1)
-        clock.beat(0.02)
+        clock.tick(0.02)
     assert (sources.calls.calls, looks) == (1, 2)
     assert round(sources.own.window(0).late_ms) == 20
 

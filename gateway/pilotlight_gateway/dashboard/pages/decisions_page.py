@@ -21,7 +21,7 @@ from pilotlight_gateway.dashboard.page_parts.blocks import (
 from pilotlight_gateway.dashboard.page_parts.gateway_client import ApiProblem
 from pilotlight_gateway.dashboard.page_parts.page import Page, PageView, Section, ui_link
 from pilotlight_gateway.dashboard.page_parts.shown_values import count_text, plural
-from pilotlight_gateway.dashboard.pages.events_page import event_table
+from pilotlight_gateway.dashboard.pages.incidents_page import event_table
 
 TONES = {"running": "good", "starting": "warn", "waiting": "bad"}
 REFUSED, SCALED = 4, 50

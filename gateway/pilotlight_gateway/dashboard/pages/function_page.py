@@ -10,6 +10,7 @@ from typing import Any
 from pilotlight_gateway.dashboard.drawings.step_bars import step_bars
 from pilotlight_gateway.dashboard.page_parts.blocks import (
     Block,
+    Cell,
     DataTable,
     Figure,
     FigureList,
@@ -30,6 +31,8 @@ from pilotlight_gateway.dashboard.page_parts.shown_values import (
     plural,
     time_text,
 )
+from pilotlight_gateway.dashboard.pages.own.calls_page import call_link
+from pilotlight_gateway.dashboard.pages.own.function_details import function_details
 
 WINDOWS = {"10m": "1m", "30m": "1m", "6h": "10m", "24h": "10m"}
 """How far back, and by which steps."""
@@ -136,7 +139,8 @@ def _slowest(slowest: Sequence[Mapping[str, Any]]) -> DataTable:
         columns=columns_of("Call", "At (UTC)", "#Took", "Most of it", "Code", "#Batch", "#Attempts", "Cold"),
         rows=rows_of([
             (one["id"],
-             (one["id"], one["at"][:19].replace("T", " "), time_text(one["total_ms"]), _longest(one["stages"]),
+             (Cell(text=one["id"], href=call_link(one["id"])), one["at"][:19].replace("T", " "),
+              time_text(one["total_ms"]), _longest(one["stages"]),
               one["code"], count_text(one["batch_size"]), count_text(one["attempts"]), "yes" if one["cold"] else "no"))
             for one in slowest
         ]),
@@ -176,11 +180,14 @@ async def _draw(view: PageView) -> list[Block]:
     window = view.query.get("window", WINDOW)
     if window not in WINDOWS:
         window = WINDOW
-    stats, explained = await asyncio.gather(
+    name = view.words["function"]
+    stats, explained, (above, below) = await asyncio.gather(
         view.read(filled("/v1/functions/{function}/stats", view.words), window=window, step=WINDOWS[window]),
         _explained(view),
+        function_details(view, name, window),
     )
-    return function_blocks(view.words["function"], window, stats, explained)
+    answer, *rest = function_blocks(name, window, stats, explained)
+    return [answer, *above, *rest, *below]
 
 
 async def _explained(view: PageView) -> Any:

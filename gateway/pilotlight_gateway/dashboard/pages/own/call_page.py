@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Mapping
 from typing import Any
 
+from pilotlight_core.model.units import UNIT_PRICES
 from pilotlight_gateway.dashboard.drawings.waterfall import waterfall
 from pilotlight_gateway.dashboard.page_parts.answered_parts import AnsweredPart, read_part, unanswered
 from pilotlight_gateway.dashboard.page_parts.blocks import (
@@ -95,7 +96,8 @@ def _explained(told: Mapping[str, Any]) -> list[Block]:
         waterfall("waterfall", "Where its time went, from left to right: the table below has the same", told["rows"],
                   told["total_ms"]),
         DataTable(
-            id="parts", caption="Time by part", columns=columns_of("Part", "Step of", "#Attempt", "#Begins at", "#Takes"),
+            id="parts", caption="Time by part",
+            columns=columns_of("Part", "Step of", "#Attempt", "#Begins at", "#Takes"),
             rows=rows_of([
                 (f"{place}", (one["name"], one["step_of"], count_text(one["attempt"] or None),
                               time_text(one["begin_ms"]), time_text(one["ms"])))
@@ -145,8 +147,8 @@ def _receipt(told: Mapping[str, Any]) -> list[Block]:
         FigureList(id="receipt", figures=figures),
         DataTable(
             id="lines", caption="Receipt",
-            columns=columns_of("Price", "Day", "Version", "Stage", "#Part", "#An hour of it", "#Discount", "#Time or units",
-                               "#Batch", "#Cost"),
+            columns=columns_of("Price", "Day", "Version", "Stage", "#Part", "#An hour of it", "#Discount",
+                               "#Time or units", "#Batch", "#Cost"),
             rows=rows_of([(f"{place}", _receipt_line(one, currency)) for place, one in enumerate(told["lines"])]),
             empty="It was billed nothing.",
         ),
@@ -155,7 +157,7 @@ def _receipt(told: Mapping[str, Any]) -> list[Block]:
 
 
 def _receipt_line(one: Mapping[str, Any], currency: str) -> tuple[str, ...]:
-    units = one["price"].startswith("unit:")
+    units = one["price"] in UNIT_PRICES
     return (
         one["price"], one["day"], one["version"], one["stage"], number_text(one["ppm"] / 1e6),
         money_text(one["usd_per_hour"], currency), money_text(one["discount"]),

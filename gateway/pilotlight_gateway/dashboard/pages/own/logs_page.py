@@ -40,8 +40,9 @@ def logs_blocks(functions: Sequence[str], chosen: str, call: str, lines: Sequenc
     if not chosen:
         text = "Nothing is deployed, so nothing prints."
     about = [(f"About {chosen}", function_link(chosen), False)] if "." in chosen else []
-    about += [("About the call", call_link(call), False), ("All calls", ui_link("/ui/logs", function=chosen), False)] \
-        if call else []  # fmt: skip
+    if call:
+        about += [("About the call", call_link(call), False)]
+        about += [("Of all calls", ui_link("/ui/logs", function=chosen), False)]
     return [
         Sentence(id="answer", text=text, tone="" if shown else "quiet"),
         *([Sentence(id="dropped", tone="warn", text=f"Lines are missing here: {_moment(dropped[-1]['at'])} of "
@@ -101,7 +102,7 @@ async def _draw(view: PageView) -> list[Block]:
         raise ApiProblem(404, "unknown_function", f"There is no function and no app {chosen[:100]} of yours.")
     app, _, function = chosen.partition(".")
     path = filled("/v1/apps/{app}/logs", {"app": app})
-    lines = await view.read_lines(path, function=function, call=call[:200], tail=TAIL)
+    lines = await view.follow(path, follow="true", function=function, call=call[:200], tail=TAIL)
     return logs_blocks(known, chosen, call, lines)
 
 

@@ -1,4 +1,4 @@
-"""Events: what happened, and what was decided? Of the whole platform for operators, else of one's own functions."""
+"""Incidents: what happened on the whole platform, and what was decided?"""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pilotlight_gateway.dashboard.page_parts.blocks import (
     columns_of,
     rows_of,
 )
-from pilotlight_gateway.dashboard.page_parts.page import Page, PageView, Section, ui_link
+from pilotlight_gateway.dashboard.page_parts.page import Page, PageView, Section
 from pilotlight_gateway.dashboard.page_parts.shown_values import instant_text, plural, time_text
 
 SHOWN = 200
@@ -27,7 +27,7 @@ TONES = {
 }  # fmt: skip
 
 
-def events_blocks(told: Mapping[str, Any], query: Mapping[str, str], at: float, action: str) -> list[Block]:
+def incidents_blocks(told: Mapping[str, Any], query: Mapping[str, str], at: float) -> list[Block]:
     """The last events that were asked for, the newest first."""
     listed = list(reversed(told["events"]))
     text = "Nothing has happened in this time."
@@ -39,7 +39,7 @@ def events_blocks(told: Mapping[str, Any], query: Mapping[str, str], at: float, 
     )
     return [
         Sentence(id="answer", text=text),
-        PageForm(id="filter", action=action, submit="Show", fields=fields),
+        PageForm(id="filter", action="/ui/incidents", submit="Show", fields=fields),
         event_table("events", "Events", listed),
     ]
 
@@ -70,23 +70,13 @@ def kind_of(query: Mapping[str, str]) -> str:
     return kind if kind in KINDS else ""
 
 
-async def _draw_all(view: PageView) -> list[Block]:
+async def _draw(view: PageView) -> list[Block]:
     asked = {"since": since_of(view.query), "kind": kind_of(view.query), "limit": SHOWN}
     told = await view.read("/v1/events", all="true", **asked)
-    return events_blocks(told, view.query, view.at, ui_link("/ui/incidents"))
+    return incidents_blocks(told, view.query, view.at)
 
 
-async def _draw_own(view: PageView) -> list[Block]:
-    asked = {"since": since_of(view.query), "kind": kind_of(view.query), "limit": SHOWN}
-    told = await view.read("/v1/events", **asked)
-    return events_blocks(told, view.query, view.at, ui_link("/ui/happened"))
-
-
-OWN_EVENTS_PAGE = Page(
-    path="/ui/happened", title="Events", question="What happened to mine?", section=Section.TENANT, draw=_draw_own,
-    every_s=5.0,
-)  # fmt: skip
-EVENTS_PAGE = Page(
+INCIDENTS_PAGE = Page(
     path="/ui/incidents", title="Incidents", question="What happened, and what was decided?",
-    section=Section.OPERATOR, draw=_draw_all, scopes=("operator",), every_s=5.0,
+    section=Section.OPERATOR, draw=_draw, scopes=("operator",), every_s=5.0,
 )  # fmt: skip

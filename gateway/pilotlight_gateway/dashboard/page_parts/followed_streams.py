@@ -1,6 +1,6 @@
-"""Follows streams of lines for those who look: the last of each, for all viewers who are told the same.
+"""Follows streams of events for those who look: the last of each, for all viewers who are told the same.
 
-A page that is drawn each second finds the last lines here; asking a gateway for them each second would have it read the
+A page that is drawn each second finds the last ones here; asking a gateway for them each second would have it read a
 whole log as often. A stream that nobody has looked at for a while ends, and one that breaks off is begun anew when
 somebody looks again.
 """
@@ -18,23 +18,23 @@ from typing import Any
 import msgspec
 
 from pilotlight_gateway.dashboard.page_parts.gateway_client import ApiProblem
-from pilotlight_gateway.dashboard.page_parts.line_streams import STREAMS, LineSource
+from pilotlight_gateway.dashboard.page_parts.gateway_streams import STREAMS, EventSource
 
-KEPT_LINES, KEPT_BYTES = 400, 256 * 2**10
+KEPT_VALUES, KEPT_BYTES = 400, 256 * 2**10
 """Of each stream, the last ones."""
 OF_AUDIENCE = 4
 """Streams for viewers who are told the same: as many pages as they may look at, of which each follows one."""
 UNREAD_S, LOOK_S = 15.0, 5.0
 QUIET_S, EMPTY_S, SETTLES_S = 0.1, 0.7, 3.0
-"""The first lines are all there when none has come for so long; of a log without lines; and at the latest."""
+"""The first ones are all there when none has come for so long; where none comes at all; and at the latest."""
 
 
 @dataclass(kw_only=True)
 class FollowedStream:
-    """The last lines of one."""
+    """The last values of one."""
 
     read_at: float
-    lines: deque[tuple[Any, int]] = field(default_factory=deque)
+    values: deque[tuple[Any, int]] = field(default_factory=deque)
     taken: int = 0
     size: int = 0
     settled: bool = False
@@ -42,23 +42,23 @@ class FollowedStream:
     problem: ApiProblem | None = None
     task: asyncio.Task[None] | None = None
 
-    def take(self, line: bytes) -> None:
+    def take(self, data: bytes) -> None:
         """One more; the oldest go."""
         try:
-            value = msgspec.json.decode(line)
+            value = msgspec.json.decode(data)
         except msgspec.DecodeError:
             return
-        self.lines.append((value, len(line)))
-        self.size += len(line)
+        self.values.append((value, len(data)))
+        self.size += len(data)
         self.taken += 1
-        while len(self.lines) > KEPT_LINES or self.size > KEPT_BYTES:
-            self.size -= self.lines.popleft()[1]
+        while len(self.values) > KEPT_VALUES or self.size > KEPT_BYTES:
+            self.size -= self.values.popleft()[1]
 
 
-class FollowedLines:
+class FollowedStreams:
     """All that are followed. `clock` is monotonic seconds."""
 
-    def __init__(self, source: LineSource, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, source: EventSource, clock: Callable[[], float] = time.monotonic) -> None:
         self._source = source
         self._clock = clock
         self._streams: dict[tuple[Any, str], FollowedStream] = {}
@@ -68,7 +68,7 @@ class FollowedLines:
         return len(self._streams)
 
     @asynccontextmanager
-    async def running(self) -> AsyncGenerator[FollowedLines]:
+    async def running(self) -> AsyncGenerator[FollowedStreams]:
         """Follows until the block ends."""
         async with asyncio.TaskGroup() as group:
             self._group = group
@@ -84,7 +84,7 @@ class FollowedLines:
                 self._streams.clear()
 
     async def read(self, audience: object, path: str, token: str) -> tuple[Any, ...]:
-        """The last lines at a path, as JSON values, the oldest first.
+        """The last values at a path, the oldest first.
 
         Raises:
             ApiProblem: it is refused, or there are as many streams as there may be.
@@ -98,7 +98,7 @@ class FollowedLines:
         if found.problem is not None:
             self._streams.pop(key, None)
             raise found.problem
-        return tuple(value for value, _ in found.lines)
+        return tuple(value for value, _ in found.values)
 
     def _begin(self, key: tuple[Any, str], token: str) -> FollowedStream:
         self._streams.pop(key, None)
@@ -113,9 +113,9 @@ class FollowedLines:
 
     async def _follow(self, stream: FollowedStream, path: str, token: str) -> None:
         try:
-            async with aclosing(self._source.lines(path, token)) as lines:
-                async for line in lines:
-                    stream.take(line)
+            async with aclosing(self._source.events(path, token)) as events:
+                async for one in events:
+                    stream.take(one)
         except ApiProblem as problem:
             stream.problem = problem
         finally:
@@ -139,7 +139,7 @@ class FollowedLines:
 
 
 async def _settle(stream: FollowedStream) -> None:
-    """Wait until the lines that were there are here."""
+    """Wait until those that were there are here."""
     begun = time.monotonic()
     while not stream.settled:
         before = stream.taken
