@@ -43,13 +43,20 @@ class WorldApi:
         return ApiAnswer(status=answer.status_code, body=answer.content)
 
 
+class NothingFollowed:
+    """Streams on which nothing has come."""
+
+    async def read(self, audience: object, path: str, token: str) -> tuple[Any, ...]:
+        return ()
+
+
 class Site:
     """A dashboard, and browsers at it."""
 
     def __init__(self, world: World) -> None:
         self.world = world
         self.api = WorldApi(world)
-        self.answers = AnswerCache(self.api, world.clock)
+        self.answers = AnswerCache(self.api, world.clock, followed=NothingFollowed())
         self.drawings = PageDrawings(self.answers, clock=world.clock, wall=world.wall)
         self.app = DashboardApp(self.api, self.drawings, AssetFiles(), clock=world.clock, wall=world.wall)
 

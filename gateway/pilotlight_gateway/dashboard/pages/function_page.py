@@ -202,5 +202,5 @@ async def _explained(view: PageView) -> Any:
 
 FUNCTION_PAGE = Page(
     path="/ui/functions/{function}", title="Function", question="What do its calls do?", section=Section.TENANT,
-    draw=_draw, charts=True,
+    draw=_draw, charts=True, every_s=2.0,
 )  # fmt: skip
