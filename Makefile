@@ -9,6 +9,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 PROVIDER := $(VENV)/.provider
+PROMTOOL := $(VENV)/.promtool
 PYTEST := $(BIN)/python -m pytest
 BY_FILE := --dist loadfile --no-loadscope-reorder
 
@@ -42,6 +43,11 @@ $(PROVIDER): tests/identity_provider/package-lock.json infra/setup/identity_prov
 	@infra/setup/identity_provider.sh $(VENV) || echo "note: tests of logging in will be skipped; rm $@ to try again" >&2
 	@touch $@
 
+# The same holds for what checks the rules of alerts.
+$(PROMTOOL): infra/setup/monitoring_tools.sh | $(READY)
+	@infra/setup/monitoring_tools.sh $(VENV) || echo "note: tests of the rules of alerts will be skipped; rm $@ to try again" >&2
+	@touch $@
+
 # -- run ---------------------------------------------------------------------------------------------------------------
 
 .PHONY: demo
@@ -71,21 +77,21 @@ compiled: setup ## Build what the wheel ships into build/compiled (a second run 
 
 # Tests wait for other processes half of the time: two cores have room for four workers.
 .PHONY: test
-test: setup $(PROVIDER) ## Run every test that takes no minutes of its own (ARGS="tests/sdk -x" passes options on)
+test: setup $(PROVIDER) $(PROMTOOL) ## Run every test that takes no minutes of its own (ARGS="tests/sdk -x" passes options on)
 	@$(PYTEST) --numprocesses 4 $(BY_FILE) $(ARGS)
 
 .PHONY: test-seeds
-test-seeds: setup $(PROVIDER) ## Run the property tests on examples of their own (SEED=123 repeats a run)
+test-seeds: setup $(PROVIDER) $(PROMTOOL) ## Run the property tests on examples of their own (SEED=123 repeats a run)
 	@echo "seed $(SEED): make test-seeds SEED=$(SEED) repeats this run"
 	@$(PYTEST) -m "hypothesis and not long" --hypothesis-profile=seeded --hypothesis-seed=$(SEED) --numprocesses 2 $(BY_FILE) $(ARGS)
 
 .PHONY: test-crash
-test-crash: setup $(PROVIDER) ## Kill processes at seeded instants (SEED=123 repeats a run)
+test-crash: setup $(PROVIDER) $(PROMTOOL) ## Kill processes at seeded instants (SEED=123 repeats a run)
 	@echo "seed $(SEED): make test-crash SEED=$(SEED) repeats this run"
 	@$(PYTEST) tests/system -m "crash and not long" --numprocesses 4 $(BY_FILE) $(ARGS)
 
 .PHONY: test-both
-test-both: setup $(PROVIDER) ## Run what `make test` and, but for variants, `make test-crash` run, each in the pauses of the other
+test-both: setup $(PROVIDER) $(PROMTOOL) ## Run what `make test` and, but for variants, `make test-crash` run, each in the pauses of the other
 	@echo "seed $(SEED): make test-crash SEED=$(SEED) repeats this run"
 	@$(PYTEST) -m "not gpu and not long and not variant" --numprocesses 5 $(BY_FILE) $(ARGS)
 
@@ -103,14 +109,14 @@ test-hosts-long: setup ## Kill, part, deploy and call over hosts for minutes, at
 	@$(PYTEST) tests/hosts -m "long and not gpu and not drill" $(ARGS)
 
 .PHONY: test-long
-test-long: setup $(PROVIDER) ## Run the tests that take minutes (SEED=123 repeats a run)
+test-long: setup $(PROVIDER) $(PROMTOOL) ## Run the tests that take minutes (SEED=123 repeats a run)
 	@echo "seed $(SEED): make test-long SEED=$(SEED) repeats this run"
 	@$(PYTEST) -m long $(ARGS)
 
 # Not `setup`'s plain files, which pytest's own path names, but those of build/compiled.
 COMPILED := $(CURDIR)/build/compiled
 .PHONY: test-compiled
-test-compiled: compiled $(PROVIDER) ## Run the tests of compiled rooms, the simulation and the crash tests on compiled modules
+test-compiled: compiled $(PROVIDER) $(PROMTOOL) ## Run the tests of compiled rooms, the simulation and the crash tests on compiled modules
 	@PYTHONPATH=$(COMPILED) $(PYTEST) -o pythonpath="$(COMPILED) ." -m "not gpu and not long and not variant and not crash" \
 		--numprocesses 4 $(BY_FILE) tests/autoscaler tests/placement tests/gateway tests/runtime tests/core/bus tests/core/links tests/simulation $(ARGS)
 	@PYTHONPATH=$(COMPILED) $(PYTEST) -o pythonpath="$(COMPILED) ." -m "crash and not long" \
@@ -183,6 +189,10 @@ infra: $(READY) # the images, the compose files and the bus's configuration
 .PHONY: chart
 chart: $(READY) ## Write the Helm chart anew from infra/kustomize
 	@$(BIN)/python -m tools.chart
+
+.PHONY: monitoring
+monitoring: $(READY) ## Write the rules of service levels and the dashboards anew from tools/monitoring
+	@$(BIN)/python -m tools.monitoring
 
 # What Terraform's provider for AWS takes, when infra/terraform comes to use another type: the wheel has 60 MB.
 .PHONY: aws-schema

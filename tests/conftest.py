@@ -25,6 +25,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from pilotlight_core.host.compiled import IS_COMPILED
+from tests import collected_worker
 from tests.example_counts import judged
 from tests.fork_servers import fork_server
 from tests.uncompiled import why_plain
@@ -87,10 +88,16 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_setupnodes(config: pytest.Config, specs: list[Any]) -> None:
-    """Workers are forks of a process that has imported the tests."""
+    """Workers are forks of a process that has collected the tests."""
     forks = fork_server("worker_forks", *map(str, config.invocation_params.args))
     for spec in specs:
         spec.python = f"{sys.executable} -I -S {HERE / 'forked_worker.py'} {forks}"
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_getremotemodule() -> Any:
+    """They have nothing to collect."""
+    return collected_worker
 
 
 @pytest.hookimpl(optionalhook=True)

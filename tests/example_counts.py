@@ -6,8 +6,8 @@ from typing import Any
 
 from hypothesis import settings
 
-FEWER = 3
-SLOW = 8
+FEWER = 5
+SLOW = 12
 """Where an example takes as long as many others' tests."""
 
 

@@ -19,10 +19,21 @@ NUMBER = 4
 class ForkedModule:
     """`python -m words`, with the verbs of `subprocess.Popen` that tests use."""
 
-    def __init__(self, words: Sequence[str], *, env: Mapping[str, str], cwd: Path, log: int) -> None:
+    def __init__(
+        self,
+        words: Sequence[str],
+        *,
+        env: Mapping[str, str],
+        cwd: Path,
+        log: int,
+        network: str = "",
+        names: str = "",
+    ) -> None:
+        """`network`: the file of a namespace, in which it runs; `names`: what is its /etc/hosts there."""
         self.args = words
         self.returncode: int | None = None
-        request = json.dumps({"words": list(words), "env": dict(env), "cwd": str(cwd)}).encode()
+        asked = {"words": list(words), "env": dict(env), "cwd": str(cwd), "network": network, "names": names}
+        request = json.dumps(asked).encode()
         self._connection = socket.socket(socket.AF_UNIX)
         self._connection.connect(str(fork_server("module_forks")))
         socket.send_fds(self._connection, [len(request).to_bytes(NUMBER, "big")], [log])

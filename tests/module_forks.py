@@ -26,6 +26,7 @@ import threading
 import traceback
 from collections.abc import Callable, Sequence
 from importlib import import_module
+from pathlib import Path
 from typing import Any, NoReturn
 
 from pilotlight_supervisor import launch
@@ -34,10 +35,13 @@ MODULES = {
     "pilotlight_supervisor.up": "pilotlight_supervisor.up",
     "pilotlight_gateway": "pilotlight_gateway.__main__",
     "pilotlight_gateway.duties": "pilotlight_gateway.duties.__main__",
+    "pilotlight_gateway.dashboard": "pilotlight_gateway.dashboard.__main__",
     "pilotlight_autoscaler": "pilotlight_autoscaler.__main__",
     "pilotlight_runtime": "pilotlight_runtime.__main__",
 }
 """What `python -m` is told -> the module that it runs."""
+CLONE_NEWNS, CLONE_NEWNET = 0x20000, 0x40000000
+MS_BIND, MS_REC, MS_PRIVATE = 0x1000, 0x4000, 0x40000
 FIRST_OTHER = 3
 """The first descriptor that is not standard input, output or error."""
 
@@ -95,13 +99,38 @@ def fork(connection: socket.socket) -> int:
     size, files, _, _ = socket.recv_fds(connection, 4, 1)
     request = json.loads(connection.recv(int.from_bytes(size, "big"), socket.MSG_WAITALL))
     (log,) = files
-    pid = os.fork()
+    ours, pid = os.getpid(), os.fork()
     if pid == 0:
+        if request["network"]:
+            die_with(ours)
+            enter(request["network"], request["names"])
         take(os.open(os.devnull, os.O_RDONLY), log, log)
         become(request["words"], request["env"], request["cwd"])
     os.close(log)
     connection.sendall(pid.to_bytes(4, "big"))
     return pid
+
+
+def die_with(parent: int) -> None:
+    """Be killed when it dies."""
+    _libc.prctl(launch.PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    if os.getppid() != parent:
+        os._exit(1)
+
+
+def enter(network: str, names: str) -> None:
+    """Be on a host of `tests.hosts`: in this namespace, and with this file as /etc/hosts if there is one."""
+    with Path(network).open() as namespace:
+        _called(_libc.setns(namespace.fileno(), CLONE_NEWNET))
+    if names:
+        _called(_libc.unshare(CLONE_NEWNS))
+        _called(_libc.mount(b"none", b"/", None, MS_REC | MS_PRIVATE, None))
+        _called(_libc.mount(names.encode(), b"/etc/hosts", None, MS_BIND, None))
+
+
+def _called(failed: int) -> None:
+    if failed:
+        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
 
 
 def take(*files: int) -> None:
@@ -165,10 +194,7 @@ def fork_or_execute(args: Sequence[Any], executables: Sequence[bytes], *rest: An
     if pid == 0:
         os.setsid()
         take(given, out, err)
-        # As `launch` does.
-        _libc.prctl(launch.PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
-        if os.getppid() != parent:
-            os._exit(1)
+        die_with(parent)  # as `launch` does
         become(words[len(before) :], dict(os.fsdecode(pair).split("=", 1) for pair in env), cwd)
     return pid
 

@@ -1,8 +1,8 @@
-"""`python -P tests/worker_forks.py SOCKET ARGS`: pytest with all tests imported, of which a fork is each worker.
+"""`python -P tests/worker_forks.py SOCKET ARGS`: pytest with all tests collected, of which a fork is each worker.
 
-Importing them takes longer than most folders' tests do, and each worker would import them all. A fork collects for
-itself, and finds every module there. Each connection has the standard files of a worker (`forked_worker`), for which
-its fork does what Python would: it reads from its input what xdist wants. It ends with its standard input.
+Importing and collecting them takes longer than most folders' tests do, and each worker would do both. A fork has them
+(`collected_worker`), and has what Python gives a process that starts: each connection brings the standard files of a
+worker (`forked_worker`), from whose input it reads what xdist wants. It ends with its standard input.
 """
 
 from __future__ import annotations
@@ -18,16 +18,40 @@ import threading
 from collections.abc import Sequence
 
 import pytest
+from _pytest.config import Config, _prepareconfig
+
+REPORTERS = ("terminalreporter", "terminalprogress")
+"""What prints for people. Workers tell the process that started them."""
 
 
-def load(args: Sequence[str]) -> None:
-    """Import all tests. A file that cannot be imported is for the workers to tell of."""
+class FailedReports:
+    """Of what cannot be collected: workers tell of it."""
+
+    def __init__(self) -> None:
+        self.found: list[pytest.CollectReport] = []
+
+    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
+        if not report.passed:
+            self.found.append(report)
+
+
+def load(args: Sequence[str]) -> tuple[Config, pytest.Session, list[pytest.CollectReport]]:
+    """Collect all tests."""
     printed, nothing = os.dup(1), os.open(os.devnull, os.O_WRONLY)
     os.dup2(nothing, 1)
     try:
-        pytest.main([*args, "--numprocesses=0", "--dist=no", "--collect-only", "-qq"])
-        sys.stdout.flush()
+        config = _prepareconfig([*args, "--numprocesses=0", "--dist=no"])
+        session = pytest.Session.from_config(config)
+        config._do_configure()
+        config.pluginmanager.register(failed := FailedReports())
+        for name in REPORTERS:
+            config.pluginmanager.unregister(name=name)
+        config.hook.pytest_sessionstart(session=session)
+        config.hook.pytest_collection(session=session)
+        config.pluginmanager.getplugin("capturemanager").stop_global_capturing()
+        return config, session, failed.found
     finally:
+        sys.stdout.flush()
         os.dup2(printed, 1)
         os.close(printed)
         os.close(nothing)
@@ -76,7 +100,10 @@ def work(connection: socket.socket) -> None:
 
 if __name__ == "__main__":
     place, *rest = sys.argv[1:]
-    load(rest)
+    collected = load(rest)
+    from tests import collected_worker  # the folder of all is in the path since pytest has read its settings
+
+    collected_worker.collected = collected
     assert threading.active_count() == 1, "a fork has one thread"
     gc.collect()
     gc.freeze()

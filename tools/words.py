@@ -40,8 +40,13 @@ TENANTS_WORDS = "pilotlight"
 
 ALLOWED: dict[str, str] = {
     "pilotlight_core.host.config._Parser.error": "argparse's name",
+    "pilotlight_core.model.api.seeing.tally_api.HomeStats.ready": "containers that are ready, on average",
+    "pilotlight_core.model.api.seeing.tally_api.StatsPoint.ready": "containers that are ready, on average",
+    "pilotlight_core.model.api.seeing.tally_api.StatsRow.ready": "containers that are ready, on average",
+    "pilotlight_gateway.metrics.call_recorder.CallRecorder.chunks": "the event of `Origin.chunks`: so many have come",
     "pilotlight_gateway.http.server.BoundedProtocol.timeout_keep_alive_handler": "uvicorn's name",
     "pilotlight_gateway.http.quiet_server.QuietServer.main_loop": "uvicorn's name",
+    "pilotlight_gateway.http.quiet_server.QuietServer.shutdown": "uvicorn's name",
     "pilotlight_gateway.http.quiet_server.QuietServer.startup": "uvicorn's name",
     "pilotlight_gateway.cluster.router.Router.to_origin": "the other direction of `to_home`, which returns something",
     "pilotlight_gateway.cluster.router.ShardRouter.to_origin": "it implements `Router.to_origin`",

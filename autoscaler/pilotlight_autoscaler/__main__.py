@@ -19,6 +19,8 @@ from pilotlight_autoscaler.repacking import Repacking
 from pilotlight_core.bus import Bus, Lease, bus_users, connect
 from pilotlight_core.host import config, telemetry
 from pilotlight_core.host.compiled import IS_COMPILED
+from pilotlight_core.host.events.bus_event_log import BusEventLog
+from pilotlight_core.host.events.event_log import EventLog
 from pilotlight_core.host.gc_tuning import freeze, freeze_again
 from pilotlight_core.host.metrics import CannotListen, measured_process
 from pilotlight_core.host.price_records import follow_prices
@@ -53,10 +55,12 @@ async def serve(settings: config.ControllerSettings) -> int:
     ):
         bus.spawn(follow_prices(registry, book))
         lease = bus.lease("controller", settings.name or "controller")
-        controller = _controller(settings, bus, registry, lease, book)
+        events = BusEventLog(bus, region=settings.region)
+        controller = _controller(settings, bus, registry, lease, book, events)
         keeper = BlankKeeper(bus, registry, lease, controller.world, region=settings.region)
         async with (
             measured_process(settings, bus, controller.collect_metrics),
+            events.running(),
             controller.running(),
             keeper.running(),
         ):
@@ -70,7 +74,7 @@ async def serve(settings: config.ControllerSettings) -> int:
 
 
 def _controller(
-    settings: config.ControllerSettings, bus: Bus, registry: Registry, lease: Lease, book: PriceBook
+    settings: config.ControllerSettings, bus: Bus, registry: Registry, lease: Lease, book: PriceBook, events: EventLog
 ) -> Controller:
     return Controller(
         bus,
@@ -84,6 +88,7 @@ def _controller(
         zone=settings.zone,
         open_pool=pool_opener(settings.state_dir),
         on_settled=freeze_again,
+        events=events,
     )
 
 

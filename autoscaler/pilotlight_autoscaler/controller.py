@@ -35,6 +35,7 @@ from pilotlight_autoscaler.explain_answers import answer
 from pilotlight_autoscaler.memory_store import MemoryStore
 from pilotlight_autoscaler.node_drains import NodeDrains
 from pilotlight_autoscaler.node_intake import NodeIntake
+from pilotlight_autoscaler.observations.decision_events import DecisionEvents
 from pilotlight_autoscaler.observations.refusal_memory import tenants_in_turn
 from pilotlight_autoscaler.observations.world import World
 from pilotlight_autoscaler.old_agents import OldAgents
@@ -51,6 +52,7 @@ from pilotlight_autoscaler.spent_budgets import SpentBudgets
 from pilotlight_autoscaler.told_shortages import ToldShortages, subject_of_told
 from pilotlight_core.bus import Bus, BusDown, BusError, Handler, Lease
 from pilotlight_core.host.binding_book import BindingBook
+from pilotlight_core.host.events.event_log import EventLog, SilentEventLog
 from pilotlight_core.host.gc_tuning import collect_young
 from pilotlight_core.host.registry import Registry
 from pilotlight_core.model import subjects
@@ -122,6 +124,7 @@ class Controller:
         zone: str = "local-a",
         open_pool: OpenPool = no_pool,
         on_settled: Callable[[], None] = lambda: None,
+        events: EventLog | None = None,
     ) -> None:
         self._advises = advises
         self._repacking = repacking or Repacking()
@@ -130,7 +133,8 @@ class Controller:
         self._bus = bus
         self._registry = registry
         self._registered = RegisteredVersions(registry, load_s_of=world.scaling.load_s)
-        self._budgets = SpentBudgets(bus, registry, self._registered.wake)
+        self._events = DecisionEvents(events or SilentEventLog(), lambda: lease.valid(time.monotonic()))
+        self._budgets = SpentBudgets(bus, registry, self._registered.wake, self._events.money)
         self._stops = ContainerStops(bus, world, region=region, stop_grace_s=stop_grace_s)
         self._stopping = 0
         self._memories = MemoryStore(bus, region=region, is_erased=registry.is_erased)
@@ -280,6 +284,7 @@ class Controller:
             self._edges.put_nowait((demand.version, demand.tenant))
 
     async def _lead(self) -> None:
+        self.world.wishes.on_change = self._events.scaled
         while True:
             await self._lease.acquire()
             self.world.executions.clear()  # of an earlier lease
@@ -480,8 +485,8 @@ class Controller:
         return f"ctr_{name}_{base36(self._lease.epoch)}_{base36(self._started)}"
 
     def _act(self, decision: Decision, at: float) -> None:
-        for note in decision.notes:
-            log.info("decided", what=note)
+        self._events.decided(decision.notes)
+        self.metrics.lost_nodes += self._events.lost(self.world.lost)
         for told in self._told.messages(decision.shortages, at):
             with contextlib.suppress(BusError):  # it is repeated at the next tick
                 self._bus.publish_nowait(subject_of_told(told, self._region), told)

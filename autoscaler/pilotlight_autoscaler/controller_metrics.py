@@ -41,6 +41,7 @@ class ControllerMetrics:
         """Seconds of passes over all versions, and of those for one version's new calls."""
         self.failed_passes = 0
         self.failed_sweeps = 0
+        self.lost_nodes = 0
         self._sweep_fails = False
         """Whether the last one has."""
         self._sizes: dict[str, tuple[int, int]] = {}
@@ -88,6 +89,8 @@ class ControllerMetrics:
         """What this process did and heard by the instant `at`; who decides (or advises) knows what is wanted."""
         yield gauge("pilotlight_controller_leads", "1 while this controller leads.", int(leads))
         yield gauge("pilotlight_controller_nodes", "Nodes that this controller knows of.", len(world.nodes))
+        text = "Nodes that fell silent without an end of theirs being planned."
+        yield counter("pilotlight_controller_lost_nodes", text, self.lost_nodes)
         text = "How long passes took, over all versions or for one."
         yield histogram_by("pilotlight_controller_pass_seconds", text, "versions", self.passes)
         yield counter("pilotlight_controller_failed_passes", "Passes that went wrong.", self.failed_passes)

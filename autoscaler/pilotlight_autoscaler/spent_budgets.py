@@ -5,7 +5,7 @@ A budget that is removed counts no more from then on, whatever a home has noted 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from types import TracebackType
 from typing import Any
 
@@ -24,12 +24,21 @@ SPENT = "the budget {name} of {tenant} is used up, so none is kept without calls
 log = structlog.get_logger(__name__)
 _decoder = msgspec.msgpack.Decoder(HomeTranches)
 
+ToldMoney = Callable[[str, Collection[str], Collection[str]], None]
+"""The tenant, the budgets of which nothing is left, and those of which something is again."""
+
+
+def _silent(_tenant: str, _spent: Collection[str], _free: Collection[str]) -> None: ...
+
 
 class SpentBudgets:
     """Follows the records of homes, and those of budgets; as a context manager, as long as its block lasts."""
 
-    def __init__(self, bus: Bus, registry: Registry, changed: Callable[[str], None] = lambda _: None) -> None:
-        """`changed` is called with each tenant that has money no more, or again."""
+    def __init__(
+        self, bus: Bus, registry: Registry, changed: Callable[[str], None] = lambda _: None, told: ToldMoney = _silent
+    ) -> None:
+        """`changed` is called with each tenant that has money no more, or again, `told` with the budgets concerned."""
+        self._told = told
         self._registry = registry
         self._mirror = bus.mirror(BUDGET_BUCKET, HOME)
         self._mirror.on_change.append(self._noted)
@@ -69,7 +78,8 @@ class SpentBudgets:
         spent = spent_of(entry.value) if entry is not None else {}
         if spent == self._spent.get(tenant, {}):
             return
-        self._spent.pop(tenant, None)
+        before = self._spent.pop(tenant, {})
+        self._told(tenant, spent.keys() - before.keys(), before.keys() - spent.keys())
         if spent:
             self._spent[tenant] = spent
         log.info("a tenant's money has changed", tenant=tenant, used_up=sorted(spent))

@@ -58,13 +58,17 @@ class GrpcAddress(NamedTuple):
 
 
 def stream_slots() -> TenantSlots:
-    """Streams over gRPC at a time."""
-    return TenantSlots(512, "streams over gRPC are open", of_tenant=128, retry_after=5.0)
+    """Streams over gRPC at a time.
+
+    On each a message may be arriving, whose memory (10 MB at most) is counted only once all of it is there, and a
+    stream that waits for its client cannot be told from one that is in the middle of one: so a tenant has few.
+    """
+    return TenantSlots(512, "streams over gRPC are open", of_tenant=32, retry_after=5.0)
 
 
 def model_services(parts: FrontParts, entry: CallEntry, clock: Callable[[], float]) -> TensorModelServices:
     """Calls of models, and what is shown of them."""
-    lookup = ModelLookup(entry.resolver, parts.schemas, ServedModels(parts.registry))
+    lookup = ModelLookup(entry.resolver, parts.schemas, ServedModels(parts.registry), parts.rates)
     calls = ModelCalls(entry, parts.calls, parts.codec, lookup, parts.counts, clock)
     return TensorModelServices(calls=calls, registry=parts.registry, readiness=parts.readiness, release=_release())
 

@@ -23,11 +23,14 @@ from pilotlight_gateway.budgets.prepaid_budgets import PrepaidBudgets
 from pilotlight_gateway.calls.call_port import CallPort
 from pilotlight_gateway.calls.call_responses import CallAnswers
 from pilotlight_gateway.deploys.blob_usage import BlobUsage
+from pilotlight_gateway.deploys.called_versions import CalledVersions
 from pilotlight_gateway.deploys.deployer import Deployer, ManifestSigner
 from pilotlight_gateway.deploys.function_logs import LogSource
 from pilotlight_gateway.deploys.package_locker import PackageLocker
 from pilotlight_gateway.deploys.resolver import Resolver
+from pilotlight_gateway.diagnosis.function_diagnoses import FunctionDiagnoses
 from pilotlight_gateway.erasure.tenant_eraser import TenantEraser
+from pilotlight_gateway.events.event_reader import EventSource, MemoryEvents
 from pilotlight_gateway.files.uploaded_files import UploadedFiles
 from pilotlight_gateway.fleet.container_stopper import ContainerStopper
 from pilotlight_gateway.fleet.curve_trials import CurveService
@@ -35,7 +38,7 @@ from pilotlight_gateway.fleet.fleet_inventory import FleetPlacements
 from pilotlight_gateway.fleet.placement_explainer import Explainer
 from pilotlight_gateway.front_wiring import model_services
 from pilotlight_gateway.http import routes
-from pilotlight_gateway.http.app import ServedOperation, bind, create_app, document_of
+from pilotlight_gateway.http.app import ServedOperation, bind, call_routes, create_app, document_of
 from pilotlight_gateway.http.calls.call_endpoint import CallEndpoint, CallEntry
 from pilotlight_gateway.http.calls.call_events import EventServices
 from pilotlight_gateway.http.calls.call_limits import CallLimits
@@ -62,12 +65,18 @@ from pilotlight_gateway.http.endpoints.documents import DocumentServices
 from pilotlight_gateway.http.endpoints.health import HealthServices
 from pilotlight_gateway.http.endpoints.issuers import ISSUERS, IssuerServices
 from pilotlight_gateway.http.endpoints.jobs import JobServices
+from pilotlight_gateway.http.endpoints.logins.sessions import SESSIONS, SessionServices
 from pilotlight_gateway.http.endpoints.logs import LogServices
 from pilotlight_gateway.http.endpoints.nodes import NODES, NodeServices
 from pilotlight_gateway.http.endpoints.oversight.audit import AUDIT, AuditServices
+from pilotlight_gateway.http.endpoints.oversight.diagnosis import DIAGNOSIS, DiagnosisServices
 from pilotlight_gateway.http.endpoints.oversight.erasure import ERASURE, ErasureServices
+from pilotlight_gateway.http.endpoints.oversight.events import EVENTS, PlatformEventServices
+from pilotlight_gateway.http.endpoints.oversight.kept_calls import KEPT_CALLS, KeptCallServices
 from pilotlight_gateway.http.endpoints.oversight.pools import POOLS, PoolServices
+from pilotlight_gateway.http.endpoints.oversight.pressure import PRESSURE, PressureServices
 from pilotlight_gateway.http.endpoints.oversight.scaling import SCALING, ScalingServices
+from pilotlight_gateway.http.endpoints.oversight.stats import STATS, StatsServices
 from pilotlight_gateway.http.endpoints.placement import PLACEMENT, PlacementServices
 from pilotlight_gateway.http.endpoints.prices import PRICES, PriceServices
 from pilotlight_gateway.http.endpoints.secrets.secrets import SECRETS, SecretServices
@@ -98,7 +107,7 @@ from pilotlight_gateway.limits.api_rates import ApiRates
 from pilotlight_gateway.limits.cost_estimates import Estimates
 from pilotlight_gateway.limits.limits_port import Limiter
 from pilotlight_gateway.limits.tenant_slots import TenantSlots
-from pilotlight_gateway.metrics.gateway_metrics import GatewayMetrics
+from pilotlight_gateway.metrics.call_recorder import CallRecorder
 from pilotlight_gateway.metrics.load_exchange import LoadBook
 from pilotlight_gateway.nested.nested_book import NestedBook
 from pilotlight_gateway.nested.nested_calls import NestedCalls
@@ -107,8 +116,11 @@ from pilotlight_gateway.oidc.issuers import Issuers
 from pilotlight_gateway.schemas.version_schemas import VersionSchemas
 from pilotlight_gateway.secrets.tenant_vault import TenantVault
 from pilotlight_gateway.streams.stream_exchange import StreamExchange
+from pilotlight_gateway.tally.tally_desk import TallyDesk
 from pilotlight_gateway.tenancy.auth import CallAuthenticator, Principal
 from pilotlight_gateway.tenancy.registry_port import RegistryPort
+from pilotlight_gateway.traces.access_log import OFF, AccessLog
+from pilotlight_gateway.traces.traced_calls import TracedCalls, lone_traces
 from pilotlight_gateway.webhooks.webhook_port import WebhookStore
 
 BODY_BYTES_HELD = 160 * 10**6
@@ -163,7 +175,7 @@ class HttpParts:
     loads: LoadBook
     locker: PackageLocker
     logs: LogSource
-    metrics: GatewayMetrics
+    recorder: CallRecorder
     networks: tuple[Network, ...]
     placements: FleetPlacements
     prices: CallPrices
@@ -175,13 +187,17 @@ class HttpParts:
     signer: ManifestSigner
     stopper: ContainerStopper
     streams: StreamExchange
+    tallies: TallyDesk
     terms: JoiningTerms
     tranches: Callable[[str], Awaitable[HomeTranches | None]]
     all_tranches: Callable[[], Awaitable[list[HomeTranches]]]
     uploads: TenantSlots
     vault: TenantVault
     webhooks: WebhookStore
+    access_log: str = OFF
     counts: InferenceCounts = field(default_factory=InferenceCounts)
+    tracing: TracedCalls = field(default_factory=lone_traces)
+    events: EventSource = field(default_factory=MemoryEvents)
 
     @cached_property
     def rates(self) -> ApiRates:
@@ -201,7 +217,7 @@ class _Shared:
             registry=registry, blobs=parts.blobs, usage=self.usage, signer=parts.signer, secrets=parts.vault.store,
             placements=parts.placements, locker=parts.locker,
         )  # fmt: skip
-        self.limits = CallLimits(parts.limiter, parts.costs, parts.metrics, parts.prices)
+        self.limits = CallLimits(parts.limiter, parts.costs, parts.recorder, parts.prices)
         self.rates = parts.rates
         self.documents = DocumentServices(
             openapi=document_of(), resolver=self.resolver, schemas=parts.schemas, proxies=parts.proxies
@@ -217,14 +233,17 @@ def wire_http(parts: HttpParts) -> ASGIApp:
     """The whole API."""
     shared = _Shared(parts)
     entry, answers = _call_entry(parts, shared), CallAnswers(parts.codec, shared.book, shared.clock)
-    unary = UnaryCalls(parts.calls, answers, parts.codec, parts.budget, parts.metrics)
+    unary = UnaryCalls(parts.calls, answers, parts.codec, parts.budget, parts.recorder)
     operations = (
         *_functions(parts, shared), *_models(parts, shared, entry), *_money(parts, shared), *_fleet(parts, shared),
         *_tenants(parts, shared), *_fronts(parts, shared, model_services(parts, entry, shared.clock)),
     )  # fmt: skip
+    access = AccessLog(parts.access_log, parts.tracing.keeper, call_routes(), shared.clock)
+    parts.tracing.keeper.tell_slow = access.note_slow
+    parts.registry.on_change.append(parts.tracing.keeper.forget_erased)
     edge = create_app(
         _call_endpoint(parts, shared, entry, unary), operations, limits=shared.limits, requests=parts.requests,
-        metrics=parts.metrics, clock=shared.clock,
+        recorder=parts.recorder, clock=shared.clock, access=access,
     )  # fmt: skip
     known = CallRoutes(parts.registry, shared.resolver, shared.limits)
     edge.whole = WarmCalls(WarmParts(entry, parts.calls, unary, answers, known, parts.requests, edge, shared.clock))
@@ -243,7 +262,7 @@ def wire_nested(parts: HttpParts, why_ended: Callable[[Principal], Unauthenticat
     answers = CallAnswers(parts.codec, shared.book, shared.clock)
     return NestedCalls(
         entry=_call_entry(parts, shared),
-        unary=UnaryCalls(parts.calls, answers, parts.codec, parts.budget, parts.metrics),
+        unary=UnaryCalls(parts.calls, answers, parts.codec, parts.budget, parts.recorder),
         registry=parts.registry,
         schemas=parts.schemas,
         rates=parts.rates,
@@ -259,10 +278,13 @@ def _call_entry(parts: HttpParts, shared: _Shared) -> CallEntry:
         authenticator=parts.authenticator,
         gate=shared.gate,
         resolver=shared.resolver,
+        versions=CalledVersions(shared.resolver, shared.rates),
         limits=shared.limits,
-        reader=CallReader(parts.registry, parts.schemas, parts.codec, shared.clock),
+        reader=CallReader(
+            parts.registry, parts.schemas, parts.codec, parts.recorder, shared.clock, parts.tracing.sampler
+        ),
         budget=parts.budget,
-        metrics=parts.metrics,
+        recorder=parts.recorder,
         audit=parts.audit,
     )
 
@@ -270,7 +292,7 @@ def _call_entry(parts: HttpParts, shared: _Shared) -> CallEntry:
 def _call_endpoint(parts: HttpParts, shared: _Shared, entry: CallEntry, unary: UnaryCalls) -> CallEndpoint:
     """Where calls come in."""
     streams = StreamServices(
-        calls=parts.calls, gate=shared.gate, budget=parts.budget, metrics=parts.metrics, codec=parts.codec,
+        calls=parts.calls, gate=shared.gate, budget=parts.budget, recorder=parts.recorder, codec=parts.codec,
         book=shared.book, keeper=parts.streams.keeper, clock=shared.clock,
     )  # fmt: skip
     return CallEndpoint(
@@ -307,6 +329,8 @@ def _functions(parts: HttpParts, shared: _Shared) -> tuple[BoundOperation[Any], 
     return (
         *bound(routes.FUNCTION_DOCUMENT, shared.documents),
         *bound(routes.CALLS_BY_ID, account),
+        *bound(EVENTS, PlatformEventServices(events=parts.events, followers=parts.followers)),
+        *bound(KEPT_CALLS, KeptCallServices(find_kept=parts.tracing.find, jobs=parts.jobs)),
         *bound(routes.CALL_EVENTS, EventServices(calls=parts.calls, streams=parts.streams)),
         *bound(routes.JOBS, shared.jobs),
         *bound(routes.APPS, apps),
@@ -363,6 +387,9 @@ def _fleet(parts: HttpParts, shared: _Shared) -> tuple[BoundOperation[Any], ...]
     curves = CurveServices(
         resolver=resolver, placements=parts.placements, curves=shared.curves, deployer=shared.deployer, budget=budget
     )
+    pressure = PressureServices(
+        registry=registry, calls=parts.calls, view=parts.placements.view, loads=parts.loads, clock=shared.clock
+    )
     containers = ContainerServices(registry=registry, calls=parts.calls, stopper=parts.stopper, budget=budget)
     return (
         *bound(CONTAINERS, containers),
@@ -372,7 +399,22 @@ def _fleet(parts: HttpParts, shared: _Shared) -> tuple[BoundOperation[Any], ...]
         *bound(PLACEMENT, placing),
         *bound(CURVES, curves),
         *bound(AUTOSCALER, AutoscalerServices(registry=registry, resolver=resolver, budget=budget)),
+        *bound(PRESSURE, pressure),
+        *bound(DIAGNOSIS, DiagnosisServices(resolver=resolver, diagnoses=_diagnoses(parts, shared))),
         *bound(SCALING, ScalingServices(loads=parts.loads, clock=shared.clock)),
+        *bound(STATS, StatsServices(tallies=parts.tallies, resolver=resolver, calls=parts.calls)),
+    )
+
+
+def _diagnoses(parts: HttpParts, shared: _Shared) -> FunctionDiagnoses:
+    """What says what bounds functions."""
+    return FunctionDiagnoses(
+        counted=parts.tallies,
+        placements=parts.placements,
+        registry=parts.registry,
+        curves=shared.curves,
+        loads=lambda: [load for load, _ in parts.loads.known(shared.clock())],
+        clock=shared.clock,
     )
 
 
@@ -384,6 +426,7 @@ def _tenants(parts: HttpParts, shared: _Shared) -> tuple[BoundOperation[Any], ..
     return (
         *bound(AUDIT, AuditServices(audit=parts.audit)),
         *bound(TENANCY, TenancyServices(registry=registry, limits=parts.limiter, budget=budget)),
+        *bound(SESSIONS, SessionServices(registry=registry, budget=budget)),
         *bound(ERASURE, ErasureServices(eraser=parts.eraser, budget=budget)),
         *bound(ISSUERS, issuers),
         *bound(WEBHOOKS, WebhookServices(webhooks=parts.webhooks, networks=parts.networks, budget=budget)),

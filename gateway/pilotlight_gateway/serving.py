@@ -26,31 +26,20 @@ from pilotlight_core.host.gc_tuning import freeze
 from pilotlight_core.host.key_set_records import KeySets
 from pilotlight_core.host.key_sets import newest_set
 from pilotlight_core.host.metrics import measured_process
-from pilotlight_core.host.metrics.metric_families import MetricSource
 from pilotlight_core.host.price_records import follow_prices, write_prices
 from pilotlight_core.host.registry import Registry
 from pilotlight_core.host.signing import BadSignature, FolderSigner, NoKey
 from pilotlight_core.host.tenancy_move import move_tenancy
-from pilotlight_core.links import LinkFolder
 from pilotlight_core.model.ids import token
 from pilotlight_core.model.limits import load_tiers
 from pilotlight_core.model.price_book import PriceBook, load_prices
 from pilotlight_core.model.records.jobs import RunnerIdentity
-from pilotlight_core.model.subjects import IDEMPOTENCY_BUCKET
 from pilotlight_gateway.audit.bus_audit_log import BusAuditLog
-from pilotlight_gateway.batches.batch_service import BatchService
-from pilotlight_gateway.batches.bus_batches import BusBatches
 from pilotlight_gateway.bodies.body_codec import BodyCodec
 from pilotlight_gateway.bodies.byte_budget import ByteBudget
 from pilotlight_gateway.bodies.worker_pool import BodyWorkers
-from pilotlight_gateway.budgets.budget_home import BudgetHome
-from pilotlight_gateway.budgets.call_prices import CallPrices, parts_of
-from pilotlight_gateway.budgets.prepaid_budgets import PrepaidBudgets
-from pilotlight_gateway.budgets.tranche_keeper import TrancheKeeper
-from pilotlight_gateway.calls.call_service import CallService
+from pilotlight_gateway.call_counting import CallCounting
 from pilotlight_gateway.calls.large_bodies import LargeBodies
-from pilotlight_gateway.cluster.shard_table import ShardTable
-from pilotlight_gateway.cluster.shards import Shards
 from pilotlight_gateway.deploys.blob_links import BlobLinks, blob_link_answers
 from pilotlight_gateway.deploys.ended_runs import watch_ended_runs
 from pilotlight_gateway.deploys.function_logs import BusLogs
@@ -58,16 +47,27 @@ from pilotlight_gateway.deploys.line_owners import BoundLineOwners
 from pilotlight_gateway.deploys.package_locker import BusLocker
 from pilotlight_gateway.fallbacks.fallback_calls import FallbackCalls
 from pilotlight_gateway.fallbacks.fallback_finder import Fallbacks, covered_by
-from pilotlight_gateway.fleet.fleet_inventory import FleetPlacements
 from pilotlight_gateway.fleet.placement_explainer import BusExplainer
 from pilotlight_gateway.front_wiring import GrpcFront
-from pilotlight_gateway.gateway_calls import GatewayCalls
 from pilotlight_gateway.gateway_erasure import GatewayErasure
+from pilotlight_gateway.gateway_events import GatewayEvents
+from pilotlight_gateway.gateway_objects import (
+    make_batches,
+    make_call_prices,
+    make_calls,
+    make_idempotency,
+    make_job_calls,
+    make_jobs,
+    make_limits,
+    make_load_exchange,
+    make_nested,
+    make_placements,
+    make_readiness,
+    make_shards,
+    metric_sources,
+)
 from pilotlight_gateway.gateway_secrets import GatewaySecrets
-from pilotlight_gateway.home.home import QueueLimits
-from pilotlight_gateway.http.protocol.drain_gate import DrainGate
 from pilotlight_gateway.http.protocol.http_exchange import OpenRequests
-from pilotlight_gateway.http.protocol.readiness import Readiness
 from pilotlight_gateway.http_wiring import (
     BODY_BYTES_HELD,
     HttpParts,
@@ -77,17 +77,10 @@ from pilotlight_gateway.http_wiring import (
     wire_models,
     wire_nested,
 )
-from pilotlight_gateway.idempotency.bus_key_records import BusKeyRecords
 from pilotlight_gateway.idempotency.key_record import CallOwner
-from pilotlight_gateway.idempotency.keyed_calls import KEY_BYTES, Idempotency
-from pilotlight_gateway.jobs.gateway_jobs import GatewayJobs, JobStorage
-from pilotlight_gateway.jobs.job_calls import JobCalls
 from pilotlight_gateway.jobs.job_permit import JobPermits
 from pilotlight_gateway.ledger.ledger_reader import LedgerReader
-from pilotlight_gateway.limits.connections import ConnectionBook
 from pilotlight_gateway.limits.cost_estimates import Estimates
-from pilotlight_gateway.limits.limit_policy import LimitPolicies
-from pilotlight_gateway.limits.limiter import HomeLimiter
 from pilotlight_gateway.listeners import (
     Listener,
     body_server,
@@ -96,17 +89,9 @@ from pilotlight_gateway.listeners import (
     grpc_address,
     open_listeners,
 )
-from pilotlight_gateway.metrics.call_metrics import call_gauges, fallback_counts
 from pilotlight_gateway.metrics.certificate_metrics import certificates_of
-from pilotlight_gateway.metrics.connection_metrics import connection_counts
 from pilotlight_gateway.metrics.gateway_metrics import GatewayMetrics
-from pilotlight_gateway.metrics.job_metrics import job_gauges
-from pilotlight_gateway.metrics.key_metrics import key_counts
-from pilotlight_gateway.metrics.limit_metrics import limit_gauges
-from pilotlight_gateway.metrics.load_exchange import LoadBook, LoadExchange, MeasuredGateway
-from pilotlight_gateway.metrics.node_metrics import clock_gauges, node_fault_counts
-from pilotlight_gateway.nested.nested_calls import NestedCalls
-from pilotlight_gateway.nested.nested_exchange import NestedExchange
+from pilotlight_gateway.metrics.load_exchange import LoadBook, MeasuredGateway
 from pilotlight_gateway.nodes.node_identities import BusAddress, joining_terms, node_identities
 from pilotlight_gateway.nodes.node_issuer import load_issuer
 from pilotlight_gateway.oidc.issuers import Issuers, open_issuers
@@ -117,13 +102,10 @@ from pilotlight_gateway.running_gateway import Gateway
 from pilotlight_gateway.schemas.schema_validators import Validators
 from pilotlight_gateway.schemas.version_schemas import VersionSchemas
 from pilotlight_gateway.settings import ServeSettings
-from pilotlight_gateway.storage_quota.bus_quota import BusQuotaRecords
-from pilotlight_gateway.storage_quota.quota_lease import StorageQuota
 from pilotlight_gateway.tenancy.auth import KeyAuthenticator
 from pilotlight_gateway.tenancy.bootstrap import bootstrap
+from pilotlight_gateway.tenancy.login_sessions import LoginSessions
 from pilotlight_gateway.webhooks.bus_webhooks import BusWebhooks
-from pilotlight_placement.asks.options import Prices
-from pilotlight_placement.hardware.machine_nodes import pool_nodes
 
 log = structlog.get_logger(__name__)
 
@@ -227,36 +209,6 @@ async def _stop_when_lost(bus: Bus, stop: asyncio.Event) -> None:
     stop.set()
 
 
-def _batches(
-    settings: ServeSettings,
-    bus: Bus,
-    jobs: GatewayJobs,
-    blobs: BlobStore,
-    schemas: VersionSchemas,
-    validators: Validators,
-) -> BatchService:
-    return BatchService(
-        BusBatches(bus),
-        jobs.service,
-        region=settings.region,
-        blobs=blobs,
-        schemas=schemas,
-        validators=validators,
-        keep_s=settings.job_seconds,
-    )
-
-
-def _idempotency(settings: ServeSettings, bus: Bus, table: ShardTable, owner: CallOwner) -> Idempotency:
-    keep_s = settings.idempotency_seconds
-    records = BusQuotaRecords(bus.kv(IDEMPOTENCY_BUCKET), stored="idempotency keys")
-    return Idempotency(
-        BusKeyRecords(bus, lambda owner: owner.instance in table.others()),
-        StorageQuota(records, limit=KEY_BYTES, life=keep_s, wall=time.time),
-        owner=owner,
-        ttl=keep_s,
-    )
-
-
 async def _join(settings: ServeSettings, bus: Bus, blobs: BlobStore) -> FolderSigner:
     """Register what this gateway has in common with its platform; what signs with its key.
 
@@ -297,102 +249,6 @@ def _no_key(detail: str, registered: str) -> str:
     return f"{detail} {what} of the platform is {registered}: {mend}." if registered else detail
 
 
-def _metric_sources(
-    calls: GatewayCalls,
-    idempotency: Idempotency,
-    limiter: HomeLimiter,
-    jobs: GatewayJobs,
-    readiness: Readiness,
-    budget: ByteBudget,
-    connections: ConnectionBook,
-    fallbacks: Fallbacks,
-) -> tuple[MetricSource, ...]:
-    """Asked at each scrape, beside what `GatewayMetrics` counts."""
-    return (
-        lambda: key_counts(idempotency.statistics()),
-        lambda: limit_gauges(limiter.statistics()),
-        lambda: call_gauges(
-            calls.service.statistics(),
-            inside=len(readiness.gate),
-            bodies=budget,
-            ready=not readiness.why_not(),
-        ),
-        lambda: fallback_counts(fallbacks.counts),
-        lambda: job_gauges(jobs.statistics()),
-        lambda: node_fault_counts(calls.drivers.guard.faults.counts),
-        lambda: clock_gauges(calls.fleet.clocks, time.time()),
-        lambda: connection_counts(connections.statistics()),
-    )
-
-
-def _readiness(bus: Bus, registry: Registry, calls: CallService) -> Readiness:
-    return Readiness(
-        gate=DrainGate(),
-        bus_connected=lambda: bus.connected,
-        registry=registry,
-        calls=calls,
-        clock=time.monotonic,
-    )
-
-
-def _calls(settings: ServeSettings, bus: Bus, bodies: LargeBodies, name: str, instance: str, url: str) -> GatewayCalls:
-    return GatewayCalls(
-        bus,
-        bodies,
-        region=settings.region,
-        name=name,
-        instance=instance,
-        limits=QueueLimits(),
-        links=LinkFolder(settings.links),
-        url=url,
-    )
-
-
-def _jobs(
-    settings: ServeSettings,
-    bus: Bus,
-    calls: GatewayCalls,
-    blobs: BlobStore,
-    job_calls: JobCalls,
-    permits: JobPermits,
-    runner: RunnerIdentity,
-) -> GatewayJobs:
-    storage = JobStorage(blobs, settings.job_seconds, settings.job_bytes)
-    jobs = GatewayJobs(bus, calls.table, storage, job_calls, permits, region=settings.region, runner=runner)
-    calls.drivers.homes.backlog_of = jobs.dispatcher.backlog
-    return jobs
-
-
-def _nested(bus: Bus, calls: GatewayCalls, carried: NestedCalls, bodies: LargeBodies, region: str) -> NestedExchange:
-    """What answers agents whose calls make others."""
-    live, reports, own = calls.drivers.origins, calls.fleet.reports, calls.table.instance
-    return NestedExchange(bus, live, carried, bodies, reports, region=region, gateway=own)
-
-
-def _call_prices(settings: ServeSettings, book: PriceBook, calls: GatewayCalls) -> CallPrices:
-    """What calls cost here, which origins tell too."""
-    book.region = settings.region
-    calls.drivers.origins.set_prices(book)
-    return CallPrices(book, lambda: parts_of(calls.fleet.reports(time.monotonic())), time.monotonic, time.time)
-
-
-def _limits(
-    settings: ServeSettings, bus: Bus, calls: GatewayCalls, registry: Registry, instance: str, ledger: LedgerReader
-) -> tuple[HomeLimiter, TrancheKeeper]:
-    """The limits of tenants, and what keeps the records of their budgets."""
-    budgets, policies = BudgetHome(registry.budgets, time.time), LimitPolicies(registry.limits, registry.budgets)
-    limiter = HomeLimiter(bus, calls.table, policies, region=settings.region, gateway=instance, budgets=budgets)
-    for record in registry.each_budgets():
-        limiter.record_changed(f"budget.{record.tenant}", record)
-    registry.on_change.append(limiter.record_changed)
-    prepaid = PrepaidBudgets(registry, ledger)
-    return limiter, TrancheKeeper(bus, budgets, limiter.budgeted, limiter.is_home, prepaid)
-
-
-def _shards(calls: GatewayCalls, limiter: HomeLimiter, jobs: GatewayJobs) -> Shards:
-    return calls.shards({"limits": limiter.driver, "jobs": jobs.dispatcher})
-
-
 @asynccontextmanager
 async def _gateway(
     settings: ServeSettings,
@@ -406,68 +262,66 @@ async def _gateway(
 ) -> AsyncIterator[Gateway]:
     budget, instance = ByteBudget(limit=BODY_BYTES_HELD), instance_of(name, settings.launch or token(8))
     bodies = LargeBodies(url=settings.internal_url or internal.url, budget=budget)
-    calls = _calls(settings, bus, bodies, name, instance, settings.url_for_clients(public.url))
+    calls = make_calls(settings, bus, bodies, name, instance, settings.url_for_clients(public.url))
     ledger, calls.fleet.record_of = LedgerReader(settings.database_url, book), registry.node_nowait
-    limiter, keeper = _limits(settings, bus, calls, registry, instance, ledger)
-    prices, faults = _call_prices(settings, book, calls), calls.drivers.guard.faults
+    limiter, keeper = make_limits(settings, bus, calls, registry, instance, ledger)
+    prices, faults = make_call_prices(settings, book, calls), calls.drivers.guard.faults
     secrets = GatewaySecrets(settings, bus, registry, calls)
     erasure = GatewayErasure(bus, registry, calls.bindings, secrets, region=settings.region)
     blobs, validators, costs, workers = secrets.sealing.blobs, Validators(), Estimates(), BodyWorkers()
     codec, schemas = BodyCodec(validators, workers, budget), VersionSchemas(blobs)
-    job_calls = JobCalls(
-        calls=calls.service, registry=registry, schemas=schemas, codec=codec, budget=budget, clock=time.monotonic
-    )
+    counting = CallCounting(bus, calls, GatewayMetrics(), settings.trace_ratio, region=settings.region, name=name)
+    tracing, metrics = counting.tracing, counting.metrics
+    job_calls = make_job_calls(calls, registry, schemas, codec, budget, tracing)
     signer, permits = await _join(settings, bus, blobs), JobPermits(limits=limiter, costs=costs, prices=prices)
-    jobs = _jobs(settings, bus, calls, blobs, job_calls, permits, RunnerIdentity(name, instance))
-    shards = _shards(calls, limiter, jobs)
-    idempotency = _idempotency(settings, bus, calls.table, CallOwner(name=name, instance=instance))
-    readiness, authenticator = _readiness(bus, registry, calls.service), KeyAuthenticator(registry, issuers.tokens)
-    metrics, loads, connections, requests = GatewayMetrics(), LoadBook(), client_connections(settings), OpenRequests()
+    jobs = make_jobs(settings, bus, calls, blobs, job_calls, permits, RunnerIdentity(name, instance))
+    shards = make_shards(calls, limiter, jobs)
+    idempotency = make_idempotency(settings, bus, calls.table, CallOwner(name=name, instance=instance))
+    readiness = make_readiness(bus, registry, calls.service)
+    authenticator = KeyAuthenticator(registry, issuers.tokens, LoginSessions(registry))
+    loads, connections, requests = LoadBook(), client_connections(settings), OpenRequests()
     fallbacks = Fallbacks(registry, time.monotonic, covered_by(limiter.policy, prices))
     measured = MeasuredGateway(name=name, process=instance, region=settings.region)
-    exchange = LoadExchange(bus, loads, measured, budget, lambda: len(readiness.gate), calls.fleet.clocks)
-    sources = _metric_sources(calls, idempotency, limiter, jobs, readiness, budget, connections, fallbacks)
+    exchange = make_load_exchange(bus, loads, measured, budget, readiness, calls)
+    happenings = GatewayEvents(bus, calls, region=settings.region)
+    sources = metric_sources(calls, idempotency, limiter, jobs, readiness, budget, connections, fallbacks)
     shown = certificates_of(api=public.tls, bodies=internal.tls)
     locker = BusLocker(bus, calls.fleet, registry, region=settings.region, gateway=calls.table.instance)
     parts = HttpParts(
-        audit=BusAuditLog(bus, region=settings.region), authenticator=authenticator,
-        batches=_batches(settings, bus, jobs, blobs, schemas, validators),
+        access_log=settings.access_log, audit=BusAuditLog(bus, region=settings.region), authenticator=authenticator,
+        batches=make_batches(settings, bus, jobs, blobs, schemas, validators),
         blobs=blobs, budget=budget, calls=FallbackCalls(calls.service, fallbacks.instead_of, time.monotonic),
-        codec=codec, costs=costs, eraser=erasure.eraser,
+        codec=codec, costs=costs, eraser=erasure.eraser, events=happenings.source,
         explainer=BusExplainer(bus, region=settings.region),
         stopper=secrets.stopper, streams=calls.streams,
         terms=joining_terms(settings, settings.node_bus_url, takes_nodes=settings.issuer is not None),
         followers=follower_slots(),
         idempotency=idempotency, issuers=issuers, jobs=jobs.service, ledger=ledger, limiter=limiter, loads=loads,
-        locker=locker, metrics=metrics,
+        locker=locker, recorder=counting.recorder, tallies=counting.desk,
         logs=BusLogs(bus=bus, region=settings.region, owners=BoundLineOwners(calls.bindings, ledger), faults=faults),
-        networks=settings.webhook_networks,
-        prices=prices,
+        networks=settings.webhook_networks, prices=prices, tracing=tracing, uploads=upload_slots(), vault=secrets.vault,
         tranches=keeper.read, all_tranches=keeper.read_all,
-        placements=FleetPlacements(
-            calls.fleet, prices=Prices(book=book),
-            pool_nodes=lambda: pool_nodes(registry.pools(), settings.region, settings.zone),
-        ),
+        placements=make_placements(calls, book, registry, settings),
         proxies=settings.connection_bounds.exempt,
         readiness=readiness, registry=registry, requests=requests, schemas=schemas, signer=signer,
-        uploads=upload_slots(),
-        vault=secrets.vault,
         webhooks=BusWebhooks(bus),
     )  # fmt: skip
     try:
         # Limits around calls: a gateway that hands its shards over still tells the next homes what runs here.
         async with (
-            measured_process(settings, bus, metrics.collect, shown, *sources) as watch,
+            measured_process(settings, bus, counting.collect, shown, tracing.keeper.collect, *sources) as watch,
             exchange.running(watch, metrics.request_count),
             workers.running(),
             keeper.running(),
             limiter,
             calls.running(),
+            counting.running(),
             blob_link_answers(bus, BlobLinks(blobs, registry, calls.bindings), region=settings.region).running(),
             secrets.running(),
             locker.running(),
             erasure.running(),
-            _nested(bus, calls, wire_nested(parts, authenticator.why_ended), bodies, settings.region).running(),
+            make_nested(bus, calls, wire_nested(parts, authenticator.why_ended), bodies, settings.region).running(),
+            happenings.running(),
             shards.running(),
             jobs.running(),
         ):

@@ -71,6 +71,21 @@ class DutySettings(Settings, frozen=True, kw_only=True):
 class DutyProcessSettings(DutySettings, frozen=True, kw_only=True):
     """`python -m pilotlight_gateway.duties --help` lists them."""
 
+    otlp_endpoint: Annotated[
+        str,
+        Meta(
+            pattern="^(https?://[!-~]{1,500})?$",
+            description="collector of traces (OTLP over HTTP), such as http://127.0.0.1:4318; empty: traces go nowhere",
+        ),
+    ] = ""
+    otlp_headers: Annotated[
+        str,
+        Meta(
+            description="headers for it, name=value with commas between and values percent-encoded, such as its key; "
+            "better as PILOTLIGHT_OTLP_HEADERS, which no list of processes shows"
+        ),
+    ] = ""
+
 
 class ServeSettings(DutySettings, frozen=True, kw_only=True):
     """`python -m pilotlight_gateway --help` lists them."""
@@ -193,6 +208,21 @@ class ServeSettings(DutySettings, frozen=True, kw_only=True):
         ),
     ] = 0.0
     drain_seconds: Annotated[Seconds, Meta(description="how long calls may finish after SIGTERM")] = 20.0
+    trace_ratio: Annotated[
+        float,
+        Meta(
+            ge=0,
+            le=1,
+            description="the part of all calls that is traced though nobody asked and nothing was wrong",
+        ),
+    ] = 0.01
+    access_log: Annotated[
+        str,
+        Meta(
+            pattern="^(off|errors|all)$",
+            description="a line in the log for each request (all), for those that failed (errors), or for none (off)",
+        ),
+    ] = "errors"
 
     def __post_init__(self) -> None:
         for name in ("tls", "internal_tls"):

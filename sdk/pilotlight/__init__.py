@@ -52,6 +52,7 @@ if TYPE_CHECKING:
         UnknownFunction,
     )
     from pilotlight.definitions.rehearsal_options import Example
+    from pilotlight.definitions.running_calls import current_call, current_calls
     from pilotlight.definitions.schedules import Cron, Period
     from pilotlight.definitions.stream_states import checkpoint, resume
     from pilotlight.engine_model import EngineModel
@@ -95,6 +96,7 @@ _HOMES = {
         "UnknownFunction",
     ),
     "pilotlight.definitions.rehearsal_options": ("Example",),
+    "pilotlight.definitions.running_calls": ("current_call", "current_calls"),
     "pilotlight.definitions.schedules": ("Cron", "Period"),
     "pilotlight.definitions.stream_states": ("checkpoint", "resume"),
     "pilotlight.engine_model": ("EngineModel",),
@@ -167,6 +169,8 @@ __all__ = [
     "checkpoint",
     "concurrent",
     "count_units",
+    "current_call",
+    "current_calls",
     "drain",
     "enter",
     "exit",

@@ -29,11 +29,21 @@ NATS_WITHIN_S = 15.0
 NATS_SERVERS = (1, 3)
 """Two would stop when one of them fails: storing needs more than half."""
 
+WITHHELD = ("AWS_", "PILOTLIGHT_OTLP_")
+"""Variables of an operator that agents do not get: credentials for a store, and for a collector of traces."""
+
 
 class UpSettings(msgspec.Struct, frozen=True, kw_only=True):
     state_dir: Annotated[Path, msgspec.Meta(description="where this machine keeps everything")] = Path(".pilotlight")
     host: Annotated[str, msgspec.Meta(description="address of the HTTP API")] = "127.0.0.1"
     port: Annotated[config.Port, msgspec.Meta(description="port of the HTTP API; 0: any")] = 8470
+    grpc_port: Annotated[
+        config.Port,
+        msgspec.Meta(
+            description="port of the first gateway for the Open Inference Protocol over gRPC, at --host; needs the "
+            "extra pilotlight[grpc]; 0: it is not served"
+        ),
+    ] = 0
     gateway_metrics_port: Annotated[
         config.Port, msgspec.Meta(description="port of the first gateway's /metrics, on loopback; 0: any")
     ] = 0
@@ -54,6 +64,10 @@ class UpSettings(msgspec.Struct, frozen=True, kw_only=True):
     ] = 0
     extra_gateways: Annotated[
         config.SettingCount, msgspec.Meta(description="further gateways, on ports of their own")
+    ] = 0
+    dashboard: Annotated[bool, msgspec.Meta(description="run the dashboard")] = True
+    dashboard_port: Annotated[
+        config.Port, msgspec.Meta(description="port of the dashboard; 0: ten above --port, or any if that is in use")
     ] = 0
     pool_agents: Annotated[
         int,
@@ -100,6 +114,24 @@ class UpSettings(msgspec.Struct, frozen=True, kw_only=True):
         str,
         msgspec.Meta(description="addresses and networks that webhooks may reach though not public; commas between"),
     ] = ""
+    otlp_endpoint: Annotated[
+        str,
+        msgspec.Meta(
+            description="collector of traces (OTLP over HTTP), such as http://127.0.0.1:4318, with the headers of "
+            "PILOTLIGHT_OTLP_HEADERS; empty: traces go nowhere"
+        ),
+    ] = ""
+    trace_ratio: Annotated[
+        float,
+        msgspec.Meta(ge=0, le=1, description="the part of all calls that is traced though nobody asked"),
+    ] = 0.01
+    access_log: Annotated[
+        str,
+        msgspec.Meta(
+            pattern="^(off|errors|all)$",
+            description="a line in the log for each request (all), for those that failed (errors), or for none (off)",
+        ),
+    ] = "errors"
     client_file: Annotated[
         str, msgspec.Meta(description="where the first admin key is written; empty: where the SDK looks")
     ] = ""
@@ -149,7 +181,12 @@ def measured(settings: UpSettings) -> tuple[str, ...]:
 
 
 def plan(
-    settings: UpSettings, *, ports: Sequence[GatewayPorts], metrics: Mapping[str, int], nats_ports: Sequence[int]
+    settings: UpSettings,
+    *,
+    ports: Sequence[GatewayPorts],
+    metrics: Mapping[str, int],
+    nats_ports: Sequence[int],
+    dashboard_port: int = 0,
 ) -> tuple[ManagedProcess, ...]:
     """The processes of a platform, in the order of their display.
 
@@ -157,6 +194,7 @@ def plan(
         ports: of each gateway.
         metrics: port of each process of `measured`.
         nats_ports: client port of each nats-server.
+        dashboard_port: 0: there is no dashboard.
     """
     state = settings.state_dir.resolve()
     common = ("--state-dir", str(state), "--region", settings.region, "--zone", settings.zone)
@@ -187,14 +225,31 @@ def plan(
             name="duties", rank=1, stop_within_s=5.0, env={**env(bus_users.DUTIES), **ledger},
             command=_python(
                 "pilotlight_gateway.duties", *common, "--name", "duties", "--metrics-port", str(metrics["duties"]),
-                "--blob-url", blob_url, *_sealing(settings), *_webhooks(settings),
+                "--blob-url", blob_url, *_sealing(settings), *_webhooks(settings), *_collector(settings),
             ),
         ),
         *(
             _agent(settings, number, metrics, common, env(bus_users.agent(node).name))
             for number, node in zip(_agents(settings), nodes, strict=False)
         ),
+        *([_dashboard(settings, ports, dashboard_port)] if dashboard_port else []),
     )  # fmt: skip
+
+
+def _dashboard(settings: UpSettings, ports: Sequence[GatewayPorts], port: int) -> ManagedProcess:
+    """It asks gateways over HTTP with the sessions of who looks: it has no user on the bus, and no secret."""
+    given = {
+        "--dashboard-tls-cert": settings.tls_cert, "--dashboard-tls-key": settings.tls_key,
+        "--ca-file": settings.ca_file,
+    }  # fmt: skip
+    gateways = ",".join(settings.url_of(own.public) for own in ports)
+    command = _python(
+        "pilotlight_gateway.dashboard", "--dashboard-host", settings.host, "--dashboard-port", str(port),
+        "--gateways", gateways, *(f"{flag}={value}" for flag, value in given.items() if value),
+    )  # fmt: skip
+    return ManagedProcess(
+        name="dashboard", rank=4, stop_within_s=3.0, withheld=("AWS_", "PILOTLIGHT_"), command=command
+    )
 
 
 def pool_nodes(settings: UpSettings) -> list[str]:
@@ -219,7 +274,7 @@ def pool_agent(settings: UpSettings, launch: AgentLaunch, nats_ports: Sequence[i
     )  # fmt: skip
     address = user_url(state / "nats", nats_ports, bus_users.agent(launch.node).name)
     env = {"PILOTLIGHT_NATS_URL": address, **_index(settings)}
-    return ManagedProcess(name=launch.node, rank=2, stop_within_s=10.0, env=env, withheld=("AWS_",), command=command)
+    return ManagedProcess(name=launch.node, rank=2, stop_within_s=10.0, env=env, withheld=WITHHELD, command=command)
 
 
 def _agent_flags(settings: UpSettings, node: str, cpu_slots: int, fake_gpus: str) -> tuple[str, ...]:
@@ -264,9 +319,9 @@ def _gateway(
         "--name", name, "--host", settings.host, "--port", str(ports.public),
         "--internal-port", str(ports.internal), "--metrics-port", str(ports.metrics),
         "--blob-url", blob_url, *_sealing(settings), "--replicas", str(settings.nats_servers), *_webhooks(settings),
-        *settings.tls_flags,
+        "--trace-ratio", str(settings.trace_ratio), "--access-log", settings.access_log, *settings.tls_flags,
     )  # fmt: skip
-    first = ("--bootstrap-client-file", settings.client_file) if number == 1 else ()
+    first = ("--bootstrap-client-file", settings.client_file, *_grpc(settings)) if number == 1 else ()
     command = _python("pilotlight_gateway", *common, *flags, *first)
     clean_up = partial(end_gateway_lease, env["PILOTLIGHT_NATS_URL"], name)
     return ManagedProcess(name=name, rank=3, stop_within_s=30.0, env=env, command=command, clean_up=clean_up)
@@ -276,8 +331,16 @@ def _sealing(settings: UpSettings) -> tuple[str, ...]:
     return ("--encrypt-blobs",) if settings.encrypt_blobs else ()
 
 
+def _grpc(settings: UpSettings) -> tuple[str, ...]:
+    return ("--grpc-host", settings.host, "--grpc-port", str(settings.grpc_port)) if settings.grpc_port else ()
+
+
 def _webhooks(settings: UpSettings) -> tuple[str, ...]:
     return ("--webhook-allow", settings.webhook_allow) if settings.webhook_allow else ()
+
+
+def _collector(settings: UpSettings) -> tuple[str, ...]:
+    return ("--otlp-endpoint", settings.otlp_endpoint) if settings.otlp_endpoint else ()
 
 
 def gateway_name(number: int) -> str:
@@ -307,7 +370,7 @@ def _agent(
     )  # fmt: skip
     env = {**env, **_index(settings)}
     # A node reads the files of its containers over links: it needs no credentials of the store.
-    return ManagedProcess(name=name, rank=2, stop_within_s=10.0, env=env, withheld=("AWS_",), command=command)
+    return ManagedProcess(name=name, rank=2, stop_within_s=10.0, env=env, withheld=WITHHELD, command=command)
 
 
 def _index(settings: UpSettings) -> Mapping[str, str]:

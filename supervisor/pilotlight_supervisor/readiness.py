@@ -38,6 +38,8 @@ class ReadyFile(msgspec.Struct, frozen=True, kw_only=True):
     """Of the same, on loopback."""
     metrics_by_process: dict[str, str] = {}
     """The same of every process, by the name that `pids` has: also of the duties, the controller and the agents."""
+    dashboard_url: str = ""
+    """"": there is none."""
     pids: dict[str, int] = {}
 
 

@@ -33,6 +33,7 @@ from pilotlight_core.host.file_permissions import WALK_ONLY, private_folder
 from pilotlight_core.model.api.pools.pool_agent_api import POOL_SOCKET
 from pilotlight_supervisor.blank_readiness import wait_blanks
 from pilotlight_supervisor.client_file import choose_client_file
+from pilotlight_supervisor.dashboard_link import login_link
 from pilotlight_supervisor.embedded_bus import EmbeddedError, choose_ports, user_url
 from pilotlight_supervisor.free_ports import claim_port, free_port
 from pilotlight_supervisor.platform_plan import GatewayPorts, UpSettings, gateway_name, measured, plan, pool_agent
@@ -43,6 +44,8 @@ from pilotlight_supervisor.supervisor import ManagedProcess, Supervisor
 
 LOOPBACK = "127.0.0.1"
 MAX_PORT = 65_535
+DASHBOARD_ABOVE = 10
+"""The port of the API, if nobody has that one."""
 LONGEST_SOCKET = 107
 """Bytes of a socket's name."""
 
@@ -82,6 +85,7 @@ def claim_ports(settings: UpSettings) -> None:
     """
     named = (
         (settings.host, settings.port, "--port"),
+        (settings.host, settings.grpc_port, "--grpc-port"),
         (LOOPBACK, settings.gateway_metrics_port, "--gateway-metrics-port"),
         (LOOPBACK, settings.nats_port, "--nats-port"),
     )
@@ -109,6 +113,21 @@ def claim_metrics_ports(settings: UpSettings) -> dict[str, int]:
     for port in ports.values():
         _claim(LOOPBACK, port, "--metrics-port")
     return ports
+
+
+def choose_dashboard_port(settings: UpSettings, port: int) -> int:
+    """Claim a port for the dashboard of a platform whose API is at `port`; 0: there is none.
+
+    Raises:
+        UpError: if the one that is named is in use.
+    """
+    if not settings.dashboard:
+        return 0
+    if settings.dashboard_port:
+        _claim(settings.host, settings.dashboard_port, "--dashboard-port")
+        return settings.dashboard_port
+    usual = port + DASHBOARD_ABOVE
+    return usual if usual <= MAX_PORT and claim_port(settings.host, usual) else free_port(settings.host)
 
 
 def check_blob_url(url: str) -> None:
@@ -198,14 +217,17 @@ async def run(settings: UpSettings) -> None:
             **{name: _metrics_url(port) for name, port in metrics.items()},
         },
     )
-    parts = plan(settings, ports=ports, metrics=metrics, nats_ports=nats_ports)
+    dashboard_port = choose_dashboard_port(settings, port)
+    if dashboard_port:
+        ready = msgspec.structs.replace(ready, dashboard_url=settings.url_of(dashboard_port))
+    parts = plan(settings, ports=ports, metrics=metrics, nats_ports=nats_ports, dashboard_port=dashboard_port)
     ready_file = Path(settings.json_ready) if settings.json_ready else None
 
     def pools_of(supervisor: Supervisor) -> AbstractAsyncContextManager[None]:
         agents = PoolAgents(supervisor, partial(pool_agent, settings, nats_ports=nats_ports), settings.pool_agents)
         return agents.listening(settings.state_dir / POOL_SOCKET) if settings.pool_agents else nullcontext()
 
-    await supervise(parts, settings.state_dir / "logs", ready, ready_file, pools_of)
+    await supervise(parts, settings.state_dir / "logs", ready, ready_file, pools_of, settings.ca_file)
 
 
 def _metrics_url(port: int) -> str:
@@ -218,11 +240,12 @@ async def supervise(
     ready: ReadyFile,
     ready_file: Path | None,
     beside: Callable[[Supervisor], AbstractAsyncContextManager[None]] = lambda _: nullcontext(),
+    ca_file: str = "",
 ) -> None:
     """Run `parts` until SIGINT or SIGTERM, and what is `beside` them; a second signal kills them.
 
     When `ready.url` answers, and agents have their blanks, print a line and write the ready file, the latter again
-    whenever a pid changes.
+    whenever a pid changes. `ca_file`: the authority of the gateway's certificate.
     """
     is_up = False
 
@@ -238,10 +261,25 @@ async def supervise(
             if is_up:
                 write_pids()
                 print(f"Pilotlight is up at {ready.url} (key in {ready.api_key_file})", flush=True)  # noqa: T201
+                if ready.dashboard_url:
+                    await _print_link(ready, ca_file, stop)
                 await stop.wait()
     finally:
         is_up = False
         await supervisor.stop()
+
+
+async def _print_link(ready: ReadyFile, ca_file: str, stop: asyncio.Event) -> None:
+    """Say where the dashboard is, unless everything is to stop before it answers. It is no condition of anything."""
+    link = asyncio.create_task(login_link(ready.dashboard_url, ready.url, Path(ready.api_key_file), ca_file))
+    stopped = asyncio.create_task(stop.wait())
+    await asyncio.wait((link, stopped), return_when=asyncio.FIRST_COMPLETED)
+    if link.done() and not link.cancelled() and link.exception() is None:
+        shown = f"The dashboard: {link.result()}" if link.result() else "note: the dashboard does not answer yet."
+        print(shown, flush=True)  # noqa: T201
+    for task in (link, stopped):
+        task.cancel()
+    await asyncio.wait((link, stopped))
 
 
 async def _come_up(supervisor: Supervisor, ready: ReadyFile, stop: asyncio.Event) -> bool:

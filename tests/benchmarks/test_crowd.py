@@ -68,7 +68,7 @@ def member(url: str, **more: float) -> Member:
 
 def test_calls_come_at_their_rate() -> None:
     """About as many as rate times time, each with its answer."""
-    with server(SERVED) as url, crowd([member(url, rate=200.0)]) as collect:
+    with server(SERVED) as url, crowd([member(url, rate=200.0, seconds=4.0)]) as collect:  # its process starts first
         answers = collect()["m"]
     assert {one.status for one in answers} == {200}
     assert len(answers) > 20

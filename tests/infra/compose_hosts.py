@@ -135,14 +135,14 @@ class ComposeHost:
 
 
 def interpolated(value: Any, variables: Mapping[str, str]) -> Any:
-    """As Compose does: `${NAME}`, `${NAME-default}`, `${NAME:?why it must be there}`."""
+    """As Compose does: `${NAME}`, `${NAME-default}`, `${NAME:-default}`, `${NAME:?why it must be there}`."""
 
     def said(found: re.Match[str]) -> str:
         name, operator, rest = found.groups()
         known = variables.get(name)
         if operator in ("?", ":?"):
             assert known, f"{name}: {rest}"
-        if operator == "-" and known is None:
+        if (operator == "-" and known is None) or (operator == ":-" and not known):
             return str(rest)
         assert known is not None, f"{name} is not set"
         return known

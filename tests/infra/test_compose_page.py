@@ -88,6 +88,7 @@ def test_one_host(network: HostNetwork, tmp_path: Path) -> None:
     assert "hi" in host.log("call")
 
 
+@pytest.mark.variant
 def test_two_hosts(network: HostNetwork, tmp_path: Path) -> None:
     """Over TLS and by a token, with a bucket on a third host; a small call, and one of 2 MB both ways."""
     with ExitStack() as ending:

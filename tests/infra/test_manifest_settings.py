@@ -102,9 +102,30 @@ def test_ports_are_those_that_the_process_listens_on(objects: Objects, component
     if component == "gateway":
         assert (settings.host, settings.port) == ("0.0.0.0", ports["api"])  # noqa: S104
         assert (settings.internal_host, settings.internal_port) == ("0.0.0.0", ports["bodies"])  # noqa: S104
-        assert ports.keys() == {"metrics", "api", "bodies"}
+        assert (settings.grpc_host, settings.grpc_port) == ("0.0.0.0", 0)  # noqa: S104 - nobody has asked for it
+        assert ports.keys() == {"metrics", "api", "grpc", "bodies"}
     else:
         assert ports.keys() == {"metrics"}
+
+
+def test_grpc_is_served_where_an_operator_says_so(objects: Objects) -> None:
+    """By the map that the gateway reads, at the port of its container and of the service."""
+    gateway = workloads(objects)["gateway"]
+    told = {"grpc-port": str(gateway.ports["grpc"])}
+    given = {
+        name: {key: told.get(key, value) for key, value in values.items()}
+        for name, values in config_maps(objects, gateway.namespace).items()
+    }
+    container = gateway.container
+    settings = config.parse(ServeSettings, "", arguments(container, given), environment(container, given))
+    (service,) = [
+        each for each in objects if each["kind"] == "Service" and each["metadata"]["name"] == "pilotlight-gateway"
+    ]
+    served = {port["name"]: port for port in service["spec"]["ports"]}
+
+    assert settings.grpc_port == gateway.ports["grpc"] == served["grpc"]["port"]
+    assert served["grpc"]["targetPort"] == "grpc"
+    assert settings.tls_cert
 
 
 @each_process
@@ -120,7 +141,9 @@ def test_probes_are_answered(objects: Objects, component: str) -> None:
             assert settings_of(objects, component).tls_cert
         else:
             assert asked.get("scheme", "HTTP") == "HTTP"
-            assert answer(f"GET {asked['path']} HTTP/1.1\r\n\r\n".encode(), bytes).startswith(b"HTTP/1.1 200 ")
+            assert answer(f"GET {asked['path']} HTTP/1.1\r\n\r\n".encode(), lambda _: (b"", "")).startswith(
+                b"HTTP/1.1 200 "
+            )
     assert workload.container["readinessProbe"]["httpGet"]["path"] == (
         "/readyz" if component == "gateway" else "/healthz"
     )

@@ -123,7 +123,8 @@ def test_no_process_has_the_key_of_another(objects: Objects) -> None:
         "pilotlight-node-issuer": files,
         "pilotlight-secrets-key": files,
     }
-    assert named["duties"] == both | {"pilotlight-bus": {"PILOTLIGHT_BUS_DUTIES"}}
+    own = {"pilotlight-bus": {"PILOTLIGHT_BUS_DUTIES"}, "pilotlight-collector": {"headers"}}
+    assert named["duties"] == both | own
     assert named["controller"] == {"pilotlight-bus": {"PILOTLIGHT_BUS_CONTROLLER"}}
     assert named["agent"] == {"pilotlight-join": files}
 

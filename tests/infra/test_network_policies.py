@@ -27,6 +27,8 @@ PLACE = "kubernetes.io/metadata.name"
 LEDGER = "192.0.2.10"
 """Where the base says that the database is."""
 ANYBODY = "93.184.215.14"
+CLIENTS = ("api", "grpc")
+"""Ports at which anybody may ask; who it is a key says."""
 INSIDE = ("10.0.0.1", "172.16.3.4", "192.168.1.1", "169.254.169.254", "100.100.100.200", "fd00::1", "fe80::1")
 Objects = tuple[Manifest, ...]
 
@@ -143,16 +145,16 @@ def test_the_monitor_hears_metrics_alone(tmp_path: Path) -> None:
     prometheus, other = pod("monitoring", app="prometheus"), pod("default", app="prometheus")
     for component, each in pods(objects).items():
         for name, port in workloads(objects)[component].ports.items():
-            heard = name in ("metrics", "api")
+            heard = name in ("metrics", *CLIENTS)
             assert lets_through(objects, each, prometheus, port, "Ingress") is heard, (component, name)
-            assert lets_through(objects, each, other, port, "Ingress") is (name == "api"), (component, name)
+            assert lets_through(objects, each, other, port, "Ingress") is (name in CLIENTS), (component, name)
 
 
 def test_clients_reach_the_api_alone() -> None:
     objects = overlay("gpu")
     for component, each in pods(objects).items():
         for name, port in workloads(objects)[component].ports.items():
-            assert lets_through(objects, each, ANYBODY, port, "Ingress") is (name == "api"), (component, name)
+            assert lets_through(objects, each, ANYBODY, port, "Ingress") is (name in CLIENTS), (component, name)
 
 
 def test_other_pods_of_a_namespace_are_shut_in() -> None:

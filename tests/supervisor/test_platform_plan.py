@@ -50,6 +50,22 @@ def test_the_plan_has_the_parts_that_were_asked_for(tmp_path: Path, flags: list[
         assert f"file://{tmp_path}/blobs" in parts["agent"].command
 
 
+def test_the_dashboard_is_a_client_of_all_gateways_and_has_no_secret(tmp_path: Path) -> None:
+    """Nothing of the supervisor's environment that is the platform's or a cloud's; it starts last and ends first."""
+    flags = ["--state-dir", str(tmp_path), "--extra-gateways", "1", "--tls-cert", "a.pem", "--tls-key", "a.key"]
+    settings = parse(UpSettings, "", [*flags, "--ca-file", "ca.pem"], {})
+
+    ports = [GatewayPorts(1, 3, 6), GatewayPorts(4, 5, 7)]
+    parts = {part.name: part for part in plan(settings, ports=ports, metrics=METRICS, nats_ports=[2], dashboard_port=9)}
+
+    dashboard = parts["dashboard"]
+    command = " ".join(dashboard.command)
+    assert (dashboard.env, dashboard.withheld) == ({}, ("AWS_", "PILOTLIGHT_"))
+    assert dashboard.rank > max(part.rank for name, part in parts.items() if name != "dashboard")
+    assert "--dashboard-port 9 --gateways https://127.0.0.1:1,https://127.0.0.1:4" in command
+    assert "--dashboard-tls-cert=a.pem --dashboard-tls-key=a.key --ca-file=ca.pem" in command
+
+
 def test_gateways_have_the_certificate_that_up_was_given(tmp_path: Path) -> None:
     """And its authority, for the first client's file; other processes have nothing of it."""
     given = ["--tls-cert", "a.pem", "--tls-key", "a.key", "--ca-file", "ca.pem", "--issuer-ca-file", "idp.pem"]
@@ -64,6 +80,18 @@ def test_gateways_have_the_certificate_that_up_was_given(tmp_path: Path) -> None
     assert settings.url_of(8470) == "https://127.0.0.1:8470"
     with pytest.raises(BadSetting, match=r"--tls-cert .*a certificate and its key, or neither"):
         parse(UpSettings, "", ["--tls-cert", "a.pem"], {})
+
+
+def test_the_first_gateway_serves_grpc_where_it_is_told(tmp_path: Path) -> None:
+    """At the address of the API; without a port nobody does."""
+    flags = ["--state-dir", str(tmp_path), "--host", "0.0.0.0", "--extra-gateways", "1"]  # noqa: S104 - never bound
+    for more, told in ([], set[str]()), (["--grpc-port", "8476"], {"gateway"}):
+        settings = parse(UpSettings, "", [*flags, *more], {})
+        ports = [GatewayPorts(1, 3, 6), GatewayPorts(4, 5, 7)]
+        parts = {part.name: part for part in plan(settings, ports=ports, metrics=METRICS, nats_ports=[2])}
+        serving = {name for name, part in parts.items() if "--grpc-port" in part.command}
+        assert serving == told
+        assert all("--grpc-host 0.0.0.0 --grpc-port 8476" in " ".join(parts[name].command) for name in serving)
 
 
 def test_the_ledger_is_where_its_readers_and_its_writer_look(tmp_path: Path) -> None:
@@ -132,6 +160,18 @@ def test_who_webhooks_may_reach_is_passed_on(tmp_path: Path) -> None:
     assert told == {"gateway", "duties"}
     plain = plan(UpSettings(state_dir=tmp_path), ports=[GatewayPorts(1, 2, 0)], metrics=METRICS, nats_ports=[3])
     assert not any("--webhook-allow" in part.command for part in plain)
+
+
+def test_where_traces_go_and_what_is_logged_is_passed_on(tmp_path: Path) -> None:
+    """To the duties, which export, and to gateways, which sample and log; agents get no variable of a collector's."""
+    asked = UpSettings(
+        state_dir=tmp_path, otlp_endpoint="http://127.0.0.1:4318", trace_ratio=0.5, access_log="all"
+    )  # fmt: skip
+    parts = {part.name: part for part in plan(asked, ports=[GatewayPorts(1, 2, 0)], metrics=METRICS, nats_ports=[3])}
+    told = {name: " ".join(part.command) for name, part in parts.items()}
+    assert {name for name in told if "--otlp-endpoint http://127.0.0.1:4318" in told[name]} == {"duties"}
+    assert {name for name in told if "--trace-ratio 0.5 --access-log all" in told[name]} == {"gateway"}
+    assert "PILOTLIGHT_OTLP_" in parts["agent"].withheld
 
 
 def test_the_variable_of_the_host_reaches_every_gateway(tmp_path: Path) -> None:

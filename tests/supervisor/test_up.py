@@ -17,11 +17,18 @@ from tempfile import TemporaryFile
 import pytest
 
 from pilotlight_core.host.config import parse
-from pilotlight_supervisor.free_ports import QUIET_PORTS, free_port, release_port
+from pilotlight_supervisor.free_ports import QUIET_PORTS, can_listen, free_port, release_port
 from pilotlight_supervisor.platform_plan import UpSettings
 from pilotlight_supervisor.readiness import UpError, http_status
 from pilotlight_supervisor.restore_mark import MARK, begin_restore
-from pilotlight_supervisor.up import LONGEST_SOCKET, LOOPBACK, check_pool_socket, claim_metrics_ports
+from pilotlight_supervisor.up import (
+    DASHBOARD_ABOVE,
+    LONGEST_SOCKET,
+    LOOPBACK,
+    check_pool_socket,
+    choose_dashboard_port,
+    claim_metrics_ports,
+)
 from tests.forked_module import ForkedModule
 from tests.supervisor.test_embedded_bus import alive
 from tests.waiting import until
@@ -170,13 +177,26 @@ def test_a_port_in_use_is_refused(tmp_path: Path) -> None:
         taken.listen()
         port = str(taken.getsockname()[1])
 
-        for flag in ("--port", "--nats-port", "--gateway-metrics-port", "--metrics-port"):
+        for flag in ("--port", "--nats-port", "--gateway-metrics-port", "--metrics-port", "--dashboard-port"):
             done = up("--state-dir", str(tmp_path / flag), "--port", "0", flag, port)
             assert done.returncode == 1
             assert f"{flag}." in done.stderr
             assert not (tmp_path / flag / "logs").exists()
     done = up("--state-dir", str(tmp_path), "--port", "0", "--metrics-port", "65534")
     assert "Port 65536 of 127.0.0.1 is none: choose another with --metrics-port." in done.stderr
+
+
+def test_the_dashboard_is_ten_ports_above_the_api_or_elsewhere() -> None:
+    """Where nobody is told otherwise; without a dashboard there is no port."""
+    settings = parse(UpSettings, "", [], {})
+    api = free_port()
+    usual = choose_dashboard_port(settings, api)
+    assert usual == api + DASHBOARD_ABOVE or not can_listen("127.0.0.1", api + DASHBOARD_ABOVE)
+    assert choose_dashboard_port(settings, api) not in (0, api, usual)
+    assert choose_dashboard_port(settings, 65_535) <= 65_535
+    assert choose_dashboard_port(parse(UpSettings, "", ["--no-dashboard"], {}), api) == 0
+    with pytest.raises(UpError, match="--dashboard-port"):
+        choose_dashboard_port(parse(UpSettings, "", ["--dashboard-port", str(usual)], {}), api)
 
 
 def test_ports_for_metrics_follow_the_first_one() -> None:

@@ -17,6 +17,7 @@ from tests.builders.wheels import wheel
 from tests.system.support.platform import Platform, make_tenant
 from tests.system.support.platform import platform as run_platform
 from tests.system.support.sample_apps import APPS
+from tests.system.support.trace_collector import TraceCollector, trace_collector
 
 HERE = Path(__file__).parent
 #: Of tests that kill at random: `SEED=n` repeats a run.
@@ -36,14 +37,30 @@ def _is_here(file: Path) -> bool:
 
 
 @pytest.fixture(scope="package")
-def platform(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Platform]:
+def collector() -> Iterator[TraceCollector]:
+    """The collector of the platform's traces."""
+    with trace_collector() as running:
+        yield running
+
+
+@pytest.fixture(scope="package")
+def platform(tmp_path_factory: pytest.TempPathFactory, collector: TraceCollector) -> Iterator[Platform]:
     """A node of four slots with one blank, and a package index, started as an operator does."""
     folder = tmp_path_factory.mktemp("platform")
     greeting = wheel("greeting", files={"greeting.py": "def text():\n    return 'hello!'\n"})
     with (
         package_index(greeting) as index,
         run_platform(
-            folder, "--cpu-slots", "4", "--blanks", "1", "--package-index", index.url, executed=True
+            folder,
+            "--cpu-slots",
+            "4",
+            "--blanks",
+            "1",
+            "--package-index",
+            index.url,
+            "--otlp-endpoint",
+            collector.url,
+            executed=True,
         ) as running,
     ):
         yield running

@@ -27,10 +27,11 @@ def nap(seconds: float) -> float:
     time.sleep(seconds)
     return seconds
 """
-NAP_S, TIMEOUT_S = 3.0, 6
+NAP_S, TIMEOUT_S = 4.0, 7
 ROUNDS = 3
 """Calls that follow each other in each container: without shares the other tenant would wait for all of them."""
-HURRY_MS = 1_500.0
+HURRY_MS = 2_000.0
+"""Half a nap: it is over before the first place is free, and is long enough to hear why."""
 
 
 @pytest.fixture(scope="module")

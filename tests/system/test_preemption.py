@@ -78,6 +78,15 @@ class Drill:
 
         return str(wait_until(look, f"{function} has a container"))
 
+    def node_that_runs(self, function: str) -> str:
+        """The node of the container that runs a call of it: a function may have ready ones on both."""
+
+        def look() -> str | None:
+            found = [each for each in self.platform.containers("taken") if each["function"] == function]
+            return next((each["node"] for each in found if each["running"]), None)
+
+        return str(wait_until(look, f"{function} runs"))
+
     def give_notice(self, node: str, seconds: float = NOTICE_S) -> float:
         """The node is taken away so soon; returns when."""
         deadline = time.time() + seconds
@@ -173,41 +182,46 @@ def test_nobody_notices_that_a_node_is_taken_away(drill: Drill, tmp_path: Path) 
     check_no_instant_is_sold_twice(platform)
 
 
-def test_what_does_not_fit_goes_on_elsewhere(drill: Drill) -> None:
-    """A call that may run again is ended at once, and paid once; a resumable stream loses no event."""
+def test_a_call_that_does_not_fit_is_run_again_elsewhere_at_once(drill: Drill) -> None:
+    """It may run twice, and is paid once."""
     platform = drill.platform
-    platform.output("taken.again", seconds=0.0)
-    node = drill.node_of("again")
-    with ThreadPoolExecutor(2) as callers:
-        stream = callers.submit(lambda: list(events_of(platform, "taken.tell", numbers=80, seconds=0.1)))
-        assert drill.node_of("tell") == node
+    with ThreadPoolExecutor(1) as callers:
         call = callers.submit(platform.answer, "taken.again", seconds=4.0)
-        wait_until(lambda: _running(platform, "again"), "it runs")
-        deadline = drill.give_notice(node, 4.0)
+        node = drill.node_that_runs("again")
+        agent = drill.pid(node)
+        drill.give_notice(node, 4.0)
         answer = call.result()
-        events = stream.result()
-    assert [each.data["value"] for each in events if each.name == "chunk"] == list(range(80)), events[-1]
-    assert "moving" in [each.data["name"] for each in events if each.name == "stage"]
     assert answer["output"] == 4.0
     assert answer["usage"]["attempts"] == 2
-    wait_until(lambda: time.time() > deadline or not drill.listed(node)["draining"], "its time is over")
     query = "SELECT DISTINCT outcome, fault FROM receipt_line WHERE call = ? AND outcome != '' ORDER BY outcome"
     lines = wait_until(
         lambda: (found := rows(platform, query, answer["id"])) and len(found) > 1 and found, "the ledger has both"
     )
     assert lines == [("died", "platform"), ("ok", "none")]
+    drill.wait_ended(node, agent)
+    drill.take_back(node)
+
+
+def test_a_resumable_stream_that_does_not_fit_goes_on_elsewhere(drill: Drill) -> None:
+    """It loses no event, and its caller hears that it moves."""
+    with ThreadPoolExecutor(1) as callers:
+        stream = callers.submit(lambda: list(events_of(drill.platform, "taken.tell", numbers=80, seconds=0.1)))
+        node = drill.node_that_runs("tell")
+        agent = drill.pid(node)
+        drill.give_notice(node, 4.0)
+        events = stream.result()
+    assert [each.data["value"] for each in events if each.name == "chunk"] == list(range(80)), events[-1]
+    assert "moving" in [each.data["name"] for each in events if each.name == "stage"]
+    drill.wait_ended(node, agent)
     drill.take_back(node)
 
 
 def test_a_node_that_is_gone_without_a_word_is_found_by_its_silence(drill: Drill) -> None:
     """kill -9: its call fails as one whose container died, neither the answer nor the ledger says more; others run."""
     platform = drill.platform
-    platform.output("taken.work", seconds=0.0)
-    node = drill.node_of("work")
     with ThreadPoolExecutor(1) as callers:
         call = callers.submit(platform.call, "taken.work", seconds=30.0)
-        wait_until(lambda: _running(platform, "work"), "it runs")
-        os.kill(drill.pid(node), signal.SIGKILL)
+        os.kill(drill.pid(drill.node_that_runs("work")), signal.SIGKILL)
         answer = call.result()
     problem = answer.json()
     assert (answer.status_code, problem["code"]) == (502, "container_died"), problem
@@ -229,10 +243,6 @@ def _batch(platform: Platform, folder: Path, lines: int) -> str:
     rows = ({"custom_id": f"row-{number}", "input": {"seconds": 0.1}} for number in range(lines))
     file.write_text("".join(json.dumps(row) + "\n" for row in rows))
     return platform.cli("batch", "submit", "taken.work", str(file)).stdout.strip()
-
-
-def _running(platform: Platform, function: str) -> bool:
-    return any(each["running"] for each in platform.containers("taken") if each["function"] == function)
 
 
 def _runs(pid: int) -> bool:

@@ -37,7 +37,7 @@ def test_what_was_deployed_survives_a_stop_in_order(tmp_path: Path) -> None:
 
         answer = last.result().json()
         assert answer["output"] == "last"
-        assert platform.process.wait(20.0) == 0
+        assert platform.process.wait(60.0) == 0
         assert not [pid for pid in family if is_alive(pid)]
         assert not cgroups_of(agent)
 

@@ -73,6 +73,18 @@ VALUES = (
         "proxies in front of gateways: networks, commas between",
         _at(SETTINGS, "data/trusted-proxies"),
     ),
+    ChartValue(
+        "grpcPort",
+        "8476: gateways serve the Open Inference Protocol over gRPC there; 0: they do not",
+        _at(SETTINGS, "data/grpc-port"),
+    ),
+    ChartValue(
+        "otlpEndpoint",
+        "where duties send traces (OTLP over HTTP), by port 443 or as a policy of yours allows; empty: nowhere",
+        _at(SETTINGS, "data/otlp-endpoint"),
+    ),
+    ChartValue("traceRatio", "the part of all calls that is traced", _at(SETTINGS, "data/trace-ratio")),
+    ChartValue("accessLog", "which requests gateways log: off, errors or all", _at(SETTINGS, "data/access-log")),
     *(
         ChartValue(f"nodeIssuer.{name}", says, (Place("ConfigMap", "pilotlight-node-issuer", f"data/{name}"),))
         for name, says in (

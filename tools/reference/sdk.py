@@ -20,7 +20,8 @@ What `from pilotlight import …` has. How it is used: [the guide](../guide/inde
 GROUPS: dict[str, tuple[str, ...]] = {
     "Definitions": (
         "App", "gpu_function", "enter", "exit", "park", "unpark", "check", "drain", "method", "preprocess",
-        "postprocess", "batched", "concurrent", "count_units", "checkpoint", "resume", "weights",
+        "postprocess", "batched", "concurrent", "count_units", "current_call", "current_calls", "checkpoint", "resume",
+        "weights",
     ),
     "Values of options": (
         "SLO", "Artifact", "Example", "Cron", "Period", "Warm", "Spread", "Model", "Measured", "Resumable",

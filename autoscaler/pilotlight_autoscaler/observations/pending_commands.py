@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from pilotlight_core.model.messages.node_messages import Bind
-from pilotlight_placement.fleet.reports import IncomingContainer
+from pilotlight_placement.fleet.reports import IncomingContainer, devices_named
 
 BIND_LOST_S = 2.0
 """A bind that no report shows after so long is sent again, which is harmless since agents know container ids."""
@@ -36,6 +37,12 @@ class PendingBind:
     def is_over(self, at: float) -> bool:
         """Whether nothing is expected of it any more."""
         return at - self.at > BIND_LOST_S * BIND_TRIES
+
+
+def stuck_devices(pending: Iterable[PendingBind], at: float) -> list[tuple[str, str]]:
+    """The devices, each with its node, on which something was to give way and has not, as often as it was asked."""
+    stuck = [each for each in pending if each.gives_way and each.is_over(at)]
+    return [(each.node, device) for each in stuck for device in devices_named(each.bind.slice)]
 
 
 @dataclass(frozen=True, kw_only=True)

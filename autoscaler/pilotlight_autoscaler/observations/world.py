@@ -18,7 +18,7 @@ from pilotlight_autoscaler.observations.call_rate import CallRate
 from pilotlight_autoscaler.observations.container_index import ContainerIndex
 from pilotlight_autoscaler.observations.curve_learning import CurveLearner
 from pilotlight_autoscaler.observations.node_hopes import NodeHopes
-from pilotlight_autoscaler.observations.pending_commands import BIND_LOST_S, PendingBind, PendingUnpark
+from pilotlight_autoscaler.observations.pending_commands import BIND_LOST_S, PendingBind, PendingUnpark, stuck_devices
 from pilotlight_autoscaler.observations.planned_starts import PlannedJobStarts
 from pilotlight_autoscaler.observations.refusal_memory import RefusalMemory
 from pilotlight_autoscaler.observations.resident_weights import ResidentWeights
@@ -94,6 +94,7 @@ class World:
     nodes: dict[str, NodeReport] = field(default_factory=dict)
     seen: dict[str, float] = field(default_factory=dict)
     """When each node was last heard of, the longest silent first."""
+    lost: list[str] = field(default_factory=list)
     demands: dict[str, tuple[Demand, float]] = field(default_factory=dict)
     pending: dict[str, PendingBind] = field(default_factory=dict)
     draining: dict[str, float] = field(default_factory=dict)
@@ -307,9 +308,12 @@ class World:
     def forget(self, at: float) -> None:
         """Drop what was not repeated for too long."""
         for node in self._silent(at, NODE_LOST_S):
+            if (report := self.nodes.get(node)) is not None and not report.draining:
+                self.lost = [*self.lost[-999:], node]
             self._forget_node(node)
             self.weights.forget(node)
             del self.seen[node]
+        self.executions.close_devices(stuck_devices(self.pending.values(), at), at)  # others are tried first
         self.pending = {c: p for c, p in self.pending.items() if not p.is_over(at)}
         self.draining = {c: t for c, t in self.draining.items() if at - t <= 60.0}
         self.parking = {c: t for c, t in self.parking.items() if at - t <= BIND_LOST_S and not self.index.is_parked(c)}

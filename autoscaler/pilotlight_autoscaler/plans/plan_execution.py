@@ -282,13 +282,20 @@ class PlanExecutions:
                     found.add(each.step.command.container)
         return found
 
+    def close_devices(self, places: Iterable[tuple[str, str]], at: float) -> None:
+        """Have these devices, each named with its node, accept nothing new for a while."""
+        for place in places:
+            self._avoided.setdefault(place, at + AVOID_S)
+
     def _avoid(self, work: PlanExecution, at: float) -> None:
         if not work.notes:
             return
+        failed: list[tuple[str, str]] = []
         for each in work.steps.values():
             command = each.step.command
             if each.status is StepStatus.DROPPED and each.tries and isinstance(command, Cut | SwitchMig):
-                self._avoided.setdefault((each.step.node, command.device), at + AVOID_S)
+                failed.append((each.step.node, command.device))
+        self.close_devices(failed, at)
 
 
 def independent_steps(steps: Sequence[PlanStep]) -> list[list[PlanStep]]:

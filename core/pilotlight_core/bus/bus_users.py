@@ -76,6 +76,8 @@ def gateway() -> BusUser:
             f"{API}.DIRECT.GET.{subjects.LOGS_STREAM}",
             *_reads(subjects.AUDIT_STREAM),
             subjects.audit(ANY, ANY),
+            *_reads(subjects.EVENTS_STREAM),
+            subjects.platform_events(ANY, ANY),
             _keys(subjects.TENANCY_BUCKET),
             _keys(subjects.REGISTRY_BUCKET),
             key_subject(subjects.LEASE_BUCKET, "gateway.*"),
@@ -101,6 +103,7 @@ def gateway() -> BusUser:
             subjects.demand(ANY),  # of gateways of 0.1, during an upgrade
             subjects.demands(ANY),
             subjects.planned(ANY),
+            subjects.traces(ANY),
             subjects.explain(ANY),
             subjects.advice(ANY),
             subjects.stop_container(ANY),
@@ -113,6 +116,7 @@ def gateway() -> BusUser:
             *(_keys(bucket) for bucket in buckets),
             "jobs.>",
             "logs.>",
+            "events.>",
             subjects.credit(ANY),
             subjects.beat(ANY),
             subjects.shortage(ANY),  # of controllers that hear a gateway of 0.1
@@ -146,6 +150,7 @@ def controller() -> BusUser:
             _keys(subjects.BINDING_BUCKET),
             _keys(subjects.SCALING_BUCKET),
             subjects.bindings(ANY, ANY),
+            subjects.platform_events(ANY, ANY),
             subjects.command(ANY, ANY),
             subjects.shortage(ANY),  # for gateways of 0.1, during an upgrade
             subjects.shortages(ANY),
@@ -202,6 +207,7 @@ def duties() -> BusUser:
         ),
         subscribe=(
             lease,
+            subjects.traces(ANY),
             "usage.>",
             "logs.>",
             *(_keys(bucket) for bucket in buckets),
@@ -311,7 +317,7 @@ def _gets(bucket: str) -> tuple[str, ...]:
 
 def _purged() -> tuple[str, ...]:
     buckets = (subjects.JOB_BUCKET, subjects.DELIVERY_BUCKET, subjects.SCALING_BUCKET)
-    return (*map(bucket_stream, buckets), subjects.LOGS_STREAM)
+    return (*map(bucket_stream, buckets), subjects.LOGS_STREAM, subjects.EVENTS_STREAM)
 
 
 def _purges(stream: str) -> tuple[str, ...]:

@@ -60,6 +60,9 @@ class StreamLimits(msgspec.Struct, frozen=True, kw_only=True):
     audit_days: int = 400
     audit_bytes: int = 2**30
     audit_records_per_tenant: int = 10_000
+    events_days: int = 30
+    events_bytes: int = 128 * 2**20
+    events_per_tenant: int = 20_000
     replicas: int = 1
 
 
@@ -121,6 +124,12 @@ def stream_configs(limits: StreamLimits) -> tuple[dict[str, Any], ...]:
             "max_age": limits.logs_hours * 3600 * SECOND,
             "max_bytes": limits.logs_bytes,
             "max_msgs_per_subject": limits.logs_batches_per_function,
+        },
+        _stream(subjects.EVENTS_STREAM, ["events.>"], limits)
+        | {
+            "max_age": limits.events_days * DAY,
+            "max_bytes": limits.events_bytes,
+            "max_msgs_per_subject": limits.events_per_tenant,
         },
         _stream(subjects.AUDIT_STREAM, ["audit.>"], limits)
         | {

@@ -11,6 +11,7 @@
               issuer.{issuer}        IssuerRecord     whose tokens are taken, and what their claims stand for
               pool.{pool}            PoolRecord       machines that may be launched
               launch.{pool}.{slot}   LaunchRecord     a machine that was asked for, until it is gone
+              session.{session id}   SessionRecord    a login in a browser, or the code of a link to one
     REGISTRY  app.{tenant}.{app}     AppRecord        replaced by compare-and-set: a deploy is atomic for the app
               share.{tenant}.{app}   FunctionShareRecord      other tenants that may call the app's functions
               scale.{tenant}.{app}.{function}  ScaleRecord  people's word about the size of a function
@@ -49,6 +50,7 @@ from pilotlight_core.model.records.files import FileRecord
 from pilotlight_core.model.records.issuers import ISSUER_KEYS, IssuerRecord
 from pilotlight_core.model.records.nodes import NODE_KEYS, JoinTokenRecord, NodeRecord
 from pilotlight_core.model.records.pools import LAUNCH_KEYS, POOL_KEYS, LaunchRecord, PoolRecord
+from pilotlight_core.model.records.sessions import SESSION_KEYS, SessionRecord
 from pilotlight_core.model.scaling.scale_record import ScaleRecord
 from pilotlight_core.model.served.model_names import model_digest
 from pilotlight_core.model.served.model_records import ModelRecord
@@ -129,6 +131,20 @@ class Registry:
 
     def keys(self, tenant: str | None = None) -> Iterator[KeyRecord]:
         return (key for key in self._records.each("key.", KeyRecord) if tenant in (None, key.tenant))
+
+    def session_nowait(self, session: str) -> SessionRecord | None:
+        return self._records.get(f"{SESSION_KEYS}{session}", SessionRecord)
+
+    async def session(self, session: str) -> SessionRecord | None:
+        return await self._records.fetch(f"{SESSION_KEYS}{check_name(session, 'session')}", SessionRecord)
+
+    def sessions(self) -> Iterator[SessionRecord]:
+        return self._records.each(SESSION_KEYS, SessionRecord)
+
+    async def change_session(
+        self, session: str, change: Callable[[SessionRecord | None], SessionRecord | None]
+    ) -> SessionRecord | None:
+        return await self._records.change(f"{SESSION_KEYS}{check_name(session, 'session')}", change)
 
     # -- issuers of tokens --------------------------------------------------------------------------------------
 

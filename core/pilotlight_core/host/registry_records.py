@@ -26,6 +26,7 @@ from pilotlight_core.model.records.files import FileRecord
 from pilotlight_core.model.records.issuers import IssuerRecord
 from pilotlight_core.model.records.nodes import JoinTokenRecord, NodeRecord
 from pilotlight_core.model.records.pools import LaunchRecord, PoolRecord
+from pilotlight_core.model.records.sessions import SessionRecord
 from pilotlight_core.model.scaling.scale_record import ScaleRecord
 from pilotlight_core.model.served.model_records import ModelRecord
 from pilotlight_core.model.spec import AppRecord, VersionRecord
@@ -36,7 +37,7 @@ from pilotlight_core.model.versions.pushed_weights import WeightsRecord
 TENANCY: dict[str, type[msgspec.Struct]] = {
     "tenant": TenantRecord, "tier": Tier, "limits": LimitsRecord, "key": KeyRecord, "budget": BudgetsRecord,
     "credit": CreditsRecord, "node": NodeRecord, "join": JoinTokenRecord, "issuer": IssuerRecord,
-    "pool": PoolRecord, "launch": LaunchRecord,
+    "pool": PoolRecord, "launch": LaunchRecord, "session": SessionRecord,
 }  # fmt: skip
 DEPLOYED: dict[str, type[msgspec.Struct]] = {
     "app": AppRecord, "share": FunctionShareRecord, "version": VersionRecord, "curves": CurvesRecord,

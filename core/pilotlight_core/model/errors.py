@@ -139,6 +139,13 @@ CODES: dict[str, Code] = {
     "execution_timeout": Code(504, "The function ran past its timeout", "Raise timeout= or do less per call."),
 }
 
+PLATFORMS_FAULT = frozenset({
+    "internal", "no_capacity", "overloaded", "starting", "draining", "breaker_open", "container_died", "preempted",
+    "call_lost", "load_failed", "deadline_exceeded", "queue_full", "misconfigured",
+})  # fmt: skip
+"""Codes of calls that were not available. Others are the caller's mistakes, its own limits, and what its code raised:
+they are neither good nor bad, or nonsense of callers would hide an outage."""
+
 
 class PilotlightError(Exception):
     """The base of all errors that the platform raises on purpose."""
@@ -155,6 +162,10 @@ class PilotlightError(Exception):
         self.retry_after = retry_after
         self.more = more
         """Further members of the problem document, such as `field` or `request_id`."""
+        self.course: Any = None
+        """What the gateway knows of the call's course until then; it is told to nobody."""
+        self.is_recorded = False
+        """Whether the failure was counted."""
         super().__init__(self.detail)
 
     @property

@@ -18,6 +18,9 @@ pl.{region}.gw.{gateway}.home      origin -> home         ToHome
 pl.{region}.gw.{gateway}.origin    home -> origin         ToOrigin
 pl.{region}.gw.{gateway}.ask       gateway -> gateway     AskCall (request, reply: CallReply)
 pl.{region}.gw.{gateway}.events    gateway -> gateway     AskEvents (request, reply: StreamEvents)
+pl.{region}.gw.{gateway}.kept      gateway -> gateway     AskKept (request, reply: KeptTold)
+pl.{region}.traces                 gateway -> duties      TraceBatch, every other second while calls were kept
+pl.{region}.gw.{gateway}.tallies   gateway -> gateway     AskTallies (request, reply: TalliesTold)
 pl.{region}.gw.{gateway}.limits    gateway -> limit home  ToLimitHome, Holdings
 pl.{region}.gw.{gateway}.allowed   limit home -> gateway  LimitAnswers
 pl.{region}.holdings               limit home -> gateways HoldingsWanted
@@ -36,6 +39,7 @@ usage.{region}.{node}.{tenant}     agent -> USAGE stream  UsageBatch
 usage.{region}.-.{node}            controller -> USAGE stream  Bound, Unbound
 logs.{region}.{node}.{tenant}.{app}.{fn}  agent -> LOGS stream  LogBatch
 jobs.{region}.{shard}.{fn}.{tenant}.{class}  gateway -> JOBS stream  JobsStored; {fn} is a digest
+events.{region}.{tenant}           controller, gateway -> EVENTS stream  PlatformEvent; {tenant} is "-" for the platform
 audit.{region}.{tenant}            gateway -> AUDIT stream  AuditEntry (JSON), before and after each change
 
 All that an agent publishes names its node, and the bus lets it publish under no other (`bus_users`): a receiver
@@ -48,7 +52,8 @@ from functools import lru_cache
 from zlib import crc32
 
 TENANCY_BUCKET = "TENANCY"
-"""KV: tenant.*, tier.*, limits.*, key.*, budget.*, credit.*, node.*, join.*, issuer.*, pool.*, launch.*"""
+"""KV: tenant.*, tier.*, limits.*, key.*, budget.*, credit.*, node.*, join.*, issuer.*, pool.*, launch.*,
+session.*"""
 REGISTRY_BUCKET = "REGISTRY"
 """KV: app.*.*, share.*.*, scale.*.*.*, version.*, curves.*"""
 LEASE_BUCKET = "LEASES"
@@ -78,6 +83,8 @@ USAGE_STREAM = "USAGE"
 LOGS_STREAM = "LOGS"
 AUDIT_STREAM = "AUDIT"
 """Who changed what."""
+EVENTS_STREAM = "EVENTS"
+"""What happened, for people."""
 BINDING_BUCKET = "BINDINGS"
 """KV: {region}.{node}.{container}, what the controller has bound and not ended"""
 BUDGET_BUCKET = "BUDGETS"
@@ -176,6 +183,14 @@ def ask(region: str, gateway: str) -> str:
     return f"pl.{region}.gw.{gateway}.ask"
 
 
+def kept(region: str, gateway: str) -> str:
+    return f"pl.{region}.gw.{gateway}.kept"
+
+
+def traces(region: str) -> str:
+    return f"pl.{region}.traces"
+
+
 def events(region: str, gateway: str) -> str:
     return f"pl.{region}.gw.{gateway}.events"
 
@@ -249,6 +264,10 @@ def breakers(region: str) -> str:
     return f"pl.{region}.breakers"
 
 
+def tallies(region: str, gateway: str) -> str:
+    return f"pl.{region}.gw.{gateway}.tallies"
+
+
 def loads(region: str) -> str:
     return f"pl.{region}.loads"
 
@@ -275,6 +294,16 @@ def stop_container(region: str) -> str:
 
 def usage(region: str, node: str, tenant: str) -> str:
     return f"usage.{region}.{node}.{tenant}"
+
+
+def platform_events(region: str, tenant: str) -> str:
+    """Of a tenant; "": of the platform."""
+    return f"events.{region}.{tenant or NO_NODE}"
+
+
+def platform_events_of(region: str, tenant: str) -> str:
+    """Those of a tenant, or with "*" all."""
+    return f"events.{region}.{tenant}"
 
 
 def audit(region: str, tenant: str) -> str:

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence as Seq
-from dataclasses import dataclass
-from typing import Generic
+from typing import Generic, NamedTuple
 
 from pilotlight_engine.engine_port import (
     AdapterSource,
@@ -40,8 +39,7 @@ class NoMemoryForStep(Exception):
     """The device has no memory for a step of this size. What the step would have computed is as before."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class TokenPick:
+class TokenPick(NamedTuple):
     """What came of a span that draws: a token, or the reason why there is none."""
 
     token: int
@@ -258,10 +256,11 @@ class ScheduledEngine(ABC, Generic[LoadedAdapter]):
 
     def _finish_if_over(self, sequence: TokenSequence, events: list[EngineEvent]) -> None:
         """End a sequence whose last token ends it, or that has all the tokens it asked for."""
-        generated = sequence.generated
-        if generated and generated > sequence.request.min_new and sequence.tokens[-1] in self.end_ids(sequence.request):
-            self._finish(sequence, "stop", events, stop_id=sequence.tokens[-1])
-        elif generated >= sequence.request.max_new:
+        generated, request, last = sequence.generated, sequence.request, sequence.tokens[-1]
+        ends = last in request.stop_ids or (last in self._capabilities.eos_ids and not request.ignore_eos)
+        if ends and generated and generated > request.min_new:
+            self._finish(sequence, "stop", events, stop_id=last)
+        elif generated >= request.max_new:
             self._finish(sequence, "length", events)
 
     def end_ids(self, request: GenRequest) -> frozenset[int]:

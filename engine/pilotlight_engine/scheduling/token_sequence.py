@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 from pilotlight_engine.engine_port import GenRequest, SequenceUsage
 
@@ -67,8 +68,7 @@ class TokenSequence:
         return replace(self.request, prefix_out=tuple(self.tokens[len(self.request.prompt_ids) :]))
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class StepSpan:
+class StepSpan(NamedTuple):
     """Tokens of one sequence that a step computes, from `start` up to `end`."""
 
     sequence: TokenSequence

@@ -33,7 +33,12 @@ from pilotlight_engine.serving.answer_state import (
     packed,
 )
 from pilotlight_engine.serving.engine_opening import open_engine, weights_folder
-from pilotlight_engine.serving.generation_reader import GenerationDocument, GenerationRead, GenerationReader
+from pilotlight_engine.serving.generation_reader import (
+    LONG_TEXT,
+    GenerationDocument,
+    GenerationRead,
+    GenerationReader,
+)
 from pilotlight_engine.serving.step_thread import StepThread
 from pilotlight_engine.serving.token_inbox import TokenInbox
 from pilotlight_engine.serving.token_pace import PaceFigures
@@ -45,8 +50,6 @@ MOST_TOGETHER, MOST_WITH_LOGPROBS = 64, 8
 T = TypeVar("T")
 EMBED_TOGETHER = 8
 """Texts whose vectors are computed between two steps of answers."""
-LONG_TEXT = 8192
-"""Characters: longer ones are read beside the event loop."""
 MOST_SEED = 2**64 - 1
 ABORT_S = 2.0
 """How long the end of a call waits for the engine's word, at the most: for a step."""
@@ -96,7 +99,8 @@ class EngineFunction:
 
     async def embed(self, input: list[str]) -> dict[str, Any]:  # noqa: A002 - its name on the wire
         """A vector for each text."""
-        ids = await self._aside(sum(map(len, input)), partial(self._reader.input_ids, input))
+        is_short = sum(map(len, input)) < LONG_TEXT
+        ids = await self._read(partial(self._reader.input_ids, input), is_short=is_short)
         vectors: list[list[float]] = []
         try:
             for first in range(0, len(ids), EMBED_TOGETHER):
@@ -146,7 +150,7 @@ class EngineFunction:
             response_format=response_format,
             at=began_at(saved := saved_state()),
         )
-        asked = await self._aside(document.size, partial(self._reader.read, document))
+        asked = await self._read(partial(self._reader.read, document), is_short=document.is_short)
         running = _RunningAnswer(self._reader, self._thread, asked, saved or fresh_state(asked, document.at))
         try:
             async for chunk in running.chunks():
@@ -154,9 +158,9 @@ class EngineFunction:
         finally:
             await running.close()
 
-    async def _aside(self, size: int, read: Callable[[], T]) -> T:
-        """What `read` returns of a text of so many characters: other calls do not wait for long ones."""
-        return read() if size < LONG_TEXT else await asyncio.to_thread(read)
+    async def _read(self, read: Callable[[], T], *, is_short: bool) -> T:
+        """What `read` returns: other calls do not wait for what takes long."""
+        return read() if is_short else await asyncio.to_thread(read)
 
 
 class _RunningAnswer:
@@ -206,17 +210,33 @@ class _RunningAnswer:
             with suppress(TimeoutError):  # it is counted in the call: the engine says what it has read of the prompt
                 async with asyncio.timeout(ABORT_S):
                     await self._thread.stop(inbox)
+        counts = self._counts()
         if not inbox.is_over:
             self._thread.abort(inbox)
-        # Each token counts once: a stored one of the prompt is no computed one.
+        if counts:
+            add_units(COUNTING.get(), {name: count for name, count in counts.items() if count})
+
+    def _counts(self) -> dict[str, int]:
+        """The units of the call, each token once: a stored one of the prompt is no computed one. What was computed and
+        nobody has read, since the call was cancelled, counts as what was read does.
+        """
+        inbox = self._inbox
         if self._usage:
-            counts = {**self._usage, "prompt_tokens": self._usage["prompt_tokens"] - self._usage["cached_tokens"]}
+            prompt, cached = self._usage["prompt_tokens"], self._usage["cached_tokens"]
+            made = self._usage["completion_tokens"] if self._is_over else self._made
         elif isinstance(inbox.end, Finished):
-            read, cached = inbox.end.usage.read_tokens, inbox.end.usage.cached_tokens
-            counts = {"prompt_tokens": read - min(read, cached), "cached_tokens": min(read, cached)}
+            prompt, made = inbox.end.usage.read_tokens, inbox.end.usage.completion_tokens
+            cached = min(prompt, inbox.end.usage.cached_tokens)
+        elif inbox.paused is not None:
+            prompt, made, cached = len(self._asked.prompt_ids), self._made, inbox.cached or 0
         else:
-            return
-        add_units(COUNTING.get(), {name: count for name, count in counts.items() if count})
+            return {}
+        return {"prompt_tokens": prompt - cached, "completion_tokens": made, "cached_tokens": cached}
+
+    @property
+    def _made(self) -> int:
+        """Tokens of the answer so far, read or not."""
+        return len(self._answer.tokens) + len(self._inbox.tokens)
 
     def _request(self) -> GenRequest:
         asked, facts = self._asked, CALL_FACTS.get()

@@ -75,6 +75,7 @@ def _open_vllm(spec: EngineSpec, folder: Path) -> Engine:
             kv_bytes=spec.kv_bytes or None,
             max_sequence=spec.max_sequence or None,
             max_running=spec.max_sequences,
+            spare=spec.spare_calls,
             token_budget=spec.max_tokens_per_step,
             prefix_cache=spec.prefix_cache,
             adapters=adapter_sources(spec),

@@ -14,10 +14,13 @@ from pilotlight_core.model.engines.generation import (
     UnfitGeneration,
 )
 from pilotlight_engine.engine_port import Capabilities, Sampling
-from pilotlight_engine.text.chat_template import PromptTemplate, TemplateRefusal
+from pilotlight_engine.text.chat_template import PromptTemplate
+from pilotlight_engine.text.template_time import TemplateRefusal
 from pilotlight_engine.text.text_tokenizer import TextTokenizer
 
 MOST_TOOLS = 128
+LONG_TEXT = 8192
+"""Characters: longer ones are read beside the event loop."""
 LONGEST_TOKEN = 64
 """Characters: what has more of them for each token of the longest call is refused before it is read."""
 PLAIN_FORMAT = "text"
@@ -45,6 +48,11 @@ class GenerationDocument:
     response_format: dict[str, Any] | None = None
     at: float = 0.0
     """When the call began, in unix seconds."""
+
+    @property
+    def is_short(self) -> bool:
+        """Whether it is read in no time: what a chat template does with messages may take long, however few."""
+        return self.messages is None and self.size < LONG_TEXT
 
     @property
     def size(self) -> int:

@@ -1,7 +1,7 @@
 """A prompt of messages, by the chat template of a model's weights: jinja, in its sandbox, as models are shipped with.
 
 A template is a tenant's text and runs in that tenant's container; jinja's sandbox keeps it from the interpreter all the
-same, since weights are often a third party's.
+same, since weights are often a third party's, and its time has a bound (`template_world.py`).
 """
 
 from __future__ import annotations
@@ -12,6 +12,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Protocol
 
+from pilotlight_engine.text.template_time import TemplateRefusal, allow_time
+
 TEMPLATE_FILE = "chat_template.jinja"
 CONFIG_FILE = "tokenizer_config.json"
 DEFAULT_NAME = "default"
@@ -19,10 +21,6 @@ TOOLS_NAME = "tool_use"
 SPECIAL = ("bos_token", "eos_token", "unk_token", "pad_token")
 MOST_PROMPT = 8 * 2**20
 """Characters of a prompt that a template has made."""
-
-
-class TemplateRefusal(ValueError):
-    """The messages do not fit the template, in its own words; or the template is at fault."""
 
 
 class PromptTemplate(Protocol):
@@ -37,7 +35,7 @@ class PromptTemplate(Protocol):
         """The prompt of these messages, up to where the model goes on. Its time is `at`, in unix seconds.
 
         Raises:
-            TemplateRefusal: they do not fit, or the prompt is too long.
+            TemplateRefusal: they do not fit, the prompt is too long, or the template takes too long.
         """
 
 
@@ -63,12 +61,10 @@ class ChatTemplate:
     def __init__(self, source: str, special: Mapping[str, str], tools_source: str = "") -> None:
         """Raises ValueError if a source is no template."""
         from jinja2 import TemplateSyntaxError
-        from jinja2.ext import loopcontrols
-        from jinja2.sandbox import ImmutableSandboxedEnvironment
 
-        world = ImmutableSandboxedEnvironment(trim_blocks=True, lstrip_blocks=True, extensions=[loopcontrols])
-        world.filters["tojson"] = _to_json
-        world.globals["raise_exception"] = _raise
+        from pilotlight_engine.text.template_world import TemplateWorld
+
+        world = TemplateWorld()
         self._special = dict(special)
         try:
             self._plain = world.from_string(source)
@@ -83,6 +79,7 @@ class ChatTemplate:
         """The prompt of these messages. Raises as `PromptTemplate`."""
         template = self._tools if tools else self._plain
         pieces, size = [], 0
+        allow_time()
         try:
             for piece in template.generate(
                 messages=list(messages),
@@ -138,12 +135,3 @@ def _token_text(token: Any) -> str:
     """A special token in a tokenizer's configuration: a text, or an object with its content."""
     content = token.get("content") if isinstance(token, dict) else token
     return content if isinstance(content, str) else ""
-
-
-def _to_json(value: Any, indent: int | None = None, **others: Any) -> str:
-    """As models were trained with it: jinja's own escapes HTML."""
-    return json.dumps(value, ensure_ascii=False, indent=indent, separators=others.get("separators"))
-
-
-def _raise(text: str) -> None:
-    raise TemplateRefusal(f"the chat template refuses them: {text}")

@@ -11,13 +11,12 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
 from dataclasses import dataclass, field
 from typing import Any
 
+from pilotlight_engine.text.tool_call_head import HeadState, ToolCallHead
+
 OPEN, CLOSE = "<tool_call>", "</tool_call>"
-HEAD = re.compile(r'\s*\{\s*"name"\s*:\s*("(?:[^"\\]|\\.)*")\s*,\s*"(?:arguments|parameters)"\s*:\s*')
-"""Of a call whose arguments can be passed on as they come."""
 MAX_CALL = 64 * 1024
 """Characters of one call; longer ones are text."""
 
@@ -38,6 +37,10 @@ class ToolCalls:
         self._call_id = call_id
         self._kept = ""
         self._in_call = False
+        self._head = ToolCallHead()
+        """Of the call that is read now."""
+        self._looked = 0
+        """In how much of what is kept of it there is no CLOSE."""
         self._arguments: _JsonEnd | None = None
         """Where the arguments end that are passed on now; None: none are."""
         self.count = 0
@@ -73,6 +76,7 @@ class ToolCalls:
         if found:
             piece.text += before.rstrip("\n")  # lines between calls are not said
             self._kept, self._in_call = behind, True
+            self._head, self._looked = ToolCallHead(), 0
             return True
         kept = next((n for n in range(min(len(OPEN) - 1, len(before)), 0, -1) if before.endswith(OPEN[:n])), 0)
         said = before[: len(before) - kept].rstrip("\n")
@@ -81,17 +85,21 @@ class ToolCalls:
         return False
 
     def _read_call(self, piece: ToolPiece) -> bool:
-        head = HEAD.match(self._kept)
-        if head is not None and self._kept.startswith("{", head.end()):
-            self._begin(json.loads(head[1]), piece)
-            self._kept, self._arguments = self._kept[head.end() :], _JsonEnd()
+        head = self._head
+        if head.state is HeadState.OPEN:
+            head.add(self._kept[head.read :])
+        if head.state is HeadState.WHOLE:
+            self._begin(head.name, piece)
+            self._kept, self._arguments = self._kept[head.read :], _JsonEnd()
             return True
-        body, found, rest = self._kept.partition(CLOSE)
-        if found:
+        end = self._kept.find(CLOSE, self._looked)
+        if end >= 0:
+            body = self._kept[:end]
             if not self._take_whole(body, piece):
                 piece.text += OPEN + body + CLOSE
-            self._kept, self._in_call = rest, False
+            self._kept, self._in_call = self._kept[end + len(CLOSE) :], False
             return True
+        self._looked = max(0, len(self._kept) - len(CLOSE) + 1)
         if len(self._kept) > MAX_CALL:
             piece.text += OPEN + self._kept
             self._kept, self._in_call = "", False

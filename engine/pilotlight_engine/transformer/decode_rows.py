@@ -44,8 +44,8 @@ class DecodeRows:
         self.length = 0
         """How many tokens a row has room for."""
         self._count = 0
-        self.keys = [self._empty(0, 0) for _ in range(layers)]
-        self.values = [self._empty(0, 0) for _ in range(layers)]
+        self._layers = layers
+        self._hold([self._empty(0, 0) for _ in range(layers)])
 
     def arrange(self, spans: Seq[StepSpan], pool: KvPool, page: int) -> tuple[list[StepSpan], list[StepSpan]]:
         """Give a row to each decode of a step that has room for one. Returns those with a row, in the order of rows,
@@ -73,15 +73,23 @@ class DecodeRows:
         """What a row holds is no number: nobody who gets it later may read any of that."""
         place = self._place.get(sequence)
         if place is not None:
-            for tensor in (*self.keys, *self.values):
-                tensor[place].zero_()
+            for tensor in self.both:
+                tensor[:, place].zero_()
 
     def drop_all(self) -> None:
         """Give all memory back."""
         self._rows, self._place = [], {}
         self.length = self._count = 0
-        self.keys = [self._empty(0, 0) for _ in self.keys]
-        self.values = [self._empty(0, 0) for _ in self.values]
+        self._hold([self._empty(0, 0) for _ in range(self._layers)])
+
+    def _hold(self, both: list[torch.Tensor]) -> None:
+        """Have these tensors, one a layer, `[2, rows, kv_heads, length, size]`: first all keys, then all values."""
+        self.both = both
+        self.keys, self.values = [each[0] for each in both], [each[1] for each in both]
+        _, count, kv_heads, length, _ = both[0].shape
+        numbers = torch.arange(2 * count * kv_heads, device=self._device).view(2, count, kv_heads)
+        self.starts = numbers.transpose(0, 1).reshape(count, 2 * kv_heads) * length
+        """Where each head's keys of a row begin, and then its values, if a layer is taken for one list of vectors."""
 
     def _without_longest(
         self, wanted: dict[TokenSequence, StepSpan], without: list[StepSpan]
@@ -113,8 +121,8 @@ class DecodeRows:
         del self._place[self._rows[place].sequence]
         if place != last:
             row = self._rows[last]
-            for tensor in (*self.keys, *self.values):
-                tensor[place, :, : row.length] = tensor[last, :, : row.length]
+            for tensor in self.both:
+                tensor[:, place, :, : row.length] = tensor[:, last, :, : row.length]
             self._rows[place] = row
             self._place[row.sequence] = place
         self._rows.pop()
@@ -130,16 +138,18 @@ class DecodeRows:
         if new_count * new_length > self.max_tokens:
             return False
         held = len(self._rows)
-        for tensors in (self.keys, self.values):
-            for layer, tensor in enumerate(tensors):
-                grown = self._empty(new_count, new_length)
-                grown[:held, :, : self.length] = tensor[:held]
-                tensors[layer] = grown
+        grown = []
+        for layer, tensor in enumerate(self.both):
+            larger = self._empty(new_count, new_length)
+            larger[:, :held, :, : self.length] = tensor[:, :held]
+            grown.append(larger)
+            self.both[layer] = self.keys[layer] = self.values[layer] = self._empty(0, 0)  # its room is free at once
+        self._hold(grown)
         self._count, self.length = new_count, new_length
         return True
 
     def _empty(self, count: int, length: int) -> torch.Tensor:
-        return torch.zeros((count, self.kv_heads, length, self._size), dtype=self._dtype, device=self._device)
+        return torch.zeros((2, count, self.kv_heads, length, self._size), dtype=self._dtype, device=self._device)
 
 
 def slots_of(sequence: TokenSequence, end: int, page: int) -> torch.Tensor:

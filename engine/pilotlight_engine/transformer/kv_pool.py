@@ -1,4 +1,4 @@
-"""Keys and values of all sequences, in blocks: for each layer two tensors of as many rows as tokens are stored."""
+"""Keys and values of all sequences, in blocks: for each layer one tensor of as many rows as tokens are stored."""
 
 from __future__ import annotations
 
@@ -6,22 +6,23 @@ import torch
 
 
 class KvPool:
-    """Row `block * page + offset` holds the token at that offset of the block."""
+    """Row `block * page + offset` holds the token at that offset of the block: its keys by head, then its values."""
 
     def __init__(
         self, *, layers: int, tokens: int, kv_heads: int, head_size: int, dtype: torch.dtype, device: torch.device
     ) -> None:
-        shape = (tokens, kv_heads, head_size)
+        self.kv_heads = kv_heads
+        shape = (tokens, 2 * kv_heads, head_size)
         # Zeros, since what is masked is still multiplied: by 0, and a number that is none times 0 is none.
-        self.keys = [torch.zeros(shape, dtype=dtype, device=device) for _ in range(layers)]
-        self.values = [torch.zeros(shape, dtype=dtype, device=device) for _ in range(layers)]
+        self._both = [torch.zeros(shape, dtype=dtype, device=device) for _ in range(layers)]
+        self.keys = [both[:, :kv_heads] for both in self._both]
+        self.values = [both[:, kv_heads:] for both in self._both]
 
-    def store(self, layer: int, slots: torch.Tensor, keys: torch.Tensor, values: torch.Tensor) -> None:
-        """Keep what a layer computed: `[tokens, heads, size]`, to the rows `slots`."""
-        self.keys[layer].index_copy_(0, slots, keys)
-        self.values[layer].index_copy_(0, slots, values)
+    def store(self, layer: int, slots: torch.Tensor, keys_values: torch.Tensor) -> None:
+        """Keep what a layer computed: `[tokens, 2 * kv_heads, size]`, keys first, to the rows `slots`."""
+        self._both[layer].index_copy_(0, slots, keys_values)
 
     def read(self, layer: int, slots: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """Keys and values of some rows, `[heads, tokens, size]`."""
-        keys, values = self.keys[layer].index_select(0, slots), self.values[layer].index_select(0, slots)
-        return keys.transpose(0, 1), values.transpose(0, 1)
+        """Keys and values of some rows, each `[kv_heads, tokens, size]`."""
+        both = self._both[layer].index_select(0, slots).transpose(0, 1)
+        return both[: self.kv_heads], both[self.kv_heads :]

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import hashlib
-import json
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import torch
 import transformers
 
 from pilotlight_engine.architectures import ModelShape, UnknownArchitecture, shape_of
+from pilotlight_engine.model_files import CONFIG_FILE, GENERATION_FILE, end_ids_of, read_object
 from pilotlight_engine.transformer.paged_attention import NAME, register_attention
 
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
@@ -47,7 +45,7 @@ class ModelFolder:
 
 def read_model_folder(folder: Path, dtype: str = "auto") -> ModelFolder:
     """What a folder says of its model. Raises `UnknownArchitecture` with what is wrong."""
-    config = _read_json(folder / "config.json")
+    config = read_object(folder / CONFIG_FILE)
     if config is None:
         raise UnknownArchitecture(f"there is no config.json in {folder.name}/, or it is no JSON object")
     weights = sorted(folder.glob("*.safetensors"))
@@ -56,28 +54,13 @@ def read_model_folder(folder: Path, dtype: str = "auto") -> ModelFolder:
     named = config.get("dtype") or config.get("torch_dtype") or "float32" if dtype == "auto" else dtype
     if not isinstance(named, str) or named not in DTYPES:
         raise UnknownArchitecture(f"dtype is one of {', '.join(DTYPES)}, not {named}")
-    digest = hashlib.sha256((folder / "config.json").read_bytes())
+    digest = hashlib.sha256((folder / CONFIG_FILE).read_bytes())
     for path in weights:
         digest.update(f"{path.name} {path.stat().st_size}\n".encode())
     return ModelFolder(
         folder=folder,
         shape=shape_of(config),
-        eos_ids=_eos_ids(config, _read_json(folder / "generation_config.json") or {}),
+        eos_ids=end_ids_of(config, read_object(folder / GENERATION_FILE) or {}),
         dtype=DTYPES[str(named)],
         version=digest.hexdigest(),
     )
-
-
-def _eos_ids(config: Mapping[str, Any], generation: Mapping[str, Any]) -> frozenset[int]:
-    """`generation_config.json` goes first: it may name several."""
-    named = generation.get("eos_token_id", config.get("eos_token_id"))
-    ids = named if isinstance(named, list) else [named]
-    return frozenset(int(each) for each in ids if isinstance(each, int) and each >= 0)
-
-
-def _read_json(path: Path) -> dict[str, Any] | None:
-    try:
-        read = json.loads(path.read_text())
-    except (OSError, ValueError, RecursionError):
-        return None
-    return read if isinstance(read, dict) else None

@@ -1,8 +1,7 @@
 """What a model's attention layers call: it stores keys and values, and attends within each sequence of a step.
 
 It is registered with transformers by name; the engine passes its `StepBatch` through the model as a keyword. Parts of
-prompts attend one by one. Decodes with a row attend all at once: heads that share keys are taken for queries of one
-head, so that nothing is repeated in memory.
+prompts attend one by one, decodes with a row all at once (`row_attention.py`).
 """
 
 from __future__ import annotations
@@ -13,6 +12,7 @@ import torch
 from torch.nn.functional import scaled_dot_product_attention
 from transformers import AttentionInterface, AttentionMaskInterface
 
+from pilotlight_engine.transformer.row_attention import attend_rows, capped
 from pilotlight_engine.transformer.step_batch import PromptPart, StepBatch
 
 NAME = "pilotlight_paged"
@@ -40,56 +40,77 @@ def paged_attention(
     """Attention of one layer: `[1, heads, tokens, size]` in, `[1, tokens, heads, size]` out."""
     batch: StepBatch = others[KEYWORD]
     layer: int = module.layer_idx  # type: ignore[assignment]
-    keys, values = key[0].transpose(0, 1), value[0].transpose(0, 1)  # [tokens, kv_heads, size]
-    if batch.pool is not None:
-        batch.pool.store(layer, batch.slots, keys, values)
-    if batch.rows is not None and not batch.parts:
-        found = attend_rows(batch, layer, query[0].transpose(0, 1), keys, values, scaling, sliding_window, softcap)
-        return found[None], None
-    out = torch.empty_like(query[0].transpose(0, 1))
-    for part in batch.parts:
-        here = slice(part.first, part.last)
-        if batch.pool is None or part.slots is None:
-            stored_keys, stored_values = key[0, :, here], value[0, :, here]
-        else:
-            stored_keys, stored_values = batch.pool.read(layer, part.slots)
-        found = _attend_part(part, query[0, :, here], stored_keys, stored_values, scaling, sliding_window, softcap)
-        out[here] = found.transpose(0, 1)
-    if batch.rows is not None:
-        first = batch.rows_first
-        own = query[0, :, first:].transpose(0, 1)
-        out[first:] = attend_rows(batch, layer, own, keys[first:], values[first:], scaling, sliding_window, softcap)
-    return out[None], None
+    keys_values = torch.cat((key[0], value[0])).transpose(0, 1)
+    found = attend(batch, layer, query[0].transpose(0, 1), keys_values, scaling, sliding_window, softcap)
+    return found[None], None
 
 
-def attend_rows(
+def attend(
     batch: StepBatch,
     layer: int,
     query: torch.Tensor,
-    keys: torch.Tensor,
-    values: torch.Tensor,
+    keys_values: torch.Tensor,
     scaling: float,
     window: int | None,
     softcap: float | None,
 ) -> torch.Tensor:
-    """One token for each row: `[rows, heads, size]`, as what comes of it."""
-    assert batch.rows is not None  # noqa: S101 - only called where there are rows
-    row_keys, row_values = batch.rows.keys[layer], batch.rows.values[layer]
-    count, heads, size = query.shape
-    kv_heads = keys.shape[1]
-    row_keys.view(-1, size).index_copy_(0, batch.row_slots, keys.reshape(-1, size))
-    row_values.view(-1, size).index_copy_(0, batch.row_slots, values.reshape(-1, size))
-    grouped = query.reshape(count, kv_heads, heads // kv_heads, size)
-    seen_keys, seen_values = row_keys[:count, :, : batch.row_length], row_values[:count, :, : batch.row_length]
-    mask = batch.row_mask(window)
-    if softcap is not None:
-        return _capped(grouped, seen_keys, seen_values, mask, scaling, softcap).reshape(count, heads, size)
-    found = scaled_dot_product_attention(grouped, seen_keys, seen_values, attn_mask=mask, scale=scaling)
-    return found.reshape(count, heads, size)
+    """All tokens of a step: `[tokens, heads, size]`, as what comes of it, with `[tokens, 2 * kv_heads, size]`."""
+    if batch.pool is not None:
+        batch.pool.store(layer, batch.slots, keys_values)
+    if not batch.parts and batch.rows is not None:
+        return attend_rows(batch, layer, query, keys_values, scaling, window, softcap)
+    out = query.new_empty(query.shape)
+    for part in batch.parts:
+        here = slice(part.first, part.last)
+        keys, values = _stored(batch, part, layer, keys_values)
+        found = _attend_part(part.start, query[here].transpose(0, 1), keys, values, scaling, window, softcap)
+        out[here] = found.transpose(0, 1)
+    if batch.rows is not None:
+        first = batch.rows_first
+        out[first:] = attend_rows(batch, layer, query[first:], keys_values[first:], scaling, window, softcap)
+    return out
+
+
+def attend_drawing(
+    batch: StepBatch,
+    layer: int,
+    query: torch.Tensor,
+    keys_values: torch.Tensor,
+    scaling: float,
+    window: int | None,
+    softcap: float | None,
+) -> torch.Tensor:
+    """As `attend`, of those tokens only after which a next one is drawn: the others are stored."""
+    if batch.pool is not None:
+        batch.pool.store(layer, batch.slots, keys_values)
+    out = query.new_empty(query.shape)
+    place = 0
+    for part in batch.parts:
+        if part.draws:
+            keys, values = _stored(batch, part, layer, keys_values)
+            own = query[place : place + 1].transpose(0, 1)
+            found = _attend_part(part.end - 1, own, keys, values, scaling, window, softcap)
+            out[place : place + 1] = found.transpose(0, 1)
+            place += 1
+    if batch.rows is not None:
+        own_kv = keys_values[batch.rows_first :]
+        out[place:] = attend_rows(batch, layer, query[place:], own_kv, scaling, window, softcap)
+    return out
+
+
+def _stored(
+    batch: StepBatch, part: PromptPart, layer: int, keys_values: torch.Tensor
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Keys and values of a part's sequence up to its end, `[kv_heads, tokens, size]`: computed now, or before too."""
+    if batch.pool is not None and part.slots is not None:
+        return batch.pool.read(layer, part.slots)
+    own = keys_values[part.first : part.last].transpose(0, 1)
+    kv_heads = own.shape[0] // 2
+    return own[:kv_heads], own[kv_heads:]
 
 
 def _attend_part(
-    part: PromptPart,
+    start: int,
     query: torch.Tensor,
     keys: torch.Tensor,
     values: torch.Tensor,
@@ -97,9 +118,9 @@ def _attend_part(
     window: int | None,
     softcap: float | None,
 ) -> torch.Tensor:
-    """A part of one sequence, all in `[heads, tokens, size]`."""
-    if window is not None and part.start >= window:  # what no token of the part sees
-        first = part.start - window + 1
+    """Tokens of one sequence, from `start` up to the last one that is stored; all in `[heads, tokens, size]`."""
+    if window is not None and start >= window:  # what none of them sees
+        first = start - window + 1
         keys, values = keys[:, first:], values[:, first:]
     count, stored = query.shape[1], keys.shape[1]
     windowed = window is not None and stored > window
@@ -117,25 +138,10 @@ def _attend_part(
         groups = query.shape[0] // keys.shape[0]
         added = None if mask is None else torch.zeros_like(mask, dtype=query.dtype).masked_fill_(~mask, float("-inf"))
         keys, values = keys.repeat_interleave(groups, 0), values.repeat_interleave(groups, 0)
-        return _capped(query, keys, values, added, scaling, softcap)
+        return capped(query, keys, values, added, scaling, softcap)
     return scaled_dot_product_attention(
         query[None], keys[None], values[None], attn_mask=mask, scale=scaling, enable_gqa=True
     )[0]
-
-
-def _capped(
-    query: torch.Tensor,
-    keys: torch.Tensor,
-    values: torch.Tensor,
-    mask: torch.Tensor | None,
-    scaling: float,
-    softcap: float,
-) -> torch.Tensor:
-    """Attention whose scores are bent to stay below `softcap`, as Gemma 2 has it."""
-    scores = torch.tanh(query @ keys.transpose(-1, -2) * scaling / softcap) * softcap
-    if mask is not None:
-        scores = scores + mask
-    return torch.softmax(scores, dim=-1, dtype=torch.float32).to(query.dtype) @ values
 
 
 def _no_mask(*_: Any, **__: Any) -> None:

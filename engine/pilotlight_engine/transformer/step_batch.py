@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import torch
 
-from pilotlight_engine.scheduling.token_sequence import StepPlan, StepSpan, TokenSequence
+from pilotlight_engine.scheduling.token_sequence import StepPlan, StepSpan
 from pilotlight_engine.transformer.decode_rows import DecodeRows, slots_of
 from pilotlight_engine.transformer.kv_pool import KvPool
 
@@ -23,6 +23,17 @@ class PromptPart:
     end: int
     slots: torch.Tensor | None
     """Where the tokens up to `end` are stored; None if there are none but these."""
+    draws: bool = False
+    """The next token is known after its last one."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RowBags:
+    """For each query of rows, head by head, the numbers of all values of its row, in their order."""
+
+    places: torch.Tensor
+    first: torch.Tensor
+    """Where those of each query begin."""
 
 
 @dataclass(kw_only=True, slots=True)
@@ -40,13 +51,17 @@ class StepBatch:
     rows_first: int = 0
     """Where the tokens of rows begin among the step's."""
     row_slots: torch.Tensor = field(default_factory=lambda: torch.empty(0, dtype=torch.long))
-    """Where the tokens of rows go, head by head, if all rows are taken for one list of vectors."""
+    """Where their keys and values go, head by head, if a layer of rows is taken for one list of vectors."""
     row_positions: torch.Tensor | None = None
     row_length: int = 0
     masks: dict[int | None, torch.Tensor] = field(default_factory=dict)
     """Of rows, by sliding window: made by the first layer that has it."""
+    row_bags: RowBags | None = None
+    """Made by the first layer that reads values in their order."""
     order: tuple[StepSpan, ...] = ()
     """The spans, in the order of their tokens."""
+    longest: int = 0
+    """The most tokens of a sequence of the step, up to its own."""
 
     def drawing(self) -> tuple[list[int], list[StepSpan]]:
         """The spans that draw, and where the last token of each is among the step's."""
@@ -61,18 +76,29 @@ class StepBatch:
         return places, spans
 
     def row_mask(self, window: int | None) -> torch.Tensor:
-        """What each row attends to, as numbers to add: `[rows, 1, 1, length]`."""
+        """What each row attends to, as numbers to add: `[rows * kv_heads, 1, length]`."""
         mask = self.masks.get(window)
         if mask is None:
             assert self.row_positions is not None  # noqa: S101 - only called where there are rows
+            assert self.rows is not None  # noqa: S101
             at, here = torch.arange(self.row_length, device=self.ids.device), self.row_positions[:, None]
             hidden = at > here
             if window is not None:
                 hidden |= at <= here - window
-            dtype = torch.float32 if self.pool is None else self.pool.keys[0].dtype
-            mask = torch.zeros(hidden.shape, dtype=dtype, device=hidden.device)
-            mask = self.masks[window] = mask.masked_fill_(hidden, float("-inf"))[:, None, None]
+            mask = torch.zeros(hidden.shape, dtype=self.rows.keys[0].dtype, device=hidden.device)
+            mask = mask.masked_fill_(hidden, float("-inf")).repeat_interleave(self.rows.kv_heads, 0)[:, None]
+            self.masks[window] = mask
         return mask
+
+    def bags(self, groups: int) -> RowBags:
+        """Which values each query takes, where so many share a head of them."""
+        if self.row_bags is None:
+            assert self.rows is not None  # noqa: S101 - only called where there are rows
+            count, kv_heads = self.row_slots.shape[0] // (2 * self.rows.kv_heads), self.rows.kv_heads
+            first = self.rows.starts[:count, kv_heads:].reshape(-1, 1).repeat_interleave(groups, 0)
+            places = (first + torch.arange(self.row_length)).view(-1)
+            self.row_bags = RowBags(places=places, first=torch.arange(0, places.shape[0], self.row_length))
+        return self.row_bags
 
 
 def batch_of(plan: StepPlan, pool: KvPool, rows: DecodeRows, page: int, device: torch.device) -> StepBatch:
@@ -83,16 +109,19 @@ def batch_of(plan: StepPlan, pool: KvPool, rows: DecodeRows, page: int, device: 
     ids: list[int] = []
     positions: list[int] = []
     stored: list[int] = []
-    for span in order:
-        sequence = span.sequence
-        if len(parts) < len(order) - len(with_row):
-            whole = span.start == 0
-            slots = None if whole else slots_of(sequence, span.end, page).to(device)
-            last = len(ids) + span.end - span.start
-            parts.append(PromptPart(first=len(ids), last=last, start=span.start, end=span.end, slots=slots))
+    for span in (*plan.prefills, *without):
+        sequence, first = span.sequence, len(ids)
+        slots = None if span.start == 0 else slots_of(sequence, span.end, page).to(device)
         ids += sequence.tokens[span.start : span.end]
         positions += range(span.start, span.end)
-        stored += _slots_between(sequence, span.start, span.end, page)
+        stored += [sequence.blocks[at // page] * page + at % page for at in range(span.start, span.end)]
+        parts.append(
+            PromptPart(first=first, last=len(ids), start=span.start, end=span.end, slots=slots, draws=span.draws)
+        )
+    for sequence, at, _ in with_row:
+        ids.append(sequence.tokens[at])
+        positions.append(at)
+        stored.append(sequence.blocks[at // page] * page + at % page)
     batch = StepBatch(
         ids=torch.tensor([ids], device=device),
         positions=torch.tensor([positions], device=device),
@@ -100,13 +129,13 @@ def batch_of(plan: StepPlan, pool: KvPool, rows: DecodeRows, page: int, device: 
         slots=torch.tensor(stored, device=device),
         parts=tuple(parts),
         order=order,
+        longest=max(span.end for span in order),
     )
     if with_row:
         batch.rows = rows
         batch.rows_first = len(ids) - len(with_row)
         batch.row_positions = batch.positions[0, batch.rows_first :]
-        heads = torch.arange(len(with_row) * rows.kv_heads, device=device).view(-1, rows.kv_heads)
-        batch.row_slots = (heads * rows.length + batch.row_positions[:, None]).view(-1)
+        batch.row_slots = (rows.starts[: len(with_row)] + batch.row_positions[:, None]).reshape(-1)
         batch.row_length = max(span.end for span in with_row)
     return batch
 
@@ -124,10 +153,3 @@ def batch_of_whole(inputs: list[list[int]], device: torch.device) -> StepBatch:
         slots=torch.empty(0, dtype=torch.long, device=device),
         parts=tuple(parts),
     )
-
-
-def _slots_between(sequence: TokenSequence, start: int, end: int, page: int) -> list[int]:
-    if end - start == 1:
-        return [sequence.blocks[start // page] * page + start % page]
-    blocks = sequence.blocks
-    return [blocks[at // page] * page + at % page for at in range(start, end)]

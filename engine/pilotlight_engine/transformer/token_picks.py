@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence as Seq
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 
@@ -15,8 +15,7 @@ LEAST_HEAT = 1e-5
 """Below this temperature the most likely token is taken: nothing else has a chance, and logits would overflow."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class PickRule:
+class PickRule(NamedTuple):
     """How the next token of one sequence is picked."""
 
     sampling: Sampling
@@ -42,14 +41,24 @@ def pick_tokens(logits: torch.Tensor, rules: Seq[PickRule]) -> list[TokenPick]:
         chosen = _draw(logits if len(drawn) == len(rules) else logits[drawn], [rules[row] for row in drawn])
         for row, token in zip(drawn, chosen, strict=True):
             tokens[row] = token
-    picks = [
-        TokenPick(token=token) if good else TokenPick(token=-1, failure="the model's logits are not numbers")
-        for token, good in zip(tokens, finite, strict=True)
-    ]
+    picks = _picks(tokens, finite)
     told = [row for row, rule in enumerate(rules) if rule.logprobs is not None and finite[row]]
     if told:
         _add_logprobs(picks, raw[told], told, rules)
     return picks
+
+
+def pick_likeliest(logits: torch.Tensor) -> list[TokenPick]:
+    """The same, where every rule takes the likeliest token and nothing else: what most steps of greedy ones are."""
+    best, tokens = logits.float().max(dim=-1)
+    return _picks(tokens.tolist(), torch.isfinite(best).tolist())
+
+
+def _picks(tokens: list[int], finite: list[bool]) -> list[TokenPick]:
+    return [
+        TokenPick(token) if good else TokenPick(token=-1, failure="the model's logits are not numbers")
+        for token, good in zip(tokens, finite, strict=True)
+    ]
 
 
 def _draw(logits: torch.Tensor, rules: Seq[PickRule]) -> list[int]:

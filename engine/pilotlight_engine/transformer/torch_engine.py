@@ -17,7 +17,7 @@ from pilotlight_engine.scheduling.adapter_shelf import KnownAdapter
 from pilotlight_engine.scheduling.admission import check_ids
 from pilotlight_engine.scheduling.scheduled_engine import NoMemoryForStep, ScheduledEngine, TokenPick
 from pilotlight_engine.scheduling.step_scheduler import SchedulerLimits
-from pilotlight_engine.scheduling.token_sequence import StepPlan, TokenSequence
+from pilotlight_engine.scheduling.token_sequence import StepPlan, StepSpan, TokenSequence
 from pilotlight_engine.transformer.decode_rows import DecodeRows
 from pilotlight_engine.transformer.kv_pool import KvPool
 from pilotlight_engine.transformer.lean_decoder import LeanDecoder, lean_decoder
@@ -26,12 +26,14 @@ from pilotlight_engine.transformer.lora_layers import LoraLayers, LoraSegment
 from pilotlight_engine.transformer.model_folder import ModelFolder, read_model_folder
 from pilotlight_engine.transformer.paged_attention import KEYWORD
 from pilotlight_engine.transformer.step_batch import StepBatch, batch_of, batch_of_whole
-from pilotlight_engine.transformer.token_picks import PickRule, pick_tokens
+from pilotlight_engine.transformer.token_picks import LEAST_HEAT, PickRule, pick_likeliest, pick_tokens
 
 Computed = TypeVar("Computed")
 
 KV_BYTES = 1 << 30
 """For keys and values where nothing is said: the memory is taken only as it is used, on a CPU."""
+STEP_BYTES = 31 << 20
+"""On a CPU, of a tensor of a step whose memory is kept for the next one."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -110,9 +112,8 @@ class TorchEngine(ScheduledEngine[LoraWeights]):
         batch = batch_of(plan, self._pool, self._rows, self._capabilities.page, self._device)
         self._use_adapters(batch)
         keep, drawing = batch.drawing()
-        rules = [self._rule_of(span.sequence) for span in drawing]
-        if self._lean is not None and not batch.parts and not self._lora.in_use:
-            picks = pick_tokens(self._lean.logits(batch), rules)  # every row draws
+        if self._lean is not None and not self._lora.in_use:
+            logits = self._lean.logits(batch, keep)
         elif not keep:
             # The last layer is the widest: a step that ends within its prompts needs none of it.
             self._model.base_model(batch.ids, position_ids=batch.positions, use_cache=False, **{KEYWORD: batch})
@@ -125,13 +126,18 @@ class TorchEngine(ScheduledEngine[LoraWeights]):
                 logits_to_keep=torch.tensor(keep, device=self._device),
                 **{KEYWORD: batch},
             ).logits[0]
-            picks = pick_tokens(logits, rules)
+        picks = [] if logits is None else self._picked(logits, drawing)
         by_sequence = {}
         for span, pick in zip(drawing, picks, strict=True):
             by_sequence[span.sequence] = pick
             if pick.failure:
                 self._rows.clear(span.sequence)
         return [by_sequence[span.sequence] for span in plan.spans if span.sequence in by_sequence]
+
+    def _picked(self, logits: torch.Tensor, drawing: list[StepSpan]) -> list[TokenPick]:
+        if all(_takes_likeliest(span.sequence) for span in drawing):
+            return pick_likeliest(logits)
+        return pick_tokens(logits, [self._rule_of(span.sequence) for span in drawing])
 
     def _rule_of(self, sequence: TokenSequence) -> PickRule:
         request = sequence.request
@@ -194,6 +200,8 @@ class TorchEngine(ScheduledEngine[LoraWeights]):
             self._model = self._folder.load(self._device)
             self._lora = LoraLayers(self._model)
         self._model.to(self._device)
+        if self._device.type == "cpu":
+            _keep_freed_memory()
         shape = self._folder.shape
         self._lean = lean_decoder(self._model, shape.architecture, shape.heads, shape.kv_heads, shape.head_size)
         tokens = self._capabilities.kv_tokens
@@ -285,6 +293,19 @@ def _capabilities(settings: TorchSettings, folder: ModelFolder) -> Capabilities:
         prefix_cache=settings.limits.prefix_cache,
         eos_ids=frozenset(token for token in folder.eos_ids if token < shape.vocabulary),
     )
+
+
+def _takes_likeliest(sequence: TokenSequence) -> bool:
+    """Whether the next token is the likeliest one, whichever that is, and nothing is told of it."""
+    request = sequence.request
+    return request.sampling.temperature < LEAST_HEAT and request.logprobs is None and not request.min_new
+
+
+def _keep_freed_memory() -> None:
+    """Have glibc keep what a step frees for the next one, instead of asking the kernel for the same pages each time: it
+    does so below the size of what it has freed once, up to 32 MiB (mallopt(3), M_MMAP_THRESHOLD).
+    """
+    torch.empty(STEP_BYTES, dtype=torch.uint8)
 
 
 def _device_of(name: str) -> torch.device:

@@ -12,6 +12,7 @@ import subprocess
 from collections.abc import Mapping
 from collections.abc import Sequence as Seq
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -32,6 +33,7 @@ from pilotlight_engine.engine_port import (
     SleepLevel,
     TokenOut,
 )
+from pilotlight_engine.model_files import end_ids_in
 from pilotlight_engine.scheduling.admission import check_request
 from pilotlight_engine.vllm.child_frames import ChildGone, FramePipe
 
@@ -59,6 +61,8 @@ class VLLMSettings:
     """For keys and values, whatever else is on the device: on a slice the only size that is right."""
     max_sequence: int | None = None
     max_running: int = 64
+    spare: int = 0
+    """Sequences beyond `max_running` that run too: calls for which other engines would make room."""
     token_budget: int = 2048
     max_waiting: int = 1024
     prefix_cache: bool = True
@@ -68,14 +72,19 @@ class VLLMSettings:
     max_rank: int = 64
     environment: Mapping[str, str] = field(default_factory=dict)
 
+    @property
+    def places(self) -> int:
+        """How many sequences run at once."""
+        return self.max_running + self.spare
+
     def arguments(self) -> dict[str, Any]:
         """vLLM's engine arguments."""
         named: dict[str, Any] = {
             "model": str(self.weights),
             "dtype": self.dtype,
             "tensor_parallel_size": self.tensor_parallel,
-            "max_num_seqs": self.max_running,
-            "max_num_batched_tokens": self.token_budget,
+            "max_num_seqs": self.places,
+            "max_num_batched_tokens": max(self.token_budget, self.places),  # vLLM refuses a smaller one
             "enable_prefix_caching": self.prefix_cache,
             "scheduling_policy": "priority",
             "enable_sleep_mode": True,
@@ -103,9 +112,13 @@ class _Live:
     """Its name at the child: another one each time it begins there."""
     cached: int = 0
 
-    def usage(self) -> SequenceUsage:
+    def usage(self, *, was_read: bool = True) -> SequenceUsage:
+        prompt = len(self.request.prompt_ids)
         return SequenceUsage(
-            prompt_tokens=len(self.request.prompt_ids), completion_tokens=len(self.out), cached_tokens=self.cached
+            prompt_tokens=prompt,
+            completion_tokens=len(self.out),
+            cached_tokens=self.cached,
+            read_tokens=prompt if was_read or self.out else 0,
         )
 
 
@@ -148,11 +161,11 @@ class VLLMEngine:
         check_request(request, self._capabilities, self._known)
         if request.id in self._live:
             raise EngineRefusal("bad_tokens", f"there is a sequence {request.id!r} already", "id")
-        if len(self._live) >= self._settings.max_running + self._settings.max_waiting:
+        if len(self._live) >= self._settings.places + self._settings.max_waiting:
             raise EngineRefusal("no_room", f"{len(self._live)} sequences are here already; try again later", "")
         live = _Live(request=request, out=[*request.prefix_out])
-        if len(request.prefix_out) >= request.max_new:
-            self._events.append(Finished(id=request.id, reason="length", usage=live.usage()))
+        if (end := self._end_of(live)) is not None:
+            self._events.append(end)
             return
         self._live[request.id] = live
         self._begin(live)
@@ -179,11 +192,15 @@ class VLLMEngine:
         return events
 
     def abort(self, request_id: str) -> None:
-        """End a sequence. What the child says of it from here on is nobody's."""
+        """End a sequence. What the child says of it from here on is nobody's.
+
+        How much of a prompt it has read it does not say: of a sequence that has a place there, all of it counts.
+        """
+        has_place = request_id in islice(self._live, self._settings.places)
         live = self._live.pop(request_id, None)
         if live is not None:
             self._stop(live)
-            self._events.append(Finished(id=request_id, reason="aborted", usage=live.usage()))
+            self._events.append(Finished(id=request_id, reason="aborted", usage=live.usage(was_read=has_place)))
 
     def checkpoint(self, request_id: str) -> GenRequest | None:
         """The request by which the sequence goes on elsewhere."""
@@ -212,7 +229,7 @@ class VLLMEngine:
         """How the engine is. How full the child's memory is, is estimated by the tokens of its sequences."""
         page = self._capabilities.page
         lengths = [len(live.request.prompt_ids) + len(live.out) for live in self._live.values()]
-        running = min(len(self._live), self._settings.max_running)
+        running = min(len(self._live), self._settings.places)
         return replace(
             self._stats,
             kv_used=min(self._capabilities.kv_tokens, sum(-(-length // page) * page for length in lengths)),
@@ -277,6 +294,16 @@ class VLLMEngine:
         elif frame["event"] == "failed":
             events.append(Failed(id=name, kind="engine", text=frame["text"], usage=live.usage()))
 
+    def _end_of(self, live: _Live) -> Finished | None:
+        """That of a sequence which came with all its tokens."""
+        request, out = live.request, live.out
+        ends = request.stop_ids if request.ignore_eos else request.stop_ids | self._capabilities.eos_ids
+        if out and len(out) > request.min_new and out[-1] in ends:
+            return Finished(id=request.id, reason="stop", usage=live.usage(), stop_id=out[-1])
+        if len(out) >= request.max_new:
+            return Finished(id=request.id, reason="length", usage=live.usage())
+        return None
+
     def _begin(self, live: _Live) -> None:
         self._begun += 1
         live.wire_id = str(self._begun)
@@ -293,11 +320,12 @@ class VLLMEngine:
             architecture=architecture_name(self._settings.weights),
             vocabulary=ready["vocabulary"],
             max_sequence=ready["max_sequence"],
-            max_running=self._settings.max_running,
+            max_running=self._settings.places,
             kv_tokens=ready["kv_tokens"],
             page=ready["page"],
             lora=True,
             prefix_cache=self._settings.prefix_cache,
+            eos_ids=frozenset(token for token in end_ids_in(self._settings.weights) if token < ready["vocabulary"]),
             seeded_resume=False,
         )
 

@@ -40,6 +40,7 @@ KNOWN = frozenset((*PASSED, *NEUTRAL, *READ))
 
 class StreamOptions(msgspec.Struct, frozen=True):
     include_usage: bool = False
+    continuous_usage_stats: bool = False
 
 
 def read_chat(body: bytes) -> ModelRequest:
@@ -73,8 +74,8 @@ def read_completion(body: bytes) -> ModelRequest:
     name, prompt = _prompt(fields.pop("prompt"))
     fields[name] = prompt
     return ModelRequest(
-        model=request.model, stream=request.stream, include_usage=request.include_usage, fields=fields,
-        ignored=request.ignored,
+        model=request.model, stream=request.stream, include_usage=request.include_usage,
+        usage_so_far=request.usage_so_far, fields=fields, ignored=request.ignored,
     )  # fmt: skip
 
 
@@ -99,6 +100,7 @@ def _request(
     stream = bool(read_value(known, "stream", bool | None, default=False))
     return ModelRequest(
         model=model, stream=stream, include_usage=stream and options is not None and options.include_usage,
+        usage_so_far=stream and options is not None and options.continuous_usage_stats,
         fields=fields, ignored=(*unknown, *(name for name in leave_out if name in known)),
     )  # fmt: skip
 

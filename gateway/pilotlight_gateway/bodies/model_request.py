@@ -16,6 +16,8 @@ class ModelRequest(msgspec.Struct, frozen=True, kw_only=True):
     model: str
     stream: bool = False
     include_usage: bool = False
+    usage_so_far: bool = False
+    """Whether each chunk of a stream tells the tokens up to it."""
     fields: RawFields
     """Of the generation document; of embeddings the texts, as `input`."""
     ignored: tuple[str, ...] = ()
@@ -33,6 +35,7 @@ class ModelRequestHead(msgspec.Struct, frozen=True, kw_only=True):
     model: str
     stream: bool
     include_usage: bool
+    usage_so_far: bool
     fields: tuple[tuple[str, int], ...]
     """Names, and the bytes of their values."""
     ignored: tuple[str, ...]
@@ -46,7 +49,8 @@ def sent(request: ModelRequest) -> tuple[ModelRequestHead, bytes]:
     values = [*request.fields.values(), *request.kept.values()]
     return ModelRequestHead(
         model=request.model, stream=request.stream, include_usage=request.include_usage,
-        fields=_sizes(request.fields), ignored=request.ignored, kept=_sizes(request.kept), count=request.count,
+        usage_so_far=request.usage_so_far, fields=_sizes(request.fields),
+        ignored=request.ignored, kept=_sizes(request.kept), count=request.count,
         as_base64=request.as_base64,
     ), b"".join(bytes(memoryview(value)) for value in values)  # fmt: skip
 
@@ -62,7 +66,8 @@ def received(request: ModelRequestHead, values: bytes) -> ModelRequest:
             at += size
         found.append(named)
     return ModelRequest(
-        model=request.model, stream=request.stream, include_usage=request.include_usage, fields=found[0],
+        model=request.model, stream=request.stream, include_usage=request.include_usage,
+        usage_so_far=request.usage_so_far, fields=found[0],
         ignored=request.ignored, kept=found[1], count=request.count, as_base64=request.as_base64,
     )  # fmt: skip
 

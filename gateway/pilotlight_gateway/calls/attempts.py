@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import msgspec
 
-from pilotlight_core.model.messages.call_messages import Ended, Grant, Spent
+from pilotlight_core.model.messages.call_messages import Ended, Grant, Outcome, Spent
 from pilotlight_core.model.messages.scheduling import Settle
 from pilotlight_core.model.messages.usage_facts import Fault, tokens_of
 from pilotlight_core.model.spec import FunctionSpec, max_units_of
+from pilotlight_core.model.tracing.kept_call import LONGEST_REASON, MOST_ATTEMPTS, KeptAttempt
 from pilotlight_core.model.units import sold_units
 from pilotlight_gateway.calls.call_port import CallResult
 from pilotlight_gateway.limits.call_usage import is_plausible
+
+LOST = "lost"
+"""How an attempt ended of which nobody says it."""
 
 
 class Attempts:
@@ -21,8 +25,8 @@ class Attempts:
     """
 
     __slots__ = (
-        "_last", "batch_wait", "cold_start", "cost", "execute", "lost_starts", "queue", "spent", "spent_before",
-        "start", "starts", "tokens", "transport",
+        "_last", "batch_wait", "cold_start", "cost", "execute", "grant", "lost_starts", "queue", "spent",
+        "spent_before", "start", "starts", "tokens", "trail", "transport",
     )  # fmt: skip
 
     def __init__(self, at: float) -> None:
@@ -38,6 +42,10 @@ class Attempts:
         """Of starts on slices of other kinds."""
         self.cold_start: dict[str, float] | None = None
         """The timeline of the container's start that the call waited for."""
+        self.grant: Grant | None = None
+        """The last one."""
+        self.trail: tuple[KeptAttempt, ...] = ()
+        """The attempts that did not end well."""
         self._last = at
         self.queue = 0.0
         """Waiting for a container, and backoff between attempts."""
@@ -51,24 +59,28 @@ class Attempts:
     def granted(self, grant: Grant, at: float) -> None:
         """The wait in the queue is over; for `start_ms` of it a container started."""
         elapsed = self._lap(at)
+        self.grant = grant
         start = min(grant.start_ms, elapsed)
         self.start += start
         self.queue += elapsed - start
         if grant.start_ms:
             self.cold_start = grant.timeline
 
-    def refused(self, at: float) -> None:
-        """An attempt never started."""
+    def refused(self, grant: Grant, reason: str, at: float) -> None:
+        """The attempt of this grant never started."""
         self.transport += self._lap(at)
+        self._note(grant, reason, started=False)
 
-    def lost(self, at: float) -> None:
-        """An attempt counts as started, and neither its duration nor its cost is known."""
+    def lost(self, grant: Grant | None, reason: str, at: float) -> None:
+        """The attempt of this grant counts as started, and neither its duration nor its cost is known."""
         self.execute += self._lap(at)
         self.starts += 1
         self.lost_starts += 1
+        if grant is not None:
+            self._note(grant, LOST, reason)
 
-    def ended(self, node: str, ended: Ended, at: float) -> tuple[Ended, Settle]:
-        """A start ended at `node`: returns its end, without a metered time that cannot be, and its settlement."""
+    def ended(self, grant: Grant, ended: Ended, at: float) -> tuple[Ended, Settle]:
+        """The start of this grant ended: returns its end, without a metered time that cannot be, and its settlement."""
         elapsed = self._lap(at)
         execute = min(ended.stages.execute_ms, elapsed)
         batch_wait = min(ended.stages.batch_wait_ms, elapsed - execute)
@@ -80,13 +92,44 @@ class Attempts:
         # One without a container is of a call that its agent does not hold, and knows nothing of. Of one whose time
         # cannot be nobody knows what it cost: what was reserved for it stands until the ledger tells.
         self.lost_starts += not ended.container or ended.spent is not told
-        over = settlement_of(node, ended)
+        over = settlement_of(grant.node, ended)
         self.cost += over.cost or 0.0
         if ended.spent is not None and ended.spent.fault is not Fault.PLATFORM:
             self._spend(ended.spent)
         if ended.units:
             self.tokens += tokens_of(ended.units)
+        if ended.outcome is not Outcome.OK:
+            self._note(grant, ended.outcome.value, ended.reason)
         return ended, over
+
+    def _note(self, grant: Grant, outcome: str, reason: str = "", *, started: bool = True) -> None:
+        """Note for whoever asks why: this attempt has not ended well."""
+        if len(self.trail) < MOST_ATTEMPTS - 1:
+            one = KeptAttempt(
+                container=grant.container,
+                node=grant.node,
+                outcome=outcome,
+                reason=reason[:LONGEST_REASON],
+                started=started,
+                ahead=grant.ahead,
+                queue=self.queue - sum([one.queue for one in self.trail]),
+                start=self.start - sum([one.start for one in self.trail]),
+                transport=self.transport - sum([one.transport for one in self.trail]),
+                batch_wait=self.batch_wait - sum([one.batch_wait for one in self.trail]),
+                execute=self.execute - sum([one.execute for one in self.trail]),
+            )
+            self.trail = (*self.trail, one)
+
+    def stages(self, gateway_ms: float) -> dict[str, float]:
+        """Milliseconds by stage, of which `gateway_ms` were before the first."""
+        return {
+            "gateway": gateway_ms,
+            "queue": self.queue,
+            "start": self.start,
+            "transport": self.transport,
+            "batch_wait": self.batch_wait,
+            "execute": self.execute,
+        }
 
     def _spend(self, now: Spent) -> None:
         if now.starts:  # a node knows of one alone
@@ -101,27 +144,28 @@ class Attempts:
         """What the tenant pays, the last start's last."""
         return self.spent_before if self.spent is None else (*self.spent_before, self.spent)
 
-    def result(self, ended: Ended, container: str, gateway_ms: float, spec: FunctionSpec) -> CallResult:
-        """The result of the call, of which the last start has `ended` well; `gateway_ms` were before the first."""
+    def result(self, ended: Ended, grant: Grant, gateway_ms: float, spec: FunctionSpec) -> CallResult:
+        """The result of the call, of which the start of this `grant` has `ended` well; `gateway_ms` were before the
+        first.
+        """
         return CallResult(
             output=ended.output,
             answer_size=ended.answer_size,
             spent=self.spent,
             spent_before=self.spent_before,
-            stages={
-                "gateway": gateway_ms,
-                "queue": self.queue,
-                "start": self.start,
-                "transport": self.transport,
-                "batch_wait": self.batch_wait,
-                "execute": self.execute,
-            },
+            stages=self.stages(gateway_ms),
             cold_start=self.cold_start,
             attempts=self.starts,
-            container=container,
+            container=grant.container,
             units=ended.units,
             sold=sold_units(ended.units, max_units_of(spec)) if ended.units else None,
+            grant=grant,
+            trail=self.trail,
         )
+
+    def since(self, at: float) -> float:
+        """Milliseconds that no stage has yet."""
+        return max(0.0, at - self._last) * 1000.0
 
     def _lap(self, at: float) -> float:
         elapsed = max(0.0, at - self._last) * 1000.0
@@ -129,13 +173,29 @@ class Attempts:
         return elapsed
 
 
-def billed_of(attempts: list[Attempts]) -> CallResult | None:
-    """What a call that failed is billed of these, as far as its agents told; None: nothing."""
-    spent = tuple([one for each in attempts for one in each.all_spent])
-    if not spent:
-        return None
-    starts = sum([each.starts for each in attempts])
-    return CallResult(output=b"", spent=spent[-1], spent_before=spent[:-1], attempts=starts)
+def course_of(attempts: list[Attempts], at: float, gateway_ms: float, *, sent: bool) -> CallResult:
+    """How far a call came that has failed at `at`, as a result without an output; `sent`: into a container."""
+    last = attempts[-1]
+    rest = last.since(at)
+    spent = [one for each in attempts for one in each.all_spent]
+    return CallResult(
+        output=b"",
+        spent=spent[-1] if spent else None,
+        spent_before=tuple(spent[:-1]),
+        stages={
+            "gateway": gateway_ms,
+            "queue": sum([each.queue for each in attempts]) + (0.0 if sent else rest),
+            "start": sum([each.start for each in attempts]),
+            "transport": sum([each.transport for each in attempts]),
+            "batch_wait": sum([each.batch_wait for each in attempts]),
+            "execute": sum([each.execute for each in attempts]) + (rest if sent else 0.0),
+        },
+        cold_start=last.cold_start,
+        attempts=sum([each.starts for each in attempts]),
+        container=last.grant.container if last.grant is not None else "",
+        grant=last.grant,
+        trail=tuple([one for each in attempts for one in each.trail])[:MOST_ATTEMPTS],
+    )
 
 
 def plausible(ended: Ended, elapsed_ms: float) -> Ended:

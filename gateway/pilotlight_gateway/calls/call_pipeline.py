@@ -108,6 +108,7 @@ class CallPipeline:
             stream=call.stream,
             scheduling=call.scheduling,
             traceparent=call.traceparent,
+            link=call.link,
             key=call.key,
             parent=call.parent,
             principal=call.principal,
@@ -130,7 +131,9 @@ class CallPipeline:
         stage = self.stage
         if self._at and isinstance(error, BadInput):
             whose = "the @preprocess() hook" if stage == METHOD else "the method"
+            course = error.course
             error = BadOutput(f"What {whose} returned does not fit: {error.detail}", **_without_field(error))
+            error.course = course
         if stage == METHOD or isinstance(error, Cancelled):
             return error
         error.more["stage"] = stage
@@ -163,6 +166,8 @@ class CallPipeline:
             container=own.container,
             units=units or None,
             sold=own.sold,
+            grant=own.grant,
+            trail=tuple(one for each in self._results for one in each.trail),
         )
 
     def _stage_times(self, results: dict[str, CallResult]) -> dict[str, float]:

@@ -13,7 +13,8 @@ import msgspec
 
 from pilotlight_core.model.api.call_api import CallStatus
 from pilotlight_core.model.errors import PilotlightError
-from pilotlight_core.model.messages.call_messages import Spent
+from pilotlight_core.model.messages.call_messages import Grant, Spent
+from pilotlight_core.model.tracing.kept_call import KeptAttempt
 from pilotlight_gateway.calls.prepared_call import PreparedCall
 from pilotlight_gateway.home.home_report import HomeStatistics
 
@@ -40,6 +41,15 @@ class CallResult(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """What of it is billed where it has a price: no more than the function names."""
     fallback: str = ""
     """The ref of the version that ran it in place of the one that was asked for; "": that one did."""
+    grant: Grant | None = None
+    """Of its last start."""
+    trail: tuple[KeptAttempt, ...] = ()
+    """The attempts before."""
+
+
+def without_output(result: CallResult) -> CallResult:
+    """A result that says how large its output was."""
+    return msgspec.structs.replace(result, output=b"", answer_size=len(result.output))
 
 
 class StageEvent(msgspec.Struct, frozen=True, kw_only=True):

@@ -15,7 +15,7 @@ from pilotlight_core.model.messages.scheduling import Enqueue, HandBack, HomeIte
 from pilotlight_core.model.price_book import PriceBook
 from pilotlight_core.model.subjects import shard_of
 from pilotlight_core.model.timers import Timers
-from pilotlight_gateway.calls.attempts import Attempts, billed_of
+from pilotlight_gateway.calls.attempts import course_of
 from pilotlight_gateway.calls.call_pipeline import CallPipeline
 from pilotlight_gateway.calls.call_port import CallResult
 from pilotlight_gateway.calls.call_responses import usage_of
@@ -144,8 +144,10 @@ class EffectRunner:
             _count(usage, live)
             if effect.left is not None:
                 self.usage_tracker.left(usage, effect.left, live.origin.call.version.spec.timeout, at)
-        if (billed := billed_of(_attempts_of(live))) is not None:
-            effect.error.more["usage"] = usage_of(billed, self.prices, live.call.tenant)
+        sent, gateway_ms = effect.left is not None, live.call.gateway_ms
+        effect.error.course = course = course_of(live.attempts, at, gateway_ms, sent=sent)
+        if course.spent is not None:
+            effect.error.more["usage"] = usage_of(course, self.prices, live.call.tenant)
         live.fail(effect.error if live.pipeline is None else live.pipeline.explained(effect.error))
 
     def _finish(self, live: InFlightCall, result: CallResult, at: float) -> None:
@@ -200,20 +202,12 @@ class EffectRunner:
             self.port.wake_at(wake)
 
 
-def _attempts_of(live: InFlightCall) -> list[Attempts]:
-    """Those of the call; of a class with hooks those of each stage so far."""
-    own, pipeline = live.origin.attempts, live.pipeline
-    if pipeline is None:
-        return [own]
-    return pipeline.attempts if own in pipeline.attempts else [*pipeline.attempts, own]
-
-
 def _count(usage: CallUsage, live: InFlightCall) -> None:
     if live.pipeline is None:
         own = live.origin.attempts
         usage.count(own.cost, own.starts - own.lost_starts, own.lost_starts, own.tokens, own.all_spent)
         return
-    attempts = _attempts_of(live)
+    attempts = live.attempts
     lost = sum([one.lost_starts for one in attempts])
     usage.count(
         sum([one.cost for one in attempts]),

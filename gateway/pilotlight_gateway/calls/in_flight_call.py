@@ -10,6 +10,7 @@ from mypy_extensions import mypyc_attr
 
 from pilotlight_core.model.errors import PilotlightError
 from pilotlight_core.model.messages.call_messages import BodyRef
+from pilotlight_gateway.calls.attempts import Attempts
 from pilotlight_gateway.calls.call_pipeline import CallPipeline
 from pilotlight_gateway.calls.call_port import CallResult
 from pilotlight_gateway.calls.origin import Origin
@@ -40,6 +41,14 @@ class InFlightCall(ABC):
         """What is held of its journal."""
         self.value_bytes = 0
         """What is held of the value that the running stage got of the one before."""
+
+    @property
+    def attempts(self) -> list[Attempts]:
+        """Those of the call; of a class with hooks those of each stage so far."""
+        own, pipeline = self.origin.attempts, self.pipeline
+        if pipeline is None:
+            return [own]
+        return pipeline.attempts if own in pipeline.attempts else [*pipeline.attempts, own]
 
     @abstractmethod
     def report_stage(self, name: str, ms: float, detail: Mapping[str, object]) -> None:

@@ -356,7 +356,7 @@ class Origin:
 
     def _elsewhere(self, grant: Grant, reason: Refusal, at: float) -> list[Effect]:
         """The call never started there."""
-        self.attempts.refused(at)
+        self.attempts.refused(grant, reason.value, at)
         self._release()
         self._retries = self._retries.after_refusal()
         if not self._retries.may_be_placed:
@@ -370,7 +370,7 @@ class Origin:
         if not ended.started and ended.outcome in (Outcome.DIED, Outcome.TIMEOUT, Outcome.CANCELLED):
             reason = Refusal.DRAINING if ended.outcome is Outcome.CANCELLED else Refusal.GONE
             return self._elsewhere(grant, reason, at)
-        ended, over = self.attempts.ended(grant.node, ended, at)
+        ended, over = self.attempts.ended(grant, ended, at)
         if ended.container and ended.outcome is not Outcome.CANCELLED:
             self._lost_ms = 0.0
         else:  # its agent knows nothing of it, or gave it up since it did not hear from here
@@ -394,18 +394,19 @@ class Origin:
 
     def _lost(self, reason: str, at: float) -> list[Effect]:
         """The call counts as started, and is lost."""
-        self.attempts.lost(at)
+        self.attempts.lost(self.grant, reason, at)
         self._lose_billed(at)
         preempted = self._is_preempted
         self._release()
         return self._again_or_died(reason, at, preempted=preempted)
 
     def _lose_billed(self, at: float) -> None:
-        """What it did in its container is lost, and stays billed: the next one is not billed for it again."""
-        self._lost_ms = max(self._lost_ms, (at - self._sent_at) * 1000.0)
+        """What it did in its container is lost, and stays billed, up to its timeout: the next is not billed again."""
+        most_s = self.call.version.spec.timeout
+        self._lost_ms = max(self._lost_ms, min(at - self._sent_at, most_s) * 1000.0)
         has_caught_up = self._relay is None or self._relay.heard_seq >= self._relay.last_seq
         if self._journal is not None and self.state is OriginState.RUNNING and has_caught_up:
-            self._journal.note_silence(at)
+            self._journal.note_silence(at, most_s)
 
     def _give_up_soon(self, reason: str, at: float) -> list[Effect]:
         if self._doubt is None:
@@ -463,7 +464,7 @@ class Origin:
         if ended.last_seq != self.last_seq:
             return self._fail(call_failures.broken_stream())
         self.state = OriginState.DONE
-        return [self.attempts.result(ended, grant.container, self.call.gateway_ms, self.call.version.spec)]
+        return [self.attempts.result(ended, grant, self.call.gateway_ms, self.call.version.spec)]
 
     def _fail(self, error: PilotlightError) -> list[Effect]:
         left = self.grant

@@ -13,6 +13,7 @@ from pilotlight_gateway.calls.large_bodies import INLINE_BYTES
 from pilotlight_gateway.limits.call_usage import CallUsage
 from pilotlight_gateway.limits.limit_policy import LimitPolicy
 from pilotlight_gateway.limits.token_asks import bounded_arguments
+from pilotlight_gateway.streams.stream_pace import StreamPace
 from pilotlight_gateway.tenancy.auth import Principal
 from pilotlight_gateway.tenancy.scheduling_class import PLAIN, SchedulingClass
 
@@ -39,8 +40,8 @@ class PreparedCall:
     """
 
     __slots__ = (
-        "arrived_at", "call_id", "client_id", "deadline_at", "function", "gateway_ms", "hooks", "input", "key",
-        "lost_ms", "method", "parent", "principal", "priority",
+        "arrived_at", "call_id", "client_id", "deadline_at", "function", "gateway_ms", "hooks", "input", "is_recorded",
+        "key", "link", "lost_ms", "method", "pace", "parent", "principal", "priority",
         "scheduling", "start_hook", "stream", "tags", "tenant", "traceparent", "usage", "version",
     )  # fmt: skip
 
@@ -59,6 +60,7 @@ class PreparedCall:
         stream: bool,
         scheduling: SchedulingClass = PLAIN,
         traceparent: str = "",
+        link: str = "",
         key: str = "",
         parent: str = "",
         principal: Principal | None = None,
@@ -88,6 +90,9 @@ class PreparedCall:
         """Whether the caller wants stages and chunks as they happen; of a generator it always does."""
         self.scheduling = scheduling
         self.traceparent = traceparent
+        """Of its caller, or of its own root span where its trace is sampled; "": it begins a trace that is not."""
+        self.link = link
+        """Of a job, the traceparent of the request that stored it."""
         self.key = key
         """The id of the API key that asked for it."""
         self.parent = parent
@@ -106,6 +111,10 @@ class PreparedCall:
 
         self.lost_ms = lost_ms
         """How long at most an earlier start of a job is billed that was lost."""
+        self.pace: StreamPace | None = None
+        """Of a stream whose first chunk has come."""
+        self.is_recorded = False
+        """Whether its end was counted."""
 
     def instead(
         self,
@@ -130,6 +139,7 @@ class PreparedCall:
             stream=self.stream,
             scheduling=scheduling,
             traceparent=self.traceparent,
+            link=self.link,
             key=self.key,
             parent=self.parent,
             principal=self.principal,

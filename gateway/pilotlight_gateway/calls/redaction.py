@@ -33,11 +33,15 @@ def redact_for_caller(error: PilotlightError, call: PreparedCall, reader: str = 
     more = {name: value for name, value in error.more.items() if name not in OWNERS_FIELDS}
     code = error.wire_code
     detail = f"{CODES[code].title}. The function's owner finds the reason under the call {call.call_id}."
-    return error_from_code(code, detail, retry_after=error.retry_after, **{**more, "call": call.call_id})
+    told = error_from_code(code, detail, retry_after=error.retry_after, **{**more, "call": call.call_id})
+    told.course, told.is_recorded = error.course, error.is_recorded
+    return told
 
 
 def redact_for_function(error: PilotlightError, owner: str, payer: str) -> PilotlightError:
     """`error` as a function of `owner` may see it that runs for `payer`, whose money, limits and keys are its own."""
     if owner == payer or not isinstance(error, TooMuch | Unauthenticated | Forbidden):
         return error
-    return error_from_code(error.wire_code, CODES[error.wire_code].title)
+    told = error_from_code(error.wire_code, CODES[error.wire_code].title)
+    told.is_recorded = error.is_recorded
+    return told

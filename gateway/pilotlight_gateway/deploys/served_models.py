@@ -21,6 +21,7 @@ from pilotlight_core.model.served.model_names import MOST_MODELS, adapter_name
 from pilotlight_core.model.served.model_records import ModelRecord
 from pilotlight_core.model.spec import AppRecord, FunctionSpec, VersionRecord, served_names
 from pilotlight_core.model.suggestions import did_you_mean, nearest
+from pilotlight_gateway.deploys.called_versions import GuessCount
 from pilotlight_gateway.tenancy.registry_port import RegistryPort
 
 CLAIM_S = 60.0
@@ -59,18 +60,20 @@ class ServedModels:
 
     # -- finding -------------------------------------------------------------------------------------------------
 
-    async def find(self, tenant: str, name: str) -> ServedModel:
-        """The model of a name, or of a ref, which need not be one that there is.
+    async def find(self, tenant: str, name: str, guesses: GuessCount | None = None) -> ServedModel:
+        """The model of a name, or of a ref, which need not be one that there is. `guesses` counts names of none.
 
         Raises:
-            UnknownFunction: `model_not_found`.
+            UnknownFunction: `model_not_found`. TooMuch: the tenant has named too many that there are not.
         """
         if len(name) > LONGEST_NAME:
             raise no_model(name[:LONGEST_NAME] + "…")
-        base, adapter = adapter_name(name)
-        if (at_hand := self._find_nowait(tenant, name, base, adapter)) is not None:
+        if (at_hand := self.find_nowait(tenant, name)) is not None:
             return at_hand
+        base, adapter = adapter_name(name)
         is_ref = IS_REF.fullmatch(name) is not None
+        if guesses is not None and not is_ref:
+            guesses.check_guess(tenant)
         for known in dict.fromkeys((name, base)):
             record = self._registry.model_nowait(tenant, known)
             if record is None and not is_ref:  # the bus is not asked for each call of a function by its ref
@@ -79,6 +82,8 @@ class ServedModels:
                 return found
         if is_ref:
             return ServedModel(name=name, ref=name)
+        if guesses is not None:
+            guesses.take_guess(tenant)
         raise self._unknown(tenant, name)
 
     def listed(self, tenant: str) -> list[ServedModel]:
@@ -90,8 +95,9 @@ class ServedModels:
                 found += [_model(record, adapter) for adapter in ("", *adapters_of(version.spec))]
         return sorted(found, key=lambda model: model.name)
 
-    def _find_nowait(self, tenant: str, name: str, base: str, adapter: str) -> ServedModel | None:
+    def find_nowait(self, tenant: str, name: str) -> ServedModel | None:
         """As `find`, if memory has it: calls of adapters must not wait for guesses, of which the bus is asked."""
+        base, adapter = adapter_name(name)
         if (record := self._registry.model_nowait(tenant, name)) is not None:
             adapter = ""
         elif (record := self._registry.model_nowait(tenant, base)) is None:

@@ -103,4 +103,19 @@ class DutyGauges:
                 statistics.unread_seconds,
             ),
             gauge("pilotlight_usage_stream_filled", "The filled part of the stream of usage.", statistics.filled),
+            gauge(
+                "pilotlight_usage_behind_seconds",
+                "How long the usage that is folded now has been in the stream.",
+                statistics.behind_seconds,
+            ),
+            gauge(
+                "pilotlight_ledger_differs",
+                "1 if the ledger's sums of the last days are not those of its lines.",
+                int(statistics.differs),
+            ),
+            gauge(
+                "pilotlight_ledger_verified_seconds",
+                "How long ago they were recomputed, or this process began to fold.",
+                statistics.verified_seconds,
+            ),
         ]

@@ -12,9 +12,10 @@ import asyncio
 import signal
 import sys
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import NoReturn
 
-from pilotlight_core.bus import BusDown, bus_users, connect
+from pilotlight_core.bus import Bus, BusDown, bus_users, connect
 from pilotlight_core.host import telemetry
 from pilotlight_core.host.blobs import NoBlobStore
 from pilotlight_core.host.blobs.store_names import name_of_store
@@ -32,6 +33,7 @@ from pilotlight_gateway.duties.blob_sealer import BlobSealer
 from pilotlight_gateway.duties.budget_duty import BudgetDuty
 from pilotlight_gateway.duties.duty_metrics import DutyGauges
 from pilotlight_gateway.duties.job_sweeper import JobSweeper
+from pilotlight_gateway.duties.leased import while_leased
 from pilotlight_gateway.duties.ledger_folder import LedgerFolder
 from pilotlight_gateway.duties.log_trimmer import LogTrimmer
 from pilotlight_gateway.duties.schedule_duty import ScheduleDuty, TickDependencies
@@ -43,6 +45,7 @@ from pilotlight_gateway.ledger.ledger_store import Ledger
 from pilotlight_gateway.secrets.key_opening import open_key_pair
 from pilotlight_gateway.secrets.tenant_blob_keys import PlatformBlobs
 from pilotlight_gateway.settings import DutyProcessSettings
+from pilotlight_gateway.traces.trace_exporter import TraceExporter, endpoint_of, headers_of
 from pilotlight_gateway.webhooks.http_sender import VettedHttpSender
 
 EXPECTED = (BusDown, BadInput, LedgerRefused, NoBlobStore, WrongFoundation, OSError)
@@ -91,7 +94,7 @@ async def serve(settings: DutyProcessSettings) -> int:
         keys = open_key_pair(settings.secrets_key, settings.former_secrets_key, settings.keys_dir)
         publisher, sealing = JobPublisher(bus), PlatformBlobs(settings.blobs, bus, keys, seals=settings.encrypt_blobs)
         blobs = sealing.blobs
-        region = settings.region
+        region, exporter = settings.region, _exporter(settings, bus)
 
         async def own(_: Foundation) -> Foundation:
             return Foundation(blob_store=await name_of_store(blobs), ledger=await asyncio.to_thread(ledger.identity))
@@ -117,13 +120,18 @@ async def serve(settings: DutyProcessSettings) -> int:
                 sealers = (BlobSealer(bus, blobs, holder=name),) if sealing.seals else ()
                 every = (*duties, *sealers)
                 running = [group.create_task(run_forever(type(duty).__name__, duty.run)) for duty in every]
+                if exporter is not None:
+                    lease = bus.lease("duty.traces", name)
+                    export = partial(while_leased, bus, lease, exporter.export_until_cancelled)
+                    running.append(group.create_task(run_forever("TraceExporter", export)))
                 if not known:
                     running.append(group.create_task(foundations.check_until_known(own)))
                 if not seals_known:
                     running.append(group.create_task(sealing.check_until_made()))
                 lost = group.create_task(bus.closed.wait())
                 lost.add_done_callback(lambda _: stop.set())
-                async with measured_process(settings, bus, gauges.collect):
+                exported = (exporter.collect,) if exporter is not None else ()
+                async with measured_process(settings, bus, gauges.collect, *exported):
                     freeze()
                     log.info("ready", region=region, compiled=IS_COMPILED)
                     await stop.wait()
@@ -131,8 +139,22 @@ async def serve(settings: DutyProcessSettings) -> int:
                     task.cancel()
         finally:
             await blobs.aclose()
+            if exporter is not None:
+                await exporter.aclose()
             ledger.close()
         return 1 if bus.closed.is_set() else 0
+
+
+def _exporter(settings: DutyProcessSettings, bus: Bus) -> TraceExporter | None:
+    """What sends traces to a collector, if there is one.
+
+    Raises:
+        BadInput: its address or its headers are wrong.
+    """
+    if not settings.otlp_endpoint:
+        return None
+    endpoint, headers = endpoint_of(settings.otlp_endpoint), headers_of(settings.otlp_headers)
+    return TraceExporter(bus, endpoint=endpoint, headers=headers, region=settings.region, ca_file=settings.ca_file)
 
 
 def main() -> None:

@@ -9,12 +9,15 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import math
 import time
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from typing import get_args
 
+import msgspec
 import structlog
 from sqlalchemy.exc import DataError, IntegrityError, SQLAlchemyError
 
@@ -25,6 +28,7 @@ from pilotlight_core.model.subjects import REGISTRY_BUCKET, USAGE_STREAM
 from pilotlight_gateway.duties.leased import while_leased
 from pilotlight_gateway.duties.usage_room import UsageRoom
 from pilotlight_gateway.ledger.ledger_store import KEPT_SECONDS, FoldReport, FoldResult, Ledger
+from pilotlight_gateway.ledger.ledger_verification import verify
 from pilotlight_gateway.ledger.unread_usage import KEPT_S, UnreadCount, UnreadMessage
 from pilotlight_gateway.ledger.usage_checks import UsageFault
 from pilotlight_gateway.ledger.usage_delivery import UsageDelivery, delivery_of
@@ -37,6 +41,12 @@ MESSAGES_AHEAD = 256
 PRUNE_EVERY = 3_600.0
 ROOM_EVERY = 10.0
 """Seconds between two looks at the room in the stream."""
+VERIFY_EVERY = 6 * 3_600.0
+"""Seconds between two recomputations of the last days' sums."""
+VERIFY_FIRST = 600.0
+"""Seconds until the first one: a start has enough to do."""
+VERIFIED_DAYS = 2
+"""That are over. What comes late for them is in lines and sums alike."""
 PRICES_EVERY = 10.0
 """Seconds between two looks at the registry's prices."""
 TOLD_EVERY = 10.0
@@ -59,6 +69,12 @@ class FoldStatistics:
     """How long the oldest of them has waited."""
     filled: float
     """The filled part of the stream, from 0.0 to 1.0."""
+    behind_seconds: float = 0.0
+    """How long the usage that is folded now has been in the stream."""
+    verified_seconds: float = 0.0
+    """How long ago the sums of the last days were recomputed from their lines, or this process began to fold."""
+    differs: bool = False
+    """Whether they did not add up then."""
 
 
 class LedgerFolder:
@@ -76,18 +92,26 @@ class LedgerFolder:
         self._unread: UnreadCount | None = None
         self._results: Counter[str] = Counter()
         self._pruned = self._told = float("-inf")
+        self._oldest_at: float | None = None
+        """Wall clock: when the oldest of what is being folded was stored; None: nothing is."""
+        self._verified_at = math.inf
+        self._differs = False
         self._untold = 0
 
     def statistics(self) -> FoldStatistics | None:
         """How much waits, as it was last counted; None: another process folds."""
         if (unread := self._unread) is None:
             return None
-        waits = time.time() - unread.oldest_at if unread.messages else 0.0
+        at = time.time()
+        waits = at - unread.oldest_at if unread.messages else 0.0
         return FoldStatistics(
             results=self._results,
             unread=unread.messages,
             unread_seconds=max(0.0, waits),
             filled=self._room.filled,
+            behind_seconds=max(0.0, at - self._oldest_at) if self._oldest_at is not None else 0.0,
+            verified_seconds=max(0.0, at - self._verified_at),
+            differs=self._differs,
         )
 
     async def run(self) -> None:
@@ -100,20 +124,25 @@ class LedgerFolder:
         try:
             await self._read_prices()
             self._results = Counter(await asyncio.to_thread(self._ledger.results))
+            self._verified_at = min(self._verified_at, time.time())
             await self._fold_unread()
             async with asyncio.TaskGroup() as group:
                 reading = group.create_task(self._read(queue, await self._first()))
                 # Apart from the fold: nothing arrives while the stream is full.
                 room = group.create_task(self._make_room(lease))
                 prices = group.create_task(self._follow_prices(lease))
+                verifying = group.create_task(self._verify_days(lease))
                 while True:
                     deliveries = await _gather(queue)
                     if not lease.valid(time.monotonic()):
                         break
+                    self._oldest_at = deliveries[0].at
                     await self._fold(deliveries)
+                    self._oldest_at = None
                 reading.cancel()
                 room.cancel()
                 prices.cancel()
+                verifying.cancel()
         finally:
             self._unread = None
 
@@ -150,6 +179,23 @@ class LedgerFolder:
                 await self._read_prices()
             except BusError as error:  # those that are known hold on
                 log.warning("the registry's prices could not be read", error=str(error))
+
+    async def _verify_days(self, lease: Lease) -> None:
+        """Recompute the sums of the last days from their lines, now and then: they are never assumed to add up."""
+        await asyncio.sleep(VERIFY_FIRST)
+        while lease.valid(time.monotonic()):
+            await self.verify_days(time.time())
+            await asyncio.sleep(VERIFY_EVERY)
+
+    async def verify_days(self, at: float) -> None:
+        """Recompute those before the wall clock's `at`."""
+        today = datetime.fromtimestamp(at, UTC).date()
+        first = today - timedelta(days=VERIFIED_DAYS)
+        found = await asyncio.to_thread(verify, self._ledger, first.isoformat(), today.isoformat())
+        self._differs, self._verified_at = found.discrepancy is not None, at
+        if found.discrepancy is not None:
+            difference = msgspec.to_builtins(found.discrepancy)
+            log.error("the ledger's sums are not those of its lines", **difference, see="pilotlight ledger verify")
 
     async def _read_prices(self) -> None:
         self._priced = await read_prices(self._registry, self._ledger.book, self._priced)

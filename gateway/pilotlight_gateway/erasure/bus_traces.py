@@ -47,11 +47,12 @@ PURGED = {
         key_subject(subjects.SCALING_BUCKET, "*.{tenant}.>"),
     ),
     "pieces of logs": (subjects.LOGS_STREAM, subjects.logs("*", "*", "{tenant}", "*", "*")),
+    "events": (subjects.EVENTS_STREAM, subjects.platform_events_of("*", "{tenant}")),
     "older pieces of logs": (subjects.LOGS_STREAM, subjects.logs_before_nodes("*", "{tenant}", "*", "*")),
 }
 """Kind -> stream, and subjects."""
-KEYS, VERSIONS, CURVES, SHARES, SECRETS, ANSWERS = (
-    "API keys", "versions", "curves of versions", "shares with it", "secrets", "answers by Idempotency-Key",
+KEYS, VERSIONS, CURVES, SHARES, SECRETS, ANSWERS, SESSIONS = (
+    "API keys", "versions", "curves of versions", "shares with it", "secrets", "answers by Idempotency-Key", "sessions",
 )  # fmt: skip
 
 
@@ -83,6 +84,7 @@ class BusTraces:
         for kind, (stream, subject) in PURGED.items():
             found[kind] = sum((await self._bus.jetstream.depths(stream, subject.format(tenant=tenant))).values())
         found[KEYS] = len([key async for key in _owned(self._tenancy, "key.*", tenant)])
+        found[SESSIONS] = len([key async for key in _owned(self._tenancy, "session.*", tenant)])
         found[VERSIONS] = len([key async for key in _owned(self._registry, "version.*", tenant)])
         found[SHARES] = len([key async for key in self._shared_with(tenant)])
         found[SECRETS] = len([key async for key in self._secrets.each_key(f"secret.{tenant}.*")])
@@ -94,6 +96,8 @@ class BusTraces:
         for key in [key async for key in _owned(self._tenancy, "key.*", tenant)]:
             await self._tenancy.change(key, lambda data: _ended(data, at))
             found[KEYS] += 1
+        sessions = [key async for key in _owned(self._tenancy, "session.*", tenant)]
+        found[SESSIONS] = await _delete(self._tenancy, sessions)
         for kind, (bucket, keys) in FOLLOWED.items():
             kv = self._bus.kv(bucket)
             found[kind] = await _delete(kv, [key async for key in kv.each_key(keys.format(tenant=tenant))])

@@ -13,6 +13,7 @@ from pilotlight_core.model.messages.scheduling import BreakerReport, Breakers
 from pilotlight_core.model.records.nodes import NodeRecord, with_labels
 from pilotlight_core.model.spec import DEFAULT_BASE
 from pilotlight_gateway.fleet.clock_watch import ClockKind, ClockWatch
+from pilotlight_gateway.fleet.container_history import ContainerHistory
 
 SILENT_S = 5.0
 """Older reports are not listed: five intervals of a node's."""
@@ -50,11 +51,15 @@ class FleetView:
         self._reports: dict[str, tuple[NodeReport, float]] = {}
         self._breakers: dict[str, tuple[Breakers, float]] = {}
         self.clocks = ClockWatch()
+        self.history = ContainerHistory()
         self.record_of: Callable[[str], NodeRecord | None] = lambda _: None
         """What is on record of a node, which counts more than what it says of the same."""
 
     def forget(self, at: float) -> None:
         """Drop expired reports."""
+        for node, (_, heard_at) in self._reports.items():
+            if at - heard_at > REMEMBERED_S:
+                self.history.forget_node(node)
         self._reports = {node: last for node, last in self._reports.items() if at - last[1] <= REMEMBERED_S}
         self._breakers = {gateway: last for gateway, last in self._breakers.items() if at - last[1] <= FORGOTTEN_S}
 
@@ -70,7 +75,9 @@ class FleetView:
         self._first = at if self._first is None else self._first
         if report.stopped:
             self._reports.pop(report.node, None)
+            self.history.forget_node(report.node)
             return
+        self.history.on_report(report, at)
         if report.node not in self._reports:
             self._reports = {node: last for node, last in self._reports.items() if at - last[1] <= REMEMBERED_S}
         self._reports[report.node] = (with_labels(report, self.record_of(report.node)), at)
@@ -133,6 +140,15 @@ class FleetView:
             }
             for report in sorted(self.reports(at), key=lambda report: report.node)
         ]
+
+    def breakers(self, at: float) -> list[BreakerReport]:
+        """All that gateways have told of lately."""
+        return list(self._fresh_reports(at).values())
+
+    def breaker_of(self, version: str, at: float) -> str:
+        """The state of a version's breaker."""
+        report = self._fresh_reports(at).get((version, "", ""))
+        return report.state if report is not None else "closed"
 
     def by_state(self, at: float) -> dict[str, int]:
         """Counts of containers by state."""

@@ -12,6 +12,8 @@ import grpc
 import structlog
 
 from pilotlight_core.model.errors import BadInput, PilotlightError, Unauthenticated
+from pilotlight_core.model.spec import VersionRecord
+from pilotlight_gateway.calls.prepared_call import PreparedCall
 from pilotlight_gateway.grpc_front.status_codes import status_of
 from pilotlight_gateway.http.protocol.drain_gate import current_task
 from pilotlight_gateway.http.protocol.http_exchange import new_request_id
@@ -40,6 +42,8 @@ class GrpcRequest:
         self.call_id = ""
         self.admission: Admission | None = None
         self.version = ""
+        self.called: VersionRecord | None = None
+        self.call: PreparedCall | None = None
         self.usage: CallUsage | None = None
         self.revoked: PilotlightError | None = None
         self.task = current_task()

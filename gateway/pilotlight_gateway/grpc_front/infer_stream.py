@@ -22,6 +22,8 @@ from pilotlight_gateway.tenancy.auth import Principal
 
 AT_A_TIME = 16
 """Requests of one stream that run; more are not read until one has ended."""
+HELD_BYTES = 16 * 2**20
+"""Of the requests of one stream that run: with as many no more are read. So a stream holds a message more at most."""
 STUCK_S = 60.0
 """A client that reads nothing for so long counts as gone."""
 RESPONSE = message_class("ModelStreamInferResponse")
@@ -41,7 +43,10 @@ class InferStream:
         self._answers = answers
         self._principal = principal
         self._context = context
-        self._room = asyncio.Semaphore(AT_A_TIME)
+        self._running = 0
+        self._held = 0
+        """Bytes of the requests that run."""
+        self._ended = asyncio.Event()
         self._turn = asyncio.Lock()
 
     async def serve(self, requests: AsyncIterator[bytes]) -> None:
@@ -54,14 +59,27 @@ class InferStream:
             is_stuck = False
             try:
                 async with asyncio.TaskGroup() as group:
-                    async for data in requests:
-                        await self._room.acquire()
+                    while (data := await self._next(requests)) is not None:
                         group.create_task(self._answer(data))
                         del data
             except* StreamStuck:
                 is_stuck = True
             if is_stuck:
                 raise DeadlineExceeded(f"The client has read nothing for {STUCK_S:g} s.", code="slow_body")
+
+    async def _next(self, requests: AsyncIterator[bytes]) -> bytes | None:
+        """The next message, once there is room for it; None: there are no more.
+
+        Nothing is read ahead: what waits for its turn here would be in nobody's count.
+        """
+        while self._running >= AT_A_TIME or self._held >= HELD_BYTES:
+            self._ended.clear()
+            await self._ended.wait()
+        data = await anext(requests, None)
+        if data is not None:
+            self._running += 1
+            self._held += len(data)
+        return data
 
     async def _answer(self, data: bytes) -> None:
         client_id = ""
@@ -80,7 +98,9 @@ class InferStream:
             log.exception("a request of a stream failed unexpectedly")
             await self._send(_failure(client_id, PilotlightError(code="internal")))
         finally:
-            self._room.release()
+            self._running -= 1
+            self._held -= len(data)
+            self._ended.set()
 
     async def _send(self, response: InferMessage | None) -> None:
         if response is None:

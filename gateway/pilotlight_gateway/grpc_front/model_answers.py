@@ -14,7 +14,7 @@ from pilotlight_core.model.errors import BadInput, PilotlightError
 from pilotlight_gateway.grpc_front.grpc_requests import GrpcRequest
 from pilotlight_gateway.grpc_front.infer_messages import InferMessage, message_class
 from pilotlight_gateway.grpc_front.infer_values import request_of
-from pilotlight_gateway.http.inference.model_calls import refuse_streams
+from pilotlight_gateway.http.inference.model_calls import refuse_generation, refuse_streams
 from pilotlight_gateway.http.inference.model_endpoints import TensorModelServices
 from pilotlight_gateway.http.inference.model_lookup import FoundModel
 from pilotlight_gateway.http.protocol.http_exchange import OpenRequests
@@ -86,11 +86,12 @@ class ModelAnswers:
         entry = calls.entry
         with entry.gate.around(request.task), entry.budget.holding(len(data), tenant):
             try:
-                message = _read(data)
+                message = self._read(data, tenant)
                 model = await calls.lookup.find(tenant, message.model_name, message.model_version)
+                limits = await calls.admit(request, model)
+                refuse_generation(model)
                 if only_one:
                     refuse_streams(model)
-                limits = await calls.admit(request, model)
                 if len(data) > limits.size:
                     raise too_large(limits)
                 asked = await calls.codec.infer_call(await request_of(message), model.method, tenant)
@@ -105,12 +106,13 @@ class ModelAnswers:
                         yield ModelAnswer(model, asked.id, tensors, asked.tells_end)
                 yield ModelAnswer(model, asked.id, None, asked.tells_end)
             except PilotlightError as error:
-                entry.metrics.call_failed(error.wire_code)
+                entry.recorder.request_failed(error, request)
                 raise
 
-
-def _read(data: bytes) -> InferMessage:
-    try:
-        return REQUEST.FromString(data)
-    except DecodeError as error:
-        raise BadInput(f"The request is no ModelInferRequest: {error}.", code="bad_request") from None
+    def _read(self, data: bytes, tenant: str) -> InferMessage:
+        """The request; what is none is not let in as a call, and counts as another request of its tenant."""
+        try:
+            return REQUEST.FromString(data)
+        except DecodeError as error:
+            self._services.rates.take_request(tenant)
+            raise BadInput(f"The request is no ModelInferRequest: {error}.", code="bad_request") from None

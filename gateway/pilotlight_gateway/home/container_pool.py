@@ -18,7 +18,8 @@ the choice is
 2. below the target utilisation the oldest, so that the others become idle and can be stopped;
 3. above it the one with most free slots.
 
-A call of an engine goes to where its adapter, then most of its prompt, likely is in memory (`choose_near`).
+A call of an engine goes to where its adapter, then most of its prompt, likely is in memory (`choose_near`), unless
+that one is much fuller than others: in slots, or in its room for keys and values (`Credit.pressure`).
 """
 
 from __future__ import annotations
@@ -42,8 +43,9 @@ HEARTBEAT_S = 1.25
 TARGET_UTILISATION = 0.7
 """Part of the usable slots up to which calls are packed rather than spread."""
 CROWDED = 0.2
-"""Part of its slots by which a container may be fuller than the emptiest one and still get a call for what it has in
-memory. Without such a bound, a prompt that all callers share would bring all of them to one container."""
+"""Part of its slots, or of its room for keys and values, by which a container may be fuller than the emptiest one and
+still get a call for what it has in memory. Without such a bound, a prompt that all callers share would bring all of
+them to one container."""
 FORGET_AFTER_S = 10.0
 """A container without a credit for this long is forgotten: late enough that no late credit revives one that is gone,
 and soon enough that a lost last message does not keep one running."""
@@ -59,8 +61,8 @@ class PooledContainer:
 
     __slots__ = (
         "affinities", "batch_room", "breaker", "charged_at", "container", "counted", "counted_spare", "credit_at",
-        "held", "instance", "node", "order", "pending", "seq", "shut", "slots", "spare", "started_at", "state",
-        "timeline",
+        "held", "instance", "node", "order", "pending", "pressure", "seq", "shut", "slots", "spare", "started_at",
+        "state", "timeline",
     )  # fmt: skip
 
     def __init__(self, credit: Credit, order: int, epoch: int, at: float) -> None:
@@ -87,6 +89,7 @@ class PooledContainer:
         self.state = credit.state
         self.slots = credit.slots
         self.spare = credit.spare
+        self.pressure = credit.pressure
         self.held = dict.fromkeys(credit.held)
         self.batch_room = credit.batch_room
         self.timeline = credit.timeline
@@ -100,6 +103,11 @@ class PooledContainer:
     @property
     def used(self) -> int:
         return len(self.held) + len(self.pending)
+
+    @property
+    def load(self) -> float:
+        """Of an engine: how full its slots are, or its room for keys and values, if few calls take much of that."""
+        return max(self.used / self.slots, self.pressure)
 
     def sums(self, quarantined: bool) -> tuple[int, int, int]:
         """Slots to grant from, used ones of them, and slots that count as capacity."""
@@ -252,9 +260,14 @@ class ContainerPool:
         pool = self._open.values()
         if not pool:
             return None
-        least = min(pooled.used / pooled.slots for pooled in pool)
-        near = [pooled for pooled in pool if pooled.used / pooled.slots <= least + CROWDED]
-        chosen = max(near, key=lambda pooled: (_worth(pooled, affinity), pooled.slots - pooled.used, -pooled.order))
+        least = min(pooled.load for pooled in pool)
+        near = [pooled for pooled in pool if pooled.load <= least + CROWDED]
+        chosen = max(
+            near,
+            key=lambda pooled: (
+                _worth(pooled, affinity), pooled.slots - pooled.used, -pooled.pressure, -pooled.order,
+            ),
+        )  # fmt: skip
         if chosen.affinities is None:
             chosen.affinities = RecentAffinities()
         chosen.affinities.note(affinity)

@@ -20,6 +20,8 @@ is valid. A `Home` reads no clock.
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from pilotlight_core.model.errors import Unavailable
 from pilotlight_core.model.integrity import require
 from pilotlight_core.model.messages.call_messages import CallDescriptor, Grant, Outcome, Refusal
@@ -32,7 +34,13 @@ from pilotlight_gateway.cluster.node_incarnations import NodeIncarnations
 from pilotlight_gateway.home import home_state
 from pilotlight_gateway.home.call_admission import QueueLimits
 from pilotlight_gateway.home.grant_book import GrantBook
-from pilotlight_gateway.home.home_report import HomeStatistics, breakers_of, statistics_of
+from pilotlight_gateway.home.home_report import (
+    HomeStatistics,
+    HomeVersionLoad,
+    breakers_of,
+    statistics_of,
+    version_loads_of,
+)
 from pilotlight_gateway.home.queued_calls import QueuedCalls
 from pilotlight_gateway.home.tier_queue import FunctionCounters, QueueEntry
 from pilotlight_gateway.home.version_demand import demand_of
@@ -289,6 +297,15 @@ class Home:
             shed=self._queued.shed,
             at=at,
         )
+
+    @property
+    def queues(self) -> Collection[VersionQueue]:
+        """Of all its versions; a live view."""
+        return self._queues.values()
+
+    def version_loads(self, at: float) -> list[HomeVersionLoad]:
+        """What is there of each version."""
+        return list(version_loads_of(self._queues.values(), at))
 
     def breakers(self, at: float) -> tuple[BreakerReport, ...]:
         """The breakers of versions, tenants and containers that are not closed or count failures."""

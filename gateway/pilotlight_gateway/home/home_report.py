@@ -4,11 +4,35 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
-from pilotlight_core.model.messages.scheduling import BreakerReport
+from pilotlight_core.model.messages.node_messages import ContainerState
+from pilotlight_core.model.messages.scheduling import (
+    FLOWS_TOLD,
+    QUEUES_TOLD,
+    BreakerReport,
+    FlowLoad,
+    QueueLoad,
+    SlowFlowLoad,
+)
 from pilotlight_gateway.home.breakers import Breaker, CircuitState
+from pilotlight_gateway.home.container_pool import STARTING
 from pilotlight_gateway.home.slowdown import SlowFlow
 from pilotlight_gateway.home.version_queue import VersionQueue
+
+LONGEST_REASON = 300
+SLOWED = 2.0
+"""Flows that are slowed down by so much are told to all gateways."""
+
+
+class HomeLoads(NamedTuple):
+    """What other gateways are told of the queues here."""
+
+    queued: int
+    queues: tuple[QueueLoad, ...]
+    left: int
+    """Versions with calls that are not among them."""
+    slow: tuple[SlowFlowLoad, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,6 +88,94 @@ def statistics_of(
         slowdown=worst_of(queue.slowdowns.worst() for queue in queues),
         slow=tuple(slow for queue in queues for slow in queue.slow()),
     )
+
+
+def loads_of(queues: Iterable[VersionQueue], at: float) -> HomeLoads:
+    """The versions whose calls have waited for longest, of those that have any, and the flows that are slowed down."""
+    every = list(queues)
+    busy = [queue for queue in every if queue.calls or queue.pool.running() or queue.refused_at is not None]
+    order = sorted(busy, key=lambda queue: at if (since := queue.calls.oldest()) is None else since)
+    slow = sorted((flow for queue in every for flow in queue.slow(SLOWED)), key=lambda flow: -flow.slowdown)
+    return HomeLoads(
+        queued=sum(len(queue.calls) for queue in busy),
+        queues=tuple(_load_of(queue, at) for queue in order[:QUEUES_TOLD]),
+        left=max(0, len(busy) - QUEUES_TOLD),
+        slow=tuple(
+            SlowFlowLoad(
+                version=one.version, function=one.function, tenant=one.tenant, priority=one.priority,
+                slowdown=one.slowdown, calls=one.calls, neighbour=one.neighbour, held_part=one.held_part,
+                neighbour_part=one.neighbour_part, mean_ms=one.mean_ms,
+            )
+            for one in slow[:QUEUES_TOLD]
+        ),
+    )  # fmt: skip
+
+
+def _load_of(queue: VersionQueue, at: float) -> QueueLoad:
+    oldest, pool, flows = queue.calls.oldest(), queue.pool, queue.calls.waiting_flows()
+    told = [
+        FlowLoad(tenant=tenant, priority=name, queued=count, oldest_ms=max(0.0, at - since) * 1000.0)
+        for tenant, name, count, since in sorted(flows, key=lambda flow: flow[3])[:FLOWS_TOLD]
+    ]
+    states = [pooled.state for pooled in pool.all()]
+    return QueueLoad(
+        version=queue.version,
+        function=queue.function,
+        queued=len(queue.calls),
+        oldest_ms=max(0.0, at - oldest) * 1000.0 if oldest is not None else 0.0,
+        running=pool.running(),
+        slots=pool.slots,
+        ready=sum(state is ContainerState.READY for state in states),
+        starting=sum(state in STARTING for state in states),
+        service_ms=queue.service_time.hold_ms or 0.0,
+        shortage=queue.shortage_now(at)[:LONGEST_REASON],
+        failed_starts=queue.load_errors,
+        breaker=queue.losses.everybody.state.value,
+        flows=tuple(told),
+        flows_left=max(0, len(flows) - FLOWS_TOLD),
+    )
+
+
+class HomeVersionLoad(NamedTuple):
+    """What is there of one version at an instant."""
+
+    function: str
+    version: str
+    queued: int
+    running: int
+    ready: int
+    starting: int
+    busy: int
+    """Ready containers that hold a call."""
+    slots: int
+    is_short: bool
+    """Whether the controller has lately said that there is no room for another container."""
+    has_room: bool
+    """Whether a call could be granted: if any waits then, the home breaks its own law."""
+    oldest_ms: float
+
+
+def version_loads_of(queues: Iterable[VersionQueue], at: float) -> Iterator[HomeVersionLoad]:
+    """Of each version that has calls or containers."""
+    for queue in queues:
+        pooled, queued = queue.pool.all(), len(queue.calls)
+        if not queue.function or not (pooled or queued):
+            continue
+        ready = [each for each in pooled if each.state is ContainerState.READY]
+        oldest = queue.calls.oldest()
+        yield HomeVersionLoad(
+            queue.function,
+            queue.version,
+            queued,
+            sum([each.used for each in pooled]),
+            len(ready),
+            sum([each.state in STARTING for each in pooled]),
+            sum([each.used > 0 for each in ready]),
+            sum([each.slots for each in ready]),
+            queue.shortage_now(at) != "",
+            queue.pool.free > 0,
+            max(0.0, at - oldest) * 1000.0 if oldest is not None else 0.0,
+        )
 
 
 def breakers_of(queue: VersionQueue, at: float) -> Iterator[BreakerReport]:

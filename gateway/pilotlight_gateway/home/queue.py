@@ -96,6 +96,7 @@ class FairQueue:
         cost = cost or flow.counter.mean or guess
         order = -1 if first else next(self._orders)
         entry = QueueEntry(call, flow, cost if cost > LEAST_COST else LEAST_COST, order, at)
+        entry.ahead = len(self._entries)
         self._wait(entry, returned=first)
         return entry
 
@@ -222,6 +223,15 @@ class FairQueue:
             for priority, queue in self._classes.items()
             if queue.live
         }
+
+    def waiting_flows(self) -> list[tuple[str, str, int, float]]:
+        """The flows with waiting calls: tenant, class, how many wait, and since when the first does."""
+        return [
+            (flow.tenant, str(priority), flow.live, flow.since)
+            for priority, queue in self._classes.items()
+            for tier in queue.tier_queues
+            for flow in tier.flows.values()
+        ]
 
     def statistics(self) -> QueueStatistics:
         return QueueStatistics(

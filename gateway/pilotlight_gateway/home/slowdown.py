@@ -36,6 +36,11 @@ class SlowFlow:
     slowdown: float
     calls: int
     neighbour: str
+    held_part: float = 0.0
+    """Of the time in slots lately, that of its own calls."""
+    neighbour_part: float = 0.0
+    mean_ms: float = 0.0
+    """How long its calls take, on average over the last ones."""
 
 
 class _Flow:
@@ -49,6 +54,11 @@ class _Flow:
         """When its next call would begin if the tenant were alone."""
         self.held_ms = 0.0
         """Slot time, halved at each sweep."""
+
+    @property
+    def mean_ms(self) -> float:
+        """On average over the last calls, in the system."""
+        return self.system_ms * (1.0 - KEPT) / (1.0 - KEPT**self.calls) if self.calls else 0.0
 
     @property
     def slowdown(self) -> float:
@@ -94,31 +104,39 @@ class Slowdowns:
                 found[priority] = max(found.get(priority, 1.0), flow.slowdown)
         return found
 
-    def slow(self, version: str, function: str) -> list[SlowFlow]:
-        """The flows that are slow now, the slowest first."""
-        found = [
-            SlowFlow(
-                version=version,
-                function=function,
-                tenant=tenant,
-                priority=priority,
-                slowdown=flow.slowdown,
-                calls=flow.calls,
-                neighbour=self._neighbour(tenant),
-            )
-            for (tenant, priority), flow in self._flows.items()
-            if flow.calls >= ENOUGH and flow.slowdown >= ALERT
-        ]
-        return sorted(found, key=lambda flow: -flow.slowdown)
-
-    def _neighbour(self, tenant: str) -> str:
+    def slow(self, version: str, function: str, least: float = ALERT) -> list[SlowFlow]:
+        """The flows whose slowdown is now at least so much, the slowest first."""
         held: dict[str, float] = {}
-        for (other, _), flow in self._flows.items():
-            if other != tenant:
-                held[other] = held.get(other, 0.0) + flow.held_ms
-        return max(held, key=lambda other: held[other], default="")
+        for (tenant, _), flow in self._flows.items():
+            held[tenant] = held.get(tenant, 0.0) + flow.held_ms
+        total = sum(held.values()) or 1.0
+        found = []
+        for (tenant, priority), flow in self._flows.items():
+            if flow.calls >= ENOUGH and flow.slowdown >= least:
+                neighbour = _most_held(held, tenant)
+                found.append(
+                    SlowFlow(
+                        version=version,
+                        function=function,
+                        tenant=tenant,
+                        priority=priority,
+                        slowdown=flow.slowdown,
+                        calls=flow.calls,
+                        neighbour=neighbour,
+                        held_part=held[tenant] / total,
+                        neighbour_part=held.get(neighbour, 0.0) / total,
+                        mean_ms=flow.mean_ms,
+                    )
+                )
+        return sorted(found, key=lambda flow: -flow.slowdown)
 
     def age(self) -> None:
         """Halve the slot times."""
         for flow in self._flows.values():
             flow.held_ms /= 2.0
+
+
+def _most_held(held: dict[str, float], tenant: str) -> str:
+    """Who holds most of the slots but a tenant; "": nobody else does."""
+    others = [other for other in held if other != tenant]
+    return max(others, key=lambda other: held[other], default="")

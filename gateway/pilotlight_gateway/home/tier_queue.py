@@ -142,8 +142,8 @@ class QueueEntry:
     """One call that waits, or that was picked and has not ended."""
 
     __slots__ = (
-        "call", "call_id", "cost", "flow", "grant", "granted_at", "leaves_at", "next", "order", "pushed_at", "since",
-        "waiting",
+        "ahead", "call", "call_id", "cost", "flow", "grant", "granted_at", "leaves_at", "next", "order", "pushed_at",
+        "since", "waiting",
     )  # fmt: skip
 
     grant: Grant
@@ -162,6 +162,8 @@ class QueueEntry:
         """Since when it has been waiting, here or at another home."""
         self.leaves_at = math.inf
         """When its time in the queue is over."""
+        self.ahead = 0
+        """How many calls waited when it came."""
         self.waiting = True
         self.next: QueueEntry | None = None
         """The entry behind it in its flow."""

@@ -14,7 +14,7 @@ from pilotlight_gateway.home.call_admission import QueueLimits, ServiceTime, adm
 from pilotlight_gateway.home.container_pool import STARTING, ContainerPool, PooledContainer
 from pilotlight_gateway.home.queue import FairQueue
 from pilotlight_gateway.home.shedding import shed
-from pilotlight_gateway.home.slowdown import Slowdowns, SlowFlow
+from pilotlight_gateway.home.slowdown import ALERT, Slowdowns, SlowFlow
 from pilotlight_gateway.home.start_failures import StartFailure, start_failure
 from pilotlight_gateway.home.tier_queue import FunctionCounters, QueueEntry
 
@@ -263,6 +263,7 @@ class VersionQueue:
             home=gateway if self.calls else call.gateway,
             start_ms=waited_ms,
             timeline=timeline,
+            ahead=entry.ahead,
         )
         entry.granted_at = at
         return entry.grant
@@ -282,8 +283,8 @@ class VersionQueue:
         certain = self.load_errors > 1 or not self.pool.has(*STARTING)
         return start_failure(credit) if certain else None
 
-    def slow(self) -> list[SlowFlow]:
-        return self.slowdowns.slow(self.version, self.function)
+    def slow(self, least: float = ALERT) -> list[SlowFlow]:
+        return self.slowdowns.slow(self.version, self.function, least)
 
     def note_shortage(self, shortage: Shortage, at: float) -> bool:
         """The controller has no capacity; `never` means that the version fits nowhere in the fleet.

@@ -13,6 +13,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from pilotlight_gateway.audit.audit_log import AuditLog
 from pilotlight_gateway.http.calls.call_endpoint import CallEndpoint
 from pilotlight_gateway.http.calls.call_limits import CallLimits
+from pilotlight_gateway.http.inference.front_operations import FIXED, INFER
 from pilotlight_gateway.http.inference.other_paths import PATHS as OTHER_PATHS
 from pilotlight_gateway.http.inference.other_paths import OtherPaths
 from pilotlight_gateway.http.protocol.api_operations import BoundOperation, Operation
@@ -20,8 +21,9 @@ from pilotlight_gateway.http.protocol.http_exchange import Edge, OpenRequests
 from pilotlight_gateway.http.protocol.openapi import document
 from pilotlight_gateway.http.routes import CALL_OPERATION, OPERATIONS
 from pilotlight_gateway.limits.api_rates import ApiRates
-from pilotlight_gateway.metrics.gateway_metrics import GatewayMetrics
+from pilotlight_gateway.metrics.call_recorder import CallRecorder
 from pilotlight_gateway.tenancy.auth import Authenticator
+from pilotlight_gateway.traces.access_log import AccessLog
 
 G = TypeVar("G")
 
@@ -41,8 +43,9 @@ def create_app(
     *,
     limits: CallLimits,
     requests: OpenRequests,
-    metrics: GatewayMetrics,
+    recorder: CallRecorder,
     clock: Callable[[], float],
+    access: AccessLog,
 ) -> Edge:
     """The whole API: `calls` serves the call operation. `clock`: monotonic seconds."""
     paths: dict[str, dict[str, ASGIApp]] = {CALL_OPERATION.path: {CALL_OPERATION.method: calls}}
@@ -51,7 +54,15 @@ def create_app(
     routes = [Route(path, _ByMethod(found), methods=list(found)) for path, found in paths.items()]
     routes += [Route(path, OtherPaths(), methods=["GET", "POST"]) for path in OTHER_PATHS]
     router = Router(routes, redirect_slashes=False)
-    return Edge(calls, _Routes(router), release=limits.release, requests=requests, metrics=metrics, clock=clock)
+    return Edge(
+        calls, _Routes(router), release=limits.release, requests=requests, recorder=recorder, clock=clock, access=access
+    )
+
+
+def call_routes() -> frozenset[str]:
+    """The paths whose requests are calls."""
+    fronts = (CALL_OPERATION, FIXED, *INFER, *(each for each in OPERATIONS if each.is_call))
+    return frozenset(each.path for each in fronts)
 
 
 def bind(

@@ -11,10 +11,14 @@ from typing import Protocol, runtime_checkable
 
 from uvicorn import Config, Server
 
+from pilotlight_gateway.http.listening_socket import end_handshakes
 from pilotlight_gateway.http.tls_listener import TlsListener
 
 SECOND_S, TICKS_A_SECOND = 1.0, 10
 """Of uvicorn's ticks, every tenth has work: it makes the header of the next second's answers."""
+
+SETTLE_S = 0.05
+"""For handshakes that had begun, and for reading what came with them."""
 
 
 class EndingAnswers(Protocol):
@@ -66,6 +70,14 @@ class QuietServer(Server):
         """Finish present answers and end."""
         self.should_exit = True
         self._stopped.set()
+
+    async def shutdown(self, sockets: list[socket] | None = None) -> None:
+        """Uvicorn's, after everything is read that has come: what is closed unread, or unaccepted, is reset."""
+        self.end_connections()
+        for each in sockets or ():
+            end_handshakes(each)
+        await asyncio.sleep(SETTLE_S)
+        await super().shutdown(sockets)
 
     async def main_loop(self) -> None:
         """Uvicorn's, but that it hears of its end at once."""

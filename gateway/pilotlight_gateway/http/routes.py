@@ -33,11 +33,17 @@ from pilotlight_gateway.http.endpoints.billing.usage import USAGE
 from pilotlight_gateway.http.endpoints.containers import CONTAINERS
 from pilotlight_gateway.http.endpoints.curves import CURVES
 from pilotlight_gateway.http.endpoints.issuers import ISSUERS
+from pilotlight_gateway.http.endpoints.logins.sessions import SESSIONS
 from pilotlight_gateway.http.endpoints.nodes import NODES
 from pilotlight_gateway.http.endpoints.oversight.audit import AUDIT
+from pilotlight_gateway.http.endpoints.oversight.diagnosis import DIAGNOSIS
 from pilotlight_gateway.http.endpoints.oversight.erasure import ERASURE
+from pilotlight_gateway.http.endpoints.oversight.events import EVENTS
+from pilotlight_gateway.http.endpoints.oversight.kept_calls import KEPT_CALLS
 from pilotlight_gateway.http.endpoints.oversight.pools import POOLS
+from pilotlight_gateway.http.endpoints.oversight.pressure import PRESSURE
 from pilotlight_gateway.http.endpoints.oversight.scaling import SCALING
+from pilotlight_gateway.http.endpoints.oversight.stats import STATS
 from pilotlight_gateway.http.endpoints.placement import PLACEMENT
 from pilotlight_gateway.http.endpoints.prices import PRICES
 from pilotlight_gateway.http.endpoints.secrets.secrets import SECRETS
@@ -250,6 +256,7 @@ OPERATIONS: tuple[Operation[Any], ...] = (
     CALL_OPERATION,
     *FUNCTION_DOCUMENT,
     *CALLS_BY_ID,
+    *KEPT_CALLS,
     *CALL_EVENTS,
     *TEXT,
     *RESPONSES,
@@ -272,9 +279,14 @@ OPERATIONS: tuple[Operation[Any], ...] = (
     *CURVES,
     *AUTOSCALER,
     *SCALING,
+    *PRESSURE,
+    *DIAGNOSIS,
+    *STATS,
     *AUDIT,
+    *EVENTS,
     *ERASURE,
     *TENANCY,
+    *SESSIONS,
     *ISSUERS,
     *BATCHES,
     *WEBHOOKS,

@@ -7,13 +7,15 @@ from dataclasses import dataclass
 
 import msgspec
 
-from pilotlight_core.model.errors import NotFound
+from pilotlight_core.model.errors import NotFound, PilotlightError
 from pilotlight_core.model.records.jobs import JobRecord
 from pilotlight_core.model.spec import Mode, VersionRecord
+from pilotlight_core.model.tracing.trace_sampling import UNSAMPLED, TraceSampler
 from pilotlight_gateway.bodies.body_codec import BodyCodec
 from pilotlight_gateway.bodies.byte_budget import ByteBudget
 from pilotlight_gateway.calls.call_port import CallPort, CallResult
 from pilotlight_gateway.calls.call_responses import is_value
+from pilotlight_gateway.calls.call_sink import CallSink, FailedCall, platforms_words
 from pilotlight_gateway.calls.collected_chunks import collect_chunks
 from pilotlight_gateway.calls.prepared_call import PreparedCall, StartHook
 from pilotlight_gateway.limits.call_usage import CallUsage
@@ -34,6 +36,10 @@ class JobCalls:
     budget: ByteBudget
     clock: Callable[[], float]
     """Monotonic seconds."""
+    sampler: TraceSampler = UNSAMPLED
+    """Which runs are traced though nobody asked."""
+    sinks: tuple[CallSink, ...] = ()
+    """Who is told of runs that end."""
 
     async def version(self, version_id: str) -> VersionRecord:
         """The version. Raises NotFound if it is deleted, or a hook of its class is."""
@@ -61,10 +67,10 @@ class JobCalls:
         scheduling = scheduling_class_of(self.registry, job.tenant, job.function)
         method = await self.schemas.method(version, job.method)
         hooks = await hook_versions(self.registry, version)
-        at = self.clock()
+        at, call_id = self.clock(), self.calls.new_id()
         return PreparedCall(
             # A fresh id for each run: messages about an earlier run are ignored.
-            call_id=self.calls.new_id(),
+            call_id=call_id,
             client_id=None,
             tenant=job.tenant,
             # The record decides what a failure leads to, and outlives this process.
@@ -78,6 +84,8 @@ class JobCalls:
             deadline_at=at + start_in_s + spec.timeout + (spec.stages - 1) * (spec.startup_timeout + spec.timeout),
             arrived_at=at,
             stream=method.mode is not Mode.UNARY,
+            traceparent=self.sampler.context_of(call_id),
+            link=job.traceparent,
             key=job.key_id,
             usage=usage,
             start_hook=start_hook,
@@ -91,6 +99,28 @@ class JobCalls:
         Raises:
             PilotlightError: how it failed; `bad_output`: the output does not match the type hints.
         """
+        try:
+            result = await self._run(call)
+        except PilotlightError as error:
+            self._report_failure(call, error)
+            raise
+        total_ms, stages = (self.clock() - call.arrived_at) * 1000.0, dict(result.stages)
+        stages["respond"] = max(0.0, total_ms - sum(stages.values()))
+        for sink in self.sinks:
+            sink.call_ended(call, result, stages, total_ms)
+        return result
+
+    def _report_failure(self, call: PreparedCall, error: PilotlightError) -> None:
+        total_ms = (self.clock() - call.arrived_at) * 1000.0
+        course = error.course if isinstance(error.course, CallResult) else None
+        failed = FailedCall(
+            error.wire_code, call.tenant, call.version, call, course, total_ms, is_client_gone=False,
+            detail=platforms_words(error),
+        )  # fmt: skip
+        for sink in self.sinks:
+            sink.call_failed(failed)
+
+    async def _run(self, call: PreparedCall) -> CallResult:
         if not is_value(call):
             return await collect_chunks(self.calls, call, self.codec, self.budget)
         result = await self.calls.run(call)

@@ -170,6 +170,7 @@ class JobService:
             idempotent=spec.idempotent,
             timeout=spec.timeout,
             key_id=call.key,
+            traceparent=call.traceparent,
         )
 
     def _id(self, call: PreparedCall, options: JobOptions) -> str:

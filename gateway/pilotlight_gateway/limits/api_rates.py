@@ -19,6 +19,8 @@ HOUR_S = 3_600.0
 BURSTS_AN_HOUR = 10.0
 API_REQUESTS, DEPLOYS, OPEN = "api_requests_per_s", "deploys_per_hour", "open_requests"
 OPEN_RETRY_S = 1.0
+GUESSES = "?"
+"""In the place of who asks, which is the name of a tenant."""
 
 
 class ApiRates:
@@ -42,8 +44,23 @@ class ApiRates:
         """
         per_second = self._limits_of(tenant).api_requests_per_s
         if per_second is not None:
-            wanted = rate(per_second, max(1.0, per_second * REQUEST_BURST_S))
-            self._take(tenant, API_REQUESTS, per_second, wanted, asker if asker != tenant else "")
+            self._take(tenant, API_REQUESTS, per_second, _of_requests(per_second), asker if asker != tenant else "")
+
+    def check_guess(self, tenant: str) -> None:
+        """Before looking further for what a call names, which is not in memory.
+
+        Raises:
+            TooMuch: so many calls of the tenant lately named what there is not that it has to wait.
+        """
+        if (found := self._guesses(tenant)) is not None:
+            self._check(tenant, API_REQUESTS, found[0], found[1], GUESSES)
+
+    def take_guess(self, tenant: str) -> None:
+        """Count a call that named what there is not: at the rate of requests, and apart from them, so that neither
+        takes what the other needs; as `take_request`.
+        """
+        if (found := self._guesses(tenant)) is not None:
+            self._take(tenant, API_REQUESTS, found[0], found[1], GUESSES)
 
     def take_deploy(self, tenant: str) -> None:
         """Count a deploy; as `take_request`."""
@@ -74,19 +91,33 @@ class ApiRates:
             if not self._open[tenant]:
                 del self._open[tenant]
 
+    def _guesses(self, tenant: str) -> tuple[float, Rate] | None:
+        per_second = self._limits_of(tenant).api_requests_per_s
+        return (per_second, _of_requests(per_second)) if per_second is not None else None
+
     def _take(self, tenant: str, limit: str, allowed: float, wanted: Rate, asker: str = "") -> None:
+        bucket, at = self._check(tenant, limit, allowed, wanted, asker)
+        bucket.take(wanted.interval, at)
+
+    def _check(self, tenant: str, limit: str, allowed: float, wanted: Rate, asker: str) -> tuple[RateBucket, int]:
         at = instant(self._clock())
         known = self._buckets.get((tenant, limit, asker))
         if known is None or known[0] != allowed:
             known = self._buckets[tenant, limit, asker] = (allowed, RateBucket(wanted, at))
         bucket = known[1]
         if wait := bucket.wait(wanted.interval, at):
+            what = _GUESSED if asker == GUESSES else _WHAT[limit]
             raise TooMuch(
-                f"{tenant} may make {allowed:g} {_WHAT[limit]} (the limit {limit}): none is left now.",
+                f"{tenant} may make {allowed:g} {what} (the limit {limit}): none is left now.",
                 retry_after=wait / PS,
                 limits=(ReachedLimit(limit=limit, tenant=tenant, allowed=allowed, left=0.0),),
             )
-        bucket.take(wanted.interval, at)
+        return bucket, at
+
+
+def _of_requests(per_second: float) -> Rate:
+    return rate(per_second, max(1.0, per_second * REQUEST_BURST_S))
 
 
 _WHAT = {API_REQUESTS: "requests to the API a second", DEPLOYS: "deploys an hour"}
+_GUESSED = "calls a second of what there is not"

@@ -12,16 +12,15 @@ from collections.abc import Iterator
 
 from prometheus_client.core import CounterMetricFamily, Metric
 
-from pilotlight_core.host.metrics.histogram import SECONDS, Histogram
+from pilotlight_core.host.metrics.histogram import FIRST_CHUNK_SECONDS, SECONDS, Histogram
 from pilotlight_core.host.metrics.metric_families import histogram, histogram_by
+from pilotlight_core.model.errors import CODES, PLATFORMS_FAULT
+from pilotlight_core.model.messages.seeing.tallies import STAGES
 
-FIRST_CHUNK_SECONDS = (0.001, 0.005, 0.01, 0.02, 0.04, 0.06, 0.08, 0.1, 0.25, 0.5, 0.75, 1.0, 2.5, 5.0, 7.5, 10.0)
-"""OpenTelemetry's buckets for the time to the first token."""
 OK = ("ok", "")
 SHORTEST = SECONDS[0]
-STAGES = (
-    "gateway", "preprocess", "queue", "start", "transport", "batch_wait", "execute", "postprocess", "respond",
-)  # fmt: skip
+LEVELS = ("availability", "unary", "first_chunk", "gap")
+"""What a function's own service levels are of."""
 
 
 class GatewayMetrics:
@@ -29,9 +28,13 @@ class GatewayMetrics:
 
     def __init__(self) -> None:
         self.stages = {stage: Histogram() for stage in STAGES}
-        self.calls: dict[tuple[str, str], int] = defaultdict(int)
-        """By (outcome, code): ("ok", "") or ("error", the error's code)."""
+        self.calls: dict[tuple[str, str], int] = {OK: 0, **{("error", code): 0 for code in CODES}}
+        """By (outcome, code): ("ok", "") or ("error", the error's code). All are there from the start: of a counter
+        that appears with its first failures nobody sees that it rose."""
         self.duration = Histogram()
+        self.failed_duration = Histogram()
+        self.levels: dict[tuple[str, bool], int] = {(level, good): 0 for level in LEVELS for good in (True, False)}
+        """Calls by service level, and whether they kept it; those that were available are in `calls`."""
         self.cold_start = Histogram()
         self.first_chunk = Histogram(FIRST_CHUNK_SECONDS)
         self.requests: dict[tuple[str, int], int] = defaultdict(int)
@@ -56,15 +59,29 @@ class GatewayMetrics:
         """Requests that have ended."""
         return sum(self.requests.values())
 
-    def call_failed(self, code: str) -> None:
+    def call_failed(self, code: str, total_ms: float) -> None:
+        """Count a call that failed."""
         self.calls["error", code] += 1
+        self.failed_duration.observe(total_ms / 1000)
+        if code in PLATFORMS_FAULT:
+            self.levels["availability", False] += 1
+
+    def note_exemplar(self, total_ms: float, trace_id: str, at: float, *, failed: bool = False) -> None:
+        """Show the trace of a call that was counted beside its duration; `at`: unix seconds."""
+        observed = self.failed_duration if failed else self.duration
+        observed.note_exemplar(total_ms / 1000, trace_id, at)
+
+    def note_level(self, level: str, *, good: bool) -> None:
+        """Count a call by one of its function's own service levels."""
+        self.levels[level, good] += 1
 
     def collect(self) -> Iterator[Metric]:
         """A `MetricSource`."""
         text = "Where the time of successful calls went."
         yield histogram_by("pilotlight_call_stage_seconds", text, "stage", self.stages)
+        text, durations = "Arrival to answer.", {"ok": self.duration, "error": self.failed_duration}
+        yield histogram_by("pilotlight_call_duration_seconds", text, "outcome", durations)
         for name, text, observed in (
-            ("pilotlight_call_duration_seconds", "Arrival to answer of successful calls.", self.duration),
             ("pilotlight_cold_start_seconds", "Container starts that a call waited for.", self.cold_start),
             ("pilotlight_time_to_first_chunk_seconds", "Arrival to the first chunk of a stream.", self.first_chunk),
         ):
@@ -73,6 +90,11 @@ class GatewayMetrics:
         for (outcome, code), counted in self.calls.items():
             calls.add_metric((outcome, code), counted)
         yield calls
+        text = "Calls that had a service level of their function, and whether they kept it."
+        levels = CounterMetricFamily("pilotlight_slo_calls", text, labels=("slo", "good"))
+        for (level, good), counted in (self.levels | {("availability", True): self.calls[OK]}).items():
+            levels.add_metric((level, "true" if good else "false"), counted)
+        yield levels
         requests = CounterMetricFamily("pilotlight_http_requests", "HTTP requests.", labels=("route", "status"))
         for (route, status), counted in self.requests.items():
             requests.add_metric((route, str(status)), counted)

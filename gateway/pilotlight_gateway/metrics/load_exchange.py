@@ -15,11 +15,13 @@ from pilotlight_core.model.messages.scheduling import GatewayLoad
 from pilotlight_gateway.bodies.byte_budget import ByteBudget
 from pilotlight_gateway.fleet.clock_news import note_clock
 from pilotlight_gateway.fleet.clock_watch import ClockKind, ClockWatch
+from pilotlight_gateway.home.home_report import HomeLoads
 from pilotlight_gateway.metrics.load_meter import SAMPLE_EVERY_S, LoadMeter
 
 SILENT_S = 7.0
 """A gateway that has not told its load for so long is gone, or might as well be."""
 GATEWAYS_AT_MOST = 1_000
+NO_QUEUES = HomeLoads(0, (), 0, ())
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,8 +65,10 @@ class LoadExchange:
         bodies: ByteBudget,
         calls: Callable[[], int],
         clocks: ClockWatch | None = None,
+        queues: Callable[[], HomeLoads] = lambda: NO_QUEUES,
     ) -> None:
-        """`calls` counts those whose callers wait here."""
+        """`calls` counts those whose callers wait here, `queues` says what waits at the homes."""
+        self._queues = queues
         self._clocks = clocks or ClockWatch()
         self._bus = bus
         self._book = book
@@ -94,6 +98,7 @@ class LoadExchange:
             await asyncio.sleep(SAMPLE_EVERY_S)
 
     def _load(self, requests_per_s: float, loop_lag_s: float) -> GatewayLoad:
+        queues = self._queues()
         return GatewayLoad(
             gateway=self._measured.process,
             name=self._measured.name,
@@ -103,6 +108,10 @@ class LoadExchange:
             body_bytes_limit=self._bodies.limit,
             calls=self._calls(),
             clock=time.time(),
+            queued=queues.queued,
+            queues=queues.queues,
+            queues_left=queues.left,
+            slow=queues.slow,
         )
 
     def _on_load(self, _: str, message: object, __: str) -> None:

@@ -17,6 +17,7 @@ from pilotlight_core.model.ids import Ref
 from pilotlight_core.model.messages.agent_questions import AskNested
 from pilotlight_core.model.messages.limiting import LimitAskKind
 from pilotlight_core.model.spec import VersionRecord
+from pilotlight_core.model.tracing.trace_context import context_within
 from pilotlight_gateway.bodies.byte_budget import ByteBudget
 from pilotlight_gateway.bodies.call_requests import BodyFormat, refuse_job_fields
 from pilotlight_gateway.calls.prepared_call import PreparedCall
@@ -51,6 +52,8 @@ class NestedRequest:
         self.arrived_at = arrived_at
         self.admission: Admission | None = None
         self.version = ""
+        self.called: VersionRecord | None = None
+        self.call: PreparedCall | None = None
         self.usage: CallUsage | None = None
 
 
@@ -119,7 +122,7 @@ class NestedCalls:
         try:
             return await self._admitted(one, asked, parent, version, request, request_id)
         except PilotlightError as error:
-            self.entry.metrics.call_failed(error.wire_code)
+            self.entry.recorder.request_failed(error, request)
             raise
         finally:
             self.entry.limits.release(request)
@@ -204,7 +207,8 @@ class NestedCalls:
         refuse_job_fields(said)
         if said.id is not None and parent.version.tenant != parent.tenant:
             raise BadInput("id: a shared function gives the calls of other tenants no names.", field="id")
-        call.parent, call.traceparent = parent.call_id, parent.traceparent
+        call.parent = parent.call_id
+        call.traceparent = context_within(parent.call_id, parent.traceparent).header
         # The parent runs no longer than its function may, whenever its caller gives up.
         longest_at = min(parent.deadline_at, self.clock() + parent.version.spec.timeout)
         call.deadline_at = min(call.deadline_at, longest_at)

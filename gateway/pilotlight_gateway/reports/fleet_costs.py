@@ -11,6 +11,7 @@ from typing import Any
 from pilotlight_core.model.api.billing_api import DeviceReturn, FleetCosts, OperatorCost, TenantSpend
 from pilotlight_core.model.devices import BESIDE_PRICES, gpu_of_price
 from pilotlight_core.model.errors import BadInput
+from pilotlight_core.model.ids import END
 from pilotlight_core.model.messages.usage import LeaseState
 from pilotlight_core.model.messages.usage_facts import GUESSES, Purpose
 from pilotlight_core.model.price_book import NANO
@@ -34,6 +35,7 @@ or failed.
 GUESSED = frozenset(purpose.value for purpose in GUESSES)
 DeviceSum = Mapping[str, Any]
 PAID = re.compile(r"([a-z0-9-]{1,63}):([0-9]{1,6}(?:[.][0-9]{1,9})?)")
+PAID_PATTERN = f"^({PAID.pattern})?(,({PAID.pattern})?)*{END}"
 
 
 def fleet_costs(

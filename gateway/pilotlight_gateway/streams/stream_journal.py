@@ -104,9 +104,11 @@ class StreamJournal:
         """Its container has produced again what was relayed."""
         self._since = at
 
-    def note_silence(self, at: float) -> None:
-        """Its container works on the next event no more, and nobody takes what it did of it off the bill."""
-        self._lost_s = max(self._lost_s, at - self._since)
+    def note_silence(self, at: float, most_s: float) -> None:
+        """Its container works on the next event no more, and nobody takes what it did of it off the bill: `most_s`
+        seconds at most, which is when its function is ended.
+        """
+        self._lost_s = max(self._lost_s, min(at - self._since, most_s))
 
     def repeats(self, seq: int, data: bytes) -> bool:
         """Whether an event that came again is the one that was relayed, as far as that is known."""

@@ -4,6 +4,7 @@ address."""
 from __future__ import annotations
 
 import asyncio
+import re
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -11,8 +12,10 @@ from typing import Any, Protocol
 
 import structlog
 
+from pilotlight_core.model.api.seeing.session_api import SESSION_PATTERN
 from pilotlight_core.model.errors import Forbidden, Unauthenticated, Unavailable
 from pilotlight_core.model.records.issuers import ISSUER_KEYS
+from pilotlight_core.model.records.sessions import SESSION_KEYS
 from pilotlight_core.model.tenancy import KeyRecord
 from pilotlight_gateway.tenancy.api_keys import OPERATOR, parse_key
 from pilotlight_gateway.tenancy.client_certificates import CertificateHolder, certificate_key_id, holder_of
@@ -62,6 +65,8 @@ class Principal:
     """None: an API key, or a certificate."""
     break_glass: bool = False
     """Whether each of its requests is written down."""
+    session: str = ""
+    """The id of the session that stands for the key; "": none does."""
 
     @property
     def operator(self) -> bool:
@@ -83,6 +88,7 @@ class Principal:
 
 
 NOBODY = Principal(tenant="", key_id="", scopes=frozenset())
+_SESSION = re.compile(SESSION_PATTERN)
 
 
 class Authenticator(Protocol):
@@ -118,20 +124,34 @@ class TokenChecks(Protocol):
         ...
 
 
+class SessionChecks(Protocol):
+    """Finds whom a session's token is about."""
+
+    async def authenticate(self, token: str) -> Principal:
+        """Raises Unauthenticated."""
+        ...
+
+    def why_ended(self, principal: Principal) -> Unauthenticated | None:
+        """Why its session is valid no more."""
+        ...
+
+
 class KeyAuthenticator:
-    """Checks API keys against the registry's mirror, and has `tokens` checked. `clock` is monotonic, `wall` unix
-    seconds."""
+    """Checks API keys against the registry's mirror, and has `tokens` and `sessions` checked. `clock` is monotonic,
+    `wall` unix seconds."""
 
     def __init__(
         self,
         registry: TenantRegistry,
         tokens: TokenChecks | None = None,
+        sessions: SessionChecks | None = None,
         *,
         clock: Callable[[], float] = time.monotonic,
         wall: Callable[[], float] = time.time,
     ) -> None:
         self._registry = registry
         self._tokens = tokens
+        self._sessions = sessions
         self._clock = clock
         self._wall = wall
         self._trusted: dict[bytes, tuple[float, Principal]] = {}
@@ -143,6 +163,8 @@ class KeyAuthenticator:
         """Why a principal that was valid is so no more; None: it is, as far as the mirror knows."""
         if principal.origin is not None and self._tokens is not None:
             return self._tokens.why_ended(principal)
+        if principal.session and self._sessions is not None and (ended := self._sessions.why_ended(principal)):
+            return ended
         key, tenant = self._registry.key_nowait(principal.key_id), self._registry.tenant_nowait(principal.tenant)
         if key is None or key.revoked:
             return Unauthenticated("The API key was revoked.")
@@ -175,6 +197,12 @@ class KeyAuthenticator:
             if changes == self._changes and origin is not None and len(authorization) <= LONGEST_TRUSTED:
                 self._trust(authorization, principal, at + min(TRUSTED_FOR, origin.ends_at - self._wall()))
             return principal
+        if self._sessions is not None and (session := _session_in(authorization)):
+            principal = await self._sessions.authenticate(session)
+            await self._check_tenant(principal.tenant)
+            if changes == self._changes:
+                self._trust(authorization, principal, at + TRUSTED_FOR)
+            return principal
         record = await self._valid_record(authorization)
         principal = Principal(
             tenant=record.tenant, key_id=record.id, scopes=frozenset(record.scopes), break_glass=record.break_glass
@@ -186,7 +214,7 @@ class KeyAuthenticator:
         return principal
 
     def _changed(self, key: str, _record: Any) -> None:
-        if key.startswith(("key.", "tenant.", ISSUER_KEYS)):
+        if key.startswith(("key.", "tenant.", SESSION_KEYS, ISSUER_KEYS)):
             self._changes += 1
             self._trusted.clear()
 
@@ -247,3 +275,10 @@ class KeyAuthenticator:
         if len(self._trusted) >= TRUSTED_AT_MOST:
             self._trusted.pop(next(iter(self._trusted)))
         self._trusted[authorization] = (expires_at, principal)
+
+
+def _session_in(authorization: bytes) -> str:
+    """The session's token in a header; "": it is for something else."""
+    kind, _, text = authorization.decode("latin-1").partition(" ")
+    text = text.strip()
+    return text if kind.lower() == "bearer" and _SESSION.fullmatch(text) else ""

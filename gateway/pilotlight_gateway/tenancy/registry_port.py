@@ -25,6 +25,7 @@ from pilotlight_core.model.records.files import FileRecord
 from pilotlight_core.model.records.issuers import IssuerRecord
 from pilotlight_core.model.records.nodes import JoinTokenRecord, NodeRecord
 from pilotlight_core.model.records.pools import LaunchRecord, PoolRecord
+from pilotlight_core.model.records.sessions import SessionRecord
 from pilotlight_core.model.scaling.scale_record import ScaleRecord
 from pilotlight_core.model.served.model_records import ModelRecord
 from pilotlight_core.model.spec import AppRecord, VersionRecord
@@ -35,6 +36,7 @@ K = TypeVar("K")
 W = TypeVar("W", bound=msgspec.Struct | None)
 ChangeTenant = Callable[[TenantRecord | None], TenantRecord]
 ChangeKey = Callable[[KeyRecord | None], KeyRecord | None]
+ChangeSession = Callable[[SessionRecord | None], SessionRecord | None]
 ChangeTier = Callable[[Tier | None], Tier | None]
 ChangeLimits = Callable[[LimitsRecord | None], LimitsRecord]
 ChangeBudgets = Callable[[BudgetsRecord | None], BudgetsRecord | None]
@@ -69,6 +71,10 @@ class TenantRegistry(Protocol):
     async def put_key(self, record: KeyRecord) -> None: ...
     async def change_key(self, key_id: str, change: ChangeKey) -> KeyRecord | None: ...
     def keys(self, tenant: str | None = None) -> Iterator[KeyRecord]: ...
+    def session_nowait(self, session: str) -> SessionRecord | None: ...
+    async def session(self, session: str) -> SessionRecord | None: ...
+    def sessions(self) -> Iterator[SessionRecord]: ...
+    async def change_session(self, session: str, change: ChangeSession) -> SessionRecord | None: ...
 
 
 class LimitRegistry(Protocol):
@@ -157,6 +163,7 @@ class MemoryRegistry:
 
     tenant_records: dict[str, TenantRecord] = field(default_factory=dict)
     key_records: dict[str, KeyRecord] = field(default_factory=dict)
+    session_records: dict[str, SessionRecord] = field(default_factory=dict)
     tier_records: dict[str, Tier] = field(default_factory=dict)
     limit_records: dict[str, LimitsRecord] = field(default_factory=dict)
     budget_records: dict[str, BudgetsRecord] = field(default_factory=dict)
@@ -216,6 +223,18 @@ class MemoryRegistry:
 
     def keys(self, tenant: str | None = None) -> Iterator[KeyRecord]:
         return iter([key for key in self.key_records.values() if tenant in (None, key.tenant)])
+
+    def session_nowait(self, session: str) -> SessionRecord | None:
+        return self.session_records.get(session)
+
+    async def session(self, session: str) -> SessionRecord | None:
+        return self.session_records.get(session)
+
+    def sessions(self) -> Iterator[SessionRecord]:
+        return iter(list(self.session_records.values()))
+
+    async def change_session(self, session: str, change: ChangeSession) -> SessionRecord | None:
+        return self._change("session", self.session_records, session, change)
 
     def limits(self, tenant: str, function: str) -> EffectiveLimits:
         return self._allowances().limits(tenant, function)

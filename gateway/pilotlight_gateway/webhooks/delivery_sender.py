@@ -228,6 +228,8 @@ class DeliverySender:
     async def _post(self, webhook: WebhookRecord, record: DeliveryRecord) -> DeliveryOutcome:
         headers = {"content-type": "application/json", "user-agent": AGENT}
         headers |= signed_headers(webhook.secrets, record.id, self._wall(), record.body)
+        if record.traceparent:
+            headers["traceparent"] = record.traceparent
         outcome = await self._http_sender.post(webhook.tenant, webhook.url, headers, record.body)
         log.info(
             "webhook sent", tenant=record.tenant, webhook=record.webhook, delivery=record.id,

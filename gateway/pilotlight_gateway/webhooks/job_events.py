@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 
 from pilotlight_core.model.api.webhook_api import JOB_EVENTS, DeliveryRecord, WebhookEvent, WebhookRecord
+from pilotlight_core.model.tracing.trace_context import parse_traceparent, root_context
 from pilotlight_gateway.webhooks.webhook_events import job_event
 
 LONGEST_DETAIL = 1_000
@@ -36,6 +37,8 @@ class EndedJob(msgspec.Struct, frozen=True, kw_only=True):
     redrives: int = 0
     reason: str | None = None
     error: EndedError | None = None
+    run: str = ""
+    traceparent: str = ""
 
 
 _decoder = msgspec.msgpack.Decoder(EndedJob)
@@ -51,7 +54,11 @@ def event_of(data: bytes, webhook: WebhookRecord) -> DeliveryRecord | None:
     event = TERMINAL.get(job.state)
     if event is None or event not in webhook.events:
         return None
-    return job_event(job.tenant, webhook.id, event, job.id, _event_data(job, event), job.ended_at, round=job.redrives)
+    # Below the root of the trace of its last run, which was sampled if the request that stored it asked for that.
+    asked = parse_traceparent(job.traceparent) if job.traceparent else None
+    trace = root_context(job.run or job.id, sampled=asked is not None and asked.sampled).header
+    shown = _event_data(job, event)
+    return job_event(job.tenant, webhook.id, event, job.id, shown, job.ended_at, round=job.redrives, traceparent=trace)
 
 
 def _event_data(job: EndedJob, event: WebhookEvent) -> dict[str, Any]:

@@ -38,6 +38,7 @@ def job_event(
     data: dict[str, Any],
     at: float,
     round: int = 0,  # noqa: A002
+    traceparent: str = "",
 ) -> DeliveryRecord:
     """The delivery about a job that ended at the unix second `at`; each redrive is a new `round`."""
     return DeliveryRecord(
@@ -49,6 +50,7 @@ def job_event(
         body=event_body(event, at, data),
         created_at=at,
         next_at=at,
+        traceparent=traceparent,
     )
 
 

@@ -162,6 +162,12 @@ def name_of(slice_: Slice, container: str) -> str:
     return str(name)
 
 
+def devices_named(text: str) -> tuple[str, ...]:
+    """The devices in which the slice of that name lies, a CPU slot in itself; (): it is no name of one."""
+    name = _name(text)
+    return name.devices if name is not None else ()
+
+
 def slice_named(node: Node, text: str) -> Slice | None:
     """The slice of that name; None if the node has no such part."""
     for slot in node.slots:

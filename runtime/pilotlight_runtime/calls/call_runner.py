@@ -350,6 +350,7 @@ class CallRunner:
                 window=run.window,
                 resume=start_of(run),
                 facts=run.facts,
+                traceparent=run.traceparent,
             )
         )
         self._streams.begin(call, at)
@@ -397,7 +398,11 @@ class CallRunner:
 
     def _send_batch(self, batch: DynamicBatch) -> None:
         items = tuple((call.call_id, call.input) for call in batch.items)
-        self._io.send_to_guest(guest.InvokeBatch(batch=batch.number, method=batch.method, items=items))
+        traces = tuple(call.run.traceparent for call in batch.items)
+        if not any(traces):  # as nearly always
+            traces = ()
+        frame = guest.InvokeBatch(batch=batch.number, method=batch.method, items=items, traceparents=traces)
+        self._io.send_to_guest(frame)
         self._busy_inputs += 1
 
     def _dequeue(self, call: AcceptedCall) -> None:

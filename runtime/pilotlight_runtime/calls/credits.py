@@ -42,6 +42,9 @@ class CreditSource(Protocol):
     def spare(self) -> int: ...
 
     @property
+    def pressure(self) -> float: ...
+
+    @property
     def held(self) -> tuple[str, ...]: ...
 
     @property
@@ -145,4 +148,5 @@ class Credits:
             batch_room=container.batch_room,
             preempted=container.is_preempted,
             spare=container.spare,
+            pressure=container.pressure,
         )

@@ -47,7 +47,7 @@ from pilotlight_runtime.guest import frames as guest
 from pilotlight_runtime.guest.guest_connection import GuestConnection, GuestGone
 from pilotlight_runtime.logs.log_shipper import LogShipper
 from pilotlight_runtime.metering.container_meter import ContainerMeter
-from pilotlight_runtime.sandbox.sandbox_port import SandboxExit
+from pilotlight_runtime.sandbox.sandbox_port import NO_CPU_TIMES, SandboxExit
 
 log = structlog.get_logger(__name__)
 
@@ -121,6 +121,12 @@ class Container:
         return self.serving.spare if self.serving is not None else 0
 
     @property
+    def pressure(self) -> float:
+        """How full its engine's room for keys and values is: 0 to 1."""
+        engine = self.serving.engine if self.serving is not None else None
+        return engine.kv_used_ratio if engine is not None else 0.0
+
+    @property
     def held(self) -> tuple[str, ...]:
         return self.serving.runner.held if self.serving else ()
 
@@ -150,7 +156,8 @@ class Container:
         return is_unused and self.state is ContainerState.READY and self._clock() - self._idle_since_at < FRESH_S
 
     def report(self, at: float) -> ContainerReport:
-        manifest = self._manifest
+        manifest, sandbox = self._manifest, self._start.blank.sandbox if self._start.blank else None
+        cpu = sandbox.cpu_times() if sandbox is not None else NO_CPU_TIMES
         return ContainerReport(
             id=self.id,
             version=self.version,
@@ -166,7 +173,9 @@ class Container:
             calls=self.serving.accepted if self.serving else 0,
             reason=self.reason,
             timeline=self.timeline,
-            memory_bytes=self._start.blank.sandbox.memory_peak_bytes() if self._start.blank else 0,
+            memory_bytes=sandbox.memory_peak_bytes() if sandbox is not None else 0,
+            cpu_ms=cpu.used_ms,
+            throttled_ms=cpu.throttled_ms,
             host=self._bind.host,
             unfit=self.serving is not None and self.serving.is_unfit,
             guessed=self._meter.is_guess,

@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any, Protocol
 
 from pilotlight_core.model.engines.call_facts import CALL_FACTS
-from pilotlight_core.model.messages.running_code import COUNTING, IN_BATCH, RUNNING_CALL
+from pilotlight_core.model.messages.running_code import COUNTING, IN_BATCH, RUNNING_CALL, RUNNING_ITEMS, RUNNING_TRACE
 from pilotlight_core.model.streams.running_stream import RUNNING_STREAM
 from pilotlight_runtime.guest.call_table import WINDOW_WAIT_S, CallProgress, CallTable
 from pilotlight_runtime.guest.frames import (
@@ -56,6 +56,7 @@ async def run_async_work(
             return None
         COUNTING.set(progress)
         RUNNING_CALL.set(work.call_id)
+        RUNNING_TRACE.set(work.traceparent)
         if work.facts is not None:
             CALL_FACTS.set(work.facts)
         frame: Result | BatchResult = with_units(await run_async_call(target, work, progress, out, task), progress)
@@ -147,6 +148,7 @@ async def run_async_batch(target: GuestTarget, batch: InvokeBatch, dropped: set[
     columns = ColumnBatch(target, batch, dropped)
     COUNTING.set(columns)
     RUNNING_CALL.set(IN_BATCH)
+    RUNNING_ITEMS.set(columns)
     began = now()
     try:
         if columns.calls:

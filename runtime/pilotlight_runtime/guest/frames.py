@@ -137,6 +137,8 @@ class Invoke(GuestFrame, frozen=True, kw_only=True):
     """Of a resumable stream, whose checkpoints the agent takes."""
     facts: CallFacts | None = None
     """What the platform says of the call to an engine."""
+    traceparent: str = ""
+    """As the call came; "": it begins a trace, whose id is made of the call's."""
 
 
 class InvokeBatch(GuestFrame, frozen=True, kw_only=True):
@@ -146,6 +148,8 @@ class InvokeBatch(GuestFrame, frozen=True, kw_only=True):
     method: str
     items: tuple[tuple[str, bytes], ...]
     """(call, input) in grant order."""
+    traceparents: tuple[str, ...] = ()
+    """Of each, as `Invoke.traceparent`; (): none came with one."""
 
 
 class CancelCall(GuestFrame, frozen=True, kw_only=True):

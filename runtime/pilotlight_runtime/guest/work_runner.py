@@ -14,7 +14,7 @@ from pilotlight_core.model import values
 from pilotlight_core.model.engines.call_facts import CALL_FACTS
 from pilotlight_core.model.engines.generation import UnfitGeneration
 from pilotlight_core.model.messages.call_messages import Outcome
-from pilotlight_core.model.messages.running_code import COUNTING, IN_BATCH, RUNNING_CALL
+from pilotlight_core.model.messages.running_code import COUNTING, IN_BATCH, RUNNING_CALL, RUNNING_ITEMS, RUNNING_TRACE
 from pilotlight_core.model.streams.running_stream import RUNNING_STREAM
 from pilotlight_runtime.guest.basics.remote_errors import (
     MAX_TRACEBACK,
@@ -153,6 +153,12 @@ class ColumnBatch:
         self.counted: list[dict[str, int]] | None = None
         """The units that it counted, of each of its calls; see `running_code`."""
 
+    def traced_calls(self) -> list[tuple[str, str]]:
+        """The id of each call, and its traceparent."""
+        batch = self._batch
+        came = dict(zip([call for call, _ in batch.items], batch.traceparents, strict=False))
+        return [(call, came.get(call, "")) for call in self.calls]
+
     def ready(self) -> partial[Any]:
         first, named = self.method.parameters.place(self._named)
         return partial(self.method.function, *first, **named)
@@ -236,6 +242,7 @@ def run_work(
             return None
         COUNTING.set(progress)
         RUNNING_CALL.set(work.call_id)
+        RUNNING_TRACE.set(work.traceparent)
         if work.facts is not None:
             CALL_FACTS.set(work.facts)
         frame: Result | BatchResult = with_units(run_call(target, work, progress, channel), progress)
@@ -299,6 +306,7 @@ def run_batch(target: GuestTarget, batch: InvokeBatch, dropped: set[str], channe
     columns = ColumnBatch(target, batch, dropped)
     COUNTING.set(columns)
     RUNNING_CALL.set(IN_BATCH)
+    RUNNING_ITEMS.set(columns)
     began = now()
     try:
         if columns.calls:

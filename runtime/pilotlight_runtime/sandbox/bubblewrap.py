@@ -24,14 +24,16 @@ from pilotlight_runtime.sandbox.freezer import (
 from pilotlight_runtime.sandbox.host_uids import UidPool
 from pilotlight_runtime.sandbox.mounts import MOUNT_ROOT, MountNamespace
 from pilotlight_runtime.sandbox.sandbox_errors import SandboxNotStarted
-from pilotlight_runtime.sandbox.sandbox_port import ExitReason, Guarantees, SandboxExit
+from pilotlight_runtime.sandbox.sandbox_port import NO_CPU_TIMES, CpuTimes, ExitReason, Guarantees, SandboxExit
 from pilotlight_runtime.sandbox.sandbox_spec import ResourceLimits, SandboxSpec, SystemEntry, bubblewrap_options
 from pilotlight_runtime.sandbox.watched_process import (
     ChildSandbox,
     Spawned,
     children,
+    cpu_times_of,
     descendants,
     kill_process,
+    runnable_ms,
     spawn,
 )
 
@@ -167,6 +169,13 @@ class BubblewrapSandbox(ChildSandbox):
 
     def memory_bytes(self) -> int:
         return self._group.memory_bytes() if self._group else 0
+
+    def cpu_times(self) -> CpuTimes:
+        pids = self.pids()
+        counted = self._group.cpu_times() if self._group and pids else NO_CPU_TIMES
+        if not counted.used_ms:
+            return cpu_times_of(pids)
+        return CpuTimes(counted.used_ms, counted.throttled_ms + runnable_ms(pids))
 
     async def freeze(self) -> None:
         if not self._group:  # by its descendants alone, one that was just started could be missed

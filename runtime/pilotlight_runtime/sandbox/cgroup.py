@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from pilotlight_runtime.sandbox.sandbox_port import CpuTimes
 from pilotlight_runtime.sandbox.sandbox_spec import OWN_PIDS, ResourceLimits
 
 CgroupController = Literal["memory", "pids", "cpu"]
@@ -128,6 +129,14 @@ class Cgroup:
     def memory_bytes(self) -> int:
         """What it uses now; 0 where the kernel does not count it."""
         return int(self._read("memory", "memory.usage_in_bytes" if self._is_v1("memory") else "memory.current") or 0)
+
+    def cpu_times(self) -> CpuTimes:
+        """Zeros where the kernel does not count them."""
+        if self._is_v1("cpu"):
+            used_ns = int(self._read("cpu", "cpuacct.usage") or 0)  # both controllers have one folder on most systems
+            return CpuTimes(used_ns // 1_000_000, self._field("cpu", "cpu.stat", "throttled_time") // 1_000_000)
+        used_us = self._field("cpu", "cpu.stat", "usage_usec")
+        return CpuTimes(used_us // 1000, self._field("cpu", "cpu.stat", "throttled_usec") // 1000)
 
     def remove(self) -> bool:
         """Remove the folders; False while a process in them is still ending."""

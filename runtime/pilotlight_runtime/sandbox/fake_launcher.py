@@ -14,7 +14,7 @@ from collections.abc import Awaitable, Callable
 from typing import Literal
 
 from pilotlight_runtime.sandbox.freezer import CannotFreeze
-from pilotlight_runtime.sandbox.sandbox_port import Guarantees, SandboxExit
+from pilotlight_runtime.sandbox.sandbox_port import NO_CPU_TIMES, CpuTimes, Guarantees, SandboxExit
 from pilotlight_runtime.sandbox.sandbox_spec import ResourceLimits, SandboxSpec
 
 Guest = Callable[[SandboxSpec, socket.socket], Awaitable[int]]
@@ -74,6 +74,7 @@ class FakeSandbox:
         self.stdout_fd, self.stdout_writer = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
         self.stderr_fd, self.stderr_writer = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
         self.memory_peak = 0
+        self.cpu = NO_CPU_TIMES
         self.cannot_freeze = ""
         """Why not; "": it can."""
         self.is_frozen = False
@@ -93,6 +94,9 @@ class FakeSandbox:
 
     def memory_bytes(self) -> int:
         return self.memory_peak
+
+    def cpu_times(self) -> CpuTimes:
+        return self.cpu
 
     async def freeze(self) -> None:
         if self.cannot_freeze:

@@ -16,9 +16,9 @@ from pilotlight_runtime.sandbox.descriptors import refuse_descriptors
 from pilotlight_runtime.sandbox.exec_chain import find_program, staged
 from pilotlight_runtime.sandbox.freezer import CannotFreeze
 from pilotlight_runtime.sandbox.sandbox_errors import SandboxNotStarted
-from pilotlight_runtime.sandbox.sandbox_port import ExitReason, Guarantees, SandboxExit
+from pilotlight_runtime.sandbox.sandbox_port import CpuTimes, ExitReason, Guarantees, SandboxExit
 from pilotlight_runtime.sandbox.sandbox_spec import ResourceLimits, SandboxSpec, environment
-from pilotlight_runtime.sandbox.watched_process import ChildSandbox, descendants, spawn
+from pilotlight_runtime.sandbox.watched_process import ChildSandbox, cpu_times_of, descendants, spawn
 
 
 class ProcessLauncher:
@@ -85,6 +85,9 @@ class ProcessSandbox(ChildSandbox):
 
     def memory_bytes(self) -> int:
         return 0
+
+    def cpu_times(self) -> CpuTimes:
+        return cpu_times_of(self.pids())
 
     async def freeze(self) -> None:
         raise CannotFreeze("what has left its process group is not known")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import socket
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Literal, NamedTuple, Protocol
 
 from pilotlight_runtime.sandbox.sandbox_spec import ResourceLimits, SandboxSpec
 
@@ -63,6 +63,18 @@ class Guarantees:
         return self.own_filesystem and self.pids != "none"
 
 
+class CpuTimes(NamedTuple):
+    """Of all processes of a sandbox since its start, in ms."""
+
+    used_ms: int
+    """Of processors."""
+    throttled_ms: int
+    """How long they were kept from them, since they had used what they may, or since others had them."""
+
+
+NO_CPU_TIMES = CpuTimes(0, 0)
+
+
 class Sandbox(Protocol):
     """A running sandbox. Its starter calls `cleanup()` once, however it ended."""
 
@@ -97,6 +109,10 @@ class Sandbox(Protocol):
 
     def memory_bytes(self) -> int:
         """The memory that it uses now; 0 where nothing counts it."""
+        ...
+
+    def cpu_times(self) -> CpuTimes:
+        """What it has used of processors; zeros after its end, and where nothing counts it."""
         ...
 
     async def freeze(self) -> None:

@@ -15,12 +15,13 @@ from pathlib import Path
 
 from pilotlight_runtime.sandbox.exec_chain import ENV
 from pilotlight_runtime.sandbox.sandbox_errors import SandboxNotStarted
-from pilotlight_runtime.sandbox.sandbox_port import SandboxExit
+from pilotlight_runtime.sandbox.sandbox_port import CpuTimes, SandboxExit
 
 END_S = 5.0
 """SIGKILL takes longer only while the kernel holds a process (a driver call, a dead network file system); then its
 folders and uid stay taken until the next sweep.
 """
+TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 RETRY_S = 0.01
 
 
@@ -156,6 +157,25 @@ def descendants(pid: int) -> tuple[int, ...]:
     for one in found:
         found += children(one)
     return tuple(found)
+
+
+def cpu_times_of(pids: Sequence[int]) -> CpuTimes:
+    """What these processes, and their children that have ended, have used of processors."""
+    ticks = 0
+    for pid in pids:
+        with contextlib.suppress(OSError, ValueError, IndexError):
+            stat = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+            ticks += sum(map(int, stat[11:15]))
+    return CpuTimes(ticks * 1000 // TICKS_PER_S, runnable_ms(pids))
+
+
+def runnable_ms(pids: Iterable[int]) -> int:
+    """How long the first threads of these processes could have run and waited for a processor."""
+    waited_ns = 0
+    for pid in pids:
+        with contextlib.suppress(OSError, ValueError, IndexError):
+            waited_ns += int(Path(f"/proc/{pid}/schedstat").read_text().split()[1])
+    return waited_ns // 1_000_000
 
 
 def kill_process(pid: int) -> None:

@@ -13,11 +13,14 @@ from pilotlight.client.resources.billing import BillingClient
 from pilotlight.client.resources.calls import CallsClient
 from pilotlight.client.resources.issuers import IssuersClient
 from pilotlight.client.resources.jobs import JobsClient
+from pilotlight.client.resources.kept_calls import KeptCallsClient
 from pilotlight.client.resources.models import ModelsClient
 from pilotlight.client.resources.nodes import NodesClient
 from pilotlight.client.resources.platform import PlatformClient
+from pilotlight.client.resources.platform_events import PlatformEventsClient
 from pilotlight.client.resources.pools import PoolsClient
 from pilotlight.client.resources.secrets import SecretsClient
+from pilotlight.client.resources.stats import StatsClient
 from pilotlight.client.resources.tenancy import TenancyClient
 from pilotlight.client.resources.webhooks import WebhooksClient
 from pilotlight.client.resources.weights import WeightsClient
@@ -55,6 +58,9 @@ class Client:
         self.billing = BillingClient(self._connection, self.platform)
         self.tenancy = TenancyClient(self.platform)
         self.autoscaler = AutoscalerClient(self.platform)
+        self.stats = StatsClient(self.platform)
+        self.kept_calls = KeptCallsClient(self.platform)
+        self.events = PlatformEventsClient(self._connection, self.platform)
         self.nodes = NodesClient(self.platform)
         self.pools = PoolsClient(self.platform)
         self.issuers = IssuersClient(self.platform)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import msgspec
 import pytest
 
 from pilotlight_autoscaler.observations.pending_commands import (
@@ -12,6 +13,7 @@ from pilotlight_autoscaler.observations.pending_commands import (
     FIRST_PAUSE_S,
     GIVING_WAY_TRIES,
     PendingBind,
+    stuck_devices,
 )
 from tests.builders.nodes import bind
 
@@ -37,3 +39,13 @@ def test_one_for_which_something_gives_way_is_sent_again_after_growing_pauses() 
     assert waits[:6] == pytest.approx([FIRST_PAUSE_S * 2**n for n in range(6)], abs=0.011)
     assert max(waits) <= BIND_LOST_S + 0.02
     assert not replace(SENT, gives_way=True, tries=GIVING_WAY_TRIES).is_due(1_000.0)
+
+
+def test_where_nothing_gave_way_others_are_tried_first() -> None:
+    """Once it was asked for in vain so often; a bind that was merely lost says nothing of its GPU."""
+    on_gpu = msgspec.structs.replace(bind("new1"), slice="GPU-1")
+    waiting = replace(SENT, bind=on_gpu, gives_way=True)
+    over = SENT.at + BIND_LOST_S * BIND_TRIES + 0.1
+
+    assert stuck_devices([waiting], SENT.at + 1.0) == []
+    assert stuck_devices([waiting, replace(SENT, bind=on_gpu)], over) == [("n1", "GPU-1")]

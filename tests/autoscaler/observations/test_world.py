@@ -14,6 +14,7 @@ from pilotlight_autoscaler.observations.world import DEMAND_KEPT_S, DEMAND_STALE
 from pilotlight_autoscaler.passes.decide import Pass
 from pilotlight_autoscaler.passes.decision import Decision
 from pilotlight_autoscaler.passes.pass_input import PassInput
+from pilotlight_autoscaler.plans.plan_execution import AVOID_S
 from pilotlight_core.model.api.curve_api import CurveSource
 from pilotlight_core.model.messages.node_messages import GIVING_WAY, Bind, ContainerState, EndedContainer
 from pilotlight_core.model.messages.ran import BatchesRan, Ran
@@ -70,6 +71,20 @@ def test_a_bind_for_which_something_gives_way_is_sent_again_ever_more_rarely() -
     assert len(sent_at) == 11
     assert world.pending == {}
     assert not world.backoff.is_failing(sent.version)
+
+
+def test_a_gpu_on_which_nothing_gives_way_is_not_chosen_again_at_once() -> None:
+    """Others are tried first, until a while later."""
+    world = World()
+    sent = msgspec.structs.replace(bind("new1"), slice="GPU-1")
+    world.pending["new1"] = PendingBind(bind=sent, node="n1", at=1.0)
+    world.on_refused(sent, GIVING_WAY, 1.1)
+    world.forget(2.0)
+    assert world.executions.closed() == set()
+    world.forget(10.0)
+    assert world.executions.closed() == {("n1", "GPU-1")}
+    world.executions.advance(world, 10.0 + AVOID_S + 0.1)
+    assert world.executions.closed() == set()
 
 
 @pytest.mark.parametrize(("reason", "least", "most"), [(GIVING_WAY, 4, 6), ("slice_taken", 50, 200)])

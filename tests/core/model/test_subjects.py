@@ -21,7 +21,7 @@ def test_every_subject_names_the_region() -> None:
         subjects.job_flow("eu", "t:a.f", "t", "batch"), subjects.jobs_of_shard("eu", 3), subjects.unheard("eu", "g"),
         subjects.demand("eu"), subjects.demands("eu"), subjects.breakers("eu"), subjects.shortage("eu"),
         subjects.shortages("eu"),
-        subjects.explain("eu"), subjects.loads("eu"),
+        subjects.explain("eu"), subjects.loads("eu"), subjects.kept("eu", "g"), subjects.traces("eu"),
         subjects.usage("eu", "n", "t"), subjects.logs("eu", "n", "t", "a", "f"), subjects.bindings("eu", "n"),
         subjects.logs_before_nodes("eu", "t", "a", "f"),
     ]  # fmt: skip

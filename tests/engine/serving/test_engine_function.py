@@ -138,6 +138,43 @@ async def test_a_cancelled_call_leaves_the_engine_and_pays_for_what_it_got() -> 
     assert 3 <= call.result.units["completion_tokens"] < 3000
 
 
+async def test_a_cancelled_call_pays_for_what_was_computed_and_not_read() -> None:
+    """Its reader has taken two chunks, and the engine went on until it had 256 tokens more."""
+    async with engine_guest() as guest:
+        call, task = guest.begin(window=2, **{**LONG, "max_tokens": 3000})
+        await until(lambda: len(call.chunks) >= 2 and not guest.engine.has_work())
+        computed = guest.engine.stats().decode_tokens + 1  # the first one comes of the prompt
+        guest.cancel("call_1")
+        await task
+
+    assert computed > token_inbox.MOST_UNREAD
+    assert call.result is not None
+    assert call.result.units == {"prompt_tokens": COUNT, "completion_tokens": computed}
+
+
+async def test_a_call_that_is_cancelled_before_its_first_chunk_pays_for_what_was_computed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Its sequence has left the engine, since nobody reads."""
+    sink = _Counted()
+    token = COUNTING.set(sink)
+    try:
+        async with engine_guest() as guest:
+            news = asyncio.Event()
+            monkeypatch.setattr(token_inbox.TokenInbox, "wait_news", lambda _: news.wait())
+            chunks = guest.function.generate(**{**LONG, "max_tokens": 3000})
+            first = asyncio.ensure_future(anext(chunks))
+            await until(lambda: guest.engine.stats().decode_tokens > 0 and not guest.engine.has_work())
+            computed = guest.engine.stats().decode_tokens + 1
+            first.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await first
+    finally:
+        COUNTING.reset(token)
+
+    assert sink.counted == [{"prompt_tokens": COUNT, "completion_tokens": computed}]
+
+
 async def test_a_call_that_is_cancelled_while_its_prompt_is_read_pays_for_what_was_read() -> None:
     """Else a caller has prompts computed for nothing, and beyond its limits in tokens."""
     async with engine_guest(Sim(step_ms=5, max_sequences=1, max_tokens_per_step=16)) as guest:

@@ -22,7 +22,7 @@ async def test_after_hundreds_of_calls_nothing_is_held(monkeypatch: pytest.Monke
     monkeypatch.setattr("pilotlight_engine.serving.step_thread.MOST_UNREAD", 6)
     monkeypatch.setattr("pilotlight_engine.serving.step_thread.FEW_UNREAD", 2)
     chance, texts, read = random.Random(3), dict[int, str](), 0
-    async with engine_guest(Sim(max_sequences=8, kv_bytes=512 * 1024, max_sequence=256)) as guest:
+    async with engine_guest(Sim(max_sequences=8, kv_bytes="1MiB", max_sequence=256)) as guest:
         turns = asyncio.Semaphore(TOGETHER)
 
         async def one(number: int) -> None:
@@ -63,8 +63,8 @@ async def _call(guest: EngineGuest, name: str, seed: int, chance: random.Random)
             guest.cancel(name)
         elif chance.random() < 0.5:
             guest.read(call, name, len(call.chunks))
-        if turn % 8 == 7:
-            await asyncio.sleep(chance.choice((0, 0.0005)))
+        if turn % 4 == 3:
+            await asyncio.sleep(chance.choice((0, 0.002)))  # or all that is done is to look
     await task
     assert call.result is not None
     assert call.result.outcome in (Outcome.OK, Outcome.CANCELLED)

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from pilotlight_engine.text.tool_call_head import ToolCallHead
 from pilotlight_engine.text.tool_calls import MAX_CALL, ToolCalls
 
 CALL = '<tool_call>\n{"name": "weather", "arguments": {"city": "Oslo }", "deep": {"a": [1]}}}\n</tool_call>'
@@ -50,7 +51,16 @@ def test_a_call_in_another_order_comes_when_it_is_whole() -> None:
     assert parted('<tool_call>{"arguments": {"a": 1}, "name": "f"}</tool_call>', 4)[1][0]["arguments"] == '{"a": 1}'
 
 
-@pytest.mark.parametrize("text", ["<tool_call>no JSON</tool_call>", "a <tool", "<tool_call>[1]</tool_call> b"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "<tool_call>no JSON</tool_call>",
+        "a <tool",
+        "<tool_call>[1]</tool_call> b",
+        '<tool_call>{"name": "a\\q", "arguments": {}}</tool_call>',  # the name is no JSON
+        '<tool_call>{"name": "a", "arguments": </tool_call>',
+    ],
+)
 def test_what_is_no_call_is_text(text: str) -> None:
     assert parted(text, 3) == (text, [])
 
@@ -59,3 +69,20 @@ def test_a_call_without_an_end_is_text_beyond_its_bound() -> None:
     text = "<tool_call>" + "x" * (MAX_CALL + 1)
 
     assert parted(text, 1000) == (text, [])
+
+
+def test_a_piece_costs_no_more_than_it_has(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A call whose name never ends is read once, and not again with each of its tokens."""
+    read = list[int]()
+    add = ToolCallHead.add
+
+    def counted(head: ToolCallHead, text: str) -> None:
+        read.append(len(text))
+        add(head, text)
+
+    monkeypatch.setattr(ToolCallHead, "add", counted)
+    tools = ToolCalls("c")
+    for text in ('<tool_call>{"name": "', *("name" * 10 for _ in range(200))):
+        tools.add(text)
+
+    assert sum(read) == len('{"name": "') + 200 * 40

@@ -131,7 +131,7 @@ def test_rows_take_no_more_room_than_they_may() -> None:
         placed, without = made.arrange([span(each) for each in sequences], stored, PAGE)
 
     assert {each.sequence.id for each in placed} == {"0"}
-    assert made.keys[0].numel() == 128 * 2 * 3
+    assert made.both[0].numel() == 128 * 2 * 2 * 3
 
 
 def test_a_wiped_row_leaves_nothing() -> None:

@@ -51,7 +51,7 @@ def test_it_takes_no_memory_of_its_own(model_folder: Callable[[str], Path]) -> N
     made = engine(model_folder("llama"))
     assert made._lean
     attention = made._model.model.layers[0].self_attn
-    joined = made._lean._layers[0].qkv
+    joined = made._lean._layers[0].qkv[0].weight
 
     for projection in (attention.q_proj, attention.k_proj, attention.v_proj):
         assert projection.weight.untyped_storage().data_ptr() == joined.untyped_storage().data_ptr()

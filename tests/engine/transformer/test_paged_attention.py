@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from pilotlight_engine.scheduling.token_sequence import StepPlan, StepSpan, TokenSequence
+from pilotlight_engine.transformer import row_attention
 from pilotlight_engine.transformer.decode_rows import DecodeRows, slots_of
 from pilotlight_engine.transformer.kv_pool import KvPool
 from pilotlight_engine.transformer.paged_attention import KEYWORD, paged_attention
@@ -34,11 +35,15 @@ def _plain(
     return torch.softmax(scores.masked_fill(hidden, float("-inf")), dim=-1) @ values
 
 
+@pytest.mark.parametrize("least_heads", [1, 1000])
 @pytest.mark.parametrize("softcap", [None, 0.5])
 @pytest.mark.parametrize("window", [None, 1, 5, 100])
 @torch.inference_mode()
-def test_each_sequence_attends_to_its_own_tokens(window: int | None, softcap: float | None) -> None:
+def test_each_sequence_attends_to_its_own_tokens(
+    window: int | None, softcap: float | None, least_heads: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A whole prompt, a chunk, a decode that is too long for a row, and two in rows, in one step."""
+    monkeypatch.setattr(row_attention, "LEAST_HEADS", least_heads)
     torch.manual_seed(0)
     shape = {"kv_heads": KV_HEADS, "head_size": SIZE, "dtype": torch.float32, "device": CPU}
     pool = KvPool(layers=1, tokens=1024, **shape)  # type: ignore[arg-type]
@@ -50,7 +55,8 @@ def test_each_sequence_attends_to_its_own_tokens(window: int | None, softcap: fl
         keys.append(torch.randn(end, KV_HEADS, SIZE))
         values.append(torch.randn(end, KV_HEADS, SIZE))
         if start:
-            pool.store(0, slots_of(sequence, start, PAGE), keys[-1][:start], values[-1][:start])
+            before = torch.cat((keys[-1][:start], values[-1][:start]), dim=1)
+            pool.store(0, slots_of(sequence, start, PAGE), before)
         spans.append(StepSpan(sequence=sequence, start=start, end=end))
     batch = batch_of(StepPlan(prefills=tuple(spans[:2]), decodes=tuple(spans[2:])), pool, rows, PAGE, CPU)
     order = [spans.index(span) for span in batch.order]

@@ -45,7 +45,9 @@ def test_prompts_come_first_then_decodes_without_a_row_then_those_with_one() -> 
         (2, "first"), (6, "long"), (7, "row"),
     ]  # fmt: skip
     assert (batch.rows_first, batch.row_length) == (7, 2)
-    assert batch.row_slots.tolist() == [1]
+    assert batch.row_slots.tolist() == [1, 65]  # keys, and values
+    assert [part.draws for part in batch.parts] == [True, False, True]
+    assert batch.longest == 80
 
 
 def test_a_row_sees_itself_and_what_is_before_within_the_window() -> None:
@@ -61,8 +63,8 @@ def test_a_row_sees_itself_and_what_is_before_within_the_window() -> None:
     windowed = [[[0.0] * 2 + [1.0] * 3], [[1.0] * 3 + [0.0] * 2]]
 
     assert batch.drawing() == ([0, 1], list(batch.order))
-    assert torch.isinf(batch.row_mask(None))[:, 0].float().tolist() == seen
-    assert torch.isinf(batch.row_mask(2))[:, 0].float().tolist() == windowed
+    assert torch.isinf(batch.row_mask(None)).float().tolist() == seen
+    assert torch.isinf(batch.row_mask(2)).float().tolist() == windowed
     assert batch.row_mask(2) is batch.row_mask(2)
 
 

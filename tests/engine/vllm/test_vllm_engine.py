@@ -32,7 +32,8 @@ class Started:
         adapter.mkdir()
         (adapter / "adapter_config.json").write_text("{}")
         self.adapter = AdapterSource(name="mine", folder=adapter)
-        (folder / "config.json").write_text(json.dumps({"architectures": ["AnyForCausalLM"]}))
+        (folder / "config.json").write_text(json.dumps({"architectures": ["AnyForCausalLM"], "eos_token_id": 9}))
+        (folder / "generation_config.json").write_text(json.dumps({"eos_token_id": [90, 91, 100]}))
         self.engine = VLLMEngine(
             VLLMSettings(
                 weights=folder,
@@ -41,7 +42,8 @@ class Started:
                 kv_bytes=1 << 30,
                 quantization="awq",
                 max_sequence=512,
-                max_running=4,
+                max_running=3,
+                spare=1,
                 max_waiting=1,
                 environment={"PYTHONPATH": str(DOUBLE), "VLLM_DOUBLE_LOG": str(self.log)},
             )
@@ -73,6 +75,7 @@ def test_requests_go_to_the_child_and_tokens_come_back(started: Started) -> None
     assert engine.capabilities().architecture == "AnyForCausalLM"
     assert (engine.capabilities().kv_tokens, engine.capabilities().page) == (1024, 16)
     assert engine.capabilities().seeded_resume is False
+    assert engine.capabilities().eos_ids == {90, 91}
 
     stop = _tokens([4, 5], 3)[2]
     ran = run(
@@ -105,6 +108,7 @@ def test_requests_go_to_the_child_and_tokens_come_back(started: Started) -> None
               "ignore_eos": True, "priority": -3, "detokenize": False}  # fmt: skip
     assert {name: asked[6,][name] for name in wanted} == wanted
     start = started.asked("start")[0]
+    assert (start["max_num_seqs"], start["max_num_batched_tokens"]) == (4, 2048)
     assert (start["kv_cache_memory_bytes"], start["quantization"], start["max_model_len"]) == (1 << 30, "awq", 512)
     assert engine.stats().running == 0
 
@@ -121,6 +125,35 @@ def test_a_cut_sequence_goes_on_within_its_bounds(started: Started) -> None:
     assert ran.finished["over"].reason == "length"
     resumed = started.asked("generate")[-1]
     assert (resumed["max_tokens"], resumed["min_tokens"]) == (3, 1)
+
+
+def test_a_sequence_that_had_its_end_elsewhere_does_not_go_on(started: Started) -> None:
+    """By the end tokens of its model's files, unless they are to be ignored, or come too early."""
+    ended = request("a", (1, 2), 6, prefix_out=(5, 91))
+    ran = run(
+        started.engine,
+        ended,
+        replace(ended, id="ignores", ignore_eos=True),
+        replace(ended, id="early", min_new=2),
+        replace(ended, id="own", stop_ids=frozenset({4}), prefix_out=(4,)),
+    )
+
+    assert (ran.finished["a"].reason, ran.finished["a"].stop_id) == ("stop", 91)
+    assert (ran.finished["own"].reason, ran.finished["own"].stop_id) == ("stop", 4)
+    assert [len(ran.tokens.get(name, ())) for name in ("a", "own", "ignores", "early")] == [0, 0, 4, 4]
+
+
+def test_a_prompt_that_is_cancelled_counts_where_its_sequence_had_a_place(started: Started) -> None:
+    """vLLM does not say how much of it was read."""
+    for number in range(5):
+        started.engine.admit(request(str(number), (7, 7, 7), 50))
+    for name in ("4", "3"):
+        started.engine.abort(name)
+    ran = Ran()
+    while len(ran.finished) < 2:
+        step(started.engine, ran)
+
+    assert {name: end.usage.read_tokens for name, end in ran.finished.items()} == {"4": 0, "3": 3}
 
 
 def test_an_aborted_sequence_ends_at_once_and_the_child_stops(started: Started) -> None:

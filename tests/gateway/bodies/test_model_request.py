@@ -12,7 +12,7 @@ def test_a_request_arrives_as_it_was_sent() -> None:
     """With its values byte by byte, also those that are the same twice."""
     request = ModelRequest(
         model="m", stream=True, fields={"a": msgspec.Raw(b"[1,  2]"), "b": msgspec.Raw(b'"x"')}, ignored=("c",),
-        kept={"a": msgspec.Raw(b"7")}, count=3, as_base64=True,
+        kept={"a": msgspec.Raw(b"7")}, count=3, as_base64=True, usage_so_far=True,
     )  # fmt: skip
     told, values = sent(request)
     reply = msgspec.msgpack.decode(msgspec.msgpack.encode(WorkReply(asked=told)), type=WorkReply)

@@ -15,6 +15,7 @@ from pilotlight_core.model.messages.call_messages import (
     lack_ns,
 )
 from pilotlight_core.model.messages.usage_facts import Fault
+from pilotlight_core.model.tracing.kept_call import LONGEST_REASON, MOST_ATTEMPTS
 from pilotlight_gateway.calls.attempts import Attempts
 from pilotlight_gateway.calls.call_port import CallResult
 from pilotlight_gateway.calls.effects import FailCall
@@ -47,12 +48,12 @@ def test_the_stages_always_sum_to_the_time_that_passed(laps: list[tuple[str, flo
         if kind == "granted":
             attempts.granted(grant(1, start_ms=first), at)
         elif kind == "refused":
-            attempts.refused(at)
+            attempts.refused(grant(1), "gone", at)
         elif kind == "lost":
-            attempts.lost(at)
+            attempts.lost(grant(1), "gone", at)
         else:
-            attempts.ended("n1", ended(stages=Stages(batch_wait_ms=first, execute_ms=second)), at)
-    stages = attempts.result(ended(), "c1", 7.0, function_spec()).stages
+            attempts.ended(grant(1), ended(stages=Stages(batch_wait_ms=first, execute_ms=second)), at)
+    stages = attempts.result(ended(), grant(1), 7.0, function_spec()).stages
     assert sum(stages.values()) == pytest.approx(7.0 + (latest - 100.0) * 1000.0, abs=1e-3)
     assert min(stages.values()) >= 0.0
 
@@ -61,9 +62,9 @@ def test_no_more_units_are_sold_than_a_function_names() -> None:
     """All that it counted is told; of what it names no most for, nothing is sold."""
     attempts, counted = Attempts(0.0), {"prompt_tokens": 50, "images": 7, "custom": 3}
     naming = function_spec(max_units={"prompt_tokens": 40, "custom": 9})
-    result = attempts.result(ended(units=counted), "c1", 0.0, naming)
+    result = attempts.result(ended(units=counted), grant(1), 0.0, naming)
     assert (result.units, result.sold) == (counted, {"prompt_tokens": 40, "custom": 3})
-    assert not attempts.result(ended(units=counted), "c1", 0.0, function_spec()).sold
+    assert not attempts.result(ended(units=counted), grant(1), 0.0, function_spec()).sold
 
 
 def test_a_start_that_was_waited_for_is_shown_apart_from_the_queue() -> None:
@@ -107,8 +108,8 @@ def test_the_rest_of_a_stream_is_no_start_of_its_own() -> None:
     """Its time is added, and it does not lack of the least that a start is billed for."""
     attempts = Attempts(0.0)
     first, rest = (Spent(ns=ns, ppm=1_000_000, price="h100", resumed=ns == 5) for ns in (3, 5))
-    attempts.ended("n1", ended(Outcome.DIED, spent=first), 1.0)
-    attempts.ended("n2", ended(spent=rest), 2.0)
+    attempts.ended(grant(1), ended(Outcome.DIED, spent=first), 1.0)
+    attempts.ended(grant(2), ended(spent=rest), 2.0)
 
     assert attempts.spent == Spent(ns=8, ppm=1_000_000, price="h100", starts=(3,))
     assert (lack_ns(attempts.spent, 10), lack_ns(rest, 10)) == (7, 0)
@@ -162,3 +163,33 @@ def test_what_nobody_can_tell_is_lost() -> None:
     unknown = Ended(call_id="a", grant_number=1, container="", outcome=Outcome.DIED)
     fail_of(origin.frame("n1", unknown, 3.0))
     assert (origin.attempts.cost, origin.attempts.starts, origin.attempts.lost_starts) == (0.0, 1, 1)
+
+
+def test_what_became_of_each_attempt_is_noted() -> None:
+    """One that was refused, one that was lost, one that raised: each with its own time, and how many were ahead."""
+    attempts = Attempts(0.0)
+    attempts.granted(grant(1, ahead=4), 1.0)
+    attempts.refused(grant(1, ahead=4), "no_slot", 1.5)
+    attempts.granted(grant(2, container="c2"), 2.0)
+    attempts.lost(grant(2, container="c2"), "its node was silent", 4.0)
+    attempts.granted(grant(3), 4.5)
+    attempts.ended(grant(3), ended(Outcome.RAISED, number=3, stages=Stages(execute_ms=1_000.0), reason="x" * 999), 6.0)
+
+    told = [
+        (one.outcome, one.container, one.started, one.ahead, one.queue, one.transport, one.execute)
+        for one in attempts.trail
+    ]
+    assert told == [
+        ("no_slot", "c1", False, 4, 1_000.0, 500.0, 0.0),
+        ("lost", "c2", True, 0, 500.0, 0.0, 2_000.0),
+        ("raised", "c1", True, 0, 500.0, 500.0, 1_000.0),
+    ]
+    assert [len(one.reason) for one in attempts.trail] == [0, 19, LONGEST_REASON]
+
+
+def test_few_attempts_are_noted() -> None:
+    """A call has no more; and what is kept of it is bounded whatever becomes of that."""
+    attempts = Attempts(0.0)
+    for number in range(100):
+        attempts.refused(grant(number), "gone", float(number))
+    assert len(attempts.trail) == MOST_ATTEMPTS - 1

@@ -86,7 +86,7 @@ async def agent(node: Bus) -> ScriptedAgent:
     return agent
 
 
-def prepared(calls: CallService, agent: ScriptedAgent, *, within_s: float = 10.0, **more: Any) -> PreparedCall:
+def prepared(calls: CallService, agent: ScriptedAgent, *, within_s: float = 60.0, **more: Any) -> PreparedCall:
     mode = more.pop("mode", Mode.UNARY)
     spec_options = {key: more.pop(key) for key in ("idempotent", "retries") if key in more}
     called = method(mode=mode)

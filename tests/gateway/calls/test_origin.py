@@ -30,11 +30,12 @@ from pilotlight_core.model.messages.call_messages import (
 )
 from pilotlight_core.model.messages.scheduling import Dropped, Enqueue, HandBack, Settle, Withdraw
 from pilotlight_core.model.messages.usage_facts import Fault
-from pilotlight_gateway.calls.attempts import billed_of
+from pilotlight_gateway.calls.attempts import course_of
 from pilotlight_gateway.calls.call_port import CallResult
 from pilotlight_gateway.calls.effects import ReportStage, SendRun
 from pilotlight_gateway.calls.origin import LAST_WORDS_S, REPEAT_EVERY_S, Origin, OriginState
 from tests.builders.calls import grant, prepared_call
+from tests.builders.specs import function_spec, method, version_record
 from tests.gateway.calls.origin_steps import (
     HALF_MS,
     RAISED,
@@ -241,7 +242,7 @@ def test_a_call_whose_node_is_taken_away_ends_as_that() -> None:
 
     again = running(idempotent=True)
     assert "Enqueue" in kinds(again.frame("n1", last, 3.0))
-    assert billed_of([again.attempts]) is None
+    assert course_of([again.attempts], 3.0, 0.0, sent=False).spent is None
 
 
 @pytest.mark.parametrize("how", ["node", "container", "frame"])
@@ -279,6 +280,16 @@ def test_what_is_lost_and_stays_billed_is_not_billed_again() -> None:
     assert run.run.lost_ms == 0.0
 
 
+def test_no_more_is_taken_off_a_bill_than_a_start_can_have_cost() -> None:
+    """A node that falls silent is missed late, or says so: its agent would have ended the call at its timeout."""
+    spec = function_spec("fn", method(), idempotent=True, timeout=4.0)
+    origin = sent(version=version_record(spec, app="app"))
+    lose(origin, 30.0, "node")
+    (run,) = origin.granted(grant(2), 31.0)
+    assert isinstance(run, SendRun)
+    assert run.run.lost_ms == 4_000.0
+
+
 def test_what_an_agent_has_given_up_stays_billed_and_is_not_billed_again() -> None:
     """It had not heard from here for long."""
     origin = running(idempotent=True)
@@ -306,9 +317,9 @@ def test_a_stream_whose_node_is_taken_away_has_a_receipt_for_its_part() -> None:
     origin.frame("n1", Chunk(call_id="a", grant_number=1, seq=1, data=b"1"), 2.5)
     last = ended(Outcome.DIED, preempted=True, last_seq=1, spent=HALF_MS)
     assert isinstance(error_of(origin.frame("n1", last, 3.0)), Preempted)
-    billed = billed_of([origin.attempts])
-    assert billed is not None
-    assert billed.spent == HALF_MS
+    course = course_of([origin.attempts], 3.0, 0.0, sent=False)
+    assert course.spent == HALF_MS
+    assert course.container == "c1"
 
 
 # -- how the function ended it ---------------------------------------------------------------------------------------

@@ -212,6 +212,7 @@ async def test_a_gateway_that_ends_in_the_middle_of_a_move_hands_over_what_it_ha
         assert record.home.instance == other.table.instance
         assert len(msgspec.msgpack.decode(record.state["calls"], type=HomeState).calls) == 5
         assert shards._kept == {}
+        await until(lambda: other.calls.statistics().queued == 5)  # a credit of before it reads that record is lost
         agent.credit()
         for call in waiting:
             await call

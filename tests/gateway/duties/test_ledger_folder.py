@@ -28,7 +28,7 @@ from pilotlight_gateway.ledger import unread_usage
 from pilotlight_gateway.ledger.call_receipts import add_receipts
 from pilotlight_gateway.ledger.ledger_entries import LedgerRows
 from pilotlight_gateway.ledger.ledger_store import Ledger
-from pilotlight_gateway.ledger.ledger_tables import lease_line
+from pilotlight_gateway.ledger.ledger_tables import lease_line, usage_day
 from pilotlight_gateway.reports.billing_periods import closed_until
 from tests.builders.nodes import binding
 from tests.gateway.ledger.metering import busy
@@ -225,6 +225,23 @@ async def test_months_are_closed_when_their_grace_is_over(bus: Bus, ledger: Ledg
     await publish(bus, tenant, events(tenant, 1))
     async with on_duty(bus, ledger):
         await until(lambda: ledger.open_from() == closed_until(time.time()))
+
+
+async def test_sums_that_are_not_those_of_their_lines_are_told(bus: Bus, ledger: Ledger, tenant: str) -> None:
+    """The last days are recomputed; what somebody changed by hand is seen."""
+    async with on_duty(bus, ledger) as folder:
+        await publish(bus, tenant, events(tenant, 1, 2))
+        await until(lambda: folded(ledger, tenant) == 2)
+        tomorrow = time.time() + 86_400.0
+        await folder.verify_days(tomorrow)
+        assert (found := folder.statistics()) is not None
+        assert not found.differs
+
+        with ledger._engine.begin() as connection:
+            connection.execute(sa.update(usage_day).values(ns=usage_day.c.ns + 1))
+        await folder.verify_days(tomorrow)
+        assert (found := folder.statistics()) is not None
+        assert found.differs
 
 
 async def test_a_price_of_the_registry_holds_for_the_fold(bus: Bus, ledger: Ledger, tenant: str) -> None:

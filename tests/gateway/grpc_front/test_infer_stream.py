@@ -9,12 +9,16 @@ from typing import Any
 import pytest
 
 from pilotlight_core.model.errors import DeadlineExceeded, TooMuch
+from pilotlight_core.model.limits import Limits
+from pilotlight_core.model.tenancy import LimitsRecord
 from pilotlight_gateway.front_wiring import stream_slots
 from pilotlight_gateway.grpc_front import infer_stream
 from pilotlight_gateway.grpc_front.infer_messages import message_class
 from pilotlight_gateway.grpc_front.infer_stream import AT_A_TIME, InferStream
 from pilotlight_gateway.grpc_front.model_answers import GrpcServices, ModelAnswers
 from pilotlight_gateway.http_wiring import wire_models
+from pilotlight_gateway.limits.limit_policy import LimitPolicies
+from pilotlight_gateway.limits.limits_port import MemoryLimiter
 from pilotlight_gateway.limits.tenant_slots import TenantSlots
 from tests.gateway.served_models import model
 from tests.gateway.world import World
@@ -80,10 +84,42 @@ async def test_requests_of_a_stream_are_read_as_others_end(world: World) -> None
     wire = Wire(*(request(str(number)) for number in range(AT_A_TIME + 5)))
     serving = asyncio.ensure_future((await stream(world, wire)).serve(wire.requests()))
     await until(lambda: len(world.calls.seen) == AT_A_TIME)
-    assert wire.read == AT_A_TIME + 1  # one waits
+    assert wire.read == AT_A_TIME  # nothing is read ahead
     world.calls.hold.set()
     await serving
     assert len(wire.told) == AT_A_TIME + 5
+
+
+async def test_large_requests_of_a_stream_are_read_as_others_end(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By their bytes: what runs is counted for their tenant, and what is not read is in nobody's memory."""
+    monkeypatch.setattr(infer_stream, "HELD_BYTES", 2 * len(request("0")))
+    world.deploy(model())
+    world.calls.hold = asyncio.Event()
+    wire = Wire(*(request(str(number)) for number in range(5)))
+    serving = asyncio.ensure_future((await stream(world, wire)).serve(wire.requests()))
+    await until(lambda: len(world.calls.seen) == 2)
+    assert (wire.read, world.services.budget.used) == (2, 2 * len(request("0")))
+    world.calls.hold.set()
+    await serving
+    assert [told.infer_response.id for told in wire.told] == ["0", "1", "2", "3", "4"]
+    assert world.services.budget.used == 0
+
+
+async def test_what_a_stream_sends_counts_as_calls_do(world: World) -> None:
+    """Each request under its tenant's rate, and what is no request as one to the API."""
+    world.deploy(model())
+    limits = Limits(requests_per_s=0.001, burst=2, api_requests_per_s=0.001)
+    world.registry.limit_records["acme"] = LimitsRecord(tenant="acme", limits=limits)
+    world.services.limits = MemoryLimiter(LimitPolicies(world.registry.limits))
+    wire = Wire(request("a"), request("b"), request("c"), b"\xff\xff", b"\xff\xff")
+    await (await stream(world, wire)).serve(wire.requests())
+
+    said = [(told.infer_response.id, told.error_message) for told in wire.told]
+    assert [name for name, error in said if not error] == ["a", "b"]
+    assert "requests_per_s" in dict(said)["c"] or "calls a second" in dict(said)["c"]
+    wrong = [error for name, error in said if not name]
+    assert "no ModelInferRequest" in wrong[0]
+    assert "api_requests_per_s" in wrong[1]
 
 
 async def test_a_client_that_reads_nothing_is_gone(world: World, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -317,6 +317,19 @@ def test_an_adapter_goes_before_a_prompt() -> None:
     assert near(pool, "c", CallAffinity("lora", (1, 2, 3))) == "c2"
 
 
+def test_keys_and_values_make_a_container_full_too() -> None:
+    """Few calls may have most of its room: what it has in memory counts no more then, and of equals it goes last."""
+    pool = rooms_of(credit("c1", 1, slots=10), credit("c2", 2, slots=10))
+    assert near(pool, "a", CallAffinity("", (1, 2))) == "c1"
+    pool.update(credit("c1", 3, "a", slots=10, pressure=0.15), 0.1)
+    assert near(pool, "b", CallAffinity("", (1, 2))) == "c1"
+    pool.update(credit("c1", 4, "a", "b", slots=10, pressure=0.9), 0.2)
+    assert near(pool, "c", CallAffinity("", (1, 2))) == "c2"
+
+    pool = rooms_of(credit("c1", 1, slots=10, pressure=0.1), credit("c2", 2, slots=10, pressure=0.05))
+    assert near(pool, "a", CallAffinity("", (1, 2))) == "c2"
+
+
 def test_a_prompt_that_all_share_does_not_crowd_one_container() -> None:
     """Up to a bound it goes where it is, then elsewhere."""
     pool = rooms_of(credit("c1", 1, slots=10), credit("c2", 2, slots=10))

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from pilotlight_core.model.messages.scheduling import BreakerReport
+from pilotlight_core.model.messages.scheduling import FLOWS_TOLD, QUEUES_TOLD, BreakerReport
 from pilotlight_gateway.home.breakers import CONTAINER_FAILURES, FIRST_PAUSE_S, VERSION_FAILURES, ContainerVerdict
 from pilotlight_gateway.home.call_admission import QueueLimits
-from pilotlight_gateway.home.home_report import BreakerCounts, breakers_of, worst_of
+from pilotlight_gateway.home.home import Home
+from pilotlight_gateway.home.home_report import BreakerCounts, breakers_of, loads_of, worst_of
 from pilotlight_gateway.home.version_queue import VersionQueue
-from tests.builders.calls import credit
+from tests.builders.calls import call, credit
 
 
 @pytest.fixture
@@ -80,3 +81,37 @@ def test_the_worst_of_each_class_is_the_largest() -> None:
         "standard": 1.0,
         "interactive": 3.0,
     }
+
+
+def test_what_waits_at_a_home_is_told_the_longest_wait_first() -> None:
+    """With whose calls they are; a version without calls is not among them."""
+    home = Home(gateway="g", epoch=1)
+    home.enqueue(call("a1", version="ver_a", tenant="acme", function="acme:shop.a"), 1.0)
+    home.enqueue(call("b1", version="ver_b", tenant="acme", function="acme:shop.b"), 2.0)
+    home.enqueue(call("b2", version="ver_b", tenant="friend", function="acme:shop.b"), 3.0)
+
+    told = loads_of(home.queues, 4.0)
+
+    assert (told.queued, told.left, told.slow) == (3, 0, ())
+    assert [(one.version, one.queued, one.oldest_ms) for one in told.queues] == [
+        ("ver_a", 1, 3_000.0), ("ver_b", 2, 2_000.0),
+    ]  # fmt: skip
+    assert [(flow.tenant, flow.queued, flow.oldest_ms) for flow in told.queues[1].flows] == [
+        ("acme", 1, 2_000.0), ("friend", 1, 1_000.0),
+    ]  # fmt: skip
+    assert loads_of(Home(gateway="g", epoch=1).queues, 4.0).queues == ()
+
+
+def test_no_more_queues_are_told_than_others_read() -> None:
+    """The rest is counted."""
+    home = Home(gateway="g", epoch=1)
+    for n in range(QUEUES_TOLD + 3):
+        home.enqueue(call(f"c{n}", version=f"ver_{n}", function=f"acme:shop.f{n}"), float(n))
+    for n in range(FLOWS_TOLD + 2):
+        waiting = call(f"d{n}", version="ver_0", tenant=f"t{n}", function="acme:shop.f0")
+        home.enqueue(waiting, 90.0)
+
+    told = loads_of(home.queues, 100.0)
+
+    assert (len(told.queues), told.left, told.queued) == (QUEUES_TOLD, 3, QUEUES_TOLD + FLOWS_TOLD + 5)
+    assert (len(told.queues[0].flows), told.queues[0].flows_left) == (FLOWS_TOLD, 3)

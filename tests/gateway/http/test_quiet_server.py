@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 
 import httpx
 import pytest
@@ -51,3 +52,21 @@ async def test_each_second_has_its_date(anyio_backend: str, monkeypatch: pytest.
         await server.serve(sockets=[listening])
 
     assert ticks == [0, 10, 20]
+
+
+async def test_a_request_that_comes_as_it_ends_is_answered(anyio_backend: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody has accepted its connection yet: closing the listener would reset it."""
+    server = QuietServer(Config(nothing, lifespan="off", log_config=None))
+    with listen("127.0.0.1", 0) as listening, socket.socket() as client:
+
+        async def ends(_: int) -> bool:
+            client.connect(listening.getsockname())
+            client.sendall(b"GET / HTTP/1.1\r\nhost: here\r\n\r\n")
+            return True
+
+        monkeypatch.setattr(server, "on_tick", ends)
+        await server.serve(sockets=[listening])
+
+        client.settimeout(30.0)
+        assert client.recv(4096).startswith(b"HTTP/1.1 204 ")
+        assert client.recv(4096) == b""

@@ -55,6 +55,26 @@ include-operation-id = [
 checks.positive_data_acceptance.expected-statuses = [
     "2xx", "401", "403", "404", "406", "409", "422", "429", "5xx"
 ]
+
+# And these, of what operators do, each for a rule between its fields, or with what is not in the request:
+#   getUsageEvents, getFleetCosts   `to` is a day after `from`
+#   changeTenant                    each of `network` is a host's full name with a port, and stands there once
+#   createKey, createTenantKey      `break_glass` is with the scope operator alone, and without `certificate`
+#   grantCredit                     `usd` is more than nothing, and `ends` a day to come
+#   setIssuer                       `url` and `jwks_url` are https addresses, or of this machine; tenants and groups fit
+#   setPool                         `kubernetes` and `ec2` are with the `provider` of that name, and its types with it
+#   setPrice                        `from` is a day or an instant to come, and after the changes that there are
+#   setBudget                       `usd` is there unless it is `prepaid`, which has thresholds alone
+#   eraseTenant                     `confirmation` is that of the plan
+#   setLimits, setFunctionLimits    `borrow` is more than nothing, or there is a `guarantee`, of which all leave room
+[[operations]]
+include-operation-id = [
+    "getUsageEvents", "getFleetCosts", "changeTenant", "createKey", "createTenantKey", "grantCredit", "setIssuer",
+    "setPool", "setPrice", "setBudget", "eraseTenant", "setLimits", "setFunctionLimits"
+]
+checks.positive_data_acceptance.expected-statuses = [
+    "2xx", "401", "403", "404", "406", "409", "422", "429", "5xx"
+]
 """
 
 

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
+from dataclasses import replace
+
 import msgspec
 import pytest
 
 from pilotlight_core.model.errors import BadOutput, FunctionRaised
 from pilotlight_core.model.messages.call_messages import Run
 from pilotlight_core.model.spec import Priority, VersionRecord
+from pilotlight_core.model.tracing.trace_context import root_context
+from pilotlight_core.model.tracing.trace_sampling import TraceSampler
 from pilotlight_gateway.bodies.byte_budget import ByteBudget
 from pilotlight_gateway.calls.call_fake import FakeCalls
-from pilotlight_gateway.calls.call_port import ChunkEvent
+from pilotlight_gateway.calls.call_port import CallResult, ChunkEvent
+from pilotlight_gateway.calls.call_sink import FailedCall
 from pilotlight_gateway.calls.prepared_call import Go, PreparedCall
 from pilotlight_gateway.jobs.job_calls import JobCalls
 from pilotlight_gateway.limits.call_usage import CallUsage
@@ -86,3 +92,33 @@ async def test_a_generators_result_is_the_list_of_its_chunks(world: World) -> No
     fake.error = FunctionRaised("no")
     with pytest.raises(FunctionRaised):
         await calls.run(await prepared(calls, version))
+
+
+class Told:
+    """A `CallSink`."""
+
+    def __init__(self) -> None:
+        self.ended: list[PreparedCall] = []
+        self.failed: list[FailedCall] = []
+
+    def call_ended(self, call: PreparedCall, result: CallResult, stages: dict[str, float], total_ms: float) -> None:
+        assert stages["respond"] >= 0.0
+        assert (result.attempts, total_ms) == (1, 0.0)
+        self.ended.append(call)
+
+    def call_failed(self, failed: FailedCall) -> None:
+        self.failed.append(failed)
+
+
+async def test_what_becomes_of_a_run_is_told_and_so_is_its_trace(world: World) -> None:
+    """It begins one of its own, linked to the request that stored the job; nothing that a function said is told."""
+    (version,) = world.deploy(function("hello"))
+    told, link = Told(), "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
+    for fake in (FakeCalls(), FakeCalls(error=FunctionRaised("hush"))):
+        calls = replace(calls_of(world, fake), sampler=TraceSampler(1.0), sinks=(told,))
+        record = job(version=version.id, method=next(iter(version.spec.methods)).name, traceparent=link)
+        call = await calls.prepare(record, version, b"\x80", 300.0, CallUsage(), start_hook)
+        assert (call.link, call.traceparent) == (link, root_context(call.call_id, sampled=True).header)
+        with contextlib.suppress(FunctionRaised):
+            await calls.run(call)
+    assert (len(told.ended), [(one.code, one.detail) for one in told.failed]) == (1, [("function_raised", "")])

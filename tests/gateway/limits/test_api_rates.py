@@ -56,6 +56,30 @@ def test_who_asks_in_anothers_name_takes_nothing_of_its_own_requests() -> None:
         rates.take_request("acme")
 
 
+def test_guesses_have_a_count_of_their_own() -> None:
+    """Neither takes what the other needs; looking whether there may be another one counts nothing."""
+    time = Time()
+    rates = ApiRates(lambda _: LIMITS, time)
+    for _ in range(20):
+        rates.check_guess("acme")
+        rates.take_guess("acme")
+
+    for refusing in (rates.check_guess, rates.take_guess):
+        with pytest.raises(TooMuch, match="acme may make 2 calls a second of what there is not") as refused:
+            refusing("acme")
+    (reached,) = refused.value.more["limits"]
+    assert reached.limit == "api_requests_per_s"
+    assert refused.value.retry_after == pytest.approx(0.5)
+    rates.take_request("acme")
+    rates.take_guess("other")
+    time.now += 0.5
+    rates.take_guess("acme")
+    for _ in range(20):
+        rates.take_request("acme")
+    with pytest.raises(TooMuch, match="requests to the API"):
+        rates.take_request("acme")
+
+
 def test_deploys_have_a_rate_of_their_own() -> None:
     """A tenth of an hour's at once."""
     time = Time()

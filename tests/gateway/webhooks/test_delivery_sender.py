@@ -24,6 +24,8 @@ from pilotlight_gateway.webhooks.webhook_port import ChangeDelivery
 from tests.gateway.webhooks.makers import webhook_of
 from tests.waiting import until, until_found
 
+TRACE = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
+
 
 class Site:
     """A tenant's webhook, and whoever sends to it."""
@@ -40,9 +42,9 @@ class Site:
         await self.store.change_webhook(self.tenant, record.id, lambda _: record)
         return record
 
-    async def delivery(self, webhook: str, next_at: float | None = None) -> DeliveryRecord:
+    async def delivery(self, webhook: str, next_at: float | None = None, traceparent: str = "") -> DeliveryRecord:
         at = time.time()
-        record = ping_event(self.tenant, webhook, at)
+        record = structs.replace(ping_event(self.tenant, webhook, at), traceparent=traceparent)
         if next_at is not None:
             record = structs.replace(record, next_at=next_at)
         await self.store.change_delivery(self.tenant, webhook, record.id, lambda _: record)
@@ -80,7 +82,7 @@ def site(bus: Bus) -> Site:
 async def test_what_waits_in_the_bucket_is_sent_and_written_down(site: Site) -> None:
     """Signed, once, with what the receiver said."""
     webhook = await site.webhook()
-    record = await site.delivery(webhook.id)
+    record = await site.delivery(webhook.id, traceparent=TRACE)
     async with site.sending():
         over = await site.until_over(record)
 
@@ -89,6 +91,7 @@ async def test_what_waits_in_the_bucket_is_sent_and_written_down(site: Site) -> 
     (sent,) = site.http.to(site.url)
     assert sent.body == record.body
     assert sent.headers["webhook-id"] == record.id
+    assert sent.headers["traceparent"] == TRACE
     assert sent.headers["webhook-signature"].startswith("v1,")
 
 

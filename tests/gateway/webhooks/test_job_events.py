@@ -9,10 +9,12 @@ import pytest
 
 from pilotlight_core.model.api.webhook_api import WebhookEvent
 from pilotlight_core.model.records.jobs import JobRecord, JobState
+from pilotlight_core.model.tracing.trace_context import ROOT, own_trace_id, span_id_of
 from pilotlight_gateway.webhooks.job_events import LONGEST_DETAIL, event_of
 from tests.builders.jobs import dead_job, job
 from tests.gateway.webhooks.makers import webhook_of
 
+RUN = "call_local_1_00000000000000000007"
 WEBHOOK = webhook_of("acme", id="wh_00000000000000000001")
 
 
@@ -74,3 +76,12 @@ def test_what_is_no_record_is_refused() -> None:
     """Whoever reads the stream goes on behind it."""
     with pytest.raises(msgspec.DecodeError):
         event_of(b"\xc1", WEBHOOK)
+
+
+def test_an_event_belongs_to_the_trace_of_the_jobs_last_run() -> None:
+    """It is sampled if the request that stored the job asked for that."""
+    asked = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
+    for came, flags in ((asked, "03"), ("", "02")):
+        made = event_of(msgspec.msgpack.encode(dead_job(run=RUN, traceparent=came)), WEBHOOK)
+        assert made is not None
+        assert made.traceparent == f"00-{own_trace_id(RUN)}-{span_id_of(RUN, ROOT)}-{flags}"

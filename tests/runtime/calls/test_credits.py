@@ -29,6 +29,7 @@ class Source:
         self.batch_room = 0
         self.is_preempted = False
         self.spare = 0
+        self.pressure = 0.0
 
 
 class World:

@@ -17,7 +17,7 @@ import pytest
 from pilotlight_runtime.egress.function_counts import EgressCounts
 from pilotlight_runtime.egress.proxy_messages import OpenWay, ProxyBeat
 from pilotlight_runtime.egress.proxy_process import NICER
-from pilotlight_runtime.egress.proxy_supervisor import SOCKET, ProxySupervisor, listening_socket
+from pilotlight_runtime.egress.proxy_supervisor import BEATS_MISSED, SOCKET, ProxySupervisor, listening_socket
 from pilotlight_runtime.sandbox.descriptors import SO_PASSRIGHTS
 from tests.waiting import until
 
@@ -183,6 +183,7 @@ async def test_one_that_is_stopped_is_killed(tmp_path: Path, anyio_backend: str)
         folder = folder_of(tmp_path, "one")
         supervisor.open(way("one"), folder)
         assert b" 403 " in await asked(folder)
+        await until(lambda: supervisor._beats_left <= BEATS_MISSED)  # before its first beat it has a minute to start
         os.kill(pid_of(supervisor), signal.SIGSTOP)
         assert b" 403 " in await asked(folder)
         assert supervisor.starts == 2

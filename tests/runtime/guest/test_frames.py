@@ -38,9 +38,9 @@ from pilotlight_runtime.guest.frames import (
 )
 
 FRAMES: list[tuple[GuestFrame, list[object]]] = [
-    (Invoke(call_id="a", method="m", input=b"\x80", window=4), ["Invoke", "a", "m", b"\x80", 4, None, None]),
+    (Invoke(call_id="a", method="m", input=b"\x80", window=4), ["Invoke", "a", "m", b"\x80", 4, None, None, ""]),
     (CheckpointOut(call_id="a", seq=1, state=b"x"), ["CheckpointOut", "a", 1, b"x"]),
-    (InvokeBatch(batch=1, method="m", items=(("a", b"\x80"),)), ["InvokeBatch", 1, "m", [["a", b"\x80"]]]),
+    (InvokeBatch(batch=1, method="m", items=(("a", b"\x80"),)), ["InvokeBatch", 1, "m", [["a", b"\x80"]], []]),
     (CancelCall(call_id="a"), ["CancelCall", "a"]),
     (WindowUpdate(call_id="a", upto=3), ["WindowUpdate", "a", 3]),
     (Leave(), ["Leave"]),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
@@ -13,6 +12,16 @@ import typer
 
 from pilotlight import App
 from pilotlight.cli.main import COMMANDS, module_of
+from tests.sdk.cli.seeing_answers import (
+    DIAGNOSED,
+    EVENTS,
+    EXPLAINED_CALL,
+    JOB,
+    KEPT_CALLS,
+    NOW,
+    STATS,
+    STATS_LIST,
+)  # fmt: skip
 from tests.sdk.scripted import Answer, ScriptedPlatform, answer, chunk, result, stream
 
 CODE = """
@@ -22,8 +31,6 @@ app = App("hello")
 def greet(name: str = "world") -> str: return name
 """
 DEMAND = "function,rps,slo_ms,gpu,batch,latency_ms\nclassify,1000,,A100-80GB,32,75\n"
-NOW = time.time()
-JOB = "call_local_12_imh71kb2qszd0b60ua3n"
 CONTAINER = "ctr_paraphrase_multilingual_1z_4k"
 
 
@@ -246,6 +253,9 @@ ROUTES: dict[tuple[str, str], Any] = {
     ("GET", "/v1/fleet"): FLEET,
     ("GET", "/v1/jobs"): {"jobs": [STORED], "next": None},
     ("GET", f"/v1/calls/{JOB}"): STORED,
+    ("GET", "/v1/calls"): KEPT_CALLS,
+    ("GET", "/v1/events"): EVENTS,
+    ("GET", f"/v1/calls/{JOB}/explanation"): EXPLAINED_CALL,
     ("DELETE", f"/v1/calls/{JOB}"): {"id": JOB, "cancelled": True},
     ("POST", f"/v1/jobs/{JOB}/redrive"): STORED,
     ("POST", "/v1/batches"): BATCH,
@@ -279,9 +289,12 @@ ROUTES: dict[tuple[str, str], Any] = {
     ("POST", "/v1/webhooks/w/deliveries/m/resend"): DELIVERY,
     ("GET", "/v1/placement/explain"): EXPLAINED,
     ("GET", "/v1/functions/hello.greet/explanation"): EXPLAINED,
+    ("GET", "/v1/functions/hello.greet/diagnosis"): DIAGNOSED,
     ("GET", "/v1/functions/hello.greet/placement"): EXPLAINED,
     ("GET", "/v1/functions/hello.greet/curves"): CURVES,
     ("GET", "/v1/functions/hello.greet/autoscaler"): BOUNDS,
+    ("GET", "/v1/functions/hello.greet/stats"): STATS,
+    ("GET", "/v1/stats"): STATS_LIST,
     ("GET", "/v1/usage"): USAGE,
     ("GET", "/v1/usage/forecast"): FORECAST,
     ("GET", "/v1/usage/fleet"): FLEET_COSTS,
@@ -326,6 +339,7 @@ WORDS = {
     "deploy": "deploy app.py",
     "run": "run app.py::greet name=Ada",
     "call": "call hello.greet name=Ada",
+    "calls": "calls",
     "job list": "job list",
     "job get": f"job get {JOB}",
     "job cancel": f"job cancel {JOB}",
@@ -371,6 +385,8 @@ WORDS = {
     "placement explain": "placement explain ctr_1",
     "placement plan": "placement plan hello.greet",
     "explain": "explain hello.greet",
+    "diagnose": "diagnose hello.greet",
+    "stats": "stats hello.greet --step 1m",
     "profile": "profile hello.greet --show",
     "usage": "usage",
     "billing invoice": "billing invoice",
@@ -413,6 +429,7 @@ WORDS = {
     "quota set-tier": "quota set-tier trial rank=-1",
     "quota drop-tier": "quota drop-tier trial",
     "audit": "audit",
+    "events": "events",
     "doctor": "doctor --base nonsense",
     "node check": "node check --sandbox nonsense",
     "node token": "node token",
@@ -435,21 +452,9 @@ WORDS = {
 }
 """Of each command, words that suit it."""
 HERE = (
-    "up",
-    "backup",
-    "restore",
-    "key show",
-    "logout",
-    "doctor",
-    "node check",
-    "node join",
-    "ledger verify",
-    "ca init",
-    "ca issue",
-    "plan",
-    "simulate",
-    "version",
-)
+    "up", "backup", "restore", "key show", "logout", "doctor", "node check", "node join",
+    "ledger verify", "ca init", "ca issue", "plan", "simulate", "version",
+)  # fmt: skip
 """Commands that ask no platform."""
 STREAMS = ("logs", "batch results")
 """Commands whose JSON is a line for each part."""

@@ -151,6 +151,38 @@ async def test_who_leaves_is_not_sent(anyio_backend: str) -> None:
     assert transport.seen == [0, 2]
 
 
+async def test_what_nobody_waits_for_is_given_up(anyio_backend: str) -> None:
+    """Once all callers of a request have left: its room is the next one's, and it says nothing of capacity."""
+    transport = FakeTransport()
+    transport.hold = asyncio.Event()
+    one = calls(transport, size=2, fields=LISTS, most=1)
+    first = asyncio.ensure_future(one.call(0))
+    await until(lambda: transport.running == 1)
+    others = [asyncio.ensure_future(one.call(number)) for number in (1, 2)]
+    await asyncio.sleep(0)
+    first.cancel()
+    await until(lambda: transport.seen[-1:] == [{"inputs": [1, 2]}])
+    assert (transport.running, one.limit.running, one.limit.limit) == (1, 1, 1.0)
+    others[0].cancel()
+    await asyncio.sleep(0)
+    transport.hold.set()
+    assert await others[1] == 2  # one of its callers is there
+    await until(lambda: one.limit.running == 0)
+
+
+async def test_what_is_late_for_all_is_no_leaving(anyio_backend: str) -> None:
+    """The API has too much to do, so it gets less."""
+    transport = FakeTransport(Overloaded("no answer within 0.01 s"))
+    transport.hold = asyncio.Event()
+    one = calls(transport, most=4, timeout_s=0.01)
+    with pytest.raises(UpstreamError, match="did not answer within"):
+        await one.call(0)
+    assert transport.running == 1
+    transport.hold.set()
+    await until(lambda: one.limit.running == 0)
+    assert one.limit.limit == 2.0
+
+
 async def test_the_end_of_the_container_ends_calls(anyio_backend: str) -> None:
     """And its connections."""
     transport = FakeTransport()

@@ -23,6 +23,8 @@ from tests.waiting import wait_until
 ROOT = Path(__file__).resolve().parents[3]
 START_S = 60.0
 STOP_S = 60.0
+PATIENCE_S = 120.0
+"""For an answer: on a busy machine a container may take a minute to start."""
 
 
 @dataclass(kw_only=True)
@@ -47,7 +49,7 @@ class Platform:
         """A client with another key."""
         limits = httpx.Limits(max_connections=200)
         headers = {"Authorization": f"Bearer {key}"}
-        return httpx.Client(base_url=self.url, headers=headers, timeout=60.0, limits=limits)
+        return httpx.Client(base_url=self.url, headers=headers, timeout=PATIENCE_S, limits=limits)
 
     @property
     def pids(self) -> dict[str, int]:
@@ -96,7 +98,7 @@ class Platform:
         except httpx.TransportError:
             return False
 
-    def call(self, ref: str, timeout: float = 60.0, method: str | None = None, **arguments: Any) -> httpx.Response:
+    def call(self, ref: str, timeout: float = PATIENCE_S, method: str | None = None, **arguments: Any) -> httpx.Response:
         """A unary call with JSON arguments."""
         body = {"input": arguments, "method": method}
         return self.http.post(f"/v1/functions/{ref}/calls", json=body, timeout=timeout)
@@ -185,7 +187,7 @@ def platform(
     """A platform of its own in `folder`, stopped (and if need be killed) at the end of the block.
 
     Its blanks import nothing ahead unless `env` says so: most functions of tests need nothing, and torch is a second of
-    a core for each. Nothing is parked either: most tests wait until what is idle has ended.
+    a core for each. Nothing is parked either: most tests wait until what is idle has ended. There is no dashboard.
 
     Args:
         env: beside the test's own; what begins with PYTHON is for an interpreter that starts.
@@ -199,7 +201,8 @@ def platform(
         "pilotlight_supervisor.up", "--state-dir", str(folder / "state"), "--port", "0",
         "--json-ready", str(ready), "--client-file", str(client), *options,
     ]  # fmt: skip
-    whole = {**os.environ, "PILOTLIGHT_PREIMPORT": "none", "PILOTLIGHT_WARM_MEMORY": "0", **(env or {})}
+    usual = {"PILOTLIGHT_PREIMPORT": "none", "PILOTLIGHT_WARM_MEMORY": "0", "PILOTLIGHT_DASHBOARD": "off"}
+    whole = {**os.environ, **usual, **(env or {})}
     process: subprocess.Popen[bytes] | ForkedModule
     with output.open("wb") as log:
         if executed or python != sys.executable or any(name.startswith("PYTHON") for name in env or ()):

@@ -49,6 +49,8 @@ class SimulatedContainer:
     secrets: str = ""
     parks: str = ""
     engine: EngineReport | None = None
+    cpu_ms: int = 0
+    throttled_ms: int = 0
 
     def __init__(self, name: str, number: int, began_at: float, load_s: float) -> None:
         self.id = name

@@ -31,7 +31,7 @@ async def measured_process(
     """
     own = watch or LoopWatch(time.monotonic())
     shown = ProcessMetrics(*sources, own.collect, lambda: bus_gauges(bus.statistics()))
-    async with serving_metrics(settings.metrics_host, settings.metrics_port, shown.exposition):
+    async with serving_metrics(settings.metrics_host, settings.metrics_port, shown.render):
         if watch is not None:
             yield own
             return

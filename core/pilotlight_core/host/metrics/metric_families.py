@@ -9,7 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
+from prometheus_client.core import (
+    CounterMetricFamily,
+    Exemplar,
+    GaugeMetricFamily,
+    HistogramMetricFamily,
+    Metric,
+    Timestamp,
+)
 
 from pilotlight_core.host.metrics.histogram import Histogram
 
@@ -64,12 +71,25 @@ def counter_by(name: str, text: str, label: str, values: Mapping[str, float]) ->
 
 def histogram(name: str, text: str, observed: Histogram) -> Metric:
     family = HistogramMetricFamily(name, text)
-    family.add_metric((), observed.buckets(), observed.sum)
+    family.add_metric((), _buckets(observed), observed.sum)
     return family
 
 
 def histogram_by(name: str, text: str, label: str, observed: Mapping[str, Histogram]) -> Metric:
     family = HistogramMetricFamily(name, text, labels=(label,))
     for key, value in observed.items():
-        family.add_metric((key,), value.buckets(), value.sum)
+        family.add_metric((key,), _buckets(value), value.sum)
     return family
+
+
+def _buckets(observed: Histogram) -> list[tuple[str, float] | tuple[str, float, Exemplar]]:
+    """With the last trace of each bucket that has one: only OpenMetrics shows them."""
+    found: list[tuple[str, float] | tuple[str, float, Exemplar]] = []
+    for place, (bound, count) in enumerate(observed.buckets()):
+        known = observed.exemplars.get(place)
+        if known is None:
+            found.append((bound, count))
+        else:
+            trace_id, value, at = known
+            found.append((bound, count, Exemplar({"trace_id": trace_id}, value, Timestamp(int(at), int(at % 1 * 1e9)))))
+    return found

@@ -6,13 +6,12 @@ A server of a few lines, so that agents need no web framework: one request per c
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from functools import partial
 
 import structlog
-
-from pilotlight_core.host.metrics.process_metrics import ProcessMetrics
 
 HEAD_BYTES = 16 * 1024
 ANSWER_S = 10.0
@@ -21,7 +20,9 @@ CONNECTIONS = 32
 """At a time; more are closed at once."""
 PLAIN = "text/plain; charset=utf-8"
 
-Render = Callable[[], bytes]
+Render = Callable[[str], tuple[bytes, str]]
+"""What is shown for an Accept header, and its media type."""
+ACCEPT = re.compile(rb"\r\naccept:[ \t]*([^\r\n]*)", re.IGNORECASE)
 
 log = structlog.get_logger(__name__)
 
@@ -93,7 +94,9 @@ def answer(head: bytes, render: Render) -> bytes:
     if path != b"/metrics":
         return reply("404 Not Found", PLAIN, b"")
     try:
-        return reply("200 OK", ProcessMetrics.content_type, render())
+        accept = ACCEPT.search(head)
+        body, kind = render(accept[1].decode("latin-1") if accept is not None else "")
+        return reply("200 OK", kind, body)
     except Exception:
         log.exception("the metrics cannot be read")
         return reply("500 Internal Server Error", PLAIN, b"")

@@ -13,6 +13,8 @@ from pilotlight_core.model.price_book import LONGEST_MINIMUM_MS
 
 MILLION = "million"
 """What the price of a unit is of."""
+WHEN = {"anyOf": [{"format": "date"}, {"format": "date-time"}]}
+"""What OpenAPI says of a day or an instant; what is wrong with one is told in a sentence."""
 DOLLARS_PATTERN = f"^(0|[1-9][0-9]{{0,5}})([.][0-9]{{1,9}})?{END}"
 
 
@@ -22,7 +24,9 @@ class PriceRequest(Request, frozen=True, kw_only=True):
     usd_per_hour: Annotated[str, Meta(pattern=DOLLARS_PATTERN)]
     """Dollars, exactly: at most nine places. 0 bills nothing. Of units for a million; of `tenant.NAME` for each dollar
     of the list, at most 1."""
-    starts: Annotated[str, Meta(max_length=40)] | None = msgspec.field(default=None, name="from")
+    starts: Annotated[str, Meta(max_length=40, extra_json_schema=WHEN)] | None = msgspec.field(
+        default=None, name="from"
+    )
     """A day in UTC (2026-12-01) or an instant with a zone; null: as soon as all processes can know of it."""
     minimum_ms: Annotated[int, Meta(ge=0, le=LONGEST_MINIMUM_MS)] | None = None
     """Milliseconds of the device for which a start of a call is billed at least; null: as before."""

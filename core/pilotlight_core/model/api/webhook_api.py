@@ -105,6 +105,8 @@ class DeliveryRecord(msgspec.Struct, frozen=True, kw_only=True):
     """Attempts of the present round: its position in the retry schedule."""
     attempts: tuple[DeliveryAttempt, ...] = ()
     """The latest ones."""
+    traceparent: str = ""
+    """Which each attempt is sent with; "": its subject has no trace."""
 
 
 class WebhookRequest(Request, frozen=True, kw_only=True):

@@ -73,7 +73,7 @@ class EngineSpec(msgspec.Struct, frozen=True, kw_only=True):
         """Calls beyond `max_sequences` that a container takes, of callers that have few there: the engine preempts
         others for them.
         """
-        return max(1, self.max_sequences // 8)
+        return max(1, self.max_sequences // 4)
 
     @property
     def weights_names(self) -> tuple[str, ...]:

@@ -361,3 +361,5 @@ class Grant(msgspec.Struct, frozen=True, kw_only=True):
     """How long the call waited while no container of its version was ready."""
     timeline: dict[str, float] = msgspec.field(default_factory=dict)
     """The steps of the start that it waited for, in ms."""
+    ahead: int = 0
+    """How many calls waited for the version when it came to its home."""

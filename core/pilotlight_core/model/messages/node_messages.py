@@ -80,6 +80,8 @@ class Credit(Message, frozen=True, kw_only=True):
     """Whether it ends since its node is taken away: so do calls of whose end nothing is heard."""
     spare: Count = 0
     """Of `slots`, those for flows that hold less than their part of the others."""
+    pressure: Annotated[float, Meta(ge=0, le=1)] = 0.0
+    """How full its engine's room for keys and values is."""
 
 
 class SliceKind(StrEnum):
@@ -163,6 +165,10 @@ class ContainerReport(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """Where it can be parked, and unparked again: "any" CPU slot of its node, or its own slice; "": nowhere."""
     engine: EngineReport | None = None
     """How its engine was when it last told; None: it has none, or has told nothing."""
+    cpu_ms: Count = 0
+    """What its processes have used of processors since it started; 0: nobody counts it."""
+    throttled_ms: Count = 0
+    """How long they were kept from processors, since they had used what they may, or since others had them."""
 
 
 class EndedContainer(msgspec.Struct, frozen=True, kw_only=True, gc=False):

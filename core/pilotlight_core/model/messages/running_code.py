@@ -22,6 +22,21 @@ IN_HOOK = "-"
 RUNNING_CALL: ContextVar[str] = ContextVar("pilotlight_running_call", default="")
 """The id of the call that runs here; "": the code was not begun by one, or in a thread without its context."""
 
+RUNNING_TRACE: ContextVar[str] = ContextVar("pilotlight_running_trace", default="")
+"""The traceparent that it came with; "": it begins a trace."""
+
+
+class RunningItems(Protocol):
+    """The calls of the batch that runs."""
+
+    def traced_calls(self) -> list[tuple[str, str]]:
+        """The id of each, and its traceparent."""
+        ...
+
+
+RUNNING_ITEMS: ContextVar[RunningItems | None] = ContextVar("pilotlight_running_items", default=None)
+"""Of the batch that runs here, where one does (`IN_BATCH`)."""
+
 
 class UnitSink(Protocol):
     """The call or batch that runs."""

@@ -6,13 +6,21 @@ the event loop travel as one message.
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import msgspec
+from msgspec import Meta
 
 from pilotlight_core.model.api.call_api import CallStatus
-from pilotlight_core.model.bounded import Bytes, Count, Duration, ShortText
+from pilotlight_core.model.bounded import Bytes, Count, Duration, Rising, ShortText
 from pilotlight_core.model.limits import ReachedLimit
 from pilotlight_core.model.messages.call_messages import CallDescriptor, Grant, Outcome, Refusal, RemoteError
 from pilotlight_core.model.messages.message import Message
+from pilotlight_core.model.messages.seeing.tallies import MOST_ASKED_FUNCTIONS, MOST_TOLD, GatewayTally, ToldTally
+from pilotlight_core.model.tracing.kept_call import KeptCall
+
+MOST_OF_BATCH = 256
+"""Kept calls of one message: at a few KB each they fit one of the bus."""
 
 # --- origin -> home --------------------------------------------------------------------------------------------
 
@@ -119,8 +127,67 @@ class Breakers(Message, frozen=True, kw_only=True):
 # --- gateway -> gateways ---------------------------------------------------------------------------------------
 
 
+QUEUES_TOLD, FLOWS_TOLD = 64, 8
+
+
+class FlowLoad(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+    """The waiting calls of one tenant and class at one version."""
+
+    tenant: ShortText
+    priority: ShortText
+    queued: Count
+    oldest_ms: Duration = 0.0
+
+
+class QueueLoad(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+    """What waits and runs of one version at its home."""
+
+    version: ShortText
+    function: ShortText
+    """`tenant:app.function`."""
+    queued: Count = 0
+    oldest_ms: Duration = 0.0
+    """How long the first of them has waited."""
+    running: Count = 0
+    slots: Count = 0
+    """Of the containers that take calls."""
+    ready: Count = 0
+    starting: Count = 0
+    """Containers."""
+    service_ms: Duration = 0.0
+    """A smoothed execution time; 0: unknown."""
+    shortage: ShortText = ""
+    """Why there is no place for a container, as the controller says."""
+    failed_starts: Count = 0
+    """Containers that could not be loaded since one was ready."""
+    breaker: ShortText = "closed"
+    flows: Annotated[tuple[FlowLoad, ...], msgspec.Meta(max_length=FLOWS_TOLD)] = ()
+    """Those that have waited for longest."""
+    flows_left: Count = 0
+    """Further ones."""
+
+
+class SlowFlowLoad(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """A flow that others slow down."""
+
+    version: ShortText
+    function: ShortText
+    tenant: ShortText
+    priority: ShortText
+    slowdown: Duration
+    calls: Count
+    neighbour: ShortText
+    """The tenant that holds most of the slots; "": none else does."""
+    held_part: Duration = 0.0
+    """Of the time in slots lately, that of its own calls."""
+    neighbour_part: Duration = 0.0
+    """... and that of the neighbour's."""
+    mean_ms: Duration = 0.0
+    """How long its calls take, on average over the last ones."""
+
+
 class GatewayLoad(Message, frozen=True, kw_only=True):
-    """The load of one gateway, every other second."""
+    """The load of one gateway, every other second, and of the queues whose home it is."""
 
     gateway: ShortText
     """Its process; a new one after each start."""
@@ -137,6 +204,13 @@ class GatewayLoad(Message, frozen=True, kw_only=True):
     """Whose callers wait there."""
     clock: Duration = 0.0
     """When it was measured, in unix seconds by its own clock; 0: a gateway of before, which does not say."""
+    queued: Count = 0
+    """Calls that wait at its homes."""
+    queues: Annotated[tuple[QueueLoad, ...], msgspec.Meta(max_length=QUEUES_TOLD)] = ()
+    """Versions with calls or refusals: those whose calls have waited for longest."""
+    queues_left: Count = 0
+    """Further ones."""
+    slow: Annotated[tuple[SlowFlowLoad, ...], msgspec.Meta(max_length=QUEUES_TOLD)] = ()
 
 
 # --- any gateway -> the one that has a call --------------------------------------------------------------------
@@ -226,3 +300,62 @@ class HomeState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     counters: dict[str, dict[str, dict[str, float]]] = {}
     """function -> class -> tenant -> service received."""
     versions: dict[str, VersionState] = {}
+
+
+# --- kept calls: a gateway -> the duties, which export them, and any gateway -> each of the others --------------
+
+
+class TraceBatch(Message, frozen=True, kw_only=True):
+    """What a gateway has kept since the last one."""
+
+    gateway: ShortText
+    calls: Annotated[tuple[KeptCall, ...], Meta(max_length=MOST_OF_BATCH)] = ()
+
+
+class AskKept(Message, frozen=True, kw_only=True):
+    """Which calls of a tenant does this gateway still have?"""
+
+    tenant: ShortText
+    call_id: ShortText = ""
+    """Only this one."""
+    function: ShortText = ""
+    """Only of this one, `tenant:app.function`."""
+    kept: ShortText = ""
+    """Only those kept for this reason."""
+    limit: Count = 100
+
+
+class KeptTold(Message, frozen=True, kw_only=True):
+    """They, the newest first."""
+
+    gateway: ShortText
+    calls: Annotated[tuple[KeptCall, ...], Meta(max_length=MOST_OF_BATCH)] = ()
+
+
+# --- any gateway -> each other one ------------------------------------------------------------------------------
+
+
+class AskTallies(Message, frozen=True, kw_only=True):
+    """What a gateway has counted."""
+
+    functions: Annotated[tuple[ShortText, ...], Meta(max_length=MOST_ASKED_FUNCTIONS)] = ()
+    """Of these; empty: of all of `tenant`."""
+    tenant: ShortText = ""
+    """The owner of the functions; "" with no `functions`: of all."""
+    since_ns: Rising = 0
+    """The beginning of the window, which ends now: that of a minute, beyond the last hour that of ten."""
+    step: Annotated[int, Meta(ge=0, le=1_440)] = 0
+    """Minutes of each step; 0: the window is one."""
+    totals: bool = False
+    """Whether what was counted since the gateway began is wanted, of each function, instead of a window."""
+    brief: bool = False
+    """Whether only counts and durations are wanted: no stages, no samples."""
+
+
+class TalliesTold(Message, frozen=True, kw_only=True):
+    """The answer to `AskTallies`."""
+
+    parts: Annotated[tuple[ToldTally, ...], Meta(max_length=MOST_TOLD)] = ()
+    own: GatewayTally = GatewayTally()
+    left_out: Count = 0
+    """Parts that the answer had no room for: those of the functions with the fewest calls."""

@@ -40,6 +40,7 @@ from pilotlight_core.model.messages.controller_questions import (
 )
 from pilotlight_core.model.messages.demand import Demand, Demands
 from pilotlight_core.model.messages.device_commands import Cut, SwitchMig
+from pilotlight_core.model.messages.event_messages import PlatformEvent
 from pilotlight_core.model.messages.job_messages import AskJob, JobPlace, JobsStored, PlannedStarts
 from pilotlight_core.model.messages.limiting import Holdings, HoldingsWanted, LimitAnswers, ToLimitHome
 from pilotlight_core.model.messages.link_messages import LinkSwitch
@@ -66,13 +67,18 @@ from pilotlight_core.model.messages.ran import Ran
 from pilotlight_core.model.messages.scheduling import (
     AskCall,
     AskEvents,
+    AskKept,
+    AskTallies,
     Breakers,
     CallReply,
     CreditsWanted,
     GatewayLoad,
+    KeptTold,
     StreamEvents,
+    TalliesTold,
     ToHome,
     ToOrigin,
+    TraceBatch,
 )
 from pilotlight_core.model.messages.usage import UsageBatch
 
@@ -92,6 +98,9 @@ MESSAGE = (
     | ErasedWanted | ErasedTenants
     | LockPackages | PackagesLocked
     | StreamCheckpoint | AskEvents | StreamEvents | ChunkGroup
+    | TraceBatch | AskKept | KeptTold
+    | AskTallies | TalliesTold
+    | PlatformEvent
 )  # fmt: skip
 _decoder: msgspec.msgpack.Decoder[Any] = msgspec.msgpack.Decoder(MESSAGE)
 _encoder = msgspec.msgpack.Encoder()

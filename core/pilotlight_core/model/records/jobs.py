@@ -183,6 +183,8 @@ class JobRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     lost_ms: float = 0.0
     """How long its last start ran at most, if nobody says how that ended: it stays billed, so for so long the next one
     is not."""
+    traceparent: str = ""
+    """Of the request that stored it, to which the traces of its runs are linked; "": it came without one."""
 
     @property
     def key(self) -> str:
@@ -296,7 +298,8 @@ def failed(job: JobRecord, point: FailurePoint, error: JobError, at: float, *, i
     none = point is FailurePoint.NOT_STARTED and job.state is JobState.RUNNING
     lost_ms = job.lost_ms if point is FailurePoint.NOT_STARTED else 0.0
     if is_untold and not none and point is not FailurePoint.RAISED:  # what raises is done, whatever its node says
-        lost_ms = max(job.lost_ms, (at - job.started_at) * 1000.0)
+        # A start is ended at its function's timeout: who looks at it later does not make it longer.
+        lost_ms = max(job.lost_ms, min(at - job.started_at, job.timeout) * 1000.0)
     noted = msgspec.structs.replace(job, error=error, attempts=job.attempts - none, lost_ms=lost_ms)
     if job.cancel:
         return cancelled(noted, at)

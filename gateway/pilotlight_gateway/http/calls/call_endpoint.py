@@ -21,6 +21,7 @@ from pilotlight_gateway.bodies.byte_budget import ByteBudget
 from pilotlight_gateway.bodies.call_requests import BodyFormat, refuse_job_fields
 from pilotlight_gateway.calls.prepared_call import PreparedCall
 from pilotlight_gateway.calls.redaction import redact_for_caller
+from pilotlight_gateway.deploys.called_versions import CalledVersions
 from pilotlight_gateway.deploys.resolver import Resolver
 from pilotlight_gateway.http.calls.call_head import CallHead
 from pilotlight_gateway.http.calls.call_limits import CALL_BODY, CallLimits, function_of
@@ -35,7 +36,7 @@ from pilotlight_gateway.http.protocol.drain_gate import DrainGate
 from pilotlight_gateway.http.protocol.http_exchange import Exchange, authorization, exchange_of
 from pilotlight_gateway.http.protocol.request_bodies import read_body
 from pilotlight_gateway.idempotency.key_header import KEY, PREFER
-from pilotlight_gateway.metrics.gateway_metrics import GatewayMetrics
+from pilotlight_gateway.metrics.call_recorder import CallRecorder
 from pilotlight_gateway.tenancy.auth import CallAuthenticator
 
 ROUTE = "/v1/functions/{ref}/calls"
@@ -66,10 +67,11 @@ class CallEntry:
     authenticator: CallAuthenticator
     gate: DrainGate
     resolver: Resolver
+    versions: CalledVersions
     limits: CallLimits
     reader: CallReader
     budget: ByteBudget
-    metrics: GatewayMetrics
+    recorder: CallRecorder
     audit: AuditLog
 
 
@@ -115,7 +117,7 @@ class CallEndpoint:
         head = CallHead(headers, scope["path"][len(PREFIX) : -len(SUFFIX)], key)
         answer = head.answer
         with entry.gate.around(exchange.task):
-            version = await entry.resolver.resolve(principal.tenant, head.ref)
+            version = await entry.versions.find(principal.tenant, head.ref)
             as_job = PREFER in headers and wants_async(headers[PREFER])
             part = LimitAskKind.SUBMISSION if as_job else LimitAskKind.CALL
             limits = await entry.limits.admit(exchange, version, CALL_BODY, part)
@@ -137,10 +139,11 @@ class CallEndpoint:
                     await entry.limits.reserve(admission, call, STEP_S if answer is BodyFormat.EVENTS else None)
                 if KEY in headers:
                     await self._keyed.answer(call, answer, scope, partial(self._work, call, answer, exchange))
+                    entry.recorder.call_withdrawn(call)
                 else:
                     await self._run(call, answer, scope, receive)
             except PilotlightError as error:
-                entry.metrics.call_failed(error.wire_code)
+                entry.recorder.request_failed(error, exchange)
                 raise
             finally:
                 entry.budget.give_back(size, principal.tenant)

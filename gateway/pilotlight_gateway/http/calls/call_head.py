@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pilotlight_core.model.errors import BadInput
+from pilotlight_core.model.tracing.trace_context import valid_traceparent
 from pilotlight_gateway.bodies.call_requests import BodyFormat, format_of_answer, format_of_body
 from pilotlight_gateway.idempotency.key_header import KEY, PREFER
 
@@ -26,7 +27,7 @@ class CallHead:
         self.answer = format_of_answer(headers.get(b"accept", b""))
         self.kind = format_of_body(headers.get(b"content-type", b""))
         self.priority = headers.get(b"pilotlight-priority", b"")
-        self.traceparent = headers.get(b"traceparent", b"")[:64].decode("latin-1")
+        self.traceparent = valid_traceparent(headers.get(b"traceparent", b""))
         self.ref = ref
         self.authorization = authorization
 

@@ -16,7 +16,7 @@ from pilotlight_gateway.limits.limit_admission import Admission, MoneyAdmission,
 from pilotlight_gateway.limits.limit_policy import LimitPolicy
 from pilotlight_gateway.limits.limits_port import Limiter
 from pilotlight_gateway.limits.token_asks import token_ask
-from pilotlight_gateway.metrics.gateway_metrics import GatewayMetrics
+from pilotlight_gateway.metrics.call_recorder import CallRecorder
 from pilotlight_gateway.tenancy.auth import Principal
 
 CALL_BODY = BodyLimits(size=10 * 10**6 + 64 * 1024)
@@ -40,6 +40,10 @@ class AdmittedRequest(Protocol):
     call_id: str
     arrived_at: float
     """Monotonic seconds."""
+    called: VersionRecord | None
+    """The version that it calls, once that is known."""
+    call: PreparedCall | None
+    """What it has come to, once it was read."""
 
     @property
     def principal(self) -> Principal: ...
@@ -48,11 +52,11 @@ class AdmittedRequest(Protocol):
 class CallLimits:
     """Applies the limits of tenants to requests."""
 
-    def __init__(self, limiter: Limiter, costs: Estimates, metrics: GatewayMetrics, prices: CallPrices) -> None:
+    def __init__(self, limiter: Limiter, costs: Estimates, recorder: CallRecorder, prices: CallPrices) -> None:
         self._limiter = limiter
         self._costs = costs
         self.prices = prices
-        self._metrics = metrics
+        self._recorder = recorder
 
     async def admit(
         self, request: AdmittedRequest, version: VersionRecord, body: BodyLimits, part: LimitAskKind
@@ -63,7 +67,7 @@ class CallLimits:
             TooMuch: `rate_limited`, naming the limit.
             Unavailable: the home of the tenant's limits does not answer.
         """
-        tenant = request.principal.tenant
+        tenant, request.called = request.principal.tenant, version
         function = function_of(version)
         policy = self._limiter.policy(tenant, function)
         if policy.counts_requests if part is LimitAskKind.SUBMISSION else policy.scopes:
@@ -86,7 +90,7 @@ class CallLimits:
         Raises:
             TooMuch: as `admit`.
         """
-        tenant = request.principal.tenant
+        tenant, request.called = request.principal.tenant, version
         if not policy.scopes:
             if policy.budgets:
                 request.version, request.admission = version.id, Admission(tenant, function, policy)
@@ -102,7 +106,7 @@ class CallLimits:
     def _check(self, request: AdmittedRequest, version: str, admission: Admission) -> None:
         request.version = version
         if admission.error is not None:
-            self._metrics.call_failed(admission.error.wire_code)
+            self._recorder.request_failed(admission.error, request)
             raise admission.error
 
     async def count_tokens(self, request: AdmittedRequest, call: PreparedCall) -> None:

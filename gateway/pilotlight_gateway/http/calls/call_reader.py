@@ -6,11 +6,13 @@ from collections.abc import Callable
 
 from pilotlight_core.model.api.call_api import CallRequest
 from pilotlight_core.model.spec import MethodSpec, Mode, VersionRecord
+from pilotlight_core.model.tracing.trace_sampling import UNSAMPLED, TraceSampler
 from pilotlight_gateway.bodies.body_codec import BodyCodec
 from pilotlight_gateway.bodies.call_requests import BodyFormat, priority_of, seconds_to_wait
 from pilotlight_gateway.calls.prepared_call import PreparedCall
 from pilotlight_gateway.http.calls.call_head import CallHead
 from pilotlight_gateway.http.calls.call_limits import AdmittedRequest, function_of, usage_of_call
+from pilotlight_gateway.metrics.call_recorder import CallRecorder
 from pilotlight_gateway.schemas.version_schemas import VersionSchemas
 from pilotlight_gateway.tenancy.hook_versions import hook_versions
 from pilotlight_gateway.tenancy.registry_port import RegistryPort
@@ -25,12 +27,21 @@ class CallReader:
     """Makes calls of requests. `clock`: monotonic seconds."""
 
     def __init__(
-        self, registry: RegistryPort, schemas: VersionSchemas, codec: BodyCodec, clock: Callable[[], float]
+        self,
+        registry: RegistryPort,
+        schemas: VersionSchemas,
+        codec: BodyCodec,
+        recorder: CallRecorder,
+        clock: Callable[[], float],
+        sampler: TraceSampler = UNSAMPLED,
     ) -> None:
+        """`sampler`: which calls that came without a traceparent are traced."""
+        self._recorder = recorder
         self._registry = registry
         self._schemas = schemas
         self._codec = codec
         self._clock = clock
+        self._sampler = sampler
 
     async def prepare(
         self, request: AdmittedRequest, head: CallHead, version: VersionRecord, body: bytes, *, as_job: bool = False
@@ -81,7 +92,7 @@ class CallReader:
             wait_s = min(wait_s, scheduling.longest_s)
         else:
             check_seconds(wait_s, scheduling.longest_s, tenant, "deadline_ms")
-        return PreparedCall(
+        request.call = call = PreparedCall(
             call_id=request.call_id,
             client_id=asked.id,
             tenant=tenant,
@@ -93,9 +104,13 @@ class CallReader:
             deadline_at=arrived_at + wait_s,
             arrived_at=arrived_at,
             stream=head.answer is BodyFormat.EVENTS or method.mode is not Mode.UNARY,
-            traceparent=head.traceparent,
+            # A job is sampled when it runs.
+            traceparent=head.traceparent or ("" if as_job else self._sampler.context_of(request.call_id)),
             key=request.principal.key_id,
             principal=request.principal,
             gateway_ms=(self._clock() - arrived_at) * 1000,
             usage=usage_of_call(request),
         )
+        if not as_job:
+            self._recorder.call_arrived(call)
+        return call

@@ -7,6 +7,7 @@ from typing import Any
 from msgspec import UNSET
 
 from pilotlight_core.model.errors import PilotlightError
+from pilotlight_core.model.records.sessions import SESSION_KEYS
 from pilotlight_core.model.spec import Mode, VersionRecord
 from pilotlight_gateway.deploys.resolver import Resolver
 from pilotlight_gateway.http.calls.call_limits import CALL_BODY, CallLimits, at_most, function_of
@@ -18,7 +19,7 @@ from pilotlight_gateway.tenancy.scheduling_class import SchedulingClass, schedul
 
 KNOWN_AT_MOST = 4_096
 """Pairs of a tenant and a ref, about 1 KiB each."""
-KEYS = "key."
+KEYS = ("key.", SESSION_KEYS)
 """Where records begin that decide nothing about routes."""
 
 

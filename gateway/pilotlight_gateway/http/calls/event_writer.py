@@ -20,7 +20,7 @@ from pilotlight_gateway.http.protocol.drain_gate import DrainGate
 from pilotlight_gateway.http.protocol.event_answers import EventStream, event
 from pilotlight_gateway.http.protocol.http_exchange import Exchange
 from pilotlight_gateway.http.protocol.large_answers import PIECE_BYTES
-from pilotlight_gateway.metrics.gateway_metrics import GatewayMetrics
+from pilotlight_gateway.metrics.call_recorder import CallRecorder
 from pilotlight_gateway.streams.stream_keeper import StreamKeeper
 
 CHUNK = event(b"chunk", b'{"seq":%d,"value":%b}', b"%d")
@@ -36,7 +36,7 @@ class StreamServices:
     calls: CallPort
     gate: DrainGate
     budget: ByteBudget
-    metrics: GatewayMetrics
+    recorder: CallRecorder
     codec: BodyCodec
     book: PriceBook
     keeper: StreamKeeper
@@ -68,7 +68,7 @@ class EventWriter:
         It ends before an event that takes long or is wrong, which is for `write`, so that nothing waits for that one.
         """
         pieces: list[bytes] = []
-        size = 0
+        size, before = 0, self.number
         try:
             for happened in bunch[first:]:
                 pieces.append(piece := self._event(happened, self._value_now(happened)))
@@ -77,6 +77,8 @@ class EventWriter:
                     break
         except (TooManyValues, PilotlightError):
             pass
+        if self.number != before:
+            self._services.recorder.chunks(self._call, self.number - before)
         return len(pieces), pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
     async def write(self, happened: CallEvent) -> bytes:
@@ -91,8 +93,12 @@ class EventWriter:
         data, tenant = _data_of(happened), self._call.tenant
         if self._typed:
             await codec.check_output(data, version, method, tenant)
-            return self._event(happened, [data])
-        return self._event(happened, await codec.output_json(data, version, method, tenant))
+            value = [data]
+        else:
+            value = await codec.output_json(data, version, method, tenant)
+        if isinstance(happened, ChunkEvent):
+            self._services.recorder.chunks(self._call, 1)
+        return self._event(happened, value)
 
     def _event(self, happened: CallEvent, value: list[bytes]) -> bytes:
         """The bytes of an event; `value`: its JSON, or its msgpack, in pieces."""
@@ -117,8 +123,6 @@ class EventWriter:
         return [self._at_once.output_json(data, self._version, self._call.method)]
 
     def _chunk(self, chunk: ChunkEvent, value: list[bytes]) -> bytes:
-        if not self.number:
-            self._services.metrics.first_chunk.observe(self._services.clock() - self._call.arrived_at)
         self.number = seq = chunk.seq
         if self._typed:
             return TYPED_CHUNK % (seq, seq, b64encode(value[0]))
@@ -141,11 +145,15 @@ class EventWriter:
             seq += 1
         return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
+    def count_taken(self, chunks: int) -> None:
+        """Count chunks that were sent without its task."""
+        self._services.recorder.chunks(self._call, chunks)
+
     def _result(self, result: CallResult, value: list[bytes]) -> bytes:
         services, call = self._services, self._call
         at, request_id = services.clock(), self._exchange.request_id
         response = response_of(call, result, book=services.book, at=at, request_id=request_id)
-        services.metrics.call_ended(response.latency.stages, response.latency.total_ms, result.cold_start)
+        services.recorder.call_ended(call, result, response.latency.stages, response.latency.total_ms)
         if self._typed and is_value(call):
             return event(b"result", msgspec.json.encode(typed_response(response, result.output)), self.last)
         body = json_around(lambda raw: msgspec.structs.replace(response, output=raw), value)
@@ -171,6 +179,7 @@ class ChunkSender:
         if not self._stream.send_now(piece):
             return False
         writer.number = seq + len(data) - 1
+        writer.count_taken(len(data))
         return True
 
 

@@ -14,7 +14,7 @@ from pilotlight_core.model.errors import PilotlightError
 from pilotlight_gateway.bodies.body_codec import BodyCodec
 from pilotlight_gateway.bodies.byte_budget import ByteBudget
 from pilotlight_gateway.bodies.call_requests import BodyFormat
-from pilotlight_gateway.calls.call_port import CallPort, CallResult
+from pilotlight_gateway.calls.call_port import CallPort, CallResult, without_output
 from pilotlight_gateway.calls.call_responses import (
     CallAnswers,
     is_value,
@@ -25,10 +25,9 @@ from pilotlight_gateway.calls.redaction import redact_for_caller
 from pilotlight_gateway.http.protocol.event_answers import wait_gone
 from pilotlight_gateway.http.protocol.http_exchange import ClientGone, Exchange, exchange_of
 from pilotlight_gateway.http.protocol.large_answers import PIECE_BYTES, answer_in_pieces
-from pilotlight_gateway.metrics.gateway_metrics import GatewayMetrics
+from pilotlight_gateway.metrics.call_recorder import CallRecorder
 
 T = TypeVar("T")
-NO_RESULT = CallResult(output=b"")
 WATCH_AFTER_S = 0.05
 """After which a caller's connection is watched: most calls have ended by then."""
 
@@ -39,13 +38,13 @@ class UnaryCalls:
     """Runs calls and sends their results."""
 
     def __init__(
-        self, calls: CallPort, answers: CallAnswers, codec: BodyCodec, budget: ByteBudget, metrics: GatewayMetrics
+        self, calls: CallPort, answers: CallAnswers, codec: BodyCodec, budget: ByteBudget, recorder: CallRecorder
     ) -> None:
         self._calls = calls
         self._answers = answers
         self._codec = codec
         self._budget = budget
-        self._metrics = metrics
+        self._recorder = recorder
         self.new_id = calls.new_id
         self.address_of_home = calls.address_of_home
 
@@ -57,9 +56,8 @@ class UnaryCalls:
     async def send(self, call: PreparedCall, result: CallResult, answer: BodyFormat, exchange: Exchange) -> None:
         """Send a result, as fast as the client reads."""
         body, latency = await self._answers.render(call, result, answer, exchange.request_id)
-        cold_start = result.cold_start
-        result = NO_RESULT  # from here on the body is what is held
-        await self.send_body(exchange, call, answer, body, latency, cold_start)
+        result = without_output(result)  # from here on the body is what is held
+        await self.send_body(exchange, call, answer, body, latency, result)
 
     async def send_body(
         self,
@@ -68,17 +66,17 @@ class UnaryCalls:
         answer: BodyFormat,
         body: list[bytes],
         latency: Latency,
-        cold_start: dict[str, float] | None,
+        result: CallResult,
     ) -> None:
-        """Send the pieces of a body that was rendered."""
+        """Send the pieces of a body that was rendered; `result` has no output."""
         headers = [(b"content-type", answer.value)]
         size = sum(map(len, body))
         if size <= PIECE_BYTES:
-            self._metrics.call_ended(latency.stages, latency.total_ms, cold_start)
+            self._recorder.call_ended(call, result, latency.stages, latency.total_ms)
             await exchange.answer(200, headers, b"".join(body))
         else:
             with self._budget.holding(size, call.tenant):
-                self._metrics.call_ended(latency.stages, latency.total_ms, cold_start)
+                self._recorder.call_ended(call, result, latency.stages, latency.total_ms)
                 await answer_in_pieces(exchange, headers, body)
 
     async def body(self, call: PreparedCall, answer: BodyFormat, request_id: str) -> bytes:
@@ -88,7 +86,7 @@ class UnaryCalls:
             body, latency = await self._answers.render(call, result, answer, request_id)
         except PilotlightError as error:
             raise redact_for_caller(error, call) from None
-        self._metrics.call_ended(latency.stages, latency.total_ms, result.cold_start)
+        self._recorder.call_ended(call, result, latency.stages, latency.total_ms)
         return b"".join(body)
 
     def _run(self, call: PreparedCall) -> Coroutine[Any, Any, CallResult]:

@@ -15,9 +15,10 @@ from typing import ClassVar
 import structlog
 
 from pilotlight_core.model.errors import PilotlightError
+from pilotlight_core.model.spec import VersionRecord
 from pilotlight_core.model.values import TooManyValues
 from pilotlight_gateway.bodies.call_requests import refuse_job_fields
-from pilotlight_gateway.calls.call_port import BegunCall, CallPort, CallResult
+from pilotlight_gateway.calls.call_port import BegunCall, CallPort, CallResult, without_output
 from pilotlight_gateway.calls.call_responses import CallAnswers
 from pilotlight_gateway.calls.prepared_call import PreparedCall
 from pilotlight_gateway.calls.redaction import redact_for_caller
@@ -99,9 +100,9 @@ class WarmCall:
     """One call. It is the `CallWaiter` of its result, and to gate and watch what an exchange and its task are."""
 
     __slots__ = (
-        "_begun", "_call", "_connection", "_head", "_is_over", "_is_slow", "_parts", "_route", "_size", "_wrong",
-        "admission", "arrived_at", "call_id", "home", "principal", "request_id", "revoked", "status", "usage",
-        "version",
+        "_begun", "_connection", "_head", "_is_over", "_is_slow", "_parts", "_route", "_size", "_wrong",
+        "admission", "arrived_at", "call", "call_id", "called", "home", "principal", "request_id", "revoked", "status",
+        "usage", "version",
     )  # fmt: skip
     dialect: ClassVar[Dialect] = Dialect.NATIVE
     route: ClassVar[str] = ROUTE
@@ -119,7 +120,7 @@ class WarmCall:
         self._connection = connection
         self._route = route
         self._head = head
-        self._call: PreparedCall | None = None
+        self.call: PreparedCall | None = None
         self._begun: BegunCall | None = None
         self._size = 0
         """Of its body, in the byte budget."""
@@ -128,6 +129,7 @@ class WarmCall:
         """Whether a task answers it."""
         self._wrong: PilotlightError | None = None
         """What came in between before that task began."""
+        self.called: VersionRecord | None = route.version
         self.principal = principal
         self.arrived_at = arrived_at
         self.call_id = self.request_id = ""
@@ -151,6 +153,7 @@ class WarmCall:
                 raise too_large(route.body)
             entry.budget.take(len(body), tenant)
         except PilotlightError as error:
+            entry.recorder.request_failed(error, self)
             self._refuse(error)
             return True
         self._size = len(body)
@@ -163,10 +166,10 @@ class WarmCall:
         except TooManyValues:
             return self._hand_over()
         except PilotlightError as error:
-            entry.metrics.call_failed(error.wire_code)
+            entry.recorder.request_failed(error, self)
             self._refuse(error)
         else:
-            self._call = call
+            self.call = call
             self._run(call)
         return True
 
@@ -176,7 +179,10 @@ class WarmCall:
 
     def _hand_over(self) -> bool:
         """Let the endpoint take it, with what was counted for it."""
-        self._parts.entry.budget.give_back(self._size, self.principal.tenant)
+        entry = self._parts.entry
+        entry.budget.give_back(self._size, self.principal.tenant)
+        if self.call is not None:
+            entry.recorder.call_withdrawn(self.call)
         self._connection.keep_admission(self.admission)
         return False
 
@@ -197,7 +203,7 @@ class WarmCall:
 
     def finished(self, result: CallResult) -> None:
         self._end_call()
-        call = self._call
+        call = self.call
         if self._is_over or call is None:
             return
         try:
@@ -214,9 +220,9 @@ class WarmCall:
     def failed(self, error: PilotlightError) -> None:
         try:
             self._end_call()
-            if not self._is_over and self._call is not None:
-                error = redact_for_caller(error, self._call)
-                self._parts.entry.metrics.call_failed(error.wire_code)
+            if not self._is_over and self.call is not None:
+                error = redact_for_caller(error, self.call)
+                self._parts.entry.recorder.call_failed(error, self.call)
                 self._refuse(error)
         except Exception as unexpected:
             log.exception("a request failed unexpectedly", request_id=self.request_id, route=ROUTE)
@@ -227,10 +233,10 @@ class WarmCall:
         pieces, latency = parts.answers.render_now(call, result, form, self.request_id)
         body = pieces[0]
         if len(body) > PIECE_BYTES:
-            unary, cold_start = parts.unary, result.cold_start
-            self._go_on(lambda exchange: unary.send_body(exchange, call, form, pieces, latency, cold_start))
+            unary, without = parts.unary, without_output(result)
+            self._go_on(lambda exchange: unary.send_body(exchange, call, form, pieces, latency, without))
             return
-        parts.entry.metrics.call_ended(latency.stages, latency.total_ms, result.cold_start)
+        parts.entry.recorder.call_ended(call, result, latency.stages, latency.total_ms)
         self.status = 200
         if self._connection.answer(200, self._success_head(form.value, len(body)), body):
             self._over()
@@ -250,13 +256,17 @@ class WarmCall:
     def _refuse(self, error: PilotlightError, cause: Exception | None = None) -> None:
         if not self.request_id:
             self.request_id = new_request_id()
-        self._send(*answer_error(self, error, cause))
+        answer = answer_error(self, error, cause)
+        self._parts.edge.access.failed(self, error, answer[0])
+        self._send(*answer)
 
     def end_unexpectedly(self, error: Exception) -> None:
         """Answer that something is wrong in here, unless it has its answer."""
         self._end_call()
         if not self._is_over:
-            self._refuse(PilotlightError(code="internal"), error)
+            failed = PilotlightError(code="internal")
+            self._parts.entry.recorder.request_failed(failed, self)
+            self._refuse(failed, error)
 
     def _send(self, status: int, headers: list[tuple[bytes, bytes]], body: bytes) -> None:
         self.status = status
@@ -289,9 +299,12 @@ class WarmCall:
         if self._is_over:
             return
         self._end_call()
+        recorder = self._parts.entry.recorder
         if error is None:
+            recorder.client_gone(self)
             self._over()
         else:
+            recorder.request_failed(error, self)
             self._refuse(error)
 
     # -- its end ---------------------------------------------------------------------------------------------------
@@ -307,7 +320,9 @@ class WarmCall:
         entry = self._parts.entry
         self._leave()
         entry.limits.release(self)
-        entry.metrics.requests[ROUTE, self.status] += 1
+        entry.recorder.metrics.requests[ROUTE, self.status] += 1
+        if (access := self._parts.edge.access).logs_all and self.status < 400:
+            access.ended(self)
 
     def _leave(self) -> None:
         parts, size = self._parts, self._size
@@ -327,10 +342,11 @@ class WarmCall:
         exchange.route, exchange.version = ROUTE, self.version
         exchange.principal, exchange.admission, exchange.usage = self.principal, self.admission, self.usage
         exchange.call_id, exchange.request_id, exchange.home = self.call_id, self.request_id, self.home
+        exchange.called, exchange.call = self.called, self.call
         await self._parts.edge.serve(exchange, self._carry_on(exchange, work))
 
     async def _carry_on(self, exchange: Exchange, work: Callable[[Exchange], Awaitable[None]]) -> None:
-        entry, call = self._parts.entry, self._call
+        entry, call = self._parts.entry, self.call
         with entry.gate.succeed(self, exchange.task):
             self._parts.requests.remove(self)
             try:
@@ -341,7 +357,7 @@ class WarmCall:
                 if call is None or error is self._wrong:
                     raise
                 told = redact_for_caller(error, call)
-                entry.metrics.call_failed(told.wire_code)
+                entry.recorder.call_failed(told, call)
                 raise told from None
             finally:
                 self._leave()

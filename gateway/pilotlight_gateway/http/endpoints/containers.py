@@ -15,7 +15,15 @@ from pilotlight_core.model.messages.controller_questions import StopContainer
 from pilotlight_gateway.bodies.byte_budget import ByteBudget
 from pilotlight_gateway.calls.call_port import CallPort
 from pilotlight_gateway.fleet.container_stopper import ContainerStopper
-from pilotlight_gateway.http.protocol.api_operations import BODY, Operation, json_answer, principal_of, read_struct
+from pilotlight_gateway.http.protocol.api_operations import (
+    BODY,
+    Operation,
+    Parameter,
+    json_answer,
+    principal_of,
+    read_struct,
+    truth_of,
+)
 from pilotlight_gateway.tenancy.name_hints import no_container
 from pilotlight_gateway.tenancy.registry_port import RegistryPort
 
@@ -33,8 +41,13 @@ class ContainerServices:
 
 
 async def show_containers(request: Request, services: ContainerServices) -> Response:
-    """`GET /v1/containers`."""
-    return json_answer({"containers": services.calls.containers(principal_of(request).tenant)})
+    """`GET /v1/containers`, with `all=true` those of all tenants."""
+    principal = principal_of(request)
+    tenant: str | None = principal.tenant
+    if truth_of(request, "all"):
+        principal.require("operator")
+        tenant = None
+    return json_answer({"containers": services.calls.containers(tenant)})
 
 
 async def stop_container(request: Request, services: ContainerServices) -> Response:
@@ -61,7 +74,8 @@ async def stop_container(request: Request, services: ContainerServices) -> Respo
 CONTAINERS = (
     Operation(
         method="GET", path="/v1/containers", name="listContainers", about="The containers that run now.",
-        endpoint=show_containers, scopes=("read",), answer={"type": "object"},
+        endpoint=show_containers, scopes=("read", "operator"), answer={"type": "object"}, errors=("bad_input",),
+        parameters=(Parameter(name="all", about="For operators: all tenants'.", schema={"type": "boolean"}),),
     ),
     Operation(
         method="POST", path="/v1/containers/{container}/stop", name="stopContainer", tells=("*",), status=202,

@@ -125,7 +125,7 @@ class FixedInference:
         output = await self._models.codec.output_json(result.output, call.version.id, method, call.tenant)
         total_ms, stages = (self._clock() - call.arrived_at) * 1000, dict(result.stages)
         stages["respond"] = max(0.0, total_ms - sum(stages.values()))
-        self._models.entry.metrics.call_ended(stages, total_ms, result.cold_start)
+        self._models.entry.recorder.call_ended(call, result, stages, total_ms)
         units = result.units or {}
         told = InferenceMetadata(
             tokens_used=sum(units.get(name, 0) for name in TOKENS), latency_ms=total_ms, model_version=call.version.ref
@@ -154,6 +154,8 @@ def call_body(asked: InferenceRequest, model: FoundModel) -> bytes:
         arguments = {names[0]: asked.input}
     else:
         raise BadInput(f"input: {model.name} takes no parameters: expected {{}}.", field="input")
+    if model.adapter:
+        arguments = {**arguments, "adapter": model.adapter}
     said = {"input": arguments, "parameters": asked.parameters, "method": model.method.name or None}
     try:
         return msgspec.msgpack.encode(said)

@@ -38,8 +38,8 @@ class FrontDoor:
             try:
                 await self._work(scope, receive)
             except PilotlightError as error:
-                if exchange.call_id or exchange.version:
-                    entry.metrics.call_failed(error.wire_code)
+                if exchange.call_id or exchange.called is not None:
+                    entry.recorder.request_failed(error, exchange)
                 raise
 
     async def _refuse_audited(self, scope: Scope, exchange: Exchange) -> None:

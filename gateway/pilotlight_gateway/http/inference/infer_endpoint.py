@@ -13,7 +13,7 @@ from pilotlight_gateway.http.inference.body_codings import (
     held_plain,
     plain_body,
 )
-from pilotlight_gateway.http.inference.model_calls import ModelCalls, refuse_streams
+from pilotlight_gateway.http.inference.model_calls import ModelCalls, refuse_generation, refuse_streams
 from pilotlight_gateway.http.inference.model_lookup import FoundModel
 from pilotlight_gateway.http.protocol.http_exchange import Exchange, exchange_of, header
 from pilotlight_gateway.http.protocol.large_answers import PIECE_BYTES, answer_in_pieces
@@ -41,8 +41,9 @@ class InferEndpoint:
         exchange, budget, path = exchange_of(scope), self._calls.entry.budget, scope["path_params"]
         tenant = exchange.principal.tenant
         model = await self._calls.lookup.find(tenant, path["model"], path.get("version", ""))
-        refuse_streams(model)
         limits = await self._calls.admit(exchange, model)
+        refuse_generation(model)
+        refuse_streams(model)
         body = await read_body(scope, receive, limits, budget, tenant)
         size, coding = len(body), header(scope, b"content-encoding")
         try:

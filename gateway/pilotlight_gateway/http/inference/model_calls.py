@@ -9,6 +9,9 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import aclosing
 from typing import Any
 
+from msgspec import UNSET
+
+from pilotlight_core.model.engines.engine_spec import GENERATE
 from pilotlight_core.model.errors import BadInput, PilotlightError
 from pilotlight_core.model.messages.limiting import LimitAskKind
 from pilotlight_gateway.bodies.body_codec import BodyCodec
@@ -107,6 +110,7 @@ class ModelCalls:
                 async for bunch in events:
                     for event in bunch:
                         if isinstance(event, ChunkEvent):
+                            self.entry.recorder.chunks(call, 1)
                             yield await self._tensors(event.data, call, asked)
                         elif isinstance(event, CallResult):
                             self._note(call, model, event)
@@ -119,7 +123,7 @@ class ModelCalls:
     def _note(self, call: PreparedCall, model: FoundModel, result: CallResult) -> None:
         total_ms, stages = self._total_ms(call), dict(result.stages)
         stages["respond"] = max(0.0, total_ms - sum(stages.values()))
-        self.entry.metrics.call_ended(stages, total_ms, result.cold_start)
+        self.entry.recorder.call_ended(call, result, stages, total_ms)
         self.counts.note_success(_counted(call, model), total_ms, stages)
 
     def _failed(self, error: PilotlightError, call: PreparedCall, model: FoundModel) -> PilotlightError:
@@ -136,6 +140,16 @@ def refuse_streams(model: FoundModel) -> None:
         raise BadInput(
             f"{model.name} is a generator, and answers more than once: call it with ModelStreamInfer over gRPC, or as "
             "POST /v1/functions/{ref}/calls with 'Accept: text/event-stream'.",
+            field="model",
+        )
+
+
+def refuse_generation(model: FoundModel) -> None:
+    """Raises BadInput: it is an engine that generates text, whose answers are documents and no tensors."""
+    if model.version.spec.engine is not UNSET and model.method.name == GENERATE:
+        raise BadInput(
+            f"{model.name} generates text, which is no tensor: POST /v1/chat/completions or /v1/completions, with "
+            f'"model": "{model.name}".',
             field="model",
         )
 

@@ -29,6 +29,11 @@ class AnswerHead:
 class StreamForm(Protocol):
     """Writes an answer piece by piece, as server-sent events."""
 
+    @property
+    def counts_tokens(self) -> bool:
+        """Whether it needs the tokens of each chunk."""
+        ...
+
     def begin(self) -> bytes:
         """What comes before the first chunk."""
         ...

@@ -15,7 +15,13 @@ from pilotlight_gateway.http.openai.answer_forms import (
     usage_document,
 )
 from pilotlight_gateway.http.openai.generated_text import CalledTool, GeneratedText
-from pilotlight_gateway.http.openai.generation_chunks import ChunkUsage, GenerationChunk, ToolCallPart, finish_of
+from pilotlight_gateway.http.openai.generation_chunks import (
+    ChunkUsage,
+    GenerationChunk,
+    ToolCallPart,
+    finish_of,
+    tokens_of,
+)
 
 CHUNK = "chat.completion.chunk"
 
@@ -46,9 +52,12 @@ def tool_document(called: CalledTool, number: int) -> Json:
 class ChatStream:
     """Writes the events of one answer."""
 
-    def __init__(self, head: AnswerHead, *, include_usage: bool) -> None:
+    def __init__(self, head: AnswerHead, *, include_usage: bool, usage_so_far: bool = False) -> None:
+        """`usage_so_far`: each chunk tells the tokens up to it; those of the prompt are known at the end."""
         self._head = _head(head, CHUNK)
         self._usage = include_usage
+        self.counts_tokens = usage_so_far
+        self._tokens = 0
         # Most chunks are text alone: what is the same in all of them is written once.
         around = self._event({"index": 0, "delta": {"content": "\0"}, "logprobs": None, "finish_reason": None})
         self._before, _, self._after = around.partition(encode_json("\0"))
@@ -62,7 +71,11 @@ class ChatStream:
     def chunk(self, chunk: GenerationChunk) -> bytes:
         self._finish = chunk.finish_reason or self._finish
         self._counted = chunk.usage or self._counted
-        if not chunk.tool_calls and not chunk.logprobs:
+        if self.counts_tokens:
+            self._tokens += tokens_of(chunk)
+            if not chunk.text and not chunk.tool_calls and not chunk.logprobs:
+                return b""
+        elif not chunk.tool_calls and not chunk.logprobs:
             return self._before + encode_json(chunk.text) + self._after if chunk.text else b""
         delta: Json = {"content": chunk.text} if chunk.text or not chunk.tool_calls else {}
         if chunk.tool_calls:
@@ -93,6 +106,8 @@ class ChatStream:
 
     def _event(self, choice: Json) -> bytes:
         more: dict[str, Any] = {"usage": None} if self._usage else {}
+        if self._tokens:
+            more = {"usage": usage_document(self._counted or ChunkUsage(completion_tokens=self._tokens))}
         return sse({**self._head, "choices": [choice], **more})
 
 

@@ -6,7 +6,13 @@ from typing import Any
 
 from pilotlight_gateway.http.openai.answer_forms import DONE, AnswerHead, Json, error_event, sse, usage_document
 from pilotlight_gateway.http.openai.generated_text import GeneratedText
-from pilotlight_gateway.http.openai.generation_chunks import ChunkUsage, GenerationChunk, TokenLogprob, finish_of
+from pilotlight_gateway.http.openai.generation_chunks import (
+    ChunkUsage,
+    GenerationChunk,
+    TokenLogprob,
+    finish_of,
+    tokens_of,
+)
 
 
 def completion_document(head: AnswerHead, text: GeneratedText, usage: ChunkUsage | None) -> Json:
@@ -20,9 +26,12 @@ def completion_document(head: AnswerHead, text: GeneratedText, usage: ChunkUsage
 class CompletionStream:
     """Writes the events of one answer."""
 
-    def __init__(self, head: AnswerHead, *, include_usage: bool) -> None:
+    def __init__(self, head: AnswerHead, *, include_usage: bool, usage_so_far: bool = False) -> None:
+        """As of a chat."""
         self._head = _head(head)
         self._usage = include_usage
+        self.counts_tokens = usage_so_far
+        self._tokens = 0
         self._finish: str | None = None
         self._counted: ChunkUsage | None = None
         self._written = 0
@@ -33,6 +42,8 @@ class CompletionStream:
     def chunk(self, chunk: GenerationChunk) -> bytes:
         self._finish = chunk.finish_reason or self._finish
         self._counted = chunk.usage or self._counted
+        if self.counts_tokens:
+            self._tokens += tokens_of(chunk)
         if not chunk.text and not chunk.logprobs:
             return b""
         event = self._event(_choice(chunk.text, chunk.logprobs, self._written, None))
@@ -51,6 +62,8 @@ class CompletionStream:
 
     def _event(self, choice: Json) -> bytes:
         more: dict[str, Any] = {"usage": None} if self._usage else {}
+        if self._tokens:
+            more = {"usage": usage_document(self._counted or ChunkUsage(completion_tokens=self._tokens))}
         return sse({**self._head, "choices": [choice], **more})
 
 

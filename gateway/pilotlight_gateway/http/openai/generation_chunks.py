@@ -58,11 +58,19 @@ class GenerationChunk(msgspec.Struct, frozen=True):
     usage: ChunkUsage | None = None
 
 
+class CountedChunk(GenerationChunk, frozen=True):
+    """The same, with its tokens, of which there may be several in a chunk."""
+
+    token_ids: msgspec.Raw = msgspec.Raw(b"")
+    """A list, which is not read."""
+
+
+_counting_decoder = msgspec.msgpack.Decoder(str | CountedChunk)
 _decoder = msgspec.msgpack.Decoder(str | GenerationChunk)
 
 
-def read_chunk(data: bytes) -> GenerationChunk:
-    """The chunk in these bytes of msgpack.
+def read_chunk(data: bytes, *, counting: bool = False) -> GenerationChunk:
+    """The chunk in these bytes of msgpack; `counting`: with its tokens.
 
     Raises:
         BadOutput: it is neither a text nor such a document.
@@ -72,7 +80,7 @@ def read_chunk(data: bytes) -> GenerationChunk:
             raise BadOutput(
                 f"The function yielded a chunk of {len(data)} bytes: more than {MOST_DOCUMENT_BYTES} may only be text."
             )
-        chunk = _decoder.decode(data)
+        chunk = _counting_decoder.decode(data) if counting else _decoder.decode(data)
     except msgspec.ValidationError as error:
         raise BadOutput(
             f"The function yielded neither a text nor a chunk with text, token_ids, finish_reason and usage: {error}."
@@ -80,6 +88,17 @@ def read_chunk(data: bytes) -> GenerationChunk:
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         raise BadOutput("The function yielded what cannot be read.") from None
     return GenerationChunk(chunk) if isinstance(chunk, str) else chunk
+
+
+def tokens_of(chunk: GenerationChunk) -> int:
+    """How many tokens a chunk has; 0: it does not say."""
+    if not isinstance(chunk, CountedChunk):
+        return 0
+    head = bytes(memoryview(chunk.token_ids)[:5])
+    first = head[0] if head else 0
+    if 0x90 <= first <= 0x9F:
+        return first & 0x0F
+    return int.from_bytes(head[1:3] if first == 0xDC else head[1:]) if first in (0xDC, 0xDD) else 0
 
 
 def is_text(data: bytes) -> bool:

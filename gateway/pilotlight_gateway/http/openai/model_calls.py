@@ -90,7 +90,7 @@ async def received_call(
             asked = msgspec.structs.replace(asked, fields={})  # from here on the call's input is what is held
             yield asked, call
         except PilotlightError as error:
-            entry.metrics.call_failed(error.wire_code)
+            entry.recorder.request_failed(error, exchange)
             raise
         finally:
             entry.budget.give_back(size, tenant)
@@ -107,11 +107,12 @@ async def find_version(services: OpenAIServices, tenant: str, name: str) -> tupl
     """The model, and what is deployed of its function, with its schemas.
 
     Raises:
-        UnknownFunction: `model_not_found`.
+        UnknownFunction: `model_not_found`. TooMuch: the tenant has named too many that there are not.
     """
-    model = await services.models.find(tenant, name)
+    versions = services.entry.versions
+    model = await services.models.find(tenant, name, versions.guesses)
     try:
-        return model, await services.entry.resolver.resolve(tenant, model.ref)
+        return model, await versions.find(tenant, model.ref)
     except UnknownFunction as error:
         raise UnknownFunction(error.detail, code="model_not_found", field="model") from None
 

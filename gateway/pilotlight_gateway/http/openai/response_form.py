@@ -33,6 +33,8 @@ def response_document(head: AnswerHead, text: GeneratedText, usage: ChunkUsage |
 class ResponseStream:
     """Writes the events of one answer."""
 
+    counts_tokens = False
+
     def __init__(self, head: AnswerHead, kept: Json) -> None:
         self._head = head
         self._kept = kept

@@ -7,6 +7,7 @@ stream that breaks off says so by an event with an error: one that ends without 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from contextlib import aclosing
 from functools import partial
 from typing import Any
@@ -29,8 +30,9 @@ from pilotlight_gateway.http.openai.whole_answers import note_end
 from pilotlight_gateway.http.protocol.drain_gate import draining_error
 from pilotlight_gateway.http.protocol.error_dialects import Dialect
 from pilotlight_gateway.http.protocol.event_answers import HEADERS, EventStream, relay
-from pilotlight_gateway.http.protocol.http_exchange import ClientGone, Exchange, exchange_of, log_failure
+from pilotlight_gateway.http.protocol.http_exchange import ClientGone, Exchange, exchange_of
 from pilotlight_gateway.http.protocol.problem_answers import problem_of
+from pilotlight_gateway.traces.access_log import log_failure
 
 log = structlog.get_logger(__name__)
 
@@ -82,9 +84,11 @@ async def _answer(services: OpenAIServices, request: Request, made: ModelCall, f
 class FormSender:
     """Sends chunks behind the events that their call's task has sent. It is the stream's `ChunkTaker`."""
 
-    def __init__(self, form: StreamForm, stream: EventStream) -> None:
+    def __init__(self, form: StreamForm, stream: EventStream, told: Callable[[int], None]) -> None:
+        """`told` is called with how many chunks were sent."""
         self.has_begun = False
         """Whether the first event was sent."""
+        self._told = told
         self._form = form
         self._stream = stream
 
@@ -93,32 +97,40 @@ class FormSender:
         if not self.has_begun or sum(map(len, data)) > TAKEN_BYTES or not self._stream.is_ready:
             return False
         try:
-            chunks = [read_chunk(each) for each in data]
+            chunks = [read_chunk(each, counting=self._form.counts_tokens) for each in data]
         except PilotlightError:  # the call's task meets it again, and ends with it
             return False
         piece = b"".join([self._form.chunk(chunk) for chunk in chunks])
-        return not piece or self._stream.send_now(piece)
+        if piece and not self._stream.send_now(piece):
+            return False
+        self._told(len(data))
+        return True
 
 
 async def _send_all(services: OpenAIServices, call: PreparedCall, form: StreamForm, stream: EventStream) -> None:
     """What is there goes in one write; chunks go as they come while nothing else is to be done."""
     begin = form.begin()
-    sender = FormSender(form, stream)
+    sender = FormSender(form, stream, partial(services.entry.recorder.chunks, call))
     events: Any = services.calls.stream(call, sender)
     async with aclosing(events):
         async for bunch in events:
+            chunks = sum([isinstance(event, ChunkEvent) for event in bunch])
+            if chunks:
+                services.entry.recorder.chunks(call, chunks)
             piece = b"".join([_event(services, call, form, event) for event in bunch])
             if not piece:
                 continue
             if not sender.has_begun:
                 sender.has_begun, piece = True, begin + piece
-                services.entry.metrics.first_chunk.observe(services.clock() - call.arrived_at)
+            began_at = services.clock()
             await stream.send(piece)
+            if (pace := call.pace) is not None:
+                pace.unread_ms += (services.clock() - began_at) * 1000.0
 
 
 def _event(services: OpenAIServices, call: PreparedCall, form: StreamForm, event: CallEvent) -> bytes:
     if isinstance(event, ChunkEvent):
-        return form.chunk(read_chunk(event.data))
+        return form.chunk(read_chunk(event.data, counting=form.counts_tokens))
     if not isinstance(event, CallResult):
         return b""
     value = form.chunk(read_chunk(event.output)) if is_value(call) else b""
@@ -136,7 +148,7 @@ def _why_ended(services: OpenAIServices, exchange: Exchange) -> PilotlightError 
 async def _fail(
     services: OpenAIServices, stream: EventStream, form: StreamForm, exchange: Exchange, error: PilotlightError
 ) -> None:
-    services.entry.metrics.call_failed(error.wire_code)
+    services.entry.recorder.request_failed(error, exchange)
     log_failure(exchange, error)
     problem = problem_of(error, exchange.request_id, dialect=Dialect.OPENAI)
     await stream.send(form.fail(problem.document["error"]))

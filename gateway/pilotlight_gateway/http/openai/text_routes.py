@@ -52,7 +52,8 @@ async def _generate(
         if not asked.stream:
             await answer_whole(services, request, made, whole, asked.model)
             return
-        form = streamed(head_of(services, made.call, asked.model), include_usage=asked.include_usage)
+        head = head_of(services, made.call, asked.model)
+        form = streamed(head, include_usage=asked.include_usage, usage_so_far=asked.usage_so_far)
         await answer_streamed(services, request, made, form)
 
 

@@ -72,6 +72,7 @@ async def send_answer(services: OpenAIServices, request: Request, made: ModelCal
             return await _redacted(call, work)
 
         await services.keyed.answer(call, BodyFormat.JSON, request.scope, keyed)
+        entry.recorder.call_withdrawn(call)
         return
     body = await unless_gone(request.receive, _redacted(call, work), exchange.task)
     headers = [
@@ -122,7 +123,4 @@ async def _generate(services: OpenAIServices, call: PreparedCall) -> tuple[Gener
 
 def note_end(services: OpenAIServices, call: PreparedCall, result: CallResult) -> None:
     """Count a call that has ended well."""
-    total_ms = (services.clock() - call.arrived_at) * 1000
-    stages = dict(result.stages)
-    stages["respond"] = max(0.0, total_ms - sum(stages.values()))
-    services.entry.metrics.call_ended(stages, total_ms, result.cold_start)
+    services.entry.recorder.request_ended(call, result)

@@ -14,14 +14,17 @@ from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from pilotlight_core.model.errors import BadInput, NotFound, PilotlightError
+from pilotlight_core.model.spec import VersionRecord
+from pilotlight_gateway.calls.prepared_call import PreparedCall
 from pilotlight_gateway.http.protocol.drain_gate import current_task
 from pilotlight_gateway.http.protocol.error_dialects import Dialect
 from pilotlight_gateway.http.protocol.peer_paths import hint_of
 from pilotlight_gateway.http.protocol.problem_answers import Headers, problem_of
 from pilotlight_gateway.limits.call_usage import CallUsage
 from pilotlight_gateway.limits.limit_admission import Admission
-from pilotlight_gateway.metrics.gateway_metrics import GatewayMetrics
+from pilotlight_gateway.metrics.call_recorder import CallRecorder
 from pilotlight_gateway.tenancy.auth import NOBODY, Principal
+from pilotlight_gateway.traces.access_log import AccessLog, log_failure
 
 KEY = "pilotlight"
 """Where the exchange is found in the ASGI scope."""
@@ -141,6 +144,8 @@ class FailedRequest(Protocol):
     def admission(self) -> Admission | None: ...
     @property
     def dialect(self) -> Dialect: ...
+    @property
+    def call(self) -> PreparedCall | None: ...
 
 
 class OpenRequest(Protocol):
@@ -170,7 +175,9 @@ class Exchange:
         "admission",
         "arrived_at",
         "asked",
+        "call",
         "call_id",
+        "called",
         "dialect",
         "home",
         "principal",
@@ -193,6 +200,10 @@ class Exchange:
         self.request_id = new_request_id()
         self.principal: Principal = NOBODY
         self.call_id = ""
+        self.called: VersionRecord | None = None
+        """The version that the request calls."""
+        self.call: PreparedCall | None = None
+        """What it has come to."""
         self.home = b""
         """Where clients reach the home of the called function; b"" if it is here, or not known."""
         self.dialect = Dialect.NATIVE
@@ -347,16 +358,6 @@ def answer_error(
     return problem.status, problem.headers, problem.encode()
 
 
-def log_failure(exchange: FailedRequest, error: PilotlightError) -> None:
-    """Write down a failure of the platform or of a function; what the caller did wrong is counted only."""
-    if error.meaning.status >= 500:
-        # Refusals come by the thousand when there is least time to write each of them down.
-        write = log.debug if error.meaning.status == 503 else log.info
-        named = {"tenant": exchange.principal.tenant, "version": exchange.version}
-        told = {key: value for key, value in named.items() if value}
-        write("a request failed", request_id=exchange.request_id, code=error.wire_code, route=exchange.route, **told)
-
-
 class CallApp(Protocol):
     """The application that takes calls."""
 
@@ -393,8 +394,8 @@ class OpenRequests:
             principal = exchange.principal
             if principal is NOBODY or exchange.revoked is not None:
                 continue
-            # Of a key there is one principal; of who has tokens one for each.
-            who = principal.key_id if principal.origin is None else principal
+            # Of a key there is one principal; of who has tokens, or sessions, one for each.
+            who = principal if principal.origin is not None or principal.session else principal.key_id
             if who not in verdicts:
                 verdicts[who] = why_ended(principal)
             if (error := verdicts[who]) is not None:
@@ -413,16 +414,19 @@ class Edge:
         *,
         release: Callable[[Exchange], None],
         requests: OpenRequests,
-        metrics: GatewayMetrics,
+        recorder: CallRecorder,
         clock: Callable[[], float],
+        access: AccessLog | None = None,
     ) -> None:
         """`release` gets each exchange that has ended, `requests` has the others; `clock`: monotonic seconds."""
         self._calls = calls
         self._routes = routes
         self._release = release
         self._requests = requests
-        self._metrics = metrics
+        self._recorder = recorder
+        self._metrics = recorder.metrics
         self._clock = clock
+        self.access = access or AccessLog()
         self.whole: WholeRequests[Any] | None = None
         """Takes what needs no task."""
 
@@ -456,22 +460,28 @@ class Edge:
                     raise
             except ClientGone:
                 exchange.status = exchange.status or CLIENT_CLOSED
+                self._recorder.client_gone(exchange)
             except Exception as error:
                 log.exception("a request failed unexpectedly", request_id=exchange.request_id, route=exchange.route)
                 if exchange.status:
                     raise  # the head is out: only a broken connection still tells the client
                 failed, cause = PilotlightError(code="internal"), error
             if failed is not None:
+                if exchange.called is not None:
+                    self._recorder.request_failed(failed, exchange)
                 await self._answer_error(exchange, failed, cause)
         finally:
             failed = cause = None  # they know this frame: a cycle would wait for the garbage collector
             self._requests.remove(exchange)
             self._release(exchange)
             self._metrics.requests[exchange.route, exchange.status] += 1
+            if self.access.logs_all and exchange.status < 400:
+                self.access.ended(exchange)
             self._metrics.break_glass += exchange.principal.break_glass
 
     async def _answer_error(self, exchange: Exchange, error: PilotlightError, cause: Exception | None = None) -> None:
         answer = answer_error(exchange, error, cause)
+        self.access.failed(exchange, error, exchange.status or answer[0])
         if exchange.status:
             log.warning("an answer broke off", request_id=exchange.request_id, code=error.wire_code)
             raise error

@@ -13,6 +13,7 @@ from pilotlight.client.transport.retry import QUICK_CONNECT_S, RequestRetries
 from pilotlight.definitions.errors import BadOutput
 from pilotlight_core.model.api.call_api import AppInfo, DeployRequest, DeployResponse, RenewRequest
 from pilotlight_core.model.api.curve_api import CurveRequest, FunctionCurves, Trial, TrialRequest
+from pilotlight_core.model.api.diagnosis_api import DiagnosisList, FunctionDiagnosis
 from pilotlight_core.model.api.placement_api import ContainerStopInfo, ContainerStopRequest, PlacementQuestion
 from pilotlight_core.model.api.price_api import PriceInfo, PriceList
 from pilotlight_core.model.spec import DEFAULT_BASE, FunctionSpec
@@ -119,6 +120,19 @@ class PlatformClient:
         params = {"at": at} if at else {}
         params |= {"advised": "true"} if advised else {}
         return await self.request("GET", f"/v1/functions/{ref}/explanation", params=params, answer_type=Json)
+
+    async def diagnose_function(self, ref: str, window: str = "10m", rate: float | None = None) -> FunctionDiagnosis:
+        """Return what bounds a function, with evidence, what to do, and what will be different then.
+
+        `rate`: calls per second that are wanted, if that is more than there are.
+        """
+        params = {"window": window} | ({} if rate is None else {"rate": f"{rate:g}"})
+        path = f"/v1/functions/{ref}/diagnosis"
+        return await self.request("GET", path, params=params, answer_type=FunctionDiagnosis)
+
+    async def list_diagnoses(self, window: str = "10m") -> DiagnosisList:
+        """Return a sentence for each function that had calls: what bounds it, or that nothing does."""
+        return await self.request("GET", "/v1/diagnoses", params={"window": window}, answer_type=DiagnosisList)
 
     async def plan_deployed(self, ref: str, rps: float | None = None, method: str = "") -> Json:
         """Return a function's need of GPU memory, and whether the fleet could hold it: `lines`, `plans`, `fits`.

@@ -14,11 +14,11 @@ from pilotlight_core.host.metrics.metrics_listener import CONNECTIONS, HEAD_BYTE
 HOST = "127.0.0.1"
 
 
-def render() -> bytes:
-    return b"pilotlight_nodes 1.0\n"
+def render(accept: str) -> tuple[bytes, str]:
+    return b"pilotlight_nodes 1.0\n", "text/plain; version=0.0.4; charset=utf-8"
 
 
-def fail() -> bytes:
+def fail(accept: str) -> tuple[bytes, str]:
     raise OSError("the ledger is away")
 
 

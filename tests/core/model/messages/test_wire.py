@@ -118,7 +118,7 @@ MESSAGES: list[tuple[Message, dict[str, Any]]] = [
             "granted": [
                 {
                     "call": "a", "container": "c", "node": "n", "instance": "i", "epoch": 1, "number": 2, "gateway": "",
-                    "home": "", "start_ms": 0.0, "timeline": {},
+                    "home": "", "start_ms": 0.0, "timeline": {}, "ahead": 0,
                 }
             ],
             "dropped": [

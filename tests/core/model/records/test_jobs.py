@@ -91,7 +91,7 @@ def test_what_was_preempted_runs_again_as_the_same_attempt() -> None:
 
 def test_what_stays_billed_of_a_start_is_remembered_for_the_next_one() -> None:
     """Of one whose end nobody tells, the longest of those in a row; what an agent has told leaves nothing."""
-    lost = jobs.interrupted(running(idempotent=True), 113.0, "its gateway is gone")
+    lost = jobs.interrupted(running(idempotent=True, timeout=60.0), 113.0, "its gateway is gone")
     assert lost.lost_ms == 12_000.0
     again = jobs.started(lost, HERE, "call_2", 1, lost.run_at)
     assert again is not None
@@ -104,6 +104,12 @@ def test_what_stays_billed_of_a_start_is_remembered_for_the_next_one() -> None:
     redriven = jobs.redriven(jobs.interrupted(running(), 102.0, "its gateway is gone"), 103.0)
     assert redriven is not None
     assert redriven.lost_ms == 0.0
+
+
+def test_no_more_stays_billed_than_a_start_can_have_cost() -> None:
+    """Whoever looks at it first may come late."""
+    lost = jobs.interrupted(running(idempotent=True, timeout=5.0), 1_000.0, "its gateway is gone")
+    assert lost.lost_ms == 5_000.0
 
 
 def test_what_never_started_waits_until_it_expires() -> None:

@@ -21,7 +21,7 @@ from tests.gateway.world import World, function
 def reader_of(world: World) -> CallReader:
     services = world.services
     codec = BodyCodec(services.validators, services.workers, services.budget)
-    return CallReader(services.registry, VersionSchemas(services.blobs), codec, time.monotonic)
+    return CallReader(services.registry, VersionSchemas(services.blobs), codec, services.recorder, time.monotonic)
 
 
 async def send(_: object) -> None:

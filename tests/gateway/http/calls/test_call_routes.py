@@ -21,7 +21,7 @@ from tests.gateway.world import World, function, generator
 def routes_of(world: World) -> CallRoutes:
     services = world.services
     limiter = MemoryLimiter(LimitPolicies(services.registry.limits))
-    limits = CallLimits(limiter, services.costs, services.metrics, services.prices)
+    limits = CallLimits(limiter, services.costs, services.recorder, services.prices)
     return CallRoutes(services.registry, services.resolver, limits)
 
 

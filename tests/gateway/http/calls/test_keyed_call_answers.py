@@ -62,7 +62,7 @@ async def test_the_first_answer_is_repeated_to_the_byte(worlds: tuple[World, Wor
     assert second.headers["pilotlight-call-id"] == first.headers["pilotlight-call-id"] == first.json()["id"]
     assert second.headers["x-request-id"] != first.headers["x-request-id"]
     assert len(one.calls.seen) + len(two.calls.seen) == 1
-    assert two.services.metrics.calls == {}
+    assert not any(two.services.metrics.calls.values())
 
 
 async def test_what_the_function_raised_is_repeated(worlds: tuple[World, World]) -> None:

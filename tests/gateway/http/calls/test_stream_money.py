@@ -48,7 +48,7 @@ class Ground:
         self.home = BudgetHome(world.registry.budgets, world.wall)
         StoredTranches().serve(self.home)
         limiter = MemoryLimiter(LimitPolicies(world.registry.limits, world.registry.budgets), budgets=self.home)
-        self.limits = CallLimits(limiter, services.costs, services.metrics, prices)
+        self.limits = CallLimits(limiter, services.costs, services.recorder, prices)
         name = "acme:shop.hello"
         self.call = PreparedCall(
             call_id="call_a_1_b", client_id=None, tenant="acme", version=version, method=HELLO, input=b"",

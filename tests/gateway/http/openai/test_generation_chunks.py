@@ -11,9 +11,11 @@ from pilotlight_core.model.errors import BadOutput
 from pilotlight_gateway.http.openai.generation_chunks import (
     MOST_DOCUMENT_BYTES,
     ChunkUsage,
+    CountedChunk,
     GenerationChunk,
     finish_of,
     read_chunk,
+    tokens_of,
     usage_of_units,
 )
 
@@ -62,3 +64,15 @@ def test_units_are_usage() -> None:
 def test_an_end_has_a_reason_that_clients_know() -> None:
     """Whatever the function calls it."""
     assert [finish_of(reason) for reason in ("length", "bored", None)] == ["length", "stop", "stop"]
+
+
+def test_tokens_of_a_chunk_are_counted_and_not_read() -> None:
+    """However many; what says nothing of its tokens has none."""
+    for count in (0, 1, 15, 16, 70_000):
+        data = msgspec.msgpack.encode({"text": "a", "token_ids": [7] * count})
+        if count < 70_000:
+            assert tokens_of(read_chunk(data, counting=True)) == count
+        assert tokens_of(CountedChunk(token_ids=msgspec.Raw(msgspec.msgpack.encode(["x"] * count)))) == count
+    for value in ("a", {"text": "a"}, {"token_ids": 7}, {"token_ids": None}):
+        assert tokens_of(read_chunk(msgspec.msgpack.encode(value), counting=True)) == 0
+    assert tokens_of(read_chunk(msgspec.msgpack.encode({"token_ids": [1]}))) == 0

@@ -20,6 +20,8 @@ from tests.gateway.world import World
 
 HI: Any = [{"role": "user", "content": "hi"}]
 
+TRACE = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+
 
 async def ask(client: httpx.AsyncClient, headers: dict[str, str] | None = None, **more: Any) -> httpx.Response:
     """A chat."""
@@ -106,8 +108,8 @@ async def test_priority_and_trace_are_those_of_the_request(world: World) -> None
     """As of a native call."""
     served(world)
     async with world.client() as client:
-        await ask(client, {"pilotlight-priority": "batch", "traceparent": "00-a-b-01"})
-    assert (world.calls.seen[0].priority, world.calls.seen[0].traceparent) == ("batch", "00-a-b-01")
+        await ask(client, {"pilotlight-priority": "batch", "traceparent": TRACE})
+    assert (world.calls.seen[0].priority, world.calls.seen[0].traceparent) == ("batch", TRACE)
 
 
 async def test_a_stream_has_no_key(world: World) -> None:

@@ -110,3 +110,20 @@ async def test_a_response_that_is_cut_short_or_breaks_off(world: World, client: 
     assert events[-1].type == "response.incomplete"
     assert broken.value.code == "container_died"
     assert kept.value.param == "previous_response_id"
+
+
+async def test_what_is_to_be_kept_is_not_and_what_was_kept_is_not_there(world: World, client: AsyncOpenAI) -> None:
+    """`store` is ignored by name; a response is neither fetched, deleted nor cancelled."""
+    served(world)
+    world.calls.events = WORDS
+    raw = await client.responses.with_raw_response.create(
+        model=NAME, input="hi", store=True, truncation="auto", background=False, reasoning={"effort": "low"},
+        include=["reasoning.encrypted_content"], parallel_tool_calls=True, service_tier="auto", user="me",
+    )  # fmt: skip
+    made = raw.parse()
+
+    assert made.output_text == "Hello"
+    assert set(raw.headers["pilotlight-ignored"].split(", ")) == {"store", "reasoning", "service_tier", "user"}
+    for ask in (client.responses.retrieve, client.responses.delete, client.responses.cancel):
+        with pytest.raises(openai.NotFoundError):
+            await ask(made.id)

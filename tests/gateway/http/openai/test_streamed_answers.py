@@ -114,7 +114,8 @@ async def test_chunks_are_written_as_they_come_behind_the_first_event() -> None:
     """Text as events, what is none yet not at all; what is long or wrong, or has to be read for, is the task's."""
     served = Served()
     form = ChatStream(AnswerHead(call_id="call_1", model="m", created_at=7, version="v"), include_usage=False)
-    sender = FormSender(form, EventStream(Exchange({SERVED: served}, Wire(pieces=()).send, 0.0), HEADERS))
+    told: list[int] = []
+    sender = FormSender(form, EventStream(Exchange({SERVED: served}, Wire(pieces=()).send, 0.0), HEADERS), told.append)
     (text, nothing, wrong, long) = packed({"text": "a"}, {"text": ""}, {"text": 7}, "x" * TAKEN_BYTES)
     assert not sender.take(1, (text,))
     sender.has_begun = True

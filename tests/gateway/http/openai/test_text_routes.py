@@ -61,6 +61,21 @@ async def test_a_streamed_chat(world: World, client: AsyncOpenAI) -> None:
     assert [chunk.usage for chunk in got[:-1]] == [None] * (len(got) - 1)
 
 
+async def test_each_chunk_tells_the_tokens_so_far(world: World, client: AsyncOpenAI) -> None:
+    """If that is asked for, of chats and completions; those of the prompt are known at the end."""
+    served(world)
+    last = {"finish_reason": "stop", "usage": {"prompt_tokens": 3, "completion_tokens": 4}}
+    world.calls.events = chunks({"text": "Hel", "token_ids": [1, 2, 3]}, {"text": "lo", "token_ids": [4]}, last)
+    asked: Any = {"stream": True, "stream_options": {"include_usage": True, "continuous_usage_stats": True}}
+    chat = [one async for one in await client.chat.completions.create(model=NAME, messages=HI, **asked)]
+    text = [one async for one in await client.completions.create(model=NAME, prompt="a", **asked)]
+
+    for got in (chat[1:], text):
+        told = [(one.usage.prompt_tokens, one.usage.completion_tokens) for one in got if one.usage is not None]
+        assert told == [(0, 3), (0, 4), (3, 4), (3, 4)]
+    assert chat[0].usage is None
+
+
 async def test_the_synchronous_client(world: World, address: str) -> None:
     """It does as the other one."""
     served(world)

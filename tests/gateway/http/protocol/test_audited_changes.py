@@ -26,6 +26,8 @@ NOT_AUDITED = {
     "putBlob", "planPlacement", "renewApp", "pingWebhook", "resendDelivery",
     # by anybody who has no key, and could fill the log: the making of the token by which a node joins is in it
     "joinNode",
+    # the same of the code of a link: nobody whose word counts has asked yet, and the code's making is in it
+    "exchangeCode",
 }  # fmt: skip
 
 

@@ -20,6 +20,7 @@ from pilotlight_gateway.http.protocol.http_exchange import Edge, OpenRequests
 from pilotlight_gateway.http.protocol.openapi import document, error_schemas
 from pilotlight_gateway.http.protocol.problem_answers import problem_of
 from pilotlight_gateway.limits.api_rates import ApiRates
+from pilotlight_gateway.metrics.call_recorder import CallRecorder
 from pilotlight_gateway.metrics.gateway_metrics import GatewayMetrics
 from pilotlight_gateway.tenancy.auth import Principal
 
@@ -68,7 +69,7 @@ def client(made: Operation[None]) -> httpx.AsyncClient:
         bound,
         release=lambda _: None,
         requests=OpenRequests(),
-        metrics=GatewayMetrics(),
+        recorder=CallRecorder(GatewayMetrics(), time.monotonic),
         clock=time.monotonic,
     )
     return httpx.AsyncClient(transport=httpx.ASGITransport(edge), base_url="http://gateway")

@@ -23,7 +23,7 @@ def test_it_runs_the_platforms_code() -> None:
     assert [(method.name, method.mode) for method in spec.methods] == [
         ("generate", Mode.GENERATOR), ("embed", Mode.UNARY),
     ]  # fmt: skip
-    assert spec.max_inputs == 8 + 1  # one for a caller who has none there
+    assert spec.max_inputs == 8 + 2  # two for callers who have few there
     assert spec.resumable
     assert spec.idempotent
     assert ENGINE in needs_of(spec)

@@ -22,6 +22,7 @@ GAUGES = frozenset({"utilisation", "memory_used", "processes"})
 """Of devices and their instances: always new, and no controller decides by them."""
 MOVING: dict[str, int | float | None] = {
     "running": 0, "age_s": 0.0, "idle_s": 0.0, "calls": 0, "memory_bytes": 0, "engine": None,
+    "cpu_ms": 0, "throttled_ms": 0,
 }  # fmt: skip
 """Of containers; and what stands there in a report without what moves."""
 

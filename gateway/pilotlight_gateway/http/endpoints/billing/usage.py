@@ -231,7 +231,7 @@ def _fleet_costs(services: UsageServices, first: str, until: str, paid: Mapping[
 
 DAYS = (
     Parameter(name="from", about="First day, 2026-11-01; default: 30 days before 'to'.", schema=DAY_SCHEMA),
-    Parameter(name="to", about="First day that is not in it; default: tomorrow.", schema=DAY_SCHEMA),
+    Parameter(name="to", about="First day that is not in it, after 'from'; default: tomorrow.", schema=DAY_SCHEMA),
 )
 WHOSE = (
     Parameter(
@@ -276,7 +276,10 @@ USAGE = (
         answer=FleetCosts, errors=("bad_input",),
         parameters=(
             *DAYS,
-            Parameter(name="cost", about="What an hour of a device costs the operator: h100:1.9,l4:0.35."),
+            Parameter(
+                name="cost", about="What an hour of a device costs the operator: h100:1.9,l4:0.35.",
+                schema={"type": "string", "pattern": fleet_costs.PAID_PATTERN},
+            ),
         ),
     ),
 )  # fmt: skip

@@ -13,6 +13,7 @@ from typer.testing import CliRunner, Result
 from pilotlight.cli.commands.scaling.explain import moment
 from pilotlight.cli.main import app
 from pilotlight.definitions.errors import BadInput
+from tests.sdk.cli.seeing_answers import EXPLAINED_CALL, JOB
 from tests.sdk.scripted import ScriptedPlatform, answer
 
 TOLD: dict[str, Any] = {"lines": ["It wants 2 containers (calls), for 3 s: 2 calls run."], "changes": []}
@@ -67,3 +68,12 @@ def test_what_means_no_instant_is_refused(text: str) -> None:
     """With what is expected."""
     with pytest.raises(BadInput, match="--at"):
         moment(text, NOW)
+
+
+def test_a_call_is_explained_by_its_id(platform: ScriptedPlatform) -> None:
+    """Or a request that was refused; a function may be called so too, in an app."""
+    platform.will("GET", f"/v1/calls/{JOB}/explanation", answer(EXPLAINED_CALL))
+    assert run(JOB).stdout.splitlines()[0] == EXPLAINED_CALL["sentences"][0]
+    assert json.loads(run(JOB, "--json").stdout)["id"] == JOB
+    platform.will("GET", "/v1/functions/call_center.embed/explanation", answer(TOLD))
+    assert run("call_center.embed").stdout.splitlines() == TOLD["lines"]

@@ -1,0 +1,99 @@
+"""Events in a stream of the bus, which is bounded: the oldest go.
+
+An event is for people. So whoever has one does not wait, a bus that is away costs at most those that do not fit in
+memory, and of a kind that comes again and again (a function that flaps) few are kept in a minute.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import structlog
+from cachetools import LRUCache
+
+from pilotlight_core.bus import Bus, BusError
+from pilotlight_core.model import subjects
+from pilotlight_core.model.messages.event_messages import PlatformEvent
+from pilotlight_core.model.messages.wire import encode
+
+KEPT = 1_024
+"""Events that wait to be stored."""
+OF_A_KIND, WITHIN_S = 12, 60.0
+"""So many of one kind about one function (or tenant) are kept in a minute."""
+KINDS = 10_000
+"""Of which that is known."""
+STORED_WITHIN_S = 5.0
+RETRY_S = 1.0
+
+log = structlog.get_logger(__name__)
+
+
+class EventRate:
+    """Lets few of a kind pass in a minute. Pure: instants are unix seconds."""
+
+    def __init__(self) -> None:
+        self._seen: LRUCache[tuple[str, str, str], deque[float]] = LRUCache(KINDS)
+
+    def passes(self, event: PlatformEvent) -> bool:
+        """Whether this one is kept; it counts then."""
+        key = (event.kind, event.tenant, event.function)
+        seen = self._seen.get(key)
+        if seen is None:
+            seen = self._seen[key] = deque(maxlen=OF_A_KIND)
+        if len(seen) == OF_A_KIND and event.at - seen[0] < WITHIN_S:
+            return False
+        seen.append(event.at)
+        return True
+
+
+class BusEventLog:
+    """The `EventLog` of a process; `running` stores what it takes."""
+
+    def __init__(self, bus: Bus, *, region: str) -> None:
+        self._bus = bus
+        self._region = region
+        self._rate = EventRate()
+        self._waiting: deque[PlatformEvent] = deque()
+        self._has_some = asyncio.Event()
+        self.dropped = 0
+        """Events that nobody will see: there were too many, or they could not be encoded."""
+
+    def note(self, event: PlatformEvent) -> None:
+        if len(self._waiting) >= KEPT or not self._rate.passes(event):
+            self.dropped += 1
+            return
+        self._waiting.append(event)
+        self._has_some.set()
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """Store them until the block ends, which does not wait for the last ones."""
+        async with asyncio.TaskGroup() as group:
+            storing = group.create_task(self._store_all())
+            try:
+                yield
+            finally:
+                storing.cancel()
+
+    async def _store_all(self) -> None:
+        while True:
+            await self._has_some.wait()
+            while self._waiting:
+                if not await self._store(self._waiting[0]):
+                    await asyncio.sleep(RETRY_S)
+                    continue
+                self._waiting.popleft()
+            self._has_some.clear()
+
+    async def _store(self, event: PlatformEvent) -> bool:
+        """Whether it need not be tried again."""
+        try:
+            subject = subjects.platform_events(self._region, event.tenant)
+            await self._bus.jetstream.store(subject, encode(event), timeout=STORED_WITHIN_S)
+        except (BusError, OSError) as error:
+            log.warning("an event is told later", kind=event.kind, error=str(error))
+            return False
+        return True

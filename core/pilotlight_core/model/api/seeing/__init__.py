@@ -1,0 +1,1 @@
+"""Bodies about what calls went through, what is under pressure, and sessions of whoever looks."""

@@ -1,0 +1,1 @@
+"""What gateways tell each other of what calls were."""

@@ -1,0 +1,118 @@
+"""Which trace a call belongs to: W3C's Trace Context, level 2.
+
+    traceparent: 00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01
+                 |  |                                |                 flags: 01 sampled, 02 the trace id is random
+                 |  trace id                         parent: the span that this one is below
+                 version
+
+A call that came without one begins a trace of its own, whose id is made of the call's: who knows the one knows the
+other. So nothing is drawn, sent or kept for the calls of which no trace is wanted, which are nearly all of them, and
+every process finds the same ids. The ids of spans are made of the call's too, for the same reason.
+"""
+
+from __future__ import annotations
+
+import re
+from hashlib import blake2b
+from typing import NamedTuple
+
+SAMPLED = 0b01
+RANDOM = 0b10
+"""The last 56 bits of the trace id are random (level 2), so that samplers may decide by them."""
+TRACEPARENT = re.compile(r"([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})")
+LENGTH = 55
+LONGEST_HEADER = 512
+NO_TRACE, NO_SPAN = "0" * 32, "0" * 16
+INVALID_VERSION = "ff"
+TOKEN = 20
+"""Digits at the end of a call's id, in base 36: the second of its making, and 67 random bits."""
+MIXER = 0x9E3779B97F4A7C15F39CC0605CEDC835
+"""An odd number: multiplied by it modulo 2**128 no two ids become one, and the upper bits are filled."""
+MASK_128, MASK_56 = 2**128 - 1, 2**56 - 1
+ROOT, EXECUTE = "call", "execute"
+"""Spans that other processes name: that of the whole call, and that of the function's code."""
+
+
+class TraceContext(NamedTuple):
+    """One traceparent."""
+
+    trace_id: str
+    span_id: str
+    flags: int
+
+    @property
+    def sampled(self) -> bool:
+        return bool(self.flags & SAMPLED)
+
+    @property
+    def header(self) -> str:
+        """As it is sent."""
+        return f"00-{self.trace_id}-{self.span_id}-{self.flags:02x}"
+
+
+def parse_traceparent(text: str) -> TraceContext | None:
+    """What a traceparent says; None: it is none, and whoever got it begins a new trace."""
+    found = TRACEPARENT.match(text[:LENGTH])
+    if found is None:
+        return None
+    version, trace_id, span_id, flags = found.groups()
+    if version == INVALID_VERSION or trace_id == NO_TRACE or span_id == NO_SPAN:
+        return None
+    # A later version may have more behind another hyphen; of this one nothing may follow.
+    if len(text) != LENGTH and (version == "00" or text[LENGTH] != "-"):
+        return None
+    return TraceContext(trace_id, span_id, int(flags, 16) & (SAMPLED | RANDOM))
+
+
+def valid_traceparent(header: bytes) -> str:
+    """A header's traceparent, as it is passed on; "": it has none that is valid."""
+    if not header:
+        return ""
+    found = parse_traceparent(header[:LONGEST_HEADER].decode("latin-1"))
+    return "" if found is None else found.header
+
+
+def number_of(call_id: str) -> int:
+    """The number that a call's id has at its end; its last 56 bits are random."""
+    try:
+        return int(call_id[-TOKEN:], 36)
+    except ValueError:  # it is not one of the platform's
+        return int.from_bytes(blake2b(call_id.encode(), digest_size=16).digest(), "big")
+
+
+def randomness_of(call_id: str) -> int:
+    """The last 56 bits of the trace id of a call that begins a trace: samplers decide by them."""
+    return number_of(call_id) & MASK_56
+
+
+def own_trace_id(call_id: str) -> str:
+    """The trace that a call begins that came without one."""
+    number = number_of(call_id)
+    return f"{(number * MIXER & MASK_128) >> 56:018x}{number & MASK_56:014x}"
+
+
+def trace_id_of(call_id: str, traceparent: str = "") -> str:
+    """The trace of a call that came with this `traceparent`; "": with none."""
+    came = parse_traceparent(traceparent) if traceparent else None
+    return own_trace_id(call_id) if came is None else came.trace_id
+
+
+def span_id_of(call_id: str, name: str) -> str:
+    """The id of one of a call's spans, by its name."""
+    return blake2b(f"{call_id}/{name}".encode(), digest_size=8).hexdigest()
+
+
+def root_context(call_id: str, *, sampled: bool) -> TraceContext:
+    """That of a call which begins a trace: below its own root span."""
+    return TraceContext(own_trace_id(call_id), span_id_of(call_id, ROOT), RANDOM | (SAMPLED if sampled else 0))
+
+
+def context_within(call_id: str, traceparent: str) -> TraceContext:
+    """What the code of a call sees, and the calls that it makes: they are below the span of its execution.
+
+    `traceparent`: as the call came; "": it begins a trace, of which no spans are wanted.
+    """
+    came = parse_traceparent(traceparent) if traceparent else None
+    if came is None:
+        return TraceContext(own_trace_id(call_id), span_id_of(call_id, EXECUTE), RANDOM)
+    return TraceContext(came.trace_id, span_id_of(call_id, EXECUTE), came.flags)

@@ -1,0 +1,74 @@
+"""What a gateway counts and keeps of calls: the recorder that every place tells, the tallies and traces behind it, and
+who asks them.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+
+from prometheus_client.core import Metric
+
+from pilotlight_core.bus import Bus
+from pilotlight_core.model.tracing.kept_call import KeptCall
+from pilotlight_gateway.gateway_calls import GatewayCalls
+from pilotlight_gateway.metrics.call_recorder import CallRecorder
+from pilotlight_gateway.metrics.gateway_metrics import GatewayMetrics
+from pilotlight_gateway.metrics.tally_metrics import tally_counts
+from pilotlight_gateway.tally.gateway_tallies import GatewayTallies
+from pilotlight_gateway.tally.home_tallies import HomeTallies
+from pilotlight_gateway.tally.tallies import Tallies
+from pilotlight_gateway.tally.tally_answers import TallyAnswers, TallySources
+from pilotlight_gateway.tally.tally_clock import TallyClock
+from pilotlight_gateway.tally.tally_desk import TallyDesk
+from pilotlight_gateway.tally.tally_exchange import BusPeers
+from pilotlight_gateway.traces.traced_calls import trace_calls
+from pilotlight_gateway.traces.unusual_times import unusual_times
+
+
+class CallCounting:
+    """Of one gateway; `running` keeps it up to date."""
+
+    def __init__(
+        self,
+        bus: Bus,
+        calls: GatewayCalls,
+        metrics: GatewayMetrics,
+        trace_ratio: float,
+        *,
+        region: str,
+        name: str,
+    ) -> None:
+        """`trace_ratio`: the part of all calls that is traced though nobody asked."""
+
+        def traffic() -> tuple[int, int]:
+            counted = bus.statistics()
+            return counted.bytes_in, counted.bytes_out
+
+        tallies, own = Tallies(), GatewayTallies(name, traffic)
+        sources = TallySources(calls=tallies, homes=HomeTallies(), own=own)
+        answers, table = TallyAnswers(sources), calls.table
+        self._peers = BusPeers(bus, answers, table.others, region=region, gateway=table.instance)
+        self._clock = TallyClock(sources, calls.drivers.homes.version_loads)
+        self.metrics = metrics
+        self.tracing = trace_calls(bus, table.others, trace_ratio, region=region, gateway=table.instance)
+        self.tracing.keeper.unusual_ms = unusual_times(tallies)
+        self.recorder = CallRecorder(metrics, time.monotonic, tallies, (self.tracing.keeper,))
+        self.tracing.keeper.note_exemplar = self._note_exemplar
+        self.desk = TallyDesk(answers, self._peers)
+
+    def _note_exemplar(self, kept: KeptCall) -> None:
+        ended_at = kept.arrived_ns / 1e9 + kept.total_ms / 1000
+        self.metrics.note_exemplar(kept.total_ms, kept.trace_id, ended_at, failed=bool(kept.code))
+
+    def collect(self) -> Iterator[Metric]:
+        """A `MetricSource`."""
+        yield from self.metrics.collect()
+        yield from tally_counts(self.recorder.tallies)
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """Add up what is counted, and tell others of it, until the block ends."""
+        async with self._peers, self._clock.running(), self.tracing.running():
+            yield

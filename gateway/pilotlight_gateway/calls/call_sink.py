@@ -1,0 +1,50 @@
+"""The port of whoever is told of calls that end: tallies, and what keeps traces."""
+
+from __future__ import annotations
+
+from typing import NamedTuple, Protocol
+
+from pilotlight_core.model.errors import BadInput, BadOutput, FunctionRaised, LoadFailed, PilotlightError
+from pilotlight_core.model.spec import VersionRecord
+from pilotlight_gateway.calls.call_port import CallResult
+from pilotlight_gateway.calls.prepared_call import PreparedCall
+
+
+class FailedCall(NamedTuple):
+    """A call that failed, or a request that was refused before it was one."""
+
+    code: str
+    tenant: str
+    """Who calls; "": it is not known."""
+    called: VersionRecord | None
+    """The version that was asked for; None: it is not known."""
+    call: PreparedCall | None
+    """None: it was refused before it was one."""
+    course: CallResult | None
+    """How far it came: stages, steps of a start, attempts, container, usage. None: no container was asked for."""
+    total_ms: float
+    is_client_gone: bool
+    """Whether its client hung up, so that nobody was told."""
+    detail: str = ""
+    """The platform's sentence; "": the function's code said it, and it is its tenant's."""
+
+
+FUNCTIONS_OWN = (BadInput, BadOutput, FunctionRaised, LoadFailed)
+"""Errors whose words may have a tenant's data in them."""
+
+
+def platforms_words(error: PilotlightError) -> str:
+    """What an error says, if the platform has said it; "": a function has."""
+    return "" if isinstance(error, FUNCTIONS_OWN) else error.detail
+
+
+class CallSink(Protocol):
+    """Who is told of calls that end, within their turn of the event loop: it only notes what it needs."""
+
+    def call_ended(self, call: PreparedCall, result: CallResult, stages: dict[str, float], total_ms: float) -> None:
+        """A call has ended well. `stages` has `respond` too; `call.pace` tells how a stream came."""
+        ...
+
+    def call_failed(self, failed: FailedCall) -> None:
+        """A call has failed."""
+        ...

@@ -1,0 +1,35 @@
+"""The page of logging in, and that of a sentence."""
+
+from __future__ import annotations
+
+from pilotlight_gateway.dashboard.page_parts.markup import Markup, joined, tag, void
+
+
+def login_body(code: str = "", refusal: str = "") -> Markup:
+    """A field for an API key; with the code of a link, a button alone."""
+    said = tag("p", refusal, class_="sentence bad", role="alert") if refusal else ""
+    inner: tuple[Markup, ...]
+    if code:
+        inner = (
+            tag("p", "This link opens the dashboard once."),
+            void("input", type="hidden", name="code", value=code),
+            tag("button", "Open the dashboard"),
+        )
+    else:
+        inner = (
+            tag("label", "API key", for_="key"),
+            void(
+                "input", id="key", name="key", type="password", autocomplete="current-password", required=True,
+                maxlength=128, spellcheck="false",
+            ),
+            tag("button", "Log in"),
+            tag("p", "A key with the scope read shows its tenant; one with operator shows the platform too.",
+                class_="note"),
+        )  # fmt: skip
+    return joined((said, tag("form", *inner, method="post", action="/ui/login", class_="login")))
+
+
+def message_body(text: str, *, logged_in: bool) -> Markup:
+    """A sentence, and where to go from there."""
+    link = tag("a", "Back to the start" if logged_in else "Log in", href="/ui/overview" if logged_in else "/ui/login")
+    return joined((tag("p", text, class_="sentence", role="alert"), tag("p", link)))

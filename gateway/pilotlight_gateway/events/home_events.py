@@ -1,0 +1,53 @@
+"""Looks at the homes of this gateway each second, and tells what has changed."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import Counter
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from itertools import islice
+
+from pilotlight_core.host.events.event_log import EventLog
+from pilotlight_gateway.events.pressure_events import FOLLOWED, PressureEvents
+from pilotlight_gateway.home.homes import Homes
+
+EVERY_S = 1.0
+
+
+class HomeEvents:
+    """Of one gateway; `running` looks."""
+
+    def __init__(self, homes: Homes, events: EventLog) -> None:
+        self._homes = homes
+        self._events = events
+        self._pressure = PressureEvents()
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """Look until the block ends."""
+        async with asyncio.TaskGroup() as group:
+            looking = group.create_task(self._look())
+            try:
+                yield
+            finally:
+                looking.cancel()
+
+    async def _look(self) -> None:
+        while True:
+            await asyncio.sleep(EVERY_S)
+            self.look(time.time(), time.monotonic())
+
+    def look(self, at: float, monotonic: float) -> None:
+        """Tell what has changed since the last look."""
+        homes, shed = list(self._homes), Counter[int]()
+        told = [home.statistics(monotonic) for home in homes]
+        for each in told:
+            shed.update(each.shed)
+        reports = list(islice((report for home in homes for report in home.breakers(monotonic)), FOLLOWED))
+        named = {report.version for report in reports}
+        functions = {queue.version: queue.function for home in homes for queue in home.queues if queue.version in named}
+        slow = [flow for each in told for flow in each.slow]
+        for event in self._pressure.changes(reports, slow, shed, functions, at):
+            self._events.note(event)

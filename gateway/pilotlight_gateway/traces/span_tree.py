@@ -1,0 +1,168 @@
+"""A kept call as spans: a root, and below it what took its time, end to end.
+
+    call search.embed (SERVER)
+    ├── gateway
+    ├── queue                  of the first attempt
+    ├── start ── fetch, import, enter …
+    ├── transport
+    ├── batch_wait
+    ├── execute                where the spans of the function's own code join
+    ├── queue, transport, execute …    of a further attempt
+    └── respond
+
+Names are those of OpenTelemetry's semantic conventions where it has one (`SCHEMA_URL`), and ours, `pilotlight.…`, where
+it has none. No attribute has a payload, or what a function has said.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from pilotlight_core.model.tracing.kept_call import WELL, CallTrigger, KeptCall, KeptWhy
+from pilotlight_core.model.tracing.trace_context import EXECUTE, ROOT, TraceContext, parse_traceparent, span_id_of
+from pilotlight_gateway.traces.call_segments import CallSegment, SegmentStep, segments_of
+
+SCHEMA_URL = "https://opentelemetry.io/schemas/1.44.0"
+INTERNAL, SERVER, CONSUMER = 1, 2, 5
+"""Kinds of spans, as OTLP numbers them."""
+TRIGGERS = {CallTrigger.HTTP: "http", CallTrigger.JOB: "pubsub", CallTrigger.NESTED: "other"}
+"""`faas.trigger`."""
+TOKENS = {
+    "prompt_tokens": "gen_ai.usage.input_tokens",
+    "completion_tokens": "gen_ai.usage.output_tokens",
+    "cached_tokens": "gen_ai.usage.cache_read.input_tokens",
+}
+GENERATES = "generate_content"
+"""`gen_ai.operation.name`: the platform does not know which kind of generation a function does."""
+
+AttributeValue = str | bool | int | float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Span:
+    """One span. Instants are unix nanoseconds."""
+
+    trace_id: str
+    span_id: str
+    parent: str = ""
+    name: str
+    kind: int = INTERNAL
+    begin_ns: int
+    end_ns: int
+    attributes: dict[str, AttributeValue] = field(default_factory=dict)
+    error: str = ""
+    """The code of a failure; "": it ended well."""
+    links: tuple[TraceContext, ...] = ()
+    trace_state: str = ""
+
+
+def spans_of(call: KeptCall) -> list[Span]:
+    """The spans of a call, its root first."""
+    root = _root(call)
+    spans, segments = [root], segments_of(call)
+    executes = [segment for segment in segments if segment.name == EXECUTE]
+    for index, segment in enumerate(segments):
+        # The function's own spans are below the last one, whose id it knows.
+        is_last = not executes or segment is executes[-1]
+        name = segment.name if segment.name == EXECUTE and is_last else f"{index}/{segment.name}"
+        span = _stage(call, root, segment, span_id_of(call.id, name))
+        spans += [span, *(_step(call, span, step, f"{index}/{segment.name}") for step in segment.steps)]
+    return spans
+
+
+def _root(call: KeptCall) -> Span:
+    link = parse_traceparent(call.link) if call.link else None
+    name = call.function.partition(":")[2] or call.route or "call"
+    return Span(
+        trace_id=call.trace_id,
+        span_id=span_id_of(call.id, ROOT),
+        parent=call.parent_span,
+        name=name,
+        kind=CONSUMER if call.trigger is CallTrigger.JOB else SERVER,
+        begin_ns=call.arrived_ns,
+        end_ns=_at(call, call.total_ms),
+        attributes=_root_attributes(call),
+        error=call.code,
+        links=(link,) if link is not None else (),
+        trace_state=f"ot=th:{call.threshold}" if call.kept is KeptWhy.SAMPLED and call.threshold else "",
+    )
+
+
+def _root_attributes(call: KeptCall) -> dict[str, AttributeValue]:
+    app_function = call.function.partition(":")[2]
+    found: dict[str, AttributeValue] = {
+        "faas.trigger": TRIGGERS[call.trigger],
+        "faas.invocation_id": call.id,
+        "faas.coldstart": call.cold_start is not None,
+        "faas.name": app_function,
+        "faas.version": call.ref,
+        "faas.instance": call.attempts[-1].container if call.attempts else "",
+        "error.type": call.code,
+        "http.route": call.route,
+        "pilotlight.tenant": call.tenant,
+        "pilotlight.owner": call.owner,
+        "pilotlight.method": call.method,
+        "pilotlight.priority": call.priority,
+        "pilotlight.kept": call.kept.value,
+        "pilotlight.parent_call": call.parent,
+        "pilotlight.attempts": len(call.attempts),
+        "pilotlight.batch_size": call.batch_size,
+        "pilotlight.limits": ",".join(call.limits),
+    }
+    found |= {f"pilotlight.units.{name}": count for name, count in call.units.items() if name not in TOKENS}
+    return _filled(found | _tokens(call))
+
+
+def _tokens(call: KeptCall) -> dict[str, AttributeValue]:
+    """What charts of language models are drawn by."""
+    counted: dict[str, AttributeValue] = {TOKENS[name]: n for name, n in call.units.items() if name in TOKENS}
+    if not counted:
+        return {}
+    model = call.function.partition(":")[2]
+    more = {"gen_ai.operation.name": GENERATES, "gen_ai.provider.name": "pilotlight", "gen_ai.request.model": model}
+    return counted | more
+
+
+def _stage(call: KeptCall, root: Span, segment: CallSegment, span_id: str) -> Span:
+    tried = segment.tried
+    found: dict[str, AttributeValue] = {"pilotlight.attempt": segment.attempt}
+    error = ""
+    if tried is not None:
+        found |= {"faas.instance": tried.container, "pilotlight.node": tried.node}
+        ends_attempt = segment.name == (EXECUTE if tried.execute > 0.0 else "transport")
+        if ends_attempt and tried.outcome not in ("", WELL):
+            error = tried.outcome
+    if segment.name == EXECUTE:
+        found |= {"pilotlight.batch_size": call.batch_size} | _tokens(call)
+    return Span(
+        trace_id=root.trace_id,
+        span_id=span_id,
+        parent=root.span_id,
+        name=segment.name,
+        begin_ns=_at(call, segment.begin_ms),
+        end_ns=_at(call, segment.begin_ms + segment.ms),
+        attributes=_filled(found),
+        error=error,
+        trace_state=root.trace_state,
+    )
+
+
+def _step(call: KeptCall, start: Span, step: SegmentStep, place: str) -> Span:
+    return Span(
+        trace_id=start.trace_id,
+        span_id=span_id_of(call.id, f"{place}/{step.name}"),
+        parent=start.span_id,
+        name=step.name,
+        begin_ns=_at(call, step.begin_ms),
+        end_ns=_at(call, step.begin_ms + step.ms),
+        trace_state=start.trace_state,
+    )
+
+
+def _filled(attributes: dict[str, AttributeValue]) -> dict[str, AttributeValue]:
+    """Those that say something."""
+    return {name: value for name, value in attributes.items() if value not in ("", 0) or isinstance(value, bool)}
+
+
+def _at(call: KeptCall, ms: float) -> int:
+    return call.arrived_ns + round(ms * 1e6)

@@ -1,0 +1,108 @@
+"""Kept calls over the bus: to the duties, which export them, and to other gateways, which ask for those of a tenant."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Callable, Iterable
+from contextlib import asynccontextmanager
+
+import structlog
+
+from pilotlight_core.bus import Bus, BusError
+from pilotlight_core.model import subjects
+from pilotlight_core.model.messages.scheduling import MOST_OF_BATCH, AskKept, KeptTold, TraceBatch
+from pilotlight_core.model.tracing.kept_call import KeptCall
+from pilotlight_gateway.traces.trace_keeper import TraceKeeper
+
+SEND_EVERY_S = 2.0
+BATCHES_AT_ONCE = 4
+"""Messages of one turn: what is beyond waits for the next, and drops the oldest when there is too much."""
+ANSWER_S = 0.5
+"""For the other gateways to say what they keep."""
+MOST_ASKED = 200
+"""Calls that one gateway tells of at a time, so that they fit one message."""
+
+log = structlog.get_logger(__name__)
+
+
+class TraceExchange:
+    """Sends what this gateway keeps, and finds what all gateways keep, while `running` is open."""
+
+    def __init__(
+        self, bus: Bus, keeper: TraceKeeper, others: Callable[[], Iterable[str]], *, region: str, gateway: str
+    ) -> None:
+        """`others`: the other gateways there are."""
+        self._bus = bus
+        self._keeper = keeper
+        self._others = others
+        self._region = region
+        self._gateway = gateway
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """Send and answer until the block ends; then send what is left."""
+        async with (
+            self._bus.listening({subjects.kept(self._region, self._gateway): self._on_ask}),
+            asyncio.TaskGroup() as group,
+        ):
+            sending = group.create_task(self._send_on())
+            try:
+                yield
+            finally:
+                sending.cancel()
+                self._send()
+
+    async def find(self, asked: AskKept) -> tuple[list[KeptCall], list[str]]:
+        """The kept calls of a tenant at all gateways, the newest first; and the gateways that did not answer."""
+        others = sorted(self._others())
+        own = kept_of(self._keeper, asked)
+        if asked.call_id and own:
+            return own, []  # ids are unique
+        replies = await asyncio.gather(*(self._ask(gateway, asked) for gateway in others))
+        found = [*own, *(call for reply in replies if reply is not None for call in reply.calls)]
+        silent = [gateway for gateway, reply in zip(others, replies, strict=True) if reply is None]
+        # What another gateway says is of the tenant that was asked for, or is not shown.
+        mine = [call for call in found if call.tenant == asked.tenant]
+        return sorted(mine, key=lambda call: -call.arrived_ns)[: asked.limit], silent
+
+    async def _ask(self, gateway: str, asked: AskKept) -> KeptTold | None:
+        try:
+            answer = await self._bus.request(subjects.kept(self._region, gateway), asked, timeout=ANSWER_S)
+        except BusError:
+            return None
+        return answer if isinstance(answer, KeptTold) else None
+
+    def _on_ask(self, _: str, message: object, reply: str) -> None:
+        if isinstance(message, AskKept) and reply:
+            with contextlib.suppress(BusError):
+                calls = tuple(kept_of(self._keeper, message))
+                self._bus.publish_nowait(reply, KeptTold(gateway=self._gateway, calls=calls))
+
+    async def _send_on(self) -> None:
+        while True:
+            await asyncio.sleep(SEND_EVERY_S)
+            self._send()
+
+    def _send(self) -> None:
+        for _ in range(BATCHES_AT_ONCE):
+            if not (calls := self._keeper.take_unsent(MOST_OF_BATCH)):
+                return
+            try:
+                self._bus.publish_nowait(subjects.traces(self._region), TraceBatch(gateway=self._gateway, calls=calls))
+            except BusError as error:  # they are told of here all the same
+                log.debug("kept calls were not sent", calls=len(calls), error=str(error))
+
+
+def kept_of(keeper: TraceKeeper, asked: AskKept) -> list[KeptCall]:
+    """What a gateway keeps of what is asked for, the newest first."""
+    if asked.call_id:
+        known = keeper.calls.find(asked.tenant, asked.call_id)
+        return [] if known is None else [known]
+    found: list[KeptCall] = []
+    for call in keeper.calls.of_tenant(asked.tenant):
+        if len(found) >= min(asked.limit, MOST_ASKED):
+            break
+        if asked.function in ("", call.function) and asked.kept in ("", call.kept.value):
+            found.append(call)
+    return found

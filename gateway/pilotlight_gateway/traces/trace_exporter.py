@@ -1,0 +1,160 @@
+"""Sends kept calls to a collector, as traces over OTLP/HTTP: a duty, in one process at a time.
+
+What gateways send waits in a bounded queue, of which the oldest go when the collector does not keep up. A request that
+the collector could not take for the moment is repeated a few times; nothing else waits for it. What was dropped is
+counted, and whatever happens here no call notices.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections import Counter, deque
+from collections.abc import Iterator, Mapping
+from urllib.parse import unquote, urlsplit
+
+import structlog
+from prometheus_client.core import Metric
+
+from pilotlight_core.bus import Bus, Lease
+from pilotlight_core.host.http_client import HttpClient, NoHttpClient
+from pilotlight_core.host.metrics.metric_families import counter_by, gauge
+from pilotlight_core.model import subjects
+from pilotlight_core.model.errors import BadInput
+from pilotlight_core.model.messages.scheduling import TraceBatch
+from pilotlight_core.model.tracing.kept_call import KeptCall
+from pilotlight_gateway.traces.otlp_encoding import export_request, rejected_spans
+from pilotlight_gateway.traces.span_tree import AttributeValue, spans_of
+
+PATH = "/v1/traces"
+MOST_WAITING = 8_192
+"""Calls that wait for the collector."""
+AT_ONCE = 64
+"""Calls of one request: about 500 spans, 100 kB."""
+TRIES = 5
+FIRST_PAUSE_S, LONGEST_PAUSE_S = 1.0, 30.0
+ANSWER_S = 10.0
+AGAIN = frozenset({429, 502, 503, 504})
+"""Statuses after which a request is repeated, as OTLP has it."""
+SAID_EVERY = 100
+"""Failures between two lines in the log."""
+
+log = structlog.get_logger(__name__)
+
+
+def endpoint_of(url: str) -> str:
+    """Where traces are posted: the address of a collector, or of its path for traces.
+
+    Raises:
+        BadInput: it is no http(s) address.
+    """
+    parts = urlsplit(url)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise BadInput(f"otlp_endpoint: expected http(s)://HOST:PORT of a collector, not {url[:100]!r}.")
+    return url if parts.path.endswith(PATH) else url.rstrip("/") + PATH
+
+
+def headers_of(text: str) -> dict[str, str]:
+    """Headers as `name=value,name=value`, with values percent-encoded, as OpenTelemetry's variables have them.
+
+    Raises:
+        BadInput: a part has no name.
+    """
+    found: dict[str, str] = {}
+    for part in filter(None, (each.strip() for each in text.split(","))):
+        name, separator, value = part.partition("=")
+        if not separator or not name.strip():
+            raise BadInput("otlp_headers: expected name=value, and commas between several.")
+        found[name.strip().lower()] = unquote(value.strip())
+    return found
+
+
+class TraceExporter:
+    """Exports what gateways send until cancelled."""
+
+    def __init__(self, bus: Bus, *, endpoint: str, headers: Mapping[str, str], region: str, ca_file: str = "") -> None:
+        """`endpoint`, `headers`: as `endpoint_of` and `headers_of` read them."""
+        self._bus = bus
+        self._endpoint = endpoint
+        self._headers = {**headers, "content-type": "application/x-protobuf"}
+        self._region = region
+        self._client = HttpClient(connections=1, ca_file=ca_file, timeout=ANSWER_S, follow_redirects=False)
+        self._waiting: deque[KeptCall] = deque()
+        self._has_some = asyncio.Event()
+        self._counts = Counter[str]()
+        self._resource: dict[str, AttributeValue] = {"service.name": "pilotlight", "pilotlight.region": region}
+        self._failures = 0
+
+    async def aclose(self) -> None:
+        """Close its connections."""
+        await self._client.aclose()
+
+    def collect(self) -> Iterator[Metric]:
+        """A `MetricSource`."""
+        text = "Kept calls that were exported as traces, and those that were not: the collector refused them, or did "
+        counts = {name: self._counts[name] for name in ("exported", "refused", "unreachable", "crowded")}
+        yield counter_by("pilotlight_traces", f"{text}not answer, or too many waited for it.", "result", counts)
+        yield gauge("pilotlight_traces_waiting", "Kept calls that wait to be exported.", len(self._waiting))
+
+    def take(self, batch: TraceBatch) -> None:
+        """Export these calls, in their turn."""
+        self._waiting.extend(batch.calls)
+        while len(self._waiting) > MOST_WAITING:
+            self._waiting.popleft()
+            self._counts["crowded"] += 1
+        self._has_some.set()
+
+    async def export_until_cancelled(self, _: Lease) -> None:
+        """Export until cancelled. What two processes export for a moment is shown once: the ids are the same."""
+        async with self._bus.listening({subjects.traces(self._region): self._on_batch}):
+            while True:
+                await self._has_some.wait()
+                while self._waiting:
+                    calls = [self._waiting.popleft() for _ in range(min(AT_ONCE, len(self._waiting)))]
+                    await self._export(calls)
+                self._has_some.clear()
+
+    def _on_batch(self, _: str, message: object, __: str) -> None:
+        if isinstance(message, TraceBatch):
+            self.take(message)
+
+    async def _export(self, calls: list[KeptCall]) -> None:
+        body = await asyncio.to_thread(_body_of, calls, self._resource)
+        result = "unreachable"
+        for number in range(TRIES):
+            if number:
+                pause_s = min(LONGEST_PAUSE_S, FIRST_PAUSE_S * 2.0 ** (number - 1))
+                await asyncio.sleep(pause_s * (0.5 + random.random() / 2))
+            result, again = await self._post(body)
+            if not again:
+                break
+        self._counts[result] += len(calls)
+
+    async def _post(self, body: bytes) -> tuple[str, bool]:
+        """What became of a request, and whether to repeat it."""
+        import httpx  # as `HttpClient` does: it is large, and most duties have no collector
+
+        try:
+            client = await self._client.get()
+            answer = await client.post(self._endpoint, content=body, headers=self._headers)
+        except (httpx.HTTPError, NoHttpClient, OSError) as error:
+            self._log_trouble("the collector does not answer", error=type(error).__name__)
+            return "unreachable", True
+        if answer.status_code in AGAIN:
+            self._log_trouble("the collector takes no traces now", status=answer.status_code)
+            return "unreachable", True
+        if answer.status_code >= 300:
+            self._log_trouble("the collector refuses traces", status=answer.status_code)
+            return "refused", False
+        if rejected := rejected_spans(answer.content):
+            self._log_trouble("the collector has not taken all spans", rejected=rejected)
+        return "exported", False
+
+    def _log_trouble(self, what: str, **more: object) -> None:
+        if self._failures % SAID_EVERY == 0:
+            log.warning(what, endpoint=self._endpoint, **more)
+        self._failures += 1
+
+
+def _body_of(calls: list[KeptCall], resource: Mapping[str, AttributeValue]) -> bytes:
+    return export_request([span for call in calls for span in spans_of(call)], resource)

@@ -1,0 +1,1 @@
+"""Commands about what calls were: counts, examples, and what became of one."""

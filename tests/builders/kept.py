@@ -1,0 +1,32 @@
+"""A kept call: a cold one of `acme` that ended well after a second, unless a test says more."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pilotlight_core.model.ids import new_call_id
+from pilotlight_core.model.tracing.kept_call import WELL, KeptAttempt, KeptCall, KeptWhy
+from pilotlight_core.model.tracing.trace_context import own_trace_id
+
+AT_NS = 1_800_000_000 * 10**9
+CALL_ID = new_call_id("local", 1, 1_800_000_000.0)
+STAGES = {
+    "gateway": 10.0, "queue": 40.0, "start": 700.0, "transport": 20.0, "batch_wait": 30.0, "execute": 150.0,
+    "respond": 50.0,
+}  # fmt: skip
+STEPS = {"fetch": 300.0, "import": 200.0, "enter": 400.0}
+
+
+def kept_call(**more: Any) -> KeptCall:
+    """Steps of its start began before it came."""
+    attempt = KeptAttempt(
+        container="c1", node="n1", outcome=WELL, ahead=3, queue=40.0, start=700.0, transport=20.0, batch_wait=30.0,
+        execute=150.0,
+    )  # fmt: skip
+    fields: dict[str, Any] = {
+        "id": CALL_ID, "trace_id": own_trace_id(CALL_ID), "tenant": "acme", "function": "acme:shop.rank",
+        "ref": "shop.rank@v3", "version": "ver_3", "kept": KeptWhy.SLOW, "slow_ms": 300.0, "total_ms": 1_000.0,
+        "arrived_ns": AT_NS, "stages": STAGES, "cold_start": STEPS, "attempts": (attempt,), "batch_size": 4,
+        "gateway": "gw1",
+    }  # fmt: skip
+    return KeptCall(**fields | more)

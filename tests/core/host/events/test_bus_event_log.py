@@ -1,0 +1,54 @@
+"""Events over a real bus: stored in order, few of a kind in a minute, and nobody waits for them."""
+
+from __future__ import annotations
+
+from pilotlight_core.bus import Bus, connect
+from pilotlight_core.host.events.bus_event_log import KEPT, OF_A_KIND, WITHIN_S, BusEventLog, EventRate
+from pilotlight_core.model import subjects
+from pilotlight_core.model.ids import token
+from pilotlight_core.model.messages.event_messages import EventKind, PlatformEvent
+from tests.waiting import until_found
+
+
+def event(tenant: str, number: int = 0, at: float = 1.0) -> PlatformEvent:
+    return PlatformEvent(at=at, kind=EventKind.SCALED, tenant=tenant, function=f"{tenant}:a.f{number}", says="more")
+
+
+async def test_events_are_stored_in_their_order(server_url: str) -> None:
+    tenant = f"t{token(8)}"
+    async with connect(server_url, name="events") as bus:
+        log = BusEventLog(bus, region="local")
+        async with log.running():
+            for number in range(5):
+                log.note(event(tenant, number))
+            log.note(PlatformEvent(at=2.0, kind=EventKind.NODE_LOST, says="gone"))
+
+            async def all_told() -> list[PlatformEvent] | None:
+                told = await stored(bus, tenant)
+                return told if len(told) == 5 else None
+
+            told = await until_found(all_told)
+    assert [one.function for one in told] == [f"{tenant}:a.f{number}" for number in range(5)]
+    assert log.dropped == 0
+
+
+async def stored(bus: Bus, tenant: str) -> list[PlatformEvent]:
+    subject = subjects.platform_events_of("local", tenant)
+    return [each.message async for each in bus.read_stream(subjects.EVENTS_STREAM, subject)]
+
+
+def test_a_function_that_flaps_is_told_of_now_and_then() -> None:
+    rate = EventRate()
+    passed = [rate.passes(event("t", at=at * 0.5)) for at in range(40)]
+
+    assert sum(passed) == OF_A_KIND
+    assert rate.passes(event("t", at=WITHIN_S + 1.0))
+    assert rate.passes(event("t", 1, at=20.0))  # another one
+
+
+async def test_what_does_not_fit_is_counted(server_url: str) -> None:
+    async with connect(server_url, name="events") as bus:
+        log = BusEventLog(bus, region="local")  # nothing is stored: it does not run
+        for number in range(KEPT + 3):
+            log.note(event("t", number))
+    assert log.dropped == 3

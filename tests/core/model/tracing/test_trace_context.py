@@ -1,0 +1,84 @@
+"""Traceparents, and the ids that calls have in traces."""
+
+from __future__ import annotations
+
+import pytest
+
+from pilotlight_core.model.ids import new_call_id
+from pilotlight_core.model.tracing.trace_context import (
+    EXECUTE,
+    MASK_56,
+    ROOT,
+    context_within,
+    own_trace_id,
+    parse_traceparent,
+    randomness_of,
+    root_context,
+    span_id_of,
+    valid_traceparent,
+)
+
+TRACE, SPAN = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
+PARENT = f"00-{TRACE}-{SPAN}-01"
+
+
+def test_a_traceparent_says_trace_parent_and_flags() -> None:
+    """And is passed on as it came."""
+    found = parse_traceparent(PARENT)
+    assert found is not None
+    assert (found.trace_id, found.span_id, found.sampled, found.header) == (TRACE, SPAN, True, PARENT)
+
+
+@pytest.mark.parametrize(
+    ("text", "passed_on"),
+    [
+        (f"00-{TRACE}-{SPAN}-03", f"00-{TRACE}-{SPAN}-03"),  # level 2: the trace id is random
+        (f"00-{TRACE}-{SPAN}-ff", f"00-{TRACE}-{SPAN}-03"),  # flags that nobody knows yet are not passed on
+        (f"cc-{TRACE}-{SPAN}-01", PARENT),  # a later version
+        (f"cc-{TRACE}-{SPAN}-01-what-comes", PARENT),
+        (f"cc-{TRACE}-{SPAN}-01what", ""),
+        (f"{PARENT}-more", ""),
+        (f"ff-{TRACE}-{SPAN}-01", ""),
+        (f"00-{'0' * 32}-{SPAN}-01", ""),
+        (f"00-{TRACE}-{'0' * 16}-01", ""),
+        (f"00-{TRACE.upper()}-{SPAN}-01", ""),
+        (f"00-{TRACE}-{SPAN}", ""),
+        (f"00-{TRACE}-{SPAN}-0g", ""),
+        (f"00-{TRACE}-{SPAN}-01 ", ""),
+        (f"00-{TRACE}-{SPAN}-0\u00b2", ""),
+        ("t" * 10_000, ""),
+        ("", ""),
+    ],
+)
+def test_what_is_no_traceparent_counts_as_none(text: str, passed_on: str) -> None:
+    """Whoever sent it gets an answer all the same, in a new trace."""
+    assert valid_traceparent(text.encode("latin-1")) == passed_on
+
+
+def test_a_trace_that_a_call_begins_is_known_by_the_calls_id() -> None:
+    """Everywhere, without a word about it; and no two calls have the same."""
+    calls = [new_call_id("local", 1, 1_800_000_000.0) for _ in range(1_000)]
+    assert len({own_trace_id(call) for call in calls}) == len(calls)
+    assert all(parse_traceparent(root_context(call, sampled=False).header) is not None for call in calls)
+    assert own_trace_id(calls[0]).endswith(f"{randomness_of(calls[0]):014x}")
+
+
+def test_the_last_bits_of_its_id_are_even() -> None:
+    """Samplers decide by them: of many calls of one second about half are in each half."""
+    calls = [new_call_id("local", 1, 1_800_000_000.0) for _ in range(4_000)]
+    upper = sum(randomness_of(call) > MASK_56 // 2 for call in calls)
+    assert 1_700 < upper < 2_300
+
+
+def test_what_a_function_sees_is_below_the_span_of_its_execution() -> None:
+    """In its caller's trace, with its flags; or in the one that the call begins, which is not sampled."""
+    call = new_call_id("local", 1, 1_800_000_000.0)
+    joined, begun = context_within(call, PARENT), context_within(call, "")
+    assert (joined.trace_id, joined.flags) == (TRACE, 1)
+    assert (begun.trace_id, begun.sampled) == (own_trace_id(call), False)
+    assert joined.span_id == begun.span_id == span_id_of(call, EXECUTE) != span_id_of(call, ROOT)
+
+
+def test_a_call_whose_id_is_a_strangers_has_a_trace_too() -> None:
+    """Such as a test's."""
+    assert len(own_trace_id("call~1")) == 32

@@ -1,0 +1,102 @@
+"""A window is added up of what all gateways tell, and says who told nothing."""
+
+from __future__ import annotations
+
+import asyncio
+from itertools import pairwise
+
+import pytest
+
+from pilotlight_core.model.errors import Unavailable
+from pilotlight_gateway.tally.sketch import count_of, quantile_of
+from pilotlight_gateway.tally.tally_desk import MOST_QUESTIONS
+from tests.gateway.tally.tallied_calls import MINUTE, end, fail, version
+from tests.gateway.tally.tally_gateways import FN, SeveralGateways, load
+
+
+async def test_what_two_gateways_saw_is_one_window() -> None:
+    """Calls of both, versions apart, and the home that one of them is."""
+    async with SeveralGateways() as world:
+        for number in range(100):
+            end(world.one.calls, version(), float(number + 1))
+            end(world.two.calls, version(number=2), float(number + 101))
+        fail(world.two.calls, version(), "queue_full")
+        world.one.homes.note_sample([load()], world.clock())
+        world.clock.pass_s(2)
+        world.one.homes.note_sample(
+            [load(queued=3, running=2, ready=1, busy=1, slots=2, oldest_ms=40.0)], world.clock()
+        )
+
+        window = await world.one.desk.window(FN)
+        assert (window.tally.ended, window.tally.failures) == (200, {"queue_full": 1})
+        assert quantile_of(window.tally.durations, 0.5) == pytest.approx(100.0, rel=0.02)
+        assert {name[0]: count_of(part.durations) for name, part in window.by_version.items()} == {
+            "ver_acme_fn_1": 100, "ver_acme_fn_2": 100
+        }  # fmt: skip
+        assert (window.home.queued_s, window.home.running_s, window.home.ready_s) == (6.0, 4.0, 2.0)
+        assert (window.home.seen_s, window.home.busy_s, window.home.idle_credit_s) == (2.0, 2.0, 0.0)
+        assert sorted(each.gateway for each in window.gateways) == ["one", "two"]
+        assert window.silent == ()
+        assert 600 <= window.seconds < 660
+
+
+async def test_a_series_has_every_step() -> None:
+    """Also those in which nothing happened; together they are the window."""
+    async with SeveralGateways() as world:
+        for minute in range(6):
+            for _ in range(minute % 3):
+                end(world.two.calls, version())
+            world.two.calls.fold()
+            world.clock.pass_s(60)
+        world.clock.pass_s(1)
+        series = await world.one.desk.series(FN, 5, 1)
+        window = await world.one.desk.window(FN, 5)
+        assert [each.tally.ended for each in series] == [1, 2, 0, 1, 2, 0]
+        assert sum(each.tally.ended for each in series) == window.tally.ended == 6
+        assert all(after.since_ns - before.since_ns == MINUTE for before, after in pairwise(series))
+        assert series[0].since_ns == window.since_ns
+        assert series[-1].until_ns <= world.clock()
+
+
+async def test_a_tenant_sees_its_own_functions_alone() -> None:
+    """Those with the most calls first, in short."""
+    async with SeveralGateways() as world:
+        end(world.one.calls, version("few"))
+        for _ in range(3):
+            end(world.two.calls, version("many"))
+        end(world.two.calls, version("theirs", tenant="other"))
+        found = await world.one.desk.tenant("acme")
+        assert [each.function for each in found.windows] == ["acme:app.many", "acme:app.few"]
+        assert found.windows[0].tally.stages == {}
+        assert found.windows[0].tally.samples == ()
+        assert {each.function for each in (await world.one.desk.tenant("")).windows} == {
+            "acme:app.many", "acme:app.few", "other:app.theirs"
+        }  # fmt: skip
+
+
+async def test_the_same_question_is_asked_once_a_second() -> None:
+    async with SeveralGateways() as world:
+        for _ in range(5):
+            await world.one.desk.window(FN)
+        assert world.bus.asked == 1
+        world.one.at = 1.5
+        await world.one.desk.window(FN)
+        assert world.bus.asked == 2
+
+
+async def test_too_many_questions_at_once_are_refused() -> None:
+    async with SeveralGateways() as world:
+        asking = [world.one.desk.window(f"acme:app.f{number}") for number in range(MOST_QUESTIONS + 1)]
+        found = await asyncio.gather(*asking, return_exceptions=True)
+        assert [type(each) for each in found if isinstance(each, Exception)] == [Unavailable]
+
+
+async def test_totals_are_each_gateways_own_since_it_began() -> None:
+    async with SeveralGateways() as world:
+        for gateway, calls in ((world.one, 2), (world.two, 3)):
+            for number in range(calls):
+                end(gateway.calls, version(number=number % 2), 10.0)
+        told = await world.one.desk.totals("acme")
+        assert {answer.own.gateway: [part.totals.ended for part in answer.parts if part.totals] for answer in told} == {
+            "one": [2], "two": [3]
+        }  # fmt: skip

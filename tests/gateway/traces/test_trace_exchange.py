@@ -1,0 +1,88 @@
+"""Kept calls over the bus."""
+
+from __future__ import annotations
+
+import asyncio
+
+from pilotlight_core.bus import Bus
+from pilotlight_core.model import subjects
+from pilotlight_core.model.ids import token
+from pilotlight_core.model.messages.scheduling import AskKept, KeptTold, TraceBatch
+from pilotlight_core.model.tracing.trace_sampling import UNSAMPLED
+from pilotlight_gateway.traces.trace_exchange import MOST_ASKED, TraceExchange, kept_of
+from pilotlight_gateway.traces.trace_keeper import TraceKeeper
+from tests.builders.kept import kept_call
+
+
+def keeping(*ids: str, **more: str) -> TraceKeeper:
+    """A gateway that keeps calls of these ids, the last of them the newest."""
+    keeper = TraceKeeper(UNSAMPLED)
+    for at, call_id in enumerate(ids):
+        keeper.calls.add(kept_call(id=call_id, arrived_ns=at, **more))
+    return keeper
+
+
+def exchange(bus: Bus, keeper: TraceKeeper, region: str, gateway: str, *others: str) -> TraceExchange:
+    return TraceExchange(bus, keeper, lambda: others, region=region, gateway=gateway)
+
+
+async def test_a_tenants_calls_are_found_at_all_gateways(bus: Bus) -> None:
+    """The newest first, whoever is asked; what one of them keeps for another tenant is not."""
+    region = token(8)
+    keeper = keeping("call_1")
+    keeper.calls.add(kept_call(id="call_x", tenant="other"))
+    first, second = (
+        exchange(bus, keeper, region, "g1", "g2"),
+        exchange(bus, keeping("call_0", "call_2"), region, "g2", "g1"),
+    )
+    async with first.running(), second.running():
+        found, silent = await first.find(AskKept(tenant="acme"))
+        assert ([call.id for call in found], silent) == (["call_2", "call_1", "call_0"], [])
+        found, _ = await second.find(AskKept(tenant="acme", call_id="call_1"))
+        assert [call.id for call in found] == ["call_1"]
+        assert (await second.find(AskKept(tenant="acme", call_id="call_x"))) == ([], [])
+
+
+async def test_a_gateway_that_does_not_answer_is_named(bus: Bus) -> None:
+    """What the others keep is there all the same."""
+    region = token(8)
+    async with exchange(bus, keeping("call_1"), region, "g1", "gone").running():
+        found, silent = await exchange(bus, keeping(), region, "g2", "g1", "gone").find(AskKept(tenant="acme"))
+    assert ([call.id for call in found], silent) == (["call_1"], ["gone"])
+
+
+async def test_what_another_gateway_says_of_other_tenants_is_not_shown(bus: Bus) -> None:
+    """Whatever it was that made it answer so."""
+    region = token(8)
+
+    def answer(_: str, __: object, reply: str) -> None:
+        bus.publish_nowait(reply, KeptTold(gateway="g2", calls=(kept_call(tenant="other"),)))
+
+    async with bus.listening({subjects.kept(region, "g2"): answer}):
+        assert await exchange(bus, keeping(), region, "g1", "g2").find(AskKept(tenant="acme")) == ([], [])
+
+
+async def test_what_is_kept_goes_to_the_duties(bus: Bus) -> None:
+    """The rest at the end."""
+    region, got = token(8), asyncio.Queue[object]()
+    keeper = TraceKeeper(UNSAMPLED)
+
+    async with bus.listening({subjects.traces(region): lambda _, message, __: got.put_nowait(message)}):
+        async with exchange(bus, keeper, region, "g1").running():
+            keeper._keep(kept_call())
+        async with asyncio.timeout(10):
+            assert await got.get() == TraceBatch(gateway="g1", calls=(kept_call(),))
+
+
+def test_an_answer_has_what_was_asked_for() -> None:
+    """By function and by reason; and no more than fits a message."""
+    keeper = keeping("call_1", "call_2")
+    keeper.calls.add(kept_call(id="call_3", function="acme:shop.other"))
+    assert [call.id for call in kept_of(keeper, AskKept(tenant="acme", function="acme:shop.rank"))] == [
+        "call_2",
+        "call_1",
+    ]
+    assert kept_of(keeper, AskKept(tenant="acme", kept="error")) == []
+    assert len(kept_of(keeper, AskKept(tenant="acme", kept="slow", limit=1))) == 1
+    many = keeping(*(f"call_{number}" for number in range(300)))
+    assert len(kept_of(many, AskKept(tenant="acme", limit=2**30))) == MOST_ASKED

@@ -1,0 +1,101 @@
+"""Traces of calls through a whole platform: from a client's traceparent to a collector, and to whoever asks why."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import httpx
+import pytest
+
+from pilotlight_core.model.tracing.trace_context import own_trace_id
+from tests.system.support.platform import Platform
+from tests.system.support.sample_apps import APPS, deployed
+from tests.system.support.trace_collector import CollectedSpan, TraceCollector
+from tests.waiting import wait_until
+
+TRACE, SPAN = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
+ASKED = {"traceparent": f"00-{TRACE}-{SPAN}-01"}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _traced(platform: Platform) -> Iterator[None]:
+    with deployed(platform, APPS / "traced" / "app.py"):
+        yield
+
+
+def answer(platform: Platform, function: str, headers: dict[str, str], **arguments: Any) -> dict[str, Any]:
+    path = f"/v1/functions/traced.{function}/calls"
+    answered = platform.http.post(path, json={"input": arguments}, headers=headers).raise_for_status()
+    found: dict[str, Any] = answered.json()
+    return found
+
+
+def root_of(collector: TraceCollector, call_id: str) -> CollectedSpan:
+    return wait_until(lambda: collector.root_of(call_id), f"the collector has {call_id}")
+
+
+def test_one_trace_goes_from_the_client_into_the_function(platform: Platform, collector: TraceCollector) -> None:
+    """A cold call and the one that it makes: stages sum to each, and both functions see the trace that is exported."""
+    outer = answer(platform, "outer", ASKED, number=7)
+    root = root_of(collector, outer["id"])
+    stages = collector.below(root)
+
+    assert (root.trace_id, root.parent, root.name) == (TRACE, SPAN, "traced.outer")
+    assert abs(sum(stage.ms for stage in stages) - root.ms) < 1.0
+    assert root.attributes["faas.coldstart"] is True
+    assert {"gateway", "start", "execute", "respond"} <= {stage.name for stage in stages}
+    (start,) = [stage for stage in stages if stage.name == "start"]
+    assert "import" in [step.name for step in collector.below(start)]
+    (execute,) = [stage for stage in stages if stage.name == "execute"]
+    seen = outer["output"]
+    assert (seen["id"], seen["traceparent"]) == (outer["id"], f"00-{TRACE}-{execute.span_id}-01")
+
+    nested = root_of(collector, seen["inner"]["id"])
+    assert (nested.trace_id, nested.parent) == (TRACE, execute.span_id)
+    assert seen["inner"]["traceparent"].split("-")[1] == TRACE
+
+
+def test_each_item_of_a_batch_has_its_own_trace(platform: Platform) -> None:
+    """A function that runs them as one sees them all; those that asked for nothing begin one."""
+    with ThreadPoolExecutor(3) as pool:
+        headers: list[dict[str, str]] = [{}, ASKED, {}]
+        items = list(pool.map(lambda each: answer(platform, "many", each[1], number=each[0]), enumerate(headers)))
+    for number, item in enumerate(items):
+        trace = TRACE if headers[number] else own_trace_id(item["id"])
+        assert (item["output"]["id"], item["output"]["number"]) == (item["id"], number)
+        assert item["output"]["traceparent"].split("-")[1] == trace
+
+
+def test_a_slow_call_is_explained(platform: Platform, stranger: httpx.Client) -> None:
+    """To its own tenant alone, over HTTP and on the command line."""
+    slow = answer(platform, "slow", {}, nap=0.3)
+    found = platform.http.get("/v1/calls", params={"function": "traced.slow", "kept": "slow"}).json()
+    assert [call["id"] for call in found["calls"]] == [slow["id"]]
+    assert found["unanswered"] == []
+    said = platform.cli("explain", slow["id"]).stdout
+    assert "traced.slow@v" in said
+    assert "the function's own code" in said
+    assert slow["id"] in platform.cli("calls", "--kept", "slow").stdout
+    assert stranger.get(f"/v1/calls/{slow['id']}/explanation").status_code == 404
+    assert slow["id"] not in [call["id"] for call in stranger.get("/v1/calls").json()["calls"]]
+
+
+def test_a_refused_call_is_explained_by_the_id_in_its_error(platform: Platform) -> None:
+    """Though it never was a call."""
+    refused = platform.http.post("/v1/functions/traced.nothing/calls", json={"input": {}})
+    said = platform.http.get(f"/v1/calls/{refused.json()['request_id']}/explanation").json()
+    assert said["code"] == "unknown_function"
+    assert said["sentences"][0].startswith("The request failed with unknown_function")
+
+
+def test_a_jobs_trace_is_linked_to_the_request_that_stored_it(platform: Platform, collector: TraceCollector) -> None:
+    """It runs in a trace of its own, whenever that is."""
+    job = platform.http.post(
+        "/v1/functions/traced.inner/calls", json={"input": {}}, headers={"prefer": "respond-async", **ASKED}
+    ).json()["id"]
+    platform.cli("job", "get", job, "--wait", "30")
+    run = platform.http.get(f"/v1/calls/{job}/explanation").raise_for_status().json()["id"]
+    root = root_of(collector, run)
+    assert (root.trace_id, root.links, root.attributes["faas.trigger"]) == (own_trace_id(run), (TRACE,), "pubsub")

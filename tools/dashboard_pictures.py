@@ -1,0 +1,178 @@
+"""Pictures of each page of the dashboard, light and dark: `python -m tools.dashboard_pictures docs/guide/dashboard`.
+
+They are of a platform that it starts, with GPUs in software, three functions and some traffic. Needs chromium.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import textwrap
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import httpx
+from PIL import Image
+
+from pilotlight_gateway.dashboard.all_pages import PAGES
+from tools.headless_browser import Browser, Tab
+
+APP = textwrap.dedent(
+    '''
+    """What the pictures show: a function of a slice each, one that waits, and one that cannot be loaded."""
+
+    import time
+
+    from pilotlight import App, batched, enter, method
+
+    app = App("search")
+
+
+    @app.gpu_function(gpu="H100", vram="16GiB", min_containers=2, max_containers=4)
+    @batched(max_batch_size=8, wait_ms=5)
+    def embed(texts: list[str]) -> list[int]:
+        time.sleep(0.02 + 0.002 * len(texts))
+        return [len(text) for text in texts]
+
+
+    @app.gpu_function(gpu="H100", vram="40GiB", max_containers=1)
+    def rerank(query: str) -> str:
+        time.sleep(1.5)
+        return query
+
+
+    @app.gpu_function(gpu="T4", max_containers=1, retries=0)
+    class Caption:
+        @enter()
+        def load(self) -> None:
+            raise RuntimeError("no weights")
+
+        @method()
+        def describe(self, image: str) -> str:
+            return image
+    '''
+)
+SECOND = textwrap.dedent(
+    '''
+    """What another tenant has."""
+
+    import time
+
+    from pilotlight import App
+
+    app = App("maps")
+
+
+    @app.gpu_function(gpu="H100", vram="30GiB", min_containers=3, max_containers=3)
+    def route(start: str) -> str:
+        time.sleep(0.2)
+        return start
+    '''
+)
+GPUS = "3xH100:mig,2xT4"
+UP_WITHIN_S, TRAFFIC_S, SETTLES_S = 90.0, 60.0, 2.5
+COLOURS = 96
+"""Of a picture: text and lines need no more, and it is a quarter as large."""
+MORE = ("/ui/nodes/local", "/ui/functions/search.embed")
+MOST_HEIGHT = 1_400
+"""Pixels of height of a picture, at most."""
+
+
+def main() -> None:
+    """Write the pictures into the folder that the first argument names."""
+    folder = Path(sys.argv[1])
+    folder.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory() as state, platform(Path(state)) as (api, key, dashboard):
+        asyncio.run(take(folder, api, key, dashboard))
+
+
+@contextmanager
+def platform(state: Path) -> Iterator[tuple[str, str, str]]:
+    """The addresses of a platform and its dashboard, and a key, until the block ends."""
+    ready, client = state / "ready.json", state / "client.json"
+    command = (
+        sys.executable, "-m", "pilotlight_supervisor.up", "--state-dir", str(state / "state"), "--port", "0",
+        "--client-file", str(client), "--json-ready", str(ready), "--fake-gpus", GPUS, "--extra-agents", "1",
+        "--sandbox", "process", "--blanks", "1",
+    )  # fmt: skip
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+    try:
+        ends = time.monotonic() + UP_WITHIN_S
+        while not ready.exists():
+            if process.poll() is not None or time.monotonic() > ends:
+                raise SystemExit("the platform does not start")
+            time.sleep(0.2)
+        told = json.loads(ready.read_text())
+        key = json.loads(client.read_text())["api_key"]
+        second = _second_tenant(told["url"], key)
+        for owner, code in ((key, APP), (second, SECOND)):
+            (state / "app.py").write_text(code)
+            env = {**os.environ, "PILOTLIGHT_URL": told["url"], "PILOTLIGHT_API_KEY": owner}
+            deploy = (sys.executable, "-m", "pilotlight.cli.main", "deploy", str(state / "app.py"))
+            subprocess.run(deploy, env=env, check=True, stdout=subprocess.DEVNULL)
+        yield told["url"], key, told["dashboard_url"]
+    finally:
+        process.terminate()
+        process.wait(60)
+
+
+def _second_tenant(url: str, key: str) -> str:
+    """A key of a tenant that is made."""
+    headers = {"authorization": f"Bearer {key}"}
+    httpx.post(f"{url}/v1/tenants", headers=headers, json={"name": "maps", "tier": "paid"}).raise_for_status()
+    made = httpx.post(f"{url}/v1/tenants/maps/keys", headers=headers, json={"scopes": ["admin"]}).raise_for_status()
+    return str(made.json()["key"])
+
+
+async def take(folder: Path, api: str, key: str, dashboard: str) -> None:
+    """Call the functions for a while, then take a picture of each page."""
+    headers = {"authorization": f"Bearer {key}"}
+    async with httpx.AsyncClient(base_url=api, headers=headers, timeout=120.0) as client:
+        calling = [asyncio.create_task(_call_on(client, name, body, pause)) for name, body, pause in (
+            ("search.embed", {"texts": "a short text"}, 0.05), ("search.embed", {"texts": "another"}, 0.08),
+            ("search.embed", {"texts": "a third"}, 0.11), *((("search.rerank", {"query": "x"}, 0.1),) * 6),
+            ("search.Caption", {"image": "x"}, 1.0),
+        )]  # fmt: skip
+        await asyncio.sleep(TRAFFIC_S)
+        async with Browser.started() as browser:
+            for dark in (False, True):
+                async with browser.tab(dark=dark) as tab:
+                    await _take_all(folder, tab, key, dashboard, "dark" if dark else "light")
+        for task in calling:
+            task.cancel()
+        await asyncio.wait(calling)
+
+
+async def _call_on(client: httpx.AsyncClient, name: str, body: dict[str, str], pause: float) -> None:
+    while True:
+        await client.post(f"/v1/functions/{name}/calls", json={"input": body})
+        await asyncio.sleep(pause)
+
+
+async def _take_all(folder: Path, tab: Tab, key: str, dashboard: str, scheme: str) -> None:
+    await tab.open(f"{dashboard}/ui/login")
+    await _picture(tab, folder / f"login-{scheme}.png", 420)
+    await tab.submit("form.login", key=key)
+    for path in (*(page.path for page in PAGES if page.listed), *MORE):
+        await tab.open(f"{dashboard}{path}")
+        await asyncio.sleep(SETTLES_S)
+        height = min(MOST_HEIGHT, int(await tab.evaluate("document.documentElement.scrollHeight")))
+        name = path.removeprefix("/ui/").replace("/", "-").replace(".", "-")
+        await _picture(tab, folder / f"{name}-{scheme}.png", height)
+
+
+async def _picture(tab: Tab, path: Path, height: int) -> None:
+    await tab.picture(path, height)
+    with Image.open(path) as picture:
+        small = picture.convert("RGB").quantize(COLOURS)
+    small.save(path, optimize=True)
+
+
+if __name__ == "__main__":
+    main()
