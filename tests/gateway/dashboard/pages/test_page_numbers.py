@@ -139,8 +139,8 @@ def spending(by_day: Any, by_function: Any, forecast: Any, budgets: Any, credit:
 
 
 def keys_and_limits(keys: Any, used: Any, limited: Any, refused: Any) -> list[Block]:
-    parts = [AnsweredPart(value=one) for one in (keys, used, limited)]
-    return keys_blocks(*parts, {}, AnsweredPart(value=refused), 0.0)
+    told, spent, limits, calls = (AnsweredPart(value=one) for one in (keys, used, limited, refused))
+    return keys_blocks(told, spent, limits, {}, calls, 0.0)
 
 
 def details(diagnosis: Any, history: Any, containers: Any) -> list[Block]:
@@ -184,7 +184,8 @@ CASES: dict[str, tuple[Callable[..., list[Block]], tuple[Any, ...]]] = {
     "tenants": (tenants_blocks, (TENANTS, CONTAINERS, QUEUES, SLOW, COSTS)),
     "money": (money_blocks, (COSTS, QUARANTINE)),
     "functions": (functions_blocks, (APPS, CONTAINERS, QUEUES, USAGE, STATS, "acme")),
-} | OWN
+    **OWN,
+}
 Path = tuple[Any, ...]
 SHOWN: dict[str, set[Any]] = {
     "overview": {"devices", "used", "free", "stranded", "out", "queued", "failures", "slowdown",

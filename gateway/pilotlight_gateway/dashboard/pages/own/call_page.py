@@ -93,10 +93,10 @@ def _explained(told: Mapping[str, Any]) -> list[Block]:
         Figure(key="kept", label="Kept", value=KEPT.get(told["kept"], told["kept"])),
         Figure(key="batch", label="Batch size", value=count_text(told["batch_size"] or None)),
     )
-    trace = f"Its trace is {told['trace_id']}; " if told["trace_id"] else ""
+    trace = f"Its trace is {told['trace_id']}; " if told["trace_id"] else "It has no trace; "
     return [
         FigureList(id="now", figures=figures),
-        Sentence(id="trace", text=f"{trace}the gateway {told['gateway']} keeps it.", tone="quiet"),
+        Heading(id="time", text="Where its time went"),
         waterfall("waterfall", "Where its time went, from left to right: the table below has the same", told["rows"],
                   told["total_ms"]),
         DataTable(
@@ -124,6 +124,7 @@ def _explained(told: Mapping[str, Any]) -> list[Block]:
             ]),
             empty="It was sent to no container.",
         ),
+        Sentence(id="trace", text=f"{trace}the gateway {told['gateway']} keeps it.", tone="quiet"),
     ]  # fmt: skip
 
 

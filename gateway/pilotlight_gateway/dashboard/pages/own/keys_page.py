@@ -65,7 +65,7 @@ def keys_blocks(
     text = f"{plural(len(valid), 'key is', 'keys are')} valid. " if keys.answered else ""
     reached = [name for name, limit in _effective(limits) if name in held and held[name] >= limit]
     if reached:
-        text += f"Reached: {', '.join(EXPLAINED.get(name, name) for name in reached)}."
+        text += f"Reached is the limit of {', '.join(EXPLAINED.get(name, name) for name in reached)}."
     elif found:
         text += f"Limits refused {plural(sum(found.values()), 'call')} lately."
     else:

@@ -53,7 +53,7 @@ def test_limits_that_are_reached_are_named() -> None:
     """Those of which nobody tells how much there is say so."""
     blocks = keys_blocks(keys(api_key()), USED, known(keys=1, apps=5, requests_per_s=0.5, blob_bytes=2**20),
                          {"keys": 1, "apps": 3}, CALM, AT)  # fmt: skip
-    assert answer_of(blocks) == ("1 key is valid. Reached: valid keys.", "warn")
+    assert answer_of(blocks) == ("1 key is valid. Reached is the limit of valid keys.", "warn")
     assert table_of(blocks, "limits") == [
         ("valid keys", "1", "1", "reached", "your own"), ("apps", "5", "3", "open", "the tier paid"),
         ("calls a second", "0.5", "–", "not told here", "the tier paid"),
