@@ -27,6 +27,7 @@ from benchmarks.bottlenecks.planted_cases import HEALTHY, SEED_CASES, SPOILT, Pl
 from benchmarks.bottlenecks.plants import Plant, cured
 from benchmarks.bottlenecks.platform_model import PlatformModel
 from benchmarks.bottlenecks.random_plants import healthy_plant, random_plant
+from benchmarks.bottlenecks.real_plants import diagnosed_really
 from pilotlight_gateway.diagnosis.bottlenecks import Diagnosis, diagnose
 from pilotlight_gateway.diagnosis.call_samples import tail_ms
 from pilotlight_gateway.diagnosis.diagnosis_window import DiagnosisWindow
@@ -146,13 +147,33 @@ def mixed(plants: int, seed: int) -> MixScore:
     return score
 
 
+def on_real_processes(seed: int) -> None:
+    """Each plant that a machine like this one can carry; commands of first actions are run."""
+    rows, right, kept, broken, false = [], 0, 0, 0, 0
+    for each in diagnosed_really(seed=seed):
+        name = each.found.get("name", each.found.get("code", ""))
+        rows.append((each.plant.name, name, "; ".join(each.kept), "; ".join(each.broken)))
+        print("-", each.plant.name, "was", name + ":", each.found.get("sentence", each.found), flush=True)
+        is_healthy = each.plant.name == "nothing"
+        false += is_healthy and not each.is_right
+        right += each.is_right and not is_healthy
+        kept, broken = kept + len(each.kept), broken + len(each.broken)
+    report.table("Bottlenecks on real processes", ("planted", "named", "kept", "broken"), rows)
+    figures = {"named": right / max(1, len(rows) - 1), "promises_kept": kept / max(1, kept + broken)}
+    report.finish("diagnose", figures | {"false_alarms": float(false), "real": 1.0})
+
+
 def main() -> None:
     parser = report.arguments("diagnose", __doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("--seeds", type=int, default=3, help="of each planted case")
     parser.add_argument("--seed", type=int, default=1, help="the first of them")
     parser.add_argument("--plants", type=int, default=100, help="made at random")
+    parser.add_argument("--real", action="store_true", help="on a platform of real processes, in place of the models")
     parser.add_argument("--show", action="store_true", help="print what went wrong")
     options = report.parsed(parser)
+    if options.real:
+        on_real_processes(options.seed)
+        return
     seeds = range(options.seed, options.seed + (1 if options.quick else options.seeds))
     plants = 12 if options.quick else options.plants
 

@@ -188,7 +188,7 @@ def window_of_engine(plant: EnginePlant, seed: int) -> DiagnosisWindow:
         arrivals=arrivals,
         completed=ended,
         left_inside=arrivals - ended,
-        ready=float(count),
+        containers=float(count),
         slots=plant.most,
         batch_most=plant.most,
         engine=facts,

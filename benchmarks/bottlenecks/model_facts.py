@@ -18,8 +18,15 @@ from pilotlight_core.model.messages.seeing.tallies import (
 from pilotlight_core.model.scaling.scale_bounds import bounds_of
 from pilotlight_core.model.spec import SLO, Batching, FunctionSpec, MethodSpec
 from pilotlight_core.model.units import GpuAsk
-from pilotlight_gateway.diagnosis.diagnosis_window import STAGES, DiagnosisWindow, FlowFacts, QuotaFacts, SliceSpeed
-from pilotlight_gateway.diagnosis.window_facts import CountedCalls, ObservedFunction, diagnosis_window
+from pilotlight_gateway.diagnosis.diagnosis_window import (
+    STAGES,
+    CallSample,
+    DiagnosisWindow,
+    FlowFacts,
+    QuotaFacts,
+    SliceSpeed,
+)
+from pilotlight_gateway.diagnosis.window_facts import CountedWindow, ObservedFunction, diagnosis_window
 from pilotlight_gateway.fleet.container_history import ContainerMinute
 from pilotlight_gateway.tally.sketch import Sketch
 
@@ -32,7 +39,7 @@ def window_of_model(model: PlatformModel, *, wanted_per_s: float | None = None) 
     plant, sums, seconds = model.plant, model.sums, model.plant.seconds
     loop = min(1.0, sums["loop"] / seconds / plant.gateways)
     gateways = tuple(GatewayTally(gateway=f"g{n}", loop_share=loop) for n in range(plant.gateways))
-    counted = CountedCalls(seconds=seconds, tally=_tally(model), home=_home(model), gateways=gateways)
+    counted = CountedWindow(seconds=seconds, tally=_tally(model), home=_home(model), gateways=gateways)
     window = diagnosis_window(counted, _observed(model), wanted_per_s)
     return replace(
         window,
@@ -45,7 +52,7 @@ def window_of_model(model: PlatformModel, *, wanted_per_s: float | None = None) 
     )
 
 
-def _named(model: PlatformModel, window: DiagnosisWindow):  # type: ignore[no-untyped-def]
+def _named(model: PlatformModel, window: DiagnosisWindow) -> tuple[CallSample, ...]:
     """The examples with their tenants, where there are several: platforms do not keep those."""
     if len(model.plant.tenants) == 1:
         return window.samples

@@ -1,4 +1,4 @@
-"""The same bottlenecks on a platform of real processes: GPUs in software, and guests that sleep as long as a batch takes.
+"""The same bottlenecks on a platform of real processes: GPUs in software, guests that sleep as long as a batch takes.
 
 What needs a faster machine than it is measured on (a gateway whose thread is the bound, a full link) and engines are
 left to the model.
@@ -11,18 +11,21 @@ import json
 import random
 import tempfile
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from benchmarks.keep_alive import Line
+from pilotlight_gateway.diagnosis.suspects import Promise
 from tests.system.support.platform import Platform, make_tenant, platform
 
 FLEET = ("--fake-gpus", "6xH100,2xL4", "--cpu-slots", "1", "--blanks", "0")
 PATIENCE_S = 30.0
-WHOLE = 1.0
-"""Argument of each call: its cost where calls have one."""
+DONE_BY = ("pilotlight scale", "pilotlight quota set")
+"""Commands that are run as they are told."""
+SETTLES_S = 6.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,7 +56,7 @@ PLANTS = (
     RealPlant(name="gpu", ref="planted.gpu", rate=115),
     RealPlant(name="starved", ref="planted.starved", rate=75),
     RealPlant(name="waits", ref="planted.waits", rate=8),
-    RealPlant(name="large_batches", ref="planted.large", rate=74),
+    RealPlant(name="large_batches", ref="planted.large", rate=78),
     RealPlant(name="cold", ref="planted.Cold", rate=1.4, burst=4, seconds=24, warm=False),
     RealPlant(name="placement", ref="planted.placed", rate=70),
     RealPlant(
@@ -67,6 +70,29 @@ PLANTS = (
 """In an order in which none disturbs the next one; a limit comes last, since what is refused is remembered."""
 
 
+@dataclass
+class Answers:
+    """What callers saw."""
+
+    times_ms: list[float] = field(default_factory=list)
+    """Of calls that ended well."""
+    statuses: Counter[int] = field(default_factory=Counter)
+    seconds: float = 1.0
+
+    def metrics(self) -> dict[str, float]:
+        """What promises are about, as callers see it."""
+        ordered = sorted(self.times_ms)
+        total = max(1, self.statuses.total())
+        return {
+            "p95_ms": ordered[int(0.95 * (len(ordered) - 1))] if ordered else 0.0,
+            "mean_ms": sum(ordered) / max(1, len(ordered)),
+            "slowed_mean_ms": sum(ordered) / max(1, len(ordered)),
+            "rate": len(ordered) / self.seconds,
+            "limited_part": self.statuses[429] / total,
+            "failing_part": self.statuses[500] / total,
+        }
+
+
 class RealCallers:
     """Callers of one plant, in this process."""
 
@@ -75,17 +101,18 @@ class RealCallers:
         self._path = f"/v1/functions/{plant.ref}/calls"
         self._body = json.dumps({"input": argument}).encode()
         self._idle: list[Line] = []
-        self.statuses: dict[int, int] = {}
+        self.answers = Answers(seconds=plant.seconds)
 
     async def offer(self, seconds: float, seed: int) -> None:
         """Call at a rate, by chance."""
-        chance, ends = random.Random(seed), time.monotonic() + seconds
+        chance, due = random.Random(seed), time.monotonic()
+        ends = due + seconds
         async with asyncio.TaskGroup() as group:
-            while (now := time.monotonic()) < ends:
+            while due < ends:
                 for _ in range(self._plant.burst):
                     group.create_task(self._call())
-                await asyncio.sleep(chance.expovariate(self._plant.rate / self._plant.burst))
-                del now
+                due += chance.expovariate(self._plant.rate / self._plant.burst)
+                await asyncio.sleep(max(0.0, due - time.monotonic()))
 
     async def keep(self, callers: int, seconds: float) -> None:
         """Call from so many callers, each one after the other."""
@@ -101,23 +128,21 @@ class RealCallers:
 
     async def _call(self) -> None:
         line = self._idle.pop() if self._idle else Line(self._running.url, self._key)
+        sent = time.monotonic()
         answer = await line.post(self._path, self._body, PATIENCE_S)
         status = answer.status if answer is not None else 0
-        self.statuses[status] = self.statuses.get(status, 0) + 1
+        self.answers.statuses[status] += 1
+        if status == 200:
+            self.answers.times_ms.append((time.monotonic() - sent) * 1000)
         if answer is not None:
             self._idle.append(line)
             if status == 429 or status >= 500:
                 await asyncio.sleep(0.5)
 
 
-def run_plant(running: Platform, plant: RealPlant, other_key: str, seed: int) -> dict[str, Any]:
-    """Load a plant for a while; what the platform says of it then."""
-    argument = plant.argument or {"x": 1}
-    if plant.prepare is not None:
-        plant.prepare(running)
-    if plant.warm:
-        running.call(plant.ref, timeout=60.0, **argument)
-    own = RealCallers(running, plant, running.key, argument)
+def loaded(running: Platform, plant: RealPlant, other_key: str, seed: int) -> Answers:
+    """Load a plant for a while."""
+    own = RealCallers(running, plant, running.key, plant.argument or {"x": 1})
 
     async def load() -> None:
         async with asyncio.TaskGroup() as group:
@@ -131,19 +156,56 @@ def run_plant(running: Platform, plant: RealPlant, other_key: str, seed: int) ->
                 await own.offer(plant.seconds, seed)
 
     asyncio.run(load())
+    return own.answers
+
+
+@dataclass(frozen=True, kw_only=True)
+class RealFinding:
+    """What the platform said of a plant, and what became of its promises after its command."""
+
+    plant: RealPlant
+    found: dict[str, Any]
+    kept: tuple[str, ...] = ()
+    broken: tuple[str, ...] = ()
+
+    @property
+    def is_right(self) -> bool:
+        return bool(self.found.get("name") == self.plant.name)
+
+
+def diagnosed(running: Platform, plant: RealPlant, other_key: str, seed: int) -> RealFinding:
+    """Load a plant, ask, do what is said first if a command does it, and load it again."""
+    if plant.prepare is not None:
+        plant.prepare(running)
+    if plant.warm:
+        running.call(plant.ref, timeout=60.0, **plant.argument or {"x": 1})
+    loaded(running, plant, other_key, seed)
     params = {"window": "1m"} | ({"rate": str(plant.wanted)} if plant.wanted else {})
     found: dict[str, Any] = running.http.get(f"/v1/functions/{plant.ref}/diagnosis", params=params).json()
-    return found | {"statuses": own.statuses}
+    finding = RealFinding(plant=plant, found=found)
+    first = found["cures"][0] if found.get("cures") else {}
+    command = str(first.get("command", ""))
+    if not finding.is_right or not command.startswith(DONE_BY):
+        return finding
+    running.cli(*command.split()[1:])
+    time.sleep(SETTLES_S)  # containers start, and the queue of before is gone
+    metrics = loaded(running, plant, other_key, seed + 100).metrics()
+    kept: list[str] = []
+    broken: list[str] = []
+    for each in found["promises"]:
+        if each["metric"] in metrics:
+            promise, now = Promise(**each), metrics[each["metric"]]
+            told = f"{promise.metric}: {now:.4g}, promised {promise.value:.4g}"
+            (kept if promise.is_kept(now) else broken).append(told)
+    return RealFinding(plant=plant, found=found, kept=tuple(kept), broken=tuple(broken))
 
 
-def diagnosed_really(names: tuple[str, ...] = (), seed: int = 1) -> list[tuple[RealPlant, dict[str, Any]]]:
-    """All plants, or those that are named, each on the same platform after the other."""
-    found = []
+def diagnosed_really(names: tuple[str, ...] = (), seed: int = 1) -> Iterator[RealFinding]:
+    """All plants, or those that are named, on one platform, each after the other."""
     with tempfile.TemporaryDirectory() as folder, platform(Path(folder), *FLEET) as running:
         running.deploy("benchmarks/functions/planted.py")
         other = make_tenant(running, "bully")
         running.cli("app", "share", "planted", "bully")
         for plant in PLANTS:
             if not names or plant.name in names:
-                found.append((plant, run_plant(running, plant, other, seed)))
-    return found
+                yield diagnosed(running, plant, other, seed)

@@ -16,7 +16,7 @@ GIB = 1 << 30
 CONTEXT_BYTES = 512 * MIB
 """What a process takes on a device before it does anything: about half a GiB with CUDA."""
 WORKSPACE_BYTES = 128 * MIB
-"""What libraries of matrix products keep for themselves."""
+"""What libraries of matrix products keep for themselves: on a CPU, of small models, weights in an order of theirs."""
 
 DTYPE_BYTES = {"float32": 4, "bfloat16": 2, "float16": 2}
 QUANTIZED_BITS = {"": 0.0, "fp8": 8.0, "int8": 8.0, "awq": 4.25, "gptq": 4.25}

@@ -65,6 +65,15 @@ def new_model(vocabulary: int) -> LlamaForCausalLM:
     return LlamaForCausalLM(config)
 
 
+def progress_of(seconds: float, steps: int | None) -> Callable[[], float]:
+    """How much of a training is done, each time that a step begins: of its seconds, or, if there are, of its steps."""
+    if steps is not None:
+        numbers = itertools.count()
+        return lambda: next(numbers) / steps
+    began = time.monotonic()
+    return lambda: (time.monotonic() - began) / seconds
+
+
 def train(model: LlamaForCausalLM, tokens: torch.Tensor, progress: Callable[[], float]) -> float:
     """Have the model foresee each next token, as long as `progress` says less than 1; returns the last loss."""
     optimizer = torch.optim.AdamW(model.parameters(), lr=RATE, betas=(0.9, 0.95), weight_decay=0.1)
@@ -102,6 +111,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", type=Path, help="where the model is written")
     parser.add_argument("--seconds", type=float, default=240, help="how long it is trained")
+    parser.add_argument("--steps", type=int, help="how many steps instead: the same model on any machine")
     asked = parser.parse_args()
     known = list(pairs())
     tokenizer = train_tokenizer([text for pair in known for text in pair])
@@ -110,8 +120,7 @@ def main() -> None:
     tokens = torch.tensor(tokenizer.encode(as_text(known)).ids)
     model = new_model(tokenizer.get_vocab_size())
     print(f"{len(known)} questions, {len(tokens)} tokens, {model.num_parameters():,} parameters")
-    began = time.monotonic()
-    loss = train(model, tokens, lambda: (time.monotonic() - began) / asked.seconds)
+    loss = train(model, tokens, progress_of(asked.seconds, asked.steps))
     asked.folder.mkdir(parents=True, exist_ok=True)
     save(model, tokenizer, asked.folder)
     print(f"A model with a loss of {loss:.2f}. Push it: pilotlight weights push tiny-docs {asked.folder}")

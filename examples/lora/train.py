@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import argparse
 import random
-import time
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -17,14 +16,16 @@ from peft import LoraConfig, get_peft_model
 from tokenizers import Tokenizer
 from transformers import LlamaForCausalLM
 
-from examples.chat.train import SEED, as_text, train
+from examples.chat.train import SEED, as_text, progress_of, train
 from examples.lora.styles import STYLES
 
 RANK, ALPHA = 16, 32
 LAYERS = ["q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"]
 
 
-def train_adapter(model: Path, pairs: Iterable[tuple[str, str]], seconds: float, folder: Path) -> float:
+def train_adapter(
+    model: Path, pairs: Iterable[tuple[str, str]], folder: Path, seconds: float, steps: int | None
+) -> float:
     """Teach an adapter these answers, while the model stays as it is; returns the last loss."""
     base: Any = LlamaForCausalLM.from_pretrained(model)
     torch.manual_seed(SEED)
@@ -35,8 +36,7 @@ def train_adapter(model: Path, pairs: Iterable[tuple[str, str]], seconds: float,
     tokens = torch.tensor(Tokenizer.from_file(str(model / "tokenizer.json")).encode(as_text(known)).ids)
     taught, whole = adapted.get_nb_trainable_parameters()
     print(f"{folder.name}: {len(known)} answers, {taught:,} of {whole:,} parameters", flush=True)
-    began = time.monotonic()
-    loss = train(adapted, tokens, lambda: (time.monotonic() - began) / seconds)
+    loss = train(adapted, tokens, progress_of(seconds, steps))
     adapted.save_pretrained(folder)
     return loss
 
@@ -46,9 +46,10 @@ def main() -> None:
     parser.add_argument("model", type=Path, help="the folder that examples.chat.train wrote")
     parser.add_argument("folder", type=Path, help="where the adapters are written, a folder each")
     parser.add_argument("--seconds", type=float, default=60, help="how long each of them is trained")
+    parser.add_argument("--steps", type=int, help="how many steps instead: the same adapters on any machine")
     asked = parser.parse_args()
     for name, style in STYLES.items():
-        loss = train_adapter(asked.model, style(), asked.seconds, asked.folder / name)
+        loss = train_adapter(asked.model, style(), asked.folder / name, asked.seconds, asked.steps)
         print(f"An adapter with a loss of {loss:.2f}. Push it: pilotlight weights push {name} {asked.folder / name}")
 
 

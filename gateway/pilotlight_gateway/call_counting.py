@@ -11,6 +11,7 @@ from contextlib import asynccontextmanager
 from prometheus_client.core import Metric
 
 from pilotlight_core.bus import Bus
+from pilotlight_core.model.tracing.kept_call import KeptCall
 from pilotlight_gateway.gateway_calls import GatewayCalls
 from pilotlight_gateway.metrics.call_recorder import CallRecorder
 from pilotlight_gateway.metrics.gateway_metrics import GatewayMetrics
@@ -54,7 +55,12 @@ class CallCounting:
         self.tracing = trace_calls(bus, table.others, trace_ratio, region=region, gateway=table.instance)
         self.tracing.keeper.unusual_ms = unusual_times(tallies)
         self.recorder = CallRecorder(metrics, time.monotonic, tallies, (self.tracing.keeper,))
+        self.tracing.keeper.note_exemplar = self._note_exemplar
         self.desk = TallyDesk(answers, self._peers)
+
+    def _note_exemplar(self, kept: KeptCall) -> None:
+        ended_at = kept.arrived_ns / 1e9 + kept.total_ms / 1000
+        self.metrics.note_exemplar(kept.total_ms, kept.trace_id, ended_at, failed=bool(kept.code))
 
     def collect(self) -> Iterator[Metric]:
         """A `MetricSource`."""

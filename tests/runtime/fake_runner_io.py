@@ -41,8 +41,9 @@ class FakeRunnerIO:
     def send(self, gateway: str, frame: CallFrame) -> None:
         self.sent.append(frame)
 
-    def send_chunk(self, run: Run, seq: int, data: bytes) -> None:
-        self.sent.append(Chunk(call_id=run.call_id, grant_number=run.grant_number, seq=seq, data=data))
+    def send_chunks(self, run: Run, seq: int, data: tuple[bytes, ...]) -> None:
+        for number, each in enumerate(data, seq):
+            self.sent.append(Chunk(call_id=run.call_id, grant_number=run.grant_number, seq=number, data=each))
 
     def send_to_guest(self, frame: guest.GuestFrame) -> None:
         self.commands.append(frame)

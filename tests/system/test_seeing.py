@@ -23,7 +23,7 @@ def test_both_gateways_tell_one_story(pair: Platform) -> None:
 
     def told(url: str) -> bool:
         found.update(pair.http.get(f"{url}/v1/functions/calls.echo/stats?window=5m").json())
-        return found["calls"] >= 7 and found["home"]["ready"] > 0
+        return bool(found["calls"] >= 7 and found["home"]["ready"] > 0)
 
     for url in urls:
         wait_until(lambda url=url: told(url), "both gateways' calls are added up")  # type: ignore[misc]

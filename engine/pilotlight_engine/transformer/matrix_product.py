@@ -50,7 +50,7 @@ def may_pack(weights: Iterable[torch.Tensor]) -> bool:
     """Whether a model's matrices are few enough to have them twice, and there is something to read them."""
     return (
         sum(weight.nbytes for weight in weights) <= MOST_PACKED
-        and torch.backends.mkldnn.is_available()
+        and torch.backends.mkldnn.is_available()  # type: ignore[no-untyped-call]
         and hasattr(torch.ops.mkldnn, REORDER)
         and hasattr(torch.ops.mkldnn, POINTWISE)
     )

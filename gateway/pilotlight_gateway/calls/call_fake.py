@@ -10,7 +10,15 @@ from typing import Any
 from pilotlight_core.model.api.call_api import CallStatus
 from pilotlight_core.model.errors import PilotlightError, UnknownCall
 from pilotlight_core.model.messages.call_messages import Spent
-from pilotlight_gateway.calls.call_port import BegunCall, CallEvent, CallResult, CallStatistics, CallWaiter
+from pilotlight_gateway.calls.call_port import (
+    BegunCall,
+    CallEvent,
+    CallResult,
+    CallStatistics,
+    CallWaiter,
+    ChunkEvent,
+    ChunkTaker,
+)
 from pilotlight_gateway.calls.prepared_call import PreparedCall
 
 SPENT = Spent(ns=1_000_000, ppm=1_000_000, price="cpu")
@@ -66,6 +74,8 @@ class FakeCalls:
     """GPU-milliseconds that a failed call has taken; 0: it never started, None: unknown."""
     runs_on: bool = False
     """A cancelled call runs on, until a test closes its usage."""
+    taken: list[int] = field(default_factory=list)
+    """The numbers of chunks that takers took."""
     number: int = 0
 
     def new_id(self) -> str:
@@ -86,18 +96,25 @@ class FakeCalls:
             self._cancelled(call)
             raise
 
-    async def stream(self, call: PreparedCall) -> AsyncIterator[list[CallEvent]]:
+    async def stream(self, call: PreparedCall, taker: ChunkTaker | None = None) -> AsyncIterator[list[CallEvent]]:
         self.seen.append(call)
         try:
             if call.stream:  # as the real one: other calls have no events
                 for event in self.events:
-                    yield [event]
+                    if not self._is_taken(event, taker):
+                        yield [event]
                 for bunch in self.bunches:
                     yield bunch
             yield [await self._result(call)]
         except (asyncio.CancelledError, GeneratorExit):
             self._cancelled(call)
             raise
+
+    def _is_taken(self, event: CallEvent, taker: ChunkTaker | None) -> bool:
+        if taker is None or not isinstance(event, ChunkEvent) or not taker.take(event.seq, (event.data,)):
+            return False
+        self.taken.append(event.seq)
+        return True
 
     def _cancelled(self, call: PreparedCall) -> None:
         self.cancelled.append(call.call_id)

@@ -99,6 +99,17 @@ class CallWaiter(Protocol):
         ...
 
 
+class ChunkTaker(Protocol):
+    """Who takes the chunks of a stream without a task, from within the message that brings them.
+
+    Asked while whoever reads the events waits for the next ones, so that all before were passed on.
+    """
+
+    def take(self, seq: int, data: tuple[bytes, ...]) -> bool:
+        """Pass these on, `seq` the number of the first; False: none of them was, and they come as events."""
+        ...
+
+
 class BegunCall(Protocol):
     """A call that a waiter waits for."""
 
@@ -126,10 +137,11 @@ class CallPort(Protocol):
         """Run a call to its end. Cancelling the task cancels the call."""
         ...
 
-    def stream(self, call: PreparedCall) -> AsyncIterator[list[CallEvent]]:
+    def stream(self, call: PreparedCall, taker: ChunkTaker | None = None) -> AsyncIterator[list[CallEvent]]:
         """Run a call; yields its events in bunches of those that are there, last a CallResult.
 
         Closing the iterator (`aclose`) cancels the call. What was yielded counts as read when the next is asked for.
+        Chunks that the `taker` takes are read, and not yielded.
         """
         ...
 

@@ -17,7 +17,7 @@ from pilotlight_core.model.ids import new_call_id
 from pilotlight_core.model.messages.scheduling import AskCall
 from pilotlight_gateway.bodies.byte_budget import ByteBudget
 from pilotlight_gateway.calls.call_pipeline import pipeline_of_call
-from pilotlight_gateway.calls.call_port import BegunCall, CallResult, CallStatistics, CallWaiter
+from pilotlight_gateway.calls.call_port import BegunCall, CallResult, CallStatistics, CallWaiter, ChunkTaker
 from pilotlight_gateway.calls.live_calls import AwaitedCall, CallStream, WaitedCall
 from pilotlight_gateway.calls.origin import Origin
 from pilotlight_gateway.calls.origins import Origins
@@ -77,8 +77,10 @@ class CallService:
             self._end(live)
             del live  # its error knows this frame: a cycle would keep the call's input until it is collected
 
-    def stream(self, call: PreparedCall) -> CallStream:
-        return CallStream(self._begin(call), self._origins)
+    def stream(self, call: PreparedCall, taker: ChunkTaker | None = None) -> CallStream:
+        live = self._begin(call)
+        live.taker = taker if call.stream else None
+        return CallStream(live, self._origins)
 
     async def cancel(self, tenant: str, id: str) -> bool:  # noqa: A002 - the name of the thing in the API
         reply = self._origins.answer(AskCall(tenant=tenant, call_id=id, cancel=True))

@@ -62,6 +62,10 @@ class InFlightCall(ABC):
             Unavailable: if the gateway holds too many bytes already, of all or of this tenant.
         """
 
+    def take_chunks(self, seq: int, data: tuple[bytes, ...]) -> bool:  # noqa: ARG002 - for those that can
+        """Send the next pieces of its stream on at once; False: none of them was, and `relay_chunks` has to."""
+        return False
+
     def hold_journal(self, size: int) -> None:
         """Hold so many bytes of its journal.
 

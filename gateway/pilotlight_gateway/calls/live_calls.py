@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 from pilotlight_core.model.errors import PilotlightError
 from pilotlight_gateway.bodies.byte_budget import ByteBudget
-from pilotlight_gateway.calls.call_port import CallEvent, CallResult, CallWaiter, ChunkEvent, StageEvent
+from pilotlight_gateway.calls.call_port import CallEvent, CallResult, CallWaiter, ChunkEvent, ChunkTaker, StageEvent
 from pilotlight_gateway.calls.in_flight_call import InFlightCall
 from pilotlight_gateway.calls.origin import Origin
 from pilotlight_gateway.calls.origins import Origins
@@ -27,6 +27,7 @@ class AwaitedCall(InFlightCall):
         super().__init__(call, shard, origin)
         self.answer = answer
         self.budget = budget
+        self.taker: ChunkTaker | None = None
         self._events: deque[CallEvent] = deque()
         """Bounded by the window that the origin gives the guest, and by the budget."""
         self._loop = answer.get_loop()
@@ -51,6 +52,10 @@ class AwaitedCall(InFlightCall):
                 events.append(ChunkEvent(seq=seq, data=piece))
                 seq += 1
             self._wake()
+
+    def take_chunks(self, seq: int, data: tuple[bytes, ...]) -> bool:
+        taker = self.taker
+        return taker is not None and self._waiting is not None and not self._events and taker.take(seq, data)
 
     def hold_journal(self, size: int) -> None:
         if size > self.journal_bytes:

@@ -49,16 +49,15 @@ from pilotlight_core.model.messages.call_messages import (
     ResumePoint,
     Started,
     StreamCheckpoint,
-    Window,
 )
 from pilotlight_core.model.messages.scheduling import Dropped, Enqueue, HandBack, Withdraw
 from pilotlight_core.model.spec import Mode
 from pilotlight_gateway.calls.attempts import Attempts, declined, settlement_of
-from pilotlight_gateway.calls.effects import Effect, FailCall, HoldJournal, ReportStage, SendControl, SendRun
+from pilotlight_gateway.calls.effects import Effect, FailCall, SendControl, SendRun
 from pilotlight_gateway.calls.outcomes import call_failures
 from pilotlight_gateway.calls.outcomes.retries import UNTRIED
 from pilotlight_gateway.calls.prepared_call import PreparedCall
-from pilotlight_gateway.calls.stream_relay import StreamRelay
+from pilotlight_gateway.calls.stream_relay import StreamRelay, journal_changed, stage
 from pilotlight_gateway.streams.stream_journal import StreamJournal
 
 REPEAT_EVERY_S = 2.0
@@ -67,9 +66,6 @@ SHORTAGE_S = 5.0
 """A shortage that was not repeated for so long has passed."""
 LAST_WORDS_S = 1.0
 """Several messages report a death; this long the origin waits for the one that says how the call ended."""
-
-TOLD_AGAIN_S = 1.0
-"""A stream whose state finds no memory, however often it is saved, is told so no more often."""
 
 
 class OriginState(StrEnum):
@@ -145,7 +141,7 @@ class Origin:
 
     def begin(self, at: float) -> list[Effect]:
         """The call begins."""
-        return [*self._stage("queued", at), self._enqueue(at, admitted=False)]
+        return [*stage(self.call, "queued", at), self._enqueue(at, admitted=False)]
 
     def placed(self) -> None:
         """A home has got the call: no home need admit it again."""
@@ -242,6 +238,25 @@ class Origin:
                 break
         return effects
 
+    def awaits(self, row: ChunkRow) -> bool:
+        """Whether these are the next chunks for its caller, about whom nothing is to be decided."""
+        grant, relay = self.grant, self._relay
+        is_ours = grant is not None and row.grant_number == grant.grant_number
+        return is_ours and self.state is OriginState.RUNNING and relay is not None and relay.awaits(row.seq)
+
+    def took_chunks(self, row: ChunkRow, at: float) -> list[Effect]:
+        """Its caller has read such chunks as they came."""
+        relay, journal = self._relay, self._journal
+        assert relay is not None  # noqa: S101 - it awaits them
+        effects = relay.took(row.data, self.grant)
+        if journal is None:
+            return effects
+        was_closed = bool(journal.closed)
+        journal.note(row.seq, row.data, at)
+        if journal.wanted == journal.room and bool(journal.closed) is was_closed:
+            return effects
+        return effects + journal_changed(journal, self.call, self.grant, at, was_closed=was_closed)
+
     def was_read(self, chunks: int, size: int) -> list[Effect]:
         """The caller has read so many chunks, of `size` bytes together."""
         return self._relay.was_read(chunks, size, self.grant) if self._relay is not None else []
@@ -250,7 +265,7 @@ class Origin:
         """The gateway has no memory for the journal: the stream cannot go on elsewhere."""
         assert self._journal is not None  # noqa: S101 - it asked for the memory
         self._journal.close(why)
-        return self._journal_changed(at, was_closed=False)
+        return journal_changed(self._journal, self.call, self.grant, at, was_closed=False)
 
     def node_gone(self, node: str, instance: str, reason: str, at: float) -> list[Effect]:
         """An agent is gone, or counts as gone."""
@@ -304,7 +319,7 @@ class Origin:
         self.state = OriginState.RUNNING
         if self._journal is not None:
             self._journal.begin(at)
-        return self._stage("running", at)
+        return stage(self.call, "running", at)
 
     def _chunks(self, grant: Grant, seq: int, data: tuple[bytes, ...], at: float) -> list[Effect]:
         """Relay chunks that follow each other; of a stream with a journal they come one by one."""
@@ -323,8 +338,8 @@ class Origin:
                 journal.note_caught_up(at)
             return effects
         was_closed = bool(journal.closed)
-        journal.note(seq, data[0], at)
-        return effects + self._journal_changed(at, was_closed=was_closed)
+        journal.note(seq, data, at)
+        return effects + journal_changed(journal, self.call, grant, at, was_closed=was_closed)
 
     def _checkpoint(self, saved: StreamCheckpoint, at: float) -> list[Effect]:
         journal = self._journal
@@ -332,24 +347,7 @@ class Origin:
             return []  # it asked for none; or a chunk is lost, which the next one shows
         was_closed = bool(journal.closed)
         journal.save(saved.seq, saved.state, at)
-        return self._journal_changed(at, was_closed=was_closed)
-
-    def _journal_changed(self, at: float, *, was_closed: bool) -> list[Effect]:
-        """Ask for the memory that the journal wants now, and say when the stream cannot go on elsewhere any more."""
-        journal = self._journal
-        effects: list[Effect] = []
-        if journal is None:
-            return effects
-        if bool(journal.closed) is not was_closed and (grant := self.grant) is not None:
-            # Before the memory is asked for: if there is none, the next word is that it is closed.
-            effects.append(SendControl(grant.node, Window(call_id=grant.call_id, upto=0, movable=was_closed)))
-        if (wanted := journal.wanted) != journal.room:
-            journal.room = wanted
-            effects.append(HoldJournal(wanted))
-        if journal.closed and not was_closed and at - journal.told_at >= TOLD_AGAIN_S:
-            journal.told_at = at
-            effects += self._stage("not_resumable", at, reason=journal.closed)
-        return effects
+        return journal_changed(journal, self.call, self.grant, at, was_closed=was_closed)
 
     def _refused(self, grant: Grant, refused: Refused, at: float) -> list[Effect]:
         if self.state is not OriginState.SENT or refused.reason is Refusal.DUPLICATE:
@@ -444,7 +442,7 @@ class Origin:
             self._relay.restart(point.after)
         is_own = self.call.version.tenant == self.call.tenant  # why a container ended is its owner's to know
         detail = {"reason": reason if is_own else "", "after": point.after, "sent": point.sent}
-        return [*self._stage("moving", at, **detail), self._enqueue(at, admitted=True)]
+        return [*stage(self.call, "moving", at, **detail), self._enqueue(at, admitted=True)]
 
     def _of_part(self, error: PilotlightError) -> PilotlightError:
         """An error of a call whose caller may have a part of the answer: it says where that is billed."""
@@ -490,9 +488,6 @@ class Origin:
         if self.state is not OriginState.QUEUED:
             return call_failures.deadline_passed(waited_s, f"was {self.state.value}")
         return call_failures.deadline_passed(waited_s, "waited for a container", self.shortage(at))
-
-    def _stage(self, name: str, at: float, **detail: object) -> list[Effect]:
-        return [ReportStage(name, (at - self.call.arrived_at) * 1000.0, detail)] if self.call.stream else []
 
 
 def is_resumable(call: PreparedCall) -> bool:

@@ -1,4 +1,4 @@
-"""The driver of the origin side: passes events to the live calls of this gateway, and performs their effects.
+"""The driver of the origin side: passes events to the live calls of this gateway, and has their effects performed.
 
 Grants and drops of homes wait in an inbox until the turn (`Router`). Frames of agents are handled at once: a caller
 waits for them.
@@ -8,49 +8,29 @@ from __future__ import annotations
 
 import contextlib
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
-from functools import partial
+from collections.abc import Callable, Mapping
 
-import msgspec
 import structlog
 
 from pilotlight_core.bus import BusDown, MessageTooLarge
 from pilotlight_core.model import subjects
-from pilotlight_core.model.errors import ContainerDied, PilotlightError, Unavailable
 from pilotlight_core.model.messages.call_messages import CallFrame, ChunkGroup, Ended, Grant, Refused
 from pilotlight_core.model.messages.node_messages import ContainerState, Credit, Shortage
 from pilotlight_core.model.messages.scheduling import (
     AskCall,
     CallReply,
     Dropped,
-    Enqueue,
-    HandBack,
-    HomeItem,
     Settle,
     ToOrigin,
-    Withdraw,
 )
 from pilotlight_core.model.price_book import PriceBook, standard_book
-from pilotlight_core.model.subjects import shard_of
 from pilotlight_core.model.timers import Timers
-from pilotlight_gateway.calls.attempts import course_of, declined, settlement_of
+from pilotlight_gateway.calls.attempts import declined, settlement_of
 from pilotlight_gateway.calls.call_book import CallBook
-from pilotlight_gateway.calls.call_pipeline import CallPipeline
-from pilotlight_gateway.calls.call_port import CallResult
-from pilotlight_gateway.calls.call_responses import usage_of
-from pilotlight_gateway.calls.effects import (
-    Effect,
-    FailCall,
-    HoldJournal,
-    RelayChunks,
-    ReportStage,
-    SendControl,
-    SendRun,
-)
-from pilotlight_gateway.calls.in_flight_call import UNSENT, InFlightCall
-from pilotlight_gateway.calls.large_bodies import INLINE_BYTES, LargeBodies
-from pilotlight_gateway.calls.origin import Origin, OriginState
+from pilotlight_gateway.calls.effect_runner import EffectRunner
+from pilotlight_gateway.calls.in_flight_call import InFlightCall
+from pilotlight_gateway.calls.large_bodies import LargeBodies
+from pilotlight_gateway.calls.origin import OriginState
 from pilotlight_gateway.calls.reconciler import Reconciler
 from pilotlight_gateway.cluster.agent_links import AgentLinks
 from pilotlight_gateway.cluster.driver_port import SOON, DriverPort
@@ -59,15 +39,12 @@ from pilotlight_gateway.cluster.router import OriginItem, Router
 from pilotlight_gateway.cluster.shard_ownership import ShardOwnership
 from pilotlight_gateway.fleet.node_guard import NodeGuard
 from pilotlight_gateway.fleet.preempted_containers import PreemptedContainers
-from pilotlight_gateway.limits.call_usage import NO_UNITS, CallUsage, UsageTracker
+from pilotlight_gateway.limits.call_usage import UsageTracker
 
 WATCH_S = 0.5
 """Between two messages to agents about the calls that are wanted."""
 NODE = "node"
 """In place of the call id, in a complaint of the bus about a whole node."""
-LOST_ANSWER = "The answer was lost between the node and the gateway."
-EARLIER_S = 0.002
-"""An alarm is moved only if it becomes earlier by more than this; a later one comes once for nothing."""
 
 log = structlog.get_logger(__name__)
 
@@ -236,7 +213,11 @@ class Origins:
                 continue
             live.heard_at = at
             try:
-                self._perform(live, live.origin.chunks(row, at), at)
+                if live.origin.awaits(row) and live.take_chunks(row.seq, row.data):
+                    if effects := live.origin.took_chunks(row, at):
+                        self._perform(live, effects, at)
+                else:
+                    self._perform(live, live.origin.chunks(row, at), at)
             except Exception:
                 log.exception("a call went wrong; the others go on", call=row.call_id)
 
@@ -317,177 +298,3 @@ class Origins:
                 self._agents.send_control(node, message, reply=complaint)
             except (BusDown, MessageTooLarge) as error:
                 log.warning("not reconciled", node=node, calls=len(message.calls), error=str(error))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EffectRunner:
-    """Performs the effects of every call, in their order, and keeps the calls' alarms."""
-
-    port: DriverPort
-    agents: AgentLinks
-    router: Router
-    bodies: LargeBodies
-    usage_tracker: UsageTracker
-    alarms: Timers[str]
-    """By call id: when its origin's `tick` is due."""
-    prices: PriceBook
-    """What failed calls are told to be billed by."""
-
-    def perform(self, live: InFlightCall, effects: Iterable[Effect], at: float) -> None:
-        """Perform an origin's effects, and set its alarm."""
-        for effect in effects:
-            match effect:  # the first four cases are a warm call's
-                case Enqueue() | Settle() | HandBack() | Withdraw():
-                    self._to_home(live, effect, at)
-                case SendRun() if live.origin.call.start_hook is not None:
-                    live.heard_at = UNSENT
-                    live.origin.call.start_hook(effect.run, partial(self._send_if_allowed, live, effect))
-                case SendRun():
-                    self._send(live, effect, at)
-                case CallResult():
-                    self._finish(live, effect, at)
-                case RelayChunks():
-                    self._relay(live, effect, at)
-                case SendControl():
-                    self._send_control(effect)
-                case FailCall():
-                    self._fail(live, effect, at)
-                case ReportStage():
-                    self._report_stage(live, effect)
-                case HoldJournal():
-                    self._hold_journal(live, effect, at)
-        self._set_alarm(live)
-
-    def close_bodies(self, live: InFlightCall) -> None:
-        """Withdraw the call's large input, and the place for its answer."""
-        self.bodies.withdraw(live.body)
-        self.bodies.withdraw(live.place)
-        live.body = live.place = None
-
-    def _to_home(self, live: InFlightCall, item: HomeItem, at: float) -> None:
-        if self.router.to_home(live.shard, item, at):
-            live.origin.placed()
-
-    def _send_if_allowed(self, live: InFlightCall, effect: SendRun, *, allowed: bool) -> bool:
-        at = self.port.clock()
-        if used := allowed and live.origin.uses(effect.run.grant_number):
-            self._send(live, effect, at)
-        else:
-            self.perform(live, live.origin.withheld(effect.run.grant_number), at)
-        return used
-
-    def _send(self, live: InFlightCall, effect: SendRun, at: float) -> None:
-        run, data = effect.run, live.origin.call.input
-        self.close_bodies(live)
-        live.heard_at = at
-        live.place = self.bodies.expect(live.call.tenant)
-        if len(data) > INLINE_BYTES:
-            live.body = self.bodies.offer(data)
-        run = msgspec.structs.replace(run, body=live.body, answer=live.place)
-        try:
-            self.agents.send_run(effect.node, effect.instance, run)
-        except BusDown:
-            self.perform(live, live.origin.no_responders(run.grant_number, at), at)
-
-    def _send_control(self, effect: SendControl) -> None:
-        try:
-            self.agents.send_control(effect.node, effect.message)
-        except BusDown:
-            # An agent drops a call without listeners by itself.
-            log.debug("a control message was not sent", node=effect.node)
-
-    def _relay(self, live: InFlightCall, effect: RelayChunks, at: float) -> None:
-        try:
-            live.relay_chunks(effect.seq, effect.data)
-        except Unavailable as error:
-            live.fail(error)
-            self.perform(live, live.origin.cancel(), at)
-
-    def _report_stage(self, live: InFlightCall, effect: ReportStage) -> None:
-        live.report_stage(effect.name, effect.ms, effect.detail)
-        if effect.detail:  # it moves, or cannot any more
-            log.info("a stream is told", call=live.call.call_id, stage=effect.name, **effect.detail)
-
-    def _hold_journal(self, live: InFlightCall, effect: HoldJournal, at: float) -> None:
-        try:
-            live.hold_journal(effect.size)
-        except Unavailable as error:
-            self.perform(live, live.origin.close_journal(error.detail, at), at)
-
-    def _fail(self, live: InFlightCall, effect: FailCall, at: float) -> None:
-        if (usage := live.call.usage) is not None:  # before the caller is told, who settles it
-            _count(usage, live)
-            if effect.left is not None:
-                self.usage_tracker.left(usage, effect.left, live.origin.call.version.spec.timeout, at)
-        sent, gateway_ms = effect.left is not None, live.call.gateway_ms
-        effect.error.course = course = course_of(live.attempts, at, gateway_ms, sent=sent)
-        if course.spent is not None:
-            effect.error.more["usage"] = usage_of(course, self.prices, live.call.tenant)
-        live.fail(effect.error if live.pipeline is None else live.pipeline.explained(effect.error))
-
-    def _finish(self, live: InFlightCall, result: CallResult, at: float) -> None:
-        if live.pipeline is not None:
-            self._go_on(live, live.pipeline, result, at)
-            return
-        if (usage := live.call.usage) is not None:
-            _count(usage, live)
-            usage.sold = result.sold or NO_UNITS
-        if result.answer_size:
-            if (output := self.bodies.answer(live.place)) is None:
-                live.fail(ContainerDied(LOST_ANSWER))
-                return
-            result = msgspec.structs.replace(result, output=output)
-        live.finish(result)
-
-    def _go_on(self, live: InFlightCall, pipeline: CallPipeline, result: CallResult, at: float) -> None:
-        """A stage has ended well: begin the next one, or finish the call."""
-        done = live.origin
-        try:
-            if result.answer_size:
-                if (output := self.bodies.answer(live.place)) is None:
-                    raise ContainerDied(LOST_ANSWER)
-                result = msgspec.structs.replace(result, output=output, answer_size=0)
-            call = pipeline.go_on(done.attempts, result)
-            if call is not None:
-                live.hold_value(len(call.input))
-        except PilotlightError as error:
-            self._fail(live, FailCall(error=error, left=None), at)
-            return
-        if call is None:
-            result = pipeline.result()
-            if (usage := live.call.usage) is not None:
-                _count(usage, live)
-                usage.sold = result.sold or NO_UNITS
-            live.finish(result)
-            return
-        self.close_bodies(live)
-        live.heard_at = UNSENT
-        live.origin = Origin(call, done.gateway, at, done.last_number)
-        live.shard = shard_of(call.function)
-        self.perform(live, live.origin.begin(at), at)
-
-    def _set_alarm(self, live: InFlightCall) -> None:
-        origin, call_id = live.origin, live.call.call_id
-        if origin.state is OriginState.DONE:
-            self.alarms.clear(call_id)
-            return
-        wake, known = origin.wake_at, self.alarms.at(call_id)
-        if known is None or wake < known - EARLIER_S:
-            self.alarms.set(call_id, wake)
-            self.port.wake_at(wake)
-
-
-def _count(usage: CallUsage, live: InFlightCall) -> None:
-    if live.pipeline is None:
-        own = live.origin.attempts
-        usage.count(own.cost, own.starts - own.lost_starts, own.lost_starts, own.tokens, own.all_spent)
-        return
-    attempts = live.attempts
-    lost = sum([one.lost_starts for one in attempts])
-    usage.count(
-        sum([one.cost for one in attempts]),
-        sum([one.starts for one in attempts]) - lost,
-        lost,
-        sum([one.tokens for one in attempts]),
-        tuple([one for each in attempts for one in each.all_spent]),
-    )

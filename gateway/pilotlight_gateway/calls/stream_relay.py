@@ -1,15 +1,22 @@
-"""The chunks of one stream on their way from its container to its caller: in order, and no more than are read."""
+"""The chunks of one stream on their way from its container to its caller: in order, and no more than are read.
+
+And what else its caller is told, and its container of the journal.
+"""
 
 from __future__ import annotations
 
 from pilotlight_core.model.messages.call_messages import BYTES_AHEAD, LEAST_AHEAD, WINDOW, Grant, Window
-from pilotlight_gateway.calls.effects import Effect, RelayChunks, SendControl
+from pilotlight_gateway.calls.effects import Effect, HoldJournal, RelayChunks, ReportStage, SendControl
+from pilotlight_gateway.calls.prepared_call import PreparedCall
+from pilotlight_gateway.streams.stream_journal import StreamJournal
 
 UNREAD_CHUNKS = 256
 UNREAD_BYTES = 2 * 2**20
 """Chunks that the caller has not read: beyond either, the stream gets no `Window`."""
 SMALL_CHUNK = BYTES_AHEAD // WINDOW
 """Bytes. Streams of small ones go far ahead, and are told to go on half as often: telling costs more than a chunk."""
+TOLD_AGAIN_S = 1.0
+"""A stream whose state finds no memory, however often it is saved, is told so no more often."""
 
 
 class StreamRelay:
@@ -51,6 +58,16 @@ class StreamRelay:
         self._unread_bytes += size
         return [relayed, *self._go_on(grant)]
 
+    def awaits(self, seq: int) -> bool:
+        """Whether the chunk `seq` is the next one for the caller."""
+        return seq == self.heard_seq + 1 and self.heard_seq == self.last_seq
+
+    def took(self, data: tuple[bytes, ...], grant: Grant | None) -> list[Effect]:
+        """The next chunks for the caller have come, and were read at once."""
+        self.heard_seq = self.last_seq = self.last_seq + len(data)
+        self._bytes += sum(map(len, data))
+        return self._go_on(grant)
+
     def restart(self, after: int) -> None:
         """Another container goes on behind chunk `after`."""
         self.heard_seq = self._window_sent = after
@@ -69,3 +86,25 @@ class StreamRelay:
             return []
         self._window_sent = self.heard_seq
         return [SendControl(grant.node, Window(call_id=grant.call_id, upto=self.heard_seq))]
+
+
+def journal_changed(
+    journal: StreamJournal, call: PreparedCall, grant: Grant | None, at: float, *, was_closed: bool
+) -> list[Effect]:
+    """Ask for the memory that a call's journal wants now, and say when its stream cannot go on elsewhere any more."""
+    effects: list[Effect] = []
+    if bool(journal.closed) is not was_closed and grant is not None:
+        # Before the memory is asked for: if there is none, the next word is that it is closed.
+        effects.append(SendControl(grant.node, Window(call_id=grant.call_id, upto=0, movable=was_closed)))
+    if (wanted := journal.wanted) != journal.room:
+        journal.room = wanted
+        effects.append(HoldJournal(wanted))
+    if journal.closed and not was_closed and at - journal.told_at >= TOLD_AGAIN_S:
+        journal.told_at = at
+        effects += stage(call, "not_resumable", at, reason=journal.closed)
+    return effects
+
+
+def stage(call: PreparedCall, name: str, at: float, **detail: object) -> list[Effect]:
+    """The caller of a stream is told that it has entered a stage."""
+    return [ReportStage(name, (at - call.arrived_at) * 1000.0, detail)] if call.stream else []

@@ -16,8 +16,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
-from pilotlight_gateway.diagnosis.call_samples import changed, hurt_part, mean_total, tail_ms
-from pilotlight_gateway.diagnosis.causes import (
+from pilotlight_gateway.diagnosis import (
     batch_causes,
     caller_causes,
     capacity_causes,
@@ -25,10 +24,11 @@ from pilotlight_gateway.diagnosis.causes import (
     failure_causes,
     path_causes,
 )
+from pilotlight_gateway.diagnosis.call_samples import changed, hurt_part, mean_total, tail_ms
 from pilotlight_gateway.diagnosis.diagnosis_case import DiagnosisCase, case_of
 from pilotlight_gateway.diagnosis.diagnosis_window import STAGES, DiagnosisWindow
 from pilotlight_gateway.diagnosis.operational_laws import LEAST_CALLS, broken_laws
-from pilotlight_gateway.diagnosis.suspects import Cure, Promise, Suspect, Trouble
+from pilotlight_gateway.diagnosis.suspects import CallTrouble, Cure, Promise, Suspect
 
 HYPOTHESES: tuple[Callable[[DiagnosisCase], Suspect | None], ...] = (
     failure_causes.crash_loop,  # never a lack of capacity
@@ -55,9 +55,12 @@ HYPOTHESES: tuple[Callable[[DiagnosisCase], Suspect | None], ...] = (
     engine_causes.kv_bound,
     engine_causes.prompts_block,
     engine_causes.steps_too_wide,
+    engine_causes.step_too_slow,
     engine_causes.engine_full,
 )
 """All causes, those first that explain others away where gain and cost are equal."""
+LEAST_TOKENS = 300
+"""Of an engine: of fewer nothing can be said."""
 LEAST_GAIN = 0.3
 PAIR_GAIN = 0.5
 """Of two causes together, each of which is too little alone."""
@@ -72,7 +75,7 @@ class Diagnosis:
     name: str
     """Of the cause; "nothing", "counters" (they do not add up), "few" (calls), or "unknown"."""
     says: str
-    trouble: Trouble | None = None
+    trouble: CallTrouble | None = None
     confidence: float = 0.0
     """0 to 1: how much of the trouble is explained, and by how many calls."""
     gain: float = 0.0
@@ -102,11 +105,12 @@ def diagnose(window: DiagnosisWindow, tenant: str = "") -> Diagnosis:
             confidence=1.0,
         )
     case = case_of(window, tenant)
-    if window.ended < LEAST_CALLS and window.failed_starts < 2 and not _is_stuck(window):
-        return Diagnosis(
-            name="few",
-            says=f"Only {window.ended} calls of {window.function} ended in {window.seconds:.0f} s, which says nothing.",
-        )
+    tokens = window.engine.tokens_per_s * window.seconds if window.engine is not None else 0.0
+    says_enough = window.ended >= LEAST_CALLS or window.failed_starts >= 2 or tokens >= LEAST_TOKENS
+    if not says_enough and not _is_stuck(window):
+        return _few(window)
+    if not case.severity and window.completed < LEAST_CALLS and tokens < LEAST_TOKENS:
+        return _few(window)
     if not case.severity:
         return _healthy(case)
     named = [(trouble, found) for trouble in _by_severity(case) if (found := _named(case, trouble)) is not None]
@@ -129,12 +133,24 @@ def diagnose(window: DiagnosisWindow, tenant: str = "") -> Diagnosis:
     )
 
 
+def _few(window: DiagnosisWindow) -> Diagnosis:
+    failed = ", ".join(f"{count} {code}" for code, count in sorted(window.failed.items(), key=lambda kv: -kv[1])[:3])
+    besides = f", besides {failed}" if failed else ""
+    return Diagnosis(
+        name="few",
+        says=(
+            f"Only {window.completed} calls of {window.function} ended well in {window.seconds:.0f} s{besides}: "
+            "that says nothing."
+        ),
+    )
+
+
 def _is_stuck(window: DiagnosisWindow) -> bool:
     """Whether calls come and hardly any ends, so that few ends say much."""
     return window.arrivals >= LEAST_CALLS and window.shortage_part >= 0.5
 
 
-def _by_severity(case: DiagnosisCase) -> list[Trouble]:
+def _by_severity(case: DiagnosisCase) -> list[CallTrouble]:
     return sorted(case.severity, key=lambda trouble: -case.severity[trouble])
 
 
@@ -144,15 +160,15 @@ def suspects(case: DiagnosisCase) -> list[Suspect]:
     return [suspect for suspect in found if suspect is not None]
 
 
-def _named(case: DiagnosisCase, trouble: Trouble) -> Suspect | None:
+def _named(case: DiagnosisCase, trouble: CallTrouble) -> Suspect | None:
     found = suspects(case)
     best = _best(found, trouble)
     if best is not None:
         return best
-    return _pair(case, found) if trouble is Trouble.SLOW else None
+    return _pair(case, found) if trouble is CallTrouble.SLOW else None
 
 
-def _best(found: Iterable[Suspect], trouble: Trouble) -> Suspect | None:
+def _best(found: Iterable[Suspect], trouble: CallTrouble) -> Suspect | None:
     ranked = sorted(found, key=lambda each: (-round(each.gains.get(trouble, 0.0), 1), each.first_cost))
     return ranked[0] if ranked and ranked[0].gains.get(trouble, 0.0) >= LEAST_GAIN else None
 
@@ -166,20 +182,20 @@ def _pair(case: DiagnosisCase, found: Sequence[Suspect]) -> Suspect | None:
         then = tail_ms(changed(changed(case.samples, first), second))
         gain = (case.tail_ms - then) / excess
         if gain >= PAIR_GAIN and (best is None or gain > best[0]):
-            best = (gain, max(one, other, key=lambda each: each.gains.get(Trouble.SLOW, 0.0)))
+            best = (gain, max(one, other, key=lambda each: each.gains.get(CallTrouble.SLOW, 0.0)))
     return best[1] if best is not None else None
 
 
 def _next(case: DiagnosisCase, first: Suspect) -> Suspect | None:
     """What bounds the calls that are still slow after the first action."""
-    if first.change is None or Trouble.SLOW not in case.severity:
+    if first.change is None or CallTrouble.SLOW not in case.severity:
         return None
     then = changed(case.samples, first.change)
     left = tail_ms(then) - case.level_ms
     if left <= LEFT * (case.tail_ms - case.level_ms) or left <= 0:
         return None
-    after = DiagnosisCase(case.window, then, {Trouble.SLOW: hurt_part(then, case.level_ms)})
-    return _best((each for each in suspects(after) if each.name != first.name), Trouble.SLOW)
+    after = DiagnosisCase(case.window, then, {CallTrouble.SLOW: hurt_part(then, case.level_ms)})
+    return _best((each for each in suspects(after) if each.name != first.name), CallTrouble.SLOW)
 
 
 def _confidence(gain: float, window: DiagnosisWindow) -> float:
@@ -214,7 +230,7 @@ def _healthy(case: DiagnosisCase) -> Diagnosis:
 def _unknown(case: DiagnosisCase) -> Diagnosis:
     window = case.window
     worst = _by_severity(case)[0]
-    if worst is not Trouble.SLOW or not case.samples:
+    if worst is not CallTrouble.SLOW or not case.samples:
         codes = ", ".join(f"{count} {code}" for code, count in sorted(window.failed.items(), key=lambda kv: -kv[1])[:3])
         what = f"calls fail ({codes})" if codes else "the wanted rate is not reached"
         return Diagnosis(

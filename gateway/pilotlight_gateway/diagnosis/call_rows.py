@@ -15,7 +15,7 @@ from pilotlight_gateway.diagnosis.diagnosis_window import CallSample, StageTimes
 
 
 @dataclass(frozen=True, slots=True)
-class CallRow:
+class ExampleCall:
     """One call as an example."""
 
     stages: StageTimes
@@ -26,7 +26,7 @@ class CallRow:
         return sum(self.stages)
 
 
-def calibrated(rows: Sequence[CallRow], durations: Iterable[tuple[float, float]]) -> tuple[CallSample, ...]:
+def calibrated(rows: Sequence[ExampleCall], durations: Iterable[tuple[float, float]]) -> tuple[CallSample, ...]:
     """The rows, each with the weight of the durations (ms, count) that are nearest to its own; those of none go."""
     ordered = sorted(rows, key=lambda row: row.total_ms)
     if not ordered:

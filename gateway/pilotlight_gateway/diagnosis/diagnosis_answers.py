@@ -6,7 +6,7 @@ from pilotlight_core.model.api.diagnosis_api import CauseInfo, CureInfo, Diagnos
 from pilotlight_gateway.diagnosis.bottlenecks import Diagnosis
 from pilotlight_gateway.diagnosis.diagnosis_window import DiagnosisWindow
 from pilotlight_gateway.diagnosis.measured_metrics import measured_metrics
-from pilotlight_gateway.diagnosis.suspects import Cure, Promise, Suspect, Trouble
+from pilotlight_gateway.diagnosis.suspects import CallTrouble, Cure, Promise, Suspect
 
 OPERATORS_COMMANDS = ("pilotlight quota", "pilotlight placement")
 """Only an operator may run these."""
@@ -49,7 +49,7 @@ def diagnosis_line(found: Diagnosis, window: DiagnosisWindow, *, operator: bool)
 
 
 def _cause_info(cause: Suspect, *, operator: bool) -> CauseInfo:
-    gain = cause.gains.get(Trouble.SLOW, max(cause.gains.values(), default=0.0))
+    gain = cause.gains.get(CallTrouble.SLOW, max(cause.gains.values(), default=0.0))
     return CauseInfo(
         name=cause.name,
         sentence=(cause.for_operator if operator else "") or cause.says,

@@ -16,7 +16,7 @@ from pilotlight_gateway.diagnosis.diagnosis_window import (
     DiagnosisWindow,
     StageTimes,
 )
-from pilotlight_gateway.diagnosis.suspects import Trouble
+from pilotlight_gateway.diagnosis.suspects import CallTrouble
 from pilotlight_gateway.diagnosis.wait_model import BatchLine, batch_line, wait_factor
 
 SAMPLES_AT_MOST = 4_000
@@ -36,6 +36,8 @@ FEW = 3
 """So many errors may be chance."""
 HIGH = 0.85
 """Beyond this part of a capacity waits grow without bound, for any real variation."""
+OWN_WORK = 0.2
+"""The part of the time in which containers run calls from which their processors' own work counts."""
 COMFORTABLE = 0.7
 """The part that an action aims at."""
 
@@ -46,7 +48,7 @@ class DiagnosisCase:
 
     window: DiagnosisWindow
     samples: tuple[CallSample, ...]
-    severity: dict[Trouble, float] = field(default_factory=dict)
+    severity: dict[CallTrouble, float] = field(default_factory=dict)
     """The part of the calls that each trouble hurts; of those that there are."""
 
     # -- calls
@@ -73,13 +75,13 @@ class DiagnosisCase:
         """The part of all time that calls spent in these stages."""
         return sum(self.means[stage] for stage in stages) / self.mean_ms if self.mean_ms else 0.0
 
-    def after(self, change: StageChange) -> tuple[float, dict[Trouble, float]]:
+    def after(self, change: StageChange) -> tuple[float, dict[CallTrouble, float]]:
         """The 95th percentile after a change of every call's stages, and what that is of the trouble."""
         then = tail_ms(changed(self.samples, change))
-        if Trouble.SLOW not in self.severity:
+        if CallTrouble.SLOW not in self.severity:
             return then, {}
         excess = max(self.tail_ms - self.level_ms, 0.05 * self.level_ms)
-        return then, {Trouble.SLOW: max(0.0, min(1.0, (self.tail_ms - then) / excess))}
+        return then, {CallTrouble.SLOW: max(0.0, min(1.0, (self.tail_ms - then) / excess))}
 
     # -- capacity
 
@@ -111,7 +113,7 @@ class DiagnosisCase:
 
     @property
     def ready(self) -> float:
-        return max(1.0, self.window.ready)
+        return max(1.0, self.window.containers)
 
     @cached_property
     def offered(self) -> float:
@@ -129,7 +131,7 @@ class DiagnosisCase:
         """The part of their time in which containers ran calls."""
         if self.window.busy_s is None:
             return min(1.0, self.rho)
-        return min(1.0, self.window.busy_s / max(1e-9, self.window.ready * self.window.seconds))
+        return min(1.0, self.window.busy_s / max(1e-9, self.window.containers * self.window.seconds))
 
     @cached_property
     def loop(self) -> float:
@@ -154,9 +156,9 @@ class DiagnosisCase:
         window = self.window
         if not window.on_gpu or window.busy_s is None or window.guest_cpu_s is None or window.busy_s <= 0:
             return 0.0
-        used = window.guest_cpu_s / max(1e-3, min(1.0, window.cores)) + (window.throttled_s or 0.0)
-        if window.cores >= 1:
-            used = window.guest_cpu_s + (window.throttled_s or 0.0)
+        if window.guest_cpu_s < OWN_WORK * window.busy_s:
+            return 0.0  # waiting for a processor now and then is no work
+        used = window.guest_cpu_s / min(1.0, max(1e-3, window.cores)) + (window.throttled_s or 0.0)
         return min(1.0, used / window.busy_s)
 
     def wait_ms(self, containers: float) -> float:
@@ -191,29 +193,29 @@ def case_of(window: DiagnosisWindow, tenant: str = "") -> DiagnosisCase:
     return DiagnosisCase(window, samples, _troubles(window, samples, is_whole=not tenant))
 
 
-def _troubles(window: DiagnosisWindow, samples: tuple[CallSample, ...], *, is_whole: bool) -> dict[Trouble, float]:
-    found: dict[Trouble, float] = {}
+def _troubles(window: DiagnosisWindow, samples: tuple[CallSample, ...], *, is_whole: bool) -> dict[CallTrouble, float]:
+    found: dict[CallTrouble, float] = {}
     tail = window.p95_ms if is_whole and window.p95_ms is not None else tail_ms(samples)
     if samples and tail > window.level_ms:
-        found[Trouble.SLOW] = max(0.05, hurt_part(samples, window.level_ms))
+        found[CallTrouble.SLOW] = max(0.05, hurt_part(samples, window.level_ms))
     for trouble, codes in (
-        (Trouble.LIMITED, QUOTA_CODES + BUDGET_CODES),
-        (Trouble.FULL, FULL_CODES),
-        (Trouble.FAILING, FAILING_CODES),
+        (CallTrouble.LIMITED, QUOTA_CODES + BUDGET_CODES),
+        (CallTrouble.FULL, FULL_CODES),
+        (CallTrouble.FAILING, FAILING_CODES),
     ):
         failed = window.codes(*codes)
         if failed > FEW and failed > REFUSED_PART * window.arrivals:
             found[trouble] = failed / max(1, window.arrivals)
     if window.wanted_per_s is not None and window.rate < 0.9 * window.wanted_per_s:
-        found[Trouble.RATE] = 1 - window.rate / window.wanted_per_s
+        found[CallTrouble.RATE] = 1 - window.rate / window.wanted_per_s
     engine = window.engine
     if engine is not None:
         late = max(engine.gap_ms / engine.gap_level_ms, engine.first_token_ms / engine.first_token_level_ms) - 1
         if late > 0:
-            found[Trouble.TOKENS] = min(1.0, late)
-            found.pop(Trouble.SLOW, None)  # how long an answer takes is how long it is
+            found[CallTrouble.TOKENS] = min(1.0, late)
+            found.pop(CallTrouble.SLOW, None)  # how long an answer takes is how long it is
         else:
-            found.pop(Trouble.SLOW, None)
+            found.pop(CallTrouble.SLOW, None)
     if window.failed_starts > 1 and window.failed_starts >= 0.5 * window.starts:
-        found[Trouble.FAILING] = max(found.get(Trouble.FAILING, 0.0), 0.5)
+        found[CallTrouble.FAILING] = max(found.get(CallTrouble.FAILING, 0.0), 0.5)
     return found

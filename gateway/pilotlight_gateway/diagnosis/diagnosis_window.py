@@ -57,6 +57,16 @@ class QuotaFacts:
     """Its field, such as `requests_per_s`."""
     tenant: str
     allowed: float
+    function: str = ""
+    """Of calls to this one alone, `app.function`; "": of all calls of the tenant."""
+    beside: str = ""
+    """What is set beside it in the same place, which has to be said again with it: "burst=5 concurrency=9"."""
+
+    def command(self, value: float) -> str:
+        """That sets another value, and keeps what is set beside it."""
+        words = ["pilotlight quota set", self.tenant, f"{self.limit}={value:g}", self.beside]
+        words += [f"--function {self.function}"] if self.function else []
+        return " ".join(word for word in words if word)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -113,6 +123,8 @@ class DiagnosisWindow:
 
     function: str
     """`app.function@v7`, as its people call it."""
+    owner: str = ""
+    """Its tenant."""
     seconds: float
     level_ms: float
     """95 of 100 calls are to take no longer."""
@@ -150,8 +162,8 @@ class DiagnosisWindow:
 
     # -- its home
     queued: float = 0.0
-    ready: float = 0.0
-    """Containers, on average."""
+    containers: float = 0.0
+    """That are ready, on average."""
     starting: float = 0.0
     wanted: float = 0.0
     """The most containers that were wanted."""

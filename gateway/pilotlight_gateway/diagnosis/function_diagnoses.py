@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from msgspec import UNSET
 
-from pilotlight_core.model.limits import EffectiveLimits
+from pilotlight_core.model.limits import EffectiveLimits, Limits
 from pilotlight_core.model.messages.node_messages import ContainerReport, ContainerState, SliceReport
 from pilotlight_core.model.messages.scheduling import GatewayLoad
 from pilotlight_core.model.messages.seeing.tallies import HomeTally
@@ -18,6 +18,7 @@ from pilotlight_core.model.scaling.scale_bounds import bounds_of
 from pilotlight_core.model.spec import FunctionSpec, VersionRecord
 from pilotlight_core.model.units import WHOLE_DEVICE
 from pilotlight_gateway.diagnosis.bottlenecks import Diagnosis, diagnose
+from pilotlight_gateway.diagnosis.capacity_causes import MOST_PLACES
 from pilotlight_gateway.diagnosis.diagnosis_window import (
     DiagnosisWindow,
     EngineFacts,
@@ -26,18 +27,23 @@ from pilotlight_gateway.diagnosis.diagnosis_window import (
     SliceSpeed,
 )
 from pilotlight_gateway.diagnosis.engine_facts import engine_facts
-from pilotlight_gateway.diagnosis.window_facts import CountedCalls, ObservedFunction, diagnosis_window
+from pilotlight_gateway.diagnosis.window_facts import CountedWindow, ObservedFunction, diagnosis_window
 from pilotlight_gateway.fleet.curve_trials import CurveService
+from pilotlight_gateway.fleet.fleet_inventory import FleetPlacements
 from pilotlight_gateway.fleet.fleet_view import FleetView
 from pilotlight_gateway.tally.tally_window import FoundWindows, FunctionWindow
 from pilotlight_gateway.tenancy.registry_port import RegistryPort
 
-FUNCTIONS_AT_ONCE = 50
+FUNCTIONS_AT_ONCE = 30
 """Of one answer about all functions of a tenant."""
-NO_SLICE = ("", "")
+CALL_LIMITS = ("requests_per_s", "concurrency", "cost_per_s", "tokens_per_s")
+BURSTS = {"requests_per_s": "burst", "cost_per_s": "cost_burst", "tokens_per_s": "tokens_burst"}
+"""Which follow their rates."""
+CALL_FIELDS = (*CALL_LIMITS, *BURSTS.values())
+"""What is of one function alone where it is set; other limits of a call are from all layers."""
 
 
-class CountedWindows(Protocol):
+class WindowSource(Protocol):
     """What was counted of calls."""
 
     async def window(self, function: str, minutes: int = 10) -> FunctionWindow: ...
@@ -59,8 +65,8 @@ class DiagnosedFunction:
 class FunctionDiagnoses:
     """Diagnoses functions of this platform. `clock`: monotonic seconds, `wall`: unix seconds."""
 
-    counted: CountedWindows
-    fleet: FleetView
+    counted: WindowSource
+    placements: FleetPlacements
     registry: RegistryPort
     curves: CurveService
     loads: Callable[[], Sequence[GatewayLoad]]
@@ -69,6 +75,11 @@ class FunctionDiagnoses:
     wall: Callable[[], float] = time.time
     _busy: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(2))
 
+    @property
+    def fleet(self) -> FleetView:
+        """What nodes tell."""
+        return self.placements.view
+
     async def of(self, version: VersionRecord, minutes: int, wanted_per_s: float | None = None) -> DiagnosedFunction:
         """One version over the last minutes.
 
@@ -76,7 +87,9 @@ class FunctionDiagnoses:
             Unavailable: too much is asked at once.
         """
         name = f"{version.tenant}:{version.app}.{version.function}"
-        return await self._diagnosed(version, await self.counted.window(name, minutes), minutes, wanted_per_s)
+        window = await self.counted.window(name, minutes)
+        places = await self.placements.free_places(version, MOST_PLACES)
+        return await self._diagnosed(version, window, minutes, wanted_per_s, places)
 
     async def of_tenant(self, tenant: str, minutes: int) -> tuple[list[DiagnosedFunction], int]:
         """The deployed functions of a tenant that had calls, and how many are left out.
@@ -97,13 +110,18 @@ class FunctionDiagnoses:
             version = self.registry.version(deployed[name])
             if version is not None:
                 window = await self.counted.window(name, minutes)
-                found.append(await self._diagnosed(version, window, minutes, None))
+                found.append(await self._diagnosed(version, window, minutes))
         return found, max(0, len(names) - FUNCTIONS_AT_ONCE)
 
     async def _diagnosed(
-        self, version: VersionRecord, window: FunctionWindow, minutes: int, wanted_per_s: float | None
+        self,
+        version: VersionRecord,
+        window: FunctionWindow,
+        minutes: int,
+        wanted_per_s: float | None = None,
+        free_places: int | None = None,
     ) -> DiagnosedFunction:
-        facts = self.facts(version, window, minutes, wanted_per_s)
+        facts = replace(self.facts(version, window, minutes, wanted_per_s), free_places=free_places)
         async with self._busy:  # some milliseconds of a processor each, off the loop
             found = await asyncio.to_thread(diagnose, facts)
         return DiagnosedFunction(version=version, window=facts, found=found, silent=window.silent)
@@ -116,25 +134,26 @@ class FunctionDiagnoses:
         home = window.homes.get(version.id, window.home if len(window.homes) < 2 else HomeTally())
         since = max(window.since_ns, tally.since_ns) / 1e9
         seconds = max(1.0, window.until_ns / 1e9 - since)
-        counted = CountedCalls(seconds=seconds, tally=tally, home=home, gateways=window.gateways)
+        counted = CountedWindow(seconds=seconds, tally=tally, home=home, gateways=window.gateways)
         return diagnosis_window(counted, self._observed(version, tally.arrivals / seconds, minutes), wanted_per_s)
 
     def _observed(self, version: VersionRecord, rate: float, minutes: int) -> ObservedFunction:
         at, wall = self.clock(), self.wall()
         since, spec = at - 60.0 * minutes, version.spec
         name = f"{version.tenant}:{version.app}.{version.function}"
-        limits = self.registry.limits(version.tenant, name)
+        limits, own = self.registry.limits(version.tenant, name), self.registry.own_limits(version.tenant)
         record = self.registry.scale_nowait(version.tenant, version.app, version.function)
         containers, of_tenant = self._containers(version, at)
         return ObservedFunction(
             ref=version.ref,
+            owner=version.tenant,
             spec=spec,
             bounds=bounds_of(spec, record, wall),
             containers=containers,
             history=self.fleet.history.of(version.id, since),
             other_slices=self._other_slices(version, containers),
-            owner_limit=_reached(limits, version.tenant, of_tenant, spec),
-            quotas=_quotas(limits, version.tenant, rate),
+            owner_limit=_reached(limits, own, version.tenant, of_tenant, spec),
+            quotas=_quotas(limits, own, version, rate),
             flows=self._flows(version.id),
             breaker=self.fleet.breaker_of(version.id, at),
             engine=self._engine(version, since),
@@ -200,24 +219,40 @@ def _kind_of(cut: SliceReport) -> tuple[str, str]:
     return (cut.gpu_type, cut.id.rpartition(":")[2].partition("@")[0])
 
 
-def _reached(limits: EffectiveLimits, tenant: str, containers: int, spec: FunctionSpec) -> QuotaFacts | None:
+def _reached(
+    limits: EffectiveLimits, own: Limits, tenant: str, containers: int, spec: FunctionSpec
+) -> QuotaFacts | None:
     """The owner's limit that allows no further container."""
-    most = limits.tenant.containers
-    if most is not None and containers >= most:
-        return QuotaFacts(limit="containers", tenant=tenant, allowed=float(most))
-    gpus = limits.tenant.gpus
-    if gpus is not None and spec.gpus and containers * spec.gpus >= gpus:
-        return QuotaFacts(limit="gpus", tenant=tenant, allowed=float(gpus))
+    held = {"containers": containers, "gpus": containers * spec.gpus}
+    for name, count in held.items():
+        most = getattr(limits.tenant, name)
+        if most is not None and count and count >= most:
+            return QuotaFacts(limit=name, tenant=tenant, allowed=float(most), beside=_beside(own, name))
     return None
 
 
-def _quotas(limits: EffectiveLimits, tenant: str, rate: float) -> tuple[QuotaFacts, ...]:
-    """Limits of calls that may be reached at such a rate of arrivals."""
+def _quotas(limits: EffectiveLimits, own: Limits, version: VersionRecord, rate: float) -> tuple[QuotaFacts, ...]:
+    """Limits of calls that may be reached at such a rate of arrivals; a rate that is, goes before all others."""
     found = []
-    for layer in (limits.tenant, limits.function):
-        for name in ("requests_per_s", "concurrency", "cost_per_s", "tokens_per_s"):
+    of_function = f"{version.app}.{version.function}"
+    for layer, beside, function in ((limits.tenant, own, ""), (limits.function, limits.function, of_function)):
+        for name in CALL_LIMITS:
             allowed = getattr(layer, name)
             if allowed is not None and not (name == "requests_per_s" and rate < 0.8 * allowed):
-                found.append(QuotaFacts(limit=name, tenant=tenant, allowed=float(allowed)))
+                text = _beside(beside, name, CALL_FIELDS if function else None)
+                found.append(
+                    QuotaFacts(
+                        limit=name, tenant=version.tenant, allowed=float(allowed), function=function, beside=text
+                    )
+                )
     rates = [each for each in found if each.limit == "requests_per_s"]
     return tuple(rates or found)
+
+
+def _beside(limits: Limits, but: str, fields: Sequence[str] | None = None) -> str:
+    """What is set of these limits beside one, since a word about limits replaces all of them."""
+    burst = BURSTS.get(but, "")
+    set_ones = {name: getattr(limits, name) for name in fields or limits.__struct_fields__}
+    return " ".join(
+        f"{name}={value:g}" for name, value in set_ones.items() if value is not None and name != but and name != burst
+    )

@@ -12,8 +12,6 @@ from pilotlight_gateway.diagnosis.diagnosis_window import TRANSPORT, DiagnosisWi
 
 LEAST_CALLS = 30
 """Of fewer nothing can be said."""
-HANDED_OVER_MS = 10.0
-"""The most that a container is billed for a batch while its code does not run yet, or no more."""
 OFF = 0.10
 """By which two counts of the same may differ."""
 FLOW_OFF = 0.02
@@ -47,11 +45,11 @@ def _utilisation_law(window: DiagnosisWindow) -> str:
         return ""
     ran_s = sum(each.count * each.ms for each in window.batches) / 1000
     runs = sum(each.count for each in window.batches)
-    at_ends_s = 2 * max(each.ms for each in window.batches) / 1000 * max(1.0, window.ready)
-    # A container is billed from when a call is handed to it, which takes about as long as the way there.
-    handed_s = runs * min(HANDED_OVER_MS, 3 * mean_stage(window.samples, TRANSPORT)) / 1000
-    most = max(ran_s, window.busy_s)
-    if abs(ran_s - window.busy_s) <= (OFF + window.batches_off) * most + at_ends_s + handed_s:
+    at_ends_s = 2 * max(each.ms for each in window.batches) / 1000 * max(1.0, window.containers)
+    # A container is billed from when a call is handed to it until its answer is back: a part of the way is in that.
+    handed_s = runs * mean_stage(window.samples, TRANSPORT) / 1000
+    slack_s = (OFF + window.batches_off) * max(ran_s, window.busy_s) + at_ends_s
+    if -slack_s <= window.busy_s - ran_s <= handed_s + slack_s:
         return ""
     return f"the utilisation law: calls ran for {ran_s:.3g} s, but their containers were busy for {window.busy_s:.3g} s"
 

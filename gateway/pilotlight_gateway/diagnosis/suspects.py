@@ -8,8 +8,11 @@ from enum import IntEnum, StrEnum
 
 from pilotlight_gateway.diagnosis.call_samples import StageChange
 
+MORE_IS_BETTER = ("rate", "tokens_per_s")
+"""Metrics of which more than was promised breaks no promise."""
 
-class Trouble(StrEnum):
+
+class CallTrouble(StrEnum):
     """What is wrong with the calls of a window. Each is diagnosed alone."""
 
     SLOW = "slow"  # more than 5 % take longer than the level
@@ -63,6 +66,8 @@ class Promise:
         slack = 1.0 if self.metric.endswith("_ms") else 0.01
         if self.at_most:
             return now <= most + slack
+        if self.metric in MORE_IS_BETTER:
+            return now >= self.value * (1 - self.tolerance)
         return abs(now - self.value) <= max(self.tolerance * abs(self.value), slack if self.value else 1e-9)
 
 
@@ -71,7 +76,7 @@ class Suspect:
     """A cause whose constraint binds."""
 
     name: str
-    gains: Mapping[Trouble, float]
+    gains: Mapping[CallTrouble, float]
     """The part of each trouble that its first action removes, 0 to 1."""
     says: str
     """One sentence, with the numbers that show it."""

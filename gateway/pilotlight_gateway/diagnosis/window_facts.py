@@ -11,7 +11,7 @@ from pilotlight_core.model.messages.seeing.tallies import FunctionTally, Gateway
 from pilotlight_core.model.scaling.scale_bounds import ScaleBounds
 from pilotlight_core.model.spec import FunctionSpec
 from pilotlight_core.model.units import WHOLE_DEVICE
-from pilotlight_gateway.diagnosis.call_rows import CallRow, calibrated
+from pilotlight_gateway.diagnosis.call_rows import ExampleCall, calibrated
 from pilotlight_gateway.diagnosis.diagnosis_window import (
     EXECUTE,
     STAGES,
@@ -40,6 +40,7 @@ class ObservedFunction:
 
     ref: str
     """`app.function@v7`."""
+    owner: str = ""
     spec: FunctionSpec
     bounds: ScaleBounds
     containers: Sequence[tuple[ContainerReport, SliceReport | None]] = ()
@@ -55,7 +56,7 @@ class ObservedFunction:
 
 
 @dataclass(frozen=True, kw_only=True)
-class CountedCalls:
+class CountedWindow:
     """What was counted of its calls in a window of so many seconds."""
 
     seconds: float
@@ -65,7 +66,7 @@ class CountedCalls:
 
 
 def diagnosis_window(
-    counted: CountedCalls, function: ObservedFunction, wanted_per_s: float | None = None
+    counted: CountedWindow, function: ObservedFunction, wanted_per_s: float | None = None
 ) -> DiagnosisWindow:
     """The facts of a window."""
     tally, home, spec = counted.tally, counted.home, function.spec
@@ -79,6 +80,7 @@ def diagnosis_window(
     calls = max(1, tally.ended)
     return DiagnosisWindow(
         function=function.ref,
+        owner=function.owner,
         seconds=counted.seconds,
         level_ms=level if level is not None else bearable_ms(tally),
         level_named=level is not None,
@@ -99,7 +101,7 @@ def diagnosis_window(
         body_bytes=(tally.body_in + tally.body_out) / calls,
         unread_ms=tally.unread_ms / calls,
         queued=home.queued_s / seen_s,
-        ready=home.ready_s / seen_s,
+        containers=home.ready_s / seen_s,
         starting=home.starting_s / seen_s,
         wanted=max(home.wanted_s / seen_s, home.most_ready),
         shortage_part=home.shortage_s / seen_s,
@@ -152,9 +154,9 @@ def call_samples(tally: FunctionTally) -> tuple[CallSample, ...]:
     return calibrated(tuple(rows.values()), [(ms, float(count)) for ms, count in durations])
 
 
-def _row(call: SampledCall) -> CallRow:
+def _row(call: SampledCall) -> ExampleCall:
     stages = [us / 1000 for us in call.stages_us[: len(STAGES)]]
-    return CallRow((*stages, *[0.0] * (len(STAGES) - len(stages))))
+    return ExampleCall((*stages, *[0.0] * (len(STAGES) - len(stages))))
 
 
 def batch_times(tally: FunctionTally, *, is_batched: bool) -> tuple[BatchTimes, ...]:

@@ -16,6 +16,7 @@ from pilotlight_gateway.calls.call_port import (
     CallResult,
     CallWaiter,
     ChunkEvent,
+    ChunkTaker,
     StageEvent,
 )
 from pilotlight_gateway.calls.prepared_call import PreparedCall
@@ -122,13 +123,21 @@ class FallbackWaiter:
 class FallbackStream:
     """The events of a call, or of the one that takes its place: it has had none but stages then."""
 
-    def __init__(self, calls: CallPort, call: PreparedCall, instead_of: InsteadOf, clock: Callable[[], float]) -> None:
+    def __init__(
+        self,
+        calls: CallPort,
+        call: PreparedCall,
+        instead_of: InsteadOf,
+        clock: Callable[[], float],
+        taker: ChunkTaker | None = None,
+    ) -> None:
         self._calls = calls
         self._call = call
         self._instead_of = instead_of
         self._clock = clock
         self._instead: PreparedCall | None = None
-        self._events: Any = calls.stream(call)
+        self._taker = taker
+        self._events: Any = calls.stream(call, self)
         self._is_open = True
         """Whether it may still fall back."""
 
@@ -155,6 +164,12 @@ class FallbackStream:
             bunch[-1] = by_fallback(last, self._instead)
         return bunch
 
+    def take(self, seq: int, data: tuple[bytes, ...]) -> bool:
+        """See `ChunkTaker`."""
+        taken = self._taker is not None and self._taker.take(seq, data)
+        self._is_open = self._is_open and not taken
+        return taken
+
     def _fall_back(self, refused: PilotlightError) -> list[CallEvent]:
         instead = self._instead_of(self._call, refused) if self._is_open else None
         self._is_open = False
@@ -163,7 +178,7 @@ class FallbackStream:
                 note_fallback(refused, self._call, self._instead)
             raise refused
         self._instead = instead
-        self._events = self._calls.stream(instead)
+        self._events = self._calls.stream(instead, self)
         detail = {"version": instead.version.ref, "reason": refused.wire_code}
         return [StageEvent(name="fallback", ms=(self._clock() - self._call.arrived_at) * 1000.0, detail=detail)]
 
@@ -200,7 +215,7 @@ class FallbackCalls:
             return await self._calls.run(call)
         return await run_or_fall_back(self._calls, call, self._instead_of)
 
-    def stream(self, call: PreparedCall) -> Any:
+    def stream(self, call: PreparedCall, taker: ChunkTaker | None = None) -> Any:
         if call.version.spec.fallback is UNSET:
-            return self._calls.stream(call)
-        return FallbackStream(self._calls, call, self._instead_of, self._clock)
+            return self._calls.stream(call, taker)
+        return FallbackStream(self._calls, call, self._instead_of, self._clock, taker)

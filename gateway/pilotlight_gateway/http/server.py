@@ -456,6 +456,12 @@ class UvicornRequest:
         cycle.on_response()
         return True
 
+    @property
+    def takes_pieces(self) -> bool:
+        """Whether `send_piece` would send."""
+        cycle = self._cycle
+        return not cycle.flow.write_paused and bool(cycle.chunked_encoding) and not cycle.response_complete
+
     def send_piece(self, piece: bytes) -> bool:
         """Send a piece of a body of unknown length; False: nothing was sent, and ASGI messages are needed."""
         cycle = self._cycle

@@ -1,7 +1,8 @@
 """The journal of one resumable stream: what its next container needs, if this one is lost.
 
 It has the state of the last checkpoint, the number of the event that it stands behind, and a mark of each event that
-was relayed since. The next container produces those again; each has to be the one that the caller has, and is not sent.
+was relayed since, of the last ones the event itself. The next container produces those again; each has to be the one
+that the caller has, and is not sent.
 Bounded: beyond its room the journal is closed, and the stream is resumable no more until a checkpoint fits.
 """
 
@@ -15,6 +16,8 @@ from pilotlight_core.model.streams.resuming import JOURNAL_BYTES, MARK_BYTES
 
 STEP_BYTES = 16 * 1024
 """Room is asked for in steps of so many bytes."""
+FRESH_BYTES = 4 * 1024
+"""Of events that are kept themselves: an engine saves a state for each 32 small ones."""
 
 
 class StreamJournal:
@@ -22,6 +25,8 @@ class StreamJournal:
 
     __slots__ = (
         "_after",
+        "_fresh",
+        "_fresh_bytes",
         "_is_charged",
         "_last",
         "_lost_s",
@@ -39,7 +44,10 @@ class StreamJournal:
         """The event that the state stands behind, and the last one that was relayed."""
         self._state = b""
         self._marks: list[bytes] = []
-        """Of the events behind the state."""
+        """Of the events behind the state, but for the last ones."""
+        self._fresh: list[bytes] = []
+        """These themselves: most are behind the state of a checkpoint before their marks are needed."""
+        self._fresh_bytes = 0
         self._took_s = 0.0
         """How long what came behind the state took the first time."""
         self._since = 0.0
@@ -55,33 +63,39 @@ class StreamJournal:
 
     @property
     def size(self) -> int:
-        return len(self._state) + MARK_BYTES * len(self._marks)
+        return len(self._state) + MARK_BYTES * (len(self._marks) + len(self._fresh))
 
     @property
     def wanted(self) -> int:
         """The room that it should have now."""
-        return -(-self.size // STEP_BYTES) * STEP_BYTES
+        return -(-(self.size + self._fresh_bytes) // STEP_BYTES) * STEP_BYTES
 
     def begin(self, at: float) -> None:
         """A container has begun."""
         self._since = at
 
-    def note(self, seq: int, data: bytes, at: float) -> None:
-        """The next event is relayed."""
-        self._last = seq
+    def note(self, seq: int, data: tuple[bytes, ...], at: float) -> None:
+        """The next events are relayed, `seq` the number of the first."""
+        self._last = seq + len(data) - 1
         self._took_s, self._since = self._took_s + max(at - self._since, self._lost_s), at
         self._lost_s = 0.0
         if self.closed:
             return
-        self._marks.append(_mark(data))
+        self._fresh += data
+        self._fresh_bytes += sum(map(len, data))
+        if self._fresh_bytes > FRESH_BYTES:
+            self._marks += map(_mark, self._fresh)
+            self._fresh, self._fresh_bytes = [], 0
         if self.size > JOURNAL_BYTES:
-            self.close(f"more than {JOURNAL_BYTES} bytes have to be kept since the last checkpoint, at event {seq}")
+            self.close(
+                f"more than {JOURNAL_BYTES} bytes have to be kept since the last checkpoint, at event {self._last}"
+            )
 
     def save(self, seq: int, state: bytes, at: float) -> None:
         """The function has saved its state behind the event `seq`, the last one of those that came."""
         if seq < self._after or seq > self._last or (self.closed and seq != self._last):
             return
-        del self._marks[: seq - self._after]
+        self._forget(seq - self._after)
         self._after, self._state, self.closed = seq, state, ""
         if seq == self._last:  # else it repeats what took longer the first time
             self._took_s, self._since, self._lost_s = 0.0, at, 0.0
@@ -99,7 +113,12 @@ class StreamJournal:
     def repeats(self, seq: int, data: bytes) -> bool:
         """Whether an event that came again is the one that was relayed, as far as that is known."""
         place = seq - self._after - 1
-        return bool(self.closed) or place < 0 or (place < len(self._marks) and self._marks[place] == _mark(data))
+        if self.closed or place < 0:
+            return True
+        if place < len(self._marks):
+            return self._marks[place] == _mark(data)
+        place -= len(self._marks)
+        return place < len(self._fresh) and self._fresh[place] == data
 
     def charge_repeats(self) -> None:
         """A container was lost by its function's own doing: it could do so to work for nothing as it repeats."""
@@ -108,7 +127,7 @@ class StreamJournal:
     def close(self, why: str) -> None:
         """The stream cannot go on elsewhere, until the next checkpoint."""
         self.closed = why
-        self._state, self._marks = b"", []
+        self._state, self._marks, self._fresh, self._fresh_bytes = b"", [], [], 0
 
     def point(self, sent: int, *, resumed: bool = False, is_last: bool = False) -> ResumePoint:
         """Where the next container begins, if the caller has the events up to `sent`; the others as it has them."""
@@ -117,6 +136,14 @@ class StreamJournal:
             after=self._after, state=self._state, sent=sent, repeat_ms=repeat_s * 1e3, resumed=resumed,
             is_last=is_last, until_next=self._lost_s > 0.0 and not self._is_charged,
         )  # fmt: skip
+
+    def _forget(self, count: int) -> None:
+        """The first events are in the state."""
+        fresh = count - len(self._marks)
+        del self._marks[:count]
+        if fresh > 0:
+            self._fresh_bytes -= sum(map(len, self._fresh[:fresh]))
+            del self._fresh[:fresh]
 
 
 def _mark(data: bytes) -> bytes:

@@ -11,7 +11,7 @@ import structlog
 from pilotlight_core.bus import BusError, Handler, Subscription
 from pilotlight_core.model import subjects
 from pilotlight_core.model.messages.message import Message
-from pilotlight_core.model.messages.seeing.tallies import AskTallies, TalliesTold
+from pilotlight_core.model.messages.scheduling import AskTallies, TalliesTold
 from pilotlight_gateway.tally.tally_answers import TallyAnswers
 
 ANSWER_S = 0.5
@@ -90,7 +90,7 @@ class BusPeers:
 
     async def _answer(self, asked: AskTallies, reply: str) -> None:
         try:
-            await self._bus.publish(reply, await self._answers.told(asked))
+            await self._bus.publish(reply, await self._answers.answer(asked))
         except BusError:
             pass  # it goes on without
         except Exception:

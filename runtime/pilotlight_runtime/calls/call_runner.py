@@ -244,8 +244,14 @@ class CallRunner:
         self.pump(at)
 
     def on_chunk(self, frame: guest.ChunkOut, at: float) -> None:
-        if fault := self._streams.relay(self._running.get(frame.call_id), frame, at):
+        if fault := self._streams.relay(self._running.get(frame.call_id), frame.seq, (frame.data,), at):
             self._kill_untrusted(fault)
+
+    def on_chunks(self, frame: guest.ChunksOut, at: float) -> None:
+        for run in frame.runs:
+            if fault := self._streams.relay(self._running.get(run.call_id), run.seq, run.data, at):
+                self._kill_untrusted(fault)
+                break
 
     def on_checkpoint(self, frame: guest.CheckpointOut, at: float) -> None:
         if fault := self._streams.relay_checkpoint(self._running.get(frame.call_id), frame, at):

@@ -13,38 +13,30 @@ GROUP_BYTES = 32 * 1024
 """Of one message: from either on it goes at once, so that the gateway works on it while the agent goes on."""
 
 
-class RowDraft:
-    """The chunks of one call so far."""
-
-    __slots__ = ("call_id", "data", "grant_number", "seq")
-
-    def __init__(self, call_id: str, grant_number: int, seq: int, data: bytes) -> None:
-        self.call_id = call_id
-        self.grant_number = grant_number
-        self.seq = seq
-        self.data = [data]
-
-
 class GroupDraft:
     """What waits for one gateway."""
 
     __slots__ = ("_bytes", "_chunks", "_rows")
 
     def __init__(self) -> None:
-        self._rows: dict[str, RowDraft] = {}
+        self._rows: dict[str, ChunkRow] = {}
         self._bytes = self._chunks = 0
 
-    def add(self, call_id: str, grant_number: int, seq: int, data: bytes) -> bool:
-        """Add the next chunk of a call; whether the group is full."""
+    def add(self, call_id: str, grant_number: int, seq: int, data: tuple[bytes, ...]) -> bool:
+        """Add the next chunks of a call, `seq` the first; whether the group is full."""
         row = self._rows.get(call_id)
-        if row is None or row.grant_number != grant_number:
-            # Of a former grant nobody wants any more, whatever of it still waits.
-            self._rows[call_id] = RowDraft(call_id, grant_number, seq, data)
+        # Of a former grant nobody wants any more, whatever of it still waits.
+        if row is not None and row.grant_number == grant_number:
+            self._rows[call_id] = ChunkRow(call_id, grant_number, row.seq, row.data + data)
         else:
-            row.data.append(data)
-        self._bytes += len(data)
-        self._chunks += 1
+            self._rows[call_id] = ChunkRow(call_id, grant_number, seq, data)
+        self._bytes += sum(map(len, data))
+        self._chunks += len(data)
         return self._chunks >= GROUP_CHUNKS or self._bytes >= GROUP_BYTES
+
+    def has(self, call_id: str) -> bool:
+        """Whether chunks of a call are among them."""
+        return call_id in self._rows
 
     def take(self) -> ChunkGroup | None:
         """The message; nothing waits any more. None: nothing did."""
@@ -52,6 +44,4 @@ class GroupDraft:
         self._bytes = self._chunks = 0
         if not rows:
             return None
-        return ChunkGroup(
-            rows=tuple([ChunkRow(row.call_id, row.grant_number, row.seq, tuple(row.data)) for row in rows.values()])
-        )
+        return ChunkGroup(rows=tuple(rows.values()))

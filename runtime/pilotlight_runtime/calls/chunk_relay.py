@@ -6,7 +6,13 @@ And which calls do again what they did in a container that is lost: of streams t
 
 from __future__ import annotations
 
-from pilotlight_core.model.messages.call_messages import LEAST_AHEAD, Run, StreamCheckpoint, chunks_ahead
+from pilotlight_core.model.messages.call_messages import (
+    LEAST_AHEAD,
+    ResumePoint,
+    Run,
+    StreamCheckpoint,
+    chunks_ahead,
+)
 from pilotlight_core.model.spec import FunctionSpec, Mode
 from pilotlight_core.model.streams.resuming import MAX_STATE
 from pilotlight_runtime.calls.runner_io import RunnerIO
@@ -61,34 +67,41 @@ class ChunkRelay:
             call.repeats_until = None
             self._io.end_repeat(call)
 
-    def relay(self, call: AcceptedCall | None, frame: guest.ChunkOut, at: float) -> str:
-        """Relay one chunk, unless its call is decided; its window holds all the same.
+    def relay(self, call: AcceptedCall | None, seq: int, data: tuple[bytes, ...], at: float) -> str:
+        """Relay chunks that follow each other, `seq` the first, unless their call is decided; its window holds all the
+        same.
 
         Returns which rule the guest has broken, "" for none. `call` is the running one of the frame's id.
         """
         if call is None or call.run.method not in self._methods:
             return "the guest streamed for a call that does not stream"
-        run, seq, size = call.run, frame.seq, len(frame.data)
+        run, size, last = call.run, max(map(len, data), default=0), seq + len(data) - 1
+        if not data or len(data) > guest.CHUNK_GROUP or (size > guest.LEFT_BYTES and len(data) > 1):
+            return "the guest sent no chunk, too many or too large ones together"
         if size > call.largest_chunk:
             call.largest_chunk = size
-        if seq != call.heard_seq + 1 or seq > call.read_seq + chunks_ahead(run.window, call.largest_chunk):
+        if seq != call.heard_seq + 1 or last > call.read_seq + chunks_ahead(run.window, call.largest_chunk):
             return "the guest streamed out of order or beyond its window"
         if size > guest.MAX_CHUNK:
             return f"the guest sent a chunk of {size} bytes, {guest.MAX_CHUNK} is the most"
-        call.heard_seq = seq
-        call.checkpoint_room = min(CHECKPOINT_ROOM, call.checkpoint_room + CHECKPOINTS_PER_CHUNK)
-        if call.outcome is not None:
-            return ""
-        call.sent_seq = seq
-        if seq == call.read_seq + _least(run):
-            call.full_since_at = at
-        self._io.send_chunk(run, seq, frame.data)
-        if (resume := run.resume) is not None and seq >= resume.sent:
-            if seq > resume.sent or not resume.until_next:
-                self.end_repeat(call)
-            if seq > resume.sent:
-                self._io.keep_work(call)
+        call.heard_seq = last
+        room = call.checkpoint_room + CHECKPOINTS_PER_CHUNK * len(data)
+        call.checkpoint_room = room if room < CHECKPOINT_ROOM else CHECKPOINT_ROOM
+        if call.outcome is None:
+            if call.sent_seq < call.read_seq + _least(run) <= last:
+                call.full_since_at = at
+            call.sent_seq = last
+            self._io.send_chunks(run, seq, data)
+            if run.resume is not None:
+                self._note_new(call, run.resume)
         return ""
+
+    def _note_new(self, call: AcceptedCall, resume: ResumePoint) -> None:
+        """What a stream that may go on elsewhere has sent by now need not be done again, if its caller had it not."""
+        if call.sent_seq > resume.sent or (call.sent_seq == resume.sent and not resume.until_next):
+            self.end_repeat(call)
+        if call.sent_seq > resume.sent:
+            self._io.keep_work(call)
 
     def relay_checkpoint(self, call: AcceptedCall | None, frame: guest.CheckpointOut, at: float) -> str:
         """Relay a checkpoint, unless its call is decided; returns which rule the guest has broken, "" for none."""

@@ -96,18 +96,19 @@ class OriginSender:
 
     def send(self, gateway: str, frame: CallFrame) -> None:
         """Send a frame; one that cannot be sent is lost, unless it is the last of its call."""
-        if self._groups:
-            self._send_group(gateway)  # which may have chunks of this call
+        if self._groups and (group := self._groups.get(gateway)) is not None and group.has(frame.call_id):
+            self._send_group(gateway)
         if isinstance(frame, Ended | Refused):
             self._send_last(gateway, frame)
         elif not self._links.send(gateway, frame):
             self._publish_passing(gateway, frame)
 
-    def send_chunk(self, run: Run, seq: int, data: bytes) -> None:
-        """Send a chunk of a call, with others of this turn if its gateway reads them so."""
+    def send_chunks(self, run: Run, seq: int, data: tuple[bytes, ...]) -> None:
+        """Send chunks of a call, with others of this turn if its gateway reads them so."""
         gateway = run.gateway
-        if not run.groups or len(data) >= GROUP_BYTES:
-            self.send(gateway, Chunk(call_id=run.call_id, grant_number=run.grant_number, seq=seq, data=data))
+        if not run.groups or len(data[0]) >= GROUP_BYTES:  # a large one came alone
+            for number, each in enumerate(data, seq):
+                self.send(gateway, Chunk(call_id=run.call_id, grant_number=run.grant_number, seq=number, data=each))
             return
         group = self._groups.get(gateway)
         if group is None:

@@ -15,8 +15,8 @@ class RunnerIO(Protocol):
 
     def send(self, gateway: str, frame: CallFrame) -> None: ...
 
-    def send_chunk(self, run: Run, seq: int, data: bytes) -> None:
-        """Send a chunk of a call's stream, in order with its other frames."""
+    def send_chunks(self, run: Run, seq: int, data: tuple[bytes, ...]) -> None:
+        """Send chunks of a call's stream, `seq` the first, in order with its other frames."""
 
     def send_to_guest(self, frame: guest.GuestFrame) -> None: ...
 

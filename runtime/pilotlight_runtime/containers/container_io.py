@@ -8,6 +8,7 @@ from functools import partial
 
 from pilotlight_core.model.messages.call_messages import CallFrame, Outcome, Refusal, Run, Spent
 from pilotlight_core.model.messages.usage_facts import Fault
+from pilotlight_runtime.calls.call_log import logged_as
 from pilotlight_runtime.calls.node_calls import NodeCalls
 from pilotlight_runtime.calls.runner_io import InputFetched, OutputUploaded
 from pilotlight_runtime.calls.slot_table import AcceptedCall
@@ -34,7 +35,7 @@ class ContainerIO:
         self.kill = kill
         self.retire = retire
         self.send: Callable[[str, CallFrame], None] = calls.origins.send
-        self.send_chunk: Callable[[Run, int, bytes], None] = calls.origins.send_chunk
+        self.send_chunks: Callable[[Run, int, tuple[bytes, ...]], None] = calls.origins.send_chunks
         self.record_batch = meter.record_batch
         self._release = release
         self._calls = calls
@@ -57,10 +58,12 @@ class ContainerIO:
 
     def fetch_input(self, call: AcceptedCall, done: InputFetched) -> None:
         assert call.run.body is not None  # noqa: S101 - the runner asks only then
-        self._calls.bodies.fetch(call.run.body, lambda data: done(call, data, self._clock()))
+        with logged_as(call.run):
+            self._calls.bodies.fetch(call.run.body, lambda data: done(call, data, self._clock()))
 
     def upload_output(self, call: AcceptedCall, done: OutputUploaded) -> None:
-        self._calls.bodies.upload(call.run.answer, call.output, lambda taken: done(call, taken, self._clock()))
+        with logged_as(call.run):
+            self._calls.bodies.upload(call.run.answer, call.output, lambda taken: done(call, taken, self._clock()))
 
     def note_waiting(self, call: AcceptedCall) -> None:
         call.note = self._calls.waiting.add(call.run)

@@ -166,6 +166,8 @@ class ContainerServing:
         if type(frame) is guest.Result:
             if self._check is None or not self._check.on_result(frame, at):
                 self.runner.on_result(frame, at)
+        elif isinstance(frame, guest.ChunksOut):
+            self.runner.on_chunks(frame, at)
         elif isinstance(frame, guest.ChunkOut):
             self.runner.on_chunk(frame, at)
         elif isinstance(frame, guest.CheckpointOut):

@@ -207,6 +207,7 @@ class ContainerStart:
                 compile_into=str(blank.compile_into),
                 packages=self._packages,
                 takes_reports=True,
+                takes_chunks=True,
             )
             connection.send(load)
             self.secrets = secrets.revision

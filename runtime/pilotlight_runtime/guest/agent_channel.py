@@ -14,16 +14,17 @@ from pilotlight_runtime.guest.frames import (
     CHUNK_GROUP,
     GROUP,
     GROUP_BYTES,
+    LEFT_BYTES,
+    ChunkOut,
     FrameDecoder,
     FromAgent,
     GuestFrame,
     encode,
     encode_payload,
     header,
+    together,
 )
 
-LEFT_BYTES = GROUP_BYTES // CHUNK_GROUP
-"""Of a frame that may wait for others: what is larger costs more than its write."""
 EXIT_WAIT_S = 0.1
 """For another thread's send, when the process ends."""
 
@@ -42,8 +43,10 @@ class Channel:
         self._inbox = FrameDecoder(FromAgent)
         self._backlog: list[Any] = []
         self._lock = threading.Lock()
-        self._group: deque[bytes] = deque()
+        self._group: deque[bytes | ChunkOut] = deque()
         """Frames that wait to be sent, in order: for the next flush, or for the thread that sends."""
+        self.joins_chunks = False
+        """Whether chunks that go together are one frame; agents of before take each by itself."""
         self._group_bytes = 0
         self._poll = select.poll()
         self._poll.register(sock, select.POLLIN)
@@ -74,12 +77,15 @@ class Channel:
 
         From CHUNK_GROUP frames on they are sent. Any thread may call it; raises as `send`.
         """
-        payload = encode_payload(frame)
-        head = header(len(payload))
-        if len(payload) > LEFT_BYTES:
-            self._send_large(head, payload)
-            return False
-        self._group.append(head + payload)
+        if self.joins_chunks and type(frame) is ChunkOut and len(frame.data) <= LEFT_BYTES:
+            self._group.append(frame)
+        else:
+            payload = encode_payload(frame)
+            head = header(len(payload))
+            if len(payload) > LEFT_BYTES:
+                self._send_large(head, payload)
+                return False
+            self._group.append(head + payload)
         if len(self._group) < CHUNK_GROUP:
             return True
         self._send_group(wait=True)
@@ -115,7 +121,7 @@ class Channel:
             return
         with suppress(OSError):
             pieces = [self._group.popleft() for _ in range(len(self._group))]
-            self._socket.send(b"".join(pieces), socket.MSG_DONTWAIT)
+            self._socket.send(b"".join(joined(pieces)), socket.MSG_DONTWAIT)
         self._lock.release()
 
     def _send_group(self, *, wait: bool) -> None:
@@ -141,7 +147,7 @@ class Channel:
     def _write_group(self) -> None:
         """With the lock: nobody else takes frames out."""
         group = self._group
-        pieces = [group.popleft() for _ in range(len(group))]
+        pieces = joined([group.popleft() for _ in range(len(group))])
         self._group_bytes = 0
         if pieces:
             self._socket.sendall(pieces[0] if len(pieces) == 1 else b"".join(pieces))
@@ -185,3 +191,22 @@ class Channel:
         self._lock = threading.Lock()
         self._group = deque()
         self._socket.close()
+
+
+def joined(pieces: list[bytes | ChunkOut]) -> list[bytes]:
+    """Frames as they are sent: chunks that follow each other as one."""
+    frames: list[bytes] = []
+    chunks: list[ChunkOut] = []
+    for piece in pieces:
+        if type(piece) is ChunkOut:
+            chunks.append(piece)
+            if len(chunks) < CHUNK_GROUP:
+                continue
+        if chunks:
+            frames.append(encode(together(chunks)))
+            chunks = []
+        if type(piece) is bytes:
+            frames.append(piece)
+    if chunks:
+        frames.append(encode(together(chunks)))
+    return frames

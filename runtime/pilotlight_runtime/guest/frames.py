@@ -8,6 +8,7 @@
       | <---- Loaded | LoadError --- |
       | ---- Invoke ---------------> |     at most `max_inputs` run; more wait in order
       | <---- ChunkOut* ------------ |     at most `window` ahead of the last WindowUpdate
+      | <---- ChunksOut* ----------- |     several of them, if its Load says that the agent takes them
       | <---- CheckpointOut* ------- |     between its chunks, if its Invoke is resumable
       | <---- Result --------------- |     exactly one per Invoke
       | ---- InvokeBatch ----------> |
@@ -30,6 +31,7 @@ knows it: Hello says the guest's `FRAMES`. What a guest sends is untrusted: it i
 from __future__ import annotations
 
 import struct
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -64,6 +66,8 @@ CHUNK_GROUP = 32
 """The most small chunks that go together: of streams nobody waits for one to send the next."""
 GROUP_BYTES = 64 * 1024
 """A group of so many bytes is written at once. Up to here joining pieces costs less than sending them one by one."""
+LEFT_BYTES = GROUP_BYTES // CHUNK_GROUP
+"""Of a frame, or a chunk, that goes with others: what is larger costs more than its write."""
 HEADER = struct.Struct("<I")
 STEPS = ("import", "enter", "compile", "warmup", "check")
 """Of becoming ready. What torch compiles meanwhile is a step of its own, and not counted in the others."""
@@ -107,6 +111,8 @@ class Load(GuestFrame, frozen=True, kw_only=True):
     """Folder of packages that come before those of the base environment; "": there are none."""
     takes_reports: bool = False
     """Whether the agent takes EngineReportOut."""
+    takes_chunks: bool = False
+    """Whether the agent takes ChunksOut."""
 
 
 class StreamStart(msgspec.Struct, frozen=True, kw_only=True, array_like=True, gc=False):
@@ -252,6 +258,21 @@ class ChunkOut(GuestFrame, frozen=True, kw_only=True):
     data: bytes
 
 
+class ChunkRun(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """Chunks of one stream that follow each other: at least one, at most CHUNK_GROUP, each of LEFT_BYTES at most."""
+
+    call_id: str
+    seq: int
+    """Of the first one."""
+    data: tuple[bytes, ...]
+
+
+class ChunksOut(GuestFrame, frozen=True, kw_only=True):
+    """Pieces of streams that go together, in the order in which they came."""
+
+    runs: tuple[ChunkRun, ...]
+
+
 class CheckpointOut(GuestFrame, frozen=True, kw_only=True):
     """The function has saved its state behind chunk `seq`, the last one that was sent: `state` is msgpack."""
 
@@ -344,6 +365,7 @@ FromGuest = (
     | Loaded
     | LoadError
     | ChunkOut
+    | ChunksOut
     | CheckpointOut
     | Result
     | BatchResult
@@ -358,6 +380,20 @@ _encoder = msgspec.msgpack.Encoder()
 _pack = HEADER.pack
 encode_payload = _encoder.encode
 """Without the header."""
+
+
+def together(chunks: Sequence[ChunkOut]) -> ChunksOut:
+    """Chunks as one frame."""
+    runs: list[ChunkRun] = []
+    run: list[bytes] = []
+    first = chunks[0]
+    for chunk in chunks:
+        if run and (chunk.call_id != first.call_id or chunk.seq != first.seq + len(run)):
+            runs.append(ChunkRun(first.call_id, first.seq, tuple(run)))
+            first, run = chunk, []
+        run.append(chunk.data)
+    runs.append(ChunkRun(first.call_id, first.seq, tuple(run)))
+    return ChunksOut(runs=tuple(runs))
 
 
 def encode(frame: GuestFrame) -> bytes:

@@ -88,6 +88,7 @@ def _importable(name: str) -> bool:
 
 def load_and_serve(load: Load, channel: Channel) -> None:
     """Load the function and serve it until Leave; raises NotLoaded."""
+    channel.joins_chunks = load.takes_chunks
     if any(method.is_async for method in load.spec.methods):
         importlib.import_module(LOOP).serve(load, channel)
     else:

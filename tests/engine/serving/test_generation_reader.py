@@ -8,7 +8,12 @@ import pytest
 
 from pilotlight_core.model.engines.generation import UnfitGeneration
 from pilotlight_engine.engine_port import Capabilities
-from pilotlight_engine.serving.generation_reader import GenerationDocument, GenerationRead, GenerationReader
+from pilotlight_engine.serving.generation_reader import (
+    LONG_TEXT,
+    GenerationDocument,
+    GenerationRead,
+    GenerationReader,
+)
 from pilotlight_engine.text.chat_template import ChatTemplate, PlainTemplate
 from pilotlight_engine.text.text_tokenizer import SimTokenizer
 
@@ -30,6 +35,14 @@ def test_a_prompt_leaves_room_for_the_answer() -> None:
     assert read(prompt="hello", max_tokens=7).max_new == 7
     assert read(prompt_ids=[1, 2]).prompt_ids == (1, 2)
     assert bytes(read(messages=[USER]).prompt_ids) == b"user: hi\nassistant: "
+
+
+def test_what_may_take_long_to_read_is_not_short() -> None:
+    """Long texts, and whatever a chat template works on."""
+    assert GenerationDocument(prompt="hello").is_short
+    assert GenerationDocument(prompt_ids=[1] * 1000).is_short
+    assert not GenerationDocument(prompt="a" * LONG_TEXT).is_short
+    assert not GenerationDocument(messages=[USER]).is_short
 
 
 def test_parts_of_text_are_put_together() -> None:

@@ -10,7 +10,7 @@ import torch
 
 from pilotlight_engine.engine_port import Sampling
 from pilotlight_engine.scheduling.counted_draws import drawn_bits, position_key
-from pilotlight_engine.transformer.token_picks import PickRule, _signed, gumbels, pick_tokens
+from pilotlight_engine.transformer.token_picks import PickRule, _signed, gumbels, pick_likeliest, pick_tokens
 
 NONE: frozenset[int] = frozenset()
 
@@ -108,3 +108,13 @@ def test_a_row_that_is_no_numbers_has_no_token(wrong: float) -> None:
 
         assert (bad.token, good.token) == (-1, 3)
         assert "not numbers" in bad.failure
+
+
+def test_the_likeliest_are_those_that_greedy_rules_pick() -> None:
+    """Without a rule for each; numbers that are none end their own sequence here too."""
+    torch.manual_seed(0)
+    logits = torch.randn(5, 40)
+    logits[3, 7] = float("nan")
+
+    assert pick_likeliest(logits) == pick_tokens(logits, [rule() for _ in range(5)])
+    assert [bool(pick.failure) for pick in pick_likeliest(logits)] == [False, False, False, True, False]

@@ -21,12 +21,19 @@ class QuietCall(InFlightCall):
     def __init__(self, call: PreparedCall, origin: Origin) -> None:
         super().__init__(call, shard_of(call.function), origin)
         self.said: list[Any] = []
+        self.takes = False
+        """Whether it sends chunks on at once."""
 
     def report_stage(self, name: str, ms: float, detail: Mapping[str, object]) -> None:
         self.said.append((name, dict(detail)) if detail else name)
 
     def relay_chunks(self, seq: int, data: tuple[bytes, ...]) -> None:
         self.said.append((seq, data))
+
+    def take_chunks(self, seq: int, data: tuple[bytes, ...]) -> bool:
+        if self.takes:
+            self.said.append(("taken", seq, len(data)))
+        return self.takes
 
     def finish(self, result: CallResult) -> None:
         self.said.append(result)

@@ -137,3 +137,39 @@ async def test_what_one_stage_gives_to_the_next_counts_in_the_budget() -> None:
     assert budget.used == 10
     live.release()
     assert budget.used == 0
+
+
+class Taker:
+    """Takes chunks, if it `does`."""
+
+    def __init__(self) -> None:
+        self.does = True
+        self.taken: list[int] = []
+
+    def take(self, seq: int, data: tuple[bytes, ...]) -> bool:
+        if self.does:
+            self.taken.append(seq)
+        return self.does
+
+
+async def test_chunks_are_taken_while_their_reader_waits_for_more() -> None:
+    """Not before it has read what is there, nor once it is told of something, nor by somebody who does not."""
+    site, taker = Site(), Taker()
+    live = awaited(site, ByteBudget(limit=100))
+    stream = CallStream(live, site.origins)
+    assert not live.take_chunks(1, (b"x",))
+    live.taker = taker
+    assert not live.take_chunks(1, (b"x",))
+    await anext(stream)  # its first stage
+    assert not live.take_chunks(1, (b"x",))
+    waiting = asyncio.ensure_future(anext(stream))
+    await asyncio.sleep(0)
+    assert live.take_chunks(1, (b"x",))
+    taker.does = False
+    assert not live.take_chunks(2, (b"y",))
+    live.relay_chunks(2, (b"y",))
+    taker.does = True
+    assert not live.take_chunks(3, (b"z",))
+    assert [type(event).__name__ for event in await waiting] == ["ChunkEvent"]
+    assert taker.taken == [1]
+    await stream.aclose()

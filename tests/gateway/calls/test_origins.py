@@ -8,6 +8,7 @@ from typing import Any
 from pilotlight_core.host.binding_book import MemoryBindings
 from pilotlight_core.model.errors import Cancelled, DeadlineExceeded, Preempted
 from pilotlight_core.model.messages.call_messages import (
+    LEAST_AHEAD,
     Cancel,
     ChunkGroup,
     ChunkRow,
@@ -17,6 +18,7 @@ from pilotlight_core.model.messages.call_messages import (
     Reconcile,
     Run,
     Spent,
+    Window,
 )
 from pilotlight_core.model.messages.node_messages import ContainerState
 from pilotlight_core.model.messages.scheduling import AskCall, CallReply, Dropped, Enqueue, HandBack, Settle, Withdraw
@@ -131,6 +133,20 @@ def test_chunks_of_several_calls_reach_their_callers() -> None:
     site.origins.on_chunks("n1", ChunkGroup(rows=(ChunkRow("a", 1, 2, (b"2", b"3")),)))
 
     assert live.said == [(1, (b"1",)), (2, (b"2", b"3"))]
+
+
+def test_chunks_that_their_caller_takes_are_read() -> None:
+    """Its container is told to go on, as behind those that were relayed; what it does not take is."""
+    site = Site()
+    live = site.send()
+    site.origins.on_chunks("n1", ChunkGroup(rows=(ChunkRow("a", 1, 1, (b"1",)),)))
+    live.takes = True
+    site.origins.on_chunks("n1", ChunkGroup(rows=(ChunkRow("a", 1, 2, (b"x",) * LEAST_AHEAD),)))
+    live.takes = False
+    site.origins.on_chunks("n1", ChunkGroup(rows=(ChunkRow("a", 1, LEAST_AHEAD + 2, (b"9",)),)))
+
+    assert live.said == [(1, (b"1",)), ("taken", 2, LEAST_AHEAD), (LEAST_AHEAD + 2, (b"9",))]
+    assert site.port.told(Window) == [Window(call_id="a", upto=LEAST_AHEAD + 1)]
 
 
 def test_a_call_that_waits_repeats_itself_and_ends_at_its_deadline() -> None:

@@ -143,3 +143,21 @@ def test_a_stream_that_is_over_is_not_told_to_go_on() -> None:
     flood(origin, LEAST_AHEAD, UNREAD_BYTES)
     origin.cancel()
     assert [origin.was_read(1, UNREAD_BYTES) for _ in range(LEAST_AHEAD)] == [[]] * LEAST_AHEAD
+
+
+def test_chunks_that_are_read_as_they_come_are_not_relayed() -> None:
+    """Those that its caller waits for next, of the grant in use, once it runs; they move the window."""
+    origin = running()
+    assert not origin.awaits(row(1, b"1"))
+    origin.chunks(row(1, b"1"), 2.0)
+    assert origin.awaits(row(2, b"2", b"3"))
+    assert not origin.awaits(row(1, b"1"))
+    assert not origin.awaits(row(3, b"3"))
+    assert not origin.awaits(row(2, b"2", number=2))
+    assert origin.took_chunks(row(2, b"2", b"3"), 2.0) == []
+    assert origin.chunks(row(4, b"4"), 2.0) == [RelayChunks(4, (b"4",))]
+    assert origin.took_chunks(row(5, *[b"x"] * LEAST_AHEAD), 2.0) == [
+        SendControl("n1", Window(call_id="a", upto=LEAST_AHEAD + 4))
+    ]
+    assert kinds(origin.frame("n1", ended(last_seq=LEAST_AHEAD + 4), 3.0)) == ["Settle", "CallResult"]
+    assert not origin.awaits(row(LEAST_AHEAD + 5, b"x"))

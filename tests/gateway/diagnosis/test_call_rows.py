@@ -2,12 +2,12 @@ from __future__ import annotations
 
 import random
 
-from pilotlight_gateway.diagnosis.call_rows import CallRow, calibrated
+from pilotlight_gateway.diagnosis.call_rows import ExampleCall, calibrated
 from pilotlight_gateway.diagnosis.call_samples import tail_ms
 
 
-def row(ms: float) -> CallRow:
-    return CallRow((ms,))
+def row(ms: float) -> ExampleCall:
+    return ExampleCall((ms,))
 
 
 def test_examples_stand_for_the_calls_that_took_about_as_long() -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from pilotlight_gateway.diagnosis.bottlenecks import diagnose
 from pilotlight_gateway.diagnosis.diagnosis_answers import diagnosis_info, diagnosis_line
 from pilotlight_gateway.diagnosis.diagnosis_window import DiagnosisWindow, FlowFacts
-from pilotlight_gateway.diagnosis.measured_metrics import measured_metrics
 from tests.gateway.diagnosis.windows import calls, window
 
 
@@ -14,7 +13,7 @@ def crowded() -> DiagnosisWindow:
         FlowFacts(tenant="mouse", slowdown=8.0, held_part=0.05, mean_ms=480.0),
         FlowFacts(tenant="elephant", slowdown=1.1, held_part=0.95),
     )
-    return window(calls(queue=430.0, execute=50.0), flows=flows, ready=4.0, held_part=0.9, queued=4.0)
+    return window(calls(queue=430.0, execute=50.0), flows=flows, containers=4.0, held_part=0.9, queued=4.0)
 
 
 def test_no_tenant_reads_the_name_of_another() -> None:
@@ -42,13 +41,6 @@ def test_each_metric_that_is_promised_is_told_as_it_is_now() -> None:
 
     assert {promise.metric for promise in told.promises} <= told.metrics.keys()
     assert told.metrics["slowed_mean_ms"] == 480.0
-
-
-def test_the_metrics_of_a_window_are_parts_of_what_came() -> None:
-    metrics = measured_metrics(window(arrivals=2_000, failed={"rate_limited": 500, "load_failed": 100}))
-
-    assert (metrics["limited_part"], metrics["failing_part"]) == (0.25, 0.05)
-    assert "tokens_per_s" not in metrics
 
 
 def test_a_line_has_the_sentence_and_what_to_do_first() -> None:

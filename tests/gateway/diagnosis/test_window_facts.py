@@ -17,7 +17,7 @@ from pilotlight_core.model.spec import SLO, Batching, FunctionSpec, MethodSpec
 from pilotlight_core.model.units import GpuAsk
 from pilotlight_gateway.diagnosis.diagnosis_window import DiagnosisWindow
 from pilotlight_gateway.diagnosis.operational_laws import broken_laws
-from pilotlight_gateway.diagnosis.window_facts import CountedCalls, ObservedFunction, bearable_ms, diagnosis_window
+from pilotlight_gateway.diagnosis.window_facts import CountedWindow, ObservedFunction, bearable_ms, diagnosis_window
 from pilotlight_gateway.fleet.container_history import ContainerMinute
 from pilotlight_gateway.tally.sketch import Sketch
 from tests.builders.nodes import container
@@ -49,7 +49,8 @@ def tally(**more: Any) -> FunctionTally:
 def spec(**more: Any) -> FunctionSpec:
     batching = more.pop("batching", None)
     fields: dict[str, Any] = {
-        "name": "f", "module": "m", "qualname": "f", "methods": (MethodSpec(name="", attribute="f", batching=batching),),
+        "name": "f", "module": "m", "qualname": "f",
+        "methods": (MethodSpec(name="", attribute="f", batching=batching),),
         "gpu": (GpuAsk(type="H100"),), "slo": SLO(p95_ms=250.0),
     }  # fmt: skip
     return FunctionSpec(**fields | more)
@@ -64,7 +65,7 @@ def facts(counted: FunctionTally, asked: FunctionSpec | None = None, **more: Any
         ref="shop.f@v1", spec=wanted, bounds=bounds_of(wanted, None, 0.0), containers=((container(), cut),), **more
     )
     gateways = (GatewayTally(gateway="a", loop_share=0.2), GatewayTally(gateway="b", loop_share=0.7))
-    return diagnosis_window(CountedCalls(seconds=10.0, tally=counted, home=home, gateways=gateways), observed)
+    return diagnosis_window(CountedWindow(seconds=10.0, tally=counted, home=home, gateways=gateways), observed)
 
 
 def test_what_was_counted_adds_up() -> None:
@@ -72,7 +73,7 @@ def test_what_was_counted_adds_up() -> None:
 
     assert broken_laws(window) == ()
     assert (window.arrivals, window.completed, window.level_ms) == (100, 100, 250.0)
-    assert (window.ready, window.queued, window.held_part) == (2.0, 0.5, 0.2)
+    assert (window.containers, window.queued, window.held_part) == (2.0, 0.5, 0.2)
 
 
 def test_the_time_of_a_slice_is_what_calls_were_billed_of_its_part_of_a_device() -> None:

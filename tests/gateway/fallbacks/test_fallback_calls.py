@@ -9,7 +9,15 @@ import pytest
 
 from pilotlight_core.model.errors import Conflict, PilotlightError, TooMuch, Unavailable
 from pilotlight_gateway.calls.call_fake import FakeCalls
-from pilotlight_gateway.calls.call_port import BegunCall, CallEvent, CallResult, CallWaiter, ChunkEvent, StageEvent
+from pilotlight_gateway.calls.call_port import (
+    BegunCall,
+    CallEvent,
+    CallResult,
+    CallWaiter,
+    ChunkEvent,
+    ChunkTaker,
+    StageEvent,
+)
 from pilotlight_gateway.calls.prepared_call import PreparedCall
 from pilotlight_gateway.fallbacks.fallback_calls import FallbackStream, FallbackWaiter, run_or_fall_back
 from tests.builders.calls import prepared_call
@@ -43,6 +51,7 @@ class Scripted(FakeCalls):
         self.begun: list[Begun] = []
         self.waiting: list[Callable[[], None]] = []
         self.streams: list[Any] = []
+        self.takers: list[ChunkTaker | None] = []
 
     def begin(self, call: PreparedCall, waiter: CallWaiter) -> BegunCall:
         if call.version.function not in self.outcomes:
@@ -75,7 +84,8 @@ class Scripted(FakeCalls):
                 raise outcome
             yield outcome if isinstance(outcome, list) else [outcome]
 
-    def stream(self, call: PreparedCall) -> Any:
+    def stream(self, call: PreparedCall, taker: ChunkTaker | None = None) -> Any:
+        self.takers.append(taker)
         self.streams.append(stream := self._stream(call))
         return stream
 
@@ -214,3 +224,29 @@ async def test_a_stream_that_is_closed_closes_the_call_that_runs() -> None:
     await stream.aclose()
     with pytest.raises(StopAsyncIteration):
         await anext(stream)
+
+
+class Taker:
+    """Takes chunks, if it `does`."""
+
+    def __init__(self, *, does: bool) -> None:
+        self.does = does
+
+    def take(self, seq: int, data: tuple[bytes, ...]) -> bool:
+        return self.does
+
+
+@pytest.mark.parametrize("does", [True, False])
+async def test_a_stream_that_had_a_chunk_taken_goes_nowhere_else(does: bool) -> None:
+    """Its caller has a part of the first answer."""
+    calls = Scripted(big=[QUEUED, FULL], small=[RESULT])
+    stream = FallbackStream(calls, BIG, to_small, lambda: BIG.arrived_at + 0.5, Taker(does=does))
+    assert await anext(stream) == [QUEUED]
+    assert calls.takers == [stream]
+    assert stream.take(1, (b"x",)) is does
+    if does:
+        with pytest.raises(TooMuch):
+            await anext(stream)
+    else:
+        assert await anext(stream) == [MOVED]
+        assert calls.takers == [stream, stream]

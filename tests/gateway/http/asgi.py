@@ -10,6 +10,8 @@ from typing import Any
 import msgspec
 from starlette.types import ASGIApp, Message
 
+from pilotlight_gateway.http.protocol.http_exchange import SERVED
+
 
 @dataclass
 class Wire:
@@ -22,6 +24,8 @@ class Wire:
     sent: list[Message] = field(default_factory=list)
     reads: bool = True
     """Whether the client takes what it is sent."""
+    served: object | None = None
+    """What the server offers of the request beyond ASGI."""
 
     def __post_init__(self) -> None:
         self._left = list(self.pieces)
@@ -60,7 +64,7 @@ class Wire:
 async def ask(app: ASGIApp, wire: Wire, method: str, target: str, **headers: str) -> Wire:
     """Run one request over `wire` to its end."""
     path, _, query = target.partition("?")
-    scope = {
+    scope: dict[str, Any] = {
         "type": "http",
         "http_version": "1.1",
         "method": method,
@@ -73,5 +77,7 @@ async def ask(app: ASGIApp, wire: Wire, method: str, target: str, **headers: str
         "server": ("gateway", 80),
         "client": ("test", 1),
     }
+    if wire.served is not None:
+        scope[SERVED] = wire.served
     await app(scope, wire.receive, wire.send)
     return wire

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pilotlight_core.model.messages.call_messages import ResumePoint
 from pilotlight_core.model.streams.resuming import JOURNAL_BYTES, MARK_BYTES
-from pilotlight_gateway.streams.stream_journal import STEP_BYTES, StreamJournal
+from pilotlight_gateway.streams.stream_journal import FRESH_BYTES, STEP_BYTES, StreamJournal
 
 
 def journal_of(*events: bytes, saved: int | None = None) -> StreamJournal:
@@ -12,7 +12,7 @@ def journal_of(*events: bytes, saved: int | None = None) -> StreamJournal:
     journal = StreamJournal()
     journal.begin(10.0)
     for number, data in enumerate(events, 1):
-        journal.note(number, data, 10.0 + number)
+        journal.note(number, (data,), 10.0 + number)
         if number == saved:
             journal.save(number, b"state", 10.0 + number)
     return journal
@@ -49,7 +49,7 @@ def test_it_is_closed_when_it_has_no_room() -> None:
     journal = StreamJournal()
     most = JOURNAL_BYTES // MARK_BYTES
     for number in range(1, most + 2):
-        journal.note(number, b"x", 1.0)
+        journal.note(number, (b"x",), 1.0)
 
     assert "since the last checkpoint" in journal.closed
     assert (journal.size, journal.wanted) == (0, 0)
@@ -64,7 +64,7 @@ def test_what_a_function_repeats_by_its_own_doing_is_charged() -> None:
     """It could end its container to work for nothing."""
     journal = StreamJournal()
     journal.begin(1.0)
-    journal.note(1, b"one", 5.0)
+    journal.note(1, (b"one",), 5.0)
     assert journal.point(1).repeat_ms == 4_000.0
     journal.charge_repeats()
     assert journal.point(1).repeat_ms == 0.0
@@ -80,7 +80,7 @@ def test_what_was_under_way_in_a_silent_container_is_repeated_too() -> None:
     journal.note_silence(21.0, 300.0)
     assert journal.point(1).repeat_ms == 4_000.0, "what was free is not given back again"
     journal.begin(30.0)
-    journal.note(2, b"b", 33.0)
+    journal.note(2, (b"b",), 33.0)
     point = journal.point(2)
     assert (point.repeat_ms, point.until_next) == (4_000.0, False)
 
@@ -90,7 +90,7 @@ def test_the_time_between_containers_makes_no_room() -> None:
     journal = journal_of(b"a", b"b")
     journal.begin(100.0)
     journal.note_caught_up(101.0)
-    journal.note(3, b"c", 102.0)
+    journal.note(3, (b"c",), 102.0)
 
     assert journal.point(3).repeat_ms == 3_000.0
 
@@ -109,6 +109,23 @@ def test_a_silence_costs_no_more_than_its_function_may_run() -> None:
     """Whoever notices it late."""
     journal = StreamJournal()
     journal.begin(10.0)
-    journal.note(1, b"a", 12.0)
+    journal.note(1, (b"a",), 12.0)
     journal.note_silence(1_000.0, 30.0)
     assert journal.point(1).repeat_ms == 32_000.0
+
+
+def test_only_the_last_events_are_kept_themselves() -> None:
+    """All of them are known again, however many came together, and none of those that a state has."""
+    journal = StreamJournal()
+    large = bytes(FRESH_BYTES)
+    journal.note(1, (b"a", b"b", large), 1.0)
+    journal.note(4, (b"c", b"d"), 2.0)
+    assert journal.size == 5 * MARK_BYTES
+    assert [journal.repeats(seq, data) for seq, data in ((1, b"a"), (3, large), (4, b"c"), (5, b"d"))] == [True] * 4
+    assert [journal.repeats(seq, data) for seq, data in ((2, b"a"), (3, b"b"), (5, b"c"), (6, b"e"))] == [False] * 4
+    journal.save(4, b"state", 3.0)
+    assert journal.size == len(b"state") + MARK_BYTES
+    assert journal.wanted == STEP_BYTES
+    assert (journal.repeats(5, b"d"), journal.repeats(5, b"c")) == (True, False)
+    journal.save(5, b"", 3.0)
+    assert (journal.size, journal.wanted) == (0, 0)

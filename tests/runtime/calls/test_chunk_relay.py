@@ -19,10 +19,14 @@ from pilotlight_core.model.streams.resuming import MAX_STATE
 from pilotlight_runtime.calls.chunk_relay import STALLED_S
 from pilotlight_runtime.calls.slot_table import CHECKPOINT_ROOM
 from pilotlight_runtime.guest.frames import (
+    CHUNK_GROUP,
+    LEFT_BYTES,
     MAX_CHUNK,
     CancelCall,
     CheckpointOut,
     ChunkOut,
+    ChunkRun,
+    ChunksOut,
     Invoke,
     Result,
     StreamStart,
@@ -282,3 +286,29 @@ def test_of_a_stream_that_cannot_go_on_elsewhere_few_states_are_passed_on(io: Fa
     movable.append(call.can_move)
 
     assert (movable, passed_on, io.kills) == ([True, False, False, True], [3, 8], [])
+
+
+def test_chunks_that_come_together_are_passed_on_as_if_one_by_one(io: FakeRunnerIO) -> None:
+    """Of several streams; what breaks a rule ends it, and what came before is passed on."""
+    runner = runner_of(io, mode=Mode.GENERATOR, max_inputs=2)
+    for name in "ab":
+        runner.add(accepted(run(name, window=3), 1.0), 1.0)
+    runs = (ChunkRun("a", 1, (b"1", b"2")), ChunkRun("b", 1, (b"x",)), ChunkRun("a", 3, (b"3",)))
+    runner.on_chunks(ChunksOut(runs=runs), 1.1)
+    assert [(chunk.call_id, chunk.seq, chunk.data) for chunk in io.of(Chunk)] == [
+        ("a", 1, b"1"), ("a", 2, b"2"), ("b", 1, b"x"), ("a", 3, b"3"),
+    ]  # fmt: skip
+    runner.on_chunks(ChunksOut(runs=(ChunkRun("b", 2, (b"y",)), ChunkRun("a", 4, (b"4",)), ChunkRun("b", 3, ()))), 1.2)
+    assert io.of(Chunk)[-1].data == b"y"
+    assert io.kills == ["the guest streamed out of order or beyond its window"]
+
+
+@pytest.mark.parametrize("data", [(), (b"x",) * (CHUNK_GROUP + 1), (b"x", bytes(LEFT_BYTES + 1))])
+def test_a_guest_that_sends_chunks_together_that_go_apart_is_killed(io: FakeRunnerIO, data: tuple[bytes, ...]) -> None:
+    """A message to a gateway has room for so many; and without any it could have its work kept."""
+    runner = runner_of(io, mode=Mode.GENERATOR)
+    runner.add(accepted(run("a", window=WINDOW), 1.0), 1.0)
+    runner.on_chunks(ChunksOut(runs=(ChunkRun("a", 1, data),)), 1.1)
+
+    assert len(io.kills) == 1
+    assert io.of(Chunk) == []

@@ -218,8 +218,8 @@ def test_the_chunks_of_one_turn_go_to_their_gateway_together() -> None:
     """In one message at its end, of however many calls they are."""
     world = World()
     for call, seq in (("a", 1), ("b", 1), ("a", 2)):
-        world.origins.send_chunk(run(call, gateway="gw1", groups=True), seq, b"%d" % seq)
-    world.origins.send_chunk(run("c", gateway="gw2", groups=True), 1, b"1")
+        world.origins.send_chunks(run(call, gateway="gw1", groups=True), seq, (b"%d" % seq,))
+    world.origins.send_chunks(run("c", gateway="gw2", groups=True), 1, (b"1",))
     assert world.sent == []
 
     world.end_turn()
@@ -234,7 +234,7 @@ def test_the_chunks_of_one_turn_go_to_their_gateway_together() -> None:
 def test_a_gateway_of_before_gets_each_chunk_by_itself() -> None:
     """It would close its link at a message that it does not know."""
     world = World()
-    world.origins.send_chunk(run("a", gateway="gw1"), 1, b"1")
+    world.origins.send_chunks(run("a", gateway="gw1"), 1, (b"1",))
 
     assert world.told() == [Chunk(call_id="a", grant_number=1, seq=1, data=b"1")]
 
@@ -244,9 +244,9 @@ def test_other_frames_of_a_call_come_behind_its_chunks() -> None:
     world = World()
     stream = run("a", gateway="gw1", groups=True)
     saved = StreamCheckpoint(call_id="a", grant_number=1, seq=1, state=b"s")
-    world.origins.send_chunk(stream, 1, b"1")
+    world.origins.send_chunks(stream, 1, (b"1",))
     world.origins.send("gw1", saved)
-    world.origins.send_chunk(stream, 2, b"2")
+    world.origins.send_chunks(stream, 2, (b"2",))
     world.origins.send("gw1", ended("a"))
     world.end_turn()
 
@@ -255,13 +255,25 @@ def test_other_frames_of_a_call_come_behind_its_chunks() -> None:
     ]  # fmt: skip
 
 
+def test_chunks_wait_on_when_another_call_has_something_to_say() -> None:
+    """A state that is saved before its chunk does not part the chunks of a turn."""
+    world = World()
+    saved = StreamCheckpoint(call_id="b", grant_number=1, seq=0, state=b"s")
+    world.origins.send_chunks(run("a", gateway="gw1", groups=True), 1, (b"1",))
+    world.origins.send("gw1", saved)
+    world.origins.send_chunks(run("b", gateway="gw1", groups=True), 1, (b"1",))
+    world.end_turn()
+
+    assert world.told() == [saved, ChunkGroup(rows=(row("a", 1, b"1"), row("b", 1, b"1")))]
+
+
 def test_a_full_group_and_a_large_chunk_do_not_wait() -> None:
     """The gateway works on them meanwhile; a large chunk goes by itself, behind those before it."""
     world = World()
     stream = run("a", gateway="gw1", groups=True)
     for seq in range(1, GROUP_CHUNKS + 2):
-        world.origins.send_chunk(stream, seq, b"x")
-    world.origins.send_chunk(stream, GROUP_CHUNKS + 2, bytes(GROUP_BYTES))
+        world.origins.send_chunks(stream, seq, (b"x",))
+    world.origins.send_chunks(stream, GROUP_CHUNKS + 2, (bytes(GROUP_BYTES),))
 
     assert world.told() == [
         ChunkGroup(rows=(row("a", 1, *[b"x"] * GROUP_CHUNKS),)),
@@ -274,7 +286,7 @@ def test_chunks_of_a_link_that_ends_are_told_again_over_the_bus() -> None:
     """Those that its gateway has not confirmed, in order, before later ones."""
     world = World()
     group = ChunkGroup(rows=(row("a", 1, b"1"),))
-    world.origins.send_chunk(run("a", gateway="gw1", groups=True), 2, b"2")
+    world.origins.send_chunks(run("a", gateway="gw1", groups=True), 2, (b"2",))
     world.links.resend("gw1", [group, ended("b")])
     world.end_turn()
 

@@ -11,11 +11,14 @@ import pytest
 
 from pilotlight_runtime.guest.agent_channel import AgentGone, Channel
 from pilotlight_runtime.guest.frames import (
+    CHUNK_GROUP,
     GROUP,
     GROUP_BYTES,
     MAX_FRAME,
     CancelCall,
     ChunkOut,
+    ChunkRun,
+    ChunksOut,
     FrameDecoder,
     FrameTooLarge,
     FromGuest,
@@ -214,3 +217,35 @@ def test_what_is_kept_goes_before_the_end_without_waiting(ends: Ends) -> None:
     agent.close()
     channel.flush_at_exit()
     channel.flush()
+
+
+def test_chunks_that_are_left_go_as_one_frame(ends: Ends) -> None:
+    """Between other frames, and at most so many, to an agent that takes them so; a large one goes by itself."""
+    channel, agent = ends
+    channel.joins_chunks = True
+    chunks = [ChunkOut(call_id=call, seq=seq, data=b"x") for call, seq in (("a", 1), ("a", 2), ("b", 1), ("a", 3))]
+    for chunk in chunks:
+        assert channel.leave(chunk)
+    assert channel.leave(Result(call_id="b"))
+    assert channel.leave(ChunkOut(call_id="a", seq=5, data=b"y"))
+    channel.send(Result(call_id="c"))
+    runs = (ChunkRun("a", 1, (b"x", b"x")), ChunkRun("b", 1, (b"x",)), ChunkRun("a", 3, (b"x",)))
+    assert received(agent, 4) == [
+        ChunksOut(runs=runs),
+        Result(call_id="b"),
+        ChunksOut(runs=(ChunkRun("a", 5, (b"y",)),)),
+        Result(call_id="c"),
+    ]
+
+    large = ChunkOut(call_id="a", seq=6, data=bytes(GROUP_BYTES))
+    assert channel.leave(chunks[0])
+    assert not channel.leave(large)
+    assert received(agent, 2) == [ChunksOut(runs=(ChunkRun("a", 1, (b"x",)),)), large]
+
+    with channel._lock:
+        channel._group += [ChunkOut(call_id="a", seq=seq, data=b"z") for seq in range(1, CHUNK_GROUP + 2)]
+    channel.flush()
+    assert received(agent, 2) == [
+        ChunksOut(runs=(ChunkRun("a", 1, (b"z",) * CHUNK_GROUP),)),
+        ChunksOut(runs=(ChunkRun("a", CHUNK_GROUP + 1, (b"z",)),)),
+    ]

@@ -107,11 +107,15 @@ def _charts(series: Sequence[Mapping[str, Any]]) -> list[Block]:
             for point in series
         )
 
+    def took(name: str) -> tuple[float | None, ...]:
+        """Nothing where no call ended."""
+        return tuple(float(point[name]) if point["calls"] else None for point in series)
+
     return [
         TimeChart(id="rates", title="Calls", unit="a second", names=("calls", "failed"), at=at,
                   values=(of("calls", per_second=True), of("failed", per_second=True))),
         TimeChart(id="latency", title="Latency", unit="ms", names=("p50", "p95"), at=at,
-                  values=(of("p50_ms"), of("p95_ms"))),
+                  values=(took("p50_ms"), took("p95_ms"))),
         TimeChart(id="load", title="Queue and containers", unit="on average", names=("waiting", "running", "ready"),
                   at=at, values=(of("queued"), of("running"), of("ready"))),
     ]  # fmt: skip
@@ -199,5 +203,5 @@ async def _explained(view: PageView) -> Any:
 
 FUNCTION_PAGE = Page(
     path="/ui/functions/{function}", title="Function", question="What do its calls do?", section=Section.TENANT,
-    draw=_draw, charts=True,
+    draw=_draw, charts=True, every_s=2.0,
 )  # fmt: skip

@@ -23,10 +23,8 @@ def queues_blocks(queues: Mapping[str, Any]) -> list[Block]:
     text = "No call waits."
     if waiting:
         first = waiting[0]
-        text = (
-            f"{plural(queues['queued'], 'call')} wait, the first one for {time_text(first['oldest_ms'])}: "
-            f"{first['version']}. {first['sentence']}"
-        )
+        many = plural(queues["queued"], "call waits", "calls wait")
+        text = f"{many}, the first one for {time_text(first['oldest_ms'])}: {first['version']}. {first['sentence']}"
     flows = [(one, flow) for one in waiting for flow in one["flows"]]
     return [
         Sentence(id="answer", text=text, tone=TONES.get(waiting[0]["why"], "") if waiting else "good"),

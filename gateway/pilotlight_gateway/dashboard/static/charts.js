@@ -21,8 +21,9 @@ function draw() {
     plots.get(place)?.destroy();
     const { names, data } = read(table);
     const axis = { stroke: colour("--ink"), grid: { stroke: colour("--line"), width: 1 }, ticks: { stroke: colour("--line"), width: 1 } };
+    const clock = (at) => (at === null ? "" : new Date(at * 1000).toISOString().slice(11, 16)); // UTC, as the table has it
     const series = names.map((label, number) => ({ label, stroke: colour(`--c${number % 8}`), width: 2, spanGaps: false }));
-    const options = { width: Math.min(900, place.clientWidth || 900), height: 180, series: [{}, ...series], axes: [axis, { ...axis, label: place.dataset.unit }], scales: { y: { range: (_, low, high) => [Math.min(0, low ?? 0), high > 0 ? high * 1.1 : 1] } } };
+    const options = { width: Math.min(900, place.clientWidth || 900), height: 180, series: [{ label: "UTC", value: (_, at) => clock(at) }, ...series], axes: [{ ...axis, values: (_, ticks) => ticks.map(clock) }, { ...axis, label: place.dataset.unit }], scales: { y: { range: (_, low, high) => [Math.min(0, low ?? 0), high > 0 ? high * 1.1 : 1] } } };
     plots.set(place, new uPlot(options, data, place));
   }
 }

@@ -13,13 +13,14 @@ from starlette.types import Receive, Scope
 from pilotlight_core.model.errors import PilotlightError
 from pilotlight_gateway.calls.prepared_call import PreparedCall
 from pilotlight_gateway.calls.redaction import redact_for_caller
-from pilotlight_gateway.http.calls.event_writer import EventWriter, StreamServices
+from pilotlight_gateway.http.calls.event_writer import ChunkSender, EventWriter, StreamServices
 from pilotlight_gateway.http.calls.kept_answer import KeptAnswers, resume_seconds
 from pilotlight_gateway.http.protocol.drain_gate import draining_error
 from pilotlight_gateway.http.protocol.event_answers import HEADERS, EventStream, event, relay
-from pilotlight_gateway.http.protocol.http_exchange import ClientGone, Exchange, exchange_of, log_failure
+from pilotlight_gateway.http.protocol.http_exchange import ClientGone, Exchange, exchange_of
 from pilotlight_gateway.http.protocol.large_answers import PIECE_BYTES
 from pilotlight_gateway.http.protocol.problem_answers import problem_of
+from pilotlight_gateway.traces.access_log import log_failure
 
 log = structlog.get_logger(__name__)
 
@@ -65,8 +66,8 @@ class StreamedCalls:
         await stream.finish()
 
     async def _send_all(self, call: PreparedCall, writer: EventWriter, stream: EventStream) -> None:
-        """What is there goes in one write."""
-        events: Any = self._services.calls.stream(call)
+        """What is there goes in one write; chunks go as they come while nothing else is to be done."""
+        events: Any = self._services.calls.stream(call, ChunkSender(writer, stream))
         async with aclosing(events):
             async for bunch in events:
                 written = 0
@@ -78,11 +79,14 @@ class StreamedCalls:
                     await self._send(call, stream, piece)
 
     async def _send(self, call: PreparedCall, stream: EventStream, piece: bytes) -> None:
+        began_at = self._services.clock()
         if len(piece) <= PIECE_BYTES:
             await stream.send(piece)
         else:
             with self._services.budget.holding(len(piece), call.tenant):
                 await stream.send(piece)
+        if (pace := call.pace) is not None:
+            pace.unread_ms += (self._services.clock() - began_at) * 1000.0
 
     def _why_ended(self, exchange: Exchange) -> PilotlightError | None:
         """Why this gateway has cancelled the request, if it was it; the cancellation is undone."""

@@ -17,7 +17,7 @@ from pilotlight_gateway.calls.call_port import CallEvent, CallPort, CallResult, 
 from pilotlight_gateway.calls.call_responses import NULL, is_value, json_around, response_of, typed_response
 from pilotlight_gateway.calls.prepared_call import PreparedCall
 from pilotlight_gateway.http.protocol.drain_gate import DrainGate
-from pilotlight_gateway.http.protocol.event_answers import event
+from pilotlight_gateway.http.protocol.event_answers import EventStream, event
 from pilotlight_gateway.http.protocol.http_exchange import Exchange
 from pilotlight_gateway.http.protocol.large_answers import PIECE_BYTES
 from pilotlight_gateway.metrics.call_recorder import CallRecorder
@@ -25,6 +25,8 @@ from pilotlight_gateway.streams.stream_keeper import StreamKeeper
 
 CHUNK = event(b"chunk", b'{"seq":%d,"value":%b}', b"%d")
 TYPED_CHUNK = event(b"chunk", b'{"seq":%d,"value_b64":"%b"}', b"%d")
+TAKEN_BYTES = 4 * 1024
+"""Of the chunks of one message that are written as they come; what is more is for the call's task."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,6 +53,7 @@ class EventWriter:
         self._exchange = exchange
         self._typed = typed
         self._version = call.version.id
+        self._at_once = services.codec.at_once
         self.number = 0
         """Of the last chunk; the result, or the error, has the next one."""
 
@@ -115,15 +118,36 @@ class EventWriter:
             return [NULL]
         data = _data_of(happened)
         if self._typed:
-            self._services.codec.at_once.check_output(data, self._version, self._call.method)
+            self._at_once.check_output(data, self._version, self._call.method)
             return [data]
-        return [self._services.codec.at_once.output_json(data, self._version, self._call.method)]
+        return [self._at_once.output_json(data, self._version, self._call.method)]
 
     def _chunk(self, chunk: ChunkEvent, value: list[bytes]) -> bytes:
         self.number = seq = chunk.seq
         if self._typed:
             return TYPED_CHUNK % (seq, seq, b64encode(value[0]))
         return CHUNK % (seq, seq, value[0] if len(value) == 1 else b"".join(value))
+
+    def chunks_now(self, seq: int, data: tuple[bytes, ...]) -> bytes:
+        """The bytes of chunks that are not the first ones, `seq` the number of the first of them.
+
+        Raises:
+            TooManyValues, PilotlightError: one of them takes long, or is wrong.
+        """
+        at_once, version, method, typed = self._at_once, self._version, self._call.method, self._typed
+        pieces: list[bytes] = []
+        for each in data:
+            if typed:
+                at_once.check_output(each, version, method)
+                pieces.append(TYPED_CHUNK % (seq, seq, b64encode(each)))
+            else:
+                pieces.append(CHUNK % (seq, seq, at_once.output_json(each, version, method)))
+            seq += 1
+        return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+
+    def count_taken(self, chunks: int) -> None:
+        """Count chunks that were sent without its task."""
+        self._services.recorder.chunks(self._call, chunks)
 
     def _result(self, result: CallResult, value: list[bytes]) -> bytes:
         services, call = self._services, self._call
@@ -134,6 +158,29 @@ class EventWriter:
             return event(b"result", msgspec.json.encode(typed_response(response, result.output)), self.last)
         body = json_around(lambda raw: msgspec.structs.replace(response, output=raw), value)
         return event(b"result", b"".join(body), self.last)
+
+
+class ChunkSender:
+    """Sends the chunks of one call behind the events that its task has sent. It is the stream's `ChunkTaker`."""
+
+    def __init__(self, writer: EventWriter, stream: EventStream) -> None:
+        self._writer = writer
+        self._stream = stream
+
+    def take(self, seq: int, data: tuple[bytes, ...]) -> bool:
+        """See `ChunkTaker`."""
+        writer = self._writer
+        if not writer.number or sum(map(len, data)) > TAKEN_BYTES:
+            return False
+        try:
+            piece = writer.chunks_now(seq, data)
+        except Exception:  # noqa: BLE001 - the call's task meets it again, and ends with it
+            return False
+        if not self._stream.send_now(piece):
+            return False
+        writer.number = seq + len(data) - 1
+        writer.count_taken(len(data))
+        return True
 
 
 def _data_of(happened: CallEvent) -> bytes:

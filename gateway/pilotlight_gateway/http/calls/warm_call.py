@@ -153,6 +153,7 @@ class WarmCall:
                 raise too_large(route.body)
             entry.budget.take(len(body), tenant)
         except PilotlightError as error:
+            entry.recorder.request_failed(error, self)
             self._refuse(error)
             return True
         self._size = len(body)

@@ -7,6 +7,7 @@ stream that breaks off says so by an event with an error: one that ends without 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from contextlib import aclosing
 from functools import partial
 from typing import Any
@@ -19,6 +20,7 @@ from pilotlight_gateway.calls.call_port import CallEvent, CallResult, ChunkEvent
 from pilotlight_gateway.calls.call_responses import is_value
 from pilotlight_gateway.calls.prepared_call import PreparedCall
 from pilotlight_gateway.calls.redaction import redact_for_caller
+from pilotlight_gateway.http.calls.event_writer import TAKEN_BYTES
 from pilotlight_gateway.http.calls.stream_money import StreamSteps
 from pilotlight_gateway.http.openai.answer_forms import StreamForm
 from pilotlight_gateway.http.openai.answer_headers import ignored_header, processing_header
@@ -28,8 +30,9 @@ from pilotlight_gateway.http.openai.whole_answers import note_end
 from pilotlight_gateway.http.protocol.drain_gate import draining_error
 from pilotlight_gateway.http.protocol.error_dialects import Dialect
 from pilotlight_gateway.http.protocol.event_answers import HEADERS, EventStream, relay
-from pilotlight_gateway.http.protocol.http_exchange import ClientGone, Exchange, exchange_of, log_failure
+from pilotlight_gateway.http.protocol.http_exchange import ClientGone, Exchange, exchange_of
 from pilotlight_gateway.http.protocol.problem_answers import problem_of
+from pilotlight_gateway.traces.access_log import log_failure
 
 log = structlog.get_logger(__name__)
 
@@ -78,11 +81,37 @@ async def _answer(services: OpenAIServices, request: Request, made: ModelCall, f
     await stream.finish()
 
 
+class FormSender:
+    """Sends chunks behind the events that their call's task has sent. It is the stream's `ChunkTaker`."""
+
+    def __init__(self, form: StreamForm, stream: EventStream, told: Callable[[int], None]) -> None:
+        """`told` is called with how many chunks were sent."""
+        self.has_begun = False
+        """Whether the first event was sent."""
+        self._told = told
+        self._form = form
+        self._stream = stream
+
+    def take(self, seq: int, data: tuple[bytes, ...]) -> bool:  # noqa: ARG002 - such events have no numbers
+        """See `ChunkTaker`."""
+        if not self.has_begun or sum(map(len, data)) > TAKEN_BYTES or not self._stream.is_ready:
+            return False
+        try:
+            chunks = [read_chunk(each, counting=self._form.counts_tokens) for each in data]
+        except PilotlightError:  # the call's task meets it again, and ends with it
+            return False
+        piece = b"".join([self._form.chunk(chunk) for chunk in chunks])
+        if piece and not self._stream.send_now(piece):
+            return False
+        self._told(len(data))
+        return True
+
+
 async def _send_all(services: OpenAIServices, call: PreparedCall, form: StreamForm, stream: EventStream) -> None:
-    """What is there goes in one write."""
+    """What is there goes in one write; chunks go as they come while nothing else is to be done."""
     begin = form.begin()
-    has_begun = False
-    events: Any = services.calls.stream(call)
+    sender = FormSender(form, stream, partial(services.entry.recorder.chunks, call))
+    events: Any = services.calls.stream(call, sender)
     async with aclosing(events):
         async for bunch in events:
             chunks = sum([isinstance(event, ChunkEvent) for event in bunch])
@@ -91,9 +120,12 @@ async def _send_all(services: OpenAIServices, call: PreparedCall, form: StreamFo
             piece = b"".join([_event(services, call, form, event) for event in bunch])
             if not piece:
                 continue
-            if not has_begun:
-                has_begun, piece = True, begin + piece
+            if not sender.has_begun:
+                sender.has_begun, piece = True, begin + piece
+            began_at = services.clock()
             await stream.send(piece)
+            if (pace := call.pace) is not None:
+                pace.unread_ms += (services.clock() - began_at) * 1000.0
 
 
 def _event(services: OpenAIServices, call: PreparedCall, form: StreamForm, event: CallEvent) -> bytes:

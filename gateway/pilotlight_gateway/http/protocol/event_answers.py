@@ -66,6 +66,18 @@ class EventStream:
             self._sent += 1
         self._sending = False
 
+    @property
+    def is_ready(self) -> bool:
+        """Whether `send_now` sends."""
+        return not self._sending and self._exchange.takes_pieces
+
+    def send_now(self, piece: bytes) -> bool:
+        """Send a small piece behind others; False: nothing was sent, since the client has to read before."""
+        if self._sending or not self._exchange.send_piece(piece):
+            return False
+        self._sent += 1
+        return True
+
     async def finish(self) -> None:
         await self._open()
         await self._exchange({"type": "http.response.body", "body": b"", "more_body": False})

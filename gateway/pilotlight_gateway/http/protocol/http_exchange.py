@@ -24,7 +24,7 @@ from pilotlight_gateway.limits.call_usage import CallUsage
 from pilotlight_gateway.limits.limit_admission import Admission
 from pilotlight_gateway.metrics.call_recorder import CallRecorder
 from pilotlight_gateway.tenancy.auth import NOBODY, Principal
-from pilotlight_gateway.traces.access_log import AccessLog
+from pilotlight_gateway.traces.access_log import AccessLog, log_failure
 
 KEY = "pilotlight"
 """Where the exchange is found in the ASGI scope."""
@@ -64,6 +64,10 @@ class ServerRequest(Protocol):
 
     def send_piece(self, piece: bytes) -> bool:
         """Send a piece of a body behind its head at once; False: the client has to read first, or there is no head."""
+
+    @property
+    def takes_pieces(self) -> bool:
+        """Whether `send_piece` would send."""
 
 
 class CallConnection(Protocol):
@@ -140,6 +144,8 @@ class FailedRequest(Protocol):
     def admission(self) -> Admission | None: ...
     @property
     def dialect(self) -> Dialect: ...
+    @property
+    def call(self) -> PreparedCall | None: ...
 
 
 class OpenRequest(Protocol):
@@ -254,6 +260,11 @@ class Exchange:
         """Send a piece of a body at once; False: nothing was sent, and it has to be awaited."""
         return self._served is not None and self._served.send_piece(piece)
 
+    @property
+    def takes_pieces(self) -> bool:
+        """Whether `send_piece` would send."""
+        return self._served is not None and self._served.takes_pieces
+
 
 def ids_of(request: FailedRequest) -> Headers:
     """The headers of every answer to a request: its ids, its function's home, and how its tenant stands."""
@@ -345,17 +356,6 @@ def answer_error(
         log_failure(request, error)
     problem = problem_of(error, request.request_id, dialect=request.dialect)
     return problem.status, problem.headers, problem.encode()
-
-
-def log_failure(exchange: FailedRequest, error: PilotlightError) -> None:
-    """Write down a failure of the platform or of a function; what the caller did wrong is counted only."""
-    if error.meaning.status >= 500:
-        # Refusals come by the thousand when there is least time to write each of them down.
-        write = log.debug if error.meaning.status == 503 else log.info
-        call_id = exchange.call_id
-        named = {"call": call_id, "tenant": exchange.principal.tenant, "version": exchange.version}
-        told = {key: value for key, value in named.items() if value}
-        write("a request failed", request_id=exchange.request_id, code=error.wire_code, route=exchange.route, **told)
 
 
 class CallApp(Protocol):

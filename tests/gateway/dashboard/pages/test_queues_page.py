@@ -12,7 +12,7 @@ def test_the_longest_wait_is_the_answer() -> None:
     listed = queues(queue("crash_loop", flows=[flow]), queue(queued=0, running=3), left=2)
     blocks = queues_blocks(listed)
     text, tone = answer_of(blocks)
-    assert (text, tone) == ("1 call wait, the first one for 5.00 s: shop.hello@v1. Because.", "bad")
+    assert (text, tone) == ("1 call waits, the first one for 5.00 s: shop.hello@v1. Because.", "bad")
     assert [(row[1], row[8]) for row in table_of(blocks, "queues")] == [("1", "cannot be loaded"), ("0", "runs")]
     assert table_of(blocks, "flows") == [("shop.hello@v1", "friend", "batch", "1", "5.00 s")]
 

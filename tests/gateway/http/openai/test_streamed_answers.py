@@ -10,10 +10,16 @@ import msgspec
 from pilotlight_core.model.errors import FunctionRaised, Unauthenticated
 from pilotlight_core.model.spec import Mode
 from pilotlight_core.model.tenancy import FunctionShareRecord
+from pilotlight_gateway.http.calls.event_writer import TAKEN_BYTES
+from pilotlight_gateway.http.openai.answer_forms import AnswerHead
+from pilotlight_gateway.http.openai.chat_form import ChatStream
+from pilotlight_gateway.http.openai.streamed_answers import FormSender
+from pilotlight_gateway.http.protocol.event_answers import HEADERS, EventStream
+from pilotlight_gateway.http.protocol.http_exchange import SERVED, Exchange
 from tests.gateway.http.asgi import Wire
 from tests.gateway.http.asgi import ask as ask_by_hand
 from tests.gateway.http.openai.models import NAME, chunks, generate, served
-from tests.gateway.world import World
+from tests.gateway.world import World, packed
 from tests.waiting import until
 
 BODY = {"model": NAME, "messages": [{"role": "user", "content": "hi"}], "stream": True}
@@ -89,3 +95,35 @@ async def test_a_revoked_key_ends_its_stream(world: World) -> None:
         await until(lambda: world.services.metrics.first_chunk.sum > 0)
         world.services.requests.end_revoked(lambda _: Unauthenticated("Revoked."))
     assert "Revoked." in asking.result()
+
+
+class Served:
+    """A server whose client reads, or not."""
+
+    def __init__(self) -> None:
+        self.loop = asyncio.get_running_loop()
+        self.takes_pieces = True
+        self.pieces: list[bytes] = []
+
+    def send_piece(self, piece: bytes) -> bool:
+        self.pieces.append(piece)
+        return True
+
+
+async def test_chunks_are_written_as_they_come_behind_the_first_event() -> None:
+    """Text as events, what is none yet not at all; what is long or wrong, or has to be read for, is the task's."""
+    served = Served()
+    form = ChatStream(AnswerHead(call_id="call_1", model="m", created_at=7, version="v"), include_usage=False)
+    told: list[int] = []
+    sender = FormSender(form, EventStream(Exchange({SERVED: served}, Wire(pieces=()).send, 0.0), HEADERS), told.append)
+    (text, nothing, wrong, long) = packed({"text": "a"}, {"text": ""}, {"text": 7}, "x" * TAKEN_BYTES)
+    assert not sender.take(1, (text,))
+    sender.has_begun = True
+    assert sender.take(1, (text, nothing))
+    assert sender.take(3, (nothing,))
+    assert [piece.count(b"data: ") for piece in served.pieces] == [1]
+    assert not sender.take(4, (text, wrong))
+    assert not sender.take(4, (long,))
+    served.takes_pieces = False
+    assert not sender.take(4, (text,))
+    assert len(served.pieces) == 1

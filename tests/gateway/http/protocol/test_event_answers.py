@@ -43,6 +43,10 @@ class Served:
         self.reads = True
         self.pieces: list[bytes] = []
 
+    @property
+    def takes_pieces(self) -> bool:
+        return self.reads
+
     def send_piece(self, piece: bytes) -> bool:
         if self.reads:
             self.pieces.append(piece)
@@ -61,6 +65,26 @@ async def test_pieces_are_sent_at_once_while_the_client_reads() -> None:
 
     assert served.pieces == [b"one"]
     assert wire.body == b"two" + bytes(PIECE_BYTES + 1)
+
+
+async def test_what_needs_no_task_is_sent_now_or_not_at_all() -> None:
+    """While the client reads, and nothing else is being sent."""
+    wire, served = Wire(pieces=(), reads=False), Served()
+    stream = EventStream(Exchange({SERVED: served}, wire.send, 0.0), HEADERS)
+    assert stream.is_ready
+    assert stream.send_now(b"one")
+    served.reads = False
+    assert not stream.is_ready
+    assert not stream.send_now(b"two")
+    sending = asyncio.ensure_future(stream.send(b"three"))
+    await asyncio.sleep(0)
+    served.reads = True
+    assert not stream.is_ready
+    assert not stream.send_now(b"four")
+    sending.cancel()
+    await asyncio.wait([sending])
+
+    assert served.pieces == [b"one"]
 
 
 async def test_a_client_that_reads_nothing_is_taken_for_gone() -> None:

@@ -42,6 +42,10 @@ class Server:
             self.whole.append((status, headers, body))
         return self._can
 
+    @property
+    def takes_pieces(self) -> bool:
+        return self._can
+
     def send_piece(self, piece: bytes) -> bool:
         return self._can
 

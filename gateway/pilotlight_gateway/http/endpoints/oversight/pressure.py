@@ -153,7 +153,7 @@ def why_waiting(queue: QueueLoad) -> tuple[str, str]:
     if queue.shortage and not queue.ready:
         return "no_capacity", queue.shortage
     if queue.ready:
-        return "full", f"All {queue.slots} slots of its {queue.ready} containers are taken."
+        return "full", f"Its slots are taken: {queue.slots}, of {queue.ready} ready containers."
     if queue.starting:
         return "starting", f"{queue.starting} of its containers are starting."
     return "starting", "It has no container yet."

@@ -79,7 +79,10 @@ def test_all_else_raises_it_and_so_does_its_return(new: dict[str, Any]) -> None:
 
 def test_whatever_a_report_says_is_of_one_kind_or_the_other() -> None:
     """What is left out of the comparison is what moves, and no field more."""
-    moving = {"running": 1, "age_s": 5.0, "idle_s": 5.0, "calls": 5, "memory_bytes": 5, "engine": EngineReport()}
+    moving = {
+        "running": 1, "age_s": 5.0, "idle_s": 5.0, "calls": 5, "memory_bytes": 5, "engine": EngineReport(),
+        "cpu_ms": 5, "throttled_ms": 5,
+    }  # fmt: skip
     one = full_report(7, of=moving)
     still = without_moving(one)
     other = {

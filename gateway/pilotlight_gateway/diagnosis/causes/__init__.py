@@ -1,1 +1,0 @@
-"""One function for each cause: it returns a `Suspect` where the cause's constraint binds, else None."""

@@ -1,0 +1,55 @@
+"""What is shown of a window says what it says, and leaves out what is not the reader's."""
+
+from __future__ import annotations
+
+from pilotlight_core.model.messages.seeing.tallies import FunctionTally, GatewayTally, HomeTally
+from pilotlight_gateway.tally.sketch import Sketch
+from pilotlight_gateway.tally.tally_views import SOMEBODY, function_stats, instant_text, name_of_function, quantiles_of
+from pilotlight_gateway.tally.tally_window import FunctionWindow
+
+AT = 1_790_000_000_000_000_000
+
+
+def window(**more: object) -> FunctionWindow:
+    fields = {"function": "acme:shop.hello", "since_ns": AT, "until_ns": AT + 100 * 10**9} | more
+    return FunctionWindow(**fields)  # type: ignore[arg-type]
+
+
+def test_rates_and_means_are_over_the_window() -> None:
+    tally = FunctionTally(
+        arrivals=50, ended=40, failures={"internal": 5, "bad_input": 5}, good={"availability": 40},
+        bad={"availability": 5}, inside_ms=200_000.0,
+    )  # fmt: skip
+    home = HomeTally(queued_s=150.0, ready_s=200.0, shortage_s=25.0, busy_s=100.0)
+    seen = function_stats(window(tally=tally, home=home), [], gateways=False)
+    assert (seen.function, seen.calls, seen.per_s, seen.inside) == ("shop.hello", 50, 0.5, 2.0)
+    assert seen.availability == round(40 / 45, 6)
+    assert (seen.home.queued, seen.home.ready, seen.home.shortage, seen.home.busy) == (1.5, 2.0, 0.25, 1.0)
+
+
+def test_a_function_that_nobody_could_blame_the_platform_for_has_no_availability() -> None:
+    seen = function_stats(window(tally=FunctionTally(failures={"bad_input": 3})), [], gateways=False)
+    assert seen.availability is None
+
+
+def test_gateways_are_named_to_operators() -> None:
+    """To a tenant one that is missing is "a gateway"."""
+    one = window(gateways=(GatewayTally(gateway="gw-1"),), silent=("gw-2",))
+    seen = function_stats(one, [], gateways=True)
+    assert ([each.gateway for each in seen.gateways], seen.silent) == (["gw-1"], ["gw-2"])
+    seen = function_stats(one, [], gateways=False)
+    assert (seen.gateways, seen.silent) == ([], [SOMEBODY])
+
+
+def test_durations_are_shown_as_quantiles() -> None:
+    sketch = Sketch()
+    for ms in range(1, 101):
+        sketch.add(float(ms))
+    seen = quantiles_of(sketch.value())
+    assert (seen.count, seen.mean, seen.max) == (100, 50.5, 100.0)
+    assert abs(seen.p95 - 95) < 2
+
+
+def test_names_and_instants() -> None:
+    assert (name_of_function("acme:shop.hello"), name_of_function("acme:")) == ("shop.hello", "other")
+    assert instant_text(1_500_000_000) == "1970-01-01T00:00:01.500Z"
