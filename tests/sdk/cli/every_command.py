@@ -13,6 +13,7 @@ import typer
 
 from pilotlight import App
 from pilotlight.cli.main import COMMANDS, module_of
+from tests.sdk.cli.seen_calls import EXPLAINED_CALL, JOB, KEPT_CALLS
 from tests.sdk.scripted import Answer, ScriptedPlatform, answer, chunk, result, stream
 
 CODE = """
@@ -23,7 +24,6 @@ def greet(name: str = "world") -> str: return name
 """
 DEMAND = "function,rps,slo_ms,gpu,batch,latency_ms\nclassify,1000,,A100-80GB,32,75\n"
 NOW = time.time()
-JOB = "call_local_12_imh71kb2qszd0b60ua3n"
 CONTAINER = "ctr_paraphrase_multilingual_1z_4k"
 
 
@@ -213,27 +213,6 @@ EVENTS: dict[str, Any] = {
         {"id": 7, "at": NOW, "kind": "function.scaled", "tenant": "acme", "function": "acme:hello.greet",
          "says": "hello.greet should have 2 containers, and has 1: calls wait.", "facts": {"wanted": 2, "there": 1}},
     ]
-}  # fmt: skip
-KEPT_CALLS: dict[str, Any] = {
-    "calls": [
-        {"id": JOB, "trace_id": "4bf92f3577b34da6a3ce929d0e0e4736",
-         "function": "paraphrase-search.paraphrase_multilingual",
-         "version": "paraphrase-search.paraphrase_multilingual@v17", "kept": "error", "code": "container_died",
-         "arrived_at": NOW, "total_ms": 41_234.5, "longest": "start", "longest_ms": 39_000.0, "cold_start": True,
-         "attempts": 2, "gateway": "gateway-1"}
-    ],
-    "unanswered": ["gateway-2"],
-}  # fmt: skip
-EXPLAINED_CALL: dict[str, Any] = {
-    "id": JOB, "trace_id": "4bf92f3577b34da6a3ce929d0e0e4736", "function": "hello.greet", "version": "hello.greet@v17",
-    "method": "", "kept": "slow", "code": "", "arrived_at": NOW, "total_ms": 1_000.0, "cold_start": {"import": 400.0},
-    "batch_size": 1, "sentences": ["hello.greet@v17 took 1.00 s and ended well."],
-    "rows": [
-        {"name": "start", "begin_ms": 0.0, "ms": 700.0},
-        {"name": "import", "begin_ms": 300.0, "ms": 400.0, "step_of": "start"},
-        {"name": "execute", "begin_ms": 700.0, "ms": 300.0, "attempt": 2},
-    ],
-    "attempts": [], "gateway": "gateway-1",
 }  # fmt: skip
 EXPLAINED = {"lines": ["ctr_1 runs on n1."], "decisions": [], "version": "a.f@v1", "plans": [], "fits": True}
 DIAGNOSED: dict[str, Any] = {
