@@ -8,6 +8,7 @@ from pilotlight_gateway.dashboard.pages.decisions_page import DECISIONS_PAGE
 from pilotlight_gateway.dashboard.pages.fleet_page import FLEET_PAGE
 from pilotlight_gateway.dashboard.pages.function_page import FUNCTION_PAGE
 from pilotlight_gateway.dashboard.pages.functions_page import FUNCTIONS_PAGE
+from pilotlight_gateway.dashboard.pages.incidents_page import INCIDENTS_PAGE
 from pilotlight_gateway.dashboard.pages.money_page import MONEY_PAGE
 from pilotlight_gateway.dashboard.pages.nodes_page import NODE_ACTIONS, NODE_PAGE, NODES_PAGE
 from pilotlight_gateway.dashboard.pages.overview_page import OVERVIEW_PAGE
@@ -50,6 +51,7 @@ PAGES: tuple[Page, ...] = (
     BREAKERS_PAGE,
     STARTS_PAGE,
     DECISIONS_PAGE,
+    INCIDENTS_PAGE,
     TENANTS_PAGE,
     MONEY_PAGE,
 )

@@ -81,7 +81,9 @@ class Page:
     charts: bool = False
     """Whether it has charts over time."""
     live: bool = True
-    """Whether it is drawn anew each second for those who look."""
+    """Whether it is drawn anew for those who look."""
+    every_s: float = 1.0
+    """How often, at most: what reads a stream of the bus or the ledger is drawn less often."""
 
     @property
     def listed(self) -> bool:
