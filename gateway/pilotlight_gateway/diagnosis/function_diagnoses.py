@@ -34,7 +34,7 @@ from pilotlight_gateway.fleet.fleet_view import FleetView
 from pilotlight_gateway.tally.tally_window import FoundWindows, FunctionWindow
 from pilotlight_gateway.tenancy.registry_port import RegistryPort
 
-FUNCTIONS_AT_ONCE = 50
+FUNCTIONS_AT_ONCE = 30
 """Of one answer about all functions of a tenant."""
 CALL_LIMITS = ("requests_per_s", "concurrency", "cost_per_s", "tokens_per_s")
 BURSTS = {"requests_per_s": "burst", "cost_per_s": "cost_burst", "tokens_per_s": "tokens_burst"}

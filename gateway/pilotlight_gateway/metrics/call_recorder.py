@@ -14,8 +14,8 @@ from pilotlight_core.model.spec import VersionRecord
 from pilotlight_gateway.calls.call_port import CallResult
 from pilotlight_gateway.calls.call_sink import CallSink, FailedCall, platforms_words
 from pilotlight_gateway.calls.prepared_call import PreparedCall
-from pilotlight_gateway.calls.stream_pace import GAPS_HELD, StreamPace
 from pilotlight_gateway.metrics.gateway_metrics import GatewayMetrics
+from pilotlight_gateway.streams.stream_pace import GAPS_HELD, StreamPace
 from pilotlight_gateway.tally.tallies import Tallies
 from pilotlight_gateway.tenancy.auth import Principal
 

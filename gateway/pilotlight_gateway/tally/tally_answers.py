@@ -62,11 +62,13 @@ class TallyAnswers:
         if asked.totals:
             return await self._totals(asked)
         tallies, homes = await self._tallies(asked), await self._homes(asked)
-        parts = [
-            answer_part(slot, tallies.get(slot), homes.get(slot), samples=0 if asked.brief else PART_SAMPLES)
-            for slot in {**tallies, **homes}
-        ]
-        kept = within(parts)
+        parts: list[ToldTally] = []
+        for number, slot in enumerate({**tallies, **homes}, 1):
+            samples = 0 if asked.brief else PART_SAMPLES
+            parts.append(answer_part(slot, tallies.get(slot), homes.get(slot), samples=samples))
+            if number % PARTS_A_TURN == 0:
+                await asyncio.sleep(0)
+        kept = await within(parts)
         own = sources.own.window(asked.since_ns)
         return TalliesTold(parts=tuple(kept), own=own, left_out=len(parts) - len(kept))
 
@@ -107,7 +109,7 @@ class TallyAnswers:
                 if number % PARTS_A_TURN == 0:
                     await asyncio.sleep(0)
         found = [ToldTally(function=name, totals=totals.value()) for name, totals in functions.items()]
-        kept = within(found)
+        kept = await within(found)
         own = self._sources.own.window(self._sources.wall())
         return TalliesTold(parts=tuple(kept), own=own, left_out=len(found) - len(kept))
 
@@ -146,13 +148,15 @@ def _calls_of(part: ToldTally) -> int:
     return part.totals.ended + sum(part.totals.failures.values()) if part.totals is not None else -1
 
 
-def within(parts: list[ToldTally]) -> list[ToldTally]:
+async def within(parts: list[ToldTally]) -> list[ToldTally]:
     """As many as one message holds, those with the most calls first."""
     parts = sorted(parts, key=_calls_of, reverse=True)
     kept, size = [], 0
-    for part in parts[:MOST_TOLD]:
+    for number, part in enumerate(parts[:MOST_TOLD], 1):
         size += len(_encoder.encode(part))
         if size > ANSWER_BYTES:
             break
         kept.append(part)
+        if number % (4 * PARTS_A_TURN) == 0:
+            await asyncio.sleep(0)
     return kept

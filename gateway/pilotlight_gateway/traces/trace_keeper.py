@@ -43,7 +43,7 @@ from pilotlight_gateway.traces.kept_calls import KeptCalls
 
 SLOW_MS = 10_000.0
 """Of a function of which nothing else is known."""
-FORGET_AFTER_S = 10.0
+FORGET_AFTER_S = 60.0
 """How long is believed what was slow of a version."""
 MOST_VERSIONS = 4_096
 MOST_UNSENT = 4_096

@@ -9,7 +9,7 @@ import pytest
 from pilotlight.client.resources.kept_calls import KeptCallsClient
 from pilotlight.client.resources.platform import PlatformClient
 from pilotlight.client.transport.platform_connection import PlatformConnection
-from tests.sdk.cli.every_command import EXPLAINED_CALL, JOB, KEPT_CALLS
+from tests.sdk.cli.seeing_answers import EXPLAINED_CALL, JOB, KEPT_CALLS
 from tests.sdk.scripted import ScriptedPlatform, answer
 
 

@@ -35,7 +35,7 @@ from pilotlight_gateway.dashboard.page_parts.shown_values import (
 from pilotlight_gateway.dashboard.pages.own.calls_page import function_link
 
 DAYS = 30
-MOST_ROWS = 500
+MOST_ROWS = 200
 """Of a table; its total is of all of them."""
 DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
 Report = Mapping[str, Any]
