@@ -144,6 +144,7 @@ async def take(folder: Path, api: str, key: str, dashboard: str) -> None:
             for dark in (False, True):
                 async with browser.tab(dark=dark) as tab:
                     await _take_all(folder, tab, key, dashboard, "dark" if dark else "light")
+                    await _take_call(folder, tab, client, dashboard, "dark" if dark else "light")
         for task in calling:
             task.cancel()
         await asyncio.wait(calling)
@@ -165,6 +166,15 @@ async def _take_all(folder: Path, tab: Tab, key: str, dashboard: str, scheme: st
         height = min(MOST_HEIGHT, int(await tab.evaluate("document.documentElement.scrollHeight")))
         name = path.removeprefix("/ui/").replace("/", "-").replace(".", "-")
         await _picture(tab, folder / f"{name}-{scheme}.png", height)
+
+
+async def _take_call(folder: Path, tab: Tab, client: httpx.AsyncClient, dashboard: str, scheme: str) -> None:
+    """The page of the kept call that had the most to wait for."""
+    kept = (await client.get("/v1/calls", params={"limit": 200})).json()["calls"]
+    slowest = max((one for one in kept if not one["code"]), key=lambda one: one["total_ms"])
+    await tab.open(f"{dashboard}/ui/calls/{slowest['id']}")
+    await asyncio.sleep(SETTLES_S)
+    await _picture(tab, folder / f"call-{scheme}.png", MOST_HEIGHT)
 
 
 async def _picture(tab: Tab, path: Path, height: int) -> None:
