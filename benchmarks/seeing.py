@@ -24,7 +24,7 @@ from collections.abc import Callable, Mapping
 from benchmarks import report
 from benchmarks.dashboard_page import page_cost
 from pilotlight_core.model.messages.call_messages import Spent
-from pilotlight_core.model.messages.seeing.tallies import AskTallies
+from pilotlight_core.model.messages.scheduling import AskTallies
 from pilotlight_core.model.messages.wire import decode, encode
 from pilotlight_core.model.spec import SLO, VersionRecord
 from pilotlight_gateway.calls.call_port import CallResult
@@ -103,37 +103,43 @@ def cpu(work: Callable[[], None]) -> float:
 def tally_cost(*, quick: bool) -> Figures:
     """What a call costs, with its part of what is done later: 40 functions, a thousand calls a second for a minute."""
     calls, rounds = MadeCalls(CALLS, 40), 2 if quick else 30
-    found, whole = [], []
+    told, recorded = [], []
     for _ in range(RUNS):
-        clock = BenchClock()
-        tallies = Tallies(clock)
+        told.append(cpu(lambda: tell_tallies(calls, rounds)))
+        recorded.append(cpu(lambda: tell_recorder(calls, rounds)) - cpu(lambda: tell_metrics(calls, rounds)))
+    each = 1e6 / (rounds * len(calls.ended))
+    return {"tally_us": report.median(told) * each, "recorder_us": report.median(recorded) * each}
 
-        def run(tallies: Tallies = tallies, clock: BenchClock = clock) -> None:
-            for _ in range(rounds):
-                for number, (call, result, stages, total_ms) in enumerate(calls.ended):
-                    tallies.call_arrived(call.version)
-                    tallies.call_ended(call, result, stages, total_ms)
-                    if number % 100 == 0:
-                        clock.at_ns += 100 * STEP_NS
-                        tallies.fold()
 
-        found.append(cpu(run) / (rounds * len(calls.ended)) * 1e6)
-        recorder, bare = CallRecorder(GatewayMetrics(), time.monotonic, Tallies(BenchClock())), GatewayMetrics()
+def tell_tallies(calls: MadeCalls, rounds: int) -> None:
+    """Of the arrival and the end of each call."""
+    clock = BenchClock()
+    tallies = Tallies(clock)
+    for _ in range(rounds):
+        for number, (call, result, stages, total_ms) in enumerate(calls.ended):
+            tallies.call_arrived(call.version)
+            tallies.call_ended(call, result, stages, total_ms)
+            if number % 100 == 0:
+                clock.at_ns += 100 * STEP_NS
+                tallies.fold()
 
-        def record(recorder: CallRecorder = recorder) -> None:
-            for _ in range(rounds):
-                for call, result, stages, total_ms in calls.ended:
-                    call.is_recorded = False
-                    recorder.call_arrived(call)
-                    recorder.call_ended(call, result, stages, total_ms)
 
-        def count(bare: GatewayMetrics = bare) -> None:
-            for _ in range(rounds):
-                for _call, result, stages, total_ms in calls.ended:
-                    bare.call_ended(stages, total_ms, result.cold_start)
+def tell_recorder(calls: MadeCalls, rounds: int) -> None:
+    """The same, as a gateway does."""
+    recorder = CallRecorder(GatewayMetrics(), time.monotonic, Tallies(BenchClock()))
+    for _ in range(rounds):
+        for call, result, stages, total_ms in calls.ended:
+            call.is_recorded = False
+            recorder.call_arrived(call)
+            recorder.call_ended(call, result, stages, total_ms)
 
-        whole.append((cpu(record) - cpu(count)) / (rounds * len(calls.ended)) * 1e6)
-    return {"tally_us": report.median(found), "recorder_us": report.median(whole)}
+
+def tell_metrics(calls: MadeCalls, rounds: int) -> None:
+    """Of what was counted before there were tallies."""
+    metrics = GatewayMetrics()
+    for _ in range(rounds):
+        for _call, result, stages, total_ms in calls.ended:
+            metrics.call_ended(stages, total_ms, result.cold_start)
 
 
 def merge_cost(*, quick: bool) -> Figures:
@@ -166,7 +172,7 @@ async def answers_of(gateways: int, functions: int) -> list[bytes]:
         own = GatewayTallies(f"gateway-{gateway}", wall=clock)
         sources = TallySources(calls=tallies, homes=HomeTallies(), own=own, wall=clock)
         asked = AskTallies(tenant="acme", since_ns=NOON_NS, brief=True)
-        told.append(encode(await TallyAnswers(sources).told(asked)))
+        told.append(encode(await TallyAnswers(sources).answer(asked)))
     return told
 
 

@@ -77,7 +77,7 @@ def started(folder: Path, *flags: str) -> Iterator[httpx.Client]:
     """A platform, from `pilotlight up` to Ctrl-C."""
     ready, client, log = folder / "ready.json", folder / "client.json", folder / "up.log"
     command = [sys.executable, "-m", "pilotlight_supervisor.up", "--state-dir", str(folder / "state"), "--port", "0"]
-    command += ["--json-ready", str(ready), "--client-file", str(client), "--cpu-slots", "4"]
+    command += ["--json-ready", str(ready), "--client-file", str(client), "--cpu-slots", "4", "--no-dashboard"]
     command += flags
     with log.open("wb") as output:
         process = subprocess.Popen(command, stdout=output, stderr=output, cwd=ROOT)

@@ -40,6 +40,10 @@ TENANTS_WORDS = "pilotlight"
 
 ALLOWED: dict[str, str] = {
     "pilotlight_core.host.config._Parser.error": "argparse's name",
+    "pilotlight_core.model.api.seeing.tally_api.HomeStats.ready": "containers that are ready, on average",
+    "pilotlight_core.model.api.seeing.tally_api.StatsPoint.ready": "containers that are ready, on average",
+    "pilotlight_core.model.api.seeing.tally_api.StatsRow.ready": "containers that are ready, on average",
+    "pilotlight_gateway.metrics.call_recorder.CallRecorder.chunks": "the event of `Origin.chunks`: so many have come",
     "pilotlight_gateway.http.server.BoundedProtocol.timeout_keep_alive_handler": "uvicorn's name",
     "pilotlight_gateway.http.quiet_server.QuietServer.main_loop": "uvicorn's name",
     "pilotlight_gateway.http.quiet_server.QuietServer.shutdown": "uvicorn's name",

@@ -190,7 +190,8 @@ def diagnosed(running: Platform, plant: RealPlant, other_key: str, seed: int) ->
     running.cli(*command.split()[1:])
     time.sleep(SETTLES_S)  # containers start, and the queue of before is gone
     metrics = loaded(running, plant, other_key, seed + 100).metrics()
-    kept, broken = [], []
+    kept: list[str] = []
+    broken: list[str] = []
     for each in found["promises"]:
         if each["metric"] in metrics:
             promise, now = Promise(**each), metrics[each["metric"]]

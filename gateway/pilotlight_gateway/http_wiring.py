@@ -240,6 +240,7 @@ def wire_http(parts: HttpParts) -> ASGIApp:
     )  # fmt: skip
     access = AccessLog(parts.access_log, parts.tracing.keeper, call_routes(), shared.clock)
     parts.tracing.keeper.tell_slow = access.note_slow
+    parts.registry.on_change.append(parts.tracing.keeper.forget_erased)
     edge = create_app(
         _call_endpoint(parts, shared, entry, unary), operations, limits=shared.limits, requests=parts.requests,
         recorder=parts.recorder, clock=shared.clock, access=access,
@@ -409,7 +410,7 @@ def _diagnoses(parts: HttpParts, shared: _Shared) -> FunctionDiagnoses:
     """What says what bounds functions."""
     return FunctionDiagnoses(
         counted=parts.tallies,
-        fleet=parts.placements.view,
+        placements=parts.placements,
         registry=parts.registry,
         curves=shared.curves,
         loads=lambda: [load for load, _ in parts.loads.known(shared.clock())],

@@ -15,6 +15,7 @@ import httpx
 import msgspec
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from prometheus_client.core import Metric
+from starlette import routing
 from starlette.types import ASGIApp
 
 from pilotlight_core.host.blobs import BlobBackend, MemoryBlobKeys, MemoryBlobs, SealedBlobs
@@ -87,6 +88,9 @@ from pilotlight_gateway.webhooks.webhook_port import MemoryWebhooks, WebhookStor
 from tests.builders.specs import function_spec, id_of, manifest, method, version_record
 from tests.gateway.secrets.vaults import vault_over
 from tests.gateway.stream_gateways import lone_streams
+
+# Each world has an app of the same hundred and more routes.
+routing.compile_path = cache(routing.compile_path)
 
 WALL = 1_790_000_000.0
 HELLO = method(

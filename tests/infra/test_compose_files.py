@@ -39,6 +39,14 @@ def test_the_control_plane_is_denied_what_it_does_not_need(name: str) -> None:
         )
 
 
+def test_the_dashboard_has_nothing_of_the_platform() -> None:
+    """But an address of its gateway: anybody may reach it."""
+    found = services("compose.yaml")["dashboard"]
+    assert found["volumes"] == []
+    assert set(found["environment"]) == {"PILOTLIGHT_GATEWAYS", "PILOTLIGHT_DASHBOARD_PORT"}
+    assert (found["read_only"], found["cap_drop"]) == (True, ["ALL"])
+
+
 @pytest.mark.parametrize("name", FILES)
 def test_each_process_has_the_password_of_its_user_alone(name: str) -> None:
     """Of the bus's, in the address; the bus has all, and who joins none."""
@@ -53,7 +61,7 @@ def test_each_process_has_the_password_of_its_user_alone(name: str) -> None:
         elif service.startswith("agent") or service == "join":
             assert named == ({"PILOTLIGHT_BUS_AGENT_LOCAL"} if name == "compose.yaml" else set())
         else:
-            of_platform = service not in ("prometheus", "alertmanager", "grafana")
+            of_platform = service not in ("prometheus", "alertmanager", "grafana", "dashboard")
             assert named == ({f"PILOTLIGHT_BUS_{service.upper()}"} if of_platform else set())
 
 

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from tests.system.conftest import platform, stranger_key
+from tests.system.conftest import collector, platform, stranger_key
 
-__all__ = ["platform", "stranger_key"]
+__all__ = ["collector", "platform", "stranger_key"]

@@ -162,6 +162,18 @@ def test_who_webhooks_may_reach_is_passed_on(tmp_path: Path) -> None:
     assert not any("--webhook-allow" in part.command for part in plain)
 
 
+def test_where_traces_go_and_what_is_logged_is_passed_on(tmp_path: Path) -> None:
+    """To the duties, which export, and to gateways, which sample and log; agents get no variable of a collector's."""
+    asked = UpSettings(
+        state_dir=tmp_path, otlp_endpoint="http://127.0.0.1:4318", trace_ratio=0.5, access_log="all"
+    )  # fmt: skip
+    parts = {part.name: part for part in plan(asked, ports=[GatewayPorts(1, 2, 0)], metrics=METRICS, nats_ports=[3])}
+    told = {name: " ".join(part.command) for name, part in parts.items()}
+    assert {name for name in told if "--otlp-endpoint http://127.0.0.1:4318" in told[name]} == {"duties"}
+    assert {name for name in told if "--trace-ratio 0.5 --access-log all" in told[name]} == {"gateway"}
+    assert "PILOTLIGHT_OTLP_" in parts["agent"].withheld
+
+
 def test_the_variable_of_the_host_reaches_every_gateway(tmp_path: Path) -> None:
     """`make up` with it listens for other machines too; what only the platform asks stays on this one."""
     settings = parse(UpSettings, "", ["--state-dir", str(tmp_path)], {"PILOTLIGHT_HOST": "0.0.0.0"})  # noqa: S104

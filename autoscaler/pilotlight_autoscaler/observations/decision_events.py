@@ -6,10 +6,14 @@ import time
 from collections.abc import Callable, Collection, Iterable
 
 import structlog
+from cachetools import LRUCache
 
 from pilotlight_autoscaler.observations.wish_log import WishChange
 from pilotlight_core.host.events.event_log import EventLog
 from pilotlight_core.model.messages.event_messages import SENTENCE_LENGTH, EventKind, PlatformEvent
+
+FUNCTIONS = 10_000
+"""Of which it is known; of another one the same number is told once more."""
 
 log = structlog.get_logger()
 
@@ -21,10 +25,13 @@ class DecisionEvents:
         self._events = events
         self._leads = leads
         self._wall = wall
+        self._counts: LRUCache[str, int] = LRUCache(FUNCTIONS)
+        """How many containers functions should have, as was told last."""
 
     def scaled(self, function: str, change: WishChange) -> None:
-        """A function is to have another number of containers."""
-        if self._leads():
+        """A function is to have so many containers; for another reason than before is no event."""
+        if self._leads() and self._counts.get(function) != change.wish.count:
+            self._counts[function] = change.wish.count
             self._events.note(scaled_event(function, change))
 
     def decided(self, notes: Iterable[str]) -> None:

@@ -166,6 +166,7 @@ class BatchService:
             total=lines.items,
             chunks=chunks,
             openai=form,
+            traceparent=query.traceparent,
         )
         return await self._stored(record, writer, counted)
 

@@ -10,10 +10,10 @@ from pilotlight_core.model.pipelines.pipeline import HookKind
 from pilotlight_core.model.spec import MethodSpec, Priority, VersionRecord
 from pilotlight_gateway.calls.engines.engine_calls import engine_affinity, engine_facts
 from pilotlight_gateway.calls.large_bodies import INLINE_BYTES
-from pilotlight_gateway.calls.stream_pace import StreamPace
 from pilotlight_gateway.limits.call_usage import CallUsage
 from pilotlight_gateway.limits.limit_policy import LimitPolicy
 from pilotlight_gateway.limits.token_asks import bounded_arguments
+from pilotlight_gateway.streams.stream_pace import StreamPace
 from pilotlight_gateway.tenancy.auth import Principal
 from pilotlight_gateway.tenancy.scheduling_class import PLAIN, SchedulingClass
 

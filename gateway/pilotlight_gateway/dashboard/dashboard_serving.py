@@ -24,9 +24,9 @@ from pilotlight_gateway.dashboard.asset_files import AssetFiles
 from pilotlight_gateway.dashboard.dashboard_app import DashboardApp
 from pilotlight_gateway.dashboard.dashboard_settings import DashboardSettings
 from pilotlight_gateway.dashboard.page_drawings import PageDrawings
-from pilotlight_gateway.dashboard.page_parts.followed_lines import FollowedLines
+from pilotlight_gateway.dashboard.page_parts.followed_streams import FollowedStreams
 from pilotlight_gateway.dashboard.page_parts.gateway_client import AnswerCache, GatewayClient
-from pilotlight_gateway.dashboard.page_parts.line_streams import GatewayLines
+from pilotlight_gateway.dashboard.page_parts.gateway_streams import GatewayStreams
 from pilotlight_gateway.http.listening_socket import listen, url_of
 from pilotlight_gateway.http.server import make_server
 from pilotlight_gateway.http.tls_listener import HandshakeBounds, TlsListener
@@ -53,8 +53,8 @@ async def serve(settings: DashboardSettings) -> None:
     bounds = ConnectionBounds(of_all=min(room, settings.dashboard_connections), of_address=PER_ADDRESS, exempt=exempt)
     tls = _tls(settings)
     client = GatewayClient(settings.gateway_urls, ca_file=settings.ca_file)
-    streams = GatewayLines(settings.gateway_urls, ca_file=settings.ca_file)
-    followed = FollowedLines(streams)
+    streams = GatewayStreams(settings.gateway_urls, ca_file=settings.ca_file)
+    followed = FollowedStreams(streams)
     app = DashboardApp(client, PageDrawings(AnswerCache(client, followed=followed)), AssetFiles())
     try:
         with listen(settings.dashboard_host, settings.dashboard_port) as listening:
@@ -66,8 +66,8 @@ async def serve(settings: DashboardSettings) -> None:
                 freeze()
                 log.info("the dashboard serves", url=url_of(listening), gateways=settings.gateway_urls)
                 await stop.wait()
-                # 1. Take no more requests; streams end with their connections. 2. What is followed ends with this block.
-                # 3. The clients close below.
+                # 1. Take no more requests; streams end with their connections. 2. What is followed ends with the
+                # block.                # 3. The clients close below.
                 server.stop()
                 if watching is not None:
                     watching.cancel()

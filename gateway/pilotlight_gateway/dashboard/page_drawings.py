@@ -1,4 +1,4 @@
-"""Drawings of pages, kept for a second for all who are told the same, with what changed since the one before."""
+"""Drawings of pages, kept for a moment for all who are told the same, with what changed since the one before."""
 
 from __future__ import annotations
 
@@ -18,7 +18,6 @@ from pilotlight_gateway.dashboard.page_parts.page import Page, PageView
 from pilotlight_gateway.dashboard.page_parts.viewers import Viewer
 from pilotlight_gateway.dashboard.page_routes import find_page
 
-KEPT_S = 1.0
 KEPT_AT_MOST = 256
 PROBLEM = "problem"
 """The id of the sentence that stands in the place of a page that cannot be shown."""
@@ -85,7 +84,7 @@ class PageDrawings:
             self._make_room(at)
             view = PageView(viewer=viewer, answers=self._answers, words=words, query=query, at=self._wall())
             task = asyncio.ensure_future(_drawn(page, view))
-            kept = self._kept[key] = _Kept(expires_at=at + KEPT_S, drawing=task)
+            kept = self._kept[key] = _Kept(expires_at=at + page.every_s, drawing=task)
         return await asyncio.shield(kept.drawing)
 
     def _make_room(self, at: float) -> None:

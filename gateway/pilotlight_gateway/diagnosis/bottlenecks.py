@@ -55,9 +55,12 @@ HYPOTHESES: tuple[Callable[[DiagnosisCase], Suspect | None], ...] = (
     engine_causes.kv_bound,
     engine_causes.prompts_block,
     engine_causes.steps_too_wide,
+    engine_causes.step_too_slow,
     engine_causes.engine_full,
 )
 """All causes, those first that explain others away where gain and cost are equal."""
+LEAST_TOKENS = 300
+"""Of an engine: of fewer nothing can be said."""
 LEAST_GAIN = 0.3
 PAIR_GAIN = 0.5
 """Of two causes together, each of which is too little alone."""
@@ -102,11 +105,12 @@ def diagnose(window: DiagnosisWindow, tenant: str = "") -> Diagnosis:
             confidence=1.0,
         )
     case = case_of(window, tenant)
-    if window.ended < LEAST_CALLS and window.failed_starts < 2 and not _is_stuck(window):
-        return Diagnosis(
-            name="few",
-            says=f"Only {window.ended} calls of {window.function} ended in {window.seconds:.0f} s, which says nothing.",
-        )
+    tokens = window.engine.tokens_per_s * window.seconds if window.engine is not None else 0.0
+    says_enough = window.ended >= LEAST_CALLS or window.failed_starts >= 2 or tokens >= LEAST_TOKENS
+    if not says_enough and not _is_stuck(window):
+        return _few(window)
+    if not case.severity and window.completed < LEAST_CALLS and tokens < LEAST_TOKENS:
+        return _few(window)
     if not case.severity:
         return _healthy(case)
     named = [(trouble, found) for trouble in _by_severity(case) if (found := _named(case, trouble)) is not None]
@@ -126,6 +130,18 @@ def diagnose(window: DiagnosisWindow, tenant: str = "") -> Diagnosis:
         then=_next(case, first),
         others=tuple(others.values()),
         for_operator=first.for_operator,
+    )
+
+
+def _few(window: DiagnosisWindow) -> Diagnosis:
+    failed = ", ".join(f"{count} {code}" for code, count in sorted(window.failed.items(), key=lambda kv: -kv[1])[:3])
+    besides = f", besides {failed}" if failed else ""
+    return Diagnosis(
+        name="few",
+        says=(
+            f"Only {window.completed} calls of {window.function} ended well in {window.seconds:.0f} s{besides}: "
+            "that says nothing."
+        ),
     )
 
 

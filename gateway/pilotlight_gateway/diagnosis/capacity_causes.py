@@ -13,6 +13,8 @@ SLOWED = 2.0
 """A flow that takes so many times as long as alone is hurt by others."""
 MOST_SLOTS = 0.5
 """Of the time in slots: who holds so much of it is the neighbour."""
+MOST_PLACES = 10
+"""That are looked for: so many may be more."""
 SHORT_PART = 0.3
 """Of the time: a shortage that lasts longer is the bound."""
 BURST_FACTOR = 8
@@ -97,7 +99,7 @@ def _more_containers(case: DiagnosisCase, more: int) -> tuple[Cure, ...]:
                 changes={limit.limit: float(more), "max_containers": float(more)},
             )
         )
-    elif window.free_places is not None and window.free_places < more - case.ready:
+    elif window.free_places is not None and window.free_places < min(MOST_PLACES, more - case.ready):
         cures.append(
             Cure(
                 cost=CureCost.HARDWARE,

@@ -136,6 +136,32 @@ def steps_too_wide(case: DiagnosisCase) -> Suspect | None:
     )
 
 
+def step_too_slow(case: DiagnosisCase) -> Suspect | None:
+    """A step over one sequence alone takes longer than the level of gaps."""
+    engine = case.window.engine
+    if engine is None or engine.gap_ms <= engine.gap_level_ms or engine.step_of(1) <= engine.gap_level_ms:
+        return None
+    factor = AIM * engine.gap_level_ms / engine.step_of(1)
+    return Suspect(
+        name="execute",
+        gains={CallTrouble.TOKENS: 1.0},
+        says=(
+            f"Bound by its own steps: one of {case.what} over a single sequence takes {engine.step_of(1):.0f} ms, of "
+            f"{engine.gap_level_ms:.0f} ms that may be between two tokens."
+        ),
+        evidence=(_pace(engine), "no number of sequences or containers makes a step shorter"),
+        cures=(
+            Cure(
+                cost=CureCost.VERSION,
+                what=f"a model, or a slice, whose steps take {factor:.0%} of that",
+                changes={"step_factor": factor},
+            ),
+            Cure(cost=CureCost.SETTING, what="another itl_ms in slo=, if so long is fine"),
+        ),
+        promises=(Promise(metric="gap_ms", value=engine.gap_level_ms, tolerance=0.1, at_most=True),),
+    )
+
+
 def engine_full(case: DiagnosisCase) -> Suspect | None:
     """First tokens are late since the engine computes all that it can."""
     engine = case.window.engine

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from msgspec import UNSET
@@ -18,6 +18,7 @@ from pilotlight_core.model.scaling.scale_bounds import bounds_of
 from pilotlight_core.model.spec import FunctionSpec, VersionRecord
 from pilotlight_core.model.units import WHOLE_DEVICE
 from pilotlight_gateway.diagnosis.bottlenecks import Diagnosis, diagnose
+from pilotlight_gateway.diagnosis.capacity_causes import MOST_PLACES
 from pilotlight_gateway.diagnosis.diagnosis_window import (
     DiagnosisWindow,
     EngineFacts,
@@ -28,11 +29,12 @@ from pilotlight_gateway.diagnosis.diagnosis_window import (
 from pilotlight_gateway.diagnosis.engine_facts import engine_facts
 from pilotlight_gateway.diagnosis.window_facts import CountedWindow, ObservedFunction, diagnosis_window
 from pilotlight_gateway.fleet.curve_trials import CurveService
+from pilotlight_gateway.fleet.fleet_inventory import FleetPlacements
 from pilotlight_gateway.fleet.fleet_view import FleetView
 from pilotlight_gateway.tally.tally_window import FoundWindows, FunctionWindow
 from pilotlight_gateway.tenancy.registry_port import RegistryPort
 
-FUNCTIONS_AT_ONCE = 50
+FUNCTIONS_AT_ONCE = 30
 """Of one answer about all functions of a tenant."""
 CALL_LIMITS = ("requests_per_s", "concurrency", "cost_per_s", "tokens_per_s")
 BURSTS = {"requests_per_s": "burst", "cost_per_s": "cost_burst", "tokens_per_s": "tokens_burst"}
@@ -64,7 +66,7 @@ class FunctionDiagnoses:
     """Diagnoses functions of this platform. `clock`: monotonic seconds, `wall`: unix seconds."""
 
     counted: WindowSource
-    fleet: FleetView
+    placements: FleetPlacements
     registry: RegistryPort
     curves: CurveService
     loads: Callable[[], Sequence[GatewayLoad]]
@@ -73,6 +75,11 @@ class FunctionDiagnoses:
     wall: Callable[[], float] = time.time
     _busy: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(2))
 
+    @property
+    def fleet(self) -> FleetView:
+        """What nodes tell."""
+        return self.placements.view
+
     async def of(self, version: VersionRecord, minutes: int, wanted_per_s: float | None = None) -> DiagnosedFunction:
         """One version over the last minutes.
 
@@ -80,7 +87,9 @@ class FunctionDiagnoses:
             Unavailable: too much is asked at once.
         """
         name = f"{version.tenant}:{version.app}.{version.function}"
-        return await self._diagnosed(version, await self.counted.window(name, minutes), minutes, wanted_per_s)
+        window = await self.counted.window(name, minutes)
+        places = await self.placements.free_places(version, MOST_PLACES)
+        return await self._diagnosed(version, window, minutes, wanted_per_s, places)
 
     async def of_tenant(self, tenant: str, minutes: int) -> tuple[list[DiagnosedFunction], int]:
         """The deployed functions of a tenant that had calls, and how many are left out.
@@ -101,13 +110,18 @@ class FunctionDiagnoses:
             version = self.registry.version(deployed[name])
             if version is not None:
                 window = await self.counted.window(name, minutes)
-                found.append(await self._diagnosed(version, window, minutes, None))
+                found.append(await self._diagnosed(version, window, minutes))
         return found, max(0, len(names) - FUNCTIONS_AT_ONCE)
 
     async def _diagnosed(
-        self, version: VersionRecord, window: FunctionWindow, minutes: int, wanted_per_s: float | None
+        self,
+        version: VersionRecord,
+        window: FunctionWindow,
+        minutes: int,
+        wanted_per_s: float | None = None,
+        free_places: int | None = None,
     ) -> DiagnosedFunction:
-        facts = self.facts(version, window, minutes, wanted_per_s)
+        facts = replace(self.facts(version, window, minutes, wanted_per_s), free_places=free_places)
         async with self._busy:  # some milliseconds of a processor each, off the loop
             found = await asyncio.to_thread(diagnose, facts)
         return DiagnosedFunction(version=version, window=facts, found=found, silent=window.silent)

@@ -230,6 +230,7 @@ class BatchDriver:
             retries=record.retries,
             idempotent=record.idempotent,
             timeout=record.timeout,
+            traceparent=record.traceparent,
         )
 
     def _job_id(self, index: int) -> str:

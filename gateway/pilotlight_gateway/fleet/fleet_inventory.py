@@ -87,20 +87,16 @@ class FleetPlacements:
 
         With `rps` (calls per second), also the containers that they need.
         """
-        function = f"{record.tenant}:{record.app}.{record.function}"
-        ask = Ask.of(
-            record.spec,
-            function=function,
-            tenant=record.tenant,
-            curves=curves,
-            base=record.base,
-            needs=record.needs,
-            artifacts=record.artifacts,
-            environment=record.environment,
-        )
+        ask = ask_of(record, curves)
         theirs = self.view.containers(record.tenant, self._clock())
         there = sum(each["version"] == record.id and each["state"] is not ContainerState.DRAINING for each in theirs)
         return await self._placement_of(record.spec, ask, record.ref, rps, there)
+
+    async def free_places(self, record: VersionRecord, most: int) -> int | None:
+        """For how many more containers of a version there is room now, `most` at most; None: no fleet is known yet."""
+        if not self.view.reports(self._clock()):
+            return None
+        return await self._room(ask_of(record), most)
 
     async def of_spec(self, spec: FunctionSpec, tenant: str, base: str = DEFAULT_BASE) -> FunctionPlacement:
         """As `of_version`, for a function that is not deployed."""
@@ -153,6 +149,20 @@ class FleetPlacements:
                 reports, lambda fleet: check_specs(fleet, tuple(specs), base, needs, to_come=to_come)
             )
         return ()
+
+
+def ask_of(record: VersionRecord, curves: Curves | None = None) -> Ask:
+    """What one container of a version needs."""
+    return Ask.of(
+        record.spec,
+        function=f"{record.tenant}:{record.app}.{record.function}",
+        tenant=record.tenant,
+        curves=curves,
+        base=record.base,
+        needs=record.needs,
+        artifacts=record.artifacts,
+        environment=record.environment,
+    )
 
 
 def kinds(fleet: Fleet, ask: Ask) -> tuple[SliceKindInfo, ...]:

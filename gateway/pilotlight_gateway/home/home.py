@@ -36,7 +36,7 @@ from pilotlight_gateway.home.call_admission import QueueLimits
 from pilotlight_gateway.home.grant_book import GrantBook
 from pilotlight_gateway.home.home_report import (
     HomeStatistics,
-    VersionLoad,
+    HomeVersionLoad,
     breakers_of,
     statistics_of,
     version_loads_of,
@@ -303,7 +303,7 @@ class Home:
         """Of all its versions; a live view."""
         return self._queues.values()
 
-    def version_loads(self, at: float) -> list[VersionLoad]:
+    def version_loads(self, at: float) -> list[HomeVersionLoad]:
         """What is there of each version."""
         return list(version_loads_of(self._queues.values(), at))
 

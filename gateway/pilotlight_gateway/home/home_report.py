@@ -136,7 +136,7 @@ def _load_of(queue: VersionQueue, at: float) -> QueueLoad:
     )
 
 
-class VersionLoad(NamedTuple):
+class HomeVersionLoad(NamedTuple):
     """What is there of one version at an instant."""
 
     function: str
@@ -155,7 +155,7 @@ class VersionLoad(NamedTuple):
     oldest_ms: float
 
 
-def version_loads_of(queues: Iterable[VersionQueue], at: float) -> Iterator[VersionLoad]:
+def version_loads_of(queues: Iterable[VersionQueue], at: float) -> Iterator[HomeVersionLoad]:
     """Of each version that has calls or containers."""
     for queue in queues:
         pooled, queued = queue.pool.all(), len(queue.calls)
@@ -163,7 +163,7 @@ def version_loads_of(queues: Iterable[VersionQueue], at: float) -> Iterator[Vers
             continue
         ready = [each for each in pooled if each.state is ContainerState.READY]
         oldest = queue.calls.oldest()
-        yield VersionLoad(
+        yield HomeVersionLoad(
             queue.function,
             queue.version,
             queued,

@@ -39,7 +39,7 @@ from pilotlight_gateway.cluster.router import Router
 from pilotlight_gateway.cluster.shard_ownership import ShardOwnership
 from pilotlight_gateway.cluster.shards import STATE_BYTES
 from pilotlight_gateway.home.home import Home, HomeStatistics, QueueLimits
-from pilotlight_gateway.home.home_report import HomeLoads, VersionLoad, loads_of
+from pilotlight_gateway.home.home_report import HomeLoads, HomeVersionLoad, loads_of
 from pilotlight_gateway.home.slow_log import SlowLog
 
 BREAKERS_AT_MOST = 5_000
@@ -123,7 +123,7 @@ class Homes:
         """What other gateways are told of the queues here."""
         return loads_of((queue for home in self for queue in home.queues), self._port.clock())
 
-    def version_loads(self) -> list[VersionLoad]:
+    def version_loads(self) -> list[HomeVersionLoad]:
         """What is there of each version at the homes that may act."""
         at = self._port.clock()
         mine = [home for shard in list(self._homes) if (home := self.get(shard, at)) is not None]

@@ -110,22 +110,24 @@ class Slowdowns:
         for (tenant, _), flow in self._flows.items():
             held[tenant] = held.get(tenant, 0.0) + flow.held_ms
         total = sum(held.values()) or 1.0
-        found = [
-            SlowFlow(
-                version=version,
-                function=function,
-                tenant=tenant,
-                priority=priority,
-                slowdown=flow.slowdown,
-                calls=flow.calls,
-                neighbour=(neighbour := _most_held(held, tenant)),
-                held_part=held[tenant] / total,
-                neighbour_part=held.get(neighbour, 0.0) / total,
-                mean_ms=flow.mean_ms,
-            )
-            for (tenant, priority), flow in self._flows.items()
-            if flow.calls >= ENOUGH and flow.slowdown >= least
-        ]
+        found = []
+        for (tenant, priority), flow in self._flows.items():
+            if flow.calls >= ENOUGH and flow.slowdown >= least:
+                neighbour = _most_held(held, tenant)
+                found.append(
+                    SlowFlow(
+                        version=version,
+                        function=function,
+                        tenant=tenant,
+                        priority=priority,
+                        slowdown=flow.slowdown,
+                        calls=flow.calls,
+                        neighbour=neighbour,
+                        held_part=held[tenant] / total,
+                        neighbour_part=held.get(neighbour, 0.0) / total,
+                        mean_ms=flow.mean_ms,
+                    )
+                )
         return sorted(found, key=lambda flow: -flow.slowdown)
 
     def age(self) -> None:

@@ -14,8 +14,8 @@ from pilotlight_core.model.spec import VersionRecord
 from pilotlight_gateway.calls.call_port import CallResult
 from pilotlight_gateway.calls.call_sink import CallSink, FailedCall, platforms_words
 from pilotlight_gateway.calls.prepared_call import PreparedCall
-from pilotlight_gateway.calls.stream_pace import GAPS_HELD, StreamPace
 from pilotlight_gateway.metrics.gateway_metrics import GatewayMetrics
+from pilotlight_gateway.streams.stream_pace import GAPS_HELD, StreamPace
 from pilotlight_gateway.tally.tallies import Tallies
 from pilotlight_gateway.tenancy.auth import Principal
 
@@ -104,7 +104,7 @@ class CallRecorder:
         if call is not None and not call.is_recorded:
             call.is_recorded = True
             total_ms = (self._clock() - call.arrived_at) * 1000.0
-            self._tell(FailedCall(GONE, call.tenant, call.version, call, None, total_ms, is_client_gone=True))
+            self._notify(FailedCall(GONE, call.tenant, call.version, call, None, total_ms, is_client_gone=True))
 
     def chunks(self, call: PreparedCall, count: int) -> None:
         """So many chunks of a stream have come."""
@@ -136,9 +136,9 @@ class CallRecorder:
         total_ms, code = (self._clock() - arrived_at) * 1000.0, error.wire_code
         self.metrics.call_failed(code, total_ms)
         detail = platforms_words(error)
-        self._tell(FailedCall(code, tenant, called, call, course, total_ms, is_client_gone=False, detail=detail))
+        self._notify(FailedCall(code, tenant, called, call, course, total_ms, is_client_gone=False, detail=detail))
 
-    def _tell(self, failed: FailedCall) -> None:
+    def _notify(self, failed: FailedCall) -> None:
         self.tallies.call_failed(failed)
         for sink in self.sinks:
             sink.call_failed(failed)

@@ -14,7 +14,8 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Histo
 
 from pilotlight_core.host.metrics import ProcessMetrics
 from pilotlight_core.host.metrics.histogram import FIRST_CHUNK_SECONDS, SECONDS
-from pilotlight_core.model.messages.seeing.tallies import CallTotals, TalliesTold
+from pilotlight_core.model.messages.scheduling import TalliesTold
+from pilotlight_core.model.messages.seeing.tallies import CallTotals
 from pilotlight_gateway.tally.tally_totals import GAP_SECONDS, TotalCounts
 from pilotlight_gateway.tally.tally_views import name_of_function
 

@@ -10,10 +10,12 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 
 from pilotlight_core.model.messages.seeing.tallies import HomeTally
-from pilotlight_gateway.home.home_report import VersionLoad
-from pilotlight_gateway.tally.tallies import KEYS, SEALS_A_FOLD, TallyKey
+from pilotlight_gateway.home.home_report import HomeVersionLoad
+from pilotlight_gateway.tally.tallies import KEYS, TallyKey
 from pilotlight_gateway.tally.tally_ring import DAY_NS, MINUTE_NS, TallyRing, sealed
 
+SEALS_A_SAMPLE = 32
+"""Minutes that are sealed in one turn at most."""
 LONGEST_STEP_S = 5.0
 """A sample stands for no more than this: the process stood still, and nobody knows how it was."""
 
@@ -27,7 +29,7 @@ class HomeCounts:
         self.shortage_s = self.idle_credit_s = self.slots_s = self.busy_s = self.oldest_ms = 0.0
         self.most_queued = self.most_ready = 0
 
-    def sample(self, load: VersionLoad, passed_s: float, at_ns: int) -> None:
+    def note_sample(self, load: HomeVersionLoad, passed_s: float, at_ns: int) -> None:
         """It was so for a time, until an instant."""
         self.until_ns = at_ns
         self.seen_s += passed_s
@@ -89,10 +91,11 @@ class HomeTallies:
     def __init__(self) -> None:
         self._known: dict[str, TalliedHome] = {}
         """By version id."""
-        self._unsealed: deque[TalliedHome] = deque()
+        self._unsealed: deque[tuple[TalliedHome, HomeCounts]] = deque()
+        """Minutes that are over."""
         self._sampled_ns = 0
 
-    def sample(self, loads: Iterable[VersionLoad], at_ns: int) -> None:
+    def note_sample(self, loads: Iterable[HomeVersionLoad], at_ns: int) -> None:
         """How it is at an instant."""
         passed_s = min(max(0.0, (at_ns - self._sampled_ns) / 1e9), LONGEST_STEP_S) if self._sampled_ns else 0.0
         if self._sampled_ns // MINUTE_NS != at_ns // MINUTE_NS:
@@ -105,22 +108,22 @@ class HomeTallies:
                     continue
                 known = self._known[load.version] = TalliedHome(TallyKey(load.function, load.version), at_ns)
             known.used_ns = at_ns
-            known.counts.sample(load, passed_s, at_ns)
-        for _ in range(min(SEALS_A_FOLD, len(self._unsealed))):
-            self._tens(self._unsealed.popleft(), at_ns)
+            known.counts.note_sample(load, passed_s, at_ns)
+        for _ in range(min(SEALS_A_SAMPLE, len(self._unsealed))):
+            self._seal(*self._unsealed.popleft(), at_ns)
 
     def _turn(self, minute_ns: int) -> None:
         for known in self._known.values():
             counts, known.counts = known.counts, HomeCounts(minute_ns)
             if counts.seen_s:
                 counts.until_ns = minute_ns
-                known.ring.add(sealed(counts.value()))
-                self._unsealed.append(known)
-            known.ring.forget(minute_ns)
+                self._unsealed.append((known, counts))
         for version in [name for name, known in self._known.items() if minute_ns - known.used_ns > DAY_NS]:
             del self._known[version]
 
-    def _tens(self, known: TalliedHome, at_ns: int) -> None:
+    def _seal(self, known: TalliedHome, counts: HomeCounts, at_ns: int) -> None:
+        known.ring.add(sealed(counts.value()))
+        known.ring.forget(at_ns)
         ripe = known.ring.ripe(at_ns)
         if ripe:
             together = HomeCounts(0)
@@ -143,5 +146,8 @@ class HomeTallies:
         """The parts of one version that end after an instant, the oldest first, with the minute that goes on."""
         for part in known.ring.parts(since_ns):
             yield part.home()
+        for whose, counts in self._unsealed:
+            if whose is known and counts.until_ns > since_ns:
+                yield counts.value()
         if known.counts.seen_s:
             yield known.counts.value()

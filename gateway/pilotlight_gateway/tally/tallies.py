@@ -18,6 +18,8 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
+import structlog
+
 from pilotlight_core.model.errors import PLATFORMS_FAULT
 from pilotlight_core.model.messages.call_messages import Spent
 from pilotlight_core.model.messages.seeing.tallies import CallTotals, FunctionTally
@@ -26,12 +28,13 @@ from pilotlight_core.model.units import WHOLE_DEVICE
 from pilotlight_gateway.calls.call_port import CallResult
 from pilotlight_gateway.calls.call_sink import FailedCall
 from pilotlight_gateway.calls.prepared_call import PreparedCall
-from pilotlight_gateway.calls.stream_pace import StreamPace
+from pilotlight_gateway.streams.stream_pace import StreamPace
 from pilotlight_gateway.tally.platform_totals import PlatformTotals
 from pilotlight_gateway.tally.tally import NS_PER_MS, SAMPLES, SLOWEST, TallyCounts
 from pilotlight_gateway.tally.tally_ring import HOUR_NS, MINUTE_NS, TallyRing, sealed
 from pilotlight_gateway.tally.tally_totals import TotalCounts
 
+log = structlog.get_logger(__name__)
 KEYS = 512
 OTHERS = 64
 IDLE_NS = 120_000_000_000
@@ -104,10 +107,20 @@ class Tallied:
 
 
 class Tallies:
-    """Counts calls by function. `wall`: unix nanoseconds."""
+    """Counts calls by function. `wall`: unix nanoseconds; the other arguments are bounds."""
 
-    def __init__(self, wall: Callable[[], int] = time.time_ns) -> None:
+    def __init__(
+        self,
+        wall: Callable[[], int] = time.time_ns,
+        *,
+        keys: int = KEYS,
+        live_buckets: int = LIVE_BUCKETS,
+        most_sealed: int = SEALED_BYTES,
+    ) -> None:
         self._wall = wall
+        self._keys = keys
+        self._live_buckets = live_buckets
+        self._most_sealed = most_sealed
         self._ended: list[EndedRow] = []
         self._failed: list[FailedRow] = []
         self._arrived: dict[str, int] = {}
@@ -171,8 +184,13 @@ class Tallies:
     # -- adding up -------------------------------------------------------------------------------------------------
 
     def fold(self) -> None:
-        """Add up what has gathered."""
-        at_ns = self._wall()
+        """Add up what has gathered. What goes wrong is lost, and costs no call its answer."""
+        try:
+            self._fold(self._wall())
+        except Exception:
+            log.exception("what was counted of calls could not be added up")
+
+    def _fold(self, at_ns: int) -> None:
         minute_ns = at_ns - at_ns % MINUTE_NS
         if minute_ns != self._minute_ns:
             self._turn(minute_ns)
@@ -260,7 +278,7 @@ class Tallies:
         tallied = self._known.get(version.id)
         if tallied is not None:
             return tallied
-        if len(self._known) < KEYS or self._make_room(at_ns):
+        if len(self._known) < self._keys or self._make_room(at_ns):
             function = f"{version.tenant}:{version.app}.{version.function}"
             counts = TallyCounts(max(self._minute_ns, at_ns), version.spec.slo)
             tallied = self._known[version.id] = Tallied(TallyKey(function, version.id), counts)
@@ -316,14 +334,14 @@ class Tallies:
         if self._folds % 10 == 0:
             self._bound_live(at_ns)
         order = self._order
-        while order and (order[0][0] <= at_ns - HOUR_NS or self.sealed_bytes > SEALED_BYTES):
+        while order and (order[0][0] <= at_ns - HOUR_NS or self.sealed_bytes > self._most_sealed):
             tallied = order.popleft()[1]
             self._make_ten(tallied, at_ns)
             minutes = tallied.ring.minutes
             if minutes:
                 self.dropped += minutes[0].until_ns > at_ns - HOUR_NS
                 self.sealed_bytes -= len(minutes.popleft().data)
-        while self.sealed_bytes > SEALED_BYTES and self._ten_order:
+        while self.sealed_bytes > self._most_sealed and self._ten_order:
             tens = self._ten_order.popleft().ring.tens
             if tens:
                 self.dropped += 1
@@ -360,7 +378,7 @@ class Tallies:
             total += buckets
             if buckets > most:
                 most, fattest = buckets, tallied
-        if total > LIVE_BUCKETS and fattest is not None:
+        if total > self._live_buckets and fattest is not None:
             self._close(fattest, at_ns)
             self._seal(*self._unsealed.pop())
 

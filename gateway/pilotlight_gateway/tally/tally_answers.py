@@ -9,14 +9,13 @@ from dataclasses import dataclass
 
 import msgspec
 
+from pilotlight_core.model.messages.scheduling import AskTallies, TalliesTold
 from pilotlight_core.model.messages.seeing.tallies import (
     MOST_SLOWEST,
     MOST_TOLD,
-    AskTallies,
     FunctionTally,
     HomeTally,
     SketchCounts,
-    TalliesTold,
     ToldTally,
 )
 from pilotlight_gateway.tally.gateway_tallies import GatewayTallies
@@ -35,7 +34,7 @@ PART_SAMPLES = 160
 
 _encoder = msgspec.msgpack.Encoder()
 
-Slot = tuple[TallyKey, int]
+TallySlot = tuple[TallyKey, int]
 """Whose, and the step."""
 
 
@@ -56,23 +55,25 @@ class TallyAnswers:
     def __init__(self, sources: TallySources) -> None:
         self._sources = sources
 
-    async def told(self, asked: AskTallies) -> TalliesTold:
+    async def answer(self, asked: AskTallies) -> TalliesTold:
         """The answer, in turns of the event loop that are short."""
         sources = self._sources
         sources.calls.fold()
         if asked.totals:
             return await self._totals(asked)
         tallies, homes = await self._tallies(asked), await self._homes(asked)
-        parts = [
-            told_tally(slot, tallies.get(slot), homes.get(slot), samples=0 if asked.brief else PART_SAMPLES)
-            for slot in {**tallies, **homes}
-        ]
-        kept = within(parts)
+        parts: list[ToldTally] = []
+        for number, slot in enumerate({**tallies, **homes}, 1):
+            samples = 0 if asked.brief else PART_SAMPLES
+            parts.append(answer_part(slot, tallies.get(slot), homes.get(slot), samples=samples))
+            if number % PARTS_A_TURN == 0:
+                await asyncio.sleep(0)
+        kept = await within(parts)
         own = sources.own.window(asked.since_ns)
         return TalliesTold(parts=tuple(kept), own=own, left_out=len(parts) - len(kept))
 
-    async def _tallies(self, asked: AskTallies) -> dict[Slot, TallyCounts]:
-        calls, found, added = self._sources.calls, dict[Slot, TallyCounts](), 0
+    async def _tallies(self, asked: AskTallies) -> dict[TallySlot, TallyCounts]:
+        calls, found, added = self._sources.calls, dict[TallySlot, TallyCounts](), 0
         for tallied in calls.each():
             if is_asked(asked, tallied.key):
                 for part in calls.parts_of(tallied, asked.since_ns):
@@ -85,8 +86,8 @@ class TallyAnswers:
                         await asyncio.sleep(0)
         return found
 
-    async def _homes(self, asked: AskTallies) -> dict[Slot, HomeCounts]:
-        homes, found, added = self._sources.homes, dict[Slot, HomeCounts](), 0
+    async def _homes(self, asked: AskTallies) -> dict[TallySlot, HomeCounts]:
+        homes, found, added = self._sources.homes, dict[TallySlot, HomeCounts](), 0
         for known in homes.each():
             if is_asked(asked, known.key):
                 for seen in homes.parts_of(known, asked.since_ns):
@@ -108,7 +109,7 @@ class TallyAnswers:
                 if number % PARTS_A_TURN == 0:
                     await asyncio.sleep(0)
         found = [ToldTally(function=name, totals=totals.value()) for name, totals in functions.items()]
-        kept = within(found)
+        kept = await within(found)
         own = self._sources.own.window(self._sources.wall())
         return TalliesTold(parts=tuple(kept), own=own, left_out=len(found) - len(kept))
 
@@ -133,7 +134,7 @@ def brief(part: FunctionTally) -> FunctionTally:
     )
 
 
-def told_tally(slot: Slot, counts: TallyCounts | None, seen: HomeCounts | None, *, samples: int) -> ToldTally:
+def answer_part(slot: TallySlot, counts: TallyCounts | None, seen: HomeCounts | None, *, samples: int) -> ToldTally:
     """One part of an answer."""
     (function, version, arm), step = slot
     tally = counts.value(counts.until_ns, samples, MOST_SLOWEST if samples else 0) if counts is not None else None
@@ -147,13 +148,15 @@ def _calls_of(part: ToldTally) -> int:
     return part.totals.ended + sum(part.totals.failures.values()) if part.totals is not None else -1
 
 
-def within(parts: list[ToldTally]) -> list[ToldTally]:
+async def within(parts: list[ToldTally]) -> list[ToldTally]:
     """As many as one message holds, those with the most calls first."""
     parts = sorted(parts, key=_calls_of, reverse=True)
     kept, size = [], 0
-    for part in parts[:MOST_TOLD]:
+    for number, part in enumerate(parts[:MOST_TOLD], 1):
         size += len(_encoder.encode(part))
         if size > ANSWER_BYTES:
             break
         kept.append(part)
+        if number % (4 * PARTS_A_TURN) == 0:
+            await asyncio.sleep(0)
     return kept

@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 
 import structlog
 
-from pilotlight_gateway.home.home_report import VersionLoad
+from pilotlight_gateway.home.home_report import HomeVersionLoad
 from pilotlight_gateway.tally.tally_answers import TallySources
 
 BEAT_S = 0.1
@@ -25,7 +25,7 @@ class TallyClock:
     def __init__(
         self,
         sources: TallySources,
-        loads: Callable[[], list[VersionLoad]],
+        loads: Callable[[], list[HomeVersionLoad]],
         *,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -34,14 +34,14 @@ class TallyClock:
         self._clock = clock
         self._sampled_at = clock()
 
-    def beat(self, late_s: float) -> None:
+    def tick(self, late_s: float) -> None:
         """A beat that came so late."""
         sources, at = self._sources, self._clock()
         sources.calls.fold()
         sources.own.note_timer(max(0.0, late_s), sources.calls.calls)
         if at - self._sampled_at >= SAMPLE_S:
             self._sampled_at = at
-            sources.homes.sample(self._loads(), sources.wall())
+            sources.homes.note_sample(self._loads(), sources.wall())
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
@@ -58,6 +58,6 @@ class TallyClock:
             due_at = self._clock() + BEAT_S
             await asyncio.sleep(BEAT_S)
             try:
-                self.beat(self._clock() - due_at)
+                self.tick(self._clock() - due_at)
             except Exception:  # what is counted is worth less than the calls that go on
                 log.exception("what was counted of calls could not be added up")

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from pilotlight_core.model.errors import Unavailable
-from pilotlight_core.model.messages.seeing.tallies import AskTallies, TalliesTold
+from pilotlight_core.model.messages.scheduling import AskTallies, TalliesTold
 from pilotlight_gateway.tally.tally_answers import TallyAnswers
 from pilotlight_gateway.tally.tally_exchange import NoPeers, TallyPeers
 from pilotlight_gateway.tally.tally_ring import MINUTE_NS
@@ -83,7 +83,7 @@ class TallyDesk:
         if known is not None and at - known[0] < FRESH_S:
             return known[1]
         with self._taken():
-            told, _ = await self._told(AskTallies(tenant=tenant, totals=True))
+            told, _ = await self._answers_to(AskTallies(tenant=tenant, totals=True))
         self._fresh_totals = {name: kept for name, kept in self._fresh_totals.items() if at - kept[0] < FRESH_S}
         if len(self._fresh_totals) < REMEMBERED:
             self._fresh_totals[tenant] = (at, told)
@@ -99,7 +99,7 @@ class TallyDesk:
         if known is not None and at - known[0] < FRESH_S:
             return known[1]
         with self._taken():
-            told, silent = await self._told(asked)
+            told, silent = await self._answers_to(asked)
             found = await added_up(told, asked, until_ns, silent)
         self._fresh = {name: kept for name, kept in self._fresh.items() if at - kept[0] < FRESH_S}
         if len(self._fresh) < REMEMBERED:
@@ -116,6 +116,6 @@ class TallyDesk:
         finally:
             self._busy -= 1
 
-    async def _told(self, asked: AskTallies) -> tuple[list[TalliesTold], list[str]]:
-        own, (told, silent) = await asyncio.gather(self._answers.told(asked), self._peers.ask(asked))
+    async def _answers_to(self, asked: AskTallies) -> tuple[list[TalliesTold], list[str]]:
+        own, (told, silent) = await asyncio.gather(self._answers.answer(asked), self._peers.ask(asked))
         return [own, *told], silent

@@ -6,12 +6,13 @@ import asyncio
 from collections.abc import Callable
 from typing import Any, Protocol
 
+import msgspec
 import structlog
 
 from pilotlight_core.bus import BusError, Handler, Subscription
 from pilotlight_core.model import subjects
 from pilotlight_core.model.messages.message import Message
-from pilotlight_core.model.messages.seeing.tallies import AskTallies, TalliesTold
+from pilotlight_core.model.messages.scheduling import AskTallies, TalliesTold
 from pilotlight_gateway.tally.tally_answers import TallyAnswers
 
 ANSWER_S = 0.5
@@ -78,7 +79,7 @@ class BusPeers:
         answer = None
         try:
             answer = await self._bus.request(subjects.tallies(self._region, gateway), asked, timeout=ANSWER_S)
-        except BusError as error:
+        except (BusError, msgspec.DecodeError) as error:
             log.info("a gateway tells nothing of its calls", gateway=gateway, error=str(error))
         return answer if isinstance(answer, TalliesTold) else None
 
@@ -90,7 +91,7 @@ class BusPeers:
 
     async def _answer(self, asked: AskTallies, reply: str) -> None:
         try:
-            await self._bus.publish(reply, await self._answers.told(asked))
+            await self._bus.publish(reply, await self._answers.answer(asked))
         except BusError:
             pass  # it goes on without
         except Exception:

@@ -6,18 +6,14 @@ import asyncio
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from pilotlight_core.model.messages.seeing.tallies import (
-    AskTallies,
-    FunctionTally,
-    GatewayTally,
-    HomeTally,
-    TalliesTold,
-    ToldTally,
-)
+from pilotlight_core.model.messages.scheduling import AskTallies, TalliesTold
+from pilotlight_core.model.messages.seeing.tallies import FunctionTally, GatewayTally, HomeTally, ToldTally
 from pilotlight_gateway.tally.home_tallies import HomeCounts
 from pilotlight_gateway.tally.tally import TallyCounts, calls_of
-from pilotlight_gateway.tally.tally_answers import PARTS_A_TURN
 from pilotlight_gateway.tally.tally_ring import HOUR_NS, MINUTE_NS, TEN_NS
+
+SLOTS_A_TURN = 4
+"""Functions that are added up before the event loop has its turn."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,7 +83,7 @@ async def added_up(
         since_ns = asked.since_ns + step * asked.step * MINUTE_NS
         ends_ns = min(since_ns + asked.step * MINUTE_NS, until_ns) if asked.step else until_ns
         found.append(_window(function, since_ns, ends_ns, parts, gateways, tuple(silent)))
-        if number % PARTS_A_TURN == 0:
+        if number % SLOTS_A_TURN == 0:
             await asyncio.sleep(0)
     found.sort(key=lambda each: (each.since_ns, -calls_of(each.tally), each.function))
     return FoundWindows(

@@ -16,7 +16,8 @@ import structlog
 from pilotlight_core.model.errors import PilotlightError
 from pilotlight_core.model.spec import VersionRecord
 from pilotlight_core.model.tracing.kept_call import KeptCall
-from pilotlight_core.model.tracing.trace_context import own_trace_id
+from pilotlight_core.model.tracing.trace_context import trace_id_of
+from pilotlight_gateway.calls.prepared_call import PreparedCall
 from pilotlight_gateway.tenancy.auth import Principal
 from pilotlight_gateway.traces.trace_keeper import RefusedAsk
 
@@ -27,11 +28,8 @@ LINES_PER_S = 100
 log = structlog.get_logger(__name__)
 
 
-class LoggedRequest(Protocol):
-    """A request, as its line in the log sees it."""
-
-    arrived_at: float
-    status: int
+class IdentifiedRequest(Protocol):
+    """A request, as a line in the log names it."""
 
     @property
     def request_id(self) -> str: ...
@@ -44,6 +42,16 @@ class LoggedRequest(Protocol):
     @property
     def principal(self) -> Principal: ...
     @property
+    def call(self) -> PreparedCall | None: ...
+
+
+class LoggedRequest(IdentifiedRequest, Protocol):
+    """A request that has ended."""
+
+    arrived_at: float
+    status: int
+
+    @property
     def called(self) -> VersionRecord | None: ...
 
 
@@ -54,9 +62,29 @@ class RefusalSink(Protocol):
         """A request for a call is answered with an error."""
         ...
 
-    def trace_of(self, tenant: str, call_id: str) -> str:
-        """The trace of a call that is kept; "": it is not."""
-        ...
+
+def ids_in_log(request: IdentifiedRequest) -> dict[str, str]:
+    """By what a line in the log names a request: its ids, whose it is, and the trace of its call."""
+    call_id, call = request.call_id, request.call
+    trace = trace_id_of(call_id, call.traceparent if call is not None else "") if call_id else ""
+    named = {
+        "request_id": request.request_id, "route": request.route, "call": call_id,
+        "tenant": request.principal.tenant, "version": request.version, "trace_id": trace,
+    }  # fmt: skip
+    return {key: value for key, value in named.items() if value}
+
+
+def is_written(error: PilotlightError) -> bool:
+    """Whether `log_failure` writes an error down, whatever the access log is."""
+    # Refusals come by the thousand when there is least time to write each of them down.
+    return error.meaning.status >= 500 and error.meaning.status != 503
+
+
+def log_failure(request: IdentifiedRequest, error: PilotlightError) -> None:
+    """Write down a failure of the platform or of a function; what the caller did wrong is counted only."""
+    if error.meaning.status >= 500:
+        write = log.info if is_written(error) else log.debug
+        write("a request failed", code=error.wire_code, **ids_in_log(request))
 
 
 class AccessLog:
@@ -88,7 +116,7 @@ class AccessLog:
             tenant, call_id = request.principal.tenant, request.call_id
             ask = RefusedAsk(tenant, request.request_id, call_id, request.route, request.called)
             sink.refused(ask, error, ms)
-        if self._mode != OFF:
+        if self._mode != OFF and not is_written(error):
             self._write(request, status, ms, error.wire_code)
 
     def ended(self, request: LoggedRequest) -> None:
@@ -106,14 +134,8 @@ class AccessLog:
     def _write(self, request: LoggedRequest, status: int, ms: float, code: str) -> None:
         if not self._has_room():
             return
-        call_id, tenant = request.call_id, request.principal.tenant
-        named = {"call": call_id, "tenant": tenant, "code": code, "version": request.version}
-        if call_id:
-            kept = self._sink.trace_of(tenant, call_id) if self._sink is not None else ""
-            named["trace_id"] = kept or own_trace_id(call_id)
-        told = {key: value for key, value in named.items() if value}
-        route = request.route
-        log.info("a request ended", request_id=request.request_id, route=route, status=status, ms=round(ms, 1), **told)
+        named = {"code": code} | ids_in_log(request) if code else ids_in_log(request)
+        log.info("a request ended", **named, status=status, ms=round(ms, 1))
 
     def _has_room(self) -> bool:
         second = int(self._clock())

@@ -23,6 +23,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from pilotlight_core.model.errors import PilotlightError, TooMuch, Unavailable
 from pilotlight_core.model.limits import ReachedLimit
 from pilotlight_core.model.spec import VersionRecord
+from pilotlight_core.model.tenancy import TenantRecord
 from pilotlight_core.model.tracing.kept_call import (
     LONGEST_REASON,
     MOST_ATTEMPTS,
@@ -42,7 +43,7 @@ from pilotlight_gateway.traces.kept_calls import KeptCalls
 
 SLOW_MS = 10_000.0
 """Of a function of which nothing else is known."""
-FORGET_AFTER_S = 10.0
+FORGET_AFTER_S = 60.0
 """How long is believed what was slow of a version."""
 MOST_VERSIONS = 4_096
 MOST_UNSENT = 4_096
@@ -79,6 +80,7 @@ class TraceKeeper:
         sampler: TraceSampler,
         *,
         gateway: str = "",
+        failed_per_s: float = FAILED_PER_S,
         clock: Callable[[], float] = time.monotonic,
         wall_ns: Callable[[], int] = time.time_ns,
     ) -> None:
@@ -90,7 +92,7 @@ class TraceKeeper:
         self._slow_ms: dict[str, float] = {}
         """By version."""
         self._forget_at = clock() + FORGET_AFTER_S
-        self._asked, self._failed = KeepRate(ASKED_PER_S), KeepRate(FAILED_PER_S)
+        self._asked, self._failed = KeepRate(ASKED_PER_S), KeepRate(failed_per_s)
         self.calls = KeptCalls()
         self.tell_slow: Callable[[KeptCall], None] = lambda _: None
         """For the log."""
@@ -167,10 +169,11 @@ class TraceKeeper:
         unsent = self._unsent
         return tuple([unsent.popleft() for _ in range(min(most, len(unsent)))])
 
-    def trace_of(self, tenant: str, call_id: str) -> str:
-        """The trace of a call that is kept; "": it is not."""
-        kept = self.calls.find(tenant, call_id)
-        return "" if kept is None else kept.trace_id
+    def forget_erased(self, key: str, record: object) -> None:
+        """A record of the registry has changed: of a tenant that is erased nothing stays."""
+        if key.startswith("tenant.") and isinstance(record, TenantRecord) and record.erased_at:
+            self.calls.forget(record.name)
+            self._unsent = deque([call for call in self._unsent if call.tenant != record.name])
 
     def collect(self) -> Iterator[Metric]:
         """A `MetricSource`."""

@@ -17,7 +17,7 @@ QUANTILE = 0.99
 
 
 def unusual_times(tallies: Tallies, wall_ns: Callable[[], int] = time.time_ns) -> UnusualMs:
-    """What says it by the tallies of this gateway; a keeper asks it of a version every few seconds."""
+    """What says it by the tallies of this gateway; a keeper asks it of a version about once a minute."""
 
     def unusual_ms(call: PreparedCall) -> float | None:
         whose = next((each for each in tallies.each() if each.key.version == call.version.id), None)

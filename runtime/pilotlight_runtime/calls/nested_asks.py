@@ -29,6 +29,7 @@ from pilotlight_core.model.messages.agent_questions import (
 from pilotlight_core.model.messages.call_messages import BodyRef
 from pilotlight_core.model.messages.message import Message
 from pilotlight_runtime.calls.answer_room import AnswerRoom
+from pilotlight_runtime.calls.call_log import ids_of_call
 from pilotlight_runtime.calls.remote_bodies import BodyTransfers
 from pilotlight_runtime.calls.slot_table import AcceptedCall
 from pilotlight_runtime.guest import frames as guest
@@ -181,7 +182,7 @@ class NestedAsks:
                 await one.room.take(len(result.body))
                 one.held_room = len(result.body)
         except Exception:
-            log.exception("a nested call could not be asked for", parent=one.parent.call_id)
+            log.exception("a nested call could not be asked for", **ids_of_call(one.parent.run))
             result = problem_result(one.frame.number, "internal", "The agent could not ask for it.")
         return result
 

@@ -8,6 +8,7 @@ from functools import partial
 
 from pilotlight_core.model.messages.call_messages import CallFrame, Outcome, Refusal, Run, Spent
 from pilotlight_core.model.messages.usage_facts import Fault
+from pilotlight_runtime.calls.call_log import logged_as
 from pilotlight_runtime.calls.node_calls import NodeCalls
 from pilotlight_runtime.calls.runner_io import InputFetched, OutputUploaded
 from pilotlight_runtime.calls.slot_table import AcceptedCall
@@ -57,10 +58,12 @@ class ContainerIO:
 
     def fetch_input(self, call: AcceptedCall, done: InputFetched) -> None:
         assert call.run.body is not None  # noqa: S101 - the runner asks only then
-        self._calls.bodies.fetch(call.run.body, lambda data: done(call, data, self._clock()))
+        with logged_as(call.run):
+            self._calls.bodies.fetch(call.run.body, lambda data: done(call, data, self._clock()))
 
     def upload_output(self, call: AcceptedCall, done: OutputUploaded) -> None:
-        self._calls.bodies.upload(call.run.answer, call.output, lambda taken: done(call, taken, self._clock()))
+        with logged_as(call.run):
+            self._calls.bodies.upload(call.run.answer, call.output, lambda taken: done(call, taken, self._clock()))
 
     def note_waiting(self, call: AcceptedCall) -> None:
         call.note = self._calls.waiting.add(call.run)

@@ -18,6 +18,7 @@ from pilotlight_core.host.metrics.metric_families import (
 )
 from pilotlight_core.model.messages.node_messages import ContainerState
 from pilotlight_runtime.node.agent_parts import AgentParts
+from pilotlight_runtime.node.device_metrics import device_gauges
 from pilotlight_runtime.node.engine_metrics import EngineMetrics
 
 MOST_BASES = 20
@@ -65,6 +66,7 @@ class AgentMetrics:
         yield counter("pilotlight_agent_failed_starts", "Containers that did not become ready.", starts.failed)
         text = "Ready containers that a check of their function has taken out of service."
         yield counter("pilotlight_agent_failed_checks", text, starts.unfit)
+        yield from device_gauges(self._parts.slices.devices())
         yield from self._egress()
         serving = ((one.id, one.serving.engine) for one in containers if one.serving is not None)
         yield from self._engines.collect((name, report) for name, report in serving if report is not None)

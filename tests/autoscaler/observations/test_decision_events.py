@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 from pilotlight_autoscaler.observations.decision_events import DecisionEvents
 from pilotlight_autoscaler.observations.wish_log import WishChange
 from pilotlight_autoscaler.policy.wish import ScalingRule, Warmth, Wish
@@ -29,6 +31,14 @@ def test_another_number_of_containers_is_told_with_its_reason() -> None:
     )  # fmt: skip
     assert event.says == "shop.sell should have 2 containers, and has 1: calls wait."
     assert event.facts["wanted"] == 2
+
+
+def test_the_same_number_for_another_reason_is_no_event() -> None:
+    events, log = told(leads=True)
+    for count in (2, 2, 3, 2):
+        wish = dataclasses.replace(WISH, count=count, because=f"reason {len(log.events)}")
+        events.scaled("acme:shop.sell", dataclasses.replace(CHANGE, wish=wish))
+    assert [event.facts["wanted"] for event in log.events] == [2, 3, 2]
 
 
 def test_who_does_not_lead_says_nothing_of_what_all_see() -> None:

@@ -15,6 +15,7 @@ from pilotlight_core.model.messages.call_messages import (
     lack_ns,
 )
 from pilotlight_core.model.messages.usage_facts import Fault
+from pilotlight_core.model.tracing.kept_call import LONGEST_REASON, MOST_ATTEMPTS
 from pilotlight_gateway.calls.attempts import Attempts
 from pilotlight_gateway.calls.call_port import CallResult
 from pilotlight_gateway.calls.effects import FailCall
@@ -162,3 +163,33 @@ def test_what_nobody_can_tell_is_lost() -> None:
     unknown = Ended(call_id="a", grant_number=1, container="", outcome=Outcome.DIED)
     fail_of(origin.frame("n1", unknown, 3.0))
     assert (origin.attempts.cost, origin.attempts.starts, origin.attempts.lost_starts) == (0.0, 1, 1)
+
+
+def test_what_became_of_each_attempt_is_noted() -> None:
+    """One that was refused, one that was lost, one that raised: each with its own time, and how many were ahead."""
+    attempts = Attempts(0.0)
+    attempts.granted(grant(1, ahead=4), 1.0)
+    attempts.refused(grant(1, ahead=4), "no_slot", 1.5)
+    attempts.granted(grant(2, container="c2"), 2.0)
+    attempts.lost(grant(2, container="c2"), "its node was silent", 4.0)
+    attempts.granted(grant(3), 4.5)
+    attempts.ended(grant(3), ended(Outcome.RAISED, number=3, stages=Stages(execute_ms=1_000.0), reason="x" * 999), 6.0)
+
+    told = [
+        (one.outcome, one.container, one.started, one.ahead, one.queue, one.transport, one.execute)
+        for one in attempts.trail
+    ]
+    assert told == [
+        ("no_slot", "c1", False, 4, 1_000.0, 500.0, 0.0),
+        ("lost", "c2", True, 0, 500.0, 0.0, 2_000.0),
+        ("raised", "c1", True, 0, 500.0, 500.0, 1_000.0),
+    ]
+    assert [len(one.reason) for one in attempts.trail] == [0, 19, LONGEST_REASON]
+
+
+def test_few_attempts_are_noted() -> None:
+    """A call has no more; and what is kept of it is bounded whatever becomes of that."""
+    attempts = Attempts(0.0)
+    for number in range(100):
+        attempts.refused(grant(number), "gone", float(number))
+    assert len(attempts.trail) == MOST_ATTEMPTS - 1

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 from pilotlight_gateway.diagnosis.bottlenecks import diagnose
 from pilotlight_gateway.diagnosis.diagnosis_window import BatchTimes
@@ -23,7 +24,14 @@ def test_of_few_calls_nothing_is_said() -> None:
     assert diagnose(few).name == "few"
 
 
-def saturated() -> dict[str, object]:
+def test_calls_that_all_fail_by_their_callers_mistake_are_no_calls_that_do_well() -> None:
+    found = diagnose(window((), completed=0, arrivals=80, failed={"bad_input": 80}, mean_ms=None, batches=()))
+
+    assert found.name == "few"
+    assert "Only 0 calls of shop.f@v1 ended well in 100 s, besides 80 bad_input" in found.says
+
+
+def saturated() -> dict[str, Any]:
     slow = calls(gateway=0.2, queue=400.0, execute=95.0, respond=0.2)
     return {"samples": slow, "containers": 1.0, "queued": 4.0, "max_containers": 1}
 

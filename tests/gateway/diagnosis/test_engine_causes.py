@@ -53,5 +53,18 @@ def test_too_many_sequences_make_gaps_without_prompts() -> None:
     assert wide.cures[0].what == "2 containers"
 
 
+def test_a_step_that_takes_too_long_by_itself_is_the_bound() -> None:
+    slow = found(gap_ms=75.0, running=1.0, step_ms=70.0)
+
+    assert slow.name == "execute"
+    assert "a single sequence takes 70 ms, of 60 ms that may be between two tokens" in slow.says
+
+
+def test_few_calls_of_many_tokens_say_enough() -> None:
+    facts = window(calls(execute=4_000.0), engine=ENGINE, completed=12, arrivals=12, mean_inside=None, busy_s=None)
+
+    assert diagnose(facts).name == "nothing"
+
+
 def test_an_engine_that_computes_all_that_it_can_is_the_bound() -> None:
     assert found(first_token_ms=4_000.0, waiting=9.0, running=64.0).name == "gpu"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from pilotlight_core.model.messages.seeing.tallies import FunctionTally, HomeTal
 from pilotlight_core.model.spec import VersionRecord
 from pilotlight_gateway.diagnosis.function_diagnoses import FunctionDiagnoses
 from pilotlight_gateway.fleet.curve_trials import CurveService
+from pilotlight_gateway.fleet.fleet_inventory import FleetPlacements
 from pilotlight_gateway.fleet.fleet_view import FleetView
 from pilotlight_gateway.tally.tally_window import FoundWindows, FunctionWindow
 from tests.builders.nodes import container, node_report
@@ -25,12 +27,12 @@ HELLO = "acme:shop.hello"
 class FixedWindows:
     """Says that each function had the same calls."""
 
-    def __init__(self, *functions: str, calls: int = 40, **versions: FunctionTally) -> None:
-        tally = FunctionTally(since_ns=int(990e9), until_ns=int(1_000e9), arrivals=calls, ended=calls)
+    def __init__(self, *functions: str, versions: Mapping[str, FunctionTally] | None = None) -> None:
+        tally = FunctionTally(since_ns=int(990e9), until_ns=int(1_000e9), arrivals=40, ended=40)
         self._windows = tuple(
             FunctionWindow(
                 function=name, since_ns=int(400e9), until_ns=int(1_000e9), tally=tally, silent=("g2",),
-                by_version={(version, ""): each for version, each in versions.items()},
+                by_version={(version, ""): each for version, each in (versions or {}).items()},
                 home=HomeTally(seen_s=10.0, ready_s=20.0),
             )
             for name in functions
@@ -45,7 +47,8 @@ class FixedWindows:
 
 def diagnoses(world: World, counted: FixedWindows | None = None, **more: Any) -> FunctionDiagnoses:
     return FunctionDiagnoses(
-        counted=counted or FixedWindows(HELLO), fleet=more.pop("fleet", FleetView()), registry=world.registry,
+        counted=counted or FixedWindows(HELLO), registry=world.registry,
+        placements=FleetPlacements(more.pop("fleet", FleetView()), clock=lambda: NOW),
         curves=CurveService(world.registry), loads=more.pop("loads", tuple), clock=lambda: NOW, wall=lambda: NOW,
     )  # fmt: skip
 
@@ -59,6 +62,7 @@ async def test_a_window_is_as_long_as_its_calls_were_counted(world: World) -> No
     """Not since before its first one: a rate would be too low."""
     found = await diagnoses(world).of(deployed(world), 10)
 
+    assert found.window.free_places is None  # no node has told anything
     assert (found.window.seconds, found.window.completed) == (10.0, 40)
     assert (found.window.function, found.window.owner) == ("shop.hello@v1", "acme")
     assert found.silent == ("g2",)
@@ -67,7 +71,7 @@ async def test_a_window_is_as_long_as_its_calls_were_counted(world: World) -> No
 async def test_a_version_is_told_by_its_own_calls(world: World) -> None:
     version = deployed(world)
     own = FunctionTally(since_ns=int(990e9), until_ns=int(1_000e9), arrivals=7, ended=7)
-    found = await diagnoses(world, FixedWindows(HELLO, **{version.id: own})).of(version, 10)
+    found = await diagnoses(world, FixedWindows(HELLO, versions={version.id: own})).of(version, 10)
 
     assert found.window.completed == 7
 
@@ -83,6 +87,7 @@ async def test_containers_slices_and_breakers_are_those_of_nodes(world: World) -
     found = (await diagnoses(world, fleet=fleet).of(version, 10)).window
 
     assert (found.breaker, found.slice, found.guest_cpu_s, found.memory_part) == ("open", "H100", 5.0, 0.5)
+    assert found.free_places == 0
 
 
 async def test_who_is_slowed_down_is_told_by_the_home(world: World) -> None:

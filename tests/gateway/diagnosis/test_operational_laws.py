@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from pilotlight_gateway.diagnosis.bottlenecks import diagnose
@@ -20,7 +22,7 @@ def test_counters_that_add_up_break_no_law() -> None:
         ({"arrivals": 700}, "balance of flow: fewer calls came"),
     ],
 )
-def test_a_counter_that_is_wrong_breaks_the_law_that_it_is_in(changes: dict[str, float], law: str) -> None:
+def test_a_counter_that_is_wrong_breaks_the_law_that_it_is_in(changes: dict[str, Any], law: str) -> None:
     (broken,) = broken_laws(window(**changes))
 
     assert law in broken

@@ -18,7 +18,7 @@ def sample(weight: float = 1.0, tenant: str = "", **ms: float) -> CallSample:
 def calls(**ms: float) -> tuple[CallSample, ...]:
     """Calls that are alike, but that a tenth takes a tenth longer in each stage."""
     slower = {stage: 1.1 * each for stage, each in ms.items()}
-    return (sample(0.9 * CALLS, **ms), sample(0.1 * CALLS, **slower))
+    return (sample(0.9 * CALLS, "", **ms), sample(0.1 * CALLS, "", **slower))
 
 
 def window(samples: tuple[CallSample, ...] | None = None, **changes: Any) -> DiagnosisWindow:

@@ -22,6 +22,8 @@ from tests.gateway.batches.makers import version
 from tests.gateway.duties.driven_batches import Platform
 from tests.waiting import until_found
 
+TRACE = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
+
 
 @pytest.fixture
 def platform(bus: Bus) -> Platform:
@@ -32,7 +34,7 @@ async def test_every_item_runs_at_the_lowest_class_and_is_counted(platform: Plat
     """Over several chunks; results are in the order of the lines."""
     platform.runs = True
     count = CHUNK_ITEMS + 20
-    record = await platform.submit(count)
+    record = await platform.submit(count, traceparent=TRACE)
     async with platform.driving():
         done = await platform.until(record, BatchState.COMPLETED)
 
@@ -41,7 +43,7 @@ async def test_every_item_runs_at_the_lowest_class_and_is_counted(platform: Plat
     assert await platform.results(done) == [(n, "succeeded", {"name": str(n)}) for n in range(count)]
     job = await platform.jobs.read(platform.tenant, platform.told[0])
     assert job is not None
-    assert (job.job.priority, job.job.timeout) == (Priority.BATCH, 12.0)
+    assert (job.job.priority, job.job.timeout, job.job.traceparent) == (Priority.BATCH, 12.0, TRACE)
 
 
 async def test_only_so_many_wait_at_a_time(platform: Platform) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from pilotlight_core.model.messages.engine_report import EngineReport
 from pilotlight_core.model.messages.node_messages import ContainerReport, ContainerState, EndedContainer
 from pilotlight_gateway.fleet.container_history import EVERY_S, VERSIONS, ContainerHistory
@@ -10,8 +12,8 @@ from tests.builders.nodes import container, node_report
 LOADING = ContainerState.LOADING
 
 
-def hear(history: ContainerHistory, at: float, *containers: ContainerReport, seq: int = 0, **more: object) -> None:
-    history.on_report(node_report(seq=seq, revision=int(at * 10), containers=containers, **more), at)
+def hear(history: ContainerHistory, at: float, *containers: ContainerReport, **more: Any) -> None:
+    history.on_report(node_report(revision=int(at * 10), containers=containers, **more), at)
 
 
 def test_a_start_is_counted_once_and_timed_when_it_has_succeeded() -> None:

@@ -55,3 +55,16 @@ def test_the_number_of_followed_flows_is_bounded() -> None:
         slowdowns.ended(call("x", f"t{n}"), 0.0, 0.0, 1.0, 1, 2.0)
     assert len(slowdowns._flows) == FLOWS
     slowdowns.age()
+
+
+def test_a_slow_flow_says_how_much_of_the_slots_it_and_its_neighbour_hold() -> None:
+    """And how long its calls take, on average over the last ones."""
+    slowdowns = Slowdowns()
+    for number in range(ENOUGH):
+        slowdowns.ended(call(f"e{number}", "elephant"), float(number), 0.0, 0.9, 1, number + 0.9)
+        slowdowns.ended(call(f"m{number}", "mouse"), float(number), 0.0, 0.1, 1, number + 1.0)
+    (slow,) = slowdowns.slow("ver_1", "acme:shop.f", 2.0)
+
+    assert (slow.tenant, slow.neighbour) == ("mouse", "elephant")
+    assert (round(slow.held_part, 2), round(slow.neighbour_part, 2)) == (0.1, 0.9)
+    assert round(slow.mean_ms) == 1_000

@@ -7,7 +7,8 @@ from typing import Any
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as read_open
 from prometheus_client.parser import text_string_to_metric_families as read_text
 
-from pilotlight_core.model.messages.seeing.tallies import CallTotals, GatewayTally, TalliesTold, ToldTally
+from pilotlight_core.model.messages.scheduling import TalliesTold
+from pilotlight_core.model.messages.seeing.tallies import CallTotals, GatewayTally, ToldTally
 from pilotlight_gateway.metrics.tenant_metrics import MOST_FUNCTIONS, TenantMetrics
 from pilotlight_gateway.tally.tally_totals import GAP_SECONDS
 

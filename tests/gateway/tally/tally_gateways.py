@@ -7,7 +7,7 @@ from typing import Any
 
 from pilotlight_core.bus import BusTimeout
 from pilotlight_core.model.messages import wire
-from pilotlight_gateway.home.home_report import VersionLoad
+from pilotlight_gateway.home.home_report import HomeVersionLoad
 from pilotlight_gateway.tally.gateway_tallies import GatewayTallies
 from pilotlight_gateway.tally.home_tallies import HomeTallies
 from pilotlight_gateway.tally.tallies import Tallies
@@ -87,9 +87,9 @@ class SeveralGateways:
             await each.peers.__aexit__()
 
 
-def load(**more: Any) -> VersionLoad:
+def load(**more: Any) -> HomeVersionLoad:
     fields: dict[str, Any] = {
         "function": FN, "version": "ver_acme_fn_1", "queued": 0, "running": 0, "ready": 0, "starting": 0, "busy": 0,
         "slots": 0, "is_short": False, "has_room": False, "oldest_ms": 0.0,
     }  # fmt: skip
-    return VersionLoad(**fields | more)
+    return HomeVersionLoad(**fields | more)

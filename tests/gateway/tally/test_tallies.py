@@ -8,10 +8,9 @@ import pytest
 
 from pilotlight_core.model.messages.seeing.tallies import FunctionTally
 from pilotlight_gateway.calls.call_sink import FailedCall
-from pilotlight_gateway.calls.stream_pace import StreamPace
-from pilotlight_gateway.tally import tallies as room
+from pilotlight_gateway.streams.stream_pace import StreamPace
 from pilotlight_gateway.tally.sketch import count_of, quantile_of
-from pilotlight_gateway.tally.tallies import KEYS, OTHERS, SEALED_BYTES, Tallied, Tallies
+from pilotlight_gateway.tally.tallies import FOLD_AT, KEYS, OTHERS, SEALED_BYTES, Tallied, Tallies
 from pilotlight_gateway.tally.tally import TallyCounts, calls_of
 from tests.builders.calls import prepared_call
 from tests.gateway.tally.tallied_calls import WallClock, end, fail, finish, version
@@ -144,9 +143,9 @@ def test_minutes_are_sealed_and_kept_for_an_hour_and_tens_for_a_day(tallies: Tal
 
 def test_a_gateway_adds_up_what_gathers_before_it_is_much(tallies: Tallies) -> None:
     """Without waiting for its beat."""
-    for _ in range(room.FOLD_AT):
+    for _ in range(FOLD_AT):
         end(tallies, version())
-    assert tallies.calls == room.FOLD_AT
+    assert tallies.calls == FOLD_AT
 
 
 def test_versions_count_apart(tallies: Tallies, clock: WallClock) -> None:
@@ -177,11 +176,9 @@ def test_ten_thousand_functions_cost_no_more_than_the_bounds(tallies: Tallies, c
     assert tallies.sealed_bytes == sum(each.ring.size for each in tallies.each())
 
 
-def test_an_idle_function_makes_room_for_another_one(
-    tallies: Tallies, clock: WallClock, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_idle_function_makes_room_for_another_one(clock: WallClock) -> None:
     """Which counts as one of the others until then."""
-    monkeypatch.setattr(room, "KEYS", 2)
+    tallies = Tallies(clock, keys=2)
     for name in ("a", "b", "c"):
         end(tallies, version(name))
     beat(tallies, clock)
@@ -194,9 +191,9 @@ def test_an_idle_function_makes_room_for_another_one(
     assert {each.key.function for each in tallies.each()} == {"acme:app.b", "acme:app.c", "acme:"}
 
 
-def test_the_oldest_minutes_make_room(tallies: Tallies, clock: WallClock, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_oldest_minutes_make_room(clock: WallClock) -> None:
     """Of whatever function, when sealed parts are too many bytes together; it is counted."""
-    monkeypatch.setattr(room, "SEALED_BYTES", 20_000)
+    tallies = Tallies(clock, most_sealed=20_000)
     for _ in range(30):
         for name in ("a", "b", "c", "d"):
             end(tallies, version(name))
@@ -208,11 +205,9 @@ def test_the_oldest_minutes_make_room(tallies: Tallies, clock: WallClock, monkey
     assert SEALED_BYTES == 64_000_000
 
 
-def test_a_minute_of_many_different_durations_is_sealed_early(
-    tallies: Tallies, clock: WallClock, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_minute_of_many_different_durations_is_sealed_early(clock: WallClock) -> None:
     """And nothing of it is lost."""
-    monkeypatch.setattr(room, "LIVE_BUCKETS", 100)
+    tallies = Tallies(clock, live_buckets=100)
     for number in range(200):
         end(tallies, version(), 1.1**number / 1000)
     beat(tallies, clock, 0.1, 10)

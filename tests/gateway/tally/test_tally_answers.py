@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pilotlight_core.model.messages import wire
-from pilotlight_core.model.messages.seeing.tallies import AskTallies, TalliesTold
+from pilotlight_core.model.messages.scheduling import AskTallies, TalliesTold
 from pilotlight_gateway.tally.gateway_tallies import GatewayTallies
 from pilotlight_gateway.tally.tallies import TallyKey
 from pilotlight_gateway.tally.tally_answers import TallyAnswers, TallySources, is_asked, step_of
@@ -22,7 +22,7 @@ async def test_an_answer_fits_into_a_message_of_the_bus() -> None:
         TallySources(
             calls=world.one.calls, homes=world.one.homes, own=GatewayTallies("one", wall=world.clock), wall=world.clock
         )
-    ).told(AskTallies(tenant="acme"))
+    ).answer(AskTallies(tenant="acme"))
     assert isinstance(told, TalliesTold)
     assert len(wire.encode(told)) < 1_000_000
     assert len(told.parts) + told.left_out == 500

@@ -21,9 +21,11 @@ async def test_what_two_gateways_saw_is_one_window() -> None:
             end(world.one.calls, version(), float(number + 1))
             end(world.two.calls, version(number=2), float(number + 101))
         fail(world.two.calls, version(), "queue_full")
-        world.one.homes.sample([load()], world.clock())
+        world.one.homes.note_sample([load()], world.clock())
         world.clock.pass_s(2)
-        world.one.homes.sample([load(queued=3, running=2, ready=1, busy=1, slots=2, oldest_ms=40.0)], world.clock())
+        world.one.homes.note_sample(
+            [load(queued=3, running=2, ready=1, busy=1, slots=2, oldest_ms=40.0)], world.clock()
+        )
 
         window = await world.one.desk.window(FN)
         assert (window.tally.ended, window.tally.failures) == (200, {"queue_full": 1})

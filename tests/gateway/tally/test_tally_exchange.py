@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pilotlight_core.model import subjects
-from pilotlight_core.model.messages.seeing.tallies import AskTallies
+from pilotlight_core.model.messages.scheduling import AskTallies
 from pilotlight_gateway.tally.tally_exchange import MOST_AT_ONCE
 from tests.gateway.tally.tallied_calls import end, version
 from tests.gateway.tally.tally_gateways import FN, SeveralGateways

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from pilotlight_core.model.messages.seeing.tallies import AskTallies, GatewayTally, TalliesTold
+from pilotlight_core.model.messages.scheduling import AskTallies, TalliesTold
+from pilotlight_core.model.messages.seeing.tallies import GatewayTally
 from pilotlight_gateway.tally.tally_ring import MINUTE_NS, TEN_NS
 from pilotlight_gateway.tally.tally_window import added_up, since_of
 

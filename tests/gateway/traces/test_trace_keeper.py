@@ -12,6 +12,7 @@ from pilotlight_core.model.ids import new_call_id
 from pilotlight_core.model.limits import ReachedLimit
 from pilotlight_core.model.messages.call_messages import Spent
 from pilotlight_core.model.spec import SLO
+from pilotlight_core.model.tenancy import TenantRecord
 from pilotlight_core.model.tracing.kept_call import CallTrigger, KeptAttempt, KeptCall, KeptWhy
 from pilotlight_core.model.tracing.trace_context import own_trace_id, parse_traceparent
 from pilotlight_core.model.tracing.trace_sampling import UNSAMPLED, TraceSampler
@@ -221,3 +222,16 @@ def test_what_nobody_takes_is_bounded() -> None:
     taken = kept_by.take_unsent(10_000)
     assert len(taken) <= 4_096
     assert len(kept_by.calls) <= 2_048
+
+
+def test_nothing_stays_of_an_erased_tenant() -> None:
+    """Neither what can be told of nor what the duties have yet to get; of others all does."""
+    kept_by = keeper()
+    for tenant in ("acme", "other"):
+        kept_by.refused(RefusedAsk(tenant, f"req_{tenant}"), TooMuch("Slow down.", code="rate_limited"), 1.0)
+    kept_by.forget_erased("tenant.acme", TenantRecord(name="acme", created_at=1.0))
+    assert len(kept_by.calls) == 2
+    kept_by.forget_erased("tenant.acme", TenantRecord(name="acme", created_at=1.0, erased_at=2.0))
+    kept_by.forget_erased("tenant.other", None)
+    assert [call.tenant for call in kept_by.take_unsent(9)] == ["other"]
+    assert kept_by.calls.find("acme", "req_acme") is None

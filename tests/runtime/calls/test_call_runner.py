@@ -25,6 +25,8 @@ from tests.runtime.fake_runner_io import FakeRunnerIO, accepted, runner_of
 
 ERROR = RemoteError("ValueError", "no")
 
+TRACE = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
+
 
 @pytest.fixture
 def io() -> FakeRunnerIO:
@@ -419,3 +421,16 @@ def test_a_batch_that_is_split_is_billed_for_what_its_items_do_alone(io: FakeRun
     runner.check_limits(9.0)
 
     assert (io.splits, io.repeated) == ([["a", "b"]], [])
+
+
+def test_the_guest_gets_the_trace_that_a_call_came_in(io: FakeRunnerIO) -> None:
+    """Of a batch that of each item, if any has one; most have none, of which nothing is sent."""
+    alone = runner_of(io)
+    alone.add(accepted(run("a", traceparent=TRACE), 1.0), 1.0)
+    assert [frame.traceparent for frame in io.of(Invoke)] == [TRACE]
+
+    for came, told in ((TRACE, ("", TRACE)), ("", ())):
+        runner = runner_of(io, batching=Batching(max_batch_size=2, wait_ms=50.0))
+        runner.add(accepted(run(f"b{came}"), 1.0), 1.0)
+        runner.add(accepted(run(f"c{came}", traceparent=came), 1.0), 1.0)
+        assert io.of(InvokeBatch)[-1].traceparents == told

@@ -290,6 +290,15 @@ async def test_a_memory_hog_is_killed_for_memory(start: Start) -> None:
     assert sandbox.memory_peak_bytes() > 60 * MIB
 
 
+async def test_its_processors_time_can_be_read(start: Start) -> None:
+    """From its group, or from its processes where it has none."""
+    sandbox = await start("while time.process_time() < 0.2: pass\ntell(1); agent.recv(1)")
+    await read_value(sandbox)
+
+    assert sandbox.cpu_times().used_ms >= 190
+    assert sandbox.cpu_times().throttled_ms >= 0
+
+
 async def test_the_memory_of_tmp_counts(start: Start) -> None:
     """/tmp lives in memory, and filling it must not get around the limit."""
     code = """with open("/tmp/x", "wb", buffering=0) as file:

@@ -16,6 +16,7 @@ from pilotlight_runtime.sandbox.cgroup import (
     remove_folder,
     settings,
 )
+from pilotlight_runtime.sandbox.sandbox_port import NO_CPU_TIMES, CpuTimes
 from tests.runtime.sandbox.conftest import MIB, limits, sleeper
 
 
@@ -52,6 +53,16 @@ def test_what_version_2_tells_of_a_group(tmp_path: Path) -> None:
     assert group.events() == CgroupEvents(oom_kills=2, pids_refused=7)
     assert group.memory_peak_bytes() == 4096
     assert group.folders == (tmp_path,)
+
+
+def test_either_version_tells_the_time_of_processors(tmp_path: Path) -> None:
+    """In microseconds the one, in nanoseconds the other."""
+    (tmp_path / "cpu.stat").write_text("usage_usec 1500000\nthrottled_usec 250000\nthrottled_time 90000000\n")
+    (tmp_path / "cpuacct.usage").write_text("700000000\n")
+
+    assert Cgroup({"cpu": CgroupFolder(version=2, folder=tmp_path)}).cpu_times() == CpuTimes(1_500, 250)
+    assert Cgroup({"cpu": CgroupFolder(version=1, folder=tmp_path)}).cpu_times() == CpuTimes(700, 90)
+    assert Cgroup({}).cpu_times() == NO_CPU_TIMES
 
 
 def test_a_group_without_controllers_tells_nothing(tmp_path: Path) -> None:

@@ -92,6 +92,18 @@ async def test_a_signal_is_reported(start: Starter, plain: ProcessLauncher) -> N
     assert sandbox.memory_peak_bytes() == 0
 
 
+async def test_its_processors_time_is_that_of_all_its_processes(start: Starter, plain: ProcessLauncher) -> None:
+    """While it runs; afterwards nobody knows."""
+    sandbox = await start("while time.process_time() < 0.2: pass\ntell(1); agent.recv(1)", using=plain)
+    await read_value(sandbox)
+    assert sandbox.cpu_times().used_ms >= 190
+
+    sandbox.socket.send(b"!")
+    await sandbox.wait()
+
+    assert sandbox.cpu_times().used_ms == 0
+
+
 async def test_what_it_cannot_show_is_refused(plain: ProcessLauncher, spec: SandboxSpec, start: Starter) -> None:
     """It has no mounts of its own."""
     elsewhere = Mount(source=Path("/usr"), target=Path("/opt/usr"))

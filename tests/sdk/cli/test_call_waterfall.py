@@ -6,7 +6,7 @@ import msgspec
 
 from pilotlight.cli.call_waterfall import BAR, waterfall_lines
 from pilotlight_core.model.api.seeing.trace_api import CallExplanation
-from tests.sdk.cli.every_command import EXPLAINED_CALL, JOB
+from tests.sdk.cli.seeing_answers import EXPLAINED_CALL, JOB
 
 FOUND = msgspec.convert(EXPLAINED_CALL, CallExplanation)
 

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from pilotlight.cli.tables import fitting, print_table, width_of
-from tests.sdk.cli.every_command import CONTAINER, JOB, WORDS, make_folder, script
+from tests.sdk.cli.every_command import CONTAINER, WORDS, make_folder, script
+from tests.sdk.cli.seeing_answers import JOB
 from tests.sdk.cli.shell import ESCAPE, cells, on_terminal
 from tests.sdk.scripted import ScriptedPlatform, answer
 

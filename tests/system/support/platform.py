@@ -23,6 +23,8 @@ from tests.waiting import wait_until
 ROOT = Path(__file__).resolve().parents[3]
 START_S = 60.0
 STOP_S = 60.0
+PATIENCE_S = 120.0
+"""For an answer: on a busy machine a container may take a minute to start."""
 
 
 @dataclass(kw_only=True)
@@ -47,7 +49,7 @@ class Platform:
         """A client with another key."""
         limits = httpx.Limits(max_connections=200)
         headers = {"Authorization": f"Bearer {key}"}
-        return httpx.Client(base_url=self.url, headers=headers, timeout=60.0, limits=limits)
+        return httpx.Client(base_url=self.url, headers=headers, timeout=PATIENCE_S, limits=limits)
 
     @property
     def pids(self) -> dict[str, int]:
@@ -96,7 +98,7 @@ class Platform:
         except httpx.TransportError:
             return False
 
-    def call(self, ref: str, timeout: float = 60.0, method: str | None = None, **arguments: Any) -> httpx.Response:
+    def call(self, ref: str, timeout: float = PATIENCE_S, method: str | None = None, **arguments: Any) -> httpx.Response:
         """A unary call with JSON arguments."""
         body = {"input": arguments, "method": method}
         return self.http.post(f"/v1/functions/{ref}/calls", json=body, timeout=timeout)

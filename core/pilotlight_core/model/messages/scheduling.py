@@ -12,10 +12,11 @@ import msgspec
 from msgspec import Meta
 
 from pilotlight_core.model.api.call_api import CallStatus
-from pilotlight_core.model.bounded import Bytes, Count, Duration, ShortText
+from pilotlight_core.model.bounded import Bytes, Count, Duration, Rising, ShortText
 from pilotlight_core.model.limits import ReachedLimit
 from pilotlight_core.model.messages.call_messages import CallDescriptor, Grant, Outcome, Refusal, RemoteError
 from pilotlight_core.model.messages.message import Message
+from pilotlight_core.model.messages.seeing.tallies import MOST_ASKED_FUNCTIONS, MOST_TOLD, GatewayTally, ToldTally
 from pilotlight_core.model.tracing.kept_call import KeptCall
 
 MOST_OF_BATCH = 256
@@ -329,3 +330,32 @@ class KeptTold(Message, frozen=True, kw_only=True):
 
     gateway: ShortText
     calls: Annotated[tuple[KeptCall, ...], Meta(max_length=MOST_OF_BATCH)] = ()
+
+
+# --- any gateway -> each other one ------------------------------------------------------------------------------
+
+
+class AskTallies(Message, frozen=True, kw_only=True):
+    """What a gateway has counted."""
+
+    functions: Annotated[tuple[ShortText, ...], Meta(max_length=MOST_ASKED_FUNCTIONS)] = ()
+    """Of these; empty: of all of `tenant`."""
+    tenant: ShortText = ""
+    """The owner of the functions; "" with no `functions`: of all."""
+    since_ns: Rising = 0
+    """The beginning of the window, which ends now: that of a minute, beyond the last hour that of ten."""
+    step: Annotated[int, Meta(ge=0, le=1_440)] = 0
+    """Minutes of each step; 0: the window is one."""
+    totals: bool = False
+    """Whether what was counted since the gateway began is wanted, of each function, instead of a window."""
+    brief: bool = False
+    """Whether only counts and durations are wanted: no stages, no samples."""
+
+
+class TalliesTold(Message, frozen=True, kw_only=True):
+    """The answer to `AskTallies`."""
+
+    parts: Annotated[tuple[ToldTally, ...], Meta(max_length=MOST_TOLD)] = ()
+    own: GatewayTally = GatewayTally()
+    left_out: Count = 0
+    """Parts that the answer had no room for: those of the functions with the fewest calls."""

@@ -68,17 +68,18 @@ from pilotlight_core.model.messages.scheduling import (
     AskCall,
     AskEvents,
     AskKept,
+    AskTallies,
     Breakers,
     CallReply,
     CreditsWanted,
     GatewayLoad,
     KeptTold,
     StreamEvents,
+    TalliesTold,
     ToHome,
     ToOrigin,
     TraceBatch,
 )
-from pilotlight_core.model.messages.seeing.tallies import AskTallies, TalliesTold
 from pilotlight_core.model.messages.usage import UsageBatch
 
 MESSAGE = (

@@ -132,6 +132,8 @@ class BatchRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     """All ended items when the record was last written."""
     submitted: int = 0
     ended_at: float = 0.0
+    traceparent: str = ""
+    """Of the request that stored it, to which the traces of its items' runs are linked."""
 
     @property
     def key(self) -> str:
@@ -221,3 +223,5 @@ class BatchQuery(Request, frozen=True, kw_only=True):
     method: str | None = None
     label: str = ""
     expires_in_s: float = DEFAULT_LIFE_S
+    traceparent: str = ""
+    """Of the request's header."""

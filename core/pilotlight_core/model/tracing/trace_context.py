@@ -91,6 +91,12 @@ def own_trace_id(call_id: str) -> str:
     return f"{(number * MIXER & MASK_128) >> 56:018x}{number & MASK_56:014x}"
 
 
+def trace_id_of(call_id: str, traceparent: str = "") -> str:
+    """The trace of a call that came with this `traceparent`; "": with none."""
+    came = parse_traceparent(traceparent) if traceparent else None
+    return own_trace_id(call_id) if came is None else came.trace_id
+
+
 def span_id_of(call_id: str, name: str) -> str:
     """The id of one of a call's spans, by its name."""
     return blake2b(f"{call_id}/{name}".encode(), digest_size=8).hexdigest()

@@ -43,7 +43,9 @@ def axis_of(rows: Sequence[Mapping[str, Any]], total_ms: float) -> list[AxisStre
     with_steps = {row["step_of"] for row in rows if row["step_of"]}
     spans = [(max(row["begin_ms"], 0.0), row["begin_ms"] + row["ms"]) for row in rows]
     works = [
-        span for span, row in zip(spans, rows, strict=True) if row["name"] not in WAITS and row["name"] not in with_steps
+        span
+        for span, row in zip(spans, rows, strict=True)
+        if row["name"] not in WAITS and row["name"] not in with_steps
     ]
     end = max([total_ms, *(until for _, until in spans)])
     instants = sorted({0.0, end, *(at for span in spans for at in span)})
@@ -85,7 +87,11 @@ def waterfall(name: str, label: str, rows: Sequence[Mapping[str, Any]], total_ms
     names = list(dict.fromkeys(row["name"] for row in rows))
     height = HEAD + len(rows) * ROW
     drawn = [
-        *(_cut(stretch, LABEL + place_of(axis, stretch.begin) * scale, height, scale) for stretch in axis if stretch.cut),
+        *(
+            _cut(stretch, LABEL + place_of(axis, stretch.begin) * scale, height, scale)
+            for stretch in axis
+            if stretch.cut
+        ),
         *(_bar(row, place, axis, scale, names.index(row["name"]) % COLOURS) for place, row in enumerate(rows)),
     ]
     inner = joined(drawn)
@@ -97,7 +103,8 @@ def _bar(row: Mapping[str, Any], place: int, axis: Sequence[AxisStretch], scale:
     y = HEAD + place * ROW
     left = LABEL + place_of(axis, row["begin_ms"]) * scale
     right = LABEL + place_of(axis, row["begin_ms"] + row["ms"]) * scale
-    title = f"{'· ' if row['step_of'] else ''}{row['name']}{f' (attempt {row['attempt']})' if row['attempt'] else ''}"
+    attempt = f" (attempt {row['attempt']})" if row["attempt"] else ""
+    title = f"{'· ' if row['step_of'] else ''}{row['name']}{attempt}"
     taken = time_text(row["ms"])
     return joined((
         tag("text", title[:TITLE_LENGTH], x=LABEL - 8, y=y + 11, text_anchor="end"),

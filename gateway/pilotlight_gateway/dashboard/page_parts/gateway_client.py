@@ -173,7 +173,7 @@ class AnswerCache:
         self._client = client
         self._clock = clock
         self.followed = followed
-        """Streams of lines; None: they are read anew each time."""
+        """Streams of lines; None: none is followed here."""
         self._kept: dict[tuple[Any, str], _KeptAnswer] = {}
 
     def __len__(self) -> int:
@@ -199,20 +199,6 @@ class AnswerCache:
             if problem.status != 401 or kept.token == token:
                 raise
         return (await self._ask(path, token))[0]  # the session that asked for all has just ended
-
-    async def read_lines(self, path: str, token: str) -> tuple[Any, ...]:
-        """The lines at a path, each JSON, as they are now and without waiting for more.
-
-        Raises:
-            ApiProblem: the refusal.
-        """
-        answer = await self._client.ask("GET", path, token)
-        if answer.status >= 400:
-            raise answer.problem()
-        try:
-            return tuple(msgspec.json.decode(line) for line in answer.body.splitlines() if line)
-        except msgspec.DecodeError:
-            raise ApiProblem(answer.status, "internal", "A gateway's answer could not be read.") from None
 
     async def _ask(self, path: str, token: str) -> tuple[Any, int]:
         answer = await self._client.ask("GET", path, token)

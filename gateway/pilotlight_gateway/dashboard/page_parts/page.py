@@ -41,9 +41,7 @@ class PageView:
         Raises:
             ApiProblem: the API refuses.
         """
-        asked = {name: str(value) for name, value in query.items() if value not in (None, "")}
-        text = f"{path}?{urlencode(asked)}" if asked else path
-        return await self.answers.read(self.viewer.audience, text, self.viewer.token)
+        return await self.answers.read(self.viewer.audience, asked_path(path, query), self.viewer.token)
 
     async def read_if_there(self, path: str, **query: object) -> Any:
         """The same; None: there is no such thing, or no such route in this release."""
@@ -54,17 +52,15 @@ class PageView:
                 return None
             raise
 
-    async def read_lines(self, path: str, **query: object) -> tuple[Any, ...]:
-        """The last lines of a route that streams them, each JSON; as they come, where streams are followed.
+    async def follow(self, path: str, **query: object) -> tuple[Any, ...]:
+        """The last values of a route that sends them as they come.
 
         Raises:
-            ApiProblem: the API refuses.
+            ApiProblem: the API refuses, or no streams are followed here.
         """
-        asked = {name: str(value) for name, value in query.items() if value not in (None, "")}
         if self.answers.followed is None:
-            return await self.answers.read_lines(f"{path}?{urlencode(asked)}", self.viewer.token)
-        text = f"{path}?{urlencode(asked | {'follow': 'true'})}"
-        return await self.answers.followed.read(self.viewer.audience, text, self.viewer.token)
+            raise ApiProblem(0, "unreachable", "This dashboard follows no streams.")
+        return await self.answers.followed.read(self.viewer.audience, asked_path(path, query), self.viewer.token)
 
 
 Draw = Callable[[PageView], Awaitable[list[Block]]]
@@ -85,7 +81,9 @@ class Page:
     charts: bool = False
     """Whether it has charts over time."""
     live: bool = True
-    """Whether it is drawn anew each second for those who look."""
+    """Whether it is drawn anew for those who look."""
+    every_s: float = 1.0
+    """How often, at most: what reads a stream of the bus or the ledger is drawn less often."""
 
     @property
     def listed(self) -> bool:
@@ -114,5 +112,10 @@ def filled(template: str, words: Mapping[str, str]) -> str:
 
 def ui_link(path: str, **query: object) -> str:
     """An address of a page."""
+    return asked_path(path, query)
+
+
+def asked_path(path: str, query: Mapping[str, object]) -> str:
+    """A path with what of a query says something."""
     asked = {name: str(value) for name, value in query.items() if value not in (None, "")}
     return f"{path}?{urlencode(asked)}" if asked else path

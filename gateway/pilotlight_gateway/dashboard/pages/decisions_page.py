@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
+from pilotlight_core.model.ids import FUNCTION_PATTERN
 from pilotlight_gateway.dashboard.page_parts.blocks import (
     Block,
     Cell,
@@ -19,12 +21,13 @@ from pilotlight_gateway.dashboard.page_parts.blocks import (
 from pilotlight_gateway.dashboard.page_parts.gateway_client import ApiProblem
 from pilotlight_gateway.dashboard.page_parts.page import Page, PageView, Section, ui_link
 from pilotlight_gateway.dashboard.page_parts.shown_values import count_text, plural
+from pilotlight_gateway.dashboard.pages.incidents_page import event_table
 
 TONES = {"running": "good", "starting": "warn", "waiting": "bad"}
-REFUSED = 4
+REFUSED, SCALED = 4, 50
 
 
-def decisions_blocks(told: Mapping[str, Any], function: str) -> list[Block]:
+def decisions_blocks(told: Mapping[str, Any], function: str, scaled: Mapping[str, Any] | None = None) -> list[Block]:
     """The last decisions, of one function or of all."""
     listed = told["decisions"]
     waiting = sum(one["state"] == "waiting" for one in listed)
@@ -42,6 +45,7 @@ def decisions_blocks(told: Mapping[str, Any], function: str) -> list[Block]:
             rows=rows_of([(f"{number} {one['container']}", _row(one)) for number, one in enumerate(listed)]),
             empty="The controller has decided nothing lately.",
         ),
+        *([event_table("scaled", "Decisions of scaling, 24 hours", scaled["events"][::-1])] if scaled else []),
         *([TextLines(id="lines", label="In sentences", lines=tuple(told["lines"]))] if told["lines"] else []),
     ]  # fmt: skip
 
@@ -71,10 +75,18 @@ async def _draw(view: PageView) -> list[Block]:
         if problem.status not in (400, 404):
             raise
         told = {"lines": [problem.detail], "decisions": []}
-    return decisions_blocks(told, function)
+    scaled = await view.read_if_there(
+        "/v1/events", all="true", since="24h", limit=SCALED, kind="function.scaled", function=_local(function)
+    )
+    return decisions_blocks(told, function, scaled)
+
+
+def _local(function: str) -> str:
+    """Of a function that is well named; "": all."""
+    return function if re.fullmatch(FUNCTION_PATTERN, function) else ""
 
 
 DECISIONS_PAGE = Page(
     path="/ui/decisions", title="Decisions", question="Why did the controller do that?", section=Section.OPERATOR,
-    draw=_draw, scopes=("operator",),
+    draw=_draw, scopes=("operator",), every_s=5.0,
 )  # fmt: skip

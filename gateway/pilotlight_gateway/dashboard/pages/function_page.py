@@ -10,6 +10,7 @@ from typing import Any
 from pilotlight_gateway.dashboard.drawings.step_bars import step_bars
 from pilotlight_gateway.dashboard.page_parts.blocks import (
     Block,
+    Cell,
     DataTable,
     Figure,
     FigureList,
@@ -30,6 +31,8 @@ from pilotlight_gateway.dashboard.page_parts.shown_values import (
     plural,
     time_text,
 )
+from pilotlight_gateway.dashboard.pages.own.calls_page import call_link
+from pilotlight_gateway.dashboard.pages.own.function_details import function_details
 
 WINDOWS = {"10m": "1m", "30m": "1m", "6h": "10m", "24h": "10m"}
 """How far back, and by which steps."""
@@ -42,18 +45,19 @@ def function_blocks(
     """Of what was counted in the window, and of why it has the containers that it has."""
     calls, failed, durations = stats["calls"], sum(stats["failed"].values()), stats["durations"]
     text = f"{name} was not called in this time."
+    ended = durations["count"]
     if calls:
-        text = (
-            f"{plural(calls, 'call')}, {number_text(stats['per_s'])} a second: half of them took at most "
-            f"{time_text(durations['p50'])}, 95 of 100 at most {time_text(durations['p95'])}; "
-            f"{count_text(failed)} failed."
-        )
+        took = "none has ended well" if failed else "none has ended yet"
+        if ended:
+            took = f"half of them took at most {time_text(durations['p50'])}"
+            took += f", 95 of 100 at most {time_text(durations['p95'])}"
+        text = f"{plural(calls, 'call')}, {number_text(stats['per_s'])} a second: {took}; {count_text(failed)} failed."
     home = stats["home"]
     figures = (
         Figure(key="rate", label="Calls a second", value=number_text(stats["per_s"])),
-        Figure(key="p50", label="p50", value=time_text(durations["p50"] if calls else None)),
-        Figure(key="p95", label="p95", value=time_text(durations["p95"] if calls else None)),
-        Figure(key="p99", label="p99", value=time_text(durations["p99"] if calls else None)),
+        Figure(key="p50", label="p50", value=time_text(durations["p50"] if ended else None)),
+        Figure(key="p95", label="p95", value=time_text(durations["p95"] if ended else None)),
+        Figure(key="p99", label="p99", value=time_text(durations["p99"] if ended else None)),
         Figure(key="failed", label="Failed", value=count_text(failed)),
         Figure(key="cold", label="Cold calls", value=count_text(stats["cold_calls"])),
         Figure(key="batch", label="Batch size", value=number_text(stats["batch_size"])),
@@ -136,7 +140,8 @@ def _slowest(slowest: Sequence[Mapping[str, Any]]) -> DataTable:
         columns=columns_of("Call", "At (UTC)", "#Took", "Most of it", "Code", "#Batch", "#Attempts", "Cold"),
         rows=rows_of([
             (one["id"],
-             (one["id"], one["at"][:19].replace("T", " "), time_text(one["total_ms"]), _longest(one["stages"]),
+             (Cell(text=one["id"], href=call_link(one["id"])), one["at"][:19].replace("T", " "),
+              time_text(one["total_ms"]), _longest(one["stages"]),
               one["code"], count_text(one["batch_size"]), count_text(one["attempts"]), "yes" if one["cold"] else "no"))
             for one in slowest
         ]),
@@ -176,11 +181,14 @@ async def _draw(view: PageView) -> list[Block]:
     window = view.query.get("window", WINDOW)
     if window not in WINDOWS:
         window = WINDOW
-    stats, explained = await asyncio.gather(
+    name = view.words["function"]
+    stats, explained, (above, below) = await asyncio.gather(
         view.read(filled("/v1/functions/{function}/stats", view.words), window=window, step=WINDOWS[window]),
         _explained(view),
+        function_details(view, name, window),
     )
-    return function_blocks(view.words["function"], window, stats, explained)
+    answer, *rest = function_blocks(name, window, stats, explained)
+    return [answer, *above, *rest, *below]
 
 
 async def _explained(view: PageView) -> Any:
@@ -195,5 +203,5 @@ async def _explained(view: PageView) -> Any:
 
 FUNCTION_PAGE = Page(
     path="/ui/functions/{function}", title="Function", question="What do its calls do?", section=Section.TENANT,
-    draw=_draw, charts=True,
+    draw=_draw, charts=True, every_s=2.0,
 )  # fmt: skip

@@ -131,4 +131,5 @@ async def _draw(view: PageView) -> list[Block]:
 
 FUNCTIONS_PAGE = Page(
     path="/ui/functions", title="Functions", question="How do mine do?", section=Section.TENANT, draw=_draw,
+    every_s=2.0,
 )  # fmt: skip

@@ -68,5 +68,5 @@ async def _draw(view: PageView) -> list[Block]:
 
 TENANTS_PAGE = Page(
     path="/ui/tenants", title="Tenants", question="Who takes what, and who is hurt?", section=Section.OPERATOR,
-    draw=_draw, scopes=("operator",),
+    draw=_draw, scopes=("operator",), every_s=5.0,
 )  # fmt: skip

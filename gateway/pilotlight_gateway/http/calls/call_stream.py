@@ -17,9 +17,10 @@ from pilotlight_gateway.http.calls.event_writer import ChunkSender, EventWriter,
 from pilotlight_gateway.http.calls.kept_answer import KeptAnswers, resume_seconds
 from pilotlight_gateway.http.protocol.drain_gate import draining_error
 from pilotlight_gateway.http.protocol.event_answers import HEADERS, EventStream, event, relay
-from pilotlight_gateway.http.protocol.http_exchange import ClientGone, Exchange, exchange_of, log_failure
+from pilotlight_gateway.http.protocol.http_exchange import ClientGone, Exchange, exchange_of
 from pilotlight_gateway.http.protocol.large_answers import PIECE_BYTES
 from pilotlight_gateway.http.protocol.problem_answers import problem_of
+from pilotlight_gateway.traces.access_log import log_failure
 
 log = structlog.get_logger(__name__)
 
@@ -78,11 +79,14 @@ class StreamedCalls:
                     await self._send(call, stream, piece)
 
     async def _send(self, call: PreparedCall, stream: EventStream, piece: bytes) -> None:
+        began_at = self._services.clock()
         if len(piece) <= PIECE_BYTES:
             await stream.send(piece)
         else:
             with self._services.budget.holding(len(piece), call.tenant):
                 await stream.send(piece)
+        if (pace := call.pace) is not None:
+            pace.unread_ms += (self._services.clock() - began_at) * 1000.0
 
     def _why_ended(self, exchange: Exchange) -> PilotlightError | None:
         """Why this gateway has cancelled the request, if it was it; the cancellation is undone."""

@@ -23,10 +23,11 @@ from pilotlight_gateway.calls.redaction import redact_for_caller
 from pilotlight_gateway.http.calls.event_writer import EventWriter, StreamServices
 from pilotlight_gateway.http.protocol.drain_gate import draining_error
 from pilotlight_gateway.http.protocol.event_answers import HEADERS, EventStream, event, send_source
-from pilotlight_gateway.http.protocol.http_exchange import ClientGone, Exchange, exchange_of, header, log_failure
+from pilotlight_gateway.http.protocol.http_exchange import ClientGone, Exchange, exchange_of, header
 from pilotlight_gateway.http.protocol.problem_answers import problem_of
 from pilotlight_gateway.streams.kept_stream import KeptStream
 from pilotlight_gateway.streams.stream_exchange import LocalSource
+from pilotlight_gateway.traces.access_log import log_failure
 
 RESUME_S = b"pilotlight-resume-s"
 """The header that asks for so many seconds, and says how many there are."""

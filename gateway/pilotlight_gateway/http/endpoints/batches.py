@@ -25,6 +25,7 @@ from pilotlight_core.model.records.batches import (
     ItemResult,
 )
 from pilotlight_core.model.records.jobs import JobRecord, JobState
+from pilotlight_core.model.tracing.trace_context import valid_traceparent
 from pilotlight_gateway.batches.batch_manifest import CHUNK_BYTES
 from pilotlight_gateway.batches.batch_service import BatchService, batch_info
 from pilotlight_gateway.bodies.body_codec import BodyCodec
@@ -218,7 +219,13 @@ def _query(request: Request) -> BatchQuery:
         raise BadInput(f"label: expected at most {LABEL_LENGTH} visible characters.", field="label")
     if not SECONDS.fullmatch(life):
         raise BadInput("expires_in_s: expected a number of seconds.", field="expires_in_s")
-    return BatchQuery(function=asked["function"], method=asked.get("method"), label=label, expires_in_s=float(life))
+    return BatchQuery(
+        function=asked["function"],
+        method=asked.get("method"),
+        label=label,
+        expires_in_s=float(life),
+        traceparent=valid_traceparent(header(request.scope, b"traceparent")),
+    )
 
 
 REQUESTS_SCHEMA: dict[str, Any] = {

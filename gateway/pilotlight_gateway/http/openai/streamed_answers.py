@@ -30,8 +30,9 @@ from pilotlight_gateway.http.openai.whole_answers import note_end
 from pilotlight_gateway.http.protocol.drain_gate import draining_error
 from pilotlight_gateway.http.protocol.error_dialects import Dialect
 from pilotlight_gateway.http.protocol.event_answers import HEADERS, EventStream, relay
-from pilotlight_gateway.http.protocol.http_exchange import ClientGone, Exchange, exchange_of, log_failure
+from pilotlight_gateway.http.protocol.http_exchange import ClientGone, Exchange, exchange_of
 from pilotlight_gateway.http.protocol.problem_answers import problem_of
+from pilotlight_gateway.traces.access_log import log_failure
 
 log = structlog.get_logger(__name__)
 
@@ -121,7 +122,10 @@ async def _send_all(services: OpenAIServices, call: PreparedCall, form: StreamFo
                 continue
             if not sender.has_begun:
                 sender.has_begun, piece = True, begin + piece
+            began_at = services.clock()
             await stream.send(piece)
+            if (pace := call.pace) is not None:
+                pace.unread_ms += (services.clock() - began_at) * 1000.0
 
 
 def _event(services: OpenAIServices, call: PreparedCall, form: StreamForm, event: CallEvent) -> bytes:

@@ -24,7 +24,7 @@ from pilotlight_gateway.limits.call_usage import CallUsage
 from pilotlight_gateway.limits.limit_admission import Admission
 from pilotlight_gateway.metrics.call_recorder import CallRecorder
 from pilotlight_gateway.tenancy.auth import NOBODY, Principal
-from pilotlight_gateway.traces.access_log import AccessLog
+from pilotlight_gateway.traces.access_log import AccessLog, log_failure
 
 KEY = "pilotlight"
 """Where the exchange is found in the ASGI scope."""
@@ -144,6 +144,8 @@ class FailedRequest(Protocol):
     def admission(self) -> Admission | None: ...
     @property
     def dialect(self) -> Dialect: ...
+    @property
+    def call(self) -> PreparedCall | None: ...
 
 
 class OpenRequest(Protocol):
@@ -356,17 +358,6 @@ def answer_error(
     return problem.status, problem.headers, problem.encode()
 
 
-def log_failure(exchange: FailedRequest, error: PilotlightError) -> None:
-    """Write down a failure of the platform or of a function; what the caller did wrong is counted only."""
-    if error.meaning.status >= 500:
-        # Refusals come by the thousand when there is least time to write each of them down.
-        write = log.debug if error.meaning.status == 503 else log.info
-        call_id = exchange.call_id
-        named = {"call": call_id, "tenant": exchange.principal.tenant, "version": exchange.version}
-        told = {key: value for key, value in named.items() if value}
-        write("a request failed", request_id=exchange.request_id, code=error.wire_code, route=exchange.route, **told)
-
-
 class CallApp(Protocol):
     """The application that takes calls."""
 
@@ -466,6 +457,7 @@ class Edge:
                 failed = _of_starlette(error, scope or {})
             except asyncio.CancelledError:
                 if (failed := exchange.was_revoked()) is None:
+                    self._recorder.client_gone(exchange)
                     raise
             except ClientGone:
                 exchange.status = exchange.status or CLIENT_CLOSED

@@ -27,8 +27,10 @@ from pilotlight.client.transport.config import CLIENT_FILE, home
 app = command_app()
 ANNOUNCEMENT = "Pilotlight is up"
 """The start of the platform's line when it is ready, which is replaced."""
+DASHBOARD = "The dashboard: "
+"""The start of the line with the link into it, which follows once it answers."""
 PR_SET_PDEATHSIG = 1
-SHOWN = ("url", "urls", "state_dir", "api_key_file")
+SHOWN = ("url", "urls", "state_dir", "api_key_file", "dashboard_url")
 """What `--json` says of the platform."""
 NEXT = """
 Next, in another terminal:
@@ -99,12 +101,14 @@ def supervise(command: list[str], *, json_ready: Path | None = None, as_json: bo
         )
         last, was_up = "", False
         with child, _status() as show, _passing_signals_to(child, show):
-            show("starting nats, gateway, controller, duties, agent …")
+            show("starting nats, gateway, controller, duties, agent, dashboard …")
             for line in child.stdout or ():
                 if line.startswith(ANNOUNCEMENT) and ready.exists():
                     show("")
                     _welcome(ready, as_json=as_json)
                     was_up = True
+                elif was_up and line.startswith(DASHBOARD) and not as_json:
+                    print_text(line.rstrip())
                 else:
                     note(line.rstrip())
                     last = line

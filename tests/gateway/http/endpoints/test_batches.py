@@ -23,6 +23,7 @@ from tests.gateway.world import WALL, World, function
 
 LINES = b'{"custom_id": "a", "input": {"name": "Ada"}}\n{"input": {"name": "Bob"}}\n'
 NDJSON = {"content-type": "application/x-ndjson"}
+TRACE = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
 
 
 async def submitted(
@@ -48,7 +49,7 @@ async def test_a_batch_is_stored_once_every_line_is_checked(world: World) -> Non
     """What it says of itself; nothing of it is a job yet."""
     world.deploy(function())
     async with world.client() as client:
-        answer = await submitted(client, label="night", expires_in_s=600)
+        answer = await submitted(client, headers={"traceparent": TRACE}, label="night", expires_in_s=600)
         shown = await client.get(f"/v1/batches/{answer.json()['id']}")
         listed = await client.get("/v1/batches")
 
@@ -58,6 +59,7 @@ async def test_a_batch_is_stored_once_every_line_is_checked(world: World) -> Non
     assert told["expires_at"] == told["created_at"] + 600
     assert told["counts"] == {"succeeded": 0, "failed": 0, "cancelled": 0, "expired": 0}
     assert shown.json() == told
+    assert [record.traceparent for record in world.batches.kept.values()] == [TRACE]
     page = {"object": "list", "data": [told], "has_more": False, "first_id": told["id"], "last_id": told["id"]}
     assert listed.json() == page | {"batches": [told]}
     assert not world.jobs.writes

@@ -75,7 +75,7 @@ def test_what_is_open_is_named() -> None:
     operators = {operation.path for operation in OPERATIONS if operation.scopes == ("operator",)}
 
     health = {"/healthz", "/readyz", "/internal/health", "/v2", "/v2/health/live", "/v2/health/ready"}
-    assert opened == {"/openapi.json", *health, "/v1/nodes/join", "/v1/logins"}
+    assert opened == {"/openapi.json", *health, "/v1/nodes/join", "/v1/logins", "/v1/sessions/exchange"}
     assert {"/v1/nodes", "/v1/tenants", "/v1/tiers"} <= operators
     assert {scope for operation in OPERATIONS for scope in operation.scopes} <= set(SCOPES)
 

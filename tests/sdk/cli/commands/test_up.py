@@ -53,7 +53,7 @@ def test_up_prints_the_next_commands_and_ends_its_child_in_order(tmp_path: Path,
     assert "  export PILOTLIGHT_HOME=/k\n  pilotlight deploy examples/hello/app.py" in shown  # it is not the user's own
     assert rest == ""
     assert errors.splitlines() == [
-        "starting nats, gateway, controller, duties, agent …", "a warning", "stopping …", f"ended by {name}",
+        "starting nats, gateway, controller, duties, agent, dashboard …", "a warning", "stopping …", f"ended by {name}",
     ]  # fmt: skip
 
 
@@ -70,8 +70,23 @@ def test_up_as_json_is_a_line_without_secrets(tmp_path: Path) -> None:
         line = parent.stdout.readline()
         parent.send_signal(signal.SIGINT)
         rest, _ = parent.communicate(timeout=20)
-    told = {"url": "http://127.0.0.1:1", "urls": None, "state_dir": "/s", "api_key_file": "/k/client.json"}
+    told = {"url": "http://127.0.0.1:1", "urls": None, "state_dir": "/s", "api_key_file": "/k/client.json",
+            "dashboard_url": None}  # fmt: skip
     assert (json.loads(line), rest) == (told, "")
+
+
+def test_up_prints_the_link_into_the_dashboard(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Which comes a moment later; what a platform says before it is up is no link."""
+    link = 'print("The dashboard: http://127.0.0.1:2/ui/login?code=x", flush=True)\nwhile False:'
+    early = 'print("The dashboard: no", flush=True)\nprint("a warning", flush=True)'
+    (tmp_path / "child.py").write_text(
+        CHILD.replace("while not told:", link).replace('print("a warning", flush=True)', early)
+    )
+
+    assert supervise([sys.executable, str(tmp_path / "child.py")]) == 3
+    shown = capsys.readouterr()
+    assert shown.out.endswith("The dashboard: http://127.0.0.1:2/ui/login?code=x\n")
+    assert "The dashboard: no" in shown.err
 
 
 def test_up_passes_its_options_on() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pilotlight.client.resources.platform import PlatformClient
 from pilotlight.client.resources.stats import StatsClient
 from pilotlight.client.transport.platform_connection import PlatformConnection
-from tests.sdk.cli.every_command import STATS, STATS_LIST
+from tests.sdk.cli.seeing_answers import STATS, STATS_LIST
 from tests.sdk.scripted import ScriptedPlatform, answer
 
 

@@ -12,7 +12,6 @@ import msgspec
 from msgspec import Meta
 
 from pilotlight_core.model.bounded import Count, Duration, Rising, ShortText, Units
-from pilotlight_core.model.messages.message import Message
 
 STAGES = (
     "gateway", "preprocess", "queue", "start", "transport", "batch_wait", "execute", "postprocess", "respond",
@@ -220,29 +219,3 @@ class ToldTally(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """At the gateway that is the function's home."""
     totals: CallTotals | None = None
     """If they were asked for: then there is no `tally`."""
-
-
-class AskTallies(Message, frozen=True, kw_only=True):
-    """What a gateway has counted."""
-
-    functions: Annotated[tuple[ShortText, ...], Meta(max_length=MOST_ASKED_FUNCTIONS)] = ()
-    """Of these; empty: of all of `tenant`."""
-    tenant: ShortText = ""
-    """The owner of the functions; "" with no `functions`: of all."""
-    since_ns: Rising = 0
-    """The beginning of the window, which ends now: that of a minute, beyond the last hour that of ten."""
-    step: Annotated[int, Meta(ge=0, le=1_440)] = 0
-    """Minutes of each step; 0: the window is one."""
-    totals: bool = False
-    """Whether what was counted since the gateway began is wanted, of each function, instead of a window."""
-    brief: bool = False
-    """Whether only counts and durations are wanted: no stages, no samples."""
-
-
-class TalliesTold(Message, frozen=True, kw_only=True):
-    """The answer to `AskTallies`."""
-
-    parts: Annotated[tuple[ToldTally, ...], Meta(max_length=MOST_TOLD)] = ()
-    own: GatewayTally = GatewayTally()
-    left_out: Count = 0
-    """Parts that the answer had no room for: those of the functions with the fewest calls."""

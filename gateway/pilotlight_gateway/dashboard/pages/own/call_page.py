@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Mapping
 from typing import Any
 
+from pilotlight_core.model.units import UNIT_PRICES
 from pilotlight_gateway.dashboard.drawings.waterfall import waterfall
 from pilotlight_gateway.dashboard.page_parts.answered_parts import AnsweredPart, read_part, unanswered
 from pilotlight_gateway.dashboard.page_parts.blocks import (
@@ -28,11 +29,15 @@ from pilotlight_gateway.dashboard.page_parts.shown_values import (
     instant_text,
     money_text,
     number_text,
+    short_text,
     time_text,
 )
 from pilotlight_gateway.dashboard.pages.own.calls_page import KEPT, call_link, function_link
 
 NOT_FOUND = 404
+LONGEST_ERROR = 8_000
+MOST_NESTED = 50
+MOST_LINES = 100
 
 
 def call_blocks(name: str, status: AnsweredPart, explained: AnsweredPart, receipt: AnsweredPart) -> list[Block]:
@@ -87,15 +92,16 @@ def _explained(told: Mapping[str, Any]) -> list[Block]:
         Figure(key="outcome", label="Outcome", value=told["code"] or "ok", tone="bad" if told["code"] else "good"),
         Figure(key="kept", label="Kept", value=KEPT.get(told["kept"], told["kept"])),
         Figure(key="batch", label="Batch size", value=count_text(told["batch_size"] or None)),
-        Figure(key="gateway", label="Gateway", value=told["gateway"]),
-        Figure(key="trace", label="Trace", value=told["trace_id"]),
     )
+    trace = f"Its trace is {told['trace_id']}; " if told["trace_id"] else "It has no trace; "
     return [
         FigureList(id="now", figures=figures),
+        Heading(id="time", text="Where its time went"),
         waterfall("waterfall", "Where its time went, from left to right: the table below has the same", told["rows"],
                   told["total_ms"]),
         DataTable(
-            id="parts", caption="Time by part", columns=columns_of("Part", "Step of", "#Attempt", "#Begins at", "#Takes"),
+            id="parts", caption="Time by part",
+            columns=columns_of("Part", "Step of", "#Attempt", "#Begins at", "#Takes"),
             rows=rows_of([
                 (f"{place}", (one["name"], one["step_of"], count_text(one["attempt"] or None),
                               time_text(one["begin_ms"]), time_text(one["ms"])))
@@ -118,6 +124,7 @@ def _explained(told: Mapping[str, Any]) -> list[Block]:
             ]),
             empty="It was sent to no container.",
         ),
+        Sentence(id="trace", text=f"{trace}the gateway {told['gateway']} keeps it.", tone="quiet"),
     ]  # fmt: skip
 
 
@@ -126,7 +133,8 @@ def _error(status: Mapping[str, Any]) -> list[Block]:
     error = status.get("error")
     if not error:
         return []
-    lines = (f"{error['code']}: {error['detail']}", *(error.get("traceback") or "").splitlines())
+    first = short_text(f"{error['code']}: {error['detail']}", LONGEST_ERROR)
+    lines = (first, *(error.get("traceback") or "")[-LONGEST_ERROR:].splitlines())
     return [Heading(id="failure", text="Its failure"), TextLines(id="error", label="The error", lines=lines)]
 
 
@@ -145,9 +153,11 @@ def _receipt(told: Mapping[str, Any]) -> list[Block]:
         FigureList(id="receipt", figures=figures),
         DataTable(
             id="lines", caption="Receipt",
-            columns=columns_of("Price", "Day", "Version", "Stage", "#Part", "#An hour of it", "#Discount", "#Time or units",
-                               "#Batch", "#Cost"),
-            rows=rows_of([(f"{place}", _receipt_line(one, currency)) for place, one in enumerate(told["lines"])]),
+            columns=columns_of("Price", "Day", "Version", "Stage", "#Part", "#An hour of it", "#Discount",
+                               "#Time or units", "#Batch", "#Cost"),
+            rows=rows_of([
+                (f"{place}", _receipt_line(one, currency)) for place, one in enumerate(told["lines"][:MOST_LINES])
+            ]),
             empty="It was billed nothing.",
         ),
         *_relatives(told),
@@ -155,7 +165,7 @@ def _receipt(told: Mapping[str, Any]) -> list[Block]:
 
 
 def _receipt_line(one: Mapping[str, Any], currency: str) -> tuple[str, ...]:
-    units = one["price"].startswith("unit:")
+    units = one["price"] in UNIT_PRICES
     return (
         one["price"], one["day"], one["version"], one["stage"], number_text(one["ppm"] / 1e6),
         money_text(one["usd_per_hour"], currency), money_text(one["discount"]),
@@ -167,7 +177,7 @@ def _receipt_line(one: Mapping[str, Any], currency: str) -> tuple[str, ...]:
 def _relatives(told: Mapping[str, Any]) -> list[Block]:
     """Of nested calls, which have receipts of their own."""
     links = [("The call that made it", call_link(told["parent"]), False)] if told["parent"] else []
-    links += [(one, call_link(one), False) for one in told["nested"][:50]]
+    links += [(one, call_link(one), False) for one in told["nested"][:MOST_NESTED]]
     return [LinkLine(id="nested", label="Calls around it", links=tuple(links))] if links else []
 
 

@@ -17,10 +17,14 @@ from pilotlight_gateway.diagnosis.function_diagnoses import FunctionDiagnoses
 from pilotlight_gateway.http.protocol.api_operations import Operation, Parameter, json_answer, principal_of
 
 MOST_MINUTES = 60
-SPAN = re.compile(r"([0-9]{1,4})(m|h)?")
+SPAN = re.compile(r"([1-9][0-9]?)(m|h)?")
 MOST_RATE = 1e9
 UNKNOWN = ("bad_input", "unknown_function", "unknown_version", "overloaded")
-WINDOW = Parameter(name="window", about="How long the window is that ends now, 1m to 1h; default 10m.")
+WINDOW = Parameter(
+    name="window",
+    about="How long the window is that ends now, 1m to 1h; default 10m.",
+    schema={"type": "string", "pattern": "^(([1-9]|[1-5][0-9]|60)m?|1h)$"},
+)
 
 
 @dataclass(frozen=True, kw_only=True)

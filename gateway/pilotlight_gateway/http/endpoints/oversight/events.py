@@ -13,7 +13,7 @@ from starlette.responses import Response
 
 from pilotlight_core.model.api.seeing.event_api import EventList
 from pilotlight_core.model.errors import BadInput, Forbidden
-from pilotlight_core.model.ids import FUNCTION_PATTERN, check_name
+from pilotlight_core.model.ids import FUNCTION_PATTERN, NAME_PATTERN, check_name
 from pilotlight_core.model.messages.event_messages import KIND_LENGTH
 from pilotlight_gateway.deploys.function_logs import read_since
 from pilotlight_gateway.events.event_reader import EVERYBODY, EventQuery, EventSource, read_events
@@ -100,7 +100,8 @@ EVENTS = (
             Parameter(name="kind", about="Only kinds that begin so, such as breaker or function.scaled."),
             Parameter(name="function", about="Only of this one: app.function.",
                       schema={"type": "string", "pattern": FUNCTION_PATTERN}),
-            Parameter(name="tenant", about="Of another tenant, for operators."),
+            Parameter(name="tenant", about="Of another tenant, for operators.",
+                      schema={"type": "string", "pattern": NAME_PATTERN}),
             Parameter(name="all", about="Of all tenants and of the platform, for operators.",
                       schema={"type": "boolean"}),
         ),

@@ -13,7 +13,7 @@ from typer.testing import CliRunner, Result
 from pilotlight.cli.commands.scaling.explain import moment
 from pilotlight.cli.main import app
 from pilotlight.definitions.errors import BadInput
-from tests.sdk.cli.every_command import EXPLAINED_CALL, JOB
+from tests.sdk.cli.seeing_answers import EXPLAINED_CALL, JOB
 from tests.sdk.scripted import ScriptedPlatform, answer
 
 TOLD: dict[str, Any] = {"lines": ["It wants 2 containers (calls), for 3 s: 2 calls run."], "changes": []}

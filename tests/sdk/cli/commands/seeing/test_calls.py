@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from urllib.parse import parse_qs
 
-from tests.sdk.cli.every_command import JOB, KEPT_CALLS
+from tests.sdk.cli.seeing_answers import JOB, KEPT_CALLS
 from tests.sdk.cli.shell import cells, invoke
 from tests.sdk.scripted import ScriptedPlatform, answer
 

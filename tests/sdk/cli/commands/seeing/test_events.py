@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from tests.sdk.cli.every_command import EVENTS
+from tests.sdk.cli.seeing_answers import EVENTS
 from tests.sdk.cli.shell import invoke
 from tests.sdk.scripted import ScriptedPlatform, answer
 

@@ -6,7 +6,7 @@ import msgspec
 
 from pilotlight.cli.commands.seeing.stats import lines_of
 from pilotlight_core.model.api.seeing.tally_api import FunctionStats
-from tests.sdk.cli.every_command import STATS
+from tests.sdk.cli.seeing_answers import STATS
 
 
 def test_a_function_is_told_line_by_line() -> None:

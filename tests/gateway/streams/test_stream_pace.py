@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pilotlight_gateway.calls.stream_pace import StreamPace
+from pilotlight_gateway.streams.stream_pace import StreamPace
 
 
 def test_chunks_that_come_together_share_their_gap() -> None:

@@ -1,9 +1,9 @@
-"""Streams of lines from the gateways, such as logs as they are printed: bounded in number and in the length of a line."""
+"""Streams of server-sent events from the gateways, such as logs: bounded in number and in length."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from typing import Protocol
 
 from pilotlight_core.host.http_client import HttpClient, NoHttpClient
@@ -11,20 +11,21 @@ from pilotlight_gateway.dashboard.page_parts.gateway_client import ApiAnswer, Ap
 
 STREAMS = 64
 CONNECT_S, SILENT_S = 10.0, 60.0
-"""A gateway sends an empty line each few seconds: one that is silent for so long is gone."""
+"""A gateway sends a comment each few seconds: one that is silent for so long is gone."""
+DATA = b"data: "
 LINE_BYTES = 128 * 2**10
 REFUSAL_BYTES = 64 * 2**10
 
 
-class LineSource(Protocol):
-    """Whoever has streams of lines."""
+class StreamSource(Protocol):
+    """Whoever has streams of events."""
 
-    def lines(self, path: str, token: str) -> AsyncGenerator[bytes]:
-        """The lines of a path as they come, without the empty ones. Raises ApiProblem: it is refused, or breaks off."""
+    def events(self, path: str, token: str) -> AsyncGenerator[bytes]:
+        """The data of a path's events as they come. Raises ApiProblem: it is refused, or breaks off."""
         ...
 
 
-class GatewayLines:
+class GatewayStreams:
     """The gateways at `urls`. Their connections are others than those of answers, which never wait for them."""
 
     def __init__(self, urls: Sequence[str], *, ca_file: str = "") -> None:
@@ -32,15 +33,15 @@ class GatewayLines:
         self._next = 0
         self._client = HttpClient(connections=STREAMS, ca_file=ca_file, trust_env=False, follow_redirects=False)
 
-    async def lines(self, path: str, token: str) -> AsyncGenerator[bytes]:
-        """See `LineSource`. One that breaks off is asked for at another gateway by whoever wants more."""
+    async def events(self, path: str, token: str) -> AsyncGenerator[bytes]:
+        """See `StreamSource`. One that breaks off is asked for at another gateway by whoever wants more."""
         try:
             client = await self._client.get()
         except NoHttpClient as error:
             raise ApiProblem(0, "internal", f"The dashboard cannot ask: {error}.") from None
         import httpx
 
-        headers = {"accept": "application/x-ndjson", "authorization": f"Bearer {token}"}
+        headers = {"accept": "text/event-stream", "authorization": f"Bearer {token}"}
         url = self._urls[self._next % len(self._urls)]
         times = httpx.Timeout(CONNECT_S, read=SILENT_S)
         try:
@@ -48,8 +49,9 @@ class GatewayLines:
                 if answer.status_code >= 400:
                     raise ApiAnswer(status=answer.status_code, body=await _refusal(answer.aiter_bytes())).problem()
                 async for line in split_lines(answer.aiter_bytes()):
-                    yield line
-        except httpx.HTTPError:
+                    if line.startswith(DATA):
+                        yield line.removeprefix(DATA)
+        except (httpx.HTTPError, TimeoutError):
             self._next += 1
             raise ApiProblem(0, "unreachable", "No gateway answers at the moment.") from None
 
@@ -57,14 +59,14 @@ class GatewayLines:
         await self._client.aclose()
 
 
-async def split_lines(pieces: AsyncGenerator[bytes] | object) -> AsyncGenerator[bytes]:
-    """The lines of a body that comes in pieces.
+async def split_lines(pieces: AsyncIterator[bytes]) -> AsyncGenerator[bytes]:
+    """The lines of a body that comes in pieces, without the empty ones.
 
     Raises:
         ApiProblem: one is longer than any is.
     """
     rest = b""
-    async for piece in pieces:  # type: ignore[attr-defined]
+    async for piece in pieces:
         *lines, rest = (rest + piece).split(b"\n")
         for line in lines:
             if line:
@@ -73,10 +75,10 @@ async def split_lines(pieces: AsyncGenerator[bytes] | object) -> AsyncGenerator[
             raise ApiProblem(0, "too_large", "A gateway's line is longer than a page can show.")
 
 
-async def _refusal(pieces: object) -> bytes:
+async def _refusal(pieces: AsyncIterator[bytes]) -> bytes:
     found = b""
     async with asyncio.timeout(CONNECT_S):
-        async for piece in pieces:  # type: ignore[attr-defined]
+        async for piece in pieces:
             found += piece
             if len(found) > REFUSAL_BYTES:
                 break

@@ -1,6 +1,6 @@
-"""Follows streams of lines for those who look: the last of each, for all viewers who are told the same.
+"""Follows streams of events for those who look: the last of each, for all viewers who are told the same.
 
-A page that is drawn each second finds the last lines here; asking a gateway for them each second would have it read the
+A page that is drawn each second finds the last ones here; asking a gateway for them each second would have it read a
 whole log as often. A stream that nobody has looked at for a while ends, and one that breaks off is begun anew when
 somebody looks again.
 """
@@ -16,25 +16,31 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
+import structlog
 
 from pilotlight_gateway.dashboard.page_parts.gateway_client import ApiProblem
-from pilotlight_gateway.dashboard.page_parts.line_streams import STREAMS, LineSource
+from pilotlight_gateway.dashboard.page_parts.gateway_streams import STREAMS, StreamSource
 
-KEPT_LINES, KEPT_BYTES = 400, 256 * 2**10
+log = structlog.get_logger(__name__)
+
+LOGGED_OUT = 401
+KEPT_VALUES, KEPT_BYTES = 400, 256 * 2**10
 """Of each stream, the last ones."""
 OF_AUDIENCE = 4
 """Streams for viewers who are told the same: as many pages as they may look at, of which each follows one."""
 UNREAD_S, LOOK_S = 15.0, 5.0
 QUIET_S, EMPTY_S, SETTLES_S = 0.1, 0.7, 3.0
-"""The first lines are all there when none has come for so long; of a log without lines; and at the latest."""
+"""The first ones are all there when none has come for so long; where none comes at all; and at the latest."""
 
 
 @dataclass(kw_only=True)
 class FollowedStream:
-    """The last lines of one."""
+    """The last values of one."""
 
+    token: str
+    """By whose session it was asked for."""
     read_at: float
-    lines: deque[tuple[Any, int]] = field(default_factory=deque)
+    values: deque[tuple[Any, int]] = field(default_factory=deque)
     taken: int = 0
     size: int = 0
     settled: bool = False
@@ -42,23 +48,23 @@ class FollowedStream:
     problem: ApiProblem | None = None
     task: asyncio.Task[None] | None = None
 
-    def take(self, line: bytes) -> None:
+    def take(self, data: bytes) -> None:
         """One more; the oldest go."""
         try:
-            value = msgspec.json.decode(line)
+            value = msgspec.json.decode(data)
         except msgspec.DecodeError:
             return
-        self.lines.append((value, len(line)))
-        self.size += len(line)
+        self.values.append((value, len(data)))
+        self.size += len(data)
         self.taken += 1
-        while len(self.lines) > KEPT_LINES or self.size > KEPT_BYTES:
-            self.size -= self.lines.popleft()[1]
+        while len(self.values) > KEPT_VALUES or self.size > KEPT_BYTES:
+            self.size -= self.values.popleft()[1]
 
 
-class FollowedLines:
+class FollowedStreams:
     """All that are followed. `clock` is monotonic seconds."""
 
-    def __init__(self, source: LineSource, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, source: StreamSource, clock: Callable[[], float] = time.monotonic) -> None:
         self._source = source
         self._clock = clock
         self._streams: dict[tuple[Any, str], FollowedStream] = {}
@@ -68,11 +74,11 @@ class FollowedLines:
         return len(self._streams)
 
     @asynccontextmanager
-    async def running(self) -> AsyncGenerator[FollowedLines]:
+    async def running(self) -> AsyncGenerator[FollowedStreams]:
         """Follows until the block ends."""
         async with asyncio.TaskGroup() as group:
             self._group = group
-            looking = group.create_task(self._look_again())
+            looking = group.create_task(self._refresh())
             try:
                 yield self
             finally:
@@ -84,7 +90,7 @@ class FollowedLines:
                 self._streams.clear()
 
     async def read(self, audience: object, path: str, token: str) -> tuple[Any, ...]:
-        """The last lines at a path, as JSON values, the oldest first.
+        """The last values at a path, the oldest first.
 
         Raises:
             ApiProblem: it is refused, or there are as many streams as there may be.
@@ -95,10 +101,14 @@ class FollowedLines:
             found = self._begin(key, token)
         found.read_at = self._clock()
         await _settle(found)
+        if found.problem is not None and found.problem.status == LOGGED_OUT and found.token != token:
+            found = self._begin(key, token)  # the session that asked for all has just ended
+            await _settle(found)
         if found.problem is not None:
-            self._streams.pop(key, None)
+            if self._streams.get(key) is found:
+                del self._streams[key]
             raise found.problem
-        return tuple(value for value, _ in found.lines)
+        return tuple(value for value, _ in found.values)
 
     def _begin(self, key: tuple[Any, str], token: str) -> FollowedStream:
         self._streams.pop(key, None)
@@ -107,21 +117,26 @@ class FollowedLines:
             self._end(mine[0][1])  # a viewer who goes on to another log has left one
         if self._group is None or len(self._streams) >= STREAMS:
             raise ApiProblem(0, "overloaded", "As many logs are followed as may be: try again in a minute.")
-        made = self._streams[key] = FollowedStream(read_at=self._clock())
+        made = self._streams[key] = FollowedStream(token=token, read_at=self._clock())
         made.task = self._group.create_task(self._follow(made, key[1], token))
         return made
 
     async def _follow(self, stream: FollowedStream, path: str, token: str) -> None:
         try:
-            async with aclosing(self._source.lines(path, token)) as lines:
-                async for line in lines:
-                    stream.take(line)
+            async with aclosing(self._source.events(path, token)) as events:
+                async for one in events:
+                    stream.take(one)
         except ApiProblem as problem:
             stream.problem = problem
+        except Exception:  # one stream takes none of the others with it
+            log.exception("a stream could not be followed", path=path)
+            stream.problem = ApiProblem(
+                0, "internal", "This stream could not be followed: the dashboard's log says why."
+            )
         finally:
             stream.ended = True
 
-    async def _look_again(self) -> None:
+    async def _refresh(self) -> None:
         while True:
             await asyncio.sleep(LOOK_S)
             self.end_unread()
@@ -139,7 +154,7 @@ class FollowedLines:
 
 
 async def _settle(stream: FollowedStream) -> None:
-    """Wait until the lines that were there are here."""
+    """Wait until those that were there are here."""
     begun = time.monotonic()
     while not stream.settled:
         before = stream.taken
