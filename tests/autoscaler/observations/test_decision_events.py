@@ -8,7 +8,7 @@ from pilotlight_autoscaler.observations.decision_events import DecisionEvents
 from pilotlight_autoscaler.observations.wish_log import WishChange
 from pilotlight_autoscaler.policy.wish import ScalingRule, Warmth, Wish
 from pilotlight_core.host.events.event_log import MemoryEventLog
-from pilotlight_core.model.messages.event_messages import EventKind
+from pilotlight_core.model.messages.seeing.event_messages import EventKind
 
 WISH = Wish(
     count=2, tier=Warmth.READY, rule=ScalingRule.NOBODY_CALLS, because="calls wait.", look_again_at=5.0,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import cast
 
 from pilotlight_core.host.events.event_log import MemoryEventLog
-from pilotlight_core.model.messages.event_messages import EventKind
 from pilotlight_core.model.messages.scheduling import BreakerReport
+from pilotlight_core.model.messages.seeing.event_messages import EventKind
 from pilotlight_gateway.events.home_events import HomeEvents
 from pilotlight_gateway.home.home_report import HomeStatistics
 from pilotlight_gateway.home.homes import Homes

@@ -40,7 +40,6 @@ from pilotlight_core.model.messages.controller_questions import (
 )
 from pilotlight_core.model.messages.demand import Demand, Demands
 from pilotlight_core.model.messages.device_commands import Cut, SwitchMig
-from pilotlight_core.model.messages.event_messages import PlatformEvent
 from pilotlight_core.model.messages.job_messages import AskJob, JobPlace, JobsStored, PlannedStarts
 from pilotlight_core.model.messages.limiting import Holdings, HoldingsWanted, LimitAnswers, ToLimitHome
 from pilotlight_core.model.messages.link_messages import LinkSwitch
@@ -80,6 +79,7 @@ from pilotlight_core.model.messages.scheduling import (
     ToOrigin,
     TraceBatch,
 )
+from pilotlight_core.model.messages.seeing.event_messages import PlatformEvent
 from pilotlight_core.model.messages.usage import UsageBatch
 
 MESSAGE = (
