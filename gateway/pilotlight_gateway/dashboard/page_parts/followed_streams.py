@@ -29,7 +29,7 @@ KEPT_VALUES, KEPT_BYTES = 400, 256 * 2**10
 OF_AUDIENCE = 4
 """Streams for viewers who are told the same: as many pages as they may look at, of which each follows one."""
 UNREAD_S, LOOK_S = 15.0, 5.0
-QUIET_S, EMPTY_S, SETTLES_S = 0.1, 0.7, 3.0
+QUIET_S, EMPTY_S, SETTLES_S = 0.1, 0.5, 3.0
 """The first ones are all there when none has come for so long; where none comes at all; and at the latest."""
 
 

@@ -46,7 +46,6 @@ EXPLAINED = {
     "containers": "containers", "gpus": "GPUs", "floor_containers": "containers without calls",
     "guarantee": "part of the fleet that is theirs", "borrow": "part of the fleet beside it",
 }  # fmt: skip
-Answer = Mapping[str, Any]
 
 
 def keys_blocks(
@@ -82,11 +81,11 @@ def keys_blocks(
     ]
 
 
-def _is_valid(one: Answer, at: float) -> bool:
+def _is_valid(one: Mapping[str, Any], at: float) -> bool:
     return not one["revoked"] and (one["expires_at"] is None or one["expires_at"] > at)
 
 
-def _keys(told: Answer, used: AnsweredPart, at: float) -> DataTable:
+def _keys(told: Mapping[str, Any], used: AnsweredPart, at: float) -> DataTable:
     lines = used.value["lines"] if used.answered else ()
     last: dict[str, str] = {}
     calls: Counter[str] = Counter()
@@ -110,7 +109,7 @@ def _keys(told: Answer, used: AnsweredPart, at: float) -> DataTable:
     )  # fmt: skip
 
 
-def _state(one: Answer, at: float) -> Cell:
+def _state(one: Mapping[str, Any], at: float) -> Cell:
     if one["revoked"]:
         return Cell(text="revoked", tone="quiet")
     if not _is_valid(one, at):
@@ -125,7 +124,7 @@ def _effective(limits: AnsweredPart) -> list[tuple[str, float]]:
     return list(limits.value["effective"].items()) if limits.answered else []
 
 
-def _limits(told: Answer, held: Mapping[str, int]) -> list[Block]:
+def _limits(told: Mapping[str, Any], held: Mapping[str, int]) -> list[Block]:
     rows = []
     for name, limit in told["effective"].items():
         now = held.get(name)
