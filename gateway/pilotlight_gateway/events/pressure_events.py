@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from pilotlight_core.model.messages.logs import EventKind, PlatformEvent
 from pilotlight_core.model.messages.scheduling import BreakerReport
-from pilotlight_core.model.messages.seeing.event_messages import EventKind, PlatformEvent
 from pilotlight_gateway.home.slowdown import SlowFlow
 
 OPEN = "open"
