@@ -213,7 +213,7 @@ def cold_bound(case: DiagnosisCase) -> Suspect | None:
     after_starts = 1.0 if case.means[QUEUE] < case.means[START] else 0.2
 
     def kept_warm(stages: StageTimes) -> StageTimes:
-        queue = stages[QUEUE] * after_starts
+        queue = stages[QUEUE] * (after_starts if stages[START] else 1.0)  # of others' queue starts are no cause
         if waits_for_more:
             queue = min(queue, case.took_ms)
         return with_stages(stages, {START: 0.0, QUEUE: queue})

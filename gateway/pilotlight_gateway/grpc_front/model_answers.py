@@ -68,7 +68,9 @@ class ModelAnswers:
             raise why from None
         finally:
             services.requests.remove(request)
-            services.models.calls.entry.limits.release(request)
+            entry = services.models.calls.entry
+            entry.recorder.client_gone(request)  # if it was cancelled
+            entry.limits.release(request)
 
     async def run(
         self, request: GrpcRequest, data: bytes, *, left_s: float | None = None, only_one: bool = False
