@@ -28,7 +28,7 @@ from pilotlight_gateway.calls.call_sink import FailedCall
 from pilotlight_gateway.calls.prepared_call import PreparedCall
 from pilotlight_gateway.streams.stream_pace import StreamPace
 from pilotlight_gateway.tally.platform_totals import PlatformTotals
-from pilotlight_gateway.tally.tally import NS_PER_MS, SAMPLES, SLOWEST, TallyCounts
+from pilotlight_gateway.tally.tally import LARGEST_BATCH, NS_PER_MS, SAMPLES, SLOWEST, TallyCounts
 from pilotlight_gateway.tally.tally_ring import HOUR_NS, MINUTE_NS, TallyRing, sealed
 from pilotlight_gateway.tally.tally_totals import TotalCounts
 
@@ -225,7 +225,7 @@ class Tallies:
         counts.body_out += row.body_out
         size = 1
         if (spent := row.spent) is not None:
-            size = spent.batch_size
+            size = min(spent.batch_size, LARGEST_BATCH)
             counts.busy_ns += spent.ns
             counts.add_batch(size, spent.ns * spent.ppm / PPM_MS)
             self.platform.add_batch(row.method, size)

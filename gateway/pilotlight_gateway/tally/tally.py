@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from heapq import heappush, heapreplace
 
+from pilotlight_core.model.bounded import MOST_HELD
 from pilotlight_core.model.errors import CODES
 from pilotlight_core.model.messages.seeing.tallies import (
     MOST_SAMPLES,
@@ -28,6 +29,10 @@ ALL_STAGES = 64
 MOST_STEPS = 32
 """Steps of starts that have sums of their own."""
 MOST_CODES = len(CODES)
+LARGEST_BATCH = MOST_HELD
+"""A size beyond it is no container's, whatever its node says."""
+LONGEST_MS = 1e12
+"""Of one sum: what more is told of it is a node's lie, and no other reader would take it."""
 PLACES = {stage: place for place, stage in enumerate(STAGES)}
 NS_PER_MS = 1_000_000
 NO_SLO = SLO()
@@ -106,7 +111,7 @@ class TallyCounts:
     def add_batch(self, size: int, gpu_ms: float) -> None:
         """A call ran in a batch of this size."""
         if size > 16:
-            size = 1 << (size.bit_length() - 1)
+            size = 1 << (min(size, LARGEST_BATCH).bit_length() - 1)
         batches = self.batches
         found = batches.get(size)
         if found is not None:
@@ -120,7 +125,7 @@ class TallyCounts:
         known = self.cold_steps
         for step, ms in steps.items():
             if step in known or len(known) < MOST_STEPS:
-                known[step] = known.get(step, 0.0) + ms
+                known[step] = min(known.get(step, 0.0) + ms, LONGEST_MS)
 
     def add_units(self, units: dict[str, int]) -> None:
         """What a call counted."""
@@ -192,7 +197,7 @@ class TallyCounts:
         self._merge_sketches(other)
         for step, ms in other.cold_steps.items():
             if step in self.cold_steps or len(self.cold_steps) < MOST_STEPS:
-                self.cold_steps[step] = self.cold_steps.get(step, 0.0) + ms
+                self.cold_steps[step] = min(self.cold_steps.get(step, 0.0) + ms, LONGEST_MS)
         for size, batch in other.batches.items():
             calls, gpu_ms = self.batches.get(size, (0, 0.0))
             self.batches[size] = (calls + batch.calls, gpu_ms + batch.gpu_ms)
