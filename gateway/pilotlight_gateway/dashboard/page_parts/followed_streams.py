@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
+import structlog
 
 from pilotlight_gateway.dashboard.page_parts.gateway_client import ApiProblem
 from pilotlight_gateway.dashboard.page_parts.gateway_streams import STREAMS, EventSource
@@ -27,6 +28,8 @@ OF_AUDIENCE = 4
 UNREAD_S, LOOK_S = 15.0, 5.0
 QUIET_S, EMPTY_S, SETTLES_S = 0.1, 0.7, 3.0
 """The first ones are all there when none has come for so long; where none comes at all; and at the latest."""
+
+log = structlog.get_logger(__name__)
 
 
 @dataclass(kw_only=True)
@@ -46,7 +49,7 @@ class FollowedStream:
         """One more; the oldest go."""
         try:
             value = msgspec.json.decode(data)
-        except msgspec.DecodeError:
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             return
         self.values.append((value, len(data)))
         self.size += len(data)
@@ -118,6 +121,9 @@ class FollowedStreams:
                     stream.take(one)
         except ApiProblem as problem:
             stream.problem = problem
+        except Exception:  # whatever one stream does, the others and the process go on
+            log.exception("a stream could not be followed", path=path)
+            stream.problem = ApiProblem(0, "internal", "This stream broke off. The dashboard's log says why.")
         finally:
             stream.ended = True
 
