@@ -56,8 +56,7 @@ PLANTS = (
     RealPlant(name="gpu", ref="planted.gpu", rate=115),
     RealPlant(name="starved", ref="planted.starved", rate=75),
     RealPlant(name="waits", ref="planted.waits", rate=8),
-    RealPlant(name="large_batches", ref="planted.large", rate=78),
-    RealPlant(name="cold", ref="planted.Cold", rate=1.4, burst=4, seconds=24, warm=False),
+    RealPlant(name="cold", ref="planted.Cold", rate=2, burst=6, seconds=30, warm=False),
     RealPlant(name="placement", ref="planted.placed", rate=70),
     RealPlant(
         name="neighbour", ref="planted.shared", rate=6, argument={"ms": 20.0}, beside=(12, {"ms": 400.0}), seconds=18

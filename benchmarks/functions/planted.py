@@ -44,14 +44,6 @@ def waits(x: list[int]) -> list[int]:
     return x
 
 
-@app.gpu_function(gpu="H100", max_containers=1, scaledown_window=60, slo=LEVEL)
-@batched(max_batch_size=64, wait_ms=2)
-def large(x: list[int]) -> list[int]:
-    """Its batches take longer than a call may."""
-    nap(15, 12, len(x))
-    return x
-
-
 @app.gpu_function(gpu="H100", max_containers=2, scaledown_window=1, slo=LEVEL)
 class Cold:
     """Its start takes two seconds, and it ends after one without calls."""

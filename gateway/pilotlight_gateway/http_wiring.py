@@ -30,7 +30,7 @@ from pilotlight_gateway.deploys.package_locker import PackageLocker
 from pilotlight_gateway.deploys.resolver import Resolver
 from pilotlight_gateway.diagnosis.function_diagnoses import FunctionDiagnoses
 from pilotlight_gateway.erasure.tenant_eraser import TenantEraser
-from pilotlight_gateway.events.event_reader import EventSource, MemoryEvents
+from pilotlight_gateway.events.event_reader import MemoryEvents, PlatformEventSource
 from pilotlight_gateway.files.uploaded_files import UploadedFiles
 from pilotlight_gateway.fleet.container_stopper import ContainerStopper
 from pilotlight_gateway.fleet.curve_trials import CurveService
@@ -197,7 +197,7 @@ class HttpParts:
     access_log: str = OFF
     counts: InferenceCounts = field(default_factory=InferenceCounts)
     tracing: TracedCalls = field(default_factory=lone_traces)
-    events: EventSource = field(default_factory=MemoryEvents)
+    events: PlatformEventSource = field(default_factory=MemoryEvents)
 
     @cached_property
     def rates(self) -> ApiRates:

@@ -95,6 +95,7 @@ def test_a_host_that_is_parted_from_the_bus_does_no_harm(world: HostWorld, part:
     check_promises(load, interrupted=part != "controller")
 
 
+@pytest.mark.variant
 def test_agents_that_are_parted_from_a_gateway_keep_the_promises(world: HostWorld) -> None:
     """They reach the bus and not each other: small calls go on; large bodies go through the other gateway, or fail as
     what never began; jobs that were accepted end. All is well again when the network is."""

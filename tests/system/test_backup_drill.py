@@ -22,7 +22,7 @@ from tests.system.support.sample_apps import APPS
 from tests.system.support.steady_load import SteadyLoad
 from tests.waiting import wait_until
 
-pytestmark = pytest.mark.timeout(240)
+pytestmark = [pytest.mark.variant, pytest.mark.timeout(240)]
 OPTIONS = ("--cpu-slots", "4", "--blanks", "1")
 LATER, LATER_S = 10, 12.0
 DONE = "succeeded"

@@ -25,6 +25,7 @@ pytestmark = [
 LISTED = [page.path for page in PAGES if page.listed]
 LIVE = "document.getElementById('live').textContent.startsWith('Live')"
 TABS = 8
+FIRST_CALL = "document.querySelector('#calls tbody a').getAttribute('href')"
 
 
 @pytest.fixture
@@ -180,3 +181,29 @@ async def test_its_death_loses_no_call_and_its_pages_go_on(shown: Platform, brow
         assert answers == list(range(60))
         assert shown.pids["dashboard"] not in (0, died)
         assert await tab.evaluate("window.untouched")
+
+
+async def test_a_calls_waterfall_and_its_lines_as_they_come(shown: Platform, browser: Browser) -> None:
+    """A failed call leads to where its time went, and to what it printed; hostile text stays text."""
+    hostile = "<img src=x onerror=document.title=1>"
+    assert shown.call("calls.hopeless", name=hostile).is_error
+    async with browser.tab() as tab:
+        await log_in(tab, shown)
+        await tab.open(f"{url_of(shown)}/ui/calls?function=calls.hopeless&kept=error")
+        await tab.wait_for("document.querySelectorAll('#calls tbody a').length > 0")
+        await tab.open(f"{url_of(shown)}{await tab.evaluate(FIRST_CALL)}")
+        assert await tab.evaluate("document.querySelectorAll('#waterfall rect').length") > 0
+        assert await violations(tab) == []
+        printed = "[...document.querySelectorAll('#links a')].find(one => one.textContent === 'What it printed')"
+        await tab.open(f"{url_of(shown)}{await tab.evaluate(f'{printed}.getAttribute(`href`)')}")
+        await tab.wait_for(f"document.getElementById('lines').textContent.includes({json.dumps(f'ran {hostile}')})")
+        await tab.open(f"{url_of(shown)}/ui/logs?function=calls.naps")
+        await tab.wait_for(LIVE)
+        await tab.evaluate("window.untouched = true")
+        await asyncio.to_thread(shown.output, "calls.naps", seconds=0.0, name=hostile)
+        await tab.wait_for(f"document.getElementById('lines').textContent.includes({json.dumps(f'ran {hostile}')})")
+        assert await tab.evaluate("window.untouched && document.images.length === 0")
+        await tab.open(f"{url_of(shown)}/ui/functions/calls.naps")
+        await tab.wait_for(LIVE)
+        assert await violations(tab) == []
+        assert tab.faults == []

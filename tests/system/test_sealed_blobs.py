@@ -106,6 +106,7 @@ def test_what_is_stored_is_sealed_and_works(tmp_path: Path) -> None:
     assert "--encrypt-blobs needs the platform's key: there is no key of secrets" in said
 
 
+@pytest.mark.variant
 def test_a_running_platform_switches_it_on_and_off(tmp_path: Path) -> None:
     """What was stored before is read, whichever way."""
     with run_platform(tmp_path, *OPTIONS) as running:

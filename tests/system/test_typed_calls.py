@@ -37,6 +37,7 @@ def imported(name: str) -> Any:
     return module
 
 
+@pytest.mark.variant
 def test_every_line_that_deploy_prints_works_as_it_stands(platform: Platform, printed: str, tmp_path: Path) -> None:
     """With tensors, arrays, instants, UUIDs, decimals, bytes and dataclasses, by curl and by `pilotlight call`."""
     program(tmp_path)

@@ -7,7 +7,7 @@ import gzip
 import re
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from urllib.parse import parse_qsl, urlencode
 
 import msgspec
@@ -39,7 +39,7 @@ from pilotlight_gateway.dashboard.request_rules import (
 )
 
 HOME, LOGIN = "/ui/overview", "/ui/login"
-FORM_WITHIN_S = 10.0
+FORM_WITHIN_S, QUERY_FIELDS = 10.0, 64
 LONGEST_COOKIE_S = 8 * 3_600
 """Whatever this machine's clock says of a session's end."""
 PACKED_FROM = 1_000
@@ -106,12 +106,10 @@ class DashboardApp:
         if scope["type"] != "http":
             return
         headers: HeaderList = scope["headers"]
-        pairs = parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True, max_num_fields=64)
-        visit = Visit(
-            method=scope["method"], path=scope["raw_path"].decode("latin-1").partition("?")[0], query=dict(pairs),
-            addresses=[value for name, value in pairs if name == "page"], headers=headers,
-        )  # fmt: skip
+        path = scope["raw_path"].decode("latin-1").partition("?")[0]
+        visit = Visit(method=scope["method"], path=path, query={}, addresses=[], headers=headers)
         try:
+            visit = _with_query(visit, scope["query_string"].decode("latin-1"))
             if visit.path == "/ui/events":
                 await self._stream(visit, receive, send)
                 return
@@ -271,6 +269,14 @@ def _to(path: str, *more: tuple[bytes, bytes]) -> PageReply:
     return PageReply(status=303, headers=((b"location", path.encode()), (b"cache-control", b"no-store"), *more))
 
 
+def _with_query(visit: Visit, text: str) -> Visit:
+    try:
+        pairs = parse_qsl(text, keep_blank_values=True, max_num_fields=QUERY_FIELDS)
+    except ValueError:
+        raise RefusedVisit(400, "This address has too many words.") from None
+    return replace(visit, query=dict(pairs), addresses=[value for name, value in pairs if name == "page"])
+
+
 def _with_form(visit: Visit, body: bytes) -> Visit:
     if (header_of(visit.headers, b"content-type") or "").partition(";")[0].strip() != FORM:
         raise RefusedVisit(415, "This takes forms only.")
@@ -278,9 +284,7 @@ def _with_form(visit: Visit, body: bytes) -> Visit:
         form = read_form(body)
     except ValueError:
         raise RefusedVisit(400, "This form cannot be read.") from None
-    return Visit(
-        method=visit.method, path=visit.path, query=visit.query, addresses=[], headers=visit.headers, form=form
-    )
+    return replace(visit, form=form)
 
 
 async def _body_of(headers: HeaderList, receive: Receive) -> bytes:

@@ -10,7 +10,7 @@ import asyncio
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from urllib.parse import parse_qsl, urlsplit
 
@@ -29,7 +29,7 @@ LAGS_S = 2.0
 """Who has not taken what was sent for so long is let go, and comes again."""
 SILENT_TICKS = 10
 """After so many without a word a comment is sent, so that a connection that is gone shows."""
-TOPICS_AT_MOST = 16
+TOPICS_AT_MOST, QUERY_FIELDS = 16, 16
 STREAMS_PER_SESSION, STREAMS_PER_KEY, STREAMS = 4, 64, 1_024
 HEAD = (
     (b"content-type", b"text/event-stream; charset=utf-8"),
@@ -78,8 +78,9 @@ def topics_of(addresses: list[str], drawings: PageDrawings) -> list[Topic]:
         parts = urlsplit(address)
         known = drawings.find(parts.path)
         if known is not None and known[0].live and len(found) < TOPICS_AT_MOST:
-            query = dict(parse_qsl(parts.query, max_num_fields=16))
-            found.append(Topic(address=address, page=known[0], words=known[1], query=query))
+            with suppress(ValueError):  # it has more words than any page
+                query = dict(parse_qsl(parts.query, max_num_fields=QUERY_FIELDS))
+                found.append(Topic(address=address, page=known[0], words=known[1], query=query))
     return found
 
 

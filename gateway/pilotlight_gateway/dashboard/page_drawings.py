@@ -2,25 +2,28 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from itertools import count
 
 import msgspec
+import structlog
 
 from pilotlight_gateway.dashboard.all_pages import PAGES
 from pilotlight_gateway.dashboard.page_parts.blocks import Block, Sentence
-from pilotlight_gateway.dashboard.page_parts.gateway_client import AnswerCache, ApiProblem
+from pilotlight_gateway.dashboard.page_parts.gateway_client import UNKNOWN_SESSION, AnswerCache, ApiProblem
 from pilotlight_gateway.dashboard.page_parts.live_changes import changes_between
 from pilotlight_gateway.dashboard.page_parts.page import Page, PageView
+from pilotlight_gateway.dashboard.page_parts.shared_work import SharedWork, WorkResult
 from pilotlight_gateway.dashboard.page_parts.viewers import Viewer
 from pilotlight_gateway.dashboard.page_routes import find_page
 
 KEPT_AT_MOST = 256
 PROBLEM = "problem"
 """The id of the sentence that stands in the place of a page that cannot be shown."""
+
+log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -29,25 +32,19 @@ class PageDrawing:
 
     blocks: tuple[Block, ...]
     status: int = 200
-    _changes: dict[int, tuple[PageDrawing, bytes]] = field(default_factory=dict, repr=False)
+    number: int = field(default_factory=count().__next__)
+    """No other one's."""
+    _changes: dict[int, bytes] = field(default_factory=dict, repr=False)
+    """By the number of the drawing before: which is not held by this, or all would be."""
 
     def changes_since(self, before: PageDrawing) -> bytes:
         """What has changed, as JSON; b"": nothing. Made once for all who saw the same before."""
         if before is self:
             return b""
-        known = self._changes.get(id(before))
-        if known is None or known[0] is not before:
+        if before.number not in self._changes:
             found = changes_between(before.blocks, self.blocks)
-            if len(self._changes) >= 8:
-                self._changes.clear()
-            known = self._changes[id(before)] = (before, msgspec.json.encode(found) if found else b"")
-        return known[1]
-
-
-@dataclass(kw_only=True)
-class _Kept:
-    expires_at: float
-    drawing: asyncio.Task[PageDrawing]
+            self._changes[before.number] = msgspec.json.encode(found) if found else b""
+        return self._changes[before.number]
 
 
 class PageDrawings:
@@ -63,12 +60,11 @@ class PageDrawings:
     ) -> None:
         self._answers = answers
         self.pages = pages
-        self._clock = clock
         self._wall = wall
-        self._kept: dict[tuple[Any, str], _Kept] = {}
+        self._work = SharedWork[PageDrawing](at_most=KEPT_AT_MOST, clock=clock)
 
     def __len__(self) -> int:
-        return len(self._kept)
+        return len(self._work)
 
     def find(self, path: str) -> tuple[Page, dict[str, str]] | None:
         """The page at a path, and the words in it."""
@@ -78,19 +74,14 @@ class PageDrawings:
         self, viewer: Viewer, page: Page, words: dict[str, str], query: dict[str, str], topic: str
     ) -> PageDrawing:
         """A page as its viewer sees it now; `topic` is its address. What the API refuses is said in its words."""
-        at, key = self._clock(), (viewer.audience, topic)
-        kept = self._kept.get(key)
-        if kept is None or at >= kept.expires_at:
-            self._make_room(at)
-            view = PageView(viewer=viewer, answers=self._answers, words=words, query=query, at=self._wall())
-            task = asyncio.ensure_future(_drawn(page, view))
-            kept = self._kept[key] = _Kept(expires_at=at + page.every_s, drawing=task)
-        return await asyncio.shield(kept.drawing)
 
-    def _make_room(self, at: float) -> None:
-        self._kept = {key: one for key, one in self._kept.items() if at < one.expires_at or not one.drawing.done()}
-        while len(self._kept) >= KEPT_AT_MOST:
-            del self._kept[next(iter(self._kept))]
+        async def work() -> WorkResult[PageDrawing]:
+            view = PageView(viewer=viewer, answers=self._answers, words=words, query=query, at=self._wall())
+            drawing = await _drawn(page, view)
+            # That the session of whoever asked has ended is nobody else's to see.
+            return WorkResult(drawing, 0.0 if drawing.status == UNKNOWN_SESSION else page.every_s)
+
+        return await self._work.get((viewer.audience, topic), work)
 
 
 async def _drawn(page: Page, view: PageView) -> PageDrawing:
@@ -101,6 +92,9 @@ async def _drawn(page: Page, view: PageView) -> PageDrawing:
         return PageDrawing(blocks=tuple(await page.draw(view)))
     except ApiProblem as problem:
         return _problem(problem.status or 503, problem.detail)
+    except Exception:
+        log.exception("a page could not be drawn", page=page.path)
+        return _problem(500, "This page could not be drawn. The dashboard's log says why.")
 
 
 def _problem(status: int, text: str) -> PageDrawing:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from pilotlight_gateway.diagnosis.call_samples import with_stages
-from pilotlight_gateway.diagnosis.diagnosis_case import HIGH, DiagnosisCase
+from pilotlight_gateway.diagnosis.diagnosis_case import COMFORTABLE, HIGH, DiagnosisCase
 from pilotlight_gateway.diagnosis.diagnosis_window import BATCH_WAIT, EXECUTE, QUEUE, TRANSPORT, StageTimes
 from pilotlight_gateway.diagnosis.suspects import CallTrouble, Cure, CureCost, Promise, Suspect
 from pilotlight_gateway.diagnosis.wait_model import wait_factor
@@ -50,6 +50,19 @@ def batch_starved(case: DiagnosisCase) -> Suspect | None:
         ),
         change=fed,
     )
+
+
+def _fewer_calls_each(case: DiagnosisCase, fits: int, load: float) -> tuple[Cure, ...]:
+    """How batches become smaller: by their bound, or, where that leaves too little capacity, by more containers."""
+    more = math.ceil(case.ready * load / COMFORTABLE)
+    bound = Cure(cost=CureCost.VERSION, what=f"max_batch_size={fits}", changes={"max_batch_size": float(fits)})
+    apart = Cure(
+        cost=CureCost.GPU_TIME,
+        what=f"{more} containers, so that each gathers fewer calls",
+        command=f"pilotlight scale {case.what.partition('@')[0]} --max {max(more, case.window.max_containers)}",
+        changes={"max_containers": float(max(more, case.window.max_containers))},
+    )
+    return (bound, apart) if load < HIGH else (apart, bound)
 
 
 def _why_small(case: DiagnosisCase) -> str:
@@ -128,8 +141,8 @@ def batches_too_large(case: DiagnosisCase) -> Suspect | None:
     if fits < 1 or fits >= case.size:
         return None
     load = case.offered * line.ms(fits) / 1000 / fits / case.ready
-    if load >= HIGH:
-        return None
+    if load >= 2 * HIGH:
+        return None  # it would take several times as many containers
     took = line.ms(fits)
 
     def smaller(stages: StageTimes) -> StageTimes:
@@ -154,10 +167,7 @@ def batches_too_large(case: DiagnosisCase) -> Suspect | None:
             f"a batch of {fits} takes {took:.3g} ms, and such batches would need {load:.0%} of these {case.devices}",
             f"execute is {case.part_of(EXECUTE):.0%} of a call",
         ),
-        cures=(
-            Cure(cost=CureCost.VERSION, what=f"max_batch_size={fits}", changes={"max_batch_size": float(fits)}),
-            Cure(cost=CureCost.GPU_TIME, what="more containers, so that each gathers fewer calls"),
-        ),
+        cures=_fewer_calls_each(case, fits, load),
         promises=(Promise(metric="p95_ms", value=then, tolerance=0.5, at_most=True),),
         change=smaller,
     )

@@ -10,6 +10,8 @@ from pilotlight_gateway.diagnosis.diagnosis_case import BUDGET_CODES, COMFORTABL
 from pilotlight_gateway.diagnosis.diagnosis_window import QUEUE, CallSample, DiagnosisWindow, FlowFacts, StageTimes
 from pilotlight_gateway.diagnosis.suspects import CallTrouble, Cure, CureCost, Promise, Suspect
 
+WAITS_MS = 20.0
+"""In the queue: who waits no longer waits for the platform's own steps."""
 ANOTHER = "another tenant"
 """How a neighbour is called to tenants."""
 
@@ -86,12 +88,13 @@ def client_bound(case: DiagnosisCase) -> Suspect | None:
     if CallTrouble.RATE not in case.severity or wanted is None:
         return None
     others = case.severity.keys() & {CallTrouble.LIMITED, CallTrouble.FULL, CallTrouble.FAILING}
-    waits = tail_stage(case.samples, QUEUE) > 0.2 * case.tail_ms
-    if case.busy >= COMFORTABLE or case.loop >= COMFORTABLE or waits or others:
-        return None
+    waits = tail_stage(case.samples, QUEUE) > max(WAITS_MS, 0.3 * case.tail_ms)
+    if case.loop >= COMFORTABLE or waits or others:
+        return None  # containers may be busy all the time: what nobody waits for is not the bound
     flight = window.mean_inside if window.mean_inside is not None else window.rate * case.mean_ms / 1000
     need = math.ceil(wanted * case.mean_ms / 1000 * 1.1)
-    most = case.ready * case.full_size / max(1e-9, case.line.ms(case.full_size) / 1000)
+    one = 1000 * case.full_size / max(1e-6, case.line.ms(case.full_size))
+    can = one * max(case.ready, window.max_containers)
     return Suspect(
         name="client",
         gains={CallTrouble.RATE: 1.0},
@@ -101,8 +104,8 @@ def client_bound(case: DiagnosisCase) -> Suspect | None:
         ),
         evidence=(
             (
-                f"its containers could do {most:.3g}/s; nothing waits, {case.devices} busy {case.busy:.0%}, "
-                f"gateway {case.loop:.0%}"
+                f"nothing waits: {case.devices} busy {case.busy:.0%}, gateway {case.loop:.0%}; a container can do "
+                f"{one:.3g}/s, and {window.max_containers} are allowed"
             ),
         ),
         cures=(
@@ -112,7 +115,7 @@ def client_bound(case: DiagnosisCase) -> Suspect | None:
                 changes={"in_flight": float(need)},
             ),
         ),
-        promises=(Promise(metric="rate", value=wanted, tolerance=0.2),),
+        promises=(Promise(metric="rate", value=min(wanted, 0.8 * can), tolerance=0.2),),
     )
 
 

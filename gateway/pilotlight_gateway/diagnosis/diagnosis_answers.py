@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
-from pilotlight_core.model.api.diagnosis_api import CauseInfo, CureInfo, DiagnosisLine, FunctionDiagnosis, PromiseInfo
+from pilotlight_core.model.api.seeing.diagnosis_api import (
+    CauseInfo,
+    CureInfo,
+    DiagnosisLine,
+    FunctionDiagnosis,
+    PromiseInfo,
+)
 from pilotlight_gateway.diagnosis.bottlenecks import Diagnosis
 from pilotlight_gateway.diagnosis.diagnosis_window import DiagnosisWindow
 from pilotlight_gateway.diagnosis.measured_metrics import measured_metrics

@@ -36,7 +36,7 @@ FEW = 3
 """So many errors may be chance."""
 HIGH = 0.85
 """Beyond this part of a capacity waits grow without bound, for any real variation."""
-OWN_WORK = 0.2
+OWN_WORK = 0.1
 """The part of the time in which containers run calls from which their processors' own work counts."""
 COMFORTABLE = 0.7
 """The part that an action aims at."""

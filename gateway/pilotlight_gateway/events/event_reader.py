@@ -11,7 +11,7 @@ from typing import Protocol
 from pilotlight_core.bus import Bus, DecodedMessage
 from pilotlight_core.model import subjects
 from pilotlight_core.model.api.seeing.event_api import ShownEvent
-from pilotlight_core.model.messages.event_messages import PlatformEvent
+from pilotlight_core.model.messages.logs import PlatformEvent
 
 EVERYBODY = "*"
 
@@ -38,7 +38,7 @@ class EventQuery:
         )
 
 
-class EventSource(Protocol):
+class PlatformEventSource(Protocol):
     """Where events are kept."""
 
     def stored(self, tenant: str, start: str | int, *, follow: bool) -> AsyncIterator[DecodedMessage]:
@@ -46,9 +46,9 @@ class EventSource(Protocol):
         ...
 
 
-@dataclass(kw_only=True)
+@dataclass
 class BusEvents:
-    """An `EventSource` over the bus."""
+    """An `PlatformEventSource` over the bus."""
 
     bus: Bus
     region: str
@@ -74,7 +74,7 @@ class MemoryEvents:
                 yield each
 
 
-async def read_events(source: EventSource, query: EventQuery) -> AsyncIterator[ShownEvent]:
+async def read_events(source: PlatformEventSource, query: EventQuery) -> AsyncIterator[ShownEvent]:
     """The events that are asked for, the oldest first; with `follow` the iterator does not end."""
     start: str | int = query.after + 1 if query.after else "all"
     if query.tail is not None:
@@ -95,7 +95,7 @@ async def read_events(source: EventSource, query: EventQuery) -> AsyncIterator[S
 
 
 async def _shown(
-    source: EventSource, query: EventQuery, start: str | int, *, follow: bool
+    source: PlatformEventSource, query: EventQuery, start: str | int, *, follow: bool
 ) -> AsyncIterator[tuple[int, ShownEvent | None]]:
     async with aclosing(source.stored(query.tenant, start, follow=follow)) as stored:  # type: ignore[type-var]
         async for each in stored:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from pilotlight_core.model.messages.event_messages import EventKind, PlatformEvent
+from pilotlight_core.model.messages.logs import EventKind, PlatformEvent
 from pilotlight_core.model.messages.scheduling import BreakerReport
 from pilotlight_gateway.home.slowdown import SlowFlow
 
@@ -12,7 +12,7 @@ OPEN = "open"
 FOLLOWED = 5_000
 """Breakers and flows that are known to be open or slow; of more the beginning is told again."""
 BreakerKey = tuple[str, str, str]
-FlowKey = tuple[str, str, str]
+SlowKey = tuple[str, str, str]
 
 
 class PressureEvents:
@@ -21,7 +21,7 @@ class PressureEvents:
     def __init__(self) -> None:
         self._open: dict[BreakerKey, str] = {}
         """Each with its function."""
-        self._slow: dict[FlowKey, SlowFlow] = {}
+        self._slow: dict[SlowKey, SlowFlow] = {}
         self._shed: dict[int, int] = {}
 
     def changes(

@@ -58,24 +58,24 @@ class ModelAnswers:
     def opened(self, principal: Principal) -> Iterator[GrpcRequest]:
         """A request of the current task, which ends with its key, and counts under its tenant's limits until then."""
         services = self._services
-        request, recorder = GrpcRequest(principal, services.clock()), services.models.calls.entry.recorder
+        request, entry = GrpcRequest(principal, services.clock()), services.models.calls.entry
         services.requests.add(request)
         try:
             yield request
         except asyncio.CancelledError:
             if (why := request.was_revoked()) is None:
                 raise
-            recorder.request_failed(why, request)
+            entry.recorder.request_failed(why, request)
             raise why from None
         except PilotlightError:
             raise
         except Exception:
-            recorder.request_failed(PilotlightError(code="internal"), request)
+            entry.recorder.request_failed(PilotlightError(code="internal"), request)
             raise
         finally:
-            recorder.client_gone(request)  # what has no other end: its client has cancelled it, or reads no more
             services.requests.remove(request)
-            services.models.calls.entry.limits.release(request)
+            entry.recorder.client_gone(request)  # if it was cancelled
+            entry.limits.release(request)
 
     async def run(
         self, request: GrpcRequest, data: bytes, *, left_s: float | None = None, only_one: bool = False

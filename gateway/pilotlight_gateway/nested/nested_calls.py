@@ -125,7 +125,7 @@ class NestedCalls:
             self.entry.recorder.request_failed(error, request)
             raise
         finally:
-            self.entry.recorder.client_gone(request)  # what has no other end: its caller is over
+            self.entry.recorder.client_gone(request)  # if it was cancelled, with its parent
             self.entry.limits.release(request)
 
     def principal_of(self, parent: PreparedCall) -> Principal:

@@ -18,6 +18,8 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
+import structlog
+
 from pilotlight_core.model.errors import PLATFORMS_FAULT
 from pilotlight_core.model.messages.call_messages import Spent
 from pilotlight_core.model.messages.seeing.tallies import CallTotals, FunctionTally
@@ -32,6 +34,7 @@ from pilotlight_gateway.tally.tally import LARGEST_BATCH, NS_PER_MS, SAMPLES, SL
 from pilotlight_gateway.tally.tally_ring import HOUR_NS, MINUTE_NS, TallyRing, sealed
 from pilotlight_gateway.tally.tally_totals import TotalCounts
 
+log = structlog.get_logger(__name__)
 KEYS = 512
 OTHERS = 64
 IDLE_NS = 120_000_000_000
@@ -181,8 +184,13 @@ class Tallies:
     # -- adding up -------------------------------------------------------------------------------------------------
 
     def fold(self) -> None:
-        """Add up what has gathered."""
-        at_ns = self._wall()
+        """Add up what has gathered. What goes wrong is lost, and costs no call its answer."""
+        try:
+            self._fold(self._wall())
+        except Exception:
+            log.exception("what was counted of calls could not be added up")
+
+    def _fold(self, at_ns: int) -> None:
         minute_ns = at_ns - at_ns % MINUTE_NS
         if minute_ns != self._minute_ns:
             self._turn(minute_ns)
@@ -295,6 +303,11 @@ class Tallies:
             self._none_idle_until_ns = oldest_ns + IDLE_NS
             return False
         gone = self._known.pop(name)
+        # A function's counters add up those of its versions: they never fall as long as one of these is here.
+        for kept in self._known.values():
+            if kept.key.function == gone.key.function:
+                kept.totals.merge(self.totals_of(gone))
+                break
         self.sealed_bytes -= gone.ring.size
         gone.ring = TallyRing()
         return True

@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 from heapq import heappush, heapreplace
 
-from pilotlight_core.model.bounded import MOST_HELD
 from pilotlight_core.model.errors import CODES
 from pilotlight_core.model.messages.seeing.tallies import (
     MOST_SAMPLES,
@@ -29,12 +28,10 @@ ALL_STAGES = 64
 MOST_STEPS = 32
 """Steps of starts that have sums of their own."""
 MOST_CODES = len(CODES)
-LARGEST_BATCH = MOST_HELD
-"""A size beyond it is no container's, whatever its node says."""
-LONGEST_MS = 1e12
-"""Of one sum: what more is told of it is a node's lie, and no other reader would take it."""
 PLACES = {stage: place for place, stage in enumerate(STAGES)}
 NS_PER_MS = 1_000_000
+MOST_MS, MOST_NS, LARGEST_BATCH = 1e12, 1 << 62, 1 << 20
+"""What a message may say: what agents report may be anything, and must not make a window that nobody can read."""
 NO_SLO = SLO()
 
 Sampled = tuple[str, int, float, dict[str, float], int, int, bool]
@@ -111,7 +108,7 @@ class TallyCounts:
     def add_batch(self, size: int, gpu_ms: float) -> None:
         """A call ran in a batch of this size."""
         if size > 16:
-            size = 1 << (min(size, LARGEST_BATCH).bit_length() - 1)
+            size = min(1 << (size.bit_length() - 1), LARGEST_BATCH)
         batches = self.batches
         found = batches.get(size)
         if found is not None:
@@ -125,7 +122,7 @@ class TallyCounts:
         known = self.cold_steps
         for step, ms in steps.items():
             if step in known or len(known) < MOST_STEPS:
-                known[step] = min(known.get(step, 0.0) + ms, LONGEST_MS)
+                known[step] = min(known.get(step, 0.0) + ms, MOST_MS)
 
     def add_units(self, units: dict[str, int]) -> None:
         """What a call counted."""
@@ -197,7 +194,7 @@ class TallyCounts:
         self._merge_sketches(other)
         for step, ms in other.cold_steps.items():
             if step in self.cold_steps or len(self.cold_steps) < MOST_STEPS:
-                self.cold_steps[step] = min(self.cold_steps.get(step, 0.0) + ms, LONGEST_MS)
+                self.cold_steps[step] = min(self.cold_steps.get(step, 0.0) + ms, MOST_MS)
         for size, batch in other.batches.items():
             calls, gpu_ms = self.batches.get(size, (0, 0.0))
             self.batches[size] = (calls + batch.calls, gpu_ms + batch.gpu_ms)
@@ -250,12 +247,12 @@ class TallyCounts:
             gaps=self.gaps.value(),
             cold_calls=self.cold_calls,
             cold_steps=dict(self.cold_steps),
-            batches={size: BatchTally(calls, gpu_ms) for size, (calls, gpu_ms) in self.batches.items()},
+            batches={size: BatchTally(calls, min(gpu_ms, MOST_MS)) for size, (calls, gpu_ms) in self.batches.items()},
             attempts=self.attempts,
             retried=self.retried,
             body_in=self.body_in,
             body_out=self.body_out,
-            busy_ns=self.busy_ns,
+            busy_ns=min(self.busy_ns, MOST_NS),
             units=dict(self.units),
             unread_ms=self.unread_ms,
             inside_ms=self.inside_ms,

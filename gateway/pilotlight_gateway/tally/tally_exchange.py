@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Any, Protocol
 
+import msgspec
 import structlog
 
 from pilotlight_core.bus import BusError, Handler, Subscription
@@ -78,7 +79,7 @@ class BusPeers:
         answer = None
         try:
             answer = await self._bus.request(subjects.tallies(self._region, gateway), asked, timeout=ANSWER_S)
-        except BusError as error:
+        except (BusError, msgspec.DecodeError) as error:
             log.info("a gateway tells nothing of its calls", gateway=gateway, error=str(error))
         return answer if isinstance(answer, TalliesTold) else None
 

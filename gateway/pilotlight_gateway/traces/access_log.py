@@ -22,6 +22,8 @@ from pilotlight_gateway.tenancy.auth import Principal
 from pilotlight_gateway.traces.trace_keeper import RefusedAsk
 
 OFF, ERRORS, ALL = "off", "errors", "all"
+PROBES = ("/readyz", "/healthz")
+"""A process that starts or ends says no to these all the time, which is no error."""
 LINES_PER_S = 100
 """More requests than this are counted, and the count is logged."""
 
@@ -116,7 +118,8 @@ class AccessLog:
             tenant, call_id = request.principal.tenant, request.call_id
             ask = RefusedAsk(tenant, request.request_id, call_id, request.route, request.called)
             sink.refused(ask, error, ms)
-        if self._mode != OFF and not is_written(error):
+        is_shown = self._mode == ALL or (self._mode == ERRORS and request.route not in PROBES)
+        if is_shown and not is_written(error):
             self._write(request, status, ms, error.wire_code)
 
     def ended(self, request: LoggedRequest) -> None:

@@ -17,6 +17,7 @@ CALLS = 150
 TOGETHER = 12
 
 
+@pytest.mark.variant
 async def test_after_hundreds_of_calls_nothing_is_held(monkeypatch: pytest.MonkeyPatch) -> None:
     """Neither keys and values, nor inboxes; and whoever read all has what it would have had alone."""
     monkeypatch.setattr("pilotlight_engine.serving.step_thread.MOST_UNREAD", 6)

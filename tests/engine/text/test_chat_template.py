@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from pilotlight_engine.text.chat_template import ChatTemplate, TemplateRefusal, template_of
+from pilotlight_engine.text.chat_template import ChatTemplate, template_of
+from pilotlight_engine.text.template_time import TemplateRefusal
 
 MESSAGES = [{"role": "user", "content": "<hi>"}]
 CHATML = (

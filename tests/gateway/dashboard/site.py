@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import httpx
+import msgspec
 
 from pilotlight_gateway.dashboard.asset_files import AssetFiles
 from pilotlight_gateway.dashboard.dashboard_app import DashboardApp
@@ -43,11 +44,27 @@ class WorldApi:
         return ApiAnswer(status=answer.status_code, body=answer.content)
 
 
-class NothingFollowed:
-    """Streams on which nothing has come."""
+class WorldStreams:
+    """A `FollowedSource` over the same: what a route lists now is what a stream of it has sent. `asked`: the paths."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+        self.asked: list[str] = []
+        self.values: dict[str, list[Any]] = {}
+        """By path, what has come in place of what the application says."""
 
     async def read(self, audience: object, path: str, token: str) -> tuple[Any, ...]:
-        return ()
+        self.asked.append(path)
+        if (known := self.values.get(path.partition("?")[0])) is not None:
+            return tuple(known)
+        async with self.world.client(token) as client:
+            answer = await client.get(path.replace("follow=true&", ""))
+        told = ApiAnswer(status=answer.status_code, body=answer.content)
+        if told.status >= 400:
+            raise told.problem()
+        if answer.headers["content-type"].startswith("application/json"):
+            return tuple(told.value()["events"])
+        return tuple(msgspec.json.decode(line) for line in told.body.splitlines() if line)
 
 
 class Site:
@@ -56,7 +73,8 @@ class Site:
     def __init__(self, world: World) -> None:
         self.world = world
         self.api = WorldApi(world)
-        self.answers = AnswerCache(self.api, world.clock, followed=NothingFollowed())
+        self.streams = WorldStreams(world)
+        self.answers = AnswerCache(self.api, world.clock, self.streams)
         self.drawings = PageDrawings(self.answers, clock=world.clock, wall=world.wall)
         self.app = DashboardApp(self.api, self.drawings, AssetFiles(), clock=world.clock, wall=world.wall)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pilotlight_core.model.messages.event_messages import EventKind
+from pilotlight_core.model.messages.logs import EventKind
 from pilotlight_core.model.messages.scheduling import BreakerReport
 from pilotlight_gateway.events.pressure_events import PressureEvents
 from pilotlight_gateway.home.slowdown import SlowFlow

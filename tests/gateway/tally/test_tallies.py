@@ -231,3 +231,21 @@ def test_what_a_node_makes_up_spoils_no_counts(tallies: Tallies, clock: WallCloc
     assert total(tallies, "acme:app.honest").ended == 1
     encoded = msgspec.msgpack.encode(tallies.totals_of(the(tallies)))
     assert msgspec.msgpack.decode(encoded, type=CallTotals).batched == 3
+
+
+def test_a_functions_counters_do_not_fall_as_its_old_versions_are_forgotten(clock: WallClock) -> None:
+    """A Prometheus takes a counter that fell for one that began anew, and adds all of it once more."""
+    tallies = Tallies(clock, keys=2)
+    for _ in range(5):
+        end(tallies, version(number=1))
+    beat(tallies, clock, 130.0)
+    end(tallies, version(number=2))
+    beat(tallies, clock, 130.0, times=2)
+    end(tallies, version(number=2))
+    beat(tallies, clock)
+    assert sum(tallies.totals_of(each).ended for each in tallies.each()) == 7
+    end(tallies, version("another"))
+    beat(tallies, clock, 70.0, times=2)
+
+    counted = {each.key.function: tallies.totals_of(each).ended for each in tallies.each()}
+    assert counted == {"acme:app.fn": 7, "acme:app.another": 1}

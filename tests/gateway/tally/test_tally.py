@@ -8,6 +8,7 @@ import pytest
 
 from pilotlight_core.model.messages.seeing.tallies import MOST_SAMPLES, MOST_SIZES, MOST_UNITS, FunctionTally
 from pilotlight_gateway.tally.tally import SAMPLES, SLOWEST, TallyCounts, calls_of, gpu_ms_of, stages_of
+from pilotlight_gateway.tally.tally_ring import sealed
 
 
 def counted(total_ms: list[float], since_ns: int = 1, until_ns: int = 2) -> FunctionTally:
@@ -87,3 +88,19 @@ def test_of_many_calls_each_fourth_tells_its_stages_for_four() -> None:
     assert list(seen) == ["execute"]
     assert sum(seen["execute"].counts) == 1_000
     assert seen["execute"].sum == pytest.approx(20_000)
+
+
+def test_whatever_agents_report_makes_a_part_that_can_be_read() -> None:
+    """Sizes, times and steps beyond what a message may say."""
+    counts = TallyCounts(1)
+    for _ in range(3):
+        counts.ended += 1
+        counts.add_batch(2**40, 9e11)
+        counts.add_steps({"load": 9e11})
+        counts.add_units({"tokens": 2**53})
+        counts.busy_ns += 2**62
+        counts.durations.add(-5.0)
+        counts.offer("call_1", 5, -5.0, {"execute": -1.0}, 2**40, 1, is_cold=True)
+    seen = sealed(counts.value(2)).tally()
+    assert (seen.busy_ns, seen.units, seen.cold_steps) == (2**62, {"tokens": 2**53}, {"load": 1e12})
+    assert list(seen.batches) == [2**20]

@@ -54,6 +54,14 @@ def test_as_much_is_logged_as_is_asked_for(mode: str, lines: int) -> None:
     assert len(logged) == lines
 
 
+def test_a_probe_that_is_told_no_is_no_error() -> None:
+    """Whatever asks whether a gateway is ready asks each second."""
+    for mode, lines in ((ERRORS, 0), (ALL, 1)):
+        with capture_logs() as logged:
+            AccessLog(mode, clock=lambda: 0.5).failed(Ended(route="/readyz"), ERROR, 503)
+        assert len(logged) == lines
+
+
 def test_a_line_says_whose_request_it_was_and_in_which_trace() -> None:
     """And never what it carried."""
     log = AccessLog(ERRORS, Sink(), clock=lambda: 0.5)

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from pilotlight_runtime.guest.agent_channel import LEFT_BYTES, Channel
-from pilotlight_runtime.guest.frames import CHUNK_GROUP, ChunkOut, FrameDecoder, FromGuest, Loaded
+from pilotlight_runtime.guest.agent_channel import Channel
+from pilotlight_runtime.guest.frames import CHUNK_GROUP, LEFT_BYTES, ChunkOut, FrameDecoder, FromGuest, Loaded
 from pilotlight_runtime.guest.late_sender import LateSender
 
 Ends = tuple[Channel, socket.socket]

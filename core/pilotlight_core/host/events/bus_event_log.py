@@ -16,7 +16,7 @@ from cachetools import LRUCache
 
 from pilotlight_core.bus import Bus, BusError
 from pilotlight_core.model import subjects
-from pilotlight_core.model.messages.event_messages import PlatformEvent
+from pilotlight_core.model.messages.logs import PlatformEvent
 from pilotlight_core.model.messages.wire import encode
 
 KEPT = 1_024

@@ -40,11 +40,10 @@ from pilotlight_core.model.messages.controller_questions import (
 )
 from pilotlight_core.model.messages.demand import Demand, Demands
 from pilotlight_core.model.messages.device_commands import Cut, SwitchMig
-from pilotlight_core.model.messages.event_messages import PlatformEvent
 from pilotlight_core.model.messages.job_messages import AskJob, JobPlace, JobsStored, PlannedStarts
 from pilotlight_core.model.messages.limiting import Holdings, HoldingsWanted, LimitAnswers, ToLimitHome
 from pilotlight_core.model.messages.link_messages import LinkSwitch
-from pilotlight_core.model.messages.logs import LogBatch
+from pilotlight_core.model.messages.logs import LogBatch, PlatformEvent
 from pilotlight_core.model.messages.message import Message
 from pilotlight_core.model.messages.node_messages import (
     Bind,

@@ -19,23 +19,26 @@ import msgspec
 import structlog
 
 from pilotlight_gateway.dashboard.page_parts.gateway_client import ApiProblem
-from pilotlight_gateway.dashboard.page_parts.gateway_streams import STREAMS, EventSource
+from pilotlight_gateway.dashboard.page_parts.gateway_streams import STREAMS, StreamSource
 
+log = structlog.get_logger(__name__)
+
+LOGGED_OUT = 401
 KEPT_VALUES, KEPT_BYTES = 400, 256 * 2**10
 """Of each stream, the last ones."""
 OF_AUDIENCE = 4
 """Streams for viewers who are told the same: as many pages as they may look at, of which each follows one."""
 UNREAD_S, LOOK_S = 15.0, 5.0
-QUIET_S, EMPTY_S, SETTLES_S = 0.1, 0.7, 3.0
+QUIET_S, EMPTY_S, SETTLES_S = 0.1, 0.5, 3.0
 """The first ones are all there when none has come for so long; where none comes at all; and at the latest."""
-
-log = structlog.get_logger(__name__)
 
 
 @dataclass(kw_only=True)
 class FollowedStream:
     """The last values of one."""
 
+    token: str
+    """By whose session it was asked for."""
     read_at: float
     values: deque[tuple[Any, int]] = field(default_factory=deque)
     taken: int = 0
@@ -61,7 +64,7 @@ class FollowedStream:
 class FollowedStreams:
     """All that are followed. `clock` is monotonic seconds."""
 
-    def __init__(self, source: EventSource, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, source: StreamSource, clock: Callable[[], float] = time.monotonic) -> None:
         self._source = source
         self._clock = clock
         self._streams: dict[tuple[Any, str], FollowedStream] = {}
@@ -75,7 +78,7 @@ class FollowedStreams:
         """Follows until the block ends."""
         async with asyncio.TaskGroup() as group:
             self._group = group
-            looking = group.create_task(self._look_again())
+            looking = group.create_task(self._refresh())
             try:
                 yield self
             finally:
@@ -98,8 +101,12 @@ class FollowedStreams:
             found = self._begin(key, token)
         found.read_at = self._clock()
         await _settle(found)
+        if found.problem is not None and found.problem.status == LOGGED_OUT and found.token != token:
+            found = self._begin(key, token)  # the session that asked for all has just ended
+            await _settle(found)
         if found.problem is not None:
-            self._streams.pop(key, None)
+            if self._streams.get(key) is found:
+                del self._streams[key]
             raise found.problem
         return tuple(value for value, _ in found.values)
 
@@ -110,7 +117,7 @@ class FollowedStreams:
             self._end(mine[0][1])  # a viewer who goes on to another log has left one
         if self._group is None or len(self._streams) >= STREAMS:
             raise ApiProblem(0, "overloaded", "As many logs are followed as may be: try again in a minute.")
-        made = self._streams[key] = FollowedStream(read_at=self._clock())
+        made = self._streams[key] = FollowedStream(token=token, read_at=self._clock())
         made.task = self._group.create_task(self._follow(made, key[1], token))
         return made
 
@@ -121,13 +128,15 @@ class FollowedStreams:
                     stream.take(one)
         except ApiProblem as problem:
             stream.problem = problem
-        except Exception:  # whatever one stream does, the others and the process go on
+        except Exception:  # one stream takes none of the others with it
             log.exception("a stream could not be followed", path=path)
-            stream.problem = ApiProblem(0, "internal", "This stream broke off. The dashboard's log says why.")
+            stream.problem = ApiProblem(
+                0, "internal", "This stream could not be followed: the dashboard's log says why."
+            )
         finally:
             stream.ended = True
 
-    async def _look_again(self) -> None:
+    async def _refresh(self) -> None:
         while True:
             await asyncio.sleep(LOOK_S)
             self.end_unread()

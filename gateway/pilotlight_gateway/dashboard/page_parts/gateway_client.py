@@ -16,11 +16,12 @@ import msgspec
 import structlog
 
 from pilotlight_core.host.http_client import HttpClient, NoHttpClient
+from pilotlight_gateway.dashboard.page_parts.shared_work import SharedWork, WorkResult
 
 CONNECTIONS = 32
 WITHIN_S = 10.0
 ANSWER_BYTES = 32 * 2**20
-KEPT_S = 1.0
+KEPT_S, UNKNOWN_SESSION = 1.0, 401
 KEPT_AT_MOST = 512
 KEPT_BYTES = 96 * 2**20
 """Of answers as they came; read they take several times as much."""
@@ -145,14 +146,6 @@ async def _whole(answer: Any) -> bytes:
     return b"".join(pieces)
 
 
-@dataclass(kw_only=True)
-class _KeptAnswer:
-    token: str
-    """By whose session it was asked."""
-    expires_at: float
-    value: asyncio.Future[tuple[Any, int]]
-
-
 class FollowedSource(Protocol):
     """Streams of lines that are followed."""
 
@@ -171,13 +164,12 @@ class AnswerCache:
         followed: FollowedSource | None = None,
     ) -> None:
         self._client = client
-        self._clock = clock
         self.followed = followed
         """Streams of lines; None: none is followed here."""
-        self._kept: dict[tuple[Any, str], _KeptAnswer] = {}
+        self._work = SharedWork[Any](at_most=KEPT_AT_MOST, most_bytes=KEPT_BYTES, clock=clock)
 
     def __len__(self) -> int:
-        return len(self._kept)
+        return len(self._work)
 
     async def read(self, audience: object, path: str, token: str) -> Any:
         """The JSON at a path, for the holder of `token`, who is one of `audience`.
@@ -185,41 +177,16 @@ class AnswerCache:
         Raises:
             ApiProblem: the refusal.
         """
-        at, key = self._clock(), (audience, path)
-        kept = self._kept.get(key)
-        if kept is None or at >= kept.expires_at:
-            self._make_room(at)
-            kept = self._kept[key] = _KeptAnswer(
-                token=token, expires_at=at + KEPT_S + WITHIN_S, value=asyncio.ensure_future(self._ask(path, token))
-            )
-            kept.value.add_done_callback(lambda _: self._asked(key, kept))
-        try:
-            return (await asyncio.shield(kept.value))[0]
-        except ApiProblem as problem:
-            if problem.status != 401 or kept.token == token:
-                raise
-        return (await self._ask(path, token))[0]  # the session that asked for all has just ended
 
-    async def _ask(self, path: str, token: str) -> tuple[Any, int]:
-        answer = await self._client.ask("GET", path, token)
-        return answer.value(), len(answer.body)
+        async def ask() -> WorkResult[Any]:
+            try:
+                answer = await self._client.ask("GET", path, token)
+                return WorkResult((answer.value(),), KEPT_S, len(answer.body))
+            except ApiProblem as problem:
+                # That a session has ended is nobody else's; other refusals are told to all who wait.
+                return WorkResult(problem, 0.0 if problem.status == UNKNOWN_SESSION else KEPT_S / 2)
 
-    def _asked(self, key: tuple[Any, str], kept: _KeptAnswer) -> None:
-        kept.expires_at = self._clock() + KEPT_S
-        if not kept.value.cancelled() and kept.value.exception() is not None and self._kept.get(key) is kept:
-            del self._kept[key]  # a refusal is nobody else's: the next one asks for itself
-
-    def _make_room(self, at: float) -> None:
-        self._kept = {key: one for key, one in self._kept.items() if at < one.expires_at}
-        sizes = {key: _size_of(one) for key, one in self._kept.items()}
-        total = sum(sizes.values())
-        for key in list(self._kept):
-            if len(self._kept) < KEPT_AT_MOST and total <= KEPT_BYTES:
-                break
-            total -= sizes[key]
-            del self._kept[key]
-
-
-def _size_of(kept: _KeptAnswer) -> int:
-    done = kept.value.done() and not kept.value.cancelled() and kept.value.exception() is None
-    return kept.value.result()[1] if done else 0
+        found = await self._work.get((audience, path), ask)
+        if isinstance(found, ApiProblem):
+            raise ApiProblem(found.status, found.code, found.detail)
+        return found[0]

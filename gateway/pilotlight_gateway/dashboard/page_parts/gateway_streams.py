@@ -17,7 +17,7 @@ LINE_BYTES = 128 * 2**10
 REFUSAL_BYTES = 64 * 2**10
 
 
-class EventSource(Protocol):
+class StreamSource(Protocol):
     """Whoever has streams of events."""
 
     def events(self, path: str, token: str) -> AsyncGenerator[bytes]:
@@ -34,7 +34,7 @@ class GatewayStreams:
         self._client = HttpClient(connections=STREAMS, ca_file=ca_file, trust_env=False, follow_redirects=False)
 
     async def events(self, path: str, token: str) -> AsyncGenerator[bytes]:
-        """See `EventSource`. One that breaks off is asked for at another gateway by whoever wants more."""
+        """See `StreamSource`. One that breaks off is asked for at another gateway by whoever wants more."""
         try:
             client = await self._client.get()
         except NoHttpClient as error:
@@ -51,7 +51,7 @@ class GatewayStreams:
                 async for line in split_lines(answer.aiter_bytes()):
                     if line.startswith(DATA):
                         yield line.removeprefix(DATA)
-        except httpx.HTTPError:
+        except (httpx.HTTPError, TimeoutError):
             self._next += 1
             raise ApiProblem(0, "unreachable", "No gateway answers at the moment.") from None
 

@@ -75,6 +75,11 @@ def plural(count: int, one: str, many: str = "") -> str:
     return f"{count:,} {one if count == 1 else many or one + 's'}"
 
 
+def short_text(text: str, most: int) -> str:
+    """A text of at most so many characters, and a mark where it goes on."""
+    return text if len(text) <= most else f"{text[:most]} …"
+
+
 def text_at(value: Mapping[str, Any], name: str) -> str:
     """A field as text; "" where there is none."""
     found = value.get(name)

@@ -45,18 +45,19 @@ def function_blocks(
     """Of what was counted in the window, and of why it has the containers that it has."""
     calls, failed, durations = stats["calls"], sum(stats["failed"].values()), stats["durations"]
     text = f"{name} was not called in this time."
+    ended = durations["count"]
     if calls:
-        text = (
-            f"{plural(calls, 'call')}, {number_text(stats['per_s'])} a second: half of them took at most "
-            f"{time_text(durations['p50'])}, 95 of 100 at most {time_text(durations['p95'])}; "
-            f"{count_text(failed)} failed."
-        )
+        took = "none has ended well" if failed else "none has ended yet"
+        if ended:
+            took = f"half of them took at most {time_text(durations['p50'])}"
+            took += f", 95 of 100 at most {time_text(durations['p95'])}"
+        text = f"{plural(calls, 'call')}, {number_text(stats['per_s'])} a second: {took}; {count_text(failed)} failed."
     home = stats["home"]
     figures = (
         Figure(key="rate", label="Calls a second", value=number_text(stats["per_s"])),
-        Figure(key="p50", label="p50", value=time_text(durations["p50"] if calls else None)),
-        Figure(key="p95", label="p95", value=time_text(durations["p95"] if calls else None)),
-        Figure(key="p99", label="p99", value=time_text(durations["p99"] if calls else None)),
+        Figure(key="p50", label="p50", value=time_text(durations["p50"] if ended else None)),
+        Figure(key="p95", label="p95", value=time_text(durations["p95"] if ended else None)),
+        Figure(key="p99", label="p99", value=time_text(durations["p99"] if ended else None)),
         Figure(key="failed", label="Failed", value=count_text(failed)),
         Figure(key="cold", label="Cold calls", value=count_text(stats["cold_calls"])),
         Figure(key="batch", label="Batch size", value=number_text(stats["batch_size"])),

@@ -115,6 +115,8 @@ function apply(changes) {
   if (changes.points) dispatchEvent(new CustomEvent("points", { detail: changes.points }));
 }
 
+for (const box of document.querySelectorAll("pre.lines")) box.scrollTop = box.scrollHeight; // the newest is the last
+
 function heard(message) {
   if ("live" in message) say(message.live);
   else if (message.topic === topic) {

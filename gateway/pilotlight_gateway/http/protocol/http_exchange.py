@@ -457,6 +457,7 @@ class Edge:
                 failed = _of_starlette(error, scope or {})
             except asyncio.CancelledError:
                 if (failed := exchange.was_revoked()) is None:
+                    self._recorder.client_gone(exchange)
                     raise
             except ClientGone:
                 exchange.status = exchange.status or CLIENT_CLOSED

@@ -13,9 +13,9 @@ from pilotlight.client.transport.retry import QUICK_CONNECT_S, RequestRetries
 from pilotlight.definitions.errors import BadOutput
 from pilotlight_core.model.api.call_api import AppInfo, DeployRequest, DeployResponse, RenewRequest
 from pilotlight_core.model.api.curve_api import CurveRequest, FunctionCurves, Trial, TrialRequest
-from pilotlight_core.model.api.diagnosis_api import DiagnosisList, FunctionDiagnosis
 from pilotlight_core.model.api.placement_api import ContainerStopInfo, ContainerStopRequest, PlacementQuestion
 from pilotlight_core.model.api.price_api import PriceInfo, PriceList
+from pilotlight_core.model.api.seeing.diagnosis_api import DiagnosisList, FunctionDiagnosis
 from pilotlight_core.model.spec import DEFAULT_BASE, FunctionSpec
 
 T = TypeVar("T")

@@ -6,7 +6,7 @@ from pilotlight_core.bus import Bus, connect
 from pilotlight_core.host.events.bus_event_log import KEPT, OF_A_KIND, WITHIN_S, BusEventLog, EventRate
 from pilotlight_core.model import subjects
 from pilotlight_core.model.ids import token
-from pilotlight_core.model.messages.event_messages import EventKind, PlatformEvent
+from pilotlight_core.model.messages.logs import EventKind, PlatformEvent
 from tests.waiting import until_found
 
 

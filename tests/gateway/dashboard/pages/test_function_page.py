@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from pilotlight_core.model.api.seeing.tally_api import FunctionStats, HomeStats, Quantiles, SampleStats, StatsPoint
-from pilotlight_gateway.dashboard.page_parts.blocks import Drawing, LinkLine, TimeChart
+from pilotlight_gateway.dashboard.page_parts.blocks import Drawing, FigureList, LinkLine, TimeChart
 from pilotlight_gateway.dashboard.page_parts.gateway_client import ApiAnswer
 from pilotlight_gateway.dashboard.pages.function_page import WINDOWS, function_blocks
 from tests.gateway.dashboard.pages.scenes import answer_of, table_of
@@ -46,6 +46,17 @@ def test_its_answer_is_its_rate_its_latency_and_its_failures() -> None:
         ("call_1", "2026-11-27 06:00:30", "90 ms", "queue 80 ms", "", "1", "1", "no"),
     ]  # fmt: skip
     assert answer_of(function_blocks("f", "1h", stats(failed={"raised": 60}), None))[1] == "bad"
+
+
+def test_where_no_call_ended_well_there_is_no_latency() -> None:
+    """A nought would say that they were fast."""
+    blocks = function_blocks("f", "1h", stats(failed={"raised": 120}, durations=Quantiles()), None)
+    assert answer_of(blocks) == ("120 calls, 2 a second: none has ended well; 120 failed.", "bad")
+    (figures,) = [block for block in blocks if isinstance(block, FigureList)]
+    assert {one.key: one.value for one in figures.figures}["p95"] == "–"
+    assert (
+        "none has ended yet" in answer_of(function_blocks("f", "1h", stats(failed={}, durations=Quantiles()), None))[0]
+    )
 
 
 def test_its_charts_are_of_the_steps() -> None:

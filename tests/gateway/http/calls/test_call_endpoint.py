@@ -319,6 +319,9 @@ async def test_a_caller_that_hangs_up_cancels_its_call(world: World) -> None:
     assert wire.sent == []
     assert world.services.metrics.requests["/v1/functions/{ref}/calls", 499] == 1
     assert (world.services.budget.used, len(world.services.gate)) == (0, 0)
+    world.services.recorder.tallies.fold()
+    (tallied,) = world.services.recorder.tallies.each()
+    assert (tallied.counts.arrivals, tallied.counts.gone, tallied.counts.inside) == (1, 1, 0)
 
 
 async def test_an_unexpected_error_tells_nothing(world: World) -> None:

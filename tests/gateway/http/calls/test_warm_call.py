@@ -218,6 +218,9 @@ async def test_a_client_that_hangs_up_cancels_its_call(world: World, parts: Part
     connection.hang_up()
     await until(lambda: world.calls.cancelled)
     assert parts.metrics.requests[ROUTE, 499] == 1
+    parts.recorder.tallies.fold()
+    (tallied,) = parts.recorder.tallies.each()
+    assert (tallied.counts.gone, tallied.counts.inside) == (1, 0)
     check_nothing_is_left(parts)
 
 

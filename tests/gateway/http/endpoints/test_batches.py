@@ -59,7 +59,7 @@ async def test_a_batch_is_stored_once_every_line_is_checked(world: World) -> Non
     assert told["expires_at"] == told["created_at"] + 600
     assert told["counts"] == {"succeeded": 0, "failed": 0, "cancelled": 0, "expired": 0}
     assert shown.json() == told
-    assert [record.traceparent for record in world.batches.kept.values()] == [TRACE]
+    assert [record.traceparent for record, _ in world.batches.kept.values()] == [TRACE]
     page = {"object": "list", "data": [told], "has_more": False, "first_id": told["id"], "last_id": told["id"]}
     assert listed.json() == page | {"batches": [told]}
     assert not world.jobs.writes

@@ -29,11 +29,15 @@ from pilotlight_gateway.dashboard.page_parts.shown_values import (
     instant_text,
     money_text,
     number_text,
+    short_text,
     time_text,
 )
 from pilotlight_gateway.dashboard.pages.own.calls_page import KEPT, call_link, function_link
 
 NOT_FOUND = 404
+LONGEST_ERROR = 8_000
+MOST_NESTED = 50
+MOST_LINES = 100
 
 
 def call_blocks(name: str, status: AnsweredPart, explained: AnsweredPart, receipt: AnsweredPart) -> list[Block]:
@@ -88,11 +92,11 @@ def _explained(told: Mapping[str, Any]) -> list[Block]:
         Figure(key="outcome", label="Outcome", value=told["code"] or "ok", tone="bad" if told["code"] else "good"),
         Figure(key="kept", label="Kept", value=KEPT.get(told["kept"], told["kept"])),
         Figure(key="batch", label="Batch size", value=count_text(told["batch_size"] or None)),
-        Figure(key="gateway", label="Gateway", value=told["gateway"]),
-        Figure(key="trace", label="Trace", value=told["trace_id"]),
     )
+    trace = f"Its trace is {told['trace_id']}; " if told["trace_id"] else "It has no trace; "
     return [
         FigureList(id="now", figures=figures),
+        Heading(id="time", text="Where its time went"),
         waterfall("waterfall", "Where its time went, from left to right: the table below has the same", told["rows"],
                   told["total_ms"]),
         DataTable(
@@ -120,6 +124,7 @@ def _explained(told: Mapping[str, Any]) -> list[Block]:
             ]),
             empty="It was sent to no container.",
         ),
+        Sentence(id="trace", text=f"{trace}the gateway {told['gateway']} keeps it.", tone="quiet"),
     ]  # fmt: skip
 
 
@@ -128,7 +133,8 @@ def _error(status: Mapping[str, Any]) -> list[Block]:
     error = status.get("error")
     if not error:
         return []
-    lines = (f"{error['code']}: {error['detail']}", *(error.get("traceback") or "").splitlines())
+    first = short_text(f"{error['code']}: {error['detail']}", LONGEST_ERROR)
+    lines = (first, *(error.get("traceback") or "")[-LONGEST_ERROR:].splitlines())
     return [Heading(id="failure", text="Its failure"), TextLines(id="error", label="The error", lines=lines)]
 
 
@@ -149,7 +155,9 @@ def _receipt(told: Mapping[str, Any]) -> list[Block]:
             id="lines", caption="Receipt",
             columns=columns_of("Price", "Day", "Version", "Stage", "#Part", "#An hour of it", "#Discount",
                                "#Time or units", "#Batch", "#Cost"),
-            rows=rows_of([(f"{place}", _receipt_line(one, currency)) for place, one in enumerate(told["lines"])]),
+            rows=rows_of([
+                (f"{place}", _receipt_line(one, currency)) for place, one in enumerate(told["lines"][:MOST_LINES])
+            ]),
             empty="It was billed nothing.",
         ),
         *_relatives(told),
@@ -169,7 +177,7 @@ def _receipt_line(one: Mapping[str, Any], currency: str) -> tuple[str, ...]:
 def _relatives(told: Mapping[str, Any]) -> list[Block]:
     """Of nested calls, which have receipts of their own."""
     links = [("The call that made it", call_link(told["parent"]), False)] if told["parent"] else []
-    links += [(one, call_link(one), False) for one in told["nested"][:50]]
+    links += [(one, call_link(one), False) for one in told["nested"][:MOST_NESTED]]
     return [LinkLine(id="nested", label="Calls around it", links=tuple(links))] if links else []
 
 

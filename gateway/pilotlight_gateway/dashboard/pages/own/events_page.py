@@ -17,10 +17,10 @@ from pilotlight_gateway.dashboard.page_parts.blocks import (
 )
 from pilotlight_gateway.dashboard.page_parts.gateway_client import ApiProblem
 from pilotlight_gateway.dashboard.page_parts.page import ABSENT, Page, PageView, Section
-from pilotlight_gateway.dashboard.page_parts.shown_values import instant_text, plural
+from pilotlight_gateway.dashboard.page_parts.shown_values import instant_text, plural, short_text
 from pilotlight_gateway.dashboard.pages.own.calls_page import function_link
 
-MOST_EVENTS = 200
+MOST_EVENTS, LONGEST_SENTENCE = 150, 300
 EVENT_TONES = {
     "breaker.opened": "bad", "calls.shed": "bad", "node.lost": "bad", "flow.slowed": "warn", "budget.spent": "warn",
 }  # fmt: skip
@@ -52,7 +52,7 @@ def _row(one: Mapping[str, Any], tenant: str) -> tuple[Cell | str, ...]:
     own = one["function"].removeprefix(f"{tenant}:")
     return (
         instant_text(one["at"]), Cell(text=one["kind"], tone=EVENT_TONES.get(one["kind"], "")),
-        Cell(text=own, href=function_link(own)), one["says"],
+        Cell(text=own, href=function_link(own)), short_text(one["says"], LONGEST_SENTENCE),
     )  # fmt: skip
 
 

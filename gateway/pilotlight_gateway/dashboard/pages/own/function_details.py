@@ -19,9 +19,16 @@ from pilotlight_gateway.dashboard.page_parts.blocks import (
     rows_of,
 )
 from pilotlight_gateway.dashboard.page_parts.page import PageView, filled, ui_link
-from pilotlight_gateway.dashboard.page_parts.shown_values import count_text, instant_text, part_text, time_text
+from pilotlight_gateway.dashboard.page_parts.shown_values import (
+    count_text,
+    instant_text,
+    part_text,
+    short_text,
+    time_text,
+)
 
-MOST_CONTAINERS = 200
+MOST_CONTAINERS = 100
+LONGEST_MESSAGE = 200
 MOST_VERSIONS = 20
 QUIET = ("nothing", "few", "unknown")
 """Names of a diagnosis that names no cause."""
@@ -80,7 +87,7 @@ def version_blocks(function: str, history: AnsweredPart) -> list[Block]:
                     count_text(one["revision"]),
                     instant_text(one["at"]),
                     one["by"],
-                    one["message"],
+                    short_text(one["message"], LONGEST_MESSAGE),
                 )
                 found.append((str(one["revision"]), row))
                 before = version

@@ -18,7 +18,7 @@ from pilotlight_gateway.dashboard.page_parts.blocks import (
     rows_of,
 )
 from pilotlight_gateway.dashboard.page_parts.page import Page, PageView, Section, ui_link
-from pilotlight_gateway.dashboard.page_parts.shown_values import count_text, instant_text, plural, time_text
+from pilotlight_gateway.dashboard.page_parts.shown_values import count_text, instant_text, plural, short_text, time_text
 from pilotlight_gateway.dashboard.pages.own.calls_page import call_link, function_link
 
 ON_A_PAGE = 50
@@ -47,7 +47,7 @@ def jobs_blocks(listed: Mapping[str, Any], state: str = "", function: str = "", 
         DataTable(
             id="jobs", caption="Jobs, the last changed first",
             columns=columns_of("Job", "Function", "State", "Stored (UTC)", "Began (UTC)", "Ended (UTC)", "#Attempts",
-                               "#Before it", "#Begins in", "Why"),
+                               "Why"),
             rows=rows_of([(one["id"], _row(one)) for one in jobs]), empty="There is none.",
         ),
         *page_links("/ui/jobs", listed["next"] or "", cursor, state=state, function=function),
@@ -64,13 +64,12 @@ def page_links(path: str, following: str, present: str, name: str = "cursor", **
 
 def _row(one: Mapping[str, Any]) -> tuple[Cell | str, ...]:
     version = one["version"] or ""
-    ahead, soon = one["position"], one["starts_in_s"]
     return (
         Cell(text=one["id"], href=call_link(one["id"])),
         Cell(text=version, href=function_link(version.partition("@")[0])),
         Cell(text=one["state"], tone=JOB_TONES.get(one["state"], "")), instant_text(one["created_at"]),
         instant_text(one["started_at"]), instant_text(one["ended_at"]), count_text(one["attempts"]),
-        count_text(ahead), time_text(None if soon is None else soon * 1_000), _why(one),
+        short_text(_why(one), LONGEST_DETAIL),
     )  # fmt: skip
 
 
@@ -78,8 +77,12 @@ def _why(one: Mapping[str, Any]) -> str:
     """Why it waits, or failed."""
     if one["waits_for"]:
         return str(one["waits_for"])
+    if one["position"] is not None:
+        soon = one["starts_in_s"]
+        begins = "" if soon is None else f", begins in {time_text(soon * 1_000)}"
+        return f"{count_text(one['position'])} before it{begins}"
     error = one["error"]
-    return f"{error['code']}: {error['detail']}"[:LONGEST_DETAIL] if error else str(one["reason"] or "")
+    return f"{error['code']}: {error['detail']}" if error else str(one["reason"] or "")
 
 
 async def _draw(view: PageView) -> list[Block]:

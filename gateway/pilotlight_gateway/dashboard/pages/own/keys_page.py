@@ -13,7 +13,6 @@ from pilotlight_gateway.dashboard.page_parts.blocks import (
     Block,
     Cell,
     DataTable,
-    Heading,
     Sentence,
     columns_of,
     rows_of,
@@ -29,6 +28,7 @@ from pilotlight_gateway.dashboard.page_parts.shown_values import (
 
 USED_DAYS = 30
 MOST_REFUSALS = 200
+MOST_KEYS = 200
 REFUSALS = (
     "rate_limited", "queue_full", "quota_exceeded", "budget_exhausted", "too_many_tokens", "payload_too_large",
     "overloaded",
@@ -46,7 +46,6 @@ EXPLAINED = {
     "containers": "containers", "gpus": "GPUs", "floor_containers": "containers without calls",
     "guarantee": "part of the fleet that is theirs", "borrow": "part of the fleet beside it",
 }  # fmt: skip
-Answer = Mapping[str, Any]
 
 
 def keys_blocks(
@@ -65,18 +64,16 @@ def keys_blocks(
     text = f"{plural(len(valid), 'key is', 'keys are')} valid. " if keys.answered else ""
     reached = [name for name, limit in _effective(limits) if name in held and held[name] >= limit]
     if reached:
-        text += f"Reached: {', '.join(EXPLAINED.get(name, name) for name in reached)}."
+        text += f"Reached is the limit of {', '.join(EXPLAINED.get(name, name) for name in reached)}."
     elif found:
         text += f"Limits refused {plural(sum(found.values()), 'call')} lately."
     else:
         text += "No limit stands in the way now."
     return [
         Sentence(id="answer", text=text, tone="warn" if reached or found else ""),
-        Heading(id="of-keys", text="Keys"),
         *unanswered("no-keys", "Keys", keys),
         *([_keys(keys.value, used, at)] if keys.answered else []),
         *unanswered("no-use", "When keys were used", used),
-        Heading(id="of-limits", text="Limits"),
         *unanswered("no-limits", "Limits", limits),
         *(_limits(limits.value, held) if limits.answered else []),
         *unanswered("no-refusals", "What limits refused", refused),
@@ -84,11 +81,11 @@ def keys_blocks(
     ]
 
 
-def _is_valid(one: Answer, at: float) -> bool:
+def _is_valid(one: Mapping[str, Any], at: float) -> bool:
     return not one["revoked"] and (one["expires_at"] is None or one["expires_at"] > at)
 
 
-def _keys(told: Answer, used: AnsweredPart, at: float) -> DataTable:
+def _keys(told: Mapping[str, Any], used: AnsweredPart, at: float) -> DataTable:
     lines = used.value["lines"] if used.answered else ()
     last: dict[str, str] = {}
     calls: Counter[str] = Counter()
@@ -106,12 +103,13 @@ def _keys(told: Answer, used: AnsweredPart, at: float) -> DataTable:
               (last.get(one["id"], "none") if used.answered else "not known"),
               count_text(calls[one["id"]]) if used.answered else "not known", instant_text(one["created_at"]),
               instant_text(one["expires_at"]) if one["expires_at"] else "never"))
-            for one in told["keys"]
+            for one in told["keys"][:MOST_KEYS]
         ]),
+        note=f"{count_text(len(told['keys']))} in all." if len(told["keys"]) > MOST_KEYS else "",
     )  # fmt: skip
 
 
-def _state(one: Answer, at: float) -> Cell:
+def _state(one: Mapping[str, Any], at: float) -> Cell:
     if one["revoked"]:
         return Cell(text="revoked", tone="quiet")
     if not _is_valid(one, at):
@@ -126,7 +124,7 @@ def _effective(limits: AnsweredPart) -> list[tuple[str, float]]:
     return list(limits.value["effective"].items()) if limits.answered else []
 
 
-def _limits(told: Answer, held: Mapping[str, int]) -> list[Block]:
+def _limits(told: Mapping[str, Any], held: Mapping[str, int]) -> list[Block]:
     rows = []
     for name, limit in told["effective"].items():
         now = held.get(name)

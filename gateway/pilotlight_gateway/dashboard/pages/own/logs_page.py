@@ -18,10 +18,11 @@ from pilotlight_gateway.dashboard.page_parts.blocks import (
 )
 from pilotlight_gateway.dashboard.page_parts.gateway_client import ApiProblem
 from pilotlight_gateway.dashboard.page_parts.page import Page, PageView, Section, filled, ui_link
-from pilotlight_gateway.dashboard.page_parts.shown_values import plural
+from pilotlight_gateway.dashboard.page_parts.shown_values import plural, short_text
 from pilotlight_gateway.dashboard.pages.own.calls_page import call_link, function_link
 
 TAIL = 300
+MOST_CHOICES = 300
 MOST_MARKUP = 100_000
 """Bytes of HTML that a page's lines are: a page is at most 150 kB."""
 LONGEST_LINE = 1_000
@@ -31,17 +32,17 @@ DROPPED = re.compile(r"lines \(.*\) were dropped")
 MARK = "── "
 
 
-def logs_blocks(functions: Sequence[str], chosen: str, call: str, lines: Sequence[Mapping[str, Any]]) -> list[Block]:
+def logs_blocks(functions: Sequence[str], chosen: str, call_id: str, lines: Sequence[Mapping[str, Any]]) -> list[Block]:
     """Of the lines of a function, or of an app, the newest last."""
     shown = _shown(lines, chosen)
     dropped = [one for one in lines if _is_mark(one)]
     text = f"The last {plural(len(shown), 'line')} of {chosen}" if shown else f"{chosen} has printed nothing"
-    text += f" in the call {call}." if call else "."
+    text += f" in the call {call_id}." if call_id else "."
     if not chosen:
         text = "Nothing is deployed, so nothing prints."
     about = [(f"About {chosen}", function_link(chosen), False)] if "." in chosen else []
-    if call:
-        about += [("About the call", call_link(call), False)]
+    if call_id:
+        about += [("About the call", call_link(call_id), False)]
         about += [("Of all calls", ui_link("/ui/logs", function=chosen), False)]
     return [
         Sentence(id="answer", text=text, tone="" if shown else "quiet"),
@@ -50,13 +51,19 @@ def logs_blocks(functions: Sequence[str], chosen: str, call: str, lines: Sequenc
         PageForm(
             id="filter", action="/ui/logs", submit="Show",
             fields=(
-                FormField(name="function", label="Of", value=chosen, options=tuple(functions)),
-                FormField(name="call", label="Call", value=call),
+                FormField(name="function", label="Of", value=chosen, options=_choices(functions, chosen)),
+                FormField(name="call", label="Call", value=call_id),
             ),
         ),
         *([LinkLine(id="links", label="About these lines", links=tuple(about))] if about else []),
         TextLines(id="lines", label="Lines, the newest last (UTC)", lines=tuple(shown)),
     ]  # fmt: skip
+
+
+def _choices(functions: Sequence[str], chosen: str) -> tuple[str, ...]:
+    """Of which lines may be chosen; further ones are reached from their own pages."""
+    listed = functions[:MOST_CHOICES]
+    return tuple(listed) if chosen in listed or not chosen else (*listed, chosen)
 
 
 def _shown(lines: Sequence[Mapping[str, Any]], chosen: str) -> list[str]:
@@ -66,8 +73,7 @@ def _shown(lines: Sequence[Mapping[str, Any]], chosen: str) -> list[str]:
     for one in reversed(lines):
         whose = "" if "." in chosen else f"{one['function']} "
         kind = MARK if _is_mark(one) else f"{one['stream']}: " if one["stream"] not in ("stdout", "") else ""
-        text = one["text"] if len(one["text"]) <= LONGEST_LINE else f"{one['text'][:LONGEST_LINE]} …"
-        line = f"{_moment(one['at'])} {whose}{kind}{text}"
+        line = f"{_moment(one['at'])} {whose}{kind}{short_text(one['text'], LONGEST_LINE)}"
         room -= len(escape(line).encode()) + len("<span></span>")
         if room < 0:
             break

@@ -14,8 +14,10 @@ from pilotlight_gateway.dashboard.page_parts.blocks import (
     rows_of,
 )
 from pilotlight_gateway.dashboard.page_parts.page import Page, PageView, Section, ui_link
-from pilotlight_gateway.dashboard.page_parts.shown_values import instant_text, plural, time_text
+from pilotlight_gateway.dashboard.page_parts.shown_values import count_text, instant_text, plural, time_text
 from pilotlight_gateway.dashboard.pages.own.calls_page import function_link
+
+MOST_SCHEDULES = 250
 
 
 def schedules_blocks(apps: Mapping[str, Any]) -> list[Block]:
@@ -33,8 +35,9 @@ def schedules_blocks(apps: Mapping[str, Any]) -> list[Block]:
             columns=columns_of("Function", "Method", "When", "Next tick (UTC)", "Its jobs"),
             rows=rows_of([
                 (f"{name}.{one['schedule']['method']} {place}", _row(app, name, one))
-                for place, (app, name, one) in enumerate(found)
+                for place, (app, name, one) in enumerate(found[:MOST_SCHEDULES])
             ]),
+            note=f"{count_text(len(found))} in all." if len(found) > MOST_SCHEDULES else "",
             empty="There is none: schedule=Cron(…) or Period(…) of a function makes one.",
         ),
     ]  # fmt: skip

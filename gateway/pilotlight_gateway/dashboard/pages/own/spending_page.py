@@ -35,16 +35,16 @@ from pilotlight_gateway.dashboard.page_parts.shown_values import (
 from pilotlight_gateway.dashboard.pages.own.calls_page import function_link
 
 DAYS = 30
-MOST_ROWS = 500
+MOST_ROWS = 200
 """Of a table; its total is of all of them."""
 DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
-Report = Mapping[str, Any]
+UsageJson = Mapping[str, Any]
 
 
 def spending_blocks(
     days: tuple[str, str],
-    by_day: Report,
-    by_function: Report,
+    by_day: UsageJson,
+    by_function: UsageJson,
     forecast: AnsweredPart,
     budgets: AnsweredPart,
     credit: AnsweredPart,
@@ -85,7 +85,7 @@ def spending_blocks(
     ]  # fmt: skip
 
 
-def _function_of(line: Report) -> str:
+def _function_of(line: UsageJson) -> str:
     return f"{line['app']}.{line['function']}" if line["function"] else line["app"]
 
 
@@ -93,7 +93,7 @@ def _after(day: str) -> str:
     return (date.fromisoformat(day) + timedelta(days=1)).isoformat()
 
 
-def _forecast(told: Report) -> list[Block]:
+def _forecast(told: UsageJson) -> list[Block]:
     currency = told["currency"]
     span = "" if told["low"] is None else f"{money_text(told['low'])} to {money_text(told['high'], currency)}"
     error = "" if told["error"] is None else f"off by {part_text(told['error'])} so far"
@@ -106,7 +106,7 @@ def _forecast(told: Report) -> list[Block]:
     return [FigureList(id="forecast", figures=figures)]
 
 
-def _chart(lines: Sequence[Report], currency: str) -> list[Block]:
+def _chart(lines: Sequence[UsageJson], currency: str) -> list[Block]:
     if len(lines) < 2:
         return []
     at = tuple(datetime.fromisoformat(one["day"]).replace(tzinfo=UTC).timestamp() for one in lines)
@@ -115,7 +115,7 @@ def _chart(lines: Sequence[Report], currency: str) -> list[Block]:
 
 
 def _report(
-    name: str, caption: str, heads: Sequence[str], report: Report, keys: Sequence[tuple[Cell, ...]]
+    name: str, caption: str, heads: Sequence[str], report: UsageJson, keys: Sequence[tuple[Cell, ...]]
 ) -> DataTable:
     """Lines of a report, and below them its total, which is the route's own."""
     lines, total, currency = report["lines"][:MOST_ROWS], report["total"], report["total"]["currency"]
@@ -133,11 +133,11 @@ def _report(
     )  # fmt: skip
 
 
-def _amounts(one: Report, currency: str) -> tuple[str, str, str]:
+def _amounts(one: UsageJson, currency: str) -> tuple[str, str, str]:
     return count_text(one["calls"]), time_text(one["gpu_seconds"] * 1_000), money_text(one["cost"], currency)
 
 
-def _budgets(told: Report) -> DataTable:
+def _budgets(told: UsageJson) -> DataTable:
     currency = told["currency"]
     return DataTable(
         id="budgets", caption="Budgets",
@@ -154,14 +154,14 @@ def _budgets(told: Report) -> DataTable:
     )  # fmt: skip
 
 
-def _state(budget: Report) -> Cell:
+def _state(budget: UsageJson) -> Cell:
     if budget["is_exhausted"]:
         return Cell(text="used up: calls are refused" if budget["mode"] == "hard" else "used up", tone="bad")
     reached = max(budget["reached"], default=None)
     return Cell(text="open", tone="good") if reached is None else Cell(text=f"{reached} % are reached", tone="warn")
 
 
-def _credits(told: Report) -> list[Block]:
+def _credits(told: UsageJson) -> list[Block]:
     currency = told["currency"]
     if not told["grants"] and not told["history"]:
         return [Sentence(id="credit", text="No credit was given: what is used is billed.", tone="quiet")]

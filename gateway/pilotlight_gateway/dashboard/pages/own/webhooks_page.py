@@ -16,13 +16,15 @@ from pilotlight_gateway.dashboard.page_parts.blocks import (
     rows_of,
 )
 from pilotlight_gateway.dashboard.page_parts.page import Page, PageView, Section, filled
-from pilotlight_gateway.dashboard.page_parts.shown_values import count_text, instant_text, plural, time_text
+from pilotlight_gateway.dashboard.page_parts.shown_values import count_text, instant_text, plural, short_text, time_text
 from pilotlight_gateway.dashboard.pages.own.calls_page import call_link
 
 MOST_WEBHOOKS = 16
 """As many as a tenant may have."""
 MOST_DELIVERIES = 50
 """Of one webhook, the newest."""
+MOST_ROWS = 100
+LONGEST_TEXT = 200
 
 
 def webhooks_blocks(listed: Mapping[str, Any], deliveries: Sequence[AnsweredPart]) -> list[Block]:
@@ -53,7 +55,8 @@ def webhooks_blocks(listed: Mapping[str, Any], deliveries: Sequence[AnsweredPart
             id="deliveries", caption="Deliveries that have not arrived",
             columns=columns_of("Delivery", "Webhook", "Event", "About", "State", "#Attempts", "Last attempt (UTC)",
                                "#Status", "Error", "#Took", "Next attempt (UTC)"),
-            rows=rows_of(rows), empty="All have arrived, of the last ones of each webhook.",
+            rows=rows_of(rows[:MOST_ROWS]), note=f"{count_text(len(rows))} in all." if len(rows) > MOST_ROWS else "",
+            empty="All have arrived, of the last ones of each webhook.",
         ),
     ]  # fmt: skip
 
@@ -65,8 +68,8 @@ def _webhook(one: Mapping[str, Any]) -> tuple[Cell | str, ...]:
     elif one["failing_since"] is not None:
         state = Cell(text="failing", tone="bad")
     return (
-        one["id"], one["label"], one["url"], ", ".join(one["events"]), state, instant_text(one["failing_since"]),
-        instant_text(one["created_at"]),
+        one["id"], one["label"], short_text(one["url"], LONGEST_TEXT), ", ".join(one["events"]), state,
+        instant_text(one["failing_since"]), instant_text(one["created_at"]),
     )  # fmt: skip
 
 
@@ -83,7 +86,8 @@ def _delivery(webhook: Mapping[str, Any], one: Mapping[str, Any]) -> tuple[Cell 
         Cell(text=about, href=call_link(about) if about.startswith("call_") else ""),
         Cell(text=one["state"], tone="bad" if one["state"] == "failed" else "warn"), count_text(len(one["attempts"])),
         instant_text(last["at"] if last else None), count_text((last["status"] or None) if last else None),
-        last["error"] if last else "", time_text(last["ms"] if last else None), instant_text(one["next_at"]),
+        short_text(last["error"], LONGEST_TEXT) if last else "", time_text(last["ms"] if last else None),
+        instant_text(one["next_at"]),
     )  # fmt: skip
 
 

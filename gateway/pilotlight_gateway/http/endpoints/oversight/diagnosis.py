@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from starlette.requests import Request
 from starlette.responses import Response
 
-from pilotlight_core.model.api.diagnosis_api import DiagnosisList, FunctionDiagnosis
+from pilotlight_core.model.api.seeing.diagnosis_api import DiagnosisList, FunctionDiagnosis
 from pilotlight_core.model.errors import BadInput, UnknownFunction
 from pilotlight_gateway.deploys.resolver import Resolver
 from pilotlight_gateway.diagnosis.diagnosis_answers import diagnosis_info, diagnosis_line

@@ -14,9 +14,9 @@ from starlette.responses import Response
 from pilotlight_core.model.api.seeing.event_api import EventList
 from pilotlight_core.model.errors import BadInput, Forbidden
 from pilotlight_core.model.ids import FUNCTION_PATTERN, NAME_PATTERN, check_name
-from pilotlight_core.model.messages.event_messages import KIND_LENGTH
+from pilotlight_core.model.messages.logs import KIND_LENGTH
 from pilotlight_gateway.deploys.function_logs import read_since
-from pilotlight_gateway.events.event_reader import EVERYBODY, EventQuery, EventSource, read_events
+from pilotlight_gateway.events.event_reader import EVERYBODY, EventQuery, PlatformEventSource, read_events
 from pilotlight_gateway.http.protocol.api_operations import (
     Operation,
     Parameter,
@@ -38,7 +38,7 @@ SINCE_SCHEMA = {"type": "string", "pattern": "^[0-9]{1,12}([.][0-9]{1,9})?[smhd]
 class PlatformEventServices:
     """The ports of this endpoint."""
 
-    events: EventSource
+    events: PlatformEventSource
     followers: TenantSlots
 
 

@@ -13,7 +13,13 @@ from pilotlight.cli.command_app import command_app
 from pilotlight.cli.output import note, print_json, print_text
 from pilotlight.cli.session import ask, client
 from pilotlight.definitions.errors import BadInput
-from pilotlight_core.model.api.diagnosis_api import CauseInfo, CureInfo, DiagnosisList, FunctionDiagnosis, PromiseInfo
+from pilotlight_core.model.api.seeing.diagnosis_api import (
+    CauseInfo,
+    CureInfo,
+    DiagnosisList,
+    FunctionDiagnosis,
+    PromiseInfo,
+)
 
 app = command_app()
 WINDOW = re.compile(r"[0-9]{1,4}[mh]")

@@ -6,7 +6,7 @@ import time
 from typing import Any
 
 from pilotlight_core.bus import DecodedMessage
-from pilotlight_core.model.messages.event_messages import EventKind, PlatformEvent
+from pilotlight_core.model.messages.logs import EventKind, PlatformEvent
 from tests.gateway.world import World, events_of
 
 

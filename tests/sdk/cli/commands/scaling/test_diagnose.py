@@ -11,7 +11,7 @@ from typer.testing import CliRunner, Result
 
 from pilotlight.cli.commands.scaling.diagnose import METRICS, promise_text
 from pilotlight.cli.main import app
-from pilotlight_core.model.api.diagnosis_api import PromiseInfo
+from pilotlight_core.model.api.seeing.diagnosis_api import PromiseInfo
 from pilotlight_gateway.diagnosis.measured_metrics import measured_metrics
 from tests.gateway.diagnosis.windows import window
 from tests.sdk.scripted import ScriptedPlatform, answer

@@ -1,0 +1,132 @@
+"""Streams are followed for those who look: one for all, the last values of each, and no longer than somebody looks."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator
+
+import msgspec
+import pytest
+
+from pilotlight_gateway.dashboard.page_parts import followed_streams
+from pilotlight_gateway.dashboard.page_parts.followed_streams import (
+    KEPT_BYTES,
+    KEPT_VALUES,
+    OF_AUDIENCE,
+    UNREAD_S,
+    FollowedStreams,
+)
+from pilotlight_gateway.dashboard.page_parts.gateway_client import ApiProblem
+from tests.gateway.world import Clock
+from tests.waiting import until
+
+
+class ScriptedStreams:
+    """A `StreamSource` whose streams send what is put into them; an ApiProblem refuses or breaks off, None ends."""
+
+    def __init__(self) -> None:
+        self.opened: list[tuple[str, str]] = []
+        self.closed: list[str] = []
+        self.sent: dict[str, asyncio.Queue[bytes | ApiProblem | None]] = {}
+
+    def put(self, path: str, *values: bytes | ApiProblem | None) -> None:
+        for value in values:
+            self.sent.setdefault(path, asyncio.Queue()).put_nowait(value)
+
+    async def events(self, path: str, token: str) -> AsyncGenerator[bytes]:
+        self.opened.append((path, token))
+        queue = self.sent.setdefault(path, asyncio.Queue())
+        try:
+            while (value := await queue.get()) is not None:
+                if isinstance(value, ApiProblem):
+                    raise value
+                yield value
+        finally:
+            self.closed.append(path)
+
+
+@pytest.fixture(autouse=True)
+def _quickly(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(followed_streams, "QUIET_S", 0.005)
+    monkeypatch.setattr(followed_streams, "EMPTY_S", 0.01)
+
+
+async def test_viewers_who_are_told_the_same_share_a_stream() -> None:
+    """What comes later is there at the next look; others have their own."""
+    source = ScriptedStreams()
+    source.put("/a", b"1", b"2", b"no json")
+    async with FollowedStreams(source).running() as streams:
+        first, second = await asyncio.gather(streams.read("acme", "/a", "t1"), streams.read("acme", "/a", "t2"))
+        assert first == second == (1, 2)
+        source.put("/a", b"3")
+        await until(lambda: source.sent["/a"].empty())
+        assert await streams.read("acme", "/a", "t2") == (1, 2, 3)
+        assert source.opened == [("/a", "t1")]
+        assert await streams.read("rival", "/a", "t3") == ()
+        assert source.opened[1:] == [("/a", "t3")]
+    assert len(streams) == 0
+    assert source.closed == ["/a", "/a"]
+
+
+async def test_of_each_the_last_ones_are_kept() -> None:
+    """In number, and in bytes."""
+    source = ScriptedStreams()
+    source.put("/many", *(b"%d" % n for n in range(KEPT_VALUES + 5)))
+    source.put("/large", *(msgspec.json.encode("x" * 10_000) for _ in range(100)))
+    async with FollowedStreams(source).running() as streams:
+        many = await streams.read("acme", "/many", "t")
+        large = await streams.read("acme", "/large", "t")
+    assert (len(many), many[-1]) == (KEPT_VALUES, KEPT_VALUES + 4)
+    assert len(large) == KEPT_BYTES // 10_002
+
+
+async def test_a_stream_that_nobody_reads_ends() -> None:
+    """And one more than an audience may have ends the one that it has left for longest."""
+    source, clock = ScriptedStreams(), Clock(0.0)
+    async with FollowedStreams(source, clock).running() as streams:
+        for number in range(OF_AUDIENCE + 1):
+            clock.at += 1.0
+            await streams.read("acme", f"/{number}", "t")
+        await until(lambda: source.closed == ["/0"])
+        clock.at += UNREAD_S - 0.5
+        streams.end_unread()
+        await until(lambda: set(source.closed) == {f"/{number}" for number in range(OF_AUDIENCE)})
+        assert len(streams) == 1
+
+
+async def test_a_refusal_is_said_and_asked_for_anew() -> None:
+    """A session that has ended takes no other's stream away; a stream that ends is begun again."""
+    source = ScriptedStreams()
+    source.put("/a", ApiProblem(429, "overloaded", "Too many."), b"1")
+    async with FollowedStreams(source).running() as streams:
+        with pytest.raises(ApiProblem, match="Too many"):
+            await streams.read("acme", "/a", "t")
+        assert await streams.read("acme", "/a", "t") == (1,)
+        source.put("/a", None)
+        await until(lambda: len(source.closed) == 2)
+        source.put("/a", b"2")
+        assert await streams.read("acme", "/a", "t") == (2,)
+        source.put("/a", ApiProblem(401, "unauthorized", "It has ended."))
+        await until(lambda: len(source.closed) == 3)
+        source.put("/a", b"3")
+        assert await streams.read("acme", "/a", "other") == (3,)
+
+
+async def test_there_are_no_more_than_there_may_be(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And none when nothing runs."""
+    monkeypatch.setattr(followed_streams, "STREAMS", 1)
+    streams = FollowedStreams(ScriptedStreams())
+    with pytest.raises(ApiProblem, match="As many"):
+        await streams.read("acme", "/a", "t")
+    async with streams.running():
+        await streams.read("acme", "/a", "t")
+        with pytest.raises(ApiProblem, match="As many"):
+            await streams.read("rival", "/a", "t")
+
+
+async def test_what_no_reader_can_read_ends_no_stream() -> None:
+    """Neither what is no text, nor what is nested without end."""
+    source = ScriptedStreams()
+    source.put("/a", b"1", b'"\xff"', b"[" * 100_000, b"2")
+    async with FollowedStreams(source).running() as streams:
+        assert await streams.read("acme", "/a", "t") == (1, 2)
