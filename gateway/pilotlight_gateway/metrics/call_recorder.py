@@ -127,7 +127,9 @@ class CallRecorder:
         call: PreparedCall | None,
         arrived_at: float,
     ) -> None:
-        if error.is_recorded or (call is not None and call.is_recorded):
+        # One error may be the end of many calls, such as all those of a key that is revoked: of a call it is its own
+        # record that counts, and the error's that of a request which has come to none.
+        if error.is_recorded if call is None else call.is_recorded:
             return
         error.is_recorded = True
         if call is not None:

@@ -55,7 +55,7 @@ class FollowedStream:
         """One more; the oldest go."""
         try:
             value = msgspec.json.decode(data)
-        except msgspec.DecodeError:
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             return
         self.values.append((value, len(data)))
         self.size += len(data)

@@ -147,3 +147,11 @@ async def test_there_are_no_more_than_there_may_be(monkeypatch: pytest.MonkeyPat
         await streams.read("acme", "/a", "t")
         with pytest.raises(ApiProblem, match="As many"):
             await streams.read("rival", "/a", "t")
+
+
+async def test_what_no_reader_can_read_ends_no_stream() -> None:
+    """Neither what is no text, nor what is nested without end."""
+    source = ScriptedStreams()
+    source.put("/a", b"1", b'"\xff"', b"[" * 100_000, b"2")
+    async with FollowedStreams(source).running() as streams:
+        assert await streams.read("acme", "/a", "t") == (1, 2)
