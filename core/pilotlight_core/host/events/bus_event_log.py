@@ -96,4 +96,7 @@ class BusEventLog:
         except (BusError, OSError) as error:
             log.warning("an event is told later", kind=event.kind, error=str(error))
             return False
+        except Exception:  # one that cannot be sent keeps none of the others
+            log.exception("an event is lost", kind=event.kind)
+            self.dropped += 1
         return True
