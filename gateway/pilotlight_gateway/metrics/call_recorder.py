@@ -137,7 +137,7 @@ class CallRecorder:
         course = error.course if isinstance(error.course, CallResult) else None
         total_ms, code = (self._clock() - arrived_at) * 1000.0, error.wire_code
         self.metrics.call_failed(code, total_ms)
-        detail = platforms_words(error)
+        detail = platforms_words(error, call)
         self._notify(FailedCall(code, tenant, called, call, course, total_ms, is_client_gone=False, detail=detail))
 
     def _notify(self, failed: FailedCall) -> None:
