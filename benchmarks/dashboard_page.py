@@ -28,7 +28,9 @@ STATES = ("ready", "loading", "warming", "draining")
 
 def fleet(containers: int = CONTAINERS, seed: int = 7) -> tuple[dict[str, Any], dict[str, Any]]:
     """What the routes of the fleet and of containers answer."""
-    rng, devices, listed = random.Random(seed), [], []
+    rng = random.Random(seed)
+    devices: list[dict[str, Any]] = []
+    listed: list[dict[str, Any]] = []
     while len(listed) < containers:
         segments, left = [], 8
         while left and len(listed) < containers:

@@ -23,6 +23,7 @@ from collections.abc import Callable, Mapping
 
 from benchmarks import report
 from benchmarks.dashboard_page import page_cost
+from benchmarks.trace_costs import trace_cost
 from pilotlight_core.model.messages.call_messages import Spent
 from pilotlight_core.model.messages.scheduling import AskTallies
 from pilotlight_core.model.messages.wire import decode, encode
@@ -176,7 +177,12 @@ async def answers_of(gateways: int, functions: int) -> list[bytes]:
     return told
 
 
-PARTS: dict[str, Callable[..., Figures]] = {"tally": tally_cost, "merge": merge_cost, "page": page_cost}
+PARTS: dict[str, Callable[..., Figures]] = {
+    "tally": tally_cost,
+    "merge": merge_cost,
+    "trace": trace_cost,
+    "page": page_cost,
+}
 """What is measured, by its name on the command line."""
 
 

@@ -140,10 +140,12 @@ async def take(folder: Path, api: str, key: str, dashboard: str) -> None:
             ("search.Caption", {"image": "x"}, 1.0),
         )]  # fmt: skip
         await asyncio.sleep(TRAFFIC_S)
+        kept = (await client.get("/v1/calls", params={"function": "search.rerank", "limit": 1})).json()["calls"]
+        call = f"/ui/calls/{kept[0]['id']}" if kept else ""
         async with Browser.started() as browser:
             for dark in (False, True):
                 async with browser.tab(dark=dark) as tab:
-                    await _take_all(folder, tab, key, dashboard, "dark" if dark else "light")
+                    await _take_all(folder, tab, key, dashboard, "dark" if dark else "light", call)
                     await _take_call(folder, tab, client, dashboard, "dark" if dark else "light")
         for task in calling:
             task.cancel()
@@ -156,15 +158,15 @@ async def _call_on(client: httpx.AsyncClient, name: str, body: dict[str, str], p
         await asyncio.sleep(pause)
 
 
-async def _take_all(folder: Path, tab: Tab, key: str, dashboard: str, scheme: str) -> None:
+async def _take_all(folder: Path, tab: Tab, key: str, dashboard: str, scheme: str, call: str) -> None:
     await tab.open(f"{dashboard}/ui/login")
     await _picture(tab, folder / f"login-{scheme}.png", 420)
     await tab.submit("form.login", key=key)
-    for path in (*(page.path for page in PAGES if page.listed), *MORE):
+    for path in (*(page.path for page in PAGES if page.listed), *MORE, *([call] if call else [])):
         await tab.open(f"{dashboard}{path}")
         await asyncio.sleep(SETTLES_S)
         height = min(MOST_HEIGHT, int(await tab.evaluate("document.documentElement.scrollHeight")))
-        name = path.removeprefix("/ui/").replace("/", "-").replace(".", "-")
+        name = "call" if path == call else path.removeprefix("/ui/").replace("/", "-").replace(".", "-")
         await _picture(tab, folder / f"{name}-{scheme}.png", height)
 
 

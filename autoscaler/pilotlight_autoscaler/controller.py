@@ -134,7 +134,7 @@ class Controller:
         self._registry = registry
         self._registered = RegisteredVersions(registry, load_s_of=world.scaling.load_s)
         self._events = DecisionEvents(events or SilentEventLog(), lambda: lease.valid(time.monotonic()))
-        self._budgets = SpentBudgets(bus, registry, self._registered.wake, self._events.money)
+        self._budgets = SpentBudgets(bus, registry, self._registered.wake, self._events.note_money)
         self._stops = ContainerStops(bus, world, region=region, stop_grace_s=stop_grace_s)
         self._stopping = 0
         self._memories = MemoryStore(bus, region=region, is_erased=registry.is_erased)

@@ -15,6 +15,7 @@ from pilotlight_core.bus.lease_cleanup import instance_of
 from pilotlight_core.host.blobs import BlobStore
 from pilotlight_core.host.blobs.store_names import name_of_store
 from pilotlight_core.host.compiled import IS_COMPILED
+from pilotlight_core.host.events.bus_event_log import BusEventLog
 from pilotlight_core.host.foundations import (
     MEND,
     Foundation,
@@ -45,12 +46,13 @@ from pilotlight_gateway.deploys.ended_runs import watch_ended_runs
 from pilotlight_gateway.deploys.function_logs import BusLogs
 from pilotlight_gateway.deploys.line_owners import BoundLineOwners
 from pilotlight_gateway.deploys.package_locker import BusLocker
+from pilotlight_gateway.events.event_reader import BusEvents
+from pilotlight_gateway.events.home_events import HomeEvents
 from pilotlight_gateway.fallbacks.fallback_calls import FallbackCalls
 from pilotlight_gateway.fallbacks.fallback_finder import Fallbacks, covered_by
 from pilotlight_gateway.fleet.placement_explainer import BusExplainer
 from pilotlight_gateway.front_wiring import GrpcFront
 from pilotlight_gateway.gateway_erasure import GatewayErasure
-from pilotlight_gateway.gateway_events import GatewayEvents
 from pilotlight_gateway.gateway_objects import (
     make_batches,
     make_call_prices,
@@ -283,7 +285,7 @@ async def _gateway(
     fallbacks = Fallbacks(registry, time.monotonic, covered_by(limiter.policy, prices))
     measured = MeasuredGateway(name=name, process=instance, region=settings.region)
     exchange = make_load_exchange(bus, loads, measured, budget, readiness, calls)
-    happenings = GatewayEvents(bus, calls, region=settings.region)
+    event_log = BusEventLog(bus, region=settings.region)
     sources = metric_sources(calls, idempotency, limiter, jobs, readiness, budget, connections, fallbacks)
     shown = certificates_of(api=public.tls, bodies=internal.tls)
     locker = BusLocker(bus, calls.fleet, registry, region=settings.region, gateway=calls.table.instance)
@@ -291,7 +293,7 @@ async def _gateway(
         access_log=settings.access_log, audit=BusAuditLog(bus, region=settings.region), authenticator=authenticator,
         batches=make_batches(settings, bus, jobs, blobs, schemas, validators),
         blobs=blobs, budget=budget, calls=FallbackCalls(calls.service, fallbacks.instead_of, time.monotonic),
-        codec=codec, costs=costs, eraser=erasure.eraser, events=happenings.source,
+        codec=codec, costs=costs, eraser=erasure.eraser, events=BusEvents(bus, settings.region),
         explainer=BusExplainer(bus, region=settings.region),
         stopper=secrets.stopper, streams=calls.streams,
         terms=joining_terms(settings, settings.node_bus_url, takes_nodes=settings.issuer is not None),
@@ -321,7 +323,8 @@ async def _gateway(
             locker.running(),
             erasure.running(),
             make_nested(bus, calls, wire_nested(parts, authenticator.why_ended), bodies, settings.region).running(),
-            happenings.running(),
+            event_log.running(),
+            HomeEvents(calls.drivers.homes, event_log).running(),
             shards.running(),
             jobs.running(),
         ):

@@ -105,16 +105,7 @@ def fleet_board() -> Board:
                     Line("sum by (state) (pilotlight_agent_containers)", "{{state}}"),
                 )),
             )),
-            ("GPUs", (
-                Panel("Busy", "percentunit", (
-                    Line("avg(pilotlight_agent_gpu_busy_ratio)", "mean"),
-                    Line("max(pilotlight_agent_gpu_busy_ratio)", "most"),
-                ), "Of the time, as the driver tells: GPUs, and MIG instances from Hopper on. Not of GPUs in software.",
-                      most=1.0),
-                Panel("Memory in use", "percentunit", (
-                    Line("sum(pilotlight_agent_gpu_memory_used_bytes) / sum(pilotlight_agent_gpu_memory_bytes)"),
-                ), most=1.0),
-            )),
+            _gpu_row(),
             ("Starts", (
                 Panel("Time until ready", "s", (
                     Line(_quantile(0.5, "pilotlight_agent_start_seconds"), "p50"),
@@ -212,6 +203,19 @@ def money_board() -> Board:
             )),
         ),
     )  # fmt: skip
+
+
+def _gpu_row() -> tuple[str, tuple[Panel, ...]]:
+    return ("GPUs", (
+        Panel("Busy", "percentunit", (
+            Line("avg(pilotlight_agent_gpu_busy_ratio)", "mean"),
+            Line("max(pilotlight_agent_gpu_busy_ratio)", "most"),
+        ), "Of the time, as the driver tells: GPUs, and MIG instances from Hopper on. Not of GPUs in software.",
+              most=1.0),
+        Panel("Memory in use", "percentunit", (
+            Line("sum(pilotlight_agent_gpu_memory_used_bytes) / sum(pilotlight_agent_gpu_memory_bytes)"),
+        ), most=1.0),
+    ))  # fmt: skip
 
 
 def _budget(level: str, objective: float) -> Panel:

@@ -10,7 +10,7 @@ from cachetools import LRUCache
 
 from pilotlight_autoscaler.observations.wish_log import WishChange
 from pilotlight_core.host.events.event_log import EventLog
-from pilotlight_core.model.messages.seeing.event_messages import SENTENCE_LENGTH, EventKind, PlatformEvent
+from pilotlight_core.model.messages.logs import SENTENCE_LENGTH, EventKind, PlatformEvent
 
 FUNCTIONS = 10_000
 """Of which it is known; of another one the same number is told once more."""
@@ -50,7 +50,7 @@ class DecisionEvents:
         nodes.clear()
         return count
 
-    def money(self, tenant: str, spent: Collection[str], free: Collection[str]) -> None:
+    def note_money(self, tenant: str, spent: Collection[str], free: Collection[str]) -> None:
         """Budgets of a tenant of which nothing is left, and those of which something is again."""
         if self._leads():
             for budget in sorted(spent):

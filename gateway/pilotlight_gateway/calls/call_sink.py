@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple, Protocol
 
-from pilotlight_core.model.errors import BadInput, BadOutput, FunctionRaised, LoadFailed, PilotlightError
+from pilotlight_core.model.errors import BadInput, BadOutput, CallFailed, FunctionRaised, LoadFailed, PilotlightError
 from pilotlight_core.model.spec import VersionRecord
 from pilotlight_gateway.calls.call_port import CallResult
 from pilotlight_gateway.calls.prepared_call import PreparedCall
@@ -33,9 +33,14 @@ FUNCTIONS_OWN = (BadInput, BadOutput, FunctionRaised, LoadFailed)
 """Errors whose words may have a tenant's data in them."""
 
 
-def platforms_words(error: PilotlightError) -> str:
-    """What an error says, if the platform has said it; "": a function has."""
-    return "" if isinstance(error, FUNCTIONS_OWN) else error.detail
+def platforms_words(error: PilotlightError, call: PreparedCall | None) -> str:
+    """What an error says, if the platform has said it, and to whom it is told, which is whoever called; "": a function
+    has, or it is about what another tenant's function did.
+    """
+    if isinstance(error, FUNCTIONS_OWN):
+        return ""
+    is_owners = isinstance(error, CallFailed) and call is not None and call.version.tenant != call.tenant
+    return "" if is_owners else error.detail
 
 
 class CallSink(Protocol):

@@ -7,6 +7,8 @@ from typing import Protocol, TypeVar
 from urllib.parse import unquote
 
 LONGEST_WORD = 256
+NOT_WORDS = ("", ".", "..")
+"""In the API's addresses, where clients take the last two for steps to other routes."""
 
 
 class Addressed(Protocol):
@@ -33,7 +35,7 @@ def _words(template: list[str], given: list[str]) -> dict[str, str] | None:
     for part, each in zip(template, given, strict=True):
         if part.startswith("{"):
             word = unquote(each)
-            if not word or len(word) > LONGEST_WORD or not word.isprintable():
+            if word in NOT_WORDS or len(word) > LONGEST_WORD or not word.isprintable():
                 return None
             words[part.strip("{}")] = word
         elif part != each:

@@ -15,6 +15,8 @@ MOST_SLOTS = 0.5
 """Of the time in slots: who holds so much of it is the neighbour."""
 MOST_PLACES = 10
 """That are looked for: so many may be more."""
+LEAST_WAITED = 0.03
+"""Of calls that wait for a start, the part from which their percentiles feel it."""
 SHORT_PART = 0.3
 """Of the time: a shortage that lasts longer is the bound."""
 BURST_FACTOR = 8
@@ -196,7 +198,9 @@ def cold_bound(case: DiagnosisCase) -> Suspect | None:
     if not window.starts or window.failed_starts >= 0.5 * window.starts:
         return None
     coming = window.starting / max(0.1, window.containers + window.starting)
-    waits_for_first = case.means[START] > 0.02 * case.mean_ms
+    waited = sum(each.weight for each in case.samples if each.stages[START] > 0)
+    waited /= sum(each.weight for each in case.samples) or 1.0
+    waits_for_first = case.means[START] > 0.02 * case.mean_ms and waited >= LEAST_WAITED
     comes_and_goes = window.idle_ends >= 3 and window.idle_ends >= 0.5 * window.starts  # that is `flapping`
     waits_for_more = (
         coming >= 0.05
@@ -219,8 +223,6 @@ def cold_bound(case: DiagnosisCase) -> Suspect | None:
         return with_stages(stages, {START: 0.0, QUEUE: queue})
 
     then, gains = case.after(kept_warm)
-    waited = sum(each.weight for each in case.samples if each.stages[START] > 0)
-    waited /= sum(each.weight for each in case.samples) or 1.0
     says = (
         f"Cold-start-bound: {waited:.0%} of the calls to {case.what} waited for one of {window.starts} starts of "
         f"{window.start_ms / 1000:.1f} s."

@@ -11,7 +11,7 @@ from typing import Protocol
 from pilotlight_core.bus import Bus, DecodedMessage
 from pilotlight_core.model import subjects
 from pilotlight_core.model.api.seeing.event_api import ShownEvent
-from pilotlight_core.model.messages.seeing.event_messages import PlatformEvent
+from pilotlight_core.model.messages.logs import PlatformEvent
 
 EVERYBODY = "*"
 
@@ -46,7 +46,7 @@ class PlatformEventSource(Protocol):
         ...
 
 
-@dataclass(kw_only=True)
+@dataclass
 class BusEvents:
     """An `PlatformEventSource` over the bus."""
 

@@ -28,18 +28,18 @@ class HomeEvents:
     async def running(self) -> AsyncIterator[None]:
         """Look until the block ends."""
         async with asyncio.TaskGroup() as group:
-            looking = group.create_task(self._look())
+            looking = group.create_task(self._refresh_always())
             try:
                 yield
             finally:
                 looking.cancel()
 
-    async def _look(self) -> None:
+    async def _refresh_always(self) -> None:
         while True:
             await asyncio.sleep(EVERY_S)
-            self.look(time.time(), time.monotonic())
+            self.refresh(time.time(), time.monotonic())
 
-    def look(self, at: float, monotonic: float) -> None:
+    def refresh(self, at: float, monotonic: float) -> None:
         """Tell what has changed since the last look."""
         homes, shed = list(self._homes), Counter[int]()
         told = [home.statistics(monotonic) for home in homes]

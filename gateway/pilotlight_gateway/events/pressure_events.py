@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from pilotlight_core.model.messages.logs import EventKind, PlatformEvent
 from pilotlight_core.model.messages.scheduling import BreakerReport
-from pilotlight_core.model.messages.seeing.event_messages import EventKind, PlatformEvent
 from pilotlight_gateway.home.slowdown import SlowFlow
 
 OPEN = "open"
@@ -45,20 +45,20 @@ class PressureEvents:
         found = [
             PlatformEvent(
                 at=at, kind=EventKind.BREAKER_OPENED, tenant=_owner(now[key]), function=now[key],
-                says=f"The breaker of {_named(one.version, one.container)} opened after {one.failures} failures: no "
+                says=f"The breaker of {_named(key)} opened after {one.failures} failures: no "
                 f"calls go there for {one.retry_after:.0f} s.",
                 facts={"version": one.version, "container": one.container, "failures": one.failures},
+                operator={"caller": one.tenant} if one.tenant else {},
             )
             for key, one in opened.items() if key not in self._open
         ]  # fmt: skip
         found += [
             PlatformEvent(
                 at=at, kind=EventKind.BREAKER_CLOSED, tenant=_owner(function), function=function,
-                says=f"The breaker of {_named(version, container)} lets calls through again.",
-                facts={"version": version, "container": container},
+                says=f"The breaker of {_named(key)} lets calls through again.",
+                facts={"version": key[0], "container": key[1]}, operator={"caller": key[2]} if key[2] else {},
             )
-            for (version, container, tenant), function in self._open.items()
-            if (version, container, tenant) not in now
+            for key, function in self._open.items() if key not in now
         ]  # fmt: skip
         self._open = dict(list(now.items())[:FOLLOWED])
         return found
@@ -100,5 +100,8 @@ def _owner(function: str) -> str:
     return function.partition(":")[0]
 
 
-def _named(version: str, container: str) -> str:
+def _named(key: BreakerKey) -> str:
+    version, container, caller = key
+    if caller:
+        return f"one tenant's calls to version {version}"
     return f"container {container}" if container else f"version {version}"

@@ -58,17 +58,22 @@ class ModelAnswers:
     def opened(self, principal: Principal) -> Iterator[GrpcRequest]:
         """A request of the current task, which ends with its key, and counts under its tenant's limits until then."""
         services = self._services
-        request = GrpcRequest(principal, services.clock())
+        request, entry = GrpcRequest(principal, services.clock()), services.models.calls.entry
         services.requests.add(request)
         try:
             yield request
         except asyncio.CancelledError:
             if (why := request.was_revoked()) is None:
                 raise
+            entry.recorder.request_failed(why, request)
             raise why from None
+        except PilotlightError:
+            raise
+        except Exception:
+            entry.recorder.request_failed(PilotlightError(code="internal"), request)
+            raise
         finally:
             services.requests.remove(request)
-            entry = services.models.calls.entry
             entry.recorder.client_gone(request)  # if it was cancelled
             entry.limits.release(request)
 

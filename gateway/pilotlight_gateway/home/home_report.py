@@ -91,11 +91,11 @@ def statistics_of(
 
 
 def loads_of(queues: Iterable[VersionQueue], at: float) -> HomeLoads:
-    """The versions whose calls have waited for longest, of those that have any, and the flows that are slowed down."""
-    every = list(queues)
-    busy = [queue for queue in every if queue.calls or queue.pool.running() or queue.refused_at is not None]
+    """The versions whose calls have waited for longest, of those that have any, and the flows of these that are slowed
+    down: nobody looks at what is idle, of which there may be ten thousand."""
+    busy = [queue for queue in queues if queue.calls or queue.pool.running() or queue.refused_at is not None]
     order = sorted(busy, key=lambda queue: at if (since := queue.calls.oldest()) is None else since)
-    slow = sorted((flow for queue in every for flow in queue.slow(SLOWED)), key=lambda flow: -flow.slowdown)
+    slow = sorted((flow for queue in busy for flow in queue.slow(SLOWED)), key=lambda flow: -flow.slowdown)
     return HomeLoads(
         queued=sum(len(queue.calls) for queue in busy),
         queues=tuple(_load_of(queue, at) for queue in order[:QUEUES_TOLD]),

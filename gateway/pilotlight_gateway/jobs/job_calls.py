@@ -115,7 +115,7 @@ class JobCalls:
         course = error.course if isinstance(error.course, CallResult) else None
         failed = FailedCall(
             error.wire_code, call.tenant, call.version, call, course, total_ms, is_client_gone=False,
-            detail=platforms_words(error),
+            detail=platforms_words(error, call),
         )  # fmt: skip
         for sink in self.sinks:
             sink.call_failed(failed)

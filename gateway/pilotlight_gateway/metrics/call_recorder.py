@@ -127,7 +127,9 @@ class CallRecorder:
         call: PreparedCall | None,
         arrived_at: float,
     ) -> None:
-        if error.is_recorded or (call is not None and call.is_recorded):
+        # One error may be the end of many calls, such as all those of a key that is revoked: of a call it is its own
+        # record that counts, and the error's that of a request which has come to none.
+        if error.is_recorded if call is None else call.is_recorded:
             return
         error.is_recorded = True
         if call is not None:
@@ -135,7 +137,7 @@ class CallRecorder:
         course = error.course if isinstance(error.course, CallResult) else None
         total_ms, code = (self._clock() - arrived_at) * 1000.0, error.wire_code
         self.metrics.call_failed(code, total_ms)
-        detail = platforms_words(error)
+        detail = platforms_words(error, call)
         self._notify(FailedCall(code, tenant, called, call, course, total_ms, is_client_gone=False, detail=detail))
 
     def _notify(self, failed: FailedCall) -> None:

@@ -30,7 +30,7 @@ from pilotlight_gateway.calls.call_sink import FailedCall
 from pilotlight_gateway.calls.prepared_call import PreparedCall
 from pilotlight_gateway.streams.stream_pace import StreamPace
 from pilotlight_gateway.tally.platform_totals import PlatformTotals
-from pilotlight_gateway.tally.tally import NS_PER_MS, SAMPLES, SLOWEST, TallyCounts
+from pilotlight_gateway.tally.tally import LARGEST_BATCH, NS_PER_MS, SAMPLES, SLOWEST, TallyCounts
 from pilotlight_gateway.tally.tally_ring import HOUR_NS, MINUTE_NS, TallyRing, sealed
 from pilotlight_gateway.tally.tally_totals import TotalCounts
 
@@ -233,7 +233,7 @@ class Tallies:
         counts.body_out += row.body_out
         size = 1
         if (spent := row.spent) is not None:
-            size = spent.batch_size
+            size = min(spent.batch_size, LARGEST_BATCH)
             counts.busy_ns += spent.ns
             counts.add_batch(size, spent.ns * spent.ppm / PPM_MS)
             self.platform.add_batch(row.method, size)
@@ -303,6 +303,11 @@ class Tallies:
             self._none_idle_until_ns = oldest_ns + IDLE_NS
             return False
         gone = self._known.pop(name)
+        # A function's counters add up those of its versions: they never fall as long as one of these is here.
+        for kept in self._known.values():
+            if kept.key.function == gone.key.function:
+                kept.totals.merge(self.totals_of(gone))
+                break
         self.sealed_bytes -= gone.ring.size
         gone.ring = TallyRing()
         return True

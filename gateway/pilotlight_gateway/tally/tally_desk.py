@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
@@ -22,8 +23,8 @@ FRESH_S = 1.0
 """For so long an answer is not asked for again."""
 REMEMBERED = 64
 """Answers."""
-MOST_QUESTIONS = 16
-"""At a time."""
+MOST_QUESTIONS, OF_TENANT = 16, 4
+"""At a time, of all and about one tenant's functions: a day of hundreds of them is seconds of each gateway's time."""
 
 
 class TallyDesk:
@@ -43,7 +44,8 @@ class TallyDesk:
         self._wall = wall
         self._fresh: dict[tuple[object, ...], tuple[float, FoundWindows]] = {}
         self._fresh_totals: dict[str, tuple[float, list[TalliesTold]]] = {}
-        self._busy = 0
+        self._busy = Counter[str]()
+        """Questions that are being answered, by tenant."""
 
     async def window(self, function: str, minutes: int = 10) -> FunctionWindow:
         """A function (`tenant:app.function`) over the last whole minutes and the one that goes on.
@@ -82,7 +84,7 @@ class TallyDesk:
         known = self._fresh_totals.get(tenant)
         if known is not None and at - known[0] < FRESH_S:
             return known[1]
-        with self._taken():
+        with self._taken(tenant):
             told, _ = await self._answers_to(AskTallies(tenant=tenant, totals=True))
         self._fresh_totals = {name: kept for name, kept in self._fresh_totals.items() if at - kept[0] < FRESH_S}
         if len(self._fresh_totals) < REMEMBERED:
@@ -98,7 +100,7 @@ class TallyDesk:
         known = self._fresh.get(question)
         if known is not None and at - known[0] < FRESH_S:
             return known[1]
-        with self._taken():
+        with self._taken(asked.functions[0].partition(":")[0] if asked.functions else asked.tenant):
             told, silent = await self._answers_to(asked)
             found = await added_up(told, asked, until_ns, silent)
         self._fresh = {name: kept for name, kept in self._fresh.items() if at - kept[0] < FRESH_S}
@@ -107,14 +109,17 @@ class TallyDesk:
         return found
 
     @contextmanager
-    def _taken(self) -> Iterator[None]:
-        if self._busy >= MOST_QUESTIONS:
+    def _taken(self, tenant: str) -> Iterator[None]:
+        busy = self._busy
+        if busy[tenant] >= OF_TENANT or busy.total() >= MOST_QUESTIONS:
             raise Unavailable("Too much is asked of the counts of calls at once.", code="overloaded", retry_after=1.0)
-        self._busy += 1
+        busy[tenant] += 1
         try:
             yield
         finally:
-            self._busy -= 1
+            busy[tenant] -= 1
+            if not busy[tenant]:
+                del busy[tenant]
 
     async def _answers_to(self, asked: AskTallies) -> tuple[list[TalliesTold], list[str]]:
         own, (told, silent) = await asyncio.gather(self._answers.answer(asked), self._peers.ask(asked))

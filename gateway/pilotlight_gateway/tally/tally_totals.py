@@ -11,7 +11,7 @@ from bisect import bisect_left
 from pilotlight_core.host.metrics.histogram import FIRST_CHUNK_SECONDS, SECONDS
 from pilotlight_core.model.messages.seeing.tallies import MOST_UNITS, CallTotals, FunctionTally, SketchCounts
 from pilotlight_gateway.tally.sketch import middle_of
-from pilotlight_gateway.tally.tally import gpu_ms_of
+from pilotlight_gateway.tally.tally import MOST_MS, gpu_ms_of
 
 GAP_SECONDS = (
     0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.75, 1.0, 2.5, 5.0,
@@ -103,7 +103,7 @@ class TotalCounts:
             retried=self.retried,
             gpu_ms=self.gpu_ms,
             batched=self.batched,
-            batch_sizes=self.batch_sizes,
+            batch_sizes=min(self.batch_sizes, MOST_MS),
             units=dict(self.units),
         )
 

@@ -213,8 +213,14 @@ class KeyAuthenticator:
             self._trust(authorization, principal, at + self._seconds_of_trust(record))
         return principal
 
-    def _changed(self, key: str, _record: Any) -> None:
-        if key.startswith(("key.", "tenant.", SESSION_KEYS, ISSUER_KEYS)):
+    def _changed(self, key: str, record: Any) -> None:
+        if key.startswith(SESSION_KEYS):
+            # They come and go as people do, and one that is new, or was used, takes nobody's trust away.
+            if record is None:
+                self._changes += 1
+                ended = key.removeprefix(SESSION_KEYS)
+                self._trusted = {name: one for name, one in self._trusted.items() if one[1].session != ended}
+        elif key.startswith(("key.", "tenant.", ISSUER_KEYS)):
             self._changes += 1
             self._trusted.clear()
 

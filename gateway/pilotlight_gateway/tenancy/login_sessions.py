@@ -6,6 +6,7 @@ its key. A link into the dashboard has a code, `pl_login_<43>`, which is exchang
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import re
 import secrets
@@ -21,7 +22,7 @@ from pilotlight_core.model.errors import Forbidden, PilotlightError, Unauthentic
 from pilotlight_core.model.records.sessions import SessionRecord
 from pilotlight_core.model.tenancy import KeyRecord
 from pilotlight_gateway.tenancy.api_keys import is_alive
-from pilotlight_gateway.tenancy.auth import Principal
+from pilotlight_gateway.tenancy.auth import LOOKUPS_AT_A_TIME, Principal
 from pilotlight_gateway.tenancy.registry_port import RegistryPort, TenantRegistry
 
 SESSION_S = 8 * 3_600.0
@@ -116,6 +117,7 @@ class LoginSessions:
     def __init__(self, registry: TenantRegistry, *, wall: Callable[[], float] = time.time) -> None:
         self._registry = registry
         self._wall = wall
+        self._lookups = asyncio.Semaphore(LOOKUPS_AT_A_TIME)
 
     async def authenticate(self, token: str) -> Principal:
         """The principal of a session's token, by its key's record as that is now.
@@ -124,7 +126,10 @@ class LoginSessions:
             Unauthenticated: there is no such session, or it has ended. Its key is looked at by the caller.
         """
         at, name = self._wall(), id_of_token(token)
-        record = self._registry.session_nowait(name) or await self._registry.session(name)
+        record = self._registry.session_nowait(name)
+        if record is None:
+            async with self._lookups:
+                record = await self._registry.session(name)
         if record is None or record.link or not is_open(record, at):
             raise _ended()
         key = self._registry.key_nowait(record.key) or await self._registry.key(record.key)

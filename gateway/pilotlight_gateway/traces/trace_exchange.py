@@ -9,8 +9,9 @@ from contextlib import asynccontextmanager
 
 import structlog
 
-from pilotlight_core.bus import Bus, BusError
+from pilotlight_core.bus import Bus, BusError, MessageTooLarge
 from pilotlight_core.model import subjects
+from pilotlight_core.model.messages.message import Message
 from pilotlight_core.model.messages.scheduling import MOST_OF_BATCH, AskKept, KeptTold, TraceBatch
 from pilotlight_core.model.tracing.kept_call import KeptCall
 from pilotlight_gateway.traces.trace_keeper import TraceKeeper
@@ -75,23 +76,42 @@ class TraceExchange:
 
     def _on_ask(self, _: str, message: object, reply: str) -> None:
         if isinstance(message, AskKept) and reply:
+            calls, name = tuple(kept_of(self._keeper, message)), self._gateway
             with contextlib.suppress(BusError):
-                calls = tuple(kept_of(self._keeper, message))
-                self._bus.publish_nowait(reply, KeptTold(gateway=self._gateway, calls=calls))
+                while not self._fits(reply, KeptTold(gateway=name, calls=calls)) and calls:
+                    calls = calls[: len(calls) // 2]  # the newest of them
 
     async def _send_on(self) -> None:
         while True:
             await asyncio.sleep(SEND_EVERY_S)
-            self._send()
+            try:
+                self._send()
+            except Exception:  # what is kept is worth less than the calls that go on
+                log.exception("kept calls were not sent")
 
     def _send(self) -> None:
         for _ in range(BATCHES_AT_ONCE):
             if not (calls := self._keeper.take_unsent(MOST_OF_BATCH)):
                 return
             try:
-                self._bus.publish_nowait(subjects.traces(self._region), TraceBatch(gateway=self._gateway, calls=calls))
+                self._send_batch(calls)
             except BusError as error:  # they are told of here all the same
                 log.debug("kept calls were not sent", calls=len(calls), error=str(error))
+
+    def _send_batch(self, calls: tuple[KeptCall, ...]) -> None:
+        """In as many messages as it takes: what functions and nodes name of a call may be long."""
+        batch, half = TraceBatch(gateway=self._gateway, calls=calls), len(calls) // 2
+        if calls and not self._fits(subjects.traces(self._region), batch):
+            self._send_batch(calls[:half])
+            self._send_batch(calls[half:] if half else ())
+
+    def _fits(self, subject: str, message: Message) -> bool:
+        """Whether a message was sent, since it is not too large for the bus. Raises BusError."""
+        try:
+            self._bus.publish_nowait(subject, message)
+        except MessageTooLarge:
+            return False
+        return True
 
 
 def kept_of(keeper: TraceKeeper, asked: AskKept) -> list[KeptCall]:

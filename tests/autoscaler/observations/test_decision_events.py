@@ -8,7 +8,7 @@ from pilotlight_autoscaler.observations.decision_events import DecisionEvents
 from pilotlight_autoscaler.observations.wish_log import WishChange
 from pilotlight_autoscaler.policy.wish import ScalingRule, Warmth, Wish
 from pilotlight_core.host.events.event_log import MemoryEventLog
-from pilotlight_core.model.messages.seeing.event_messages import EventKind
+from pilotlight_core.model.messages.logs import EventKind
 
 WISH = Wish(
     count=2, tier=Warmth.READY, rule=ScalingRule.NOBODY_CALLS, because="calls wait.", look_again_at=5.0,
@@ -44,7 +44,7 @@ def test_the_same_number_for_another_reason_is_no_event() -> None:
 def test_who_does_not_lead_says_nothing_of_what_all_see() -> None:
     events, log = told(leads=False)
     events.scaled("acme:shop.sell", CHANGE)
-    events.money("acme", {"month"}, set())
+    events.note_money("acme", {"month"}, set())
     assert log.events == []
 
 
@@ -67,7 +67,7 @@ def test_what_a_pass_decides_is_for_operators() -> None:
 
 def test_money_that_is_used_up_and_there_again_is_told_to_its_tenant() -> None:
     events, log = told(leads=True)
-    events.money("acme", {"month"}, {"day"})
+    events.note_money("acme", {"month"}, {"day"})
     assert [(event.tenant, event.kind, event.facts) for event in log.events] == [
         ("acme", EventKind.BUDGET_SPENT, {"budget": "month"}), ("acme", EventKind.BUDGET_FREE, {"budget": "day"}),
     ]  # fmt: skip

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from pilotlight_core.bus import DecodedMessage
-from pilotlight_core.model.messages.seeing.event_messages import EventKind, PlatformEvent
+from pilotlight_core.model.messages.logs import EventKind, PlatformEvent
 from pilotlight_gateway.events.event_reader import EVERYBODY, EventQuery, MemoryEvents, read_events
 
 

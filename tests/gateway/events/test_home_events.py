@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import cast
 
 from pilotlight_core.host.events.event_log import MemoryEventLog
+from pilotlight_core.model.messages.logs import EventKind
 from pilotlight_core.model.messages.scheduling import BreakerReport
-from pilotlight_core.model.messages.seeing.event_messages import EventKind
 from pilotlight_gateway.events.home_events import HomeEvents
 from pilotlight_gateway.home.home_report import HomeStatistics
 from pilotlight_gateway.home.homes import Homes
@@ -33,10 +33,10 @@ def test_a_breaker_is_told_with_its_function_when_it_opens_and_when_it_closes() 
     home, log = StubHome(), MemoryEventLog()
     events = HomeEvents(cast("Homes", [home]), log)
 
-    events.look(100.0, 1.0)
-    events.look(101.0, 2.0)
+    events.refresh(100.0, 1.0)
+    events.refresh(101.0, 2.0)
     home.is_open = False
-    events.look(102.0, 3.0)
+    events.refresh(102.0, 3.0)
 
     assert [(event.kind, event.at, event.tenant, event.function) for event in log.events] == [
         (EventKind.BREAKER_OPENED, 100.0, "acme", "acme:shop.sell"),

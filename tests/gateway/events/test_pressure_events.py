@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import msgspec
+
+from pilotlight_core.model.messages.logs import EventKind
 from pilotlight_core.model.messages.scheduling import BreakerReport
-from pilotlight_core.model.messages.seeing.event_messages import EventKind
 from pilotlight_gateway.events.pressure_events import PressureEvents
 from pilotlight_gateway.home.slowdown import SlowFlow
 
@@ -50,3 +52,14 @@ def test_calls_that_gave_way_are_counted_since_the_last_look() -> None:
     assert pressure.changes([], [], {0: 3}, {}, 2.0) == []
     (more,) = pressure.changes([], [], {0: 5}, {}, 3.0)
     assert (more.facts["calls"], more.tenant) == (2, "")
+
+
+def test_a_breaker_of_one_callers_calls_says_so() -> None:
+    """Its owner reads nothing of a version that takes no calls, and not whose they are."""
+    pressure = PressureEvents()
+    (opened,) = pressure.changes([msgspec.structs.replace(OPEN, tenant="rival")], [], {}, FUNCTIONS, 1.0)
+    assert opened.says.startswith("The breaker of one tenant's calls to version v1 opened")
+    assert "rival" not in opened.says + str(opened.facts)
+    assert (opened.tenant, opened.operator) == ("acme", {"caller": "rival"})
+    (closed,) = pressure.changes([], [], {}, FUNCTIONS, 3.0)
+    assert (closed.kind, closed.operator) == (EventKind.BREAKER_CLOSED, {"caller": "rival"})

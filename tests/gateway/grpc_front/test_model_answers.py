@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
 
-from pilotlight_core.model.errors import BadInput
+from pilotlight_core.model.errors import BadInput, Unauthenticated
 from pilotlight_core.model.limits import NO_LIMITS, EffectiveLimits, Limits
 from pilotlight_core.model.spec import Mode
 from pilotlight_gateway.front_wiring import stream_slots
@@ -18,6 +19,7 @@ from pilotlight_gateway.limits.limits_port import MemoryLimiter
 from tests.builders.specs import method
 from tests.gateway.served_models import model
 from tests.gateway.world import World, function
+from tests.waiting import until
 
 SMALL = EffectiveLimits(tenant=NO_LIMITS, function=Limits(payload_bytes=100))
 
@@ -65,3 +67,25 @@ async def test_what_is_refused_runs_nothing(world: World) -> None:
         assert refused.value.wire_code == code
     assert world.calls.seen == []
     assert world.services.metrics.calls["error", "too_large"] == 1
+
+
+@pytest.mark.parametrize("is_revoked", [False, True])
+async def test_a_call_that_is_cancelled_is_inside_no_more(world: World, is_revoked: bool) -> None:
+    """Its client hung up, or its key was revoked."""
+    world.deploy(model())
+    world.calls.hold = asyncio.Event()
+    running = asyncio.ensure_future(run(world, request()))
+    await until(lambda: bool(world.calls.seen))
+    if is_revoked:
+        world.services.requests.end_revoked(lambda _: Unauthenticated("It was revoked."))
+    else:
+        running.cancel()
+    with pytest.raises((asyncio.CancelledError, Unauthenticated)):
+        await running
+    tallies = world.services.recorder.tallies
+    tallies.fold()
+    (known,) = tallies.each()
+    counts = known.counts
+    assert (counts.arrivals, counts.inside, counts.gone, sum(counts.failures.values())) == (
+        1, 0, not is_revoked, is_revoked,
+    )  # fmt: skip

@@ -8,7 +8,7 @@ from dataclasses import replace
 import msgspec
 import pytest
 
-from pilotlight_core.model.errors import BadOutput, FunctionRaised
+from pilotlight_core.model.errors import BadOutput, ContainerDied, FunctionRaised
 from pilotlight_core.model.messages.call_messages import Run
 from pilotlight_core.model.spec import Priority, VersionRecord
 from pilotlight_core.model.tracing.trace_context import root_context
@@ -122,3 +122,17 @@ async def test_what_becomes_of_a_run_is_told_and_so_is_its_trace(world: World) -
         with contextlib.suppress(FunctionRaised):
             await calls.run(call)
     assert (len(told.ended), [(one.code, one.detail) for one in told.failed]) == (1, [("function_raised", "")])
+
+
+@pytest.mark.parametrize(("caller", "is_told"), [("acme", True), ("other", False)])
+async def test_why_a_container_died_is_told_to_its_owner_alone(world: World, caller: str, is_told: bool) -> None:
+    """What is kept of a run is shown to whoever called: of a shared function that is another tenant."""
+    (version,) = world.deploy(function("hello"))
+    told = Told()
+    calls = replace(calls_of(world, FakeCalls(error=ContainerDied("It died: the owner's words."))), sinks=(told,))
+    record = job(tenant=caller, version=version.id, method=next(iter(version.spec.methods)).name)
+    call = await calls.prepare(record, version, b"\x80", 300.0, CallUsage(), start_hook)
+    with pytest.raises(ContainerDied, match="the owner's words"):
+        await calls.run(call)
+    (failed,) = told.failed
+    assert ("the owner's words" in failed.detail) is is_told

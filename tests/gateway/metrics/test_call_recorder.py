@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pilotlight_core.model.errors import FunctionRaised, TooMuch, Unavailable
+from pilotlight_core.model.errors import ContainerDied, FunctionRaised, TooMuch, Unauthenticated, Unavailable
 from pilotlight_core.model.spec import SLO, VersionRecord
 from pilotlight_gateway.calls.call_port import CallResult
 from pilotlight_gateway.calls.call_sink import FailedCall
@@ -163,3 +163,25 @@ def test_what_does_not_run_here_is_no_call() -> None:
     recorder.call_withdrawn(call)
     recorder.tallies.fold()
     assert [each.counts.arrivals for each in recorder.tallies.each()] == [0]
+
+
+def test_one_error_that_ends_many_calls_counts_for_each(recorder: CallRecorder, told: Told) -> None:
+    """Such as that of a key which is revoked: none of its calls stays inside for ever."""
+    error, calls = Unauthenticated("It was revoked."), [prepared_call(name) for name in ("a", "b", "c")]
+    for call in calls:
+        recorder.call_arrived(call)
+    for call in (*calls, *calls):
+        recorder.request_failed(error, Asked(call))
+    recorder.tallies.fold()
+    assert recorder.metrics.calls["error", "unauthenticated"] == len(told.failed) == 3
+    assert [each.counts.inside for each in recorder.tallies.each()] == [0]
+
+
+@pytest.mark.parametrize(("caller", "is_told"), [("acme", True), ("other", False)])
+def test_why_a_container_died_is_told_to_its_owner_alone(
+    recorder: CallRecorder, told: Told, caller: str, is_told: bool
+) -> None:
+    """What a nested call raises is read by its owner's code, and what is kept of it by whoever pays."""
+    call = prepared_call("a", tenant=caller)
+    recorder.request_failed(ContainerDied("It died: the owner's words."), Asked(call))
+    assert ("the owner's words" in told.failed[0].detail) is is_told

@@ -121,6 +121,9 @@ async def test_a_parent_that_ended_takes_its_nested_calls_along(nested: NestedWo
     assert nested.codes() == ["cancelled", "cancelled"]
     assert len(nested.world.calls.cancelled) == 2
     await until(lambda: nested.book.is_empty)
+    tallies = nested.world.services.recorder.tallies
+    tallies.fold()
+    assert [(each.counts.arrivals, each.counts.inside, each.counts.gone) for each in tallies.each()] == [(2, 0, 2)]
 
 
 async def test_a_nested_call_that_is_left_is_cancelled(nested: NestedWorld) -> None:

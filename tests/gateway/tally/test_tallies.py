@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import tracemalloc
 
+import msgspec
 import pytest
 
-from pilotlight_core.model.messages.seeing.tallies import FunctionTally
+from pilotlight_core.model.messages.call_messages import Spent
+from pilotlight_core.model.messages.seeing.tallies import CallTotals, FunctionTally
 from pilotlight_gateway.calls.call_sink import FailedCall
 from pilotlight_gateway.streams.stream_pace import StreamPace
 from pilotlight_gateway.tally.sketch import count_of, quantile_of
@@ -213,3 +215,37 @@ def test_a_minute_of_many_different_durations_is_sealed_early(clock: WallClock) 
     beat(tallies, clock, 0.1, 10)
     assert the(tallies).ring.minutes
     assert total(tallies).ended == 200
+
+
+@pytest.mark.parametrize("lie", [{"batch_size": 2**40}, {"steps": 1e12}])
+def test_what_a_node_makes_up_spoils_no_counts(tallies: Tallies, clock: WallClock, lie: dict[str, float]) -> None:
+    """Sums beyond what the readers of a sealed minute take would be unreadable for an hour, and so would all others."""
+    fn, size = version(), int(lie.get("batch_size", 4))
+    for _ in range(3):
+        spent = Spent(ns=2_000_000, ppm=500_000, price="h100", batch_size=size)
+        end(tallies, fn, cold_start={"load": lie.get("steps", 1.0)}, spent=spent)
+    end(tallies, version("honest"))
+    beat(tallies, clock, 60.0, times=12)
+
+    assert total(tallies).ended == 3
+    assert total(tallies, "acme:app.honest").ended == 1
+    encoded = msgspec.msgpack.encode(tallies.totals_of(the(tallies)))
+    assert msgspec.msgpack.decode(encoded, type=CallTotals).batched == 3
+
+
+def test_a_functions_counters_do_not_fall_as_its_old_versions_are_forgotten(clock: WallClock) -> None:
+    """A Prometheus takes a counter that fell for one that began anew, and adds all of it once more."""
+    tallies = Tallies(clock, keys=2)
+    for _ in range(5):
+        end(tallies, version(number=1))
+    beat(tallies, clock, 130.0)
+    end(tallies, version(number=2))
+    beat(tallies, clock, 130.0, times=2)
+    end(tallies, version(number=2))
+    beat(tallies, clock)
+    assert sum(tallies.totals_of(each).ended for each in tallies.each()) == 7
+    end(tallies, version("another"))
+    beat(tallies, clock, 70.0, times=2)
+
+    counted = {each.key.function: tallies.totals_of(each).ended for each in tallies.each()}
+    assert counted == {"acme:app.fn": 7, "acme:app.another": 1}

@@ -9,7 +9,7 @@ import pytest
 
 from pilotlight_core.model.errors import Unavailable
 from pilotlight_gateway.tally.sketch import count_of, quantile_of
-from pilotlight_gateway.tally.tally_desk import MOST_QUESTIONS
+from pilotlight_gateway.tally.tally_desk import MOST_QUESTIONS, OF_TENANT
 from tests.gateway.tally.tallied_calls import MINUTE, end, fail, version
 from tests.gateway.tally.tally_gateways import FN, SeveralGateways, load
 
@@ -86,9 +86,20 @@ async def test_the_same_question_is_asked_once_a_second() -> None:
 
 async def test_too_many_questions_at_once_are_refused() -> None:
     async with SeveralGateways() as world:
-        asking = [world.one.desk.window(f"acme:app.f{number}") for number in range(MOST_QUESTIONS + 1)]
+        asking = [world.one.desk.window(f"t{number}:app.fn") for number in range(MOST_QUESTIONS + 1)]
         found = await asyncio.gather(*asking, return_exceptions=True)
         assert [type(each) for each in found if isinstance(each, Exception)] == [Unavailable]
+
+
+async def test_one_tenant_takes_no_others_turn() -> None:
+    """Windows of other lengths are other questions, each of which adds everything up."""
+    async with SeveralGateways() as world:
+        desk = world.one.desk
+        asking = [desk.tenant("acme", minutes) for minutes in range(1, MOST_QUESTIONS)]
+        found = await asyncio.gather(*asking, desk.window("other:app.fn"), return_exceptions=True)
+        assert [type(each) for each in found[OF_TENANT:-1]] == [Unavailable] * (MOST_QUESTIONS - 1 - OF_TENANT)
+        assert not any(isinstance(each, Exception) for each in (*found[:OF_TENANT], found[-1]))
+        await desk.tenant("acme", 30)
 
 
 async def test_totals_are_each_gateways_own_since_it_began() -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import msgspec
 import pytest
 
 from pilotlight_core.model.errors import Forbidden, Unauthenticated
 from pilotlight_gateway.tenancy.api_keys import revoke_key
-from pilotlight_gateway.tenancy.auth import KeyAuthenticator, Principal
+from pilotlight_gateway.tenancy.auth import LOOKUPS_AT_A_TIME, KeyAuthenticator, Principal
 from pilotlight_gateway.tenancy.login_sessions import (
     CODE_S,
     IDLE_S,
@@ -161,3 +163,41 @@ async def test_a_key_has_so_many_sessions_and_ended_ones_are_forgotten(world: Wo
     world.wall.at += SESSION_S
     await opened(world)
     assert len(world.registry.session_records) == 1
+
+
+async def test_guesses_at_sessions_ask_the_registry_few_at_a_time(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As guesses at keys do: whoever has no key cannot make every gateway ask the bus as often as they please."""
+    asking = most = 0
+
+    async def session(_name: str) -> None:
+        nonlocal asking, most
+        asking += 1
+        most = max(most, asking)
+        await asyncio.sleep(0)
+        asking -= 1
+
+    monkeypatch.setattr(world.registry, "session", session)
+    guesses = [principal(world, f"pl_session_{number:043d}") for number in range(5 * LOOKUPS_AT_A_TIME)]
+    found = await asyncio.gather(*guesses, return_exceptions=True)
+
+    assert all(isinstance(each, Unauthenticated) for each in found)
+    assert most == LOOKUPS_AT_A_TIME
+
+
+async def test_sessions_that_come_and_go_take_no_other_trust_away(world: World) -> None:
+    """A tenant that logs in all day makes nobody's calls look their key up again; a session that ends does at once."""
+    authenticator = world.services.authenticator
+    assert isinstance(authenticator, KeyAuthenticator)
+    key = f"Bearer {world.key}".encode()
+    token = await opened(world)
+    who = await principal(world, token)
+    await principal(world, world.key)
+    await opened(world)
+
+    assert authenticator.known(key) is not None
+    assert authenticator.known(f"Bearer {token}".encode()) is not None
+    await end_session(world.registry, who)
+    assert authenticator.known(key) is not None
+    assert authenticator.known(f"Bearer {token}".encode()) is None

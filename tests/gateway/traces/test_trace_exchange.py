@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+from typing import cast
 
-from pilotlight_core.bus import Bus
+from pilotlight_core.bus import Bus, MessageTooLarge
 from pilotlight_core.model import subjects
 from pilotlight_core.model.ids import token
 from pilotlight_core.model.messages.scheduling import AskKept, KeptTold, TraceBatch
+from pilotlight_core.model.messages.wire import encode
 from pilotlight_core.model.tracing.trace_sampling import UNSAMPLED
 from pilotlight_gateway.traces.trace_exchange import MOST_ASKED, TraceExchange, kept_of
 from pilotlight_gateway.traces.trace_keeper import TraceKeeper
@@ -86,3 +88,42 @@ def test_an_answer_has_what_was_asked_for() -> None:
     assert len(kept_of(keeper, AskKept(tenant="acme", kept="slow", limit=1))) == 1
     many = keeping(*(f"call_{number}" for number in range(300)))
     assert len(kept_of(many, AskKept(tenant="acme", limit=2**30))) == MOST_ASKED
+
+
+class SmallBus:
+    """A bus whose messages have at most so many bytes."""
+
+    def __init__(self, most: int) -> None:
+        self.most = most
+        self.sent: list[TraceBatch | KeptTold] = []
+
+    def publish_nowait(self, _: str, message: TraceBatch | KeptTold) -> None:
+        if len(encode(message)) > self.most:
+            raise MessageTooLarge("It does not fit.")
+        self.sent.append(message)
+
+
+def test_what_functions_name_makes_no_message_that_is_too_large() -> None:
+    """Units with long names, reasons of many attempts: the batch goes in parts, and ends no gateway."""
+    keeper = keeping()
+    units = {f"{number}{'x' * 1_000}": 1 for number in range(16)}
+    for number in range(8):
+        keeper._keep(kept_call(id=f"call_{number}", arrived_ns=number, units=units if number != 3 else {}))
+    bus = SmallBus(40_000)
+    one = TraceExchange(cast("Bus", bus), keeper, lambda: (), region="r", gateway="g")
+    one._send()
+    assert [call.id for batch in bus.sent for call in batch.calls] == [f"call_{number}" for number in range(8)]
+    assert len(bus.sent) > 1
+
+    bus.sent.clear()
+    one._on_ask("", AskKept(tenant="acme"), "reply")
+    (told,) = bus.sent
+    assert [call.id for call in told.calls] == ["call_7", "call_6"]
+    bus.most, bus.sent = 10_000, []
+    one._on_ask("", AskKept(tenant="acme"), "reply")
+    assert [batch.calls for batch in bus.sent] == [()]
+    for number in range(2, 5):
+        keeper._keep(kept_call(id=f"call_{number}", units=units if number != 3 else {}))
+    bus.sent.clear()
+    one._send()
+    assert [call.id for batch in bus.sent for call in batch.calls] == ["call_3"]

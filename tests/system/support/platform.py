@@ -98,7 +98,9 @@ class Platform:
         except httpx.TransportError:
             return False
 
-    def call(self, ref: str, timeout: float = PATIENCE_S, method: str | None = None, **arguments: Any) -> httpx.Response:
+    def call(
+        self, ref: str, timeout: float = PATIENCE_S, method: str | None = None, **arguments: Any
+    ) -> httpx.Response:
         """A unary call with JSON arguments."""
         body = {"input": arguments, "method": method}
         return self.http.post(f"/v1/functions/{ref}/calls", json=body, timeout=timeout)

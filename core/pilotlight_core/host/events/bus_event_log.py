@@ -16,7 +16,7 @@ from cachetools import LRUCache
 
 from pilotlight_core.bus import Bus, BusError
 from pilotlight_core.model import subjects
-from pilotlight_core.model.messages.seeing.event_messages import PlatformEvent
+from pilotlight_core.model.messages.logs import PlatformEvent
 from pilotlight_core.model.messages.wire import encode
 
 KEPT = 1_024
@@ -96,4 +96,7 @@ class BusEventLog:
         except (BusError, OSError) as error:
             log.warning("an event is told later", kind=event.kind, error=str(error))
             return False
+        except Exception:  # one that cannot be sent keeps none of the others
+            log.exception("an event is lost", kind=event.kind)
+            self.dropped += 1
         return True

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from pilotlight_core.model.messages.seeing.event_messages import PlatformEvent
+from pilotlight_core.model.messages.logs import PlatformEvent
 
 
 class EventLog(Protocol):

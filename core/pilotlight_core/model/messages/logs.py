@@ -1,14 +1,18 @@
-"""The output of containers, from agents to the stream of logs."""
+"""What people read of a platform: the output of containers, and events: decisions, breakers, nodes that come and go."""
 
 from __future__ import annotations
 
-from typing import Annotated
+from enum import StrEnum
+from typing import Annotated, Any
 
 import msgspec
 from msgspec import Meta
 
 from pilotlight_core.model.bounded import ShortText
 from pilotlight_core.model.messages.message import Message
+
+SENTENCE_LENGTH = 500
+KIND_LENGTH = 64
 
 
 class LogLine(msgspec.Struct, frozen=True):
@@ -28,3 +32,40 @@ class LogLine(msgspec.Struct, frozen=True):
 
 class LogBatch(Message, frozen=True, kw_only=True):
     lines: tuple[LogLine, ...]
+
+
+class EventKind(StrEnum):
+    """Which kind of thing happened."""
+
+    SCALED = "function.scaled"
+    """Another number of containers is wanted."""
+    DECIDED = "container.decided"
+    """One is moved, parked or ended."""
+    NODE_LOST = "node.lost"
+    BREAKER_OPENED = "breaker.opened"
+    BREAKER_CLOSED = "breaker.closed"
+    SLOWED = "flow.slowed"
+    """Others take the slots of a function that a tenant shares with them."""
+    RECOVERED = "flow.recovered"
+    SHED = "calls.shed"
+    """Queued calls gave way to higher tiers."""
+    BUDGET_SPENT = "budget.spent"
+    BUDGET_FREE = "budget.free"
+
+
+class PlatformEvent(Message, frozen=True, kw_only=True):
+    """One of them. A tenant sees what names it, without `facts` that are for operators."""
+
+    at: float
+    """Unix seconds."""
+    kind: Annotated[str, Meta(max_length=KIND_LENGTH)]
+    """An `EventKind`; a newer release may know more."""
+    tenant: str = ""
+    """Whom it concerns; "": the platform, and operators alone see it."""
+    function: str = ""
+    """`tenant:app.function`."""
+    says: Annotated[str, Meta(max_length=SENTENCE_LENGTH)]
+    """In a sentence that names no other tenant."""
+    facts: dict[str, Any] = msgspec.field(default_factory=dict)
+    operator: dict[str, Any] = msgspec.field(default_factory=dict)
+    """Facts that name others or nodes."""

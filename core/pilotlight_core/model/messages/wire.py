@@ -43,7 +43,7 @@ from pilotlight_core.model.messages.device_commands import Cut, SwitchMig
 from pilotlight_core.model.messages.job_messages import AskJob, JobPlace, JobsStored, PlannedStarts
 from pilotlight_core.model.messages.limiting import Holdings, HoldingsWanted, LimitAnswers, ToLimitHome
 from pilotlight_core.model.messages.link_messages import LinkSwitch
-from pilotlight_core.model.messages.logs import LogBatch
+from pilotlight_core.model.messages.logs import LogBatch, PlatformEvent
 from pilotlight_core.model.messages.message import Message
 from pilotlight_core.model.messages.node_messages import (
     Bind,
@@ -79,7 +79,6 @@ from pilotlight_core.model.messages.scheduling import (
     ToOrigin,
     TraceBatch,
 )
-from pilotlight_core.model.messages.seeing.event_messages import PlatformEvent
 from pilotlight_core.model.messages.usage import UsageBatch
 
 MESSAGE = (

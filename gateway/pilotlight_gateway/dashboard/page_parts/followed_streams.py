@@ -26,8 +26,10 @@ log = structlog.get_logger(__name__)
 LOGGED_OUT = 401
 KEPT_VALUES, KEPT_BYTES = 400, 256 * 2**10
 """Of each stream, the last ones."""
-OF_AUDIENCE = 4
-"""Streams for viewers who are told the same: as many pages as they may look at, of which each follows one."""
+OF_AUDIENCE, LEFT_S = 6, 2.5
+"""Streams for viewers who are told the same, of which one that nobody has read for so long gives way to another."""
+AGAIN_S = 3.0
+"""From the beginning of a stream that has ended to that of the next: a log is read from its start each time."""
 UNREAD_S, LOOK_S = 15.0, 5.0
 QUIET_S, EMPTY_S, SETTLES_S = 0.1, 0.5, 3.0
 """The first ones are all there when none has come for so long; where none comes at all; and at the latest."""
@@ -39,6 +41,7 @@ class FollowedStream:
 
     token: str
     """By whose session it was asked for."""
+    begun_at: float
     read_at: float
     values: deque[tuple[Any, int]] = field(default_factory=deque)
     taken: int = 0
@@ -52,7 +55,7 @@ class FollowedStream:
         """One more; the oldest go."""
         try:
             value = msgspec.json.decode(data)
-        except msgspec.DecodeError:
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             return
         self.values.append((value, len(data)))
         self.size += len(data)
@@ -97,7 +100,7 @@ class FollowedStreams:
         """
         key = (audience, path)
         found = self._streams.get(key)
-        if found is None or (found.ended and found.settled):
+        if found is None or (found.ended and self._clock() - found.begun_at >= AGAIN_S):
             found = self._begin(key, token)
         found.read_at = self._clock()
         await _settle(found)
@@ -105,19 +108,18 @@ class FollowedStreams:
             found = self._begin(key, token)  # the session that asked for all has just ended
             await _settle(found)
         if found.problem is not None:
-            if self._streams.get(key) is found:
-                del self._streams[key]
             raise found.problem
         return tuple(value for value, _ in found.values)
 
     def _begin(self, key: tuple[Any, str], token: str) -> FollowedStream:
         self._streams.pop(key, None)
         mine = sorted((one.read_at, other) for other, one in self._streams.items() if other[0] == key[0])
-        if len(mine) >= OF_AUDIENCE:
-            self._end(mine[0][1])  # a viewer who goes on to another log has left one
-        if self._group is None or len(self._streams) >= STREAMS:
-            raise ApiProblem(0, "overloaded", "As many logs are followed as may be: try again in a minute.")
-        made = self._streams[key] = FollowedStream(token=token, read_at=self._clock())
+        at = self._clock()
+        if len(mine) >= OF_AUDIENCE and at - mine[0][0] >= LEFT_S:
+            self._end(mine.pop(0)[1])  # whoever goes on to another log has left one
+        if self._group is None or len(self._streams) >= STREAMS or len(mine) >= OF_AUDIENCE:
+            raise ApiProblem(429, "overloaded", "As many streams are followed as may be: close a window, or try later.")
+        made = self._streams[key] = FollowedStream(token=token, begun_at=at, read_at=at)
         made.task = self._group.create_task(self._follow(made, key[1], token))
         return made
 

@@ -130,5 +130,5 @@ async def _draw(view: PageView) -> list[Block]:
 
 OVERVIEW_PAGE = Page(
     path="/ui/overview", title="Overview", question="Is anything wrong?", section=Section.OPERATOR, draw=_draw,
-    scopes=("operator",),
+    scopes=("operator",), every_s=2.0,
 )  # fmt: skip

@@ -92,7 +92,7 @@ class CallReader:
             wait_s = min(wait_s, scheduling.longest_s)
         else:
             check_seconds(wait_s, scheduling.longest_s, tenant, "deadline_ms")
-        request.call = call = PreparedCall(
+        call = PreparedCall(
             call_id=request.call_id,
             client_id=asked.id,
             tenant=tenant,
@@ -111,6 +111,7 @@ class CallReader:
             gateway_ms=(self._clock() - arrived_at) * 1000,
             usage=usage_of_call(request),
         )
-        if not as_job:
+        if not as_job:  # which is no call yet: one that is refused is a request that has failed
+            request.call = call
             self._recorder.call_arrived(call)
         return call

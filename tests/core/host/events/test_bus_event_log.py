@@ -6,7 +6,7 @@ from pilotlight_core.bus import Bus, connect
 from pilotlight_core.host.events.bus_event_log import KEPT, OF_A_KIND, WITHIN_S, BusEventLog, EventRate
 from pilotlight_core.model import subjects
 from pilotlight_core.model.ids import token
-from pilotlight_core.model.messages.seeing.event_messages import EventKind, PlatformEvent
+from pilotlight_core.model.messages.logs import EventKind, PlatformEvent
 from tests.waiting import until_found
 
 
@@ -52,3 +52,20 @@ async def test_what_does_not_fit_is_counted(server_url: str) -> None:
         for number in range(KEPT + 3):
             log.note(event("t", number))
     assert log.dropped == 3
+
+
+async def test_one_that_is_too_large_keeps_none_of_the_others(server_url: str) -> None:
+    """It is counted, and ends no process."""
+    tenant = f"t{token(8)}"
+    async with connect(server_url, name="events") as bus:
+        log = BusEventLog(bus, region="local")
+        async with log.running():
+            large = PlatformEvent(at=1.0, kind=EventKind.SCALED, tenant=tenant, says="", facts={"x": "y" * 2**24})
+            log.note(large)
+            log.note(event(tenant, 1))
+
+            async def told() -> list[PlatformEvent] | None:
+                return await stored(bus, tenant) or None
+
+            (found,) = await until_found(told)
+    assert (found.function, log.dropped) == (f"{tenant}:a.f1", 1)

@@ -10,8 +10,10 @@ import pytest
 
 from pilotlight_gateway.dashboard.page_parts import followed_streams
 from pilotlight_gateway.dashboard.page_parts.followed_streams import (
+    AGAIN_S,
     KEPT_BYTES,
     KEPT_VALUES,
+    LEFT_S,
     OF_AUDIENCE,
     UNREAD_S,
     FollowedStreams,
@@ -22,14 +24,14 @@ from tests.waiting import until
 
 
 class ScriptedStreams:
-    """A `StreamSource` whose streams send what is put into them; an ApiProblem refuses or breaks off, None ends."""
+    """A `StreamSource` whose streams send what is put into them; an error refuses or breaks off, None ends."""
 
     def __init__(self) -> None:
         self.opened: list[tuple[str, str]] = []
         self.closed: list[str] = []
-        self.sent: dict[str, asyncio.Queue[bytes | ApiProblem | None]] = {}
+        self.sent: dict[str, asyncio.Queue[bytes | Exception | None]] = {}
 
-    def put(self, path: str, *values: bytes | ApiProblem | None) -> None:
+    def put(self, path: str, *values: bytes | Exception | None) -> None:
         for value in values:
             self.sent.setdefault(path, asyncio.Queue()).put_nowait(value)
 
@@ -38,7 +40,7 @@ class ScriptedStreams:
         queue = self.sent.setdefault(path, asyncio.Queue())
         try:
             while (value := await queue.get()) is not None:
-                if isinstance(value, ApiProblem):
+                if isinstance(value, Exception):
                     raise value
                 yield value
         finally:
@@ -81,35 +83,58 @@ async def test_of_each_the_last_ones_are_kept() -> None:
 
 
 async def test_a_stream_that_nobody_reads_ends() -> None:
-    """And one more than an audience may have ends the one that it has left for longest."""
+    """And one that was left gives way to another one of its audience; those that are looked at do not."""
     source, clock = ScriptedStreams(), Clock(0.0)
     async with FollowedStreams(source, clock).running() as streams:
-        for number in range(OF_AUDIENCE + 1):
-            clock.at += 1.0
+        for number in range(OF_AUDIENCE):
             await streams.read("acme", f"/{number}", "t")
+        with pytest.raises(ApiProblem, match="As many"):
+            await streams.read("acme", "/more", "t")
+        clock.at += LEFT_S
+        for number in range(1, OF_AUDIENCE):
+            await streams.read("acme", f"/{number}", "t")
+        await streams.read("acme", "/more", "t")
         await until(lambda: source.closed == ["/0"])
-        clock.at += UNREAD_S - 0.5
+        clock.at += UNREAD_S - 1.0
+        await streams.read("acme", "/more", "t")
+        clock.at += 2.0
         streams.end_unread()
         await until(lambda: set(source.closed) == {f"/{number}" for number in range(OF_AUDIENCE)})
         assert len(streams) == 1
 
 
 async def test_a_refusal_is_said_and_asked_for_anew() -> None:
-    """A session that has ended takes no other's stream away; a stream that ends is begun again."""
-    source = ScriptedStreams()
+    """After a pause; a session that has ended takes no other's stream away; one that ends is begun again."""
+    source, clock = ScriptedStreams(), Clock(0.0)
     source.put("/a", ApiProblem(429, "overloaded", "Too many."), b"1")
-    async with FollowedStreams(source).running() as streams:
-        with pytest.raises(ApiProblem, match="Too many"):
-            await streams.read("acme", "/a", "t")
+    async with FollowedStreams(source, clock).running() as streams:
+        for _ in range(2):
+            with pytest.raises(ApiProblem, match="Too many"):
+                await streams.read("acme", "/a", "t")
+        assert len(source.opened) == 1
+        clock.at += AGAIN_S
         assert await streams.read("acme", "/a", "t") == (1,)
         source.put("/a", None)
         await until(lambda: len(source.closed) == 2)
+        assert await streams.read("acme", "/a", "t") == (1,)
         source.put("/a", b"2")
+        clock.at += AGAIN_S
         assert await streams.read("acme", "/a", "t") == (2,)
         source.put("/a", ApiProblem(401, "unauthorized", "It has ended."))
         await until(lambda: len(source.closed) == 3)
         source.put("/a", b"3")
         assert await streams.read("acme", "/a", "other") == (3,)
+
+
+async def test_a_stream_that_fails_takes_no_other_with_it() -> None:
+    """It is said, and the rest goes on."""
+    source = ScriptedStreams()
+    source.put("/a", ValueError("a fault"))
+    source.put("/b", b"1")
+    async with FollowedStreams(source).running() as streams:
+        with pytest.raises(ApiProblem, match="could not be followed"):
+            await streams.read("acme", "/a", "t")
+        assert await streams.read("acme", "/b", "t") == (1,)
 
 
 async def test_there_are_no_more_than_there_may_be(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -122,3 +147,11 @@ async def test_there_are_no_more_than_there_may_be(monkeypatch: pytest.MonkeyPat
         await streams.read("acme", "/a", "t")
         with pytest.raises(ApiProblem, match="As many"):
             await streams.read("rival", "/a", "t")
+
+
+async def test_what_no_reader_can_read_ends_no_stream() -> None:
+    """Neither what is no text, nor what is nested without end."""
+    source = ScriptedStreams()
+    source.put("/a", b"1", b'"\xff"', b"[" * 100_000, b"2")
+    async with FollowedStreams(source).running() as streams:
+        assert await streams.read("acme", "/a", "t") == (1, 2)

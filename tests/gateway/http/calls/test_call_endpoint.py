@@ -357,3 +357,23 @@ async def test_cold_starts_are_told_and_counted(world: World) -> None:
 def test_a_request_prefers_a_job(prefer: bytes, wanted: bool) -> None:
     """With `respond-async` among its preferences, as RFC 7240 writes them."""
     assert wants_async(prefer) is wanted
+
+
+async def test_a_job_that_is_submitted_is_no_call_that_is_inside(world: World) -> None:
+    """Whether it is taken, or refused while a call goes on: what it is counted as is over with its request."""
+    world.deploy(function())
+    world.calls.hold = asyncio.Event()
+    as_job, body = {"prefer": "respond-async"}, {"input": {"name": "x"}}
+    async with world.client() as client:
+        running = asyncio.ensure_future(client.post(HELLO_CALL, json=body))
+        await until(lambda: bool(world.calls.seen))
+        taken = await client.post(HELLO_CALL, json=body, headers=as_job)
+        refused = await client.post(HELLO_CALL, json=body, headers=as_job | {"idempotency-key": " "})
+        tallies = world.services.recorder.tallies
+        tallies.fold()
+        (counts,) = [each.counts for each in tallies.each()]
+        inside = counts.inside
+        world.calls.hold.set()
+        await running
+    assert (taken.status_code, refused.status_code, inside) == (202, 400, 1)
+    assert (counts.arrivals, sum(counts.failures.values())) == (2, 1)

@@ -193,5 +193,5 @@ async def _draw(view: PageView) -> list[Block]:
 
 KEYS_PAGE = Page(
     path="/ui/keys", title="Keys and limits", question="Who may do what, and what stands in the way?",
-    section=Section.TENANT, draw=_draw,
+    section=Section.TENANT, draw=_draw, live=False,  # it sums thirty days
 )  # fmt: skip

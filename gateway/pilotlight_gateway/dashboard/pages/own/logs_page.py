@@ -27,8 +27,8 @@ MOST_MARKUP = 100_000
 """Bytes of HTML that a page's lines are: a page is at most 150 kB."""
 LONGEST_LINE = 1_000
 PLATFORM = "platform"
-"""The stream of what the platform says about a container, which no function can write to."""
-DROPPED = re.compile(r"lines \(.*\) were dropped")
+"""The stream of what the platform says about a container; what a function prints is in others."""
+DROPPED = re.compile(r"[0-9]+ lines (\([0-9.]+ MB\) )?were dropped: ")
 MARK = "── "
 
 
@@ -82,7 +82,7 @@ def _shown(lines: Sequence[Mapping[str, Any]], chosen: str) -> list[str]:
 
 
 def _is_mark(one: Mapping[str, Any]) -> bool:
-    return one["stream"] == PLATFORM and DROPPED.search(one["text"]) is not None
+    return one["stream"] == PLATFORM and DROPPED.match(one["text"]) is not None
 
 
 def _moment(at: float) -> str:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -25,6 +26,7 @@ from pilotlight_gateway.http.protocol.api_operations import (
 from pilotlight_gateway.http.protocol.http_exchange import header
 from pilotlight_gateway.http.protocol.request_bodies import read_body
 from pilotlight_gateway.tenancy.api_keys import SCOPES
+from pilotlight_gateway.tenancy.auth import LOOKUPS_AT_A_TIME
 from pilotlight_gateway.tenancy.login_sessions import end_session, exchange_code, open_session, session_info
 from pilotlight_gateway.tenancy.registry_port import RegistryPort
 
@@ -39,6 +41,8 @@ class SessionServices:
     registry: RegistryPort
     budget: ByteBudget
     wall: Callable[[], float] = time.time
+    guesses: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(LOOKUPS_AT_A_TIME))
+    """Codes that are looked up at a time: nobody has shown who they are."""
 
 
 async def create(request: Request, services: SessionServices) -> Response:
@@ -57,7 +61,9 @@ async def exchange(request: Request, services: SessionServices) -> Response:
         asked = read_json(body, CodeExchange, patient=False)
     finally:
         services.budget.give_back(len(body), NOBODY)
-    return json_answer(await exchange_code(services.registry, asked.code, services.wall()), status=201)
+    async with services.guesses:
+        made = await exchange_code(services.registry, asked.code, services.wall())
+    return json_answer(made, status=201)
 
 
 async def show(request: Request, services: SessionServices) -> Response:

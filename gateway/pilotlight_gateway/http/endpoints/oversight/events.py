@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from contextlib import aclosing
 from dataclasses import dataclass
@@ -14,7 +15,7 @@ from starlette.responses import Response
 from pilotlight_core.model.api.seeing.event_api import EventList
 from pilotlight_core.model.errors import BadInput, Forbidden
 from pilotlight_core.model.ids import FUNCTION_PATTERN, NAME_PATTERN, check_name
-from pilotlight_core.model.messages.seeing.event_messages import KIND_LENGTH
+from pilotlight_core.model.messages.logs import KIND_LENGTH
 from pilotlight_gateway.deploys.function_logs import read_since
 from pilotlight_gateway.events.event_reader import EVERYBODY, EventQuery, PlatformEventSource, read_events
 from pilotlight_gateway.http.protocol.api_operations import (
@@ -70,6 +71,9 @@ def _event_query(request: Request, *, follow: bool) -> EventQuery:
     after = asked.get("after") or request.headers.get("last-event-id", "")
     if after and not (after.isascii() and after.isdigit() and len(after) <= 15):
         raise BadInput(f"after: expected the id of an event, a number, not {after[:40]!r}.", field="after")
+    function = asked.get("function")
+    if function is not None and re.fullmatch(FUNCTION_PATTERN, function) is None:
+        raise BadInput(f"function: expected app.function, not {function[:100]!r}.", field="function")
     known: dict[str, Any] = {} if after else {"tail": count_of(request, "limit", SHOWN_BY_DEFAULT, SHOWN_AT_MOST)}
     return EventQuery(
         tenant=EVERYBODY if of_all else tenant,
@@ -77,7 +81,7 @@ def _event_query(request: Request, *, follow: bool) -> EventQuery:
         after=int(after) if after else 0,
         since=0.0 if after else min(read_since(asked.get("since", SINCE)), time.time()),
         kind=asked.get("kind", "")[:KIND_LENGTH],
-        function=asked.get("function", "")[:200],
+        function=function or "",
         follow=follow,
         **known,
     )

@@ -28,7 +28,7 @@ def events(
     of_all: Annotated[bool, typer.Option("--all", help="of all tenants and the platform, for operators")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="print JSON")] = False,
 ) -> None:
-    """Show what happened: decisions, breakers, slowdowns, budgets, lost nodes.
+    """Show what happened to functions and nodes, and why.
 
     \b
     pilotlight events --since 1h

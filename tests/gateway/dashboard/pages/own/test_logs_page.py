@@ -44,6 +44,8 @@ def test_lines_that_were_dropped_leave_a_mark() -> None:
     (mark,) = [block for block in blocks if getattr(block, "id", "") == "dropped"]
     assert getattr(mark, "text", "").startswith("Lines are missing here: 11-27 07:05:10.500 of hello, 17 lines")
     assert lines_of([*blocks])[1].startswith("11-27 07:05:10.500 hello ── 17 lines")
+    stored = log_line("9 lines were dropped: the log could not be stored", stream="platform")
+    assert any(getattr(block, "id", "") == "dropped" for block in logs_blocks(KNOWN, "shop", "", [stored]))
 
 
 def test_hostile_lines_stay_text_and_a_page_stays_small() -> None:

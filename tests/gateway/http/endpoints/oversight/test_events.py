@@ -6,7 +6,7 @@ import time
 from typing import Any
 
 from pilotlight_core.bus import DecodedMessage
-from pilotlight_core.model.messages.seeing.event_messages import EventKind, PlatformEvent
+from pilotlight_core.model.messages.logs import EventKind, PlatformEvent
 from tests.gateway.world import World, events_of
 
 
@@ -63,8 +63,11 @@ async def test_as_they_come_they_have_ids_behind_which_a_client_goes_on(world: W
 
 async def test_nonsense_is_refused_by_name(world: World) -> None:
     async with world.client() as client:
-        refused = [await client.get(f"/v1/events?{asked}") for asked in ("since=soon", "limit=0", "after=x", "all=x")]
+        refused = [
+            await client.get(f"/v1/events?{asked}")
+            for asked in ("since=soon", "limit=0", "after=x", "all=x", "function=")
+        ]
 
     assert [(answer.status_code, answer.json()["field"]) for answer in refused] == [
-        (422, "since"), (422, "limit"), (422, "after"), (422, "all"),
+        (422, "since"), (422, "limit"), (422, "after"), (422, "all"), (422, "function"),
     ]  # fmt: skip
