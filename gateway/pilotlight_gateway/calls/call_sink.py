@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import NamedTuple, Protocol
+
+import structlog
 
 from pilotlight_core.model.errors import BadInput, BadOutput, CallFailed, FunctionRaised, LoadFailed, PilotlightError
 from pilotlight_core.model.spec import VersionRecord
 from pilotlight_gateway.calls.call_port import CallResult
 from pilotlight_gateway.calls.prepared_call import PreparedCall
+
+log = structlog.get_logger(__name__)
 
 
 class FailedCall(NamedTuple):
@@ -53,3 +58,23 @@ class CallSink(Protocol):
     def call_failed(self, failed: FailedCall) -> None:
         """A call has failed."""
         ...
+
+
+def tell_ended(
+    sinks: Iterable[CallSink], call: PreparedCall, result: CallResult, stages: dict[str, float], total_ms: float
+) -> None:
+    """Tell each sink. What goes wrong there costs no call its answer, and no job a run more."""
+    for sink in sinks:
+        try:
+            sink.call_ended(call, result, stages, total_ms)
+        except Exception:
+            log.exception("a call that has ended was not noted", call=call.call_id)
+
+
+def tell_failed(sinks: Iterable[CallSink], failed: FailedCall) -> None:
+    """As `tell_ended`: its error is what its caller hears."""
+    for sink in sinks:
+        try:
+            sink.call_failed(failed)
+        except Exception:
+            log.exception("a call that has failed was not noted", code=failed.code)

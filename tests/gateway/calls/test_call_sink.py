@@ -1,0 +1,41 @@
+"""Whoever is told of calls costs none of them anything."""
+
+from __future__ import annotations
+
+from pilotlight_core.model.messages.call_messages import Spent
+from pilotlight_gateway.calls.call_port import CallResult
+from pilotlight_gateway.calls.call_sink import FailedCall, tell_ended, tell_failed
+from pilotlight_gateway.calls.prepared_call import PreparedCall
+from tests.builders.calls import prepared_call
+
+SPENT = Spent(ns=1, ppm=1, price="cpu")
+
+
+class Broken:
+    """A sink with a fault."""
+
+    def call_ended(self, call: PreparedCall, result: CallResult, stages: dict[str, float], total_ms: float) -> None:
+        raise ZeroDivisionError
+
+    def call_failed(self, failed: FailedCall) -> None:
+        raise OverflowError
+
+
+class Counting:
+    def __init__(self) -> None:
+        self.told: list[str] = []
+
+    def call_ended(self, call: PreparedCall, result: CallResult, stages: dict[str, float], total_ms: float) -> None:
+        self.told.append(call.call_id)
+
+    def call_failed(self, failed: FailedCall) -> None:
+        self.told.append(failed.code)
+
+
+def test_a_sink_with_a_fault_costs_no_call_its_answer() -> None:
+    """Those behind it are told all the same."""
+    call, counting = prepared_call("a"), Counting()
+    sinks = (Broken(), counting)
+    tell_ended(sinks, call, CallResult(output=b"", spent=SPENT), {"execute": 1.0}, 2.0)
+    tell_failed(sinks, FailedCall("died", "acme", call.version, call, None, 2.0, is_client_gone=False))
+    assert counting.told == ["a", "died"]
