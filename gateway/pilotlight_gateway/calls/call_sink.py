@@ -60,7 +60,7 @@ class CallSink(Protocol):
         ...
 
 
-def tell_ended(
+def report_ended(
     sinks: Iterable[CallSink], call: PreparedCall, result: CallResult, stages: dict[str, float], total_ms: float
 ) -> None:
     """Tell each sink. What goes wrong there costs no call its answer, and no job a run more."""
@@ -71,8 +71,8 @@ def tell_ended(
             log.exception("a call that has ended was not noted", call=call.call_id)
 
 
-def tell_failed(sinks: Iterable[CallSink], failed: FailedCall) -> None:
-    """As `tell_ended`: its error is what its caller hears."""
+def report_failed(sinks: Iterable[CallSink], failed: FailedCall) -> None:
+    """As `report_ended`: its error is what its caller hears."""
     for sink in sinks:
         try:
             sink.call_failed(failed)

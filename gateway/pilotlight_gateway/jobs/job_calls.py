@@ -15,7 +15,7 @@ from pilotlight_gateway.bodies.body_codec import BodyCodec
 from pilotlight_gateway.bodies.byte_budget import ByteBudget
 from pilotlight_gateway.calls.call_port import CallPort, CallResult
 from pilotlight_gateway.calls.call_responses import is_value
-from pilotlight_gateway.calls.call_sink import CallSink, FailedCall, platforms_words, tell_ended, tell_failed
+from pilotlight_gateway.calls.call_sink import CallSink, FailedCall, platforms_words, report_ended, report_failed
 from pilotlight_gateway.calls.collected_chunks import collect_chunks
 from pilotlight_gateway.calls.prepared_call import PreparedCall, StartHook
 from pilotlight_gateway.limits.call_usage import CallUsage
@@ -106,7 +106,7 @@ class JobCalls:
             raise
         total_ms, stages = (self.clock() - call.arrived_at) * 1000.0, dict(result.stages)
         stages["respond"] = max(0.0, total_ms - sum(stages.values()))
-        tell_ended(self.sinks, call, result, stages, total_ms)
+        report_ended(self.sinks, call, result, stages, total_ms)
         return result
 
     def _report_failure(self, call: PreparedCall, error: PilotlightError) -> None:
@@ -116,7 +116,7 @@ class JobCalls:
             error.wire_code, call.tenant, call.version, call, course, total_ms, is_client_gone=False,
             detail=platforms_words(error, call),
         )  # fmt: skip
-        tell_failed(self.sinks, failed)
+        report_failed(self.sinks, failed)
 
     async def _run(self, call: PreparedCall) -> CallResult:
         if not is_value(call):

@@ -12,7 +12,7 @@ from typing import Protocol
 from pilotlight_core.model.errors import PilotlightError
 from pilotlight_core.model.spec import VersionRecord
 from pilotlight_gateway.calls.call_port import CallResult
-from pilotlight_gateway.calls.call_sink import CallSink, FailedCall, platforms_words, tell_ended, tell_failed
+from pilotlight_gateway.calls.call_sink import CallSink, FailedCall, platforms_words, report_ended, report_failed
 from pilotlight_gateway.calls.prepared_call import PreparedCall
 from pilotlight_gateway.metrics.gateway_metrics import GatewayMetrics
 from pilotlight_gateway.streams.stream_pace import GAPS_HELD, StreamPace
@@ -77,7 +77,7 @@ class CallRecorder:
             if slo.itl_ms is not None and pace.seen:
                 metrics.note_level("gap", good=pace.keeps_gaps)
         self.tallies.call_ended(call, result, stages, total_ms)
-        tell_ended(self.sinks, call, result, stages, total_ms)
+        report_ended(self.sinks, call, result, stages, total_ms)
 
     def request_ended(self, call: PreparedCall, result: CallResult) -> None:
         """As `call_ended`, at this instant: what no other stage has is `respond`."""
@@ -141,4 +141,4 @@ class CallRecorder:
 
     def _notify(self, failed: FailedCall) -> None:
         self.tallies.call_failed(failed)
-        tell_failed(self.sinks, failed)
+        report_failed(self.sinks, failed)

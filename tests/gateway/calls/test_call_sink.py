@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pilotlight_core.model.messages.call_messages import Spent
 from pilotlight_gateway.calls.call_port import CallResult
-from pilotlight_gateway.calls.call_sink import FailedCall, tell_ended, tell_failed
+from pilotlight_gateway.calls.call_sink import FailedCall, report_ended, report_failed
 from pilotlight_gateway.calls.prepared_call import PreparedCall
 from tests.builders.calls import prepared_call
 
@@ -36,6 +36,6 @@ def test_a_sink_with_a_fault_costs_no_call_its_answer() -> None:
     """Those behind it are told all the same."""
     call, counting = prepared_call("a"), Counting()
     sinks = (Broken(), counting)
-    tell_ended(sinks, call, CallResult(output=b"", spent=SPENT), {"execute": 1.0}, 2.0)
-    tell_failed(sinks, FailedCall("died", "acme", call.version, call, None, 2.0, is_client_gone=False))
+    report_ended(sinks, call, CallResult(output=b"", spent=SPENT), {"execute": 1.0}, 2.0)
+    report_failed(sinks, FailedCall("died", "acme", call.version, call, None, 2.0, is_client_gone=False))
     assert counting.told == ["a", "died"]
