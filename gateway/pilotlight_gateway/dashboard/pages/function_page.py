@@ -32,7 +32,7 @@ from pilotlight_gateway.dashboard.page_parts.shown_values import (
     time_text,
 )
 from pilotlight_gateway.dashboard.pages.own.calls_page import call_link
-from pilotlight_gateway.dashboard.pages.own.function_details import function_details
+from pilotlight_gateway.dashboard.pages.own.function_details import bound_blocks, read_details
 
 WINDOWS = {"10m": "1m", "30m": "1m", "6h": "10m", "24h": "10m"}
 """How far back, and by which steps."""
@@ -59,7 +59,12 @@ def function_blocks(
         Figure(key="p95", label="p95", value=time_text(durations["p95"] if ended else None)),
         Figure(key="p99", label="p99", value=time_text(durations["p99"] if ended else None)),
         Figure(key="failed", label="Failed", value=count_text(failed)),
-        Figure(key="cold", label="Cold calls", value=count_text(stats["cold_calls"])),
+        Figure(
+            key="cold",
+            label="Cold calls",
+            value=count_text(stats["cold_calls"]),
+            note=part_text(stats["cold_calls"] / calls if calls else None),
+        ),
         Figure(key="batch", label="Batch size", value=number_text(stats["batch_size"])),
         Figure(key="gpu", label="GPU time", value=time_text(stats["gpu_ms"])),
         Figure(key="ready", label="Ready containers", value=number_text(home["ready"]), note="on average"),
@@ -108,12 +113,12 @@ def _charts(series: Sequence[Mapping[str, Any]]) -> list[Block]:
         )
 
     def took(name: str) -> tuple[float | None, ...]:
-        """Nothing where no call ended."""
-        return tuple(float(point[name]) if point["calls"] else None for point in series)
+        """Nothing where no call ended well."""
+        return tuple(float(point[name]) if point["calls"] > point["failed"] else None for point in series)
 
     return [
-        TimeChart(id="rates", title="Calls", unit="a second", names=("calls", "failed"), at=at,
-                  values=(of("calls", per_second=True), of("failed", per_second=True))),
+        TimeChart(id="rates", title="Calls", unit="a second", names=("calls", "failed", "cold"), at=at,
+                  values=tuple(of(name, per_second=True) for name in ("calls", "failed", "cold_calls"))),
         TimeChart(id="latency", title="Latency", unit="ms", names=("p50", "p95"), at=at,
                   values=(took("p50_ms"), took("p95_ms"))),
         TimeChart(id="load", title="Queue and containers", unit="on average", names=("waiting", "running", "ready"),
@@ -182,13 +187,13 @@ async def _draw(view: PageView) -> list[Block]:
     if window not in WINDOWS:
         window = WINDOW
     name = view.words["function"]
-    stats, explained, (above, below) = await asyncio.gather(
+    stats, explained, details = await asyncio.gather(
         view.read(filled("/v1/functions/{function}/stats", view.words), window=window, step=WINDOWS[window]),
         _explained(view),
-        function_details(view, name, window),
+        read_details(view, name, window),
     )
     answer, *rest = function_blocks(name, window, stats, explained)
-    return [answer, *above, *rest, *below]
+    return [answer, *bound_blocks(name, details.diagnosis), *rest, *details.blocks(name, stats["versions"])]
 
 
 async def _explained(view: PageView) -> Any:

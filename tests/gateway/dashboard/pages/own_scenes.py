@@ -176,7 +176,7 @@ def diagnosis(**more: Any) -> dict[str, Any]:
 
 def deploy(revision: int, version: str) -> dict[str, Any]:
     return {
-        "revision": revision, "at": 1_795_763_110.0, "by": "k", "message": "", "functions": {},
+        "revision": revision, "at": 1_795_763_110.0, "by": "k", "message": "", "functions": {"hello": f"ver_{version}"},
         "versions": {"hello": version},
     }  # fmt: skip
 

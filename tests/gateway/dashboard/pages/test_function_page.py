@@ -62,7 +62,7 @@ def test_where_no_call_ended_well_there_is_no_latency() -> None:
 def test_its_charts_are_of_the_steps() -> None:
     """As rates where they count."""
     charts = {block.id: block for block in function_blocks("f", "1h", stats(), None) if isinstance(block, TimeChart)}
-    assert charts["rates"].values == ((2.0, 0.0), (0.1, 0.0))
+    assert charts["rates"].values == ((2.0, 0.0), (0.1, 0.0), (0.0, 0.0))
     assert charts["latency"].values == ((5.0, None), (50.0, None))
     assert charts["load"].at[1] - charts["load"].at[0] == 60.0
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from pilotlight_gateway.dashboard.page_parts.answered_parts import AnsweredPart, read_part, unanswered
@@ -32,7 +33,7 @@ LONGEST_MESSAGE = 200
 MOST_VERSIONS = 20
 QUIET = ("nothing", "few", "unknown")
 """Names of a diagnosis that names no cause."""
-LONGEST_WINDOW_M = {"10m": "10m", "30m": "30m"}
+DIAGNOSED = {"10m": "10m", "30m": "30m"}
 """Diagnoses are of an hour at most."""
 
 
@@ -74,28 +75,29 @@ def cause_blocks(diagnosis: AnsweredPart) -> list[Block]:
     ]  # fmt: skip
 
 
-def version_blocks(function: str, history: AnsweredPart) -> list[Block]:
-    """Its versions, by the deploys that brought them, the newest first."""
+def version_blocks(function: str, history: AnsweredPart, counted: Sequence[Mapping[str, Any]] = ()) -> list[Block]:
+    """Its versions, by the deploys that brought them, the newest first. `counted`: what was, of each in the window."""
+    calls = {one["version"]: one for one in counted}
     found: list[tuple[str, tuple[Cell | str, ...]]] = []
-    if history.answered:
-        before = ""
-        for one in history.value["history"]:
-            version = one["versions"].get(function, "")
-            if version != before:
-                row = (
-                    version or "removed",
-                    count_text(one["revision"]),
-                    instant_text(one["at"]),
-                    one["by"],
-                    short_text(one["message"], LONGEST_MESSAGE),
-                )
-                found.append((str(one["revision"]), row))
-                before = version
+    before = ""
+    for one in history.value["history"] if history.answered else ():
+        version, known = one["versions"].get(function, ""), calls.get(one["functions"].get(function, ""))
+        if version == before:
+            continue
+        before = version
+        row = (
+            version or "removed", count_text(one["revision"]), instant_text(one["at"]), one["by"],
+            short_text(one["message"], LONGEST_MESSAGE), count_text(known["calls"] if known else 0),
+            count_text(known["failed"] if known else 0),
+            time_text(known["durations"]["p95"] if known and known["durations"]["count"] else None),
+        )  # fmt: skip
+        found.append((str(one["revision"]), row))
     return [
         *unanswered("no-versions", "Its versions", history),
         *([DataTable(
             id="versions", caption="Versions, the newest first",
-            columns=columns_of("Version", "#Revision", "Deployed (UTC)", "By key", "Message"),
+            columns=columns_of("Version", "#Revision", "Deployed (UTC)", "By key", "Message", "#Calls", "#Failed",
+                               "#p95"),
             rows=rows_of(list(reversed(found))[:MOST_VERSIONS]),
         )] if history.answered else []),
     ]  # fmt: skip
@@ -130,16 +132,31 @@ def _container(one: Mapping[str, Any]) -> tuple[Cell | str, ...]:
     )  # fmt: skip
 
 
-async def function_details(view: PageView, name: str, window: str) -> tuple[list[Block], list[Block]]:
-    """What stands above a function's numbers, and what below them."""
-    app, _, function = name.partition("@")[0].partition(".")
+@dataclass(frozen=True, kw_only=True)
+class FunctionDetails:
+    """What is told of a function beside its numbers."""
+
+    diagnosis: AnsweredPart
+    history: AnsweredPart
+    containers: AnsweredPart
+
+    def blocks(self, name: str, counted: Sequence[Mapping[str, Any]]) -> list[Block]:
+        """What stands below its numbers, with what was counted of each version."""
+        app, _, function = name.partition("@")[0].partition(".")
+        return [
+            *cause_blocks(self.diagnosis),
+            *version_blocks(function, self.history, counted),
+            *container_blocks(app, function, self.containers),
+        ]
+
+
+async def read_details(view: PageView, name: str, window: str) -> FunctionDetails:
+    """What the API says of them; what it does not say is a part that says why."""
+    app = name.partition(".")[0]
     diagnosis, history, containers = await asyncio.gather(
         read_part(view, filled("/v1/functions/{function}/diagnosis", {"function": name}),
-                  window=LONGEST_WINDOW_M.get(window, "1h")),
+                  window=DIAGNOSED.get(window, "1h")),
         read_part(view, filled("/v1/apps/{app}/history", {"app": app})),
         read_part(view, "/v1/containers"),
     )  # fmt: skip
-    below = [
-        *cause_blocks(diagnosis), *version_blocks(function, history), *container_blocks(app, function, containers),
-    ]  # fmt: skip
-    return bound_blocks(name, diagnosis), below
+    return FunctionDetails(diagnosis=diagnosis, history=history, containers=containers)

@@ -38,6 +38,9 @@ def test_versions_are_those_of_the_deploys_that_changed_it() -> None:
     """The newest first."""
     blocks = version_blocks("hello", AnsweredPart(value=HISTORY))
     assert [row[:2] for row in table_of(blocks, "versions")] == [("v2", "593"), ("v1", "577")]
+    counted = [{"version": "ver_v2", "calls": 5, "failed": 2, "durations": {"count": 3, "p95": 8.0}}]
+    again = version_blocks("hello", AnsweredPart(value=HISTORY), counted)
+    assert [row[-3:] for row in table_of(again, "versions")] == [("5", "2", "8.0 ms"), ("0", "0", "–")]
     assert getattr(version_blocks("hello", NOT_ALLOWED)[0], "tone", None) == "warn"
 
 
