@@ -9,11 +9,15 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from itertools import islice
 
+import structlog
+
 from pilotlight_core.host.events.event_log import EventLog
 from pilotlight_gateway.events.pressure_events import FOLLOWED, PressureEvents
 from pilotlight_gateway.home.homes import Homes
 
 EVERY_S = 1.0
+
+log = structlog.get_logger(__name__)
 
 
 class HomeEvents:
@@ -37,7 +41,10 @@ class HomeEvents:
     async def _refresh_always(self) -> None:
         while True:
             await asyncio.sleep(EVERY_S)
-            self.refresh(time.time(), time.monotonic())
+            try:
+                self.refresh(time.time(), time.monotonic())
+            except Exception:  # what people are told is worth less than the calls that go on
+                log.exception("what the homes see could not be told")
 
     def refresh(self, at: float, monotonic: float) -> None:
         """Tell what has changed since the last look."""

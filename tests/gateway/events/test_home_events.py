@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from typing import cast
 
+import pytest
+
 from pilotlight_core.host.events.event_log import MemoryEventLog
 from pilotlight_core.model.messages.logs import EventKind
 from pilotlight_core.model.messages.scheduling import BreakerReport
+from pilotlight_gateway.events import home_events
 from pilotlight_gateway.events.home_events import HomeEvents
 from pilotlight_gateway.home.home_report import HomeStatistics
 from pilotlight_gateway.home.homes import Homes
+from tests.waiting import until
 
 
 class StubQueue:
@@ -42,3 +46,22 @@ def test_a_breaker_is_told_with_its_function_when_it_opens_and_when_it_closes() 
         (EventKind.BREAKER_OPENED, 100.0, "acme", "acme:shop.sell"),
         (EventKind.BREAKER_CLOSED, 102.0, "acme", "acme:shop.sell"),
     ]
+
+
+async def test_a_home_that_cannot_be_read_ends_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is looked at again a moment later."""
+
+    class BrokenOnce(StubHome):
+        looked = 0
+
+        def statistics(self, at: float) -> HomeStatistics:
+            self.looked += 1
+            if self.looked == 1:
+                raise ValueError("no")
+            return super().statistics(at)
+
+    monkeypatch.setattr(home_events, "EVERY_S", 0.001)
+    log = MemoryEventLog()
+    async with HomeEvents(cast("Homes", [BrokenOnce()]), log).running():
+        await until(lambda: bool(log.events))
+    assert log.events[0].kind == EventKind.BREAKER_OPENED

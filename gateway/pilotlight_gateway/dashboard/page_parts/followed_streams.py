@@ -28,6 +28,8 @@ KEPT_VALUES, KEPT_BYTES = 400, 256 * 2**10
 """Of each stream, the last ones."""
 OF_AUDIENCE, LEFT_S = 6, 2.5
 """Streams for viewers who are told the same, of which one that nobody has read for so long gives way to another."""
+OF_TENANT = 24
+"""... and for all viewers of a tenant, which may make keys of as many kinds as there are sets of scopes."""
 AGAIN_S = 3.0
 """From the beginning of a stream that has ended to that of the next: a log is read from its start each time."""
 UNREAD_S, LOOK_S = 15.0, 5.0
@@ -117,7 +119,9 @@ class FollowedStreams:
         at = self._clock()
         if len(mine) >= OF_AUDIENCE and at - mine[0][0] >= LEFT_S:
             self._end(mine.pop(0)[1])  # whoever goes on to another log has left one
-        if self._group is None or len(self._streams) >= STREAMS or len(mine) >= OF_AUDIENCE:
+        of_tenant = sum([_tenant_of(audience) == _tenant_of(key[0]) for audience, _ in self._streams])
+        is_full = len(self._streams) >= STREAMS or len(mine) >= OF_AUDIENCE or of_tenant >= OF_TENANT
+        if self._group is None or is_full:
             raise ApiProblem(429, "overloaded", "As many streams are followed as may be: close a window, or try later.")
         made = self._streams[key] = FollowedStream(token=token, begun_at=at, read_at=at)
         made.task = self._group.create_task(self._follow(made, key[1], token))
@@ -153,6 +157,10 @@ class FollowedStreams:
         task = self._streams.pop(key).task
         if task is not None:
             task.cancel()
+
+
+def _tenant_of(audience: object) -> object:
+    return audience[0] if isinstance(audience, tuple) else audience
 
 
 async def _settle(stream: FollowedStream) -> None:

@@ -15,6 +15,7 @@ from pilotlight_gateway.dashboard.page_parts.followed_streams import (
     KEPT_VALUES,
     LEFT_S,
     OF_AUDIENCE,
+    OF_TENANT,
     UNREAD_S,
     FollowedStreams,
 )
@@ -155,3 +156,15 @@ async def test_what_no_reader_can_read_ends_no_stream() -> None:
     source.put("/a", b"1", b'"\xff"', b"[" * 100_000, b"2")
     async with FollowedStreams(source).running() as streams:
         assert await streams.read("acme", "/a", "t") == (1, 2)
+
+
+async def test_one_tenant_leaves_streams_for_others() -> None:
+    """However many kinds of keys it makes."""
+    source = ScriptedStreams()
+    async with FollowedStreams(source).running() as streams:
+        for number in range(OF_TENANT):
+            await streams.read(("acme", frozenset({str(number // OF_AUDIENCE)})), f"/{number}", "t")
+        with pytest.raises(ApiProblem) as caught:
+            await streams.read(("acme", frozenset({"more"})), "/more", "t")
+        assert caught.value.status == 429
+        assert await streams.read(("other", frozenset({"read"})), "/own", "t") == ()

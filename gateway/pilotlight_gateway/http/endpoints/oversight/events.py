@@ -50,7 +50,12 @@ async def show_events(request: Request, services: PlatformEventServices) -> Resp
     with services.followers.slot(principal_of(request).tenant):
         async with aclosing(found):  # type: ignore[type-var]
             if not follow:
-                return json_answer(EventList(events=[each async for each in found]))
+                most, listed = count_of(request, "limit", SHOWN_AT_MOST, SHOWN_AT_MOST), []
+                async for each in found:
+                    listed.append(each)
+                    if len(listed) >= most:  # behind `after` there may be as many as the stream has
+                        break
+                return json_answer(EventList(events=listed))
             stream = EventStream(exchange_of(request.scope), HEADERS)
 
             async def send_all() -> None:
@@ -68,8 +73,8 @@ def _event_query(request: Request, *, follow: bool) -> EventQuery:
     tenant = check_name(asked["tenant"], "tenant") if "tenant" in asked else caller.tenant
     if not caller.operator and (of_all or tenant != caller.tenant):
         raise Forbidden("Events of other tenants and of the platform are shown to operators.", scope="operator")
-    after = asked.get("after") or request.headers.get("last-event-id", "")
-    if after and not (after.isascii() and after.isdigit() and len(after) <= 15):
+    after = asked.get("after", request.headers.get("last-event-id", ""))
+    if (after or "after" in asked) and not (after.isascii() and after.isdigit() and len(after) <= 15):
         raise BadInput(f"after: expected the id of an event, a number, not {after[:40]!r}.", field="after")
     function = asked.get("function")
     if function is not None and re.fullmatch(FUNCTION_PATTERN, function) is None:
@@ -99,7 +104,7 @@ EVENTS = (
                       schema=SINCE_SCHEMA),
             Parameter(name="after", about="Only those behind this one; so does the header Last-Event-ID.",
                       schema={"type": "string", "pattern": "^[0-9]{1,15}$"}),
-            Parameter(name="limit", about="At most so many, the last ones.",
+            Parameter(name="limit", about="At most so many: the last ones, or with `after` the next ones.",
                       schema={"type": "integer", "minimum": 1, "maximum": SHOWN_AT_MOST}),
             Parameter(name="kind", about="Only kinds that begin so, such as breaker or function.scaled."),
             Parameter(name="function", about="Only of this one: app.function.",

@@ -37,13 +37,13 @@ async def test_they_are_asked_by_kind_time_and_place(world: World) -> None:
     tell(world, "acme", at=time.time() - 8 * 86_400.0)
     tell(world, "acme", EventKind.BREAKER_OPENED, function="acme:shop.sell")
     tell(world, "acme", function="acme:shop.buy")
-    asked = ("", "since=9d", "kind=breaker", "function=shop.buy", "limit=1", "after=11")
+    asked = ("", "since=9d", "kind=breaker", "function=shop.buy", "limit=1", "after=11", "after=9&limit=1")
     async with world.client() as client:
         answers = {each: (await client.get(f"/v1/events?{each}")).json()["events"] for each in asked}
 
     assert {each: [one["id"] for one in found] for each, found in answers.items()} == {
         "": [11, 12], "since=9d": [10, 11, 12], "kind=breaker": [11], "function=shop.buy": [12], "limit=1": [12],
-        "after=11": [12],
+        "after=11": [12], "after=9&limit=1": [10],
     }  # fmt: skip
 
 
@@ -65,9 +65,9 @@ async def test_nonsense_is_refused_by_name(world: World) -> None:
     async with world.client() as client:
         refused = [
             await client.get(f"/v1/events?{asked}")
-            for asked in ("since=soon", "limit=0", "after=x", "all=x", "function=")
+            for asked in ("since=soon", "limit=0", "after=x", "after=", "all=x", "function=")
         ]
 
     assert [(answer.status_code, answer.json()["field"]) for answer in refused] == [
-        (422, "since"), (422, "limit"), (422, "after"), (422, "all"), (422, "function"),
+        (422, "since"), (422, "limit"), (422, "after"), (422, "after"), (422, "all"), (422, "function"),
     ]  # fmt: skip
