@@ -149,7 +149,7 @@ class NestedCalls:
         """The version that the parent's function names.
 
         Raises:
-            UnknownFunction: there is none for the function's owner.
+            UnknownFunction: there is none for the function's owner. TooMuch: they named too many of those.
             NestedRefused: it is not shared with the tenant that called the parent.
         """
         owner, ref, resolver = parent.version.tenant, read_ref(asked.function), self.entry.resolver
@@ -159,7 +159,7 @@ class NestedCalls:
                 return await self._shared(parent, await resolver.resolve(owner, str(of_own_app(ref, parent.version))))
             # A run has but one function: the others are those that are deployed.
         text = str(msgspec.structs.replace(ref, tenant=asked_of))
-        return await self._shared(parent, await resolver.resolve(owner, text))
+        return await self._shared(parent, await self.entry.versions.find(owner, text))
 
     async def _shared(self, parent: PreparedCall, version: VersionRecord) -> VersionRecord:
         """A version that the parent's owner may call, if the tenant that pays may call it too."""

@@ -144,6 +144,25 @@ async def test_refusals_count_as_requests_of_their_tenant(nested: NestedWorld) -
     await run(nested, asked(4), parent(nested))
 
 
+async def test_names_of_none_do_not_flood_the_bus(nested: NestedWorld, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Beyond a rate nobody is asked; what is in memory is found all the same."""
+    registry = nested.world.registry
+    registry.limit_records["acme"] = LimitsRecord(tenant="acme", limits=Limits(api_requests_per_s=0.2))
+    looked: list[str] = []
+    read = registry.app
+
+    async def app(tenant: str, name: str) -> Any:
+        looked.append(name)
+        return await read(tenant, name)
+
+    monkeypatch.setattr(registry, "app", app)
+    for number in range(50):
+        with pytest.raises((UnknownFunction, TooMuch)):
+            await run(nested, asked(number, f"none{number}.none"), parent(nested))
+    assert len(looked) < 5
+    await run(nested, asked(99), parent(nested))
+
+
 async def test_a_function_of_the_own_app_is_found_whatever_the_app_is_called(nested: NestedWorld) -> None:
     """A run has another name than its source; what it does not have is the deployed one."""
     nested.world.deploy(function(), app="shop-run-1")
