@@ -7,7 +7,7 @@ refuse large numbers.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sized
 from functools import wraps
 from typing import Any
 
@@ -20,6 +20,8 @@ from pilotlight_engine.text.template_time import TemplateRefusal, check_time
 
 MOST_BITS = 4096
 """Of a number that a template computes: products of longer ones take ever longer."""
+MOST_PARTS = 2**20
+"""Characters, or members, of what a template repeats or puts together: to sort or to join more takes long at once."""
 LEFT_OUT = ("pprint", "random", "slice", "striptags", "urlize", "wordwrap", "xmlattr")
 """Filters that run for long without a turn of a loop, or, as `random`, would not make the same prompt elsewhere."""
 TURN = "a turn of a loop"
@@ -29,7 +31,7 @@ TURN = "a turn of a loop"
 class TemplateWorld(ImmutableSandboxedEnvironment):
     """What templates may name, and where they ask whether their time is over."""
 
-    intercepted_binops = frozenset(("*", "**"))
+    intercepted_binops = frozenset(("*", "**", "+"))
 
     def __init__(self) -> None:
         super().__init__(trim_blocks=True, lstrip_blocks=True, extensions=[loopcontrols])
@@ -45,8 +47,13 @@ class TemplateWorld(ImmutableSandboxedEnvironment):
         return super().call(__context, __obj, *args, **kwargs)
 
     def call_binop(self, context: Context, operator: str, left: Any, right: Any) -> Any:
-        """A product or a power. Raises TemplateRefusal where it is too large."""
-        if isinstance(left, int) and isinstance(right, int):
+        """A sum, a product or a power. Raises TemplateRefusal where it is too large."""
+        if operator == "+":
+            if isinstance(left, list | tuple) and isinstance(right, list | tuple):
+                _check_parts(len(left) + len(right))
+        elif operator == "*" and isinstance(left, Sized) is not isinstance(right, Sized):
+            _check_parts(len(left) * right if isinstance(left, Sized) else len(right) * left)
+        elif isinstance(left, int) and isinstance(right, int):
             bits = left.bit_length() + right.bit_length() if operator == "*" else left.bit_length() * abs(right)
             if bits > MOST_BITS:
                 raise TemplateRefusal(f"the chat template computes a number of more than {MOST_BITS} bits")
@@ -62,6 +69,11 @@ class TemplateWorld(ImmutableSandboxedEnvironment):
                 loop.test = nodes.And(turn, loop.test, lineno=loop.lineno)
         source.set_environment(self)
         return super()._generate(source, *args, **kwargs)
+
+
+def _check_parts(count: Any) -> None:
+    if isinstance(count, int) and count > MOST_PARTS:
+        raise TemplateRefusal(f"the chat template makes a list or a text of more than {MOST_PARTS} parts")
 
 
 def _counted(one: Callable[..., Any]) -> Callable[..., Any]:

@@ -242,7 +242,9 @@ class Origin:
         """Whether these are the next chunks for its caller, about whom nothing is to be decided."""
         grant, relay = self.grant, self._relay
         is_ours = grant is not None and row.grant_number == grant.grant_number
-        return is_ours and self.state is OriginState.RUNNING and relay is not None and relay.awaits(row.seq)
+        if not is_ours or self.state is not OriginState.RUNNING or relay is None:
+            return False
+        return len(row.data) > 0 and relay.awaits(row.seq)  # an agent may say anything, and nothing is no chunk
 
     def took_chunks(self, row: ChunkRow, at: float) -> list[Effect]:
         """Its caller has read such chunks as they came."""

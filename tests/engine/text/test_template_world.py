@@ -19,6 +19,10 @@ ENDLESS = {
     "{% call f(n - 1) %}{% endcall %}{% endif %}{% endmacro %}{% call f(99) %}{% endcall %}",
     "filters": "{% set all = range(99999) %}" + "{% set a = all | map('string') | list | length %}" * 2000,
     "numbers": "{% set n = namespace(a=3) %}{% for a in range(99) %}{% set n.a = n.a * n.a %}{% endfor %}",
+    "lists that are sorted": "{{ (range(99999) | map('string') | list * 400) | sort | length }}",
+    "lists that double": "{% set n = namespace(a=[1]) %}{% for a in range(30) %}{% set n.a = n.a + n.a %}{% endfor %}"
+    "{{ n.a | sort | length }}",
+    "texts": "{{ (9999999 * 'a') | replace('a', 'bb') | length }}",
     "powers": "{% set a = 7 ** 10 ** 9 %}{% set a = 7 ** 9999999999 %}",
 }
 
@@ -28,7 +32,7 @@ def test_what_does_not_end_is_ended(name: str, monkeypatch: pytest.MonkeyPatch) 
     """Whatever it repeats. Its time is short here."""
     monkeypatch.setattr(template_time, "MOST_S", 0.01)
     template = ChatTemplate(ENDLESS[name], {})
-    with pytest.raises(TemplateRefusal, match=r"takes longer than|more than 4096 bits"):
+    with pytest.raises(TemplateRefusal, match=r"takes longer than|more than 4096 bits|parts"):
         template.render(MESSAGES, None)
 
 
@@ -40,6 +44,7 @@ def test_what_ends_is_as_it_was() -> None:
         ("{% for m in [] %}{% else %}none{% endfor %}", "none"),
         ("{% for m in [1, [2, [3]]] recursive %}{{ loop(m) if m is iterable else m }}{% endfor %}", "123"),
         ("{% for m in messages %}{% if loop.first %}{% continue %}{% endif %}{{ m.content }}{% endfor %}", "two"),
+        ("{{ [1] + [2] * 2 }}{{ 'a' + 'b' }}{{ 1 + 2 }}{{ 0.5 + 1 }}", "[1, 2, 2]ab31.5"),
         ("{{ 3 * 4 }}{{ 2 ** 10 }}{{ '-' * 3 }}{{ 2 ** 0.5 > 1 }}", "121024---True"),
         ("{{ messages | map(attribute='role') | join('+') | upper }}", "USER+ASSISTANT"),
         ("{{ (messages | selectattr('role', 'equalto', 'user') | list | first).content | trim }}", "one"),

@@ -66,6 +66,14 @@ def test_chunks_that_come_together_are_relayed_together_and_once() -> None:
     assert kinds(origin.frame("n1", ended(last_seq=4), 3.0)) == ["Settle", "CallResult"]
 
 
+def test_a_row_without_chunks_is_nothing_that_a_caller_takes() -> None:
+    """Whoever counts the chunks that came at once divides by their number."""
+    origin = sent()
+    origin.chunks(row(1, b"1"), 2.0)
+    assert origin.awaits(row(2, b"2"))
+    assert not origin.awaits(row(2))
+
+
 def test_a_gap_before_a_group_ends_its_stream() -> None:
     """As before one chunk; what follows is nobody's."""
     origin = sent()
