@@ -6,7 +6,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -48,7 +48,8 @@ def forking() -> Iterator[int]:
             yield process.pid
         finally:
             for pid in descendants(process.pid):
-                os.kill(pid, 9)
+                with suppress(ProcessLookupError):  # it ended by itself
+                    os.kill(pid, 9)
 
 
 async def test_whoever_starts_processes_meanwhile_is_stopped_with_all_of_them(anyio_backend: str) -> None:

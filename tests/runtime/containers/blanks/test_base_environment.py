@@ -83,7 +83,7 @@ def test_an_environment_of_another_release_is_refused(tmp_path: Path) -> None:
         path.write_text(source)
 
     assert refusal(f"old={old}") == (
-        "--base old: its guest speaks version 0.0 of the frames, this agent 1.5: install the agent's release of "
+        "--base old: its guest speaks version 0.0 of the frames, this agent 1.6: install the agent's release of "
         "pilotlight in it."
     )
 
