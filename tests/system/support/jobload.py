@@ -17,7 +17,7 @@ from typing import Any
 
 import httpx
 
-from tests.system.support.ledger import check_no_instant_is_sold_twice, receipts
+from tests.system.support.ledger import billed, check_no_instant_is_sold_twice
 from tests.system.support.load import Load
 from tests.system.support.platform import Platform
 from tests.waiting import wait_until
@@ -186,9 +186,9 @@ def check(platform: Platform, load: JobLoad, before: set[str]) -> None:
         assert 1 <= job["attempts"] <= (STARTS_AGAIN if idempotent else 1), job
         assert starts[one.name] <= job["attempts"], job
     check_no_instant_is_sold_twice(platform)
-    billed = receipts(platform)
+    paid = billed(platform)
     for one in load.accepted:
         job = records[one.id]
         if job["state"] == "succeeded":
             # What an agent had not written when it was killed is never billed; nothing is billed twice.
-            assert billed.get(job["run"], 0) <= job["usage"]["ns"], job
+            assert paid.get(job["run"], 0) <= job["usage"]["ns"], job

@@ -45,6 +45,15 @@ def receipts(platform: LedgerOwner, function: str = "%") -> dict[str, int]:
     return sums
 
 
+def billed(platform: LedgerOwner) -> dict[str, int]:
+    """Nanoseconds per call that its tenant pays: what runs again after a loss has lines that the operator pays."""
+    sums: dict[str, int] = defaultdict(int)
+    query = "SELECT call, ns FROM receipt_line WHERE tenant <> '' AND price NOT IN ('cpu_core', 'memory_gib')"
+    for call, ns in rows(platform, query):
+        sums[call] += ns
+    return sums
+
+
 def ended(platform: LedgerOwner, function: str = "%") -> set[str]:
     """Calls of which the last part is there: one that ran while the meter was read has several."""
     return {
