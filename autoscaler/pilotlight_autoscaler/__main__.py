@@ -59,7 +59,7 @@ async def serve(settings: config.ControllerSettings) -> int:
         controller = _controller(settings, bus, registry, lease, book, events)
         keeper = BlankKeeper(bus, registry, lease, controller.world, region=settings.region)
         async with (
-            measured_process(settings, bus, controller.collect_metrics),
+            measured_process(settings, bus, controller.collect_metrics, events.collect),
             events.running(),
             controller.running(),
             keeper.running(),

@@ -66,6 +66,7 @@ class CallCounting:
         """A `MetricSource`."""
         yield from self.metrics.collect()
         yield from tally_counts(self.recorder.tallies)
+        yield from self.tracing.keeper.collect()
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:

@@ -311,7 +311,7 @@ async def _gateway(
     try:
         # Limits around calls: a gateway that hands its shards over still tells the next homes what runs here.
         async with (
-            measured_process(settings, bus, counting.collect, shown, tracing.keeper.collect, *sources) as watch,
+            measured_process(settings, bus, counting.collect, shown, event_log.collect, *sources) as watch,
             exchange.running(watch, metrics.request_count),
             workers.running(),
             keeper.running(),

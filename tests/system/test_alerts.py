@@ -9,6 +9,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import httpx
 
@@ -96,6 +97,22 @@ def test_a_noisy_neighbour_is_shown_and_named(platform: Platform, tmp_path: Path
         with singing(platform, loud, 0.15, 6), singing(platform, quiet, 0.001, 1):
             wait_until(lambda: slow_flows(platform) > 0, "the flow is counted", 60.0)
             wait_until(lambda: ("quiet", "loud") in named(platform), "the neighbour is named", 60.0)
+            wait_until(lambda: "loud" in slowed_by(platform, platform.key), "operators are told by an event")
+        assert slowed_by(platform, quiet) == {""}, "the tenant is told, and not by whom"
+        assert "function.scaled" in {event["kind"] for event in events(platform, platform.key, "function")}
+
+
+def slowed_by(platform: Platform, key: str) -> set[str]:
+    """Who slows others down, by the events that the holder of a key is told."""
+    return {event["facts"].get("neighbour", "") for event in events(platform, key, "flow.slowed")}
+
+
+def events(platform: Platform, key: str, kind: str) -> list[dict[str, Any]]:
+    """Those of a kind: all for an operator, else a tenant's own."""
+    with platform.as_holder_of(key) as http:
+        answer = http.get("/v1/events", params={"kind": kind, "all": str(key == platform.key).lower()})
+    found: list[dict[str, Any]] = answer.raise_for_status().json()["events"]
+    return found
 
 
 def named(platform: Platform) -> set[tuple[str, str]]:

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from collections import deque
 from collections.abc import AsyncGenerator
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 import msgspec
 
@@ -24,6 +25,16 @@ from pilotlight_core.model.messages.wire import decode
 POLL_S = 1.0
 SETTLE_S = 0.005
 """Seconds between the bell and the read, so that simultaneous messages are read together and are mostly stored."""
+
+
+T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
+
+
+class ReadFrom(Protocol[T_co]):
+    """Reads a stream from "all", "new" or a sequence number on."""
+
+    def __call__(self, start: str | int, /, *, follow: bool) -> AsyncGenerator[tuple[int, T_co | None], None]: ...
 
 
 class Undecodable(msgspec.Struct, frozen=True):
@@ -100,6 +111,28 @@ async def read_stream(
             if not follow:
                 return
             await position.wait_bell()
+
+
+async def read_last(read: ReadFrom[T], start: str | int, last: int | None, *, follow: bool) -> AsyncGenerator[T, None]:
+    """What `read` finds from `start` on, or only the `last` ones of it; with `follow`, what comes then, without end.
+
+    `read` yields sequence numbers, each with something that was found there, or None.
+    """
+    if last is not None:
+        kept: deque[T] = deque(maxlen=last)
+        async with contextlib.aclosing(read(start, follow=False)) as found:
+            async for seq, each in found:
+                start = seq + 1
+                if each is not None:
+                    kept.append(each)
+        for each in kept:
+            yield each
+        if not follow:
+            return
+    async with contextlib.aclosing(read(start, follow=follow)) as found:
+        async for _, each in found:
+            if each is not None:
+                yield each
 
 
 async def _first(bus: BusConnection, stream: str, start: str | int) -> int:

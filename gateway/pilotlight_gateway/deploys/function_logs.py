@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections import deque
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -13,6 +12,7 @@ from typing import Protocol
 import msgspec
 
 from pilotlight_core.bus import Bus, DecodedMessage
+from pilotlight_core.bus.reader import read_last
 from pilotlight_core.host.node_faults import NodeFaults
 from pilotlight_core.model import subjects
 from pilotlight_core.model.errors import BadInput
@@ -108,33 +108,17 @@ class MemoryLogs:
                 yield batch
 
 
-async def read_lines(source: LogSource, query: LogQuery) -> AsyncIterator[FunctionLine]:
+def read_lines(source: LogSource, query: LogQuery) -> AsyncGenerator[FunctionLine, None]:
     """The lines of `query`, oldest first; with `follow` the iterator does not end."""
-    start: str | int = "all"
-    if query.tail is not None:
-        last: deque[FunctionLine] = deque(maxlen=query.tail)
-        async with aclosing(_lines(source, query, start, follow=False)) as lines:  # type: ignore[type-var]
-            async for seq, line in lines:
-                start = seq + 1
-                last.append(line)
-        for line in last:
-            yield line
-        if not query.follow:
-            return
-    async with aclosing(_lines(source, query, start, follow=query.follow)) as lines:  # type: ignore[type-var]
-        async for _, line in lines:
-            yield line
 
-
-async def _lines(
-    source: LogSource, query: LogQuery, start: str | int, *, follow: bool
-) -> AsyncIterator[tuple[int, FunctionLine]]:
-    async with aclosing(source.batches(query, start, follow=follow)) as batches:  # type: ignore[type-var]
-        async for batch in batches:
-            if isinstance(batch.message, LogBatch):
-                for line in batch.message.lines:
+    async def read(start: str | int, *, follow: bool) -> AsyncGenerator[tuple[int, FunctionLine | None], None]:
+        async with aclosing(source.batches(query, start, follow=follow)) as batches:  # type: ignore[type-var]
+            async for batch in batches:
+                for line in batch.message.lines if isinstance(batch.message, LogBatch) else ():
                     if line.at >= query.since and query.call_id in ("", line.call_id):
                         yield batch.seq, _named(line, batch.subject)
+
+    return read_last(read, "all", query.tail, follow=query.follow)
 
 
 def _named(line: LogLine, subject: str) -> FunctionLine:
@@ -146,6 +130,10 @@ def _named(line: LogLine, subject: str) -> FunctionLine:
         function=subject.rpartition(".")[2],
         call_id=line.call_id,
     )
+
+
+SINCE_SCHEMA = {"type": "string", "pattern": "^[0-9]{1,12}([.][0-9]{1,9})?[smhd]?$"}
+"""Of what `read_since` reads."""
 
 
 def read_since(text: str, now: float | None = None) -> float:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import Protocol
 
 from pilotlight_core.bus import Bus, DecodedMessage
+from pilotlight_core.bus.reader import read_last
 from pilotlight_core.model import subjects
 from pilotlight_core.model.api.seeing.event_api import ShownEvent
 from pilotlight_core.model.messages.logs import PlatformEvent
@@ -74,34 +74,17 @@ class MemoryEvents:
                 yield each
 
 
-async def read_events(source: PlatformEventSource, query: EventQuery) -> AsyncIterator[ShownEvent]:
+def read_events(source: PlatformEventSource, query: EventQuery) -> AsyncGenerator[ShownEvent, None]:
     """The events that are asked for, the oldest first; with `follow` the iterator does not end."""
-    start: str | int = query.after + 1 if query.after else "all"
-    if query.tail is not None:
-        last: deque[ShownEvent] = deque(maxlen=query.tail)
-        async with aclosing(_shown(source, query, start, follow=False)) as found:  # type: ignore[type-var]
-            async for seq, event in found:
-                start = seq + 1
-                if event is not None:
-                    last.append(event)
-        for event in last:
-            yield event
-        if not query.follow:
-            return
-    async with aclosing(_shown(source, query, start, follow=query.follow)) as found:  # type: ignore[type-var]
-        async for _, event in found:
-            if event is not None:
-                yield event
 
+    async def read(start: str | int, *, follow: bool) -> AsyncGenerator[tuple[int, ShownEvent | None], None]:
+        async with aclosing(source.stored(query.tenant, start, follow=follow)) as stored:  # type: ignore[type-var]
+            async for each in stored:
+                event = each.message
+                is_asked = isinstance(event, PlatformEvent) and query.asks_for(event)
+                yield each.seq, shown(each.seq, event, is_operator=query.is_operator) if is_asked else None
 
-async def _shown(
-    source: PlatformEventSource, query: EventQuery, start: str | int, *, follow: bool
-) -> AsyncIterator[tuple[int, ShownEvent | None]]:
-    async with aclosing(source.stored(query.tenant, start, follow=follow)) as stored:  # type: ignore[type-var]
-        async for each in stored:
-            event = each.message
-            is_asked = isinstance(event, PlatformEvent) and query.asks_for(event)
-            yield each.seq, shown(each.seq, event, is_operator=query.is_operator) if is_asked else None
+    return read_last(read, query.after + 1 if query.after else "all", query.tail, follow=query.follow)
 
 
 def shown(seq: int, event: PlatformEvent, *, is_operator: bool) -> ShownEvent:

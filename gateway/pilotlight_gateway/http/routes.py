@@ -20,7 +20,7 @@ from pilotlight_core.model.ids import FUNCTION_PATTERN, NAME_PATTERN
 from pilotlight_core.model.records.jobs import JobState
 from pilotlight_core.model.spec import Priority
 from pilotlight_core.model.streams.resuming import MOST_RESUME_S
-from pilotlight_gateway.deploys.function_logs import MOST_LINES, FunctionLine
+from pilotlight_gateway.deploys.function_logs import MOST_LINES, SINCE_SCHEMA, FunctionLine
 from pilotlight_gateway.http.calls import call_events
 from pilotlight_gateway.http.endpoints import account, apps, documents, health, jobs, logs
 from pilotlight_gateway.http.endpoints.autoscaler import AUTOSCALER
@@ -67,7 +67,6 @@ CALL_ERRORS = (
     "answer_not_kept", "call_lost",
 )  # fmt: skip
 NAME_SCHEMA = {"type": "string", "pattern": NAME_PATTERN}
-SINCE_SCHEMA = {"type": "string", "pattern": "^[0-9]{1,12}([.][0-9]{1,9})?[smhd]?$"}
 TAIL_SCHEMA = {"type": "integer", "minimum": 0, "maximum": MOST_LINES}
 _STATES = "|".join(JobState)
 OBJECT: dict[str, Any] = {"type": "object"}

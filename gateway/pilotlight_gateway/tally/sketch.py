@@ -117,13 +117,3 @@ def quantile_of(sketch: SketchCounts, part: float) -> float:
         if seen >= rank:
             return min(middle_of(bucket), sketch.most)
     return sketch.most
-
-
-def part_below(sketch: SketchCounts, ms: float) -> float:
-    """The part of all durations that were at most so long, as far as buckets tell; 1: there are none."""
-    count = sum(sketch.counts)
-    if not count:
-        return 1.0
-    limit = bucket_of(min(int(ms * 1000.0), LONGEST_US))
-    below = sum([times for bucket, times in zip(sketch.buckets, sketch.counts, strict=False) if bucket <= limit])
-    return below / count

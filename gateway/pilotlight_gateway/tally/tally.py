@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 from heapq import heappush, heapreplace
 
-from pilotlight_core.model.errors import CODES
 from pilotlight_core.model.messages.seeing.tallies import (
     MOST_SAMPLES,
     MOST_SIZES,
@@ -27,7 +26,6 @@ ALL_STAGES = 64
 """So many calls of a minute have all their stages counted."""
 MOST_STEPS = 32
 """Steps of starts that have sums of their own."""
-MOST_CODES = len(CODES)
 PLACES = {stage: place for place, stage in enumerate(STAGES)}
 NS_PER_MS = 1_000_000
 MOST_MS, MOST_NS, LARGEST_BATCH = 1e12, 1 << 62, 1 << 20

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncGenerator
 
 import pytest
 
 from pilotlight_core.bus import Bus, DecodedMessage
+from pilotlight_core.bus.reader import read_last
 from pilotlight_core.model.ids import token
 from pilotlight_core.model.messages.logs import LogBatch, LogLine
 from pilotlight_core.model.subjects import LOGS_STREAM, logs
@@ -83,3 +85,27 @@ async def test_what_was_purged_is_not_read(bus: Bus) -> None:
 
     assert [text(s) async for s in bus.read_stream(LOGS_STREAM, subject)] == ["3", "4"]
     assert [text(s) async for s in bus.read_stream(LOGS_STREAM, bystander)] == ["stays"]
+
+
+@pytest.mark.parametrize(
+    ("last", "follow", "expected"),
+    [
+        (None, False, ["a", "b", "d"]),
+        (2, False, ["b", "d"]),
+        (1, True, ["d", "e"]),  # nothing between the last ones and those that come is read twice or left out
+        (0, True, ["e"]),
+        (None, True, ["a", "b", "d", "e"]),
+    ],
+)
+async def test_only_the_last_ones_are_found_and_then_what_comes(
+    last: int | None, follow: bool, expected: list[str]
+) -> None:
+    """Of what is asked for: 3 is stored and nobody's."""
+
+    async def read(start: str | int, *, follow: bool) -> AsyncGenerator[tuple[int, str | None], None]:
+        there: list[tuple[int, str | None]] = [(1, "a"), (2, "b"), (3, None), (4, "d")]
+        for seq, found in there + [(5, "e")] * follow:
+            if start == "all" or seq >= int(start):
+                yield seq, found
+
+    assert [found async for found in read_last(read, "all", last, follow=follow)] == expected

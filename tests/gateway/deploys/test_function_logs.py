@@ -97,5 +97,5 @@ async def test_a_node_writes_lines_of_its_own_containers(bus: Bus) -> None:
     await bus.store(stored[2][0], LogBatch(lines=(line("forged", "c1"),)), id="later")
     await bus.store(stored[1][0], LogBatch(lines=(line("forged", "c2"), line("more", "c1"))), id="last")
     assert (await anext(followed)).text == "more"
-    await followed.aclose()  # type: ignore[attr-defined]
+    await followed.aclose()
     assert faults.counts[NodeFault.NOT_BOUND] >= 6

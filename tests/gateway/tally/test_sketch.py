@@ -15,7 +15,6 @@ from pilotlight_gateway.tally.sketch import (
     count_of,
     mean_of,
     middle_of,
-    part_below,
     quantile_of,
 )
 
@@ -95,11 +94,4 @@ def test_what_is_beyond_all_bounds_counts_as_the_longest() -> None:
 
 def test_a_sketch_without_values_says_nothing() -> None:
     empty = Sketch().value()
-    assert (quantile_of(empty, 0.5), mean_of(empty), part_below(empty, 1.0)) == (0.0, 0.0, 1.0)
-
-
-def test_the_part_below_a_level() -> None:
-    found = sketch_of([float(value) for value in range(1, 101)])
-    assert part_below(found, 50.0) == pytest.approx(0.5, abs=0.02)
-    assert part_below(found, 0.5) == 0.0
-    assert part_below(found, 1_000.0) == 1.0
+    assert (quantile_of(empty, 0.5), mean_of(empty)) == (0.0, 0.0)

@@ -8,14 +8,17 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 
 import structlog
 from cachetools import LRUCache
+from prometheus_client.core import Metric
 
 from pilotlight_core.bus import Bus, BusError
+from pilotlight_core.host.metrics.metric_families import counter
 from pilotlight_core.model import subjects
+from pilotlight_core.model.ids import token
 from pilotlight_core.model.messages.logs import PlatformEvent
 from pilotlight_core.model.messages.wire import encode
 
@@ -23,6 +26,8 @@ KEPT = 1_024
 """Events that wait to be stored."""
 OF_A_KIND, WITHIN_S = 12, 60.0
 """So many of one kind about one function (or tenant) are kept in a minute."""
+OF_THE_PLATFORM = 600
+"""So many of one kind that concern no tenant: decisions about all functions, nodes of a whole rack."""
 KINDS = 10_000
 """Of which that is known."""
 STORED_WITHIN_S = 5.0
@@ -42,8 +47,8 @@ class EventRate:
         key = (event.kind, event.tenant, event.function)
         seen = self._seen.get(key)
         if seen is None:
-            seen = self._seen[key] = deque(maxlen=OF_A_KIND)
-        if len(seen) == OF_A_KIND and event.at - seen[0] < WITHIN_S:
+            seen = self._seen[key] = deque(maxlen=OF_A_KIND if event.tenant else OF_THE_PLATFORM)
+        if len(seen) == seen.maxlen and event.at - seen[0] < WITHIN_S:
             return False
         seen.append(event.at)
         return True
@@ -56,7 +61,8 @@ class BusEventLog:
         self._bus = bus
         self._region = region
         self._rate = EventRate()
-        self._waiting: deque[PlatformEvent] = deque()
+        self._waiting: deque[tuple[str, PlatformEvent]] = deque()
+        """Each with an id, under which it is stored once however often that is tried."""
         self._has_some = asyncio.Event()
         self.dropped = 0
         """Events that nobody will see: there were too many, or they could not be encoded."""
@@ -65,7 +71,7 @@ class BusEventLog:
         if len(self._waiting) >= KEPT or not self._rate.passes(event):
             self.dropped += 1
             return
-        self._waiting.append(event)
+        self._waiting.append((token(), event))
         self._has_some.set()
 
     @asynccontextmanager
@@ -82,17 +88,22 @@ class BusEventLog:
         while True:
             await self._has_some.wait()
             while self._waiting:
-                if not await self._store(self._waiting[0]):
+                if not await self._store(*self._waiting[0]):
                     await asyncio.sleep(RETRY_S)
                     continue
                 self._waiting.popleft()
             self._has_some.clear()
 
-    async def _store(self, event: PlatformEvent) -> bool:
+    def collect(self) -> Iterator[Metric]:
+        """A `MetricSource`."""
+        text = "Events that nobody will see: too many of a kind, or more than wait for the bus."
+        yield counter("pilotlight_events_dropped", text, self.dropped)
+
+    async def _store(self, name: str, event: PlatformEvent) -> bool:
         """Whether it need not be tried again."""
         try:
             subject = subjects.platform_events(self._region, event.tenant)
-            await self._bus.jetstream.store(subject, encode(event), timeout=STORED_WITHIN_S)
+            await self._bus.jetstream.store(subject, encode(event), message_id=name, timeout=STORED_WITHIN_S)
         except (BusError, OSError) as error:
             log.warning("an event is told later", kind=event.kind, error=str(error))
             return False

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from dataclasses import dataclass
 
@@ -31,10 +30,12 @@ from pilotlight_gateway.fleet.placement_explainer import Explainer
 from pilotlight_gateway.http.endpoints.prices import read_instant
 from pilotlight_gateway.http.protocol.api_operations import (
     BODY,
+    MOST_PER_S,
     Operation,
     Parameter,
     json_answer,
     principal_of,
+    rate_of,
     read_struct,
     truth_of,
 )
@@ -44,7 +45,6 @@ from pilotlight_gateway.tenancy.registry_port import RegistryPort
 
 SPEC_BODY = BodyLimits(size=256 * 1024)
 """For one spec: schemas of 64 KiB, and measured points of about 100 bytes each."""
-MOST_RPS = 1e9
 ADVICE = "As a controller that only advises would have it; nothing of this is done:"
 CONTAINER_PATTERN = r"^[A-Za-z0-9_.~-]{1,128}$"
 
@@ -74,7 +74,7 @@ async def show_function(request: Request, services: PlacementServices) -> Respon
         raise NotFound(f"There is no function {request.path_params['ref']}.", code="unknown_function")
     whose = class_of(version.spec, request.query_params.get("method"))
     curves = services.curves.book.of(version)
-    rps = rate_of(request.query_params.get("rps"))
+    rps = rate_of(request, "rps")
     placement = await services.placements.of_version(version, curves, rps)
     return json_answer(led_by(whose, placement))
 
@@ -94,23 +94,6 @@ def class_of(spec: FunctionSpec, method: str | None) -> tuple[str, ...]:
         return ()
     name = spec.method(method).name
     return (f"{name} is a method of the class {spec.name}: a container of it runs all of its methods.",)
-
-
-def rate_of(text: str | None) -> float | None:
-    """Calls per second, from a query parameter.
-
-    Raises:
-        BadInput: it is not a number above 0.
-    """
-    if text is None:
-        return None
-    try:
-        rate = float(text)
-    except ValueError:
-        rate = math.nan
-    if not 0 < rate <= MOST_RPS:
-        raise BadInput(f"rps {text!r}: expected calls per second, a number above 0.", field="rps")
-    return rate
 
 
 async def plan(request: Request, services: PlacementServices) -> Response:
@@ -229,7 +212,7 @@ PLACEMENT = (
         parameters=(
             Parameter(
                 name="rps", about="Calls per second, for the number of containers that they need.",
-                schema={"type": "number", "exclusiveMinimum": 0, "maximum": MOST_RPS},
+                schema={"type": "number", "exclusiveMinimum": 0, "maximum": MOST_PER_S},
             ),
             METHOD,
         ),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import ExitStack, asynccontextmanager
@@ -33,6 +34,9 @@ G = TypeVar("G")
 SMALL_BODY = BodyLimits(size=64 * 1024)
 JSON = "application/json"
 COUNT = re.compile(r"[1-9][0-9]{0,15}")
+MINUTES = re.compile(r"([1-9][0-9]{0,3})([mh])")
+MINUTES_SCHEMA = {"type": "string", "pattern": "^[1-9][0-9]{0,3}[mh]$"}
+MOST_PER_S = 1e9
 TRUTHS = {"false": False, "0": False, "true": True, "1": True}
 BODY = ("bad_request", "bad_input", "too_large", "unsupported_media_type", "deadline_exceeded", "slow_body")
 """Errors of operations with a body."""
@@ -203,6 +207,41 @@ def count_of(request: Request, name: str, default: int, most: int) -> int:
     if not COUNT.fullmatch(text) or int(text) > most:
         raise BadInput(f"{name}: expected a number from 1 to {most}.", field=name)
     return int(text)
+
+
+def minutes_of(request: Request, name: str, most: int) -> int:
+    """The minutes that a query parameter asks for, as 10m or 2h; 0: it is absent.
+
+    Raises:
+        BadInput: it says something else, or more than `most`.
+    """
+    text = request.query_params.get(name)
+    if text is None:
+        return 0
+    found = MINUTES.fullmatch(text)
+    minutes = int(found[1]) * (60 if found[2] == "h" else 1) if found is not None else 0
+    if not 1 <= minutes <= most:
+        longest = f"{most // 60}h" if most % 60 == 0 else f"{most}m"
+        raise BadInput(f"{name}: expected minutes or hours, such as 10m or 2h, at most {longest}.", field=name)
+    return minutes
+
+
+def rate_of(request: Request, name: str) -> float | None:
+    """A query parameter that is a number of calls per second; None: it is absent.
+
+    Raises:
+        BadInput: it is not a number above 0.
+    """
+    text = request.query_params.get(name)
+    if text is None:
+        return None
+    try:
+        rate = float(text)
+    except ValueError:
+        rate = math.nan
+    if not 0 < rate <= MOST_PER_S:
+        raise BadInput(f"{name} {text[:40]!r}: expected calls per second, a number above 0.", field=name)
+    return rate
 
 
 def json_answer(value: Any, status: int = 200) -> Response:

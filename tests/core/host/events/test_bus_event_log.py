@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pilotlight_core.bus import Bus, connect
-from pilotlight_core.host.events.bus_event_log import KEPT, OF_A_KIND, WITHIN_S, BusEventLog, EventRate
+from pilotlight_core.host.events.bus_event_log import KEPT, OF_A_KIND, OF_THE_PLATFORM, WITHIN_S, BusEventLog, EventRate
 from pilotlight_core.model import subjects
 from pilotlight_core.model.ids import token
 from pilotlight_core.model.messages.logs import EventKind, PlatformEvent
@@ -44,6 +44,13 @@ def test_a_function_that_flaps_is_told_of_now_and_then() -> None:
     assert sum(passed) == OF_A_KIND
     assert rate.passes(event("t", at=WITHIN_S + 1.0))
     assert rate.passes(event("t", 1, at=20.0))  # another one
+
+
+def test_what_concerns_no_tenant_is_more() -> None:
+    """A rack that is lost has more nodes than a function has reasons."""
+    rate = EventRate()
+    lost = PlatformEvent(at=1.0, kind=EventKind.NODE_LOST, says="gone")
+    assert sum(rate.passes(lost) for _ in range(OF_THE_PLATFORM + 5)) == OF_THE_PLATFORM
 
 
 async def test_what_does_not_fit_is_counted(server_url: str) -> None:

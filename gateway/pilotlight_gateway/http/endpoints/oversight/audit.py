@@ -14,7 +14,7 @@ from pilotlight_core.model.errors import Forbidden
 from pilotlight_core.model.ids import NAME_PATTERN, check_name
 from pilotlight_gateway.audit.audit_entries import AuditQuery
 from pilotlight_gateway.audit.audit_log import AuditLog
-from pilotlight_gateway.deploys.function_logs import read_since
+from pilotlight_gateway.deploys.function_logs import SINCE_SCHEMA, read_since
 from pilotlight_gateway.http.protocol.api_operations import (
     Operation,
     Parameter,
@@ -28,7 +28,6 @@ from pilotlight_gateway.limits.tenant_slots import TenantSlots
 SHOWN_BY_DEFAULT, SHOWN_AT_MOST = 100, 10_000
 SINCE = "1d"
 LONGEST_NAME = 64
-SINCE_SCHEMA = {"type": "string", "pattern": "^[0-9]{1,12}([.][0-9]{1,9})?[smhd]?$"}
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -2,28 +2,33 @@
 
 from __future__ import annotations
 
-import math
-import re
 from dataclasses import dataclass
 
 from starlette.requests import Request
 from starlette.responses import Response
 
 from pilotlight_core.model.api.seeing.diagnosis_api import DiagnosisList, FunctionDiagnosis
-from pilotlight_core.model.errors import BadInput, UnknownFunction
+from pilotlight_core.model.errors import UnknownFunction
 from pilotlight_gateway.deploys.resolver import Resolver
 from pilotlight_gateway.diagnosis.diagnosis_answers import diagnosis_info, diagnosis_line
 from pilotlight_gateway.diagnosis.function_diagnoses import FunctionDiagnoses
-from pilotlight_gateway.http.protocol.api_operations import Operation, Parameter, json_answer, principal_of
+from pilotlight_gateway.http.protocol.api_operations import (
+    Operation,
+    Parameter,
+    json_answer,
+    minutes_of,
+    principal_of,
+    rate_of,
+)
 
 MOST_MINUTES = 60
-SPAN = re.compile(r"([1-9][0-9]?)(m|h)?")
-MOST_RATE = 1e9
+MINUTES = 10
+"""By default."""
 UNKNOWN = ("bad_input", "unknown_function", "unknown_version", "overloaded")
 WINDOW = Parameter(
     name="window",
     about="How long the window is that ends now, 1m to 1h; default 10m.",
-    schema={"type": "string", "pattern": "^(([1-9]|[1-5][0-9]|60)m?|1h)$"},
+    schema={"type": "string", "pattern": "^(([1-9]|[1-5][0-9]|60)m|1h)$"},
 )
 
 
@@ -41,51 +46,19 @@ async def show_diagnosis(request: Request, services: DiagnosisServices) -> Respo
     version = await services.resolver.resolve(principal.tenant, ref)
     if version.tenant != principal.tenant and not principal.operator:
         raise UnknownFunction(f"There is no function {ref} of yours.")
-    minutes, wanted = minutes_of(request.query_params.get("window")), rate_of(request.query_params.get("rate"))
+    minutes, wanted = minutes_of(request, "window", MOST_MINUTES) or MINUTES, rate_of(request, "rate")
     found = await services.diagnoses.of(version, minutes, wanted)
     return json_answer(diagnosis_info(found.found, found.window, operator=principal.operator, silent=found.silent))
 
 
 async def list_diagnoses(request: Request, services: DiagnosisServices) -> Response:
     """`GET /v1/diagnoses`."""
-    principal, minutes = principal_of(request), minutes_of(request.query_params.get("window"))
+    principal, minutes = principal_of(request), minutes_of(request, "window", MOST_MINUTES) or MINUTES
     found, left = await services.diagnoses.of_tenant(principal.tenant, minutes)
     lines = [diagnosis_line(each.found, each.window, operator=principal.operator) for each in found]
     bound = {each.window.function: each.found.is_bottleneck for each in found}
     lines.sort(key=lambda line: (not bound[line.function], -line.calls, line.function))
     return json_answer(DiagnosisList(window_s=60.0 * minutes, functions=tuple(lines), left=left))
-
-
-def minutes_of(text: str | None) -> int:
-    """The minutes of a window.
-
-    Raises:
-        BadInput: it is none that is kept.
-    """
-    if text is None:
-        return 10
-    found = SPAN.fullmatch(text)
-    minutes = int(found[1]) * (60 if found[2] == "h" else 1) if found else 0
-    if not 1 <= minutes <= MOST_MINUTES:
-        raise BadInput(f"window {text!r}: expected minutes such as 10m, at most 1h.", field="window")
-    return minutes
-
-
-def rate_of(text: str | None) -> float | None:
-    """Calls per second that are wanted.
-
-    Raises:
-        BadInput: it is not a number above 0.
-    """
-    if text is None:
-        return None
-    try:
-        rate = float(text)
-    except ValueError:
-        rate = math.nan
-    if not 0 < rate <= MOST_RATE:
-        raise BadInput(f"rate {text!r}: expected calls per second, a number above 0.", field="rate")
-    return rate
 
 
 DIAGNOSIS = (

@@ -16,7 +16,7 @@ from pilotlight_core.model.api.seeing.event_api import EventList
 from pilotlight_core.model.errors import BadInput, Forbidden
 from pilotlight_core.model.ids import FUNCTION_PATTERN, NAME_PATTERN, check_name
 from pilotlight_core.model.messages.logs import KIND_LENGTH
-from pilotlight_gateway.deploys.function_logs import read_since
+from pilotlight_gateway.deploys.function_logs import SINCE_SCHEMA, read_since
 from pilotlight_gateway.events.event_reader import EVERYBODY, EventQuery, PlatformEventSource, read_events
 from pilotlight_gateway.http.protocol.api_operations import (
     Operation,
@@ -32,7 +32,6 @@ from pilotlight_gateway.limits.tenant_slots import TenantSlots
 
 SHOWN_BY_DEFAULT, SHOWN_AT_MOST = 100, 10_000
 SINCE = "7d"
-SINCE_SCHEMA = {"type": "string", "pattern": "^[0-9]{1,12}([.][0-9]{1,9})?[smhd]?$"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,7 +47,7 @@ async def show_events(request: Request, services: PlatformEventServices) -> Resp
     follow = "text/event-stream" in request.headers.get("accept", "")
     found = read_events(services.events, _event_query(request, follow=follow))
     with services.followers.slot(principal_of(request).tenant):
-        async with aclosing(found):  # type: ignore[type-var]
+        async with aclosing(found):
             if not follow:
                 most, listed = count_of(request, "limit", SHOWN_AT_MOST, SHOWN_AT_MOST), []
                 async for each in found:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 
 from starlette.requests import Request
@@ -12,13 +11,19 @@ from pilotlight_core.model.api.seeing.tally_api import FunctionStats, StatsList
 from pilotlight_core.model.errors import BadInput, UnknownFunction
 from pilotlight_gateway.calls.call_port import CallPort
 from pilotlight_gateway.deploys.resolver import Resolver, read_ref
-from pilotlight_gateway.http.protocol.api_operations import Operation, Parameter, json_answer, principal_of
+from pilotlight_gateway.http.protocol.api_operations import (
+    MINUTES_SCHEMA,
+    Operation,
+    Parameter,
+    count_of,
+    json_answer,
+    minutes_of,
+    principal_of,
+)
 from pilotlight_gateway.metrics.tenant_metrics import MEDIA_TYPES, TenantMetrics
 from pilotlight_gateway.tally.tally_desk import TallyDesk
 from pilotlight_gateway.tally.tally_views import function_stats, stats_list
 
-WINDOW = re.compile(r"([1-9][0-9]{0,3})([mh])")
-WINDOW_SCHEMA = {"type": "string", "pattern": "^[1-9][0-9]{0,3}[mh]$"}
 MOST_MINUTES = 1_440
 MOST_POINTS = 240
 HOUR, TEN = 60, 10
@@ -39,8 +44,8 @@ async def show_stats(request: Request, services: StatsServices) -> Response:
     """`GET /v1/functions/{ref}/stats`: own functions only, since what others call is their owner's to know."""
     principal = principal_of(request)
     function = await own_function(services.resolver, principal.tenant, request.path_params["ref"])
-    minutes = minutes_of(request.query_params.get("window"), "window", MOST_MINUTES) or 10
-    step = minutes_of(request.query_params.get("step"), "step", minutes)
+    minutes = minutes_of(request, "window", MOST_MINUTES) or 10
+    step = minutes_of(request, "step", minutes)
     check_step(minutes, step)
     window = await services.tallies.window(function, minutes)
     series = await services.tallies.series(function, minutes, step) if step else []
@@ -50,8 +55,8 @@ async def show_stats(request: Request, services: StatsServices) -> Response:
 async def list_stats(request: Request, services: StatsServices) -> Response:
     """`GET /v1/stats`."""
     tenant = principal_of(request).tenant
-    minutes = minutes_of(request.query_params.get("window"), "window", MOST_MINUTES) or 10
-    limit = rows_of(request.query_params.get("limit"))
+    minutes = minutes_of(request, "window", MOST_MINUTES) or 10
+    limit = count_of(request, "limit", DEFAULT_ROWS, MOST_ROWS)
     found = await services.tallies.tenant(tenant, minutes)
     return json_answer(stats_list(found, limit))
 
@@ -77,22 +82,6 @@ async def own_function(resolver: Resolver, tenant: str, text: str) -> str:
     return f"{version.tenant}:{version.app}.{version.function}"
 
 
-def minutes_of(text: str | None, name: str, most: int) -> int:
-    """The minutes that a parameter asks for; 0: it is absent.
-
-    Raises:
-        BadInput: it says something else.
-    """
-    if text is None:
-        return 0
-    found = WINDOW.fullmatch(text)
-    minutes = int(found[1]) * (HOUR if found[2] == "h" else 1) if found is not None else 0
-    if not 1 <= minutes <= most:
-        longest = f"{most // HOUR}h" if most % HOUR == 0 else f"{most}m"
-        raise BadInput(f"{name}: expected minutes or hours, such as 10m or 2h, at most {longest}.", field=name)
-    return minutes
-
-
 def check_step(minutes: int, step: int) -> None:
     """Raises BadInput: there would be too many points, or such that nothing is known of."""
     if step and minutes > HOUR - 1 and step % TEN:
@@ -101,21 +90,8 @@ def check_step(minutes: int, step: int) -> None:
         raise BadInput(f"step: that would be more than {MOST_POINTS} points: take a longer one.", field="step")
 
 
-def rows_of(text: str | None) -> int:
-    """How many functions a list has at most.
-
-    Raises:
-        BadInput: it is no such number.
-    """
-    if text is None:
-        return DEFAULT_ROWS
-    if not text.isascii() or not text.isdigit() or not 1 <= int(text[:6]) <= MOST_ROWS or len(text) > 6:
-        raise BadInput(f"limit: expected a number from 1 to {MOST_ROWS}.", field="limit")
-    return int(text)
-
-
 _WINDOW = Parameter(
-    name="window", about="How far back from now: 10m (the default), 2h; at most 24h.", schema=WINDOW_SCHEMA
+    name="window", about="How far back from now: 10m (the default), 2h; at most 24h.", schema=MINUTES_SCHEMA
 )
 STATS = (
     Operation(
@@ -126,7 +102,7 @@ STATS = (
         errors=("bad_input", "unknown_function", "unknown_version", "overloaded"),
         parameters=(
             _WINDOW,
-            Parameter(name="step", about="Also by steps of so long: 1m.", schema=WINDOW_SCHEMA),
+            Parameter(name="step", about="Also by steps of so long: 1m.", schema=MINUTES_SCHEMA),
         ),
     ),
     Operation(
