@@ -1,21 +1,27 @@
-"""Looks at the homes of this gateway each second, and tells what has changed."""
+"""Looks at the homes of this gateway now and then, and tells what has changed: events for whom it concerns, and for
+flows that others slow down a line in the operator's log, which names both. Metrics count them without naming tenants.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import time
 from collections import Counter
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from itertools import islice
 
 import structlog
 
 from pilotlight_core.host.events.event_log import EventLog
+from pilotlight_core.model.messages.logs import EventKind, PlatformEvent
 from pilotlight_gateway.events.pressure_events import FOLLOWED, PressureEvents
 from pilotlight_gateway.home.homes import Homes
 
-EVERY_S = 1.0
+EVERY_S = 5.0
+"""Each look walks over all flows."""
+NAMED = 32
+"""Flows that are named in the log after one look."""
 
 log = structlog.get_logger(__name__)
 
@@ -56,5 +62,17 @@ class HomeEvents:
         named = {report.version for report in reports}
         functions = {queue.version: queue.function for home in homes for queue in home.queues if queue.version in named}
         slow = [flow for each in told for flow in each.slow]
-        for event in self._pressure.changes(reports, slow, shed, functions, at):
+        changes = self._pressure.changes(reports, slow, shed, functions, at)
+        for event in changes:
             self._events.note(event)
+        _log_slow(changes, len(slow))
+
+
+def _log_slow(changes: Iterable[PlatformEvent], slow: int) -> None:
+    """Name the flows that have become slow, the slowest first, and those that are slow no more."""
+    for kind, write, text in (
+        (EventKind.SLOWED, log.warning, "a flow is slowed down"),
+        (EventKind.RECOVERED, log.info, "a flow is not slowed down any more"),
+    ):
+        for event in islice((one for one in changes if one.kind == kind), NAMED):
+            write(text, tenant=event.tenant, function=event.function, slow_flows=slow, **event.facts, **event.operator)

@@ -64,12 +64,14 @@ class PressureEvents:
         return found
 
     def _slowed(self, slow: Iterable[SlowFlow], at: float) -> list[PlatformEvent]:
-        now = {(one.version, one.tenant, one.priority): one for one in slow}
+        worst = sorted(slow, key=lambda one: -one.slowdown)
+        now = {(one.version, one.tenant, one.priority): one for one in worst}
         found = [
             PlatformEvent(
                 at=at, kind=EventKind.SLOWED, tenant=one.tenant, function=one.function,
                 says=f"Calls to {one.function} take {one.slowdown:.1f} times as long as alone: others hold its slots.",
-                facts={"slowdown": round(one.slowdown, 2), "class": one.priority, "calls": one.calls},
+                facts={"version": one.version, "class": one.priority, "slowdown": round(one.slowdown, 2),
+                       "calls": one.calls},
                 operator={"neighbour": one.neighbour},
             )
             for key, one in now.items() if key not in self._slow

@@ -40,14 +40,13 @@ from pilotlight_gateway.cluster.shard_ownership import ShardOwnership
 from pilotlight_gateway.cluster.shards import STATE_BYTES
 from pilotlight_gateway.home.home import Home, HomeStatistics, QueueLimits
 from pilotlight_gateway.home.home_report import HomeLoads, HomeVersionLoad, loads_of
-from pilotlight_gateway.home.slow_log import SlowLog
 
 BREAKERS_AT_MOST = 5_000
 """Breakers in one message: 500 KiB. Only people read them."""
 DEMANDS_AT_MOST = 500
 """Demands in one message: half of a bus's MiB, with the longest names."""
 WATCH_S = 0.5
-"""Between two reports of breakers and slow flows."""
+"""Between two reports of breakers."""
 NAMES = tuple(str(shard) for shard in range(subjects.SHARDS))
 
 log = structlog.get_logger(__name__)
@@ -80,7 +79,6 @@ class Homes:
         self._wants_credits = False
         self._watch_at = float("-inf")
         self._broken = False
-        self._slow_log = SlowLog()
         self.backlog_of: Callable[[str], JobBacklog] = lambda _: NO_BACKLOG
         """The jobs of a function (`tenant:app.function`) that wait beyond those that are queued here."""
 
@@ -284,8 +282,6 @@ class Homes:
     def _watch(self, at: float) -> None:
         self._watch_at = at + WATCH_S
         self._publish_breakers(at)
-        if self._slow_log.is_due(at):
-            self._slow_log.update((flow for home in self for flow in home.statistics(at).slow), at)
 
     def _publish_breakers(self, at: float) -> None:
         """Publish the breakers while there are any, and once after, for the lists of all gateways."""

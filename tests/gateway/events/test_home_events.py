@@ -5,14 +5,16 @@ from __future__ import annotations
 from typing import cast
 
 import pytest
+from structlog.testing import capture_logs
 
 from pilotlight_core.host.events.event_log import MemoryEventLog
 from pilotlight_core.model.messages.logs import EventKind
 from pilotlight_core.model.messages.scheduling import BreakerReport
 from pilotlight_gateway.events import home_events
-from pilotlight_gateway.events.home_events import HomeEvents
+from pilotlight_gateway.events.home_events import NAMED, HomeEvents
 from pilotlight_gateway.home.home_report import HomeStatistics
 from pilotlight_gateway.home.homes import Homes
+from pilotlight_gateway.home.slowdown import SlowFlow
 from tests.waiting import until
 
 
@@ -24,10 +26,13 @@ class StubHome:
     """One home, with a breaker that is open as long as `is_open` says."""
 
     is_open = True
+    slow: tuple[SlowFlow, ...] = ()
     queues = (StubQueue(),)
 
     def statistics(self, at: float) -> HomeStatistics:
-        return HomeStatistics(queued=0, oldest_ms=at * 0.0, granted=0, containers=0, versions=1, deposed=0)
+        return HomeStatistics(
+            queued=0, oldest_ms=at * 0.0, granted=0, containers=0, versions=1, deposed=0, slow=self.slow
+        )
 
     def breakers(self, at: float) -> list[BreakerReport]:
         return [BreakerReport(version="v1", state="open", failures=3, retry_after=at)] if self.is_open else []
@@ -65,3 +70,38 @@ async def test_a_home_that_cannot_be_read_ends_nothing(monkeypatch: pytest.Monke
     async with HomeEvents(cast("Homes", [BrokenOnce()]), log).running():
         await until(lambda: bool(log.events))
     assert log.events[0].kind == EventKind.BREAKER_OPENED
+
+
+def flow(tenant: str, slowdown: float = 9.0) -> SlowFlow:
+    """A slow one."""
+    return SlowFlow(
+        version="v", function="acme:shop.sell", tenant=tenant, priority="batch", slowdown=slowdown, calls=50,
+        neighbour="elephant",
+    )  # fmt: skip
+
+
+def test_a_slow_flow_is_named_in_the_log_once_and_its_end_too() -> None:
+    """With the tenant that has most of the slots."""
+    home = StubHome()
+    home.is_open = False
+    events = HomeEvents(cast("Homes", [home]), MemoryEventLog())
+    with capture_logs() as lines:
+        for slow in ([flow("mouse")], [flow("mouse", 12.0)], [], []):
+            home.slow = tuple(slow)
+            events.refresh(100.0, 1.0)
+
+    assert [(line["log_level"], line["tenant"]) for line in lines] == [("warning", "mouse"), ("info", "mouse")]
+    assert (lines[0]["neighbour"], lines[0]["slowdown"], lines[0]["slow_flows"]) == ("elephant", 9.0, 1)
+
+
+def test_no_more_flows_are_named_than_allowed() -> None:
+    """The slowest are, the others are counted."""
+    home = StubHome()
+    home.is_open = False
+    home.slow = tuple(flow(f"t{number}", 5.0 + number) for number in range(NAMED + 10))
+    with capture_logs() as lines:
+        HomeEvents(cast("Homes", [home]), MemoryEventLog()).refresh(100.0, 1.0)
+
+    assert len(lines) == NAMED
+    assert lines[0]["tenant"] == f"t{NAMED + 9}"
+    assert {line["slow_flows"] for line in lines} == {NAMED + 10}
