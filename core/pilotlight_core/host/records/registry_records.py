@@ -27,6 +27,7 @@ from pilotlight_core.model.records.issuers import IssuerRecord
 from pilotlight_core.model.records.nodes import JoinTokenRecord, NodeRecord
 from pilotlight_core.model.records.pools import LaunchRecord, PoolRecord
 from pilotlight_core.model.records.sessions import SessionRecord
+from pilotlight_core.model.rollouts.rollout_record import RolloutRecord
 from pilotlight_core.model.scaling.scale_record import ScaleRecord
 from pilotlight_core.model.served.model_records import ModelRecord
 from pilotlight_core.model.spec import AppRecord, VersionRecord
@@ -42,7 +43,7 @@ TENANCY: dict[str, type[msgspec.Struct]] = {
 DEPLOYED: dict[str, type[msgspec.Struct]] = {
     "app": AppRecord, "share": FunctionShareRecord, "version": VersionRecord, "curves": CurvesRecord,
     "price": PriceRecord, "scale": ScaleRecord, "weights": WeightsRecord,
-    "model": ModelRecord, "file": FileRecord,
+    "model": ModelRecord, "file": FileRecord, "rollout": RolloutRecord,
 }  # fmt: skip
 FEW = frozenset({"pool", "launch"})
 """Kinds of which a controller asks for all, twice a second."""
