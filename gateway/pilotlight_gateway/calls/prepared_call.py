@@ -42,7 +42,7 @@ class PreparedCall:
     __slots__ = (
         "arrived_at", "call_id", "client_id", "deadline_at", "function", "gateway_ms", "hooks", "input", "is_recorded",
         "key", "link", "lost_ms", "method", "pace", "parent", "principal", "priority",
-        "scheduling", "start_hook", "stream", "tags", "tenant", "traceparent", "usage", "version",
+        "scheduling", "shadow", "start_hook", "stream", "tags", "tenant", "traceparent", "usage", "version",
     )  # fmt: skip
 
     def __init__(
@@ -70,6 +70,7 @@ class PreparedCall:
         start_hook: StartHook | None = None,
         hooks: Mapping[HookKind, VersionRecord] | None = None,
         lost_ms: float = 0.0,
+        shadow: bool = False,
     ) -> None:
         self.call_id = call_id
         self.client_id = client_id
@@ -111,6 +112,8 @@ class PreparedCall:
 
         self.lost_ms = lost_ms
         """How long at most an earlier start of a job is billed that was lost."""
+        self.shadow = shadow
+        """Whether its answer is dropped: it repeats another call, to compare versions. The operator pays."""
         self.pace: StreamPace | None = None
         """Of a stream whose first chunk has come."""
         self.is_recorded = False
@@ -212,6 +215,7 @@ class PreparedCall:
             resume=resume,
             facts=engine_facts(self.version, self.tenant, self.scheduling.weight, self.priority),
             lost_ms=lost_ms,
+            shadow=self.shadow,
             cold_ms=sum(grant.timeline.values()) if grant.start_ms else 0.0,
         )
 

@@ -89,6 +89,8 @@ class NestedCalls:
 
     async def _let_in(self, one: OpenNested, asked: AskNested, parent: PreparedCall) -> tuple[Principal, VersionRecord]:
         """In whose name it is made, and of what; what is refused counts all the same."""
+        if parent.shadow:
+            raise refused("this is a shadow, and what it asked for would be done twice. Its answer is not counted.")
         try:
             principal = self.principal_of(parent)
             principal.require("invoke")
