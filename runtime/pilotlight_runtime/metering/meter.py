@@ -343,7 +343,7 @@ class SliceMeter:
             running.since = self._virtual
             running.billed += ns
             if ns:
-                yield CallShare(call, running.tenant, ns, key=running.key, tags=running.tags)
+                yield CallShare(call, running.tenant, ns, key=running.key, tags=running.tags, shadow=running.shadow)
 
     def _emit(self, state: LeaseState, t0: int, t1: int, shares: tuple[CallShare, ...] = ()) -> None:
         self._metered += t1 - t0
