@@ -20,7 +20,7 @@ is valid. A `Home` reads no clock.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 
 from pilotlight_core.model.errors import Unavailable
 from pilotlight_core.model.integrity import require
@@ -164,6 +164,12 @@ class Home:
     def cancel(self, call_id: str) -> bool:
         """Remove a queued call, which will never be granted; False if it was not queued."""
         return self._queued.remove(call_id) is not None
+
+    def send_back(self, versions: Iterable[str]) -> None:
+        """Drop what waits for versions because of a split that holds no more: their origins choose anew."""
+        for version in versions:
+            if (queue := self._queues.get(version)) is not None:
+                self._queued.send_back(queue)
 
     def gateway_gone(self, gateway: str) -> list[str]:
         """An origin is gone with its callers: remove its queued calls and return their ids."""

@@ -206,7 +206,7 @@ class NestedCalls:
         whole = await self.schemas.whole(version)
         data = named_request(asked.request, whole)
         head = CallHead(HEADERS, asked.function, b"")
-        said, call = await self.entry.reader.prepare(request, head, version, data)
+        said, call = await self.entry.reader.prepare(request, head, version, data, beside=parent.side)
         refuse_job_fields(said)
         if said.id is not None and parent.version.tenant != parent.tenant:
             raise BadInput("id: a shared function gives the calls of other tenants no names.", field="id")

@@ -342,6 +342,8 @@ class CallDescriptor(msgspec.Struct, frozen=True, kw_only=True):
     """The longest time in the queue; 0: the home's own limit."""
     affinity: CallAffinity | None = None
     """Of a call of an engine; None: any container is as good."""
+    split: int = -1
+    """The revision of its app's rollouts by which its version was chosen, 0: none was known; -1: it was named."""
 
 
 class Grant(msgspec.Struct, frozen=True, kw_only=True):
