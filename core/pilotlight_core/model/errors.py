@@ -102,6 +102,13 @@ CODES: dict[str, Code] = {
     "quota_exceeded": Code(
         403, "A quota is used up", "Remove what you do not need any more, or ask the operator for more."
     ),
+    "stale_split": Code(
+        409, "The traffic of its app was split anew meanwhile", "Send it again: the newest split holds.", retry=True
+    ),
+    "version_withdrawn": Code(
+        409, "The version was rolled back", "Deploy another one, or name it with --retry to try it once more."
+    ),
+    "rollout_running": Code(409, "A rollout is under way", "Promote or abort it first, or wait for its end."),
     "cancelled": Code(499, "The call was cancelled", "Nothing: it was cancelled on request."),
     "function_raised": Code(500, "The function raised an exception", "Read the remote traceback; mend the function."),
     "load_failed": Code(500, "The function could not be loaded", "Read the traceback; mend and deploy again."),
