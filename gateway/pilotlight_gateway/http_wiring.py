@@ -115,6 +115,8 @@ from pilotlight_gateway.nodes.node_identities import JoiningTerms
 from pilotlight_gateway.oidc.issuers import Issuers
 from pilotlight_gateway.schemas.version_schemas import VersionSchemas
 from pilotlight_gateway.secrets.tenant_vault import TenantVault
+from pilotlight_gateway.splits.split_calls import SplitCalls
+from pilotlight_gateway.splits.splits import Splits
 from pilotlight_gateway.streams.stream_exchange import StreamExchange
 from pilotlight_gateway.tally.tally_desk import TallyDesk
 from pilotlight_gateway.tenancy.auth import CallAuthenticator, Principal
@@ -200,6 +202,15 @@ class HttpParts:
     events: PlatformEventSource = field(default_factory=MemoryEvents)
 
     @cached_property
+    def splits(self) -> Splits:
+        return Splits(self.registry)
+
+    @cached_property
+    def split_calls(self) -> SplitCalls:
+        """The calls, of which those of a rollout may move to its other version."""
+        return SplitCalls(self.calls, self.registry, self.splits)
+
+    @cached_property
     def rates(self) -> ApiRates:
         """Of requests other than calls, over HTTP and of functions."""
         return ApiRates(lambda tenant: self.registry.limits(tenant, "").tenant, self.readiness.clock)
@@ -233,7 +244,7 @@ def wire_http(parts: HttpParts) -> ASGIApp:
     """The whole API."""
     shared = _Shared(parts)
     entry, answers = _call_entry(parts, shared), CallAnswers(parts.codec, shared.book, shared.clock)
-    unary = UnaryCalls(parts.calls, answers, parts.codec, parts.budget, parts.recorder)
+    unary = UnaryCalls(parts.split_calls, answers, parts.codec, parts.budget, parts.recorder)
     operations = (
         *_functions(parts, shared), *_models(parts, shared, entry), *_money(parts, shared), *_fleet(parts, shared),
         *_tenants(parts, shared), *_fronts(parts, shared, model_services(parts, entry, shared.clock)),
@@ -246,7 +257,9 @@ def wire_http(parts: HttpParts) -> ASGIApp:
         recorder=parts.recorder, clock=shared.clock, access=access,
     )  # fmt: skip
     known = CallRoutes(parts.registry, shared.resolver, shared.limits)
-    edge.whole = WarmCalls(WarmParts(entry, parts.calls, unary, answers, known, parts.requests, edge, shared.clock))
+    edge.whole = WarmCalls(
+        WarmParts(entry, parts.split_calls, unary, answers, known, parts.requests, edge, shared.clock)
+    )
     return edge
 
 
@@ -262,7 +275,7 @@ def wire_nested(parts: HttpParts, why_ended: Callable[[Principal], Unauthenticat
     answers = CallAnswers(parts.codec, shared.book, shared.clock)
     return NestedCalls(
         entry=_call_entry(parts, shared),
-        unary=UnaryCalls(parts.calls, answers, parts.codec, parts.budget, parts.recorder),
+        unary=UnaryCalls(parts.split_calls, answers, parts.codec, parts.budget, parts.recorder),
         registry=parts.registry,
         schemas=parts.schemas,
         rates=parts.rates,
@@ -281,7 +294,13 @@ def _call_entry(parts: HttpParts, shared: _Shared) -> CallEntry:
         versions=CalledVersions(shared.resolver, shared.rates),
         limits=shared.limits,
         reader=CallReader(
-            parts.registry, parts.schemas, parts.codec, parts.recorder, shared.clock, parts.tracing.sampler
+            parts.registry,
+            parts.schemas,
+            parts.codec,
+            parts.recorder,
+            shared.clock,
+            parts.tracing.sampler,
+            parts.splits,
         ),
         budget=parts.budget,
         recorder=parts.recorder,
@@ -292,7 +311,7 @@ def _call_entry(parts: HttpParts, shared: _Shared) -> CallEntry:
 def _call_endpoint(parts: HttpParts, shared: _Shared, entry: CallEntry, unary: UnaryCalls) -> CallEndpoint:
     """Where calls come in."""
     streams = StreamServices(
-        calls=parts.calls, gate=shared.gate, budget=parts.budget, recorder=parts.recorder, codec=parts.codec,
+        calls=parts.split_calls, gate=shared.gate, budget=parts.budget, recorder=parts.recorder, codec=parts.codec,
         book=shared.book, keeper=parts.streams.keeper, clock=shared.clock,
     )  # fmt: skip
     return CallEndpoint(
@@ -307,7 +326,7 @@ def _call_endpoint(parts: HttpParts, shared: _Shared, entry: CallEntry, unary: U
 def _fronts(parts: HttpParts, shared: _Shared, models: TensorModelServices) -> tuple[ServedOperation, ...]:
     """What clients of other platforms call."""
     calls, entry = models.calls, models.calls.entry
-    infer, fixed = InferEndpoint(calls), FixedInference(calls, parts.calls, shared.clock)
+    infer, fixed = InferEndpoint(calls), FixedInference(calls, parts.split_calls, shared.clock)
     return (
         *(FrontDoor(operation, entry, infer.answer) for operation in INFER),
         *shared.bound(TENSOR_MODELS, models),
@@ -342,8 +361,9 @@ def _functions(parts: HttpParts, shared: _Shared) -> tuple[BoundOperation[Any], 
 def _models(parts: HttpParts, shared: _Shared, entry: CallEntry) -> tuple[BoundOperation[Any], ...]:
     """OpenAI's API over the same calls, and batches, which it shares."""
     services = OpenAIServices(
-        entry=entry, calls=parts.calls, models=shared.deployer.models, schemas=parts.schemas, registry=parts.registry,
-        keyed=KeyedCallAnswers(parts.idempotency, parts.budget), codec=parts.codec, clock=shared.clock, wall=time.time,
+        entry=entry, calls=parts.split_calls, models=shared.deployer.models, schemas=parts.schemas,
+        registry=parts.registry, keyed=KeyedCallAnswers(parts.idempotency, parts.budget), codec=parts.codec,
+        clock=shared.clock, wall=time.time,
     )  # fmt: skip
     stored = UploadedFiles(registry=parts.registry, blobs=parts.blobs, usage=shared.usage)
     files = FileServices(

@@ -54,6 +54,7 @@ from pilotlight_gateway.fleet.placement_explainer import BusExplainer
 from pilotlight_gateway.front_wiring import GrpcFront
 from pilotlight_gateway.gateway_erasure import GatewayErasure
 from pilotlight_gateway.gateway_objects import (
+    follow_splits,
     make_batches,
     make_call_prices,
     make_calls,
@@ -279,6 +280,7 @@ async def _gateway(
     jobs = make_jobs(settings, bus, calls, blobs, job_calls, permits, RunnerIdentity(name, instance))
     shards = make_shards(calls, limiter, jobs)
     idempotency = make_idempotency(settings, bus, calls.table, CallOwner(name=name, instance=instance))
+    follow_splits(registry, calls)
     readiness = make_readiness(bus, registry, calls.service)
     authenticator = KeyAuthenticator(registry, issuers.tokens, LoginSessions(registry))
     loads, connections, requests = LoadBook(), client_connections(settings), OpenRequests()

@@ -189,6 +189,8 @@ class FunctionSpec(msgspec.Struct, frozen=True, kw_only=True):
     """Names of models under which clients of OpenAI's API find it; unset: none."""
     fallback: Fallback | UnsetType = UNSET
     """The function of its app that runs calls for which this one has no room; unset: they are refused."""
+    twin: str | UnsetType = UNSET
+    """Of a twin: the version id whose content it has, and for which its calls count; unset: it is none."""
 
     def method(self, name: str | None) -> MethodSpec:
         """The method called `name`; None or "": the only one.

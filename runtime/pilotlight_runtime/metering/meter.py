@@ -148,7 +148,7 @@ class SliceMeter:
             return
         self._advance(at_ns)
         self._close()
-        self._owner, self._used = owner, bool(self._running)
+        self._owner, self._used = owner, not all(running.shadow for running in self._running.values())
 
     def call_started(
         self,
@@ -171,7 +171,8 @@ class SliceMeter:
         if call_id in self._running or not self._owner.tenant:
             raise MeterMisuse(f"{call_id} cannot start on a slice that is {self.state.value}")
         self._advance(at_ns)
-        self._used = True
+        # What is there for a guess stays one: nobody has asked for a shadow.
+        self._used = self._used or not shadow
         self._running[call_id] = _Running(
             tenant, key, tags, cold_us, self._virtual, parent, shadow=shadow, resumed=resumed
         )
@@ -342,7 +343,7 @@ class SliceMeter:
             running.since = self._virtual
             running.billed += ns
             if ns:
-                yield CallShare(call, running.tenant, ns, key=running.key, tags=running.tags)
+                yield CallShare(call, running.tenant, ns, key=running.key, tags=running.tags, shadow=running.shadow)
 
     def _emit(self, state: LeaseState, t0: int, t1: int, shares: tuple[CallShare, ...] = ()) -> None:
         self._metered += t1 - t0

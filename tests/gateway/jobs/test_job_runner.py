@@ -411,7 +411,7 @@ async def test_cost_is_counted_at_the_start_and_settled_at_the_end(bench: Bench)
     assert await bench.run() is None
 
     policy = bench.limits.policy("acme", FUNCTION)
-    assert bench.costs.of((await bench.now()).version) == 2.0
+    assert bench.costs.of((await bench.now()).version, FUNCTION) == 2.0
     spent = await bench.limits.admit("acme", FUNCTION, policy, 148.0, LimitAskKind.START)
     assert spent.error is None  # 150 less the two that it took
     assert (await bench.limits.admit("acme", FUNCTION, policy, 10.0, LimitAskKind.START)).error is not None

@@ -1,0 +1,58 @@
+"""What a home knows of how the traffic of apps is split: which revision is the newest, and which versions it may reach.
+
+A call whose version was chosen by an older revision than the home's own is refused, so that its origin chooses anew:
+a rollback holds for every origin from the instant at which the home knows of it, also for one that was frozen.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pilotlight_core.model.errors import Conflict
+from pilotlight_core.model.messages.call_messages import CallDescriptor
+from pilotlight_core.model.rollouts.rollout_record import RolloutRecord
+
+KIND = "rollout."
+STALE = "stale_split"
+
+
+class SplitRevisions:
+    """By app (`tenant:app`). `changed` is a callback of the registry."""
+
+    def __init__(self) -> None:
+        self._revisions: dict[str, int] = {}
+        self._left: set[str] = set()
+        """Versions that no unnamed call may reach any more, since the last look."""
+
+    def changed(self, key: str, record: Any) -> None:
+        """A record of the registry has changed; None: it is gone."""
+        if not key.startswith(KIND):
+            return
+        if not isinstance(record, RolloutRecord):
+            self._revisions.pop(key.removeprefix(KIND).replace(".", ":", 1), None)
+            return
+        self._revisions[f"{record.tenant}:{record.app}"] = record.revision
+        rollout = record.rollout
+        if rollout is not None:
+            if not rollout.share:
+                self._left.update(rollout.canary.values())
+            if not rollout.twin_share:
+                self._left.update(rollout.twins.values())
+
+    def take_left(self) -> set[str]:
+        """The versions whose queued calls are to be chosen anew: what was split off goes back."""
+        left, self._left = self._left, set()
+        return left
+
+    def check(self, call: CallDescriptor) -> None:
+        """Raises Conflict (`stale_split`): the call's version was chosen by an older revision than is known here."""
+        # Most platforms have no rollout, and most calls then cost this look alone.
+        if self._revisions and call.split >= 0:
+            newest = self._revisions.get(call.function.partition(".")[0], 0)
+            if newest > call.split:
+                raise stale()
+
+
+def stale() -> Conflict:
+    """The refusal of a call that is to be chosen anew."""
+    return Conflict("The traffic of its app was split anew meanwhile.", code=STALE)
