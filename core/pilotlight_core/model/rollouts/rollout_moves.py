@@ -6,6 +6,8 @@ and leaves alone what it does not concern. Whoever starts a rollout, the duty an
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from msgspec.structs import replace
 
 from pilotlight_core.model.errors import BadInput, Conflict
@@ -135,6 +137,25 @@ def started(
         withdrawn=withdrawn,
         past=past,
     )
+
+
+def superseded(record: RolloutRecord, functions: dict[str, str], at: float, reason: str) -> RolloutRecord:
+    """The record when somebody has put `functions` (name -> version id) into service: no rollout goes on beside that.
+
+    The record itself if nothing is under way, and none of them was called back.
+    """
+    after = ended(record, at, RolloutState.SUPERSEDED, reason)
+    staying = tuple(version for version in after.called_back if version not in functions.values())
+    if staying == after.called_back:
+        return after
+    return replace(after, revision=record.revision + 1, called_back=staying)
+
+
+def called_back(record: RolloutRecord | None, tenant: str, app: str, versions: Iterable[str]) -> RolloutRecord:
+    """The record when a person has taken `versions` out of service: calls that wait for them go elsewhere."""
+    before = RolloutRecord(tenant=tenant, app=app, revision=0) if record is None else record
+    left = tuple(sorted(versions))
+    return before if left == before.called_back else replace(before, revision=before.revision + 1, called_back=left)
 
 
 def retried(record: RolloutRecord, functions: dict[str, str]) -> RolloutRecord:
