@@ -201,6 +201,6 @@ def guarded_fields(guards: tuple[GuardTerms, ...], output: bytes) -> dict[str, f
         value: Any = answer
         for name in guard.field.split("."):
             value = value.get(name) if isinstance(value, dict) else None
-        if isinstance(value, (int, float)) and value == value and abs(value) < 1e15:  # noqa: PLR0124 - no NaN
+        if isinstance(value, (int, float)) and value == value and abs(value) < 1e15:
             found[guard.name] = float(bool(value)) if guard.kind == "event" else float(value)
     return found
