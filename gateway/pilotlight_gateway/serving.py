@@ -29,7 +29,7 @@ from pilotlight_core.host.key_sets import newest_set
 from pilotlight_core.host.metrics import measured_process
 from pilotlight_core.host.price_records import follow_prices, write_prices
 from pilotlight_core.host.registry import Registry
-from pilotlight_core.host.signing import BadSignature, FolderSigner, NoKey
+from pilotlight_core.host.signing import BadSignature, NoKey
 from pilotlight_core.host.tenancy_move import move_tenancy
 from pilotlight_core.model.ids import token
 from pilotlight_core.model.limits import load_tiers
@@ -104,6 +104,8 @@ from pilotlight_gateway.running_gateway import Gateway
 from pilotlight_gateway.schemas.schema_validators import Validators
 from pilotlight_gateway.schemas.version_schemas import VersionSchemas
 from pilotlight_gateway.settings import ServeSettings
+from pilotlight_gateway.supply.gateway_supply import open_supply
+from pilotlight_gateway.supply.signing_keys import SigningKeys
 from pilotlight_gateway.tenancy.auth import KeyAuthenticator
 from pilotlight_gateway.tenancy.bootstrap import bootstrap
 from pilotlight_gateway.tenancy.login_sessions import LoginSessions
@@ -211,7 +213,7 @@ async def _stop_when_lost(bus: Bus, stop: asyncio.Event) -> None:
     stop.set()
 
 
-async def _join(settings: ServeSettings, bus: Bus, blobs: BlobStore) -> FolderSigner:
+async def _join(settings: ServeSettings, bus: Bus, blobs: BlobStore) -> SigningKeys:
     """Register what this gateway has in common with its platform; what signs with its key.
 
     Raises:
@@ -231,6 +233,7 @@ async def _join(settings: ServeSettings, bus: Bus, blobs: BlobStore) -> FolderSi
                 keys_dir=str(settings.keys_dir),
                 may_create_key=key_set is not None or not known.manifest_key or adopts_key,
                 key_set=key_set,
+                at=time.time(),
             )
         )
         if offered is not None:
@@ -243,7 +246,7 @@ async def _join(settings: ServeSettings, bus: Bus, blobs: BlobStore) -> FolderSi
         ledger=found.ledger,
     )
     await foundations.register(own, adopted)
-    return FolderSigner(settings.keys_dir, found.manifest_key)
+    return SigningKeys(settings.keys_dir, found.manifest_key, sets)
 
 
 def _no_key(detail: str, registered: str) -> str:
@@ -289,6 +292,10 @@ async def _gateway(
     sources = metric_sources(calls, idempotency, limiter, jobs, readiness, budget, connections, fallbacks)
     shown = certificates_of(api=public.tls, bodies=internal.tls)
     locker = BusLocker(bus, calls.fleet, registry, region=settings.region, gateway=calls.table.instance)
+    supply = open_supply(
+        bus, registry, blobs, calls.fleet, signer,
+        osv_file=settings.osv_file, region=settings.region, gateway=calls.table.instance,
+    )  # fmt: skip
     parts = HttpParts(
         access_log=settings.access_log, audit=BusAuditLog(bus, region=settings.region), authenticator=authenticator,
         batches=make_batches(settings, bus, jobs, blobs, schemas, validators),
@@ -305,7 +312,7 @@ async def _gateway(
         tranches=keeper.read, all_tranches=keeper.read_all,
         placements=make_placements(calls, book, registry, settings),
         proxies=settings.connection_bounds.exempt,
-        readiness=readiness, registry=registry, requests=requests, schemas=schemas, signer=signer,
+        readiness=readiness, registry=registry, requests=requests, schemas=schemas, supply=supply.parts,
         webhooks=BusWebhooks(bus),
     )  # fmt: skip
     try:
@@ -321,6 +328,7 @@ async def _gateway(
             blob_link_answers(bus, BlobLinks(blobs, registry, calls.bindings), region=settings.region).running(),
             secrets.running(),
             locker.running(),
+            supply.running(),
             erasure.running(),
             make_nested(bus, calls, wire_nested(parts, authenticator.why_ended), bodies, settings.region).running(),
             event_log.running(),

@@ -44,6 +44,13 @@ class DutySettings(Settings, frozen=True, kw_only=True):
         ),
     ] = ""
 
+    osv_file: Annotated[
+        str,
+        Meta(
+            description="known vulnerabilities, an export of OSV (PyPI/all.zip) that you renew; policies may look for "
+            "them; empty: none are known"
+        ),
+    ] = ""
     webhook_allow: Annotated[
         str, Meta(description="addresses and networks that webhooks may reach though not public; commas between")
     ] = ""

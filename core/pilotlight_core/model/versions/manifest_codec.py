@@ -71,9 +71,14 @@ SERVED_NAMES = "served-names"
 """Read a specification with `serves`, which agents of 0.1 refuse as unknown; gateways go by it."""
 FALLBACK = "fallback"
 """Read a specification with `fallback`, which agents of before refuse as unknown; gateways go by it."""
+INVENTORY = "inventory"
+"""Tell a gateway what packages a base environment has; no manifest needs it."""
+EVIDENCE = "evidence"
+"""Verify the documents of a version before it is loaded, and what its tenant has signed of it."""
 FEATURES: frozenset[str] = frozenset({
     ARTIFACTS, SANDBOX_LIMITS, USAGE_TAGS, SCHEDULES, WARM_WINDOWS, MAX_UNITS, NETWORK, SECRETS, SECRET_FILES,
     PARK_HOOKS, REHEARSAL, WEIGHTS, REQUIREMENTS, RESUMABLE, DRAIN_HOOKS, ENGINE, PIPELINE, SERVED_NAMES, FALLBACK,
+    INVENTORY, EVIDENCE,
 })  # fmt: skip
 """What this release can do that an earlier one cannot, and what a manifest may need therefore."""
 FIELDS_OF_0_1: dict[type[msgspec.Struct], int] = {

@@ -1,0 +1,68 @@
+"""What a gateway has of the supply chain, over the bus."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from pilotlight_core.bus import Bus
+from pilotlight_core.host.blobs import BlobStore
+from pilotlight_core.host.key_set_records import KeySets
+from pilotlight_core.host.policy_registry import PolicyBook
+from pilotlight_core.host.registry import Registry
+from pilotlight_core.host.supply.trust_keys import TrustKeys, TrustStore
+from pilotlight_gateway.supply.base_inventories import BusInventories, NodesSeen
+from pilotlight_gateway.supply.key_set_book import KeySetStore
+from pilotlight_gateway.supply.osv_file import OsvFile
+from pilotlight_gateway.supply.signing_keys import ManifestSigner
+from pilotlight_gateway.supply.supply_desk import SupplyDesk
+
+
+@dataclass(frozen=True, kw_only=True)
+class SupplyParts:
+    """What deploys and endpoints use."""
+
+    desk: SupplyDesk
+    trust: TrustStore
+    policies: PolicyBook
+    key_sets: KeySetStore
+    signer: ManifestSigner
+
+
+@dataclass(frozen=True, kw_only=True)
+class GatewaySupply:
+    """The parts, and what hears nodes' answers for them."""
+
+    parts: SupplyParts
+    inventories: BusInventories
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """Take nodes' answers until the block ends."""
+        async with self.inventories.running():
+            yield
+
+
+def open_supply(
+    bus: Bus,
+    registry: Registry,
+    blobs: BlobStore,
+    fleet: NodesSeen,
+    signer: ManifestSigner,
+    *,
+    osv_file: str,
+    region: str,
+    gateway: str,
+) -> GatewaySupply:
+    """The supply chain of the gateway with this name in the cluster."""
+    trust = TrustKeys(bus)
+    inventories = BusInventories(bus, fleet, registry, region=region, gateway=gateway)
+    desk = SupplyDesk(
+        blobs=blobs, policies=registry.policies, signer=signer, trust=trust, inventories=inventories,
+        osv=OsvFile(Path(osv_file).expanduser() if osv_file else None),
+    )  # fmt: skip
+    key_sets = KeySets(bus, region=region)
+    parts = SupplyParts(desk=desk, trust=trust, policies=registry.policies, key_sets=key_sets, signer=signer)
+    return GatewaySupply(parts=parts, inventories=inventories)
