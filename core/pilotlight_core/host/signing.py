@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 PRIVATE = "manifest_ed25519"
 PUBLIC = "manifest_ed25519.pub"
+OPERATOR_PUBLIC = "operator_ed25519.pub"
+"""Beside it, where the operator's key vouches for a set of keys and agents are given this folder."""
 
 
 class BadSignature(PilotlightError):
@@ -125,13 +127,15 @@ class Verifier:
 
     @classmethod
     def load_all(cls, source: Path) -> tuple[Verifier, ...]:
-        """The public key in a folder, or those in a PEM file, one behind the other; there is at least one.
+        """The public keys in a folder, or those in a PEM file, one behind the other; there is at least one.
 
         Raises:
             NoKey.
         """
         try:
-            return tuple(map(cls, public_keys_of(_read(source))))
+            beside = source / OPERATOR_PUBLIC
+            operators = beside.read_bytes() if beside.is_file() else b""
+            return tuple(map(cls, public_keys_of(_read(source) + operators)))
         except OSError as error:
             raise NoKey(f"There is no public key to verify manifests with: {error}.") from error
         except ValueError as error:

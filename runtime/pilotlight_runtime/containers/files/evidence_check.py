@@ -33,7 +33,7 @@ from pilotlight_core.model.supply.provenance import (
 from pilotlight_core.model.supply.signed_folders import SignatureFault, read_signature
 from pilotlight_core.model.supply.trust_records import TrustRecord
 from pilotlight_core.model.versions.manifest_codec import EVIDENCE
-from pilotlight_runtime.containers.files.bundle import CannotVerify
+from pilotlight_runtime.containers.files.bundle import CannotVerify, SignatureRefused
 from pilotlight_runtime.containers.files.version_files import VersionFiles
 
 REMEMBERED = 1_024
@@ -100,7 +100,7 @@ class EvidenceCheck:
             key = trust.hinted(hint) if trust is not None else None
             why = "is not on record any more" if key is None else key.terms.fault(self._wall())
             if why:
-                raise CannotVerify(f"The signature of {of} of {bind.version}: its key {hint[:16]} {why}.")
+                raise SignatureRefused(f"The signature of {of} of {bind.version}: its key {hint[:16]} {why}.")
 
     async def _documents(
         self, bind: Bind, evidence: EvidenceInfo, manifest: Manifest, signed: SignedManifest, trust: TrustRecord | None
@@ -125,7 +125,7 @@ class EvidenceCheck:
                 verify_folder(of, text, signed_parts(manifest, of), trust, at)
                 hints[of] = read_signature(text).hint
             except SignatureFault as error:
-                raise CannotVerify(f"{error} It is of {bind.version}.") from None
+                raise SignatureRefused(f"{error} It is of {bind.version}.") from None
         return _Verified(key, hints)
 
     async def _envelope(self, bind: Bind, statement: bytes) -> tuple[Envelope, str]:
