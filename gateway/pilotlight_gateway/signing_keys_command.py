@@ -50,7 +50,7 @@ def next_terms(present: KeySet | None, options: argparse.Namespace, at: float) -
         for verifier in Verifier.load_all(path):
             if known.get(verifier.public, ALWAYS).revoked_at:
                 raise BadInput(f"The key {verifier.key_id} was revoked: make another one.")
-            known[verifier.public] = KeyTerms(not_before=begins or (at if known else 0.0))
+            known[verifier.public] = KeyTerms(not_before=begins or (0.0 if present is None else at))
     ends = instant(options.after, at, "--after")
     for name in options.retire:
         key = _named(known, name)

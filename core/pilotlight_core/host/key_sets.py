@@ -3,7 +3,7 @@
 Each gateway has a key of its own, which never leaves its host. The operator signs the set of their public keys, any
 gateway carries it to the bus, and agents, which are given the operator's public key, believe no other set and none that
 is older than one they have seen. A key may have terms: from when and until when it counts, or that it was revoked; of
-several that count, the one that counts latest signs. Where the record is kept: `key_set_records`.
+several that count, one that does not expire signs, and of those the one that began to count last. Where the record is kept: `key_set_records`.
 """
 
 from __future__ import annotations
@@ -57,9 +57,13 @@ class KeySet(msgspec.Struct, frozen=True, kw_only=True):
         return f"The key {name} {why}." if why else ""
 
     def signing_order(self, names: Iterable[str], at: float) -> list[str]:
-        """Those of the keys that count at `at`, the one to sign with first: it began to count last."""
-        counting = [name for name in names if not self.fault(name, at)]
-        return sorted(counting, key=lambda name: (-(self.terms_of(name) or ALWAYS).not_before, name))
+        """Those of the keys that count at `at`, the one to sign with first: it does not expire, and began last."""
+
+        def place(name: str) -> tuple[bool, float, str]:
+            terms = self.terms_of(name) or ALWAYS
+            return bool(terms.not_after), -terms.not_before, name
+
+        return sorted((name for name in names if not self.fault(name, at)), key=place)
 
 
 class SignedKeySet(msgspec.Struct, frozen=True, kw_only=True):
