@@ -9,9 +9,7 @@ from importlib.util import find_spec
 import msgspec
 
 from pilotlight_core.bus.lease import LeaseRecord
-from pilotlight_core.host import registry_records
 from pilotlight_core.host.foundations import Foundation
-from pilotlight_core.host.registry_records import DEPLOYED, TENANCY
 from pilotlight_core.model.api.webhook_api import DeliveryRecord, WebhookRecord
 from pilotlight_core.model.devices import LayoutRecord
 from pilotlight_core.model.messages.bindings import Binding
@@ -31,6 +29,12 @@ from pilotlight_runtime.metering.usage_log import AcknowledgedOffset, UsageRecor
 
 #: Each release has it in the module that keeps them, wherever that release has its class.
 ENDED_SHARE: type[msgspec.Struct] = vars(ended_shares)["EndedShare"]
+
+#: Where a release has the kinds of its registry.
+_KINDS = "pilotlight_core.host.records" if find_spec("pilotlight_core.host.records") else "pilotlight_core.host"
+registry_records = import_module(f"{_KINDS}.registry_records")
+DEPLOYED: dict[str, type[msgspec.Struct]] = registry_records.DEPLOYED
+TENANCY: dict[str, type[msgspec.Struct]] = registry_records.TENANCY
 
 #: Of buckets that older releases do not have.
 NEW_RECORDS: tuple[type[msgspec.Struct], ...] = tuple(vars(registry_records).get("BUDGETS", {}).values())

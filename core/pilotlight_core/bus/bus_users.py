@@ -65,7 +65,7 @@ def gateway() -> BusUser:
         subjects.TENANCY_BUCKET, subjects.REGISTRY_BUCKET, subjects.LEASE_BUCKET, subjects.SHARD_BUCKET,
         subjects.IDEMPOTENCY_BUCKET, subjects.JOB_BUCKET, subjects.BATCH_BUCKET, subjects.WEBHOOK_BUCKET,
         subjects.DELIVERY_BUCKET, subjects.BINDING_BUCKET, subjects.PLATFORM_BUCKET, subjects.BUDGET_BUCKET,
-        subjects.SECRET_BUCKET, subjects.BLOB_KEY_BUCKET,
+        subjects.SECRET_BUCKET, subjects.BLOB_KEY_BUCKET, subjects.EVIDENCE_BUCKET,
     )  # fmt: skip
     return _user(
         GATEWAY,
@@ -78,6 +78,9 @@ def gateway() -> BusUser:
             subjects.audit(ANY, ANY),
             *_reads(subjects.EVENTS_STREAM),
             subjects.platform_events(ANY, ANY),
+            *_reads(subjects.COMPARED_STREAM),
+            subjects.compared(ANY, ANY, ANY),
+            _keys(subjects.EVIDENCE_BUCKET),
             _keys(subjects.TENANCY_BUCKET),
             _keys(subjects.REGISTRY_BUCKET),
             key_subject(subjects.LEASE_BUCKET, "gateway.*"),
@@ -319,7 +322,7 @@ def _gets(bucket: str) -> tuple[str, ...]:
 
 def _purged() -> tuple[str, ...]:
     buckets = (subjects.JOB_BUCKET, subjects.DELIVERY_BUCKET, subjects.SCALING_BUCKET)
-    return (*map(bucket_stream, buckets), subjects.LOGS_STREAM, subjects.EVENTS_STREAM)
+    return (*map(bucket_stream, buckets), subjects.LOGS_STREAM, subjects.EVENTS_STREAM, subjects.COMPARED_STREAM)
 
 
 def _purges(stream: str) -> tuple[str, ...]:

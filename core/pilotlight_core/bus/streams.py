@@ -63,6 +63,10 @@ class StreamLimits(msgspec.Struct, frozen=True, kw_only=True):
     events_days: int = 30
     events_bytes: int = 128 * 2**20
     events_per_tenant: int = 20_000
+    compared_hours: int = 48
+    compared_bytes: int = 512 * 2**20
+    compared_per_app: int = 200_000
+    evidence_bytes: int = 64 * 2**20
     replicas: int = 1
 
 
@@ -131,6 +135,13 @@ def stream_configs(limits: StreamLimits) -> tuple[dict[str, Any], ...]:
             "max_bytes": limits.events_bytes,
             "max_msgs_per_subject": limits.events_per_tenant,
         },
+        _stream(subjects.COMPARED_STREAM, ["compared.>"], limits)
+        | {
+            "max_age": limits.compared_hours * 3600 * SECOND,
+            "max_bytes": limits.compared_bytes,
+            "max_msgs_per_subject": limits.compared_per_app,
+        },
+        _bucket(subjects.EVIDENCE_BUCKET, limits, max_bytes=limits.evidence_bytes) | {"allow_msg_ttl": True},
         _stream(subjects.AUDIT_STREAM, ["audit.>"], limits)
         | {
             "max_age": limits.audit_days * DAY,

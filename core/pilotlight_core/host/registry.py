@@ -15,6 +15,7 @@
     REGISTRY  app.{tenant}.{app}     AppRecord        replaced by compare-and-set: a deploy is atomic for the app
               share.{tenant}.{app}   FunctionShareRecord      other tenants that may call the app's functions
               scale.{tenant}.{app}.{function}  ScaleRecord  people's word about the size of a function
+              rollout.{tenant}.{app} RolloutRecord    aliases, and how the app's traffic is split
               version.{version id}   VersionRecord    immutable
               curves.{version id}    CurvesRecord     its throughput curves, measured and learnt
               price.{price}          PriceRecord      its rates over time, over those of the price book
@@ -39,8 +40,9 @@ import msgspec
 
 from pilotlight_core.bus import Bus, KeyConflict
 from pilotlight_core.host.effective_limits import Allowances
-from pilotlight_core.host.policy_registry import PolicyRegistry
-from pilotlight_core.host.registry_records import OnRecord, RegistryRecords
+from pilotlight_core.host.records.named_records import NamedRecords, rollout_key, scale_key
+from pilotlight_core.host.records.policy_registry import PolicyRegistry
+from pilotlight_core.host.records.registry_records import OnRecord, RegistryRecords
 from pilotlight_core.model.api.curve_api import CurvesRecord
 from pilotlight_core.model.errors import Conflict
 from pilotlight_core.model.ids import check_name
@@ -48,24 +50,21 @@ from pilotlight_core.model.limits import EffectiveLimits, Limits, Tier, load_tie
 from pilotlight_core.model.money.budgets import BudgetsRecord
 from pilotlight_core.model.money.credits import CreditsRecord
 from pilotlight_core.model.price_book import PriceRecord, check_price
-from pilotlight_core.model.records.files import FileRecord
 from pilotlight_core.model.records.issuers import ISSUER_KEYS, IssuerRecord
 from pilotlight_core.model.records.nodes import NODE_KEYS, JoinTokenRecord, NodeRecord
 from pilotlight_core.model.records.pools import LAUNCH_KEYS, POOL_KEYS, LaunchRecord, PoolRecord
 from pilotlight_core.model.records.sessions import SESSION_KEYS, SessionRecord
 from pilotlight_core.model.scaling.scale_record import ScaleRecord
-from pilotlight_core.model.served.model_names import model_digest
 from pilotlight_core.model.served.model_records import ModelRecord
 from pilotlight_core.model.spec import AppRecord, VersionRecord
 from pilotlight_core.model.tenancy import FunctionShareRecord, KeyRecord, LimitsRecord, TenantRecord
-from pilotlight_core.model.versions.pushed_weights import WeightsRecord
 
 __all__ = ["FunctionShareRecord", "KeyRecord", "LimitsRecord", "OnRecord", "Registry", "TenantRecord"]
 
 _CHANGED = "The app {app} was changed meanwhile; read it and try again."
 
 
-class Registry:
+class Registry(NamedRecords):
     """The registry in one process; an async context manager, which reads all records on entry.
 
     `tiers` are the configured ones (default: the standard tiers). The methods `change_…` take a pure function from the
@@ -290,68 +289,6 @@ class Registry:
     def shares(self) -> Iterator[FunctionShareRecord]:
         return self._records.each("share.", FunctionShareRecord)
 
-    # -- people's word about sizes -------------------------------------------------------------------------------
-
-    def scale_nowait(self, tenant: str, app: str, function: str) -> ScaleRecord | None:
-        return self._records.get(f"scale.{tenant}.{app}.{function}", ScaleRecord)
-
-    async def scale(self, tenant: str, app: str, function: str) -> ScaleRecord | None:
-        """People's word about a function, from the bus."""
-        return (await self._records.read(_scale_key(tenant, app, function), ScaleRecord))[0]
-
-    def scales(self) -> Iterator[ScaleRecord]:
-        return self._records.each("scale.", ScaleRecord)
-
-    async def change_scale(
-        self, tenant: str, app: str, function: str, change: Callable[[ScaleRecord | None], ScaleRecord | None]
-    ) -> ScaleRecord | None:
-        return await self._records.change(_scale_key(tenant, app, function), change)
-
-    # -- weights ------------------------------------------------------------------------------------------------
-
-    async def weights(self, tenant: str, name: str) -> WeightsRecord | None:
-        """What is pushed under a name, from the bus."""
-        return (await self._records.read(_weights_key(tenant, name), WeightsRecord))[0]
-
-    def iter_weights(self, tenant: str) -> Iterator[WeightsRecord]:
-        return self._records.each(f"weights.{tenant}.", WeightsRecord)
-
-    async def change_weights(
-        self, tenant: str, name: str, change: Callable[[WeightsRecord | None], WeightsRecord | None]
-    ) -> WeightsRecord | None:
-        return await self._records.change(_weights_key(tenant, name), change)
-
-    # -- models -------------------------------------------------------------------------------------------------
-
-    def model_nowait(self, tenant: str, name: str) -> ModelRecord | None:
-        return self._records.get(_model_key(tenant, name), ModelRecord)
-
-    async def model(self, tenant: str, name: str) -> ModelRecord | None:
-        """Whose the name of a model is, from the bus if memory lacks it."""
-        return await self._records.fetch(_model_key(tenant, name), ModelRecord)
-
-    def iter_models(self, tenant: str) -> Iterator[ModelRecord]:
-        return self._records.each(f"model.{tenant}.", ModelRecord)
-
-    async def change_model(
-        self, tenant: str, name: str, change: Callable[[ModelRecord | None], ModelRecord | None]
-    ) -> ModelRecord | None:
-        return await self._records.change(_model_key(tenant, name), change)
-
-    # -- files --------------------------------------------------------------------------------------------------
-
-    async def file(self, tenant: str, file_id: str) -> FileRecord | None:
-        """A file's record, from the bus."""
-        return (await self._records.read(_file_key(tenant, file_id), FileRecord))[0]
-
-    def iter_files(self, tenant: str) -> Iterator[FileRecord]:
-        return self._records.each(f"file.{tenant}.", FileRecord)
-
-    async def change_file(
-        self, tenant: str, file_id: str, change: Callable[[FileRecord | None], FileRecord | None]
-    ) -> FileRecord | None:
-        return await self._records.change(_file_key(tenant, file_id), change)
-
     # -- apps and versions --------------------------------------------------------------------------------------
 
     def app_nowait(self, tenant: str, app: str) -> AppRecord | None:
@@ -454,8 +391,9 @@ class Registry:
             await self._records.remove(f"app.{name}", at)
         except KeyConflict:
             raise Conflict(_CHANGED.format(app=record.app)) from None
+        await self._records.remove(rollout_key(record.tenant, record.app))
         for scale in self._records.each(f"scale.{name}.", ScaleRecord):
-            await self._records.remove(_scale_key(scale.tenant, scale.app, scale.function))
+            await self._records.remove(scale_key(scale.tenant, scale.app, scale.function))
         for model in [one for one in self.iter_models(record.tenant) if one.app == record.app]:
             await self.change_model(model.tenant, model.name, lambda held: _unless_of(held, record.app))
         for key, version_id in before.items():
@@ -476,23 +414,6 @@ class Registry:
         self._allowances.changed(key)
         for callback in self.on_change:
             callback(key, record)
-
-
-def _scale_key(tenant: str, app: str, function: str) -> str:
-    names = (check_name(tenant, "tenant"), check_name(app, "app"), check_name(function, "function"))
-    return f"scale.{'.'.join(names)}"
-
-
-def _weights_key(tenant: str, name: str) -> str:
-    return f"weights.{check_name(tenant, 'tenant')}.{check_name(name, 'name')}"
-
-
-def _file_key(tenant: str, file_id: str) -> str:
-    return f"file.{check_name(tenant, 'tenant')}.{check_name(file_id, 'file')}"
-
-
-def _model_key(tenant: str, name: str) -> str:
-    return f"model.{check_name(tenant, 'tenant')}.{model_digest(name)}"
 
 
 def _unless_of(held: ModelRecord | None, app: str) -> ModelRecord | None:

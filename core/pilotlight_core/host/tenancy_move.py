@@ -8,7 +8,7 @@ import structlog
 
 from pilotlight_core.bus import Bus, KeyExists
 from pilotlight_core.bus.streams import MARKER_TTL
-from pilotlight_core.host.registry_records import TENANCY
+from pilotlight_core.host.records.registry_records import TENANCY
 from pilotlight_core.model.subjects import REGISTRY_BUCKET, TENANCY_BUCKET
 
 log = structlog.get_logger(__name__)

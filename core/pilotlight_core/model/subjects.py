@@ -39,6 +39,7 @@ usage.{region}.{node}.{tenant}     agent -> USAGE stream  UsageBatch
 usage.{region}.-.{node}            controller -> USAGE stream  Bound, Unbound
 logs.{region}.{node}.{tenant}.{app}.{fn}  agent -> LOGS stream  LogBatch
 jobs.{region}.{shard}.{fn}.{tenant}.{class}  gateway -> JOBS stream  JobsStored; {fn} is a digest
+compared.{region}.{tenant}.{app}    gateway -> COMPARED stream  ComparedCalls, of apps with a rollout
 events.{region}.{tenant}           controller, gateway -> EVENTS stream  PlatformEvent; {tenant} is "-" for the platform
 audit.{region}.{tenant}            gateway -> AUDIT stream  AuditEntry (JSON), before and after each change
 
@@ -55,7 +56,7 @@ TENANCY_BUCKET = "TENANCY"
 """KV: tenant.*, tier.*, limits.*, key.*, budget.*, credit.*, node.*, join.*, issuer.*, pool.*, launch.*,
 session.*"""
 REGISTRY_BUCKET = "REGISTRY"
-"""KV: app.*.*, share.*.*, scale.*.*.*, version.*, curves.*"""
+"""KV: app.*.*, share.*.*, scale.*.*.*, rollout.*.*, version.*, curves.*"""
 LEASE_BUCKET = "LEASES"
 """KV with TTL: gateway.*, controller, duty.*"""
 SHARD_BUCKET = "SHARDS"
@@ -83,6 +84,10 @@ USAGE_STREAM = "USAGE"
 LOGS_STREAM = "LOGS"
 AUDIT_STREAM = "AUDIT"
 """Who changed what."""
+COMPARED_STREAM = "COMPARED"
+"""Calls of both sides of rollouts, which the judge folds."""
+EVIDENCE_BUCKET = "EVIDENCE"
+"""KV: {tenant}.{app}, what the judge has folded of the rollout under way, with its place in that stream"""
 EVENTS_STREAM = "EVENTS"
 """What happened, for people."""
 BINDING_BUCKET = "BINDINGS"
@@ -294,6 +299,10 @@ def stop_container(region: str) -> str:
 
 def usage(region: str, node: str, tenant: str) -> str:
     return f"usage.{region}.{node}.{tenant}"
+
+
+def compared(region: str, tenant: str, app: str) -> str:
+    return f"compared.{region}.{tenant}.{app}"
 
 
 def platform_events(region: str, tenant: str) -> str:

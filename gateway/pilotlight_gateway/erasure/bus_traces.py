@@ -27,11 +27,13 @@ FOLLOWED = {
     "shares of its apps": (subjects.REGISTRY_BUCKET, "share.{tenant}.*"),
     "apps": (subjects.REGISTRY_BUCKET, "app.{tenant}.*"),
     "sizes set by hand": (subjects.REGISTRY_BUCKET, "scale.{tenant}.>"),
+    "rollouts": (subjects.REGISTRY_BUCKET, "rollout.{tenant}.*"),
     "weights": (subjects.REGISTRY_BUCKET, "weights.{tenant}.*"),
     "models": (subjects.REGISTRY_BUCKET, "model.{tenant}.*"),
     "files": (subjects.REGISTRY_BUCKET, "file.{tenant}.*"),
     "policies": (subjects.REGISTRY_BUCKET, "policy.{tenant}"),
     "keys of signatures": (subjects.PLATFORM_BUCKET, "trust.{tenant}"),
+    "evidence of rollouts": (subjects.EVIDENCE_BUCKET, "{tenant}.*"),
     "batches": (subjects.BATCH_BUCKET, "{tenant}.*"),
     "webhooks": (subjects.WEBHOOK_BUCKET, "{tenant}.*"),
     "what is taken of budgets": (subjects.BUDGET_BUCKET, "home.{tenant}"),
@@ -50,6 +52,7 @@ PURGED = {
     ),
     "pieces of logs": (subjects.LOGS_STREAM, subjects.logs("*", "*", "{tenant}", "*", "*")),
     "events": (subjects.EVENTS_STREAM, subjects.platform_events_of("*", "{tenant}")),
+    "compared calls": (subjects.COMPARED_STREAM, subjects.compared("*", "{tenant}", "*")),
     "older pieces of logs": (subjects.LOGS_STREAM, subjects.logs_before_nodes("*", "{tenant}", "*", "*")),
 }
 """Kind -> stream, and subjects."""

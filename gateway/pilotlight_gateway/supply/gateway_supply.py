@@ -10,7 +10,7 @@ from pathlib import Path
 from pilotlight_core.bus import Bus
 from pilotlight_core.host.blobs import BlobStore
 from pilotlight_core.host.key_set_records import KeySets
-from pilotlight_core.host.policy_registry import PolicyBook
+from pilotlight_core.host.records.policy_registry import PolicyBook
 from pilotlight_core.host.registry import Registry
 from pilotlight_core.host.supply.trust_keys import TrustKeys, TrustStore
 from pilotlight_gateway.supply.base_inventories import BusInventories, NodesSeen

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pilotlight_core.host.policy_registry import PolicyBook
+from pilotlight_core.host.records.policy_registry import PolicyBook
 from pilotlight_core.model.errors import NotFound
 from pilotlight_core.model.supply.policies import Policy, PolicyRecord, check_policy
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 import msgspec
 
 from pilotlight_core.host.blobs import BlobMissing, BlobStore
-from pilotlight_core.host.policy_registry import PolicyBook
+from pilotlight_core.host.records.policy_registry import PolicyBook
 from pilotlight_core.host.supply.tenant_signatures import CODE, signed_parts, verify_folder
 from pilotlight_core.host.supply.trust_keys import MemoryTrust, TrustReader
 from pilotlight_core.model.artifacts.evidence_info import EvidenceInfo

@@ -13,8 +13,8 @@ from typing import Any, Protocol, TypeVar
 import msgspec
 
 from pilotlight_core.host.effective_limits import Allowances
-from pilotlight_core.host.policy_registry import MemoryPolicies, PolicyBook
 from pilotlight_core.host.price_records import PriceRegistry
+from pilotlight_core.host.records.policy_registry import MemoryPolicies, PolicyBook
 from pilotlight_core.host.registry import OnRecord
 from pilotlight_core.model.api.curve_api import CurvesRecord
 from pilotlight_core.model.errors import Conflict
@@ -27,6 +27,7 @@ from pilotlight_core.model.records.issuers import IssuerRecord
 from pilotlight_core.model.records.nodes import JoinTokenRecord, NodeRecord
 from pilotlight_core.model.records.pools import LaunchRecord, PoolRecord
 from pilotlight_core.model.records.sessions import SessionRecord
+from pilotlight_core.model.rollouts.rollout_record import RolloutRecord
 from pilotlight_core.model.scaling.scale_record import ScaleRecord
 from pilotlight_core.model.served.model_records import ModelRecord
 from pilotlight_core.model.spec import AppRecord, VersionRecord
@@ -50,6 +51,7 @@ ChangeJoinToken = Callable[[JoinTokenRecord | None], JoinTokenRecord | None]
 ChangePool = Callable[[PoolRecord | None], PoolRecord | None]
 ChangeLaunch = Callable[[LaunchRecord | None], LaunchRecord | None]
 ChangeScale = Callable[[ScaleRecord | None], ScaleRecord | None]
+ChangeRollout = Callable[[RolloutRecord | None], RolloutRecord | None]
 ChangeFile = Callable[[FileRecord | None], FileRecord | None]
 ChangeModel = Callable[[ModelRecord | None], ModelRecord | None]
 ChangeWeights = Callable[[WeightsRecord | None], WeightsRecord | None]
@@ -145,6 +147,10 @@ class RegistryPort(IssuerRegistry, LimitRegistry, PriceRegistry, NodeRegistry, P
     def scale_nowait(self, tenant: str, app: str, function: str) -> ScaleRecord | None: ...
     async def scale(self, tenant: str, app: str, function: str) -> ScaleRecord | None: ...
     async def change_scale(self, tenant: str, app: str, function: str, change: ChangeScale) -> ScaleRecord | None: ...
+    def rollout_nowait(self, tenant: str, app: str) -> RolloutRecord | None: ...
+    async def rollout(self, tenant: str, app: str) -> RolloutRecord | None: ...
+    def iter_rollouts(self) -> Iterator[RolloutRecord]: ...
+    async def change_rollout(self, tenant: str, app: str, change: ChangeRollout) -> RolloutRecord | None: ...
     async def weights(self, tenant: str, name: str) -> WeightsRecord | None: ...
     def iter_weights(self, tenant: str) -> Iterator[WeightsRecord]: ...
     async def change_weights(self, tenant: str, name: str, change: ChangeWeights) -> WeightsRecord | None: ...
@@ -174,6 +180,7 @@ class MemoryRegistry:
     price_records: dict[str, PriceRecord] = field(default_factory=dict)
     share_records: dict[tuple[str, str], FunctionShareRecord] = field(default_factory=dict)
     scale_records: dict[tuple[str, str, str], ScaleRecord] = field(default_factory=dict)
+    rollout_records: dict[tuple[str, str], RolloutRecord] = field(default_factory=dict)
     weights_records: dict[tuple[str, str], WeightsRecord] = field(default_factory=dict)
     model_records: dict[tuple[str, str], ModelRecord] = field(default_factory=dict)
     file_records: dict[tuple[str, str], FileRecord] = field(default_factory=dict)
@@ -372,6 +379,7 @@ class MemoryRegistry:
             raise Conflict(f"The app {record.app} was changed meanwhile; read it and try again.")
         self.apps.pop((record.tenant, record.app), None)
         self.share_records.pop((record.tenant, record.app), None)
+        self.rollout_records.pop((record.tenant, record.app), None)
         for key in [key for key in self.scale_records if key[:2] == (record.tenant, record.app)]:
             del self.scale_records[key]
         for name in [model.name for model in self.iter_models(record.tenant) if model.app == record.app]:
@@ -387,6 +395,7 @@ class MemoryRegistry:
             self.versions,
             self.share_records,
             self.scale_records,
+            self.rollout_records,
             self.weights_records,
             self.model_records,
         )
@@ -413,6 +422,18 @@ class MemoryRegistry:
 
     async def change_scale(self, tenant: str, app: str, function: str, change: ChangeScale) -> ScaleRecord | None:
         return self._change("scale", self.scale_records, (tenant, app, function), change)
+
+    def rollout_nowait(self, tenant: str, app: str) -> RolloutRecord | None:
+        return self.rollout_records.get((tenant, app))
+
+    async def rollout(self, tenant: str, app: str) -> RolloutRecord | None:
+        return self.rollout_records.get((tenant, app))
+
+    def iter_rollouts(self) -> Iterator[RolloutRecord]:
+        return iter(list(self.rollout_records.values()))
+
+    async def change_rollout(self, tenant: str, app: str, change: ChangeRollout) -> RolloutRecord | None:
+        return self._change("rollout", self.rollout_records, (tenant, app), change)
 
     async def weights(self, tenant: str, name: str) -> WeightsRecord | None:
         return self.weights_records.get((tenant, name))

@@ -235,7 +235,7 @@ def test_every_subject_is_somebodys(function: Any) -> None:
     subject = patterns_of(function).replace(".node.x.", ".node.n1.").replace(".beat.x", ".beat.n1")
     subject = re.sub(r"(^usage.x|^logs.x|credit|reply)\.x", r"\1.n1", subject)
     roles = [user for user in ROLES.values() if user.name != bus_users.OPERATOR]
-    stored = subject.startswith(("usage.", "logs.", "audit."))
+    stored = subject.startswith(("usage.", "logs.", "audit.", "compared."))
 
     assert any(covers(pattern, subject) for user in roles for pattern in user.publish)
     assert stored or any(covers(pattern, subject) for user in roles for pattern in user.subscribe)

@@ -1,4 +1,4 @@
-"""What people read of a platform: the output of containers, and events: decisions, breakers, nodes that come and go."""
+"""What streams keep for people and for the judge of rollouts: the output of containers, events, compared calls."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from msgspec import Meta
 
 from pilotlight_core.model.bounded import ShortText
 from pilotlight_core.model.messages.message import Message
+from pilotlight_core.model.messages.seeing.compared_calls import MOST_COMPARED, ComparedCall
 
 SENTENCE_LENGTH = 500
 KIND_LENGTH = 64
@@ -69,3 +70,12 @@ class PlatformEvent(Message, frozen=True, kw_only=True):
     facts: dict[str, Any] = msgspec.field(default_factory=dict)
     operator: dict[str, Any] = msgspec.field(default_factory=dict)
     """Facts that name others or nodes."""
+
+
+class ComparedCalls(Message, frozen=True, kw_only=True):
+    """Calls of one app, in the order in which they ended at one gateway."""
+
+    tenant: ShortText
+    app: ShortText
+    gateway: ShortText
+    calls: Annotated[tuple[ComparedCall, ...], Meta(max_length=MOST_COMPARED)]

@@ -45,7 +45,7 @@ from pilotlight_core.model.messages.device_commands import Cut, SwitchMig
 from pilotlight_core.model.messages.job_messages import AskJob, JobPlace, JobsStored, PlannedStarts
 from pilotlight_core.model.messages.limiting import Holdings, HoldingsWanted, LimitAnswers, ToLimitHome
 from pilotlight_core.model.messages.link_messages import LinkSwitch
-from pilotlight_core.model.messages.logs import LogBatch, PlatformEvent
+from pilotlight_core.model.messages.logs import ComparedCalls, LogBatch, PlatformEvent
 from pilotlight_core.model.messages.message import Message
 from pilotlight_core.model.messages.node_messages import (
     Bind,
@@ -102,6 +102,7 @@ MESSAGE = (
     | TraceBatch | AskKept | KeptTold
     | AskTallies | TalliesTold
     | PlatformEvent
+    | ComparedCalls
 )  # fmt: skip
 _decoder: msgspec.msgpack.Decoder[Any] = msgspec.msgpack.Decoder(MESSAGE)
 _encoder = msgspec.msgpack.Encoder()

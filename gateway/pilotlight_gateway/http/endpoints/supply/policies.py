@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from starlette.requests import Request
 from starlette.responses import Response
 
-from pilotlight_core.host.policy_registry import PolicyBook
+from pilotlight_core.host.records.policy_registry import PolicyBook
 from pilotlight_core.model.api.supply_api import PolicyInfo
 from pilotlight_core.model.supply.policies import Policy, PolicyRecord
 from pilotlight_gateway.bodies.byte_budget import ByteBudget

@@ -27,6 +27,7 @@ from pilotlight_core.model.records.issuers import IssuerRecord
 from pilotlight_core.model.records.nodes import JoinTokenRecord, NodeRecord
 from pilotlight_core.model.records.pools import LaunchRecord, PoolRecord
 from pilotlight_core.model.records.sessions import SessionRecord
+from pilotlight_core.model.rollouts.rollout_record import RolloutRecord
 from pilotlight_core.model.scaling.scale_record import ScaleRecord
 from pilotlight_core.model.served.model_records import ModelRecord
 from pilotlight_core.model.spec import AppRecord, VersionRecord
@@ -44,7 +45,7 @@ TENANCY: dict[str, type[msgspec.Struct]] = {
 DEPLOYED: dict[str, type[msgspec.Struct]] = {
     "app": AppRecord, "share": FunctionShareRecord, "version": VersionRecord, "curves": CurvesRecord,
     "price": PriceRecord, "scale": ScaleRecord, "weights": WeightsRecord,
-    "model": ModelRecord, "file": FileRecord, "policy": PolicyRecord, "verdict": VerdictRecord,
+    "model": ModelRecord, "file": FileRecord, "rollout": RolloutRecord, "policy": PolicyRecord, "verdict": VerdictRecord,
 }  # fmt: skip
 FEW = frozenset({"pool", "launch"})
 """Kinds of which a controller asks for all, twice a second."""

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from pilotlight_core.host.registry_records import RegistryRecords
+from pilotlight_core.host.records.registry_records import RegistryRecords
 from pilotlight_core.model.ids import check_name
 from pilotlight_core.model.supply.findings import VerdictRecord
 from pilotlight_core.model.supply.policies import OPERATORS_POLICY, POLICY_KEYS, PolicyRecord
