@@ -294,7 +294,7 @@ async def _gateway(
     locker = BusLocker(bus, calls.fleet, registry, region=settings.region, gateway=calls.table.instance)
     supply = open_supply(
         bus, registry, blobs, calls.fleet, signer,
-        osv_file=settings.osv_file, region=settings.region, gateway=calls.table.instance,
+        osv=settings.known_vulnerabilities, region=settings.region, gateway=calls.table.instance,
     )  # fmt: skip
     parts = HttpParts(
         access_log=settings.access_log, audit=BusAuditLog(bus, region=settings.region), authenticator=authenticator,

@@ -2,8 +2,9 @@
 
 Each gateway has a key of its own, which never leaves its host. The operator signs the set of their public keys, any
 gateway carries it to the bus, and agents, which are given the operator's public key, believe no other set and none that
-is older than one they have seen. A key may have terms: from when and until when it counts, or that it was revoked; of
-several that count, one that does not expire signs, and of those the one that began to count last. Where the record is kept: `key_set_records`.
+is older than one they have seen. A key may have terms: from when and until when it counts, or that it was revoked. Of
+several that count one signs that does not expire, and of those the one that began to count last. Where the record is
+kept: `key_set_records`.
 """
 
 from __future__ import annotations

@@ -21,6 +21,7 @@ from pilotlight_core.host.blobs import NoBlobStore
 from pilotlight_core.host.blobs.store_names import name_of_store
 from pilotlight_core.host.compiled import IS_COMPILED
 from pilotlight_core.host.config import load
+from pilotlight_core.host.events.bus_event_log import BusEventLog
 from pilotlight_core.host.foundations import Foundation, Foundations, WrongFoundation
 from pilotlight_core.host.gc_tuning import freeze
 from pilotlight_core.host.metrics import measured_process
@@ -36,6 +37,7 @@ from pilotlight_gateway.duties.job_sweeper import JobSweeper
 from pilotlight_gateway.duties.leased import while_leased
 from pilotlight_gateway.duties.ledger_folder import LedgerFolder
 from pilotlight_gateway.duties.log_trimmer import LogTrimmer
+from pilotlight_gateway.duties.policy_duty import PolicyDuty
 from pilotlight_gateway.duties.schedule_duty import ScheduleDuty, TickDependencies
 from pilotlight_gateway.duties.webhook_duty import WebhookDuty
 from pilotlight_gateway.jobs.bus_jobs import BusJobs
@@ -115,7 +117,9 @@ async def serve(settings: DutyProcessSettings) -> int:
                 ticks = TickDependencies(jobs=ground.jobs, publish=publisher.publish, region=region)
                 schedules = ScheduleDuty(bus, ticks, holder=name)
                 budgets = BudgetDuty(bus, ledger, holder=name)
-                duties = (fold, LogTrimmer(bus, holder=name), webhooks, jobs, batches, schedules, budgets)
+                events = BusEventLog(bus, region=region)
+                policies = PolicyDuty(bus, blobs, events, settings.known_vulnerabilities, holder=name)
+                duties = (fold, LogTrimmer(bus, holder=name), webhooks, jobs, batches, schedules, budgets, policies)
                 gauges = DutyGauges(jobs=jobs, webhooks=webhooks, batches=batches, fold=fold, schedules=schedules)
                 sealers = (BlobSealer(bus, blobs, holder=name),) if sealing.seals else ()
                 every = (*duties, *sealers)
@@ -131,7 +135,8 @@ async def serve(settings: DutyProcessSettings) -> int:
                 lost = group.create_task(bus.closed.wait())
                 lost.add_done_callback(lambda _: stop.set())
                 exported = (exporter.collect,) if exporter is not None else ()
-                async with measured_process(settings, bus, gauges.collect, *exported):
+                measured = measured_process(settings, bus, gauges.collect, events.collect, *exported)
+                async with events.running(), measured:
                     freeze()
                     log.info("ready", region=region, compiled=IS_COMPILED)
                     await stop.wait()

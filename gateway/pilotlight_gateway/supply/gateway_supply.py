@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from pathlib import Path
 
 from pilotlight_core.bus import Bus
 from pilotlight_core.host.blobs import BlobStore
@@ -52,7 +51,7 @@ def open_supply(
     fleet: NodesSeen,
     signer: ManifestSigner,
     *,
-    osv_file: str,
+    osv: OsvFile,
     region: str,
     gateway: str,
 ) -> GatewaySupply:
@@ -61,7 +60,7 @@ def open_supply(
     inventories = BusInventories(bus, fleet, registry, region=region, gateway=gateway)
     desk = SupplyDesk(
         blobs=blobs, policies=registry.policies, signer=signer, trust=trust, inventories=inventories,
-        osv=OsvFile(Path(osv_file).expanduser() if osv_file else None),
+        osv=osv,
     )  # fmt: skip
     key_sets = KeySets(bus, region=region)
     parts = SupplyParts(desk=desk, trust=trust, policies=registry.policies, key_sets=key_sets, signer=signer)

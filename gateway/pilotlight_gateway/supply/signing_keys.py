@@ -1,6 +1,6 @@
 """The platform's keys that this gateway has, and the one of them that signs now.
 
-Without a set of keys it is the one with which the gateway began. With a set it is the first of the keys in the gateway's
+Without a set of keys it is the one with which the gateway began. With a set it is the first of the keys in its
 folder that count now (`KeySet.signing_order`): so a new key signs from its day on, at no gateway's restart.
 """
 

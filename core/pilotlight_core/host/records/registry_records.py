@@ -45,7 +45,8 @@ TENANCY: dict[str, type[msgspec.Struct]] = {
 DEPLOYED: dict[str, type[msgspec.Struct]] = {
     "app": AppRecord, "share": FunctionShareRecord, "version": VersionRecord, "curves": CurvesRecord,
     "price": PriceRecord, "scale": ScaleRecord, "weights": WeightsRecord,
-    "model": ModelRecord, "file": FileRecord, "rollout": RolloutRecord, "policy": PolicyRecord, "verdict": VerdictRecord,
+    "model": ModelRecord, "file": FileRecord, "rollout": RolloutRecord, "policy": PolicyRecord,
+    "verdict": VerdictRecord,
 }  # fmt: skip
 FEW = frozenset({"pool", "launch"})
 """Kinds of which a controller asks for all, twice a second."""
