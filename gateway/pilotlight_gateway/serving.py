@@ -104,7 +104,7 @@ from pilotlight_gateway.running_gateway import Gateway
 from pilotlight_gateway.schemas.schema_validators import Validators
 from pilotlight_gateway.schemas.version_schemas import VersionSchemas
 from pilotlight_gateway.settings import ServeSettings
-from pilotlight_gateway.supply.gateway_supply import open_supply
+from pilotlight_gateway.supply.gateway_supply import InsideName, open_supply
 from pilotlight_gateway.supply.signing_keys import SigningKeys
 from pilotlight_gateway.tenancy.auth import KeyAuthenticator
 from pilotlight_gateway.tenancy.bootstrap import bootstrap
@@ -280,22 +280,18 @@ async def _gateway(
     job_calls = make_job_calls(calls, registry, schemas, codec, budget, tracing)
     signer, permits = await _join(settings, bus, blobs), JobPermits(limits=limiter, costs=costs, prices=prices)
     jobs = make_jobs(settings, bus, calls, blobs, job_calls, permits, RunnerIdentity(name, instance))
-    shards = make_shards(calls, limiter, jobs)
+    shards, readiness = make_shards(calls, limiter, jobs), make_readiness(bus, registry, calls.service)
     idempotency = make_idempotency(settings, bus, calls.table, CallOwner(name=name, instance=instance))
-    readiness = make_readiness(bus, registry, calls.service)
     authenticator = KeyAuthenticator(registry, issuers.tokens, LoginSessions(registry))
     loads, connections, requests = LoadBook(), client_connections(settings), OpenRequests()
     fallbacks = Fallbacks(registry, time.monotonic, covered_by(limiter.policy, prices))
     measured = MeasuredGateway(name=name, process=instance, region=settings.region)
     exchange = make_load_exchange(bus, loads, measured, budget, readiness, calls)
-    event_log = BusEventLog(bus, region=settings.region)
+    event_log, inside = BusEventLog(bus, region=settings.region), InsideName(settings.region, calls.table.instance)
     sources = metric_sources(calls, idempotency, limiter, jobs, readiness, budget, connections, fallbacks)
     shown = certificates_of(api=public.tls, bodies=internal.tls)
     locker = BusLocker(bus, calls.fleet, registry, region=settings.region, gateway=calls.table.instance)
-    supply = open_supply(
-        bus, registry, blobs, calls.fleet, signer,
-        osv=settings.known_vulnerabilities, region=settings.region, gateway=calls.table.instance,
-    )  # fmt: skip
+    supply = open_supply(bus, registry, blobs, calls.fleet, signer, settings.known_vulnerabilities, inside)
     parts = HttpParts(
         access_log=settings.access_log, audit=BusAuditLog(bus, region=settings.region), authenticator=authenticator,
         batches=make_batches(settings, bus, jobs, blobs, schemas, validators),

@@ -94,10 +94,10 @@ def _vouch(options: argparse.Namespace, at: float) -> tuple[dict[str, Any], str]
     terms = next_terms(present, options, at)
     serial = max(int(at), 0 if present is None else present.serial + 1)
     signed = vouch_for(folder, terms, serial)
-    return _told(signed, path), _text(signed, path, at)
+    return _set_info(signed, path), _text(signed, path, at)
 
 
-def _told(signed: SignedKeySet, path: Path) -> dict[str, Any]:
+def _set_info(signed: SignedKeySet, path: Path) -> dict[str, Any]:
     read = signed.read()
     keys = [
         {"id": name, **msgspec.to_builtins(read.terms_of(name) or ALWAYS)}

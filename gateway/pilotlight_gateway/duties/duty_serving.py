@@ -37,7 +37,6 @@ from pilotlight_gateway.duties.job_sweeper import JobSweeper
 from pilotlight_gateway.duties.leased import while_leased
 from pilotlight_gateway.duties.ledger_folder import LedgerFolder
 from pilotlight_gateway.duties.log_trimmer import LogTrimmer
-from pilotlight_gateway.duties.policy_duty import PolicyDuty
 from pilotlight_gateway.duties.schedule_duty import ScheduleDuty, TickDependencies
 from pilotlight_gateway.duties.webhook_duty import WebhookDuty
 from pilotlight_gateway.jobs.bus_jobs import BusJobs
@@ -47,6 +46,7 @@ from pilotlight_gateway.ledger.ledger_store import Ledger
 from pilotlight_gateway.secrets.key_opening import open_key_pair
 from pilotlight_gateway.secrets.tenant_blob_keys import PlatformBlobs
 from pilotlight_gateway.settings import DutyProcessSettings
+from pilotlight_gateway.supply.policy_duty import PolicyDuty
 from pilotlight_gateway.traces.trace_exporter import TraceExporter, endpoint_of, headers_of
 from pilotlight_gateway.webhooks.http_sender import VettedHttpSender
 
@@ -118,12 +118,14 @@ async def serve(settings: DutyProcessSettings) -> int:
                 schedules = ScheduleDuty(bus, ticks, holder=name)
                 budgets = BudgetDuty(bus, ledger, holder=name)
                 events = BusEventLog(bus, region=region)
-                policies = PolicyDuty(bus, blobs, events, settings.known_vulnerabilities, holder=name)
-                duties = (fold, LogTrimmer(bus, holder=name), webhooks, jobs, batches, schedules, budgets, policies)
+                duties = (fold, LogTrimmer(bus, holder=name), webhooks, jobs, batches, schedules, budgets)
                 gauges = DutyGauges(jobs=jobs, webhooks=webhooks, batches=batches, fold=fold, schedules=schedules)
                 sealers = (BlobSealer(bus, blobs, holder=name),) if sealing.seals else ()
                 every = (*duties, *sealers)
                 running = [group.create_task(run_forever(type(duty).__name__, duty.run)) for duty in every]
+                policies = PolicyDuty(bus, blobs, events, settings.known_vulnerabilities)
+                inspect = partial(while_leased, bus, bus.lease("duty.policies", name), policies.inspect_until_cancelled)
+                running.append(group.create_task(run_forever("PolicyDuty", inspect)))
                 if exporter is not None:
                     lease = bus.lease("duty.traces", name)
                     export = partial(while_leased, bus, lease, exporter.export_until_cancelled)

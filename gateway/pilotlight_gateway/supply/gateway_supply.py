@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from pilotlight_core.bus import Bus
 from pilotlight_core.host.blobs import BlobStore
@@ -44,24 +45,28 @@ class GatewaySupply:
             yield
 
 
+class InsideName(NamedTuple):
+    """By what nodes answer a gateway."""
+
+    region: str
+    gateway: str
+
+
 def open_supply(
     bus: Bus,
     registry: Registry,
     blobs: BlobStore,
     fleet: NodesSeen,
     signer: ManifestSigner,
-    *,
     osv: OsvFile,
-    region: str,
-    gateway: str,
+    inside: InsideName,
 ) -> GatewaySupply:
-    """The supply chain of the gateway with this name in the cluster."""
+    """The supply chain of the gateway with this name."""
     trust = TrustKeys(bus)
-    inventories = BusInventories(bus, fleet, registry, region=region, gateway=gateway)
+    inventories = BusInventories(bus, fleet, registry, region=inside.region, gateway=inside.gateway)
     desk = SupplyDesk(
-        blobs=blobs, policies=registry.policies, signer=signer, trust=trust, inventories=inventories,
-        osv=osv,
+        blobs=blobs, policies=registry.policies, signer=signer, trust=trust, inventories=inventories, osv=osv
     )  # fmt: skip
-    key_sets = KeySets(bus, region=region)
+    key_sets = KeySets(bus, region=inside.region)
     parts = SupplyParts(desk=desk, trust=trust, policies=registry.policies, key_sets=key_sets, signer=signer)
     return GatewaySupply(parts=parts, inventories=inventories)

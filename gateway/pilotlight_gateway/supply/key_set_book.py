@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from pilotlight_core.host.blobs import BlobMissing, BlobStore
 from pilotlight_core.host.key_sets import KeySet, SignedKeySet, newest_set
 from pilotlight_core.host.signing import BadSignature, NoKey, Verifier, key_id
-from pilotlight_core.model.api.supply_api import RefusedVersion, ResignedVersions
+from pilotlight_core.model.api.supply.supply_api import RefusedVersion, ResignedVersions
 from pilotlight_core.model.errors import BadInput, Conflict
 from pilotlight_core.model.spec import SignedManifest, VersionRecord
 from pilotlight_core.model.supply.envelopes import EnvelopeFault, bytes_of_base64, enveloped, read_envelope

@@ -27,7 +27,7 @@ async def pickled_files(blobs: BlobStore, tenant: str, artifacts: Iterable[Artif
     """`artifact/path` of those that are. Raises BlobsDown."""
     turns = asyncio.Semaphore(AT_ONCE)
 
-    async def look(name: str, sha256: str) -> str:
+    async def read_head(name: str, sha256: str) -> str:
         async with turns:
             try:
                 head = await blobs.head(tenant, sha256, HEAD_BYTES)
@@ -39,5 +39,5 @@ async def pickled_files(blobs: BlobStore, tenant: str, artifacts: Iterable[Artif
     for artifact in artifacts:
         for part in artifact.parts:
             first.setdefault(f"{artifact.name}/{part.path}", part.sha256)
-    found = await asyncio.gather(*(look(name, sha256) for name, sha256 in first.items()))
+    found = await asyncio.gather(*(read_head(name, sha256) for name, sha256 in first.items()))
     return frozenset(filter(None, found))

@@ -20,7 +20,7 @@ from packaging.specifiers import InvalidSpecifier, SpecifierSet
 
 from pilotlight_core.model.packages.requirement_texts import normal_name
 from pilotlight_core.model.spec import Manifest
-from pilotlight_core.model.supply.findings import Finding, PolicyOwner, PolicyRule, VulnerabilityData
+from pilotlight_core.model.supply.findings import PolicyFinding, PolicyOwner, PolicyRule, VulnerabilityData
 from pilotlight_core.model.supply.inventories import BaseInventory, PackageFact
 from pilotlight_core.model.supply.licences import LicenceFault, refusing_part
 from pilotlight_core.model.supply.policies import DATA_DAYS, SEVERITIES, Policy, PolicyMode
@@ -34,7 +34,7 @@ OsvLookup = Callable[[str, str], list[KnownVulnerability]]
 
 
 @dataclass(frozen=True, kw_only=True)
-class VersionFacts:
+class SupplyFacts:
     """What is known of a version when its policies are asked."""
 
     manifest: Manifest
@@ -64,18 +64,18 @@ class VersionFacts:
         return [*(self.base.packages if self.base is not None else ()), *named]
 
 
-def findings_of(policy: Policy, owner: PolicyOwner, facts: VersionFacts) -> list[Finding]:
+def findings_of(policy: Policy, owner: PolicyOwner, facts: SupplyFacts) -> list[PolicyFinding]:
     """What a policy objects to."""
     enforced = policy.mode is PolicyMode.ENFORCE
     rules = (_signatures, _bases, _pickles, _packages, _licences, _vulnerabilities, _data_age)
     return [
-        Finding(rule=rule, component=component, says=says, of=owner, enforced=enforced)
+        PolicyFinding(rule=rule, component=component, says=says, of=owner, enforced=enforced)
         for each in rules
         for rule, component, says in each(policy, facts)
     ]
 
 
-def age_warning(facts: VersionFacts) -> str:
+def age_warning(facts: SupplyFacts) -> str:
     """What a deployer hears of data that is old, whatever a policy says of it; "": it is not."""
     if facts.data is None or facts.data.age_s <= DATA_DAYS * DAY_S:
         return ""
@@ -86,7 +86,7 @@ def age_warning(facts: VersionFacts) -> str:
 _Found = Iterator[tuple[PolicyRule, str, str]]
 
 
-def _signatures(policy: Policy, facts: VersionFacts) -> _Found:
+def _signatures(policy: Policy, facts: SupplyFacts) -> _Found:
     if not policy.signed:
         return
     for name in ("code", *(artifact.name for artifact in facts.manifest.artifacts)):
@@ -96,7 +96,7 @@ def _signatures(policy: Policy, facts: VersionFacts) -> _Found:
             yield PolicyRule.SIGNATURE, name, why or f"{name} is not signed: {how}."
 
 
-def _bases(policy: Policy, facts: VersionFacts) -> _Found:
+def _bases(policy: Policy, facts: SupplyFacts) -> _Found:
     if not policy.bases:
         return
     base, inventory = facts.manifest.base, facts.base
@@ -116,7 +116,7 @@ def _is_base(allowed: str, base: str, digest: str) -> bool:
     return fnmatchcase(base, name) and (not at or (len(digits) >= 8 and digest.startswith(digits)))
 
 
-def _pickles(policy: Policy, facts: VersionFacts) -> _Found:
+def _pickles(policy: Policy, facts: SupplyFacts) -> _Found:
     if not policy.no_pickles:
         return
     for artifact in facts.manifest.artifacts:
@@ -131,7 +131,7 @@ def _pickles(policy: Policy, facts: VersionFacts) -> _Found:
                 yield PolicyRule.PICKLE, component, says
 
 
-def _packages(policy: Policy, facts: VersionFacts) -> _Found:
+def _packages(policy: Policy, facts: SupplyFacts) -> _Found:
     for package in facts.packages if policy.deny_packages else ():
         for denied in policy.deny_packages:
             if _is_denied(denied, package):
@@ -151,7 +151,7 @@ def _is_denied(denied: str, package: PackageFact) -> bool:
         return True  # what cannot be compared is not let through
 
 
-def _licences(policy: Policy, facts: VersionFacts) -> _Found:
+def _licences(policy: Policy, facts: SupplyFacts) -> _Found:
     for package in facts.packages if policy.needs_licences else ():
         if not package.licence:
             if policy.allow_licences:
@@ -170,11 +170,11 @@ def _licences(policy: Policy, facts: VersionFacts) -> _Found:
             )
 
 
-def _vulnerabilities(policy: Policy, facts: VersionFacts) -> _Found:
+def _vulnerabilities(policy: Policy, facts: SupplyFacts) -> _Found:
     least = policy.vulnerabilities
     if least is None:
         return
-    ignored = {one.id for one in policy.ignore if not one.until or facts.at < one.until}
+    ignored = {one.id for one in policy.ignore if not one.ends_at or facts.at < one.ends_at}
     for package in facts.packages:
         for each in facts.known(package.name, package.version):
             if ignored & {each.id, *each.aliases}:
@@ -187,7 +187,7 @@ def _vulnerabilities(policy: Policy, facts: VersionFacts) -> _Found:
             yield PolicyRule.VULNERABILITY, package.purl, says
 
 
-def _data_age(policy: Policy, facts: VersionFacts) -> _Found:
+def _data_age(policy: Policy, facts: SupplyFacts) -> _Found:
     if not policy.needs_data:
         return
     if facts.data is None:

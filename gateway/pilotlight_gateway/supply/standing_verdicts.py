@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from pilotlight_core.model.messages.logs import SENTENCE_LENGTH, EventKind, PlatformEvent
 from pilotlight_core.model.spec import VersionRecord
-from pilotlight_core.model.supply.findings import Finding, PolicyVerdict
+from pilotlight_core.model.supply.findings import PolicyFinding, PolicyVerdict
 
 DAY_S = 86_400.0
 EVENTS_OF_ONE = 5
@@ -26,13 +26,13 @@ def is_due(before: PolicyVerdict | None, at: float, policies: dict[str, int], da
     return bool(data) and (before.data is None or before.data.sha256 != data)
 
 
-def new_findings(before: PolicyVerdict | None, verdict: PolicyVerdict) -> list[Finding]:
+def new_findings(before: PolicyVerdict | None, verdict: PolicyVerdict) -> list[PolicyFinding]:
     """Those that were not there."""
     seen = {_key(each) for each in before.findings} if before is not None else set()
     return [each for each in verdict.findings if _key(each) not in seen]
 
 
-def events_of(version: VersionRecord, found: Sequence[Finding], at: float) -> list[PlatformEvent]:
+def events_of(version: VersionRecord, found: Sequence[PolicyFinding], at: float) -> list[PlatformEvent]:
     """What people are told of new findings."""
     function = f"{version.tenant}:{version.app}.{version.function}"
     shown = found[:EVENTS_OF_ONE]
@@ -53,5 +53,5 @@ def events_of(version: VersionRecord, found: Sequence[Finding], at: float) -> li
     return made
 
 
-def _key(each: Finding) -> tuple[str, str, str, str]:
+def _key(each: PolicyFinding) -> tuple[str, str, str, str]:
     return each.rule, each.component, each.of, each.says if each.rule == "vulnerability" else ""

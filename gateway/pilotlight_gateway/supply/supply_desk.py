@@ -29,7 +29,7 @@ from pilotlight_core.model.supply.signed_folders import SignatureFault
 from pilotlight_gateway.supply.base_inventories import BaseInventories, MemoryInventories
 from pilotlight_gateway.supply.osv_file import NoOsvFile, OsvFile
 from pilotlight_gateway.supply.pickle_heads import pickled_files
-from pilotlight_gateway.supply.policy_rules import VersionFacts, age_warning, findings_of
+from pilotlight_gateway.supply.policy_rules import SupplyFacts, age_warning, findings_of
 from pilotlight_gateway.supply.signing_keys import ManifestSigner
 
 SHOWN = 5
@@ -42,7 +42,7 @@ Blob = tuple[str, bytes]
 class VersionReview:
     """What is known and said of one version of a deploy."""
 
-    facts: VersionFacts
+    facts: SupplyFacts
     verdict: PolicyVerdict
     signatures: Mapping[str, bytes] = field(default_factory=dict)
     """What the tenant has signed of it, verified."""
@@ -122,7 +122,7 @@ class SupplyDesk:
         policies = [record.policy for record in held.values()]
         lock = manifest.lock if any(each.needs_licences for each in policies) else None
         packages = await self.inventories.known(manifest.tenant, manifest.base, lock)
-        facts = VersionFacts(
+        facts = SupplyFacts(
             manifest=manifest, at=at, base=packages.base, licences=packages.licences, signed_by=signed_by,
             unsigned=unsigned,
         )  # fmt: skip
@@ -175,7 +175,7 @@ class SupplyDesk:
         found = {PolicyOwner.OPERATOR: self.policies.policy(), PolicyOwner.TENANT: self.policies.policy(tenant)}
         return {owner: record for owner, record in found.items() if record is not None}
 
-    async def _with_data(self, facts: VersionFacts) -> VersionFacts:
+    async def _with_data(self, facts: SupplyFacts) -> SupplyFacts:
         try:
             data = await asyncio.to_thread(self.osv.data)
         except NoOsvFile as error:

@@ -31,7 +31,7 @@ class PolicyOwner(StrEnum):
     TENANT = "tenant"
 
 
-class Finding(msgspec.Struct, frozen=True, kw_only=True):
+class PolicyFinding(msgspec.Struct, frozen=True, kw_only=True):
     """One thing that a policy objects to."""
 
     rule: PolicyRule
@@ -60,7 +60,7 @@ class PolicyVerdict(msgspec.Struct, frozen=True, kw_only=True):
 
     at: float
     """Unix seconds."""
-    findings: Annotated[tuple[Finding, ...], Meta(max_length=MOST_FINDINGS)] = ()
+    findings: Annotated[tuple[PolicyFinding, ...], Meta(max_length=MOST_FINDINGS)] = ()
     more: int = 0
     """Findings beyond those."""
     data: VulnerabilityData | None = None
@@ -69,13 +69,13 @@ class PolicyVerdict(msgspec.Struct, frozen=True, kw_only=True):
     """By `PolicyOwner`, the revision of the policy that was held against it."""
 
     @property
-    def refused(self) -> tuple[Finding, ...]:
+    def refused(self) -> tuple[PolicyFinding, ...]:
         """Those for which a deploy is refused."""
         return tuple(each for each in self.findings if each.enforced)
 
 
 def verdict_of(
-    findings: list[Finding], at: float, data: VulnerabilityData | None, policies: dict[str, int]
+    findings: list[PolicyFinding], at: float, data: VulnerabilityData | None, policies: dict[str, int]
 ) -> PolicyVerdict:
     """A bounded verdict: what is enforced comes first."""
     ordered = sorted(findings, key=lambda each: (not each.enforced, each.rule, each.component, each.of))

@@ -47,7 +47,7 @@ class IgnoredVulnerability(msgspec.Struct, frozen=True, kw_only=True, omit_defau
     id: Annotated[str, Meta(min_length=1, max_length=64)]
     """Its id, or another name of it, such as a CVE's."""
     reason: Annotated[str, Meta(min_length=1, max_length=300)]
-    until: float = 0.0
+    ends_at: float = 0.0
     """Unix seconds; 0: for good."""
 
 

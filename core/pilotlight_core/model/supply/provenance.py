@@ -7,6 +7,7 @@ what policies said, and the tenant's signatures. So whoever verifies its signatu
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any
@@ -96,8 +97,9 @@ def provenance_of(
 def _dependencies(manifest: Manifest, base_digest: str) -> Iterator[dict[str, Any]]:
     base = base_digest or (manifest.lock.base_digest if manifest.lock else "")
     yield {"name": f"base:{manifest.base}", **({"digest": {"sha256": base}} if base else {})}
-    for entry in manifest.files:
-        yield {"name": f"code:{entry.path}", "digest": {"sha256": entry.sha256}}
+    # One for all files: the bill of materials names each, and there may be ten thousand.
+    lines = "".join(f"{entry.sha256} {entry.path}\n" for entry in manifest.files)
+    yield {"name": "code", "digest": {"sha256": hashlib.sha256(lines.encode()).hexdigest()}}
     for package in manifest.lock.packages if manifest.lock else ():
         uri = purl_of(package.name, package.version)
         # Any of its files may be installed; a descriptor has one digest of a kind.

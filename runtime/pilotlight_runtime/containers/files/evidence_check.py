@@ -116,8 +116,10 @@ class EvidenceCheck:
         given |= {f"{SIGNATURE}{of}": sha256 for of, sha256 in evidence.signatures.items()}
         for name in sorted({*named, *given}):
             if named.get(name) != given.get(name):
-                raise CannotVerify(f"The {_said(name)} of {bind.version} is not the one that was signed with it.")
-        texts = {name: await self._read(bind, sha256, _said(name)) for name, sha256 in given.items()}
+                raise CannotVerify(
+                    f"The {_document_text(name)} of {bind.version} is not the one that was signed with it."
+                )
+        texts = {name: await self._read(bind, sha256, _document_text(name)) for name, sha256 in given.items()}
         at, hints = self._wall(), dict[str, str]()
         for of in evidence.signatures:
             text = texts[f"{SIGNATURE}{of}"]
@@ -165,7 +167,7 @@ class EvidenceCheck:
             raise ConnectionError(f"the keys of {tenant} cannot be read: {error}") from error
 
 
-def _said(name: str) -> str:
+def _document_text(name: str) -> str:
     """A document's name, for people."""
     if name.startswith(SIGNATURE):
         return f"signature of {name.removeprefix(SIGNATURE)}"

@@ -6,7 +6,7 @@ from typing import Any
 from urllib.parse import quote
 
 from pilotlight.client.resources.platform import Json, PlatformClient
-from pilotlight_core.model.api.supply_api import (
+from pilotlight_core.model.api.supply.supply_api import (
     PolicyInfo,
     ResignedVersions,
     ResignRequest,

@@ -10,7 +10,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from pilotlight_core.host.records.policy_registry import PolicyBook
-from pilotlight_core.model.api.supply_api import PolicyInfo
+from pilotlight_core.model.api.supply.supply_api import PolicyInfo
 from pilotlight_core.model.supply.policies import Policy, PolicyRecord
 from pilotlight_gateway.bodies.byte_budget import ByteBudget
 from pilotlight_gateway.http.protocol.api_operations import BODY, Operation, json_answer, principal_of, read_struct

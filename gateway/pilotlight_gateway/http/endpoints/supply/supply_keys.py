@@ -13,7 +13,7 @@ from starlette.responses import Response
 from pilotlight_core.host.key_sets import SignedKeySet
 from pilotlight_core.host.signing import key_id
 from pilotlight_core.host.supply.trust_keys import TrustStore
-from pilotlight_core.model.api.supply_api import (
+from pilotlight_core.model.api.supply.supply_api import (
     ResignedVersions,
     ResignRequest,
     RevokeRequest,

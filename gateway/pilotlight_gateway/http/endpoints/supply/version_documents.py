@@ -12,7 +12,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from pilotlight_core.host.blobs import BlobMissing, BlobStore
-from pilotlight_core.model.api.supply_api import VerdictInfo
+from pilotlight_core.model.api.supply.supply_api import VerdictInfo
 from pilotlight_core.model.artifacts.evidence_info import EvidenceInfo
 from pilotlight_core.model.errors import NotFound, UnknownFunction
 from pilotlight_core.model.spec import VersionRecord

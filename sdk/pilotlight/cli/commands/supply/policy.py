@@ -15,7 +15,7 @@ from pilotlight.cli.output import ago, note, print_json, print_text, span
 from pilotlight.cli.session import ask, client
 from pilotlight.cli.tables import print_table
 from pilotlight.definitions.errors import OptionError
-from pilotlight_core.model.api.supply_api import PolicyInfo
+from pilotlight_core.model.api.supply.supply_api import PolicyInfo
 from pilotlight_core.model.supply.policies import (
     IgnoredVulnerability,
     Policy,

@@ -16,7 +16,7 @@ from pilotlight.cli.tables import print_table
 from pilotlight.definitions.errors import OptionError
 from pilotlight.packing.folder_signing import FolderSigner, signed_parts_of
 from pilotlight.packing.weights_upload import pack_weights
-from pilotlight_core.model.api.supply_api import TrustedKeyRequest
+from pilotlight_core.model.api.supply.supply_api import TrustedKeyRequest
 from pilotlight_core.model.supply.trust_records import hint_of
 from pilotlight_core.model.versions.pushed_weights import WEIGHTS_PART_BYTES
 

@@ -26,7 +26,6 @@ from pilotlight_core.model.spec import AppRecord, SignedManifest, VersionRecord
 from pilotlight_core.model.subjects import REGISTRY_BUCKET
 from pilotlight_core.model.supply.findings import PolicyVerdict, VerdictRecord
 from pilotlight_core.model.supply.policies import POLICY_KEYS, PolicyRecord
-from pilotlight_gateway.duties.leased import while_leased
 from pilotlight_gateway.supply.osv_file import NoOsvFile, OsvFile
 from pilotlight_gateway.supply.sbom_packages import SbomInventories, packages_in
 from pilotlight_gateway.supply.signing_keys import ManifestSigner, StatementSignature
@@ -52,7 +51,7 @@ class NoSigner(ManifestSigner):
 
 
 class PolicyDuty:
-    """Looks while it holds the lease."""
+    """Looks at all that runs."""
 
     def __init__(
         self,
@@ -61,30 +60,24 @@ class PolicyDuty:
         events: EventLog,
         osv: OsvFile,
         *,
-        holder: str,
         trust: TrustReader | None = None,
         wall: Callable[[], float] = time.time,
     ) -> None:
-        self._bus = bus
         self._kv = bus.kv(REGISTRY_BUCKET)
         self._blobs = blobs
         self._events = events
         self._osv = osv
-        self._holder = holder
         self._trust = trust or TrustKeys(bus)
         self._wall = wall
 
-    async def run(self) -> None:
-        """Run until cancelled."""
+    async def inspect_until_cancelled(self, lease: Lease) -> None:
+        """Look each time it is time, while the lease holds."""
         await asyncio.sleep(FIRST_LOOK_S)
-        await while_leased(self._bus, self._bus.lease("duty.policies", self._holder), self._look_each_time)
-
-    async def _look_each_time(self, lease: Lease) -> None:
         while lease.valid(time.monotonic()):
-            await self.look()
+            await self.inspect()
             await asyncio.sleep(LOOK_EVERY_S)
 
-    async def look(self) -> int:
+    async def inspect(self) -> int:
         """Look once at all that runs and is due; the number of versions that were looked at. Raises BusError."""
         policies = await self._policies()
         if not policies.records:
