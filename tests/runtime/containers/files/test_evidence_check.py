@@ -25,9 +25,9 @@ from pilotlight_core.model.supply.provenance import SBOM, SIGNATURE, VERDICT, pr
 from pilotlight_core.model.versions.manifest_codec import EVIDENCE, version_id
 from pilotlight_runtime.containers.files.bundle import CannotVerify, SignatureRefused
 from pilotlight_runtime.containers.files.evidence_check import EvidenceCheck
-from pilotlight_runtime.containers.files.version_files import BlobQuestions, StoredFiles
 from tests.builders.specs import function_spec, manifest
 from tests.builders.supply import AT, DAY_S, signing_key, trusting
+from tests.runtime.local_files import stored_files
 
 CODE_FILE = FileEntry("app.py", hashlib.sha256(b"code").hexdigest(), 4)
 
@@ -59,8 +59,7 @@ class NodeWorld:
         self.platform = Signer.load_or_create(self.folder / "keys")
         self.keys = Keys({self.platform.key_id: Verifier(self.platform.public)})
         self.trust = MemoryTrust({"acme": trusting(self.tenant_key)})
-        files: Any = StoredFiles(self.blobs, _NoQuestions())
-        self.check = EvidenceCheck(files, self.keys, self.trust, lambda: self.at)
+        self.check = EvidenceCheck(stored_files(self.blobs), self.keys, self.trust, lambda: self.at)
 
     async def put(self, data: bytes) -> str:
         digest = hashlib.sha256(data).hexdigest()
@@ -92,10 +91,6 @@ class NodeWorld:
         """What happens before a container is made."""
         evidence = msgspec.structs.replace(version.evidence, **changed)
         await self.check.check(version.bind(evidence), version.manifest, version.signed)
-
-
-class _NoQuestions(BlobQuestions):
-    def __init__(self) -> None: ...
 
 
 @dataclass
