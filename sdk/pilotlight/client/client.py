@@ -21,6 +21,7 @@ from pilotlight.client.resources.platform_events import PlatformEventsClient
 from pilotlight.client.resources.pools import PoolsClient
 from pilotlight.client.resources.secrets import SecretsClient
 from pilotlight.client.resources.stats import StatsClient
+from pilotlight.client.resources.supply import SupplyClient
 from pilotlight.client.resources.tenancy import TenancyClient
 from pilotlight.client.resources.webhooks import WebhooksClient
 from pilotlight.client.resources.weights import WeightsClient
@@ -66,6 +67,7 @@ class Client:
         self.issuers = IssuersClient(self.platform)
         self.webhooks = WebhooksClient(self.platform)
         self.secrets = SecretsClient(self.platform)
+        self.supply = SupplyClient(self.platform)
         self.weights = WeightsClient(self.platform)
         self.models = ModelsClient(self.platform)
         self.batches = BatchesClient(self._connection, self.platform)

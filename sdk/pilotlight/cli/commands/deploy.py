@@ -16,6 +16,7 @@ from pilotlight.cli.confirm import confirmed
 from pilotlight.cli.example_commands import call_line, curl_line
 from pilotlight.cli.output import console, note, on_terminal, print_json, print_text, size
 from pilotlight.cli.session import ask, client
+from pilotlight.definitions.errors import OptionError
 from pilotlight.packing import (
     DeployTarget,
     find_target,
@@ -25,6 +26,7 @@ from pilotlight.packing import (
     paths_of_artifacts,
 )
 from pilotlight.packing.deploys import Progress, deploy
+from pilotlight.packing.folder_signing import FolderSigner, SigningWish, signatures_for
 from pilotlight_core.model.api.call_api import DeployResponse
 from pilotlight_core.model.errors import RemovesFunctions
 from pilotlight_core.model.spec import FunctionSpec
@@ -41,6 +43,10 @@ def command(
     prune: Annotated[
         bool, typer.Option("--prune", "--yes", "-y", help="remove functions that the file does not have; do not ask")
     ] = False,
+    sign: Annotated[Path | None, typer.Option(help="sign code and artifacts with this private key of yours")] = None,
+    signature: Annotated[
+        list[str] | None, typer.Option(help="NAME=FILE: a signature of weights, by 'pilotlight trust sign'")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="print what was deployed as JSON")] = False,
 ) -> None:
     """Deploy an app. All of its functions change at once, with the files beside them.
@@ -52,10 +58,12 @@ def command(
     pilotlight deploy examples/hello/app.py
     pilotlight deploy mypackage.app --message "a larger model"
     pilotlight deploy app.py --prune
+    pilotlight deploy app.py --sign release.key
     """
     began = time.monotonic()
     target = find_target(path, within=Path.cwd())
-    deployed = deploy_target(target, message=message, prune=prune)
+    signing = SigningWish(signer=None if sign is None else FolderSigner.load(sign), given=_named_files(signature))
+    deployed = deploy_target(target, message=message, prune=prune, signing=signing)
     if as_json:
         print_json([response for response, _ in deployed])
         return
@@ -63,7 +71,19 @@ def command(
         _show(response, functions, time.monotonic() - began)
 
 
-def deploy_target(target: DeployTarget, *, message: str = "", prune: bool = False) -> Deployed:
+def _named_files(words: list[str] | None) -> dict[str, Path]:
+    found: dict[str, Path] = {}
+    for word in words or ():
+        name, equals, path = word.partition("=")
+        if not (name and equals and path):
+            raise OptionError(f"--signature {word!r}: expected NAME=FILE.", field="--signature")
+        found[name] = Path(path)
+    return found
+
+
+def deploy_target(
+    target: DeployTarget, *, message: str = "", prune: bool = False, signing: SigningWish | None = None
+) -> Deployed:
     """Pack and deploy each app of a target; return the answers, each with its specs."""
     apps = load_apps(target)
     bundle, platform = make_bundle(target, paths_of_artifacts(apps)), client().platform
@@ -72,7 +92,7 @@ def deploy_target(target: DeployTarget, *, message: str = "", prune: bool = Fals
         artifacts = pack_artifacts(one.functions)
         sent = partial(
             deploy, platform, name, one.specs, bundle, artifacts, base=one.base, requirements=one.requirements,
-            message=message,
+            message=message, signatures=signatures_for(bundle, artifacts, signing),
         )  # fmt: skip
         send = partial(_deploy, sent, name)
         if one.requirements:
