@@ -289,7 +289,7 @@ class CallRunner:
         return next(iter(self._running.values())).started_at + self._spec.timeout
 
     def check_limits(self, at: float) -> None:
-        """Refuse calls that did not start in time; kill the container if one runs too long. When `next_limit_at` says."""
+        """Refuse calls that did not start in time; kill the container if one runs too long. See `next_limit_at`."""
         if not self._held:
             return
         self._streams.end_repeats(at)
