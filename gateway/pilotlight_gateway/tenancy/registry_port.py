@@ -124,6 +124,12 @@ class NodeRegistry(Protocol):
     def launches(self) -> Iterator[LaunchRecord]: ...
 
 
+class RolloutRegistry(Protocol):
+    """Where the rollouts of an app are looked up: in memory."""
+
+    def rollout_nowait(self, tenant: str, app: str) -> RolloutRecord | None: ...
+
+
 class RegistryPort(IssuerRegistry, LimitRegistry, PriceRegistry, NodeRegistry, Protocol):
     """The whole registry, with apps, versions, curves, shares, scales, weights, models and files."""
 
