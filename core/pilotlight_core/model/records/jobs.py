@@ -81,7 +81,7 @@ class FailurePoint(StrEnum):
 
 NEVER_BEGAN = frozenset({
     "queue_full", "rate_limited", "no_capacity", "breaker_open", "starting", "draining", "overloaded",
-    "deadline_exceeded", "misconfigured",
+    "deadline_exceeded", "misconfigured", "stale_split",
 })  # fmt: skip
 """Errors of calls that reached no container, if they did not start."""
 REASONS = {

@@ -47,6 +47,10 @@ def command(
     signature: Annotated[
         list[str] | None, typer.Option(help="NAME=FILE: a signature of weights, by 'pilotlight trust sign'")
     ] = None,
+    no_traffic: Annotated[
+        bool, typer.Option("--no-traffic", help="register the versions, and leave what is deployed as it is")
+    ] = False,
+    retry: Annotated[bool, typer.Option("--retry", help="also versions that a rollout has rolled back")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="print what was deployed as JSON")] = False,
 ) -> None:
     """Deploy an app. All of its functions change at once, with the files beside them.
@@ -59,16 +63,17 @@ def command(
     pilotlight deploy mypackage.app --message "a larger model"
     pilotlight deploy app.py --prune
     pilotlight deploy app.py --sign release.key
+    pilotlight deploy app.py --no-traffic    # then: pilotlight call app.function@v8
     """
     began = time.monotonic()
     target = find_target(path, within=Path.cwd())
     signing = SigningWish(signer=None if sign is None else FolderSigner.load(sign), given=_named_files(signature))
-    deployed = deploy_target(target, message=message, prune=prune, signing=signing)
+    deployed = deploy_target(target, message=message, prune=prune, no_traffic=no_traffic, retry=retry, signing=signing)
     if as_json:
         print_json([response for response, _ in deployed])
         return
     for response, functions in deployed:
-        _show(response, functions, time.monotonic() - began)
+        _show(response, functions, time.monotonic() - began, no_traffic=no_traffic)
 
 
 def _named_files(words: list[str] | None) -> dict[str, Path]:
@@ -82,9 +87,18 @@ def _named_files(words: list[str] | None) -> dict[str, Path]:
 
 
 def deploy_target(
-    target: DeployTarget, *, message: str = "", prune: bool = False, signing: SigningWish | None = None
+    target: DeployTarget,
+    *,
+    message: str = "",
+    prune: bool = False,
+    no_traffic: bool = False,
+    retry: bool = False,
+    signing: SigningWish | None = None,
 ) -> Deployed:
-    """Pack and deploy each app of a target; return the answers, each with its specs."""
+    """Pack and deploy each app of a target; return the answers, each with its specs.
+
+    `no_traffic`: register its versions only. `retry`: also those that a rollout has rolled back.
+    """
     apps = load_apps(target)
     bundle, platform = make_bundle(target, paths_of_artifacts(apps)), client().platform
     deployed = []
@@ -92,7 +106,8 @@ def deploy_target(
         artifacts = pack_artifacts(one.functions)
         sent = partial(
             deploy, platform, name, one.specs, bundle, artifacts, base=one.base, requirements=one.requirements,
-            message=message, signatures=signatures_for(bundle, artifacts, signing),
+            message=message, no_traffic=no_traffic, retry=retry,
+            signatures=signatures_for(bundle, artifacts, signing),
         )  # fmt: skip
         send = partial(_deploy, sent, name)
         if one.requirements:
@@ -142,8 +157,11 @@ def upload_progress(name: str, what: str = "uploading") -> Iterator[Progress | N
         yield lambda done, total: bar.update(task, completed=done, total=total, visible=True)
 
 
-def _show(response: DeployResponse, functions: dict[str, FunctionSpec], seconds: float) -> None:
-    print_text(f"Deployed {response.app} (revision {response.revision}) in {seconds:.1f} s.")
+def _show(
+    response: DeployResponse, functions: dict[str, FunctionSpec], seconds: float, *, no_traffic: bool = False
+) -> None:
+    did = "Registered versions of" if no_traffic else "Deployed"
+    print_text(f"{did} {response.app} (revision {response.revision}) in {seconds:.1f} s.")
     if response.removed:
         print_text(f"Removed {', '.join(response.removed)}.")
     for deployed in response.functions:
@@ -151,4 +169,5 @@ def _show(response: DeployResponse, functions: dict[str, FunctionSpec], seconds:
         print_text(f"\n{deployed.version}{'' if deployed.changed else '  (unchanged)'}")
         if spec is not None:
             print_text(f"  {curl_line(client().config.url + deployed.endpoint, spec.methods[0])}")
-            print_text(f"  {call_line(f'{response.app}.{deployed.name}', spec.methods[0])}")
+            ref = deployed.version if no_traffic else f"{response.app}.{deployed.name}"
+            print_text(f"  {call_line(ref, spec.methods[0])}")

@@ -11,12 +11,12 @@ from tests.gateway.world import World
 
 GUARDED = [(op.method, op.path) for op in OPERATIONS if op.scopes]
 
-PLACES = {"alias": "prod",
+PLACES = {
     "ref": "shop.hello", "sha256": "0" * 64, "app": "shop", "id": "x", "tenant": "acme", "function": "shop.hello",
     "tier": "free", "grantee": "friend", "delivery": "msg_x", "batch": "batch_x",
     "container": "x", "price": "h100", "month": "2026-11", "budget": "month", "grant": "grant_x", "node": "n1",
     "issuer": "corp", "name": "token", "pool": "spare", "model": "acme/tiny", "file": "file-0",
-    "version": "1",
+    "version": "1", "alias": "prod",
 }  # fmt: skip
 
 
