@@ -26,6 +26,8 @@ from pilotlight_gateway.deploys.blob_usage import BlobUsage
 from pilotlight_gateway.deploys.called_versions import CalledVersions
 from pilotlight_gateway.deploys.deployer import Deployer, ManifestSigner
 from pilotlight_gateway.deploys.function_logs import LogSource
+from pilotlight_gateway.deploys.moves.app_aliases import AppAliases
+from pilotlight_gateway.deploys.moves.app_moves import AppMoves
 from pilotlight_gateway.deploys.package_locker import PackageLocker
 from pilotlight_gateway.deploys.resolver import Resolver
 from pilotlight_gateway.diagnosis.function_diagnoses import FunctionDiagnoses
@@ -79,6 +81,8 @@ from pilotlight_gateway.http.endpoints.oversight.scaling import SCALING, Scaling
 from pilotlight_gateway.http.endpoints.oversight.stats import STATS, StatsServices
 from pilotlight_gateway.http.endpoints.placement import PLACEMENT, PlacementServices
 from pilotlight_gateway.http.endpoints.prices import PRICES, PriceServices
+from pilotlight_gateway.http.endpoints.rollouts.aliases import ALIASES, AliasServices
+from pilotlight_gateway.http.endpoints.rollouts.rollbacks import ROLLBACKS, RollbackServices
 from pilotlight_gateway.http.endpoints.secrets.secrets import SECRETS, SecretServices
 from pilotlight_gateway.http.endpoints.tenancy import TENANCY
 from pilotlight_gateway.http.endpoints.tenancy_services import TenancyServices
@@ -353,6 +357,8 @@ def _functions(parts: HttpParts, shared: _Shared) -> tuple[BoundOperation[Any], 
         *bound(routes.CALL_EVENTS, EventServices(calls=parts.calls, streams=parts.streams)),
         *bound(routes.JOBS, shared.jobs),
         *bound(routes.APPS, apps),
+        *bound(ALIASES, AliasServices(aliases=AppAliases(registry=registry), budget=parts.budget)),
+        *bound(ROLLBACKS, RollbackServices(moves=AppMoves(registry=registry), jobs=parts.jobs, budget=parts.budget)),
         *bound(WEIGHTS, weights),
         *bound(routes.LOGS, LogServices(registry=registry, logs=parts.logs, followers=parts.followers)),
     )

@@ -378,6 +378,10 @@ class DeployRecord(msgspec.Struct, frozen=True, kw_only=True):
     """The id of the API key that deployed it."""
     functions: dict[str, str]
     message: str = ""
+    traffic: bool = True
+    """Whether its versions were put into service; else they were registered alone, for pins and rollouts."""
+    back_to: int = 0
+    """Of a rollback: the revision whose versions it put back into service; 0: it is none."""
 
 
 def limit_of(named: int | UnsetType) -> int:

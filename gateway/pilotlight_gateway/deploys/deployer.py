@@ -27,6 +27,7 @@ from pilotlight_gateway.deploys.app_records import (
     deployed,
     next_record,
     own_app,
+    registered,
     removed,
     renewed_record,
     stopped_record,
@@ -45,6 +46,7 @@ from pilotlight_gateway.deploys.deploy_plan import (
 from pilotlight_gateway.deploys.deploy_quota import check_deploy_quota, check_record_bytes
 from pilotlight_gateway.deploys.ended_runs import delete_ended_runs
 from pilotlight_gateway.deploys.engines.engine_plans import arithmetic, planned_engines, with_arithmetic
+from pilotlight_gateway.deploys.moves.rollout_ends import check_no_traffic, check_tried_before, supersede_rollout
 from pilotlight_gateway.deploys.package_locker import PackageLocker
 from pilotlight_gateway.deploys.present_files import files_in_service, lock_in_service, staying_files
 from pilotlight_gateway.deploys.rules.fallback_rules import check_fallbacks
@@ -108,6 +110,7 @@ class Deployer:
         await delete_ended_runs(self.registry, time.time(), principal.tenant)
         present = await self.registry.app(principal.tenant, app)
         _check_removed(present, request)
+        check_no_traffic(request)
         if request.ends_in_s is not None:
             request = without_floors(request)
         specs = [function.spec for function in request.functions]
@@ -268,16 +271,21 @@ class Deployer:
         at, tenant = time.time(), principal.tenant
         before, limits = await self.registry.app(tenant, app), self._limits(tenant)
         _check_removed(before, request)
+        functions = {build.manifest.function: build.version_id for build in builds}
+        rollouts = await self.registry.rollout(tenant, app)
+        check_tried_before(rollouts, before, functions, request)
         after = next_record(
             before,
             tenant=tenant,
             app=app,
-            functions={build.manifest.function: build.version_id for build in builds},
+            functions=functions,
             by=principal.key_id,
             at=at,
             message=request.message,
             keep=limits.versions or VERSIONS_KEPT,
             ends_at=at + request.ends_in_s if request.ends_in_s is not None else 0.0,
+            traffic=not request.no_traffic,
+            named=rollouts.kept_versions() if rollouts is not None else (),
         )
         versions = [version_record(build, before, at) for build in builds]
         if after is not None:
@@ -285,7 +293,8 @@ class Deployer:
             check_still_open(self.registry, after)
             check_deploy_quota(limits, after, self.registry.iter_apps(tenant), new, self.registry.bytes_of(tenant))
         specs = {build.manifest.function: build.manifest.spec for build in builds}
-        if request.ends_in_s is None:  # a run is nobody's model
+        serves = request.ends_in_s is None and not request.no_traffic  # a run is nobody's model
+        if serves:
             await self.models.claim(tenant, app, specs, at)
         kept = set() if before is None else {id_ for ids in before.versions.values() for id_ in ids}
         for version in versions:
@@ -296,17 +305,21 @@ class Deployer:
                 await self.registry.put_version(version)
         if after is not None:
             await self.registry.deploy(after, before.revision if before else 0)
-            await self.models.release(after, specs, at)
+            if serves:
+                await self.models.release(after, specs, at)
+        if rollouts is not None and not request.no_traffic:
+            await supersede_rollout(self.registry, rollouts, functions, at, retry=request.retry)
         record = after or own_app(before, app)
         gone = removed(before, record.functions)
-        return DeployResponse(app=app, revision=record.revision, functions=deployed(record, before), removed=gone)
+        shown = registered(record, before, functions) if request.no_traffic else deployed(record, before)
+        return DeployResponse(app=app, revision=record.revision, functions=shown, removed=gone)
 
     def _limits(self, tenant: str) -> Limits:
         return self.registry.limits(tenant, "").tenant
 
 
 def _check_removed(before: AppRecord | None, request: DeployRequest) -> None:
-    gone = removed(before, (function.spec.name for function in request.functions))
+    gone = removed(before, (function.spec.name for function in request.functions)) if not request.no_traffic else ()
     if gone and not request.prune and before is not None:
         raise RemovesFunctions(
             f"{before.app} has functions that are not in this deploy, which would be removed: {', '.join(gone)}.",

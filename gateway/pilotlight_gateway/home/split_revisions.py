@@ -10,7 +10,7 @@ from typing import Any
 
 from pilotlight_core.model.errors import Conflict
 from pilotlight_core.model.messages.call_messages import CallDescriptor
-from pilotlight_core.model.rollouts.rollout_record import RolloutRecord
+from pilotlight_core.model.rollouts.rollout_record import RolloutRecord, RolloutState
 
 KIND = "rollout."
 STALE = "stale_split"
@@ -33,8 +33,9 @@ class SplitRevisions:
             return
         self._revisions[f"{record.tenant}:{record.app}"] = record.revision
         rollout = record.rollout
+        self._left.update(record.called_back)
         if rollout is not None:
-            if not rollout.share:
+            if not rollout.share and rollout.state is not RolloutState.PROMOTED:
                 self._left.update(rollout.canary.values())
             if not rollout.twin_share:
                 self._left.update(rollout.twins.values())

@@ -46,6 +46,8 @@ from pilotlight_gateway.http.endpoints.oversight.scaling import SCALING
 from pilotlight_gateway.http.endpoints.oversight.stats import STATS
 from pilotlight_gateway.http.endpoints.placement import PLACEMENT
 from pilotlight_gateway.http.endpoints.prices import PRICES
+from pilotlight_gateway.http.endpoints.rollouts.aliases import ALIASES
+from pilotlight_gateway.http.endpoints.rollouts.rollbacks import ROLLBACKS
 from pilotlight_gateway.http.endpoints.secrets.secrets import SECRETS
 from pilotlight_gateway.http.endpoints.tenancy import TENANCY
 from pilotlight_gateway.http.endpoints.webhooks import WEBHOOKS
@@ -179,9 +181,10 @@ JOBS = (
 APPS = (
     Operation(
         method="POST", path="/v1/apps/{app}/deploys", name="deployApp", endpoint=apps.deploy_app, scopes=("deploy",),
-        tells=("message", "base", "prune", "ends_in_s"),
+        tells=("message", "base", "prune", "ends_in_s", "no_traffic", "retry"),
         about="Deploy all of an app at once, or name the blobs to upload first.", request=DeployRequest,
-        answer=DeployResponse, errors=(*BODY, "conflict", "removes_functions", "quota_exceeded", "overloaded"),
+        answer=DeployResponse,
+        errors=(*BODY, "conflict", "removes_functions", "version_withdrawn", "quota_exceeded", "overloaded"),
     ),
     Operation(
         method="PUT", path="/v1/blobs/{sha256}", name="putBlob", about="Upload a file by its digest.", status=201,
@@ -264,6 +267,8 @@ OPERATIONS: tuple[Operation[Any], ...] = (
     *FILES,
     *JOBS,
     *APPS,
+    *ALIASES,
+    *ROLLBACKS,
     *LOGS,
     *CONTAINERS,
     *NODES,

@@ -14,6 +14,7 @@ from typing import Any
 
 import msgspec
 
+from pilotlight_core.bus import BusError
 from pilotlight_core.model.errors import PilotlightError, Unavailable
 from pilotlight_core.model.rollouts.rollout_record import Arm
 from pilotlight_core.model.rollouts.split_units import asker_of
@@ -109,7 +110,7 @@ class SplitCalls:
         raise failed
 
     def stream(self, call: PreparedCall, taker: ChunkTaker | None = None) -> Any:
-        if call.side is None:
+        if call.split < 0:
             return self._calls.stream(call, taker)
         return _Events(self._stream(call, taker))
 
@@ -143,9 +144,9 @@ class SplitCalls:
         try:
             async with asyncio.timeout(READ_S):
                 record = await self._registry.rollout(version.tenant, version.app)
-        except (TimeoutError, OSError):
+                control = await self._control(call, is_stale=error.wire_code == STALE)
+        except (TimeoutError, BusError):
             raise error from None
-        control = self._control(call)
         if record is None or control is None:
             raise error
         if error.wire_code == STALE:
@@ -154,11 +155,20 @@ class SplitCalls:
             return self._instead(call, chosen.version, error, chosen.side, chosen.split)
         return self._instead(call, control, error, None, record.revision)
 
-    def _control(self, call: PreparedCall) -> VersionRecord | None:
-        """What is deployed of a call's function."""
-        app = self._registry.app_nowait(call.version.tenant, call.version.app)
-        deployed = app.functions.get(call.version.function) if app is not None and not app.stopped else None
-        return self._registry.version(deployed) if deployed is not None else None
+    async def _control(self, call: PreparedCall, *, is_stale: bool) -> VersionRecord | None:
+        """What is deployed of a call's function.
+
+        Where `is_stale` the app is read from the bus too: a rollback by hand moves both records, and this gateway may
+        have slept through either.
+        """
+        registry, version = self._registry, call.version
+        app = registry.app_nowait(version.tenant, version.app)
+        if is_stale:
+            app = await registry.app(version.tenant, version.app)
+        deployed = app.functions.get(version.function) if app is not None and not app.stopped else None
+        if deployed is None:
+            return None
+        return registry.version(deployed) or await registry.fetch_version(deployed)
 
     @staticmethod
     def _instead(

@@ -202,6 +202,10 @@ class DeployRequest(Request, frozen=True, kw_only=True, omit_defaults=True):
     """Those that its functions use, each once."""
     requirements: tuple[str, ...] = ()
     """Packages that its functions find beside those of the base environment, such as "duckdb==1.3.0"."""
+    no_traffic: bool = False
+    """Register its versions, and leave what is deployed as it is: they run for pins, aliases and rollouts."""
+    retry: bool = False
+    """Put versions into service that a rollout has rolled back, which are refused otherwise."""
 
 
 class RenewRequest(Request, frozen=True, kw_only=True):
@@ -231,6 +235,10 @@ class DeployLine(msgspec.Struct, frozen=True, kw_only=True):
     """function -> version id."""
     versions: dict[str, str]
     """function -> `v7`; of a version that is not kept any more, its id."""
+    traffic: bool = True
+    """Whether it put its versions into service."""
+    back_to: int = 0
+    """Of a rollback: the revision whose versions it put back into service; 0: it is none."""
 
 
 class DeployResponse(msgspec.Struct, frozen=True, kw_only=True):

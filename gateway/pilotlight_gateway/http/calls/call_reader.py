@@ -71,7 +71,10 @@ class CallReader:
             UnknownFunction: a hook of its class is deleted.
         """
         tenant = request.principal.tenant
-        chosen = Chosen(version, None, NAMED) if as_job else self._choose(request, head, version, beside)
+        if as_job:  # its sides are chosen when it starts
+            chosen = Chosen(version, None, NAMED if "@" in head.ref else UNKNOWN)
+        else:
+            chosen = self._choose(request, head, version, beside)
         version = chosen.version
         whole = await self._schemas.whole(version) if version.schemas_apart else version
         read = await self._codec.read_call(body, head.kind, whole, tenant)
