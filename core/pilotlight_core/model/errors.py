@@ -103,7 +103,7 @@ CODES: dict[str, Code] = {
         403, "A quota is used up", "Remove what you do not need any more, or ask the operator for more."
     ),
     "stale_split": Code(
-        409, "The traffic of its app was split anew meanwhile", "Send it again: the newest split holds.", retry=True
+        409, "The traffic of its app was split anew meanwhile", "Try it again: the newest split holds.", retry=True
     ),
     "version_withdrawn": Code(
         409, "The version was rolled back", "Deploy another one, or name it with --retry to try it once more."

@@ -35,10 +35,15 @@ async def deploy(
     requirements: tuple[str, ...] = (),
     message: str = "",
     prune: bool = False,
+    no_traffic: bool = False,
+    retry: bool = False,
     ends_in_s: float | None = None,
     progress: Progress | None = None,
 ) -> DeployResponse:
     """Deploy all functions of an app, or none. `prune`: take its other functions out of service.
+
+    `no_traffic`: register their versions, and leave what is deployed as it is. `retry`: also versions that a rollout
+    has rolled back.
 
     `base` is the base environment that they run in, `requirements` what they find beside it.
     `ends_in_s`: as a run, which ends after so many seconds unless it is renewed.
@@ -60,6 +65,8 @@ async def deploy(
         base=base,
         requirements=requirements,
         prune=prune,
+        no_traffic=no_traffic,
+        retry=retry,
         ends_in_s=ends_in_s,
         artifacts=packed.entries,
     )

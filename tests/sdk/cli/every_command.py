@@ -39,6 +39,10 @@ def embed(text: str) -> str:
 
 
 SPEC = msgspec.json.decode(msgspec.json.encode(App("search").gpu_function(gpu=["H100", "A100-80GB"])(embed).spec))
+ALIAS: dict[str, Any] = {
+    "function": "greet", "alias": "prod", "ref": "hello.greet@prod", "version": "hello.greet@v1",
+    "version_id": f"ver_{32 * '0'}", "withdrawn": False,
+}  # fmt: skip
 APP = {
     "app": "paraphrase-search", "revision": 3, "deployed_at": NOW - 7_200, "stopped": False,
     "functions": [
@@ -228,6 +232,17 @@ ROUTES: dict[tuple[str, str], Any] = {
     ("GET", "/v1/apps"): {"apps": [APP]},
     ("GET", "/v1/apps/hello/history"): {"app": "hello", "history": [DEPLOY]},
     ("POST", "/v1/apps/hello/stop"): {"app": "hello", "revision": 2, "stopped": True},
+    ("POST", "/v1/apps/hello/rollback"): {
+        "app": "hello",
+        "revision": 4,
+        "back_to": 1,
+        "functions": [],
+        "jobs": [{"function": "greet", "jobs": 12, "runs": "hello.greet@v1"}],
+        "sentences": ["Calls go to hello.greet@v1, also those that waited."],
+    },
+    ("PUT", "/v1/apps/hello/aliases/greet/prod"): ALIAS,
+    ("GET", "/v1/apps/hello/aliases"): {"app": "hello", "aliases": [ALIAS]},
+    ("DELETE", "/v1/apps/hello/aliases/greet/prod"): {},
     ("DELETE", "/v1/apps/hello"): {"app": "hello", "revision": 2, "deleted": True},
     ("POST", "/v1/apps/hello/deploys"): {"app": "hello", "revision": 3, "functions": []},
     ("POST", "/v1/apps/hello-run-abc123/deploys"): {"app": "hello-run-abc123", "revision": 1, "functions": []},
@@ -348,6 +363,10 @@ WORDS = {
     "app list": "app list",
     "app history": "app history hello",
     "app stop": "app stop hello",
+    "app rollback": "app rollback hello --to 1",
+    "alias set": "alias set hello.greet@prod v1",
+    "alias list": "alias list hello",
+    "alias delete": "alias delete hello.greet@prod",
     "app delete": "app delete hello --yes",
     "app share": "app share hello acme",
     "app unshare": "app unshare hello acme",

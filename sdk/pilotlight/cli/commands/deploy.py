@@ -41,6 +41,10 @@ def command(
     prune: Annotated[
         bool, typer.Option("--prune", "--yes", "-y", help="remove functions that the file does not have; do not ask")
     ] = False,
+    no_traffic: Annotated[
+        bool, typer.Option("--no-traffic", help="register the versions, and leave what is deployed as it is")
+    ] = False,
+    retry: Annotated[bool, typer.Option("--retry", help="also versions that a rollout has rolled back")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="print what was deployed as JSON")] = False,
 ) -> None:
     """Deploy an app. All of its functions change at once, with the files beside them.
@@ -52,19 +56,25 @@ def command(
     pilotlight deploy examples/hello/app.py
     pilotlight deploy mypackage.app --message "a larger model"
     pilotlight deploy app.py --prune
+    pilotlight deploy app.py --no-traffic    # then: pilotlight call app.function@v8
     """
     began = time.monotonic()
     target = find_target(path, within=Path.cwd())
-    deployed = deploy_target(target, message=message, prune=prune)
+    deployed = deploy_target(target, message=message, prune=prune, no_traffic=no_traffic, retry=retry)
     if as_json:
         print_json([response for response, _ in deployed])
         return
     for response, functions in deployed:
-        _show(response, functions, time.monotonic() - began)
+        _show(response, functions, time.monotonic() - began, no_traffic=no_traffic)
 
 
-def deploy_target(target: DeployTarget, *, message: str = "", prune: bool = False) -> Deployed:
-    """Pack and deploy each app of a target; return the answers, each with its specs."""
+def deploy_target(
+    target: DeployTarget, *, message: str = "", prune: bool = False, no_traffic: bool = False, retry: bool = False
+) -> Deployed:
+    """Pack and deploy each app of a target; return the answers, each with its specs.
+
+    `no_traffic`: register its versions only. `retry`: also those that a rollout has rolled back.
+    """
     apps = load_apps(target)
     bundle, platform = make_bundle(target, paths_of_artifacts(apps)), client().platform
     deployed = []
@@ -72,7 +82,7 @@ def deploy_target(target: DeployTarget, *, message: str = "", prune: bool = Fals
         artifacts = pack_artifacts(one.functions)
         sent = partial(
             deploy, platform, name, one.specs, bundle, artifacts, base=one.base, requirements=one.requirements,
-            message=message,
+            message=message, no_traffic=no_traffic, retry=retry,
         )  # fmt: skip
         send = partial(_deploy, sent, name)
         if one.requirements:
@@ -122,8 +132,11 @@ def upload_progress(name: str, what: str = "uploading") -> Iterator[Progress | N
         yield lambda done, total: bar.update(task, completed=done, total=total, visible=True)
 
 
-def _show(response: DeployResponse, functions: dict[str, FunctionSpec], seconds: float) -> None:
-    print_text(f"Deployed {response.app} (revision {response.revision}) in {seconds:.1f} s.")
+def _show(
+    response: DeployResponse, functions: dict[str, FunctionSpec], seconds: float, *, no_traffic: bool = False
+) -> None:
+    did = "Registered versions of" if no_traffic else "Deployed"
+    print_text(f"{did} {response.app} (revision {response.revision}) in {seconds:.1f} s.")
     if response.removed:
         print_text(f"Removed {', '.join(response.removed)}.")
     for deployed in response.functions:
@@ -131,4 +144,5 @@ def _show(response: DeployResponse, functions: dict[str, FunctionSpec], seconds:
         print_text(f"\n{deployed.version}{'' if deployed.changed else '  (unchanged)'}")
         if spec is not None:
             print_text(f"  {curl_line(client().config.url + deployed.endpoint, spec.methods[0])}")
-            print_text(f"  {call_line(f'{response.app}.{deployed.name}', spec.methods[0])}")
+            ref = deployed.version if no_traffic else f"{response.app}.{deployed.name}"
+            print_text(f"  {call_line(ref, spec.methods[0])}")
