@@ -9,9 +9,10 @@ from functools import partial
 from typing import Protocol
 
 import msgspec
+from msgspec import UNSET
 
 from pilotlight_core.bus import retry_conflicts
-from pilotlight_core.host.blobs import BlobStore
+from pilotlight_core.host.blobs import BlobMissing, BlobStore
 from pilotlight_core.model.api.call_api import DeployRequest, DeployResponse
 from pilotlight_core.model.api.curve_api import TrialRequest
 from pilotlight_core.model.errors import BadInput, Conflict, NotFound, RemovesFunctions
@@ -239,6 +240,28 @@ class Deployer:
         signed = msgspec.msgpack.decode(blob, type=SignedManifest)
         manifest = msgspec.json.decode(signed.manifest, type=Manifest)
         spec = msgspec.structs.replace(pinned(version.spec, asked), rehearsal=manifest.spec.rehearsal)
+        build = await self._build(msgspec.structs.replace(manifest, spec=spec))
+        record = msgspec.structs.replace(version_record(build, None, time.time()), number=version.number)
+        if self.registry.version(record.id) is None:
+            tenant, used = version.tenant, self.registry.bytes_of(version.tenant)
+            check_record_bytes(self._limits(tenant), [record], used, tenant=tenant)
+        await self.registry.put_version(record)
+        return record
+
+    async def twin(self, version: VersionRecord) -> VersionRecord:
+        """Store a copy of a version, with which its successor is compared; it is shown as the version itself.
+
+        Raises:
+            NotFound: the version's manifest is deleted.
+            QuotaExceeded: the tenant's records are full.
+        """
+        try:
+            blob = await self.blobs.read(version.tenant, version.manifest_sha256)
+        except BlobMissing:
+            raise NotFound(f"The manifest of {version.ref} is deleted.") from None
+        signed = msgspec.msgpack.decode(blob, type=SignedManifest)
+        manifest = msgspec.json.decode(signed.manifest, type=Manifest)
+        spec = msgspec.structs.replace(manifest.spec, twin=version.id, min_containers=0, schedules=UNSET, warm=UNSET)
         build = await self._build(msgspec.structs.replace(manifest, spec=spec))
         record = msgspec.structs.replace(version_record(build, None, time.time()), number=version.number)
         if self.registry.version(record.id) is None:
