@@ -9,10 +9,11 @@ from __future__ import annotations
 import math
 
 from pilotlight_core.model.rollouts.rollout_record import RolloutTerms
-from pilotlight_gateway.judging.evidence import DEFAULT_TOLERANCE, LIVE
 
 LATENCY_SD, COST_SD, PAIR_SD = 0.5, 0.6, 0.1
 """Of logarithms, where nothing is known of the function."""
+DEFAULT_TOLERANCE = 0.05
+LIVE_GUARDS = 6
 SHOWN = (0.03, 0.1, 0.2, 0.5, 1.0)
 
 
@@ -33,7 +34,7 @@ def pairs_to_see(part: float, sd: float = PAIR_SD, tolerance: float = 0.01) -> f
 
 def visible_sentences(terms: RolloutTerms, calls_per_hour: float, *, has_pairs: bool) -> list[str]:
     """The smallest regressions that the ramp will show, at the present traffic."""
-    guards = len(LIVE) + bool(has_pairs)
+    guards = LIVE_GUARDS + bool(has_pairs)
     tolerance = DEFAULT_TOLERANCE if terms.tolerance is None else terms.tolerance
     share = max(terms.steps) / 10_000
     part = min(share, 0.5) if terms.twin else 1.0
