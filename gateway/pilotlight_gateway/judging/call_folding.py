@@ -10,15 +10,15 @@ import math
 
 from pilotlight_core.model.messages.seeing.compared_calls import ComparedCall
 from pilotlight_core.model.rollouts.rollout_record import Arm
-from pilotlight_gateway.judging.amount_guard import scores_of
 from pilotlight_gateway.judging.batch_observations import MOST_BATCHES, Measured, PendingBatch
 from pilotlight_gateway.judging.failures import DEADLY, OF_VERSION, is_repeated, remember
 from pilotlight_gateway.judging.function_evidence import FunctionEvidence
+from pilotlight_gateway.judging.guards.amount_guard import scores_of
 from pilotlight_gateway.judging.shadow_sides import paired
-from pilotlight_gateway.judging.strata import LEAST_CALLS, Stratum, is_measured
-from pilotlight_gateway.judging.tolerance import START_TOLERANCE
-from pilotlight_gateway.judging.usual_amounts import size_of
-from pilotlight_gateway.judging.usual_levels import MOST_LEVELS, UsualLevel
+from pilotlight_gateway.judging.usual.strata import LEAST_CALLS, Stratum, is_measured
+from pilotlight_gateway.judging.usual.tolerance import START_TOLERANCE
+from pilotlight_gateway.judging.usual.usual_amounts import size_of
+from pilotlight_gateway.judging.usual.usual_levels import MOST_LEVELS, UsualLevel
 
 FIRST_CALLS = 20
 """Of a container, in which caches fill: they say nothing of its version."""

@@ -13,15 +13,15 @@ import msgspec
 
 from pilotlight_core.model.messages.seeing.compared_calls import ComparedCall
 from pilotlight_core.model.rollouts.rollout_record import Rollout, RolloutTerms, Sticky
-from pilotlight_gateway.judging.amount_guard import AmountGuard
 from pilotlight_gateway.judging.call_folding import fold_call, is_warm
-from pilotlight_gateway.judging.event_guard import EventGuard
 from pilotlight_gateway.judging.failures import OF_VERSION
 from pilotlight_gateway.judging.function_evidence import FunctionEvidence
-from pilotlight_gateway.judging.guard_set import amount_guards, event_guards, weights_of
-from pilotlight_gateway.judging.proofs import AmountProof, EventProof
-from pilotlight_gateway.judging.strata import is_measured
-from pilotlight_gateway.judging.tolerance import PAIR_TOLERANCE, learnt_spread, live_tolerance
+from pilotlight_gateway.judging.guards.amount_guard import AmountGuard
+from pilotlight_gateway.judging.guards.event_guard import EventGuard
+from pilotlight_gateway.judging.guards.guard_set import amount_guards, event_guards, weights_of
+from pilotlight_gateway.judging.guards.proofs import AmountProof, EventProof
+from pilotlight_gateway.judging.usual.strata import is_measured
+from pilotlight_gateway.judging.usual.tolerance import PAIR_TOLERANCE, learnt_spread, live_tolerance
 
 HOLD, ROLL_BACK = 10.0, 100.0
 """E from which the ramp holds, and from which the rollout rolls back."""

@@ -8,18 +8,18 @@ import msgspec
 
 from pilotlight_core.model.messages.seeing.compared_calls import ComparedCall
 from pilotlight_core.model.rollouts.rollout_record import Arm
-from pilotlight_gateway.judging.amount_guard import AmountGuard
 from pilotlight_gateway.judging.batch_observations import PendingBatch
-from pilotlight_gateway.judging.crash_guard import CrashGuard
-from pilotlight_gateway.judging.event_guard import EventGuard
-from pilotlight_gateway.judging.pair_guard import PairGuard
-from pilotlight_gateway.judging.proofs import AmountProof, EventProof
-from pilotlight_gateway.judging.sample_ratio import SampleRatio
+from pilotlight_gateway.judging.guards.amount_guard import AmountGuard
+from pilotlight_gateway.judging.guards.crash_guard import CrashGuard
+from pilotlight_gateway.judging.guards.event_guard import EventGuard
+from pilotlight_gateway.judging.guards.pair_guard import PairGuard
+from pilotlight_gateway.judging.guards.proofs import AmountProof, EventProof
+from pilotlight_gateway.judging.guards.sample_ratio import SampleRatio
 from pilotlight_gateway.judging.shadow_sides import ShadowSide
 from pilotlight_gateway.judging.sticky_units import StickyUnits
-from pilotlight_gateway.judging.strata import Strata
-from pilotlight_gateway.judging.usual_amounts import size_of
-from pilotlight_gateway.judging.usual_levels import UsualLevel
+from pilotlight_gateway.judging.usual.strata import Strata
+from pilotlight_gateway.judging.usual.usual_amounts import size_of
+from pilotlight_gateway.judging.usual.usual_levels import UsualLevel
 
 
 class FunctionEvidence(msgspec.Struct):

@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 import msgspec
 
-from pilotlight_gateway.judging.robust import mad_of
-from pilotlight_gateway.judging.wealth import clipped
+from pilotlight_gateway.judging.guards.wealth import clipped
+from pilotlight_gateway.judging.usual.robust import mad_of
 
 UNIT_CALLS = 20
 MOST_UNITS = 4_000

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import msgspec
 
-from pilotlight_gateway.judging.wealth import bounded_wealth
+from pilotlight_gateway.judging.guards.wealth import bounded_wealth
 
 RATES = (0.05, 0.15, 0.4, 0.9)
 LEAST_RATE = 0.02

@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 
 from pilotlight_core.model.messages.seeing.compared_calls import ComparedCall
-from pilotlight_gateway.judging.usual_amounts import UsualAmount, size_of
+from pilotlight_gateway.judging.usual.usual_amounts import UsualAmount, size_of
 
 LEAST_TOLERANCE = 0.02
 UNLEARNT_TOLERANCE = 0.05

@@ -11,8 +11,8 @@ import math
 
 import msgspec
 
-from pilotlight_gateway.judging.amount_guard import lever_of
-from pilotlight_gateway.judging.wealth import bounded_wealth, clipped
+from pilotlight_gateway.judging.guards.amount_guard import lever_of
+from pilotlight_gateway.judging.guards.wealth import bounded_wealth, clipped
 
 PARTS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5)
 PROVEN = 20.0
@@ -38,11 +38,14 @@ class AmountProof(msgspec.Struct):
         """An observation, as `scores_of` has it."""
         if not 0.0 < rho < 1.0:
             return
-        lever, own = lever_of(canary=canary, rho=rho), clipped(residual / spread)
+        lever = -lever_of(canary=canary, rho=rho)
+        factors = [1.0 + stake * lever * clipped(residual / spread) for stake in STAKES]
         for place in range(self.proven):
-            z = -lever * (clipped((residual - _LOGS[place]) / spread) if canary else own)
-            after = [wealth * (1.0 + stake * z) for wealth, stake in zip(self.wealth[place], STAKES, strict=True)]
-            self.wealth[place] = bounded_wealth(after)
+            if canary:  # of the old version's calls the claim changes nothing
+                z = lever * clipped((residual - _LOGS[place]) / spread)
+                factors = [1.0 + stake * z for stake in STAKES]
+            after = [wealth * factor for wealth, factor in zip(self.wealth[place], factors, strict=True)]
+            self.wealth[place] = after = bounded_wealth(after)
             if sum(after) >= PROVEN * len(STAKES):
                 self.proven = place  # what is within 2 % is within 5 % too
                 break

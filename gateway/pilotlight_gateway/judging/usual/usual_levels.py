@@ -6,8 +6,8 @@ import math
 
 import msgspec
 
-from pilotlight_gateway.judging.robust import mad_of, median_of
-from pilotlight_gateway.judging.usual_amounts import LEAST_SPREAD
+from pilotlight_gateway.judging.usual.robust import mad_of, median_of
+from pilotlight_gateway.judging.usual.usual_amounts import LEAST_SPREAD
 
 REFITTED_AT = frozenset({8, 16, 32, 50, 100, 200})
 MOST_SAMPLES = 200

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import msgspec
 
-from pilotlight_gateway.judging.wealth import bounded_wealth
+from pilotlight_gateway.judging.guards.wealth import bounded_wealth
 
 RATIOS = (1.15, 1.35, 1.7, 2.3, 3.5, 6.0, 12.0, 30.0)
 """How much more often events may be, each with a bet of its own."""

@@ -12,7 +12,7 @@ import math
 import msgspec
 
 from pilotlight_core.model.messages.seeing.compared_calls import ComparedCall
-from pilotlight_gateway.judging.usual_amounts import UsualAmount, size_class_of, size_of, usual_amount
+from pilotlight_gateway.judging.usual.usual_amounts import UsualAmount, size_class_of, size_of, usual_amount
 
 LEAST_CALLS = 50
 """Without so many of a stratum's calls there are no bets."""
@@ -60,9 +60,11 @@ class Strata(msgspec.Struct):
 
     def learn(self, call: ComparedCall) -> None:
         """A call of the old version ended well, in a warm container."""
+        if self.samples >= MOST_SAMPLES:
+            return
         for name in names_of(call)[:0:-1]:
             stratum = self._of(name)
-            if stratum is None or stratum.is_settled or self.samples >= MOST_SAMPLES:
+            if stratum is None or stratum.is_settled:
                 continue
             self._note(stratum, call)
             if stratum.calls in REFITTED_AT:

@@ -12,7 +12,7 @@ import math
 
 import msgspec
 
-from pilotlight_gateway.judging.wealth import bounded_wealth, clipped
+from pilotlight_gateway.judging.guards.wealth import bounded_wealth, clipped
 
 STAKES = (0.02, 0.05, 0.1, 0.2, 0.4, 0.8)
 

@@ -10,8 +10,8 @@ import math
 
 import msgspec
 
-from pilotlight_gateway.judging.robust import mad_of
-from pilotlight_gateway.judging.wealth import bounded_wealth, clipped
+from pilotlight_gateway.judging.guards.wealth import bounded_wealth, clipped
+from pilotlight_gateway.judging.usual.robust import mad_of
 
 STAKES = (0.05, 0.1, 0.2, 0.4, 0.8)
 FIRST = 20

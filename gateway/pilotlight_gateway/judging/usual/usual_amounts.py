@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import msgspec
 
 from pilotlight_core.model.messages.seeing.compared_calls import ComparedCall
-from pilotlight_gateway.judging.robust import mad_of, median_of, quantile_of
+from pilotlight_gateway.judging.usual.robust import mad_of, median_of, quantile_of
 
 LEAST_SPREAD = 0.01
 """Of a logarithm: where calls never vary, a microsecond would be an outlier."""

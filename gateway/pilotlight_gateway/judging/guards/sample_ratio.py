@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import msgspec
 
-from pilotlight_gateway.judging.wealth import LEAST, MOST
+from pilotlight_gateway.judging.guards.wealth import LEAST, MOST
 
 PRIOR = 100.0
 SEGMENTS = 64
