@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any
 
 import msgspec
 from cachetools import LRUCache
 
 from pilotlight_core.model.messages.seeing.compared_calls import ComparedCall
-from pilotlight_core.model.rollouts.rollout_record import Arm, GuardTerms, Rollout, RolloutRecord, RolloutState
+from pilotlight_core.model.rollouts.rollout_record import Arm, GuardTerms, Rollout, RolloutState
 from pilotlight_core.model.spec import MethodSpec
 from pilotlight_gateway.calls.call_port import CallResult
 from pilotlight_gateway.calls.call_sink import FailedCall
 from pilotlight_gateway.calls.prepared_call import PreparedCall
 from pilotlight_gateway.shadows.shadow_pairs import Pair, PairedSide
+from pilotlight_gateway.tenancy.registry_port import RolloutRegistry
 
 CONTAINERS_KNOWN = 20_000
 """Of which it is known how many calls they have had here."""
@@ -29,16 +30,12 @@ STALE = "stale_split"
 _decode = msgspec.msgpack.Decoder().decode
 
 
-class RolloutRecords(Protocol):
-    def rollout_nowait(self, tenant: str, app: str) -> RolloutRecord | None: ...
-
-
 class ComparedSink:
     """A `CallSink`; `note` takes the owner, the app and the call."""
 
     def __init__(
         self,
-        records: RolloutRecords,
+        records: RolloutRegistry,
         note: Callable[[str, str, ComparedCall], None],
         wall: Callable[[], float] = time.time,
     ) -> None:

@@ -58,6 +58,8 @@ class EventKind(StrEnum):
     ROLLOUT_PROMOTED = "rollout.promoted"
     ROLLOUT_ROLLED_BACK = "rollout.rolled_back"
     ROLLOUT_SUPERSEDED = "rollout.superseded"
+    POLICY_FOUND = "policy.found"
+    """A policy objects to a version that runs, as it did not before."""
 
 
 class PlatformEvent(Message, frozen=True, kw_only=True):

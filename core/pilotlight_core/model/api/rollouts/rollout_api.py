@@ -12,14 +12,14 @@ from pilotlight_core.model.api.rollouts.rollback_api import Reason
 from pilotlight_core.model.ids import NAME_PATTERN
 
 Percent = Annotated[float, Meta(gt=0, le=100)]
-Name = Annotated[str, Meta(pattern=NAME_PATTERN)]
+GuardName = Annotated[str, Meta(pattern=NAME_PATTERN)]
 HeaderName = Annotated[str, Meta(pattern="^x-[a-z0-9-]{1,60}$")]
 
 
 class OwnGuard(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A guard on a field of the answer."""
 
-    name: Name
+    name: GuardName
     kind: Annotated[str, Meta(pattern="^(event|amount)$")]
     field: Annotated[str, Meta(min_length=1, max_length=200)]
     weight: Annotated[float, Meta(gt=0, le=100)] = 1.0
@@ -38,7 +38,7 @@ class RolloutRequest(Request, frozen=True, kw_only=True):
     hold_back: Annotated[float, Meta(ge=0, le=50)] = 5.0
     """Percent that stay on the old version until the end."""
     sticky: Annotated[str, Meta(pattern="^(call|tenant|user|key|header)$")] = "call"
-    cohort_tenants: Annotated[tuple[Name, ...], Meta(max_length=64)] = ()
+    cohort_tenants: Annotated[tuple[GuardName, ...], Meta(max_length=64)] = ()
     cohort_headers: Annotated[dict[HeaderName, Annotated[str, Meta(max_length=200)]], Meta(max_length=8)] = {}  # noqa: RUF012 - a struct's
     twin: bool = True
     pairs: Annotated[int, Meta(ge=0, le=5_000)] = 300
