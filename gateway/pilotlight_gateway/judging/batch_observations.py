@@ -10,7 +10,7 @@ MOST_BATCHES = 256
 """That have not all of their calls; the oldest is taken as it is."""
 
 
-class Measured(NamedTuple):
+class MeasuredAmount(NamedTuple):
     """What a call, or a batch, says of one amount."""
 
     guard: str
@@ -33,7 +33,7 @@ class PendingBatch(msgspec.Struct, array_like=True):
     sums: dict[str, list[float]] = {}
     """By guard: the sums of scores, residuals and spreads, and of how many calls."""
 
-    def add(self, measured: list[Measured]) -> None:
+    def add(self, measured: list[MeasuredAmount]) -> None:
         """What another call of it says."""
         for guard, score, residual, spread in measured:
             held = self.sums.setdefault(guard, [0.0, 0.0, 0.0, 0.0])
@@ -42,9 +42,9 @@ class PendingBatch(msgspec.Struct, array_like=True):
             held[2] += spread
             held[3] += 1.0
 
-    def means(self) -> list[Measured]:
+    def means(self) -> list[MeasuredAmount]:
         """What it says as one observation."""
         return [
-            Measured(guard, score / count, residual / count, spread / count)
+            MeasuredAmount(guard, score / count, residual / count, spread / count)
             for guard, (score, residual, spread, count) in self.sums.items()
         ]

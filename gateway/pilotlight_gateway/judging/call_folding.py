@@ -10,8 +10,8 @@ import math
 
 from pilotlight_core.model.messages.seeing.compared_calls import ComparedCall
 from pilotlight_core.model.rollouts.rollout_record import Arm
-from pilotlight_gateway.judging.batch_observations import MOST_BATCHES, Measured, PendingBatch
-from pilotlight_gateway.judging.failures import DEADLY, OF_VERSION, is_repeated, remember
+from pilotlight_gateway.judging.batch_observations import MOST_BATCHES, MeasuredAmount, PendingBatch
+from pilotlight_gateway.judging.failures import DEADLY, OF_VERSION, is_repeated, keep
 from pilotlight_gateway.judging.function_evidence import FunctionEvidence
 from pilotlight_gateway.judging.guards.amount_guard import scores_of
 from pilotlight_gateway.judging.shadow_sides import paired
@@ -88,7 +88,7 @@ def _fold_history(evidence: FunctionEvidence, call: ComparedCall) -> None:
     if not is_warm(call) or not is_measured(call):
         return
     if call.unit and evidence.is_sticky:
-        evidence.units.remember(call.unit, _unit_scores(evidence, call, canary=False))
+        evidence.units.note_history(call.unit, _unit_scores(evidence, call, canary=False))
     evidence.strata.learn(call)
 
 
@@ -151,7 +151,7 @@ def _fold_failure(evidence: FunctionEvidence, call: ComparedCall, batch: Pending
         evidence.crash.note_other(failed=failed)
         return
     if failed:
-        remember(evidence.failed, call.call_id, [call.rho, *evidence.crash.factors(failed=True)])
+        keep(evidence.failed, call.call_id, [call.rho, *evidence.crash.factors(failed=True)])
     evidence.crash.note(failed=failed)
 
 
@@ -194,7 +194,7 @@ def _fold_start(evidence: FunctionEvidence, call: ComparedCall, *, canary: bool)
 
 def _measured(
     evidence: FunctionEvidence, call: ComparedCall, batch: PendingBatch | None, *, canary: bool
-) -> list[Measured]:
+) -> list[MeasuredAmount]:
     """What a call in a warm container says of amounts; events, and bets on its sticky unit, are noted."""
     by_unit = bool(call.unit) and evidence.is_sticky
     if by_unit:
@@ -213,6 +213,9 @@ def _measured(
                     continue
                 batch.events.append(event)
             _note_event(evidence, event, call, canary=canary)
+    for name, happened in _custom_events(evidence, call).items():
+        if happened:
+            _note_event(evidence, name, call, canary=canary)
     return _amounts_of(evidence, stratum, call, canary=canary)
 
 
@@ -237,7 +240,7 @@ def _is_slow(evidence: FunctionEvidence, stratum: Stratum, call: ComparedCall, *
 
 def _amounts_of(
     evidence: FunctionEvidence, stratum: Stratum | None, call: ComparedCall, *, canary: bool
-) -> list[Measured]:
+) -> list[MeasuredAmount]:
     """What a call that ended well took of each amount."""
     if call.code:
         return []
@@ -248,28 +251,35 @@ def _amounts_of(
         if (usual := stratum.latency) is not None:
             residual = usual.residual(size, call.execute_ms)
             score, clipped = scores_of(residual, usual.spread, canary=canary, tolerance=tolerance)
-            found.append(Measured("latency", score, clipped, usual.spread))
+            found.append(MeasuredAmount("latency", score, clipped, usual.spread))
         if (usual := stratum.cost) is not None and call.gpu_ns > 0:
             residual = usual.residual(size, call.gpu_ns)
             score, clipped = scores_of(residual, usual.spread, canary=canary, tolerance=tolerance)
-            found.append(Measured("cost", score, clipped, usual.spread))
+            found.append(MeasuredAmount("cost", score, clipped, usual.spread))
     if call.first_ms > 0.0 and "ttft" in evidence.amounts:
         found += _leveled(evidence, "ttft", call, call.first_ms, canary=canary)
         if call.gap_ms > 0.0:
             found += _leveled(evidence, "itl", call, call.gap_ms, canary=canary)
     for name, is_event in evidence.customs.items():
-        if (value := call.fields.get(name)) is None:
-            continue
-        if not is_event:
+        if not is_event and (value := call.fields.get(name)) is not None:
             found += _leveled(evidence, name, call, value, canary=canary)
-        elif value != 0.0:
-            _note_event(evidence, name, call, canary=canary)
     return found
+
+
+def _custom_events(evidence: FunctionEvidence, call: ComparedCall) -> dict[str, bool]:
+    """Of the guards on events in answers, whether a call that has their field was one."""
+    if call.code:
+        return {}
+    return {
+        name: call.fields[name] != 0.0
+        for name, is_event in evidence.customs.items()
+        if is_event and math.isfinite(call.fields.get(name, math.nan))
+    }
 
 
 def _leveled(
     evidence: FunctionEvidence, guard: str, call: ComparedCall, value: float, *, canary: bool
-) -> list[Measured]:
+) -> list[MeasuredAmount]:
     """What a call says of an amount that is measured against a level; of the old version, the level learns."""
     level = _level_of(evidence, f"{guard}|{call.method} {call.gpu_type}")
     if level is None or not math.isfinite(value):
@@ -278,7 +288,7 @@ def _leveled(
     if residual is not None:
         tolerance = level.tolerance(evidence.tolerance)
         score, clipped = scores_of(residual, level.spread, canary=canary, tolerance=tolerance)
-        found.append(Measured(guard, score, clipped, level.spread))
+        found.append(MeasuredAmount(guard, score, clipped, level.spread))
     if not canary:
         level.learn(value, LEAST_CALLS)
     return found
@@ -297,6 +307,7 @@ def _unit_scores(evidence: FunctionEvidence, call: ComparedCall, *, canary: bool
     scores = {measured.guard: measured.score for measured in _amounts_of(evidence, stratum, call, canary=canary)}
     if not call.code or call.code in OF_VERSION:
         scores["errors"] = float(bool(call.code) and not call.also_failed)
+    scores |= {name: float(happened) for name, happened in _custom_events(evidence, call).items()}
     if stratum is not None and call.execute_ms > 0.0:
         events = _events_of(evidence, stratum, call, canary=canary)
         scores["slow"] = float("slow" in events)
@@ -305,7 +316,7 @@ def _unit_scores(evidence: FunctionEvidence, call: ComparedCall, *, canary: bool
     return scores
 
 
-def _note_measured(evidence: FunctionEvidence, measured: list[Measured], *, canary: bool, rho: float) -> None:
+def _note_measured(evidence: FunctionEvidence, measured: list[MeasuredAmount], *, canary: bool, rho: float) -> None:
     """Bet on what a call, or a batch, took."""
     for guard, score, residual, spread in measured:
         amount = evidence.amounts.get(guard)

@@ -37,10 +37,10 @@ class Action(StrEnum):
     """What the driver does."""
 
     STAY = "stay"
-    MOVE = "move"  # write `Decision.rollout`
+    MOVE = "move"  # write `RolloutDecision.rollout`
     ROLL_BACK = "roll_back"  # split nothing any more; mark the versions if `marked`
     PROMOTE = "promote"  # deploy the new versions, then end as promoted
-    END = "end"  # say that it is over, in `Decision.state`
+    END = "end"  # say that it is over, in `RolloutDecision.state`
 
 
 class DecisionFacts(msgspec.Struct, frozen=True, kw_only=True):
@@ -76,7 +76,7 @@ class RolloutNews(NamedTuple):
     says: str
 
 
-class Decision(msgspec.Struct, frozen=True, kw_only=True):
+class RolloutDecision(msgspec.Struct, frozen=True, kw_only=True):
     """What is to be done."""
 
     action: Action = Action.STAY
@@ -91,15 +91,15 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
     news: tuple[RolloutNews, ...] = ()
 
 
-def decide(evidence: Evidence, rollout: Rollout, at: float, facts: DecisionFacts) -> Decision:
+def decide(evidence: Evidence, rollout: Rollout, at: float, facts: DecisionFacts) -> RolloutDecision:
     """What to do now, at the instant `at` in unix seconds."""
     verdict = verdict_of(evidence, at)
     if not rollout.is_running:
-        return Decision(verdict=verdict)
+        return RolloutDecision(verdict=verdict)
     if rollout.state is RolloutState.ROLLING_BACK:
         if facts.is_drained or at - rollout.since >= DRAIN_S:
             return _ended(RolloutState.ROLLED_BACK, rollout.reason, rollout.verdict)
-        return Decision(verdict=verdict)
+        return RolloutDecision(verdict=verdict)
     if facts.is_promoted:
         return _ended(RolloutState.PROMOTED, rollout.reason or "promoted", verdict)
     if facts.superseded:
@@ -108,45 +108,51 @@ def decide(evidence: Evidence, rollout: Rollout, at: float, facts: DecisionFacts
         return _held(rollout, at, "frozen", verdict)
     if facts.breaker:
         return _rolled_back(f"The breaker of {facts.breaker} is open: the new version keeps failing.", verdict)
-    if verdict.word == "regressed" and not rollout.terms.skip_judging:
+    if verdict.word == "regressed" and is_judged(evidence, rollout):
         return _rolled_back(" ".join(verdict.sentences[:2]), verdict)
+    if rollout.paused_by:
+        return RolloutDecision(verdict=verdict)
     if rollout.held == "no_capacity" and at - rollout.held_since >= NO_CAPACITY_S and _is_short(rollout, facts):
         return _rolled_back(f"No capacity for {NO_CAPACITY_S:.0f} s: no_capacity", verdict, marked=False)
-    if rollout.paused_by:
-        return Decision(verdict=verdict)
     return _next(evidence, rollout, at, facts, verdict)
 
 
-def _begun(evidence: Evidence, rollout: Rollout, at: float, facts: DecisionFacts, verdict: Verdict) -> Decision:
+def _begun(evidence: Evidence, rollout: Rollout, at: float, facts: DecisionFacts, verdict: Verdict) -> RolloutDecision:
     """Before any call goes to the new version."""
     if rollout.state is RolloutState.PLANNED:
         return _moved(rollout, at, RolloutState.CHECKING, verdict)
     if rollout.state is RolloutState.CHECKING:
         if facts.checks is None:
-            return Decision(verdict=verdict)
+            return RolloutDecision(verdict=verdict)
         if facts.checks:
             return _rolled_back(facts.checks, verdict, marked=False)
         return _moved(rollout, at, RolloutState.STARTING, verdict)
     if not facts.is_ready:
         return _held(rollout, at, "no_capacity", verdict)
-    if facts.has_shadows and rollout.terms.pairs > 0 and not rollout.terms.skip_judging:
+    if facts.has_shadows and rollout.terms.pairs > 0 and is_judged(evidence, rollout):
         return _moved(rollout, at, RolloutState.PAIRS, verdict)
     return _stepped(evidence, rollout, at, facts, verdict)
 
 
-def _next(evidence: Evidence, rollout: Rollout, at: float, facts: DecisionFacts, verdict: Verdict) -> Decision:
+def _next(evidence: Evidence, rollout: Rollout, at: float, facts: DecisionFacts, verdict: Verdict) -> RolloutDecision:
     """Where a rollout goes from its state, if nothing is against it."""
     if rollout.state in BEFORE_CALLS:
         return _begun(evidence, rollout, at, facts, verdict)
     if rollout.state is RolloutState.PAIRS:
         return _after_pairs(evidence, rollout, at, facts, verdict)
     if rollout.share < _target(rollout):
-        return _raised(rollout, at, facts, verdict)
+        why = against(evidence, at) if is_judged(evidence, rollout) else ""
+        return _held(rollout, at, why, verdict) if why else _raised(rollout, at, facts, verdict)
     if why := why_not_on(evidence, rollout, at, facts):
         return _held(rollout, at, why, verdict)
     if rollout.state is RolloutState.BAKING:
         return _baked(evidence, rollout, at, verdict)
     return _stepped(evidence, rollout, at, facts, verdict)
+
+
+def is_judged(evidence: Evidence, rollout: Rollout) -> bool:
+    """Whether there is anything to compare, and it is to be."""
+    return bool(evidence.functions) and not rollout.terms.skip_judging
 
 
 # -- what is against it ------------------------------------------------------------------------------------------------
@@ -156,11 +162,12 @@ def why_not_on(evidence: Evidence, rollout: Rollout, at: float, facts: DecisionF
     """Why a step, or baking, is not left: a word, `waiting` if it is time or calls alone; "": it is."""
     terms = rollout.terms
     baking = rollout.state is RolloutState.BAKING
-    if not terms.skip_judging and (why := against(evidence, at)):
+    judged = is_judged(evidence, rollout)
+    if judged and (why := against(evidence, at)):
         return why
     if at - rollout.since < (terms.bake_s if baking else terms.every_s):
         return "waiting"
-    if not baking and not terms.skip_judging:
+    if not baking and judged:
         hourly = int(facts.calls_per_hour * rollout.share / WHOLE)
         if canary_calls(evidence) - rollout.calls_before < max(1, min(terms.calls, hourly or terms.calls)):
             return "calls"
@@ -204,7 +211,9 @@ def _with_share(rollout: Rollout, facts: DecisionFacts) -> Rollout:
     return replace(rollout, share=share, twin_share=twin)
 
 
-def _stepped(evidence: Evidence, rollout: Rollout, at: float, facts: DecisionFacts, verdict: Verdict) -> Decision:
+def _stepped(
+    evidence: Evidence, rollout: Rollout, at: float, facts: DecisionFacts, verdict: Verdict
+) -> RolloutDecision:
     """The next step; the last one is baking."""
     steps = rollout.terms.steps
     step = min(rollout.step + 1, len(steps) - 1)
@@ -218,17 +227,19 @@ def _stepped(evidence: Evidence, rollout: Rollout, at: float, facts: DecisionFac
     after = _with_share(after, facts)
     after = _short(after, at) if after.share < _target(after) else after
     says = f"Step {step + 1} of {len(steps)}: {after.share / WHOLE:.2%} of calls go to the new version."
-    return Decision(action=Action.MOVE, rollout=after, verdict=verdict, news=(RolloutNews("rollout.step", says),))
+    return RolloutDecision(
+        action=Action.MOVE, rollout=after, verdict=verdict, news=(RolloutNews("rollout.step", says),)
+    )
 
 
-def _raised(rollout: Rollout, at: float, facts: DecisionFacts, verdict: Verdict) -> Decision:
+def _raised(rollout: Rollout, at: float, facts: DecisionFacts, verdict: Verdict) -> RolloutDecision:
     """More of the step's share, as capacity has become ready; the step's time begins with all of it."""
     after = _with_share(rollout, facts)
     if after.share >= _target(after):
         after = replace(after, since=at, held="", held_since=0.0)
-        return Decision(action=Action.MOVE, rollout=after, verdict=verdict)
+        return RolloutDecision(action=Action.MOVE, rollout=after, verdict=verdict)
     if after.share > rollout.share:
-        return Decision(action=Action.MOVE, rollout=_short(after, at), verdict=verdict)
+        return RolloutDecision(action=Action.MOVE, rollout=_short(after, at), verdict=verdict)
     return _held(rollout, at, "no_capacity", verdict)
 
 
@@ -237,7 +248,9 @@ def _short(rollout: Rollout, at: float) -> Rollout:
     return replace(rollout, held="no_capacity", held_since=at)
 
 
-def _after_pairs(evidence: Evidence, rollout: Rollout, at: float, facts: DecisionFacts, verdict: Verdict) -> Decision:
+def _after_pairs(
+    evidence: Evidence, rollout: Rollout, at: float, facts: DecisionFacts, verdict: Verdict
+) -> RolloutDecision:
     """Pairs are enough, or have had their time."""
     made = [function.pairs.pairs for function in evidence.functions.values() if "pairs" in function.weights]
     if why := against(evidence, at):
@@ -247,10 +260,11 @@ def _after_pairs(evidence: Evidence, rollout: Rollout, at: float, facts: Decisio
     return _stepped(evidence, rollout, at, facts, verdict)
 
 
-def _baked(evidence: Evidence, rollout: Rollout, at: float, verdict: Verdict) -> Decision:
+def _baked(evidence: Evidence, rollout: Rollout, at: float, verdict: Verdict) -> RolloutDecision:
     """The end: what is not worse is promoted; without proof, what was asked for; without any call, nothing."""
     word = verdict.word
-    if not rollout.terms.skip_judging and word != "verified":
+    judged = is_judged(evidence, rollout)
+    if judged and word != "verified":
         if not canary_calls(evidence):
             return _held(rollout, at, "calls", verdict)
         if rollout.terms.on_undecided == "hold":
@@ -258,25 +272,27 @@ def _baked(evidence: Evidence, rollout: Rollout, at: float, verdict: Verdict) ->
         if rollout.terms.on_undecided == "rollback":
             return _rolled_back("Nothing was proven until the end: undecided", verdict, marked=False)
         word = "unverified"
-    reason = "unjudged" if rollout.terms.skip_judging else word
-    return Decision(action=Action.PROMOTE, reason=reason, verdict=verdict, state=RolloutState.PROMOTED)
+    reason = word if judged else "unjudged"
+    return RolloutDecision(action=Action.PROMOTE, reason=reason, verdict=verdict, state=RolloutState.PROMOTED)
 
 
-def _moved(rollout: Rollout, at: float, state: RolloutState, verdict: Verdict) -> Decision:
+def _moved(rollout: Rollout, at: float, state: RolloutState, verdict: Verdict) -> RolloutDecision:
     after = replace(rollout, state=state, since=at, held="", held_since=0.0, verdict=verdict)
     says = f"The rollout is {state}."
-    return Decision(action=Action.MOVE, rollout=after, verdict=verdict, news=(RolloutNews("rollout.step", says),))
+    return RolloutDecision(
+        action=Action.MOVE, rollout=after, verdict=verdict, news=(RolloutNews("rollout.step", says),)
+    )
 
 
-def _held(rollout: Rollout, at: float, why: str, verdict: Verdict) -> Decision:
+def _held(rollout: Rollout, at: float, why: str, verdict: Verdict) -> RolloutDecision:
     """It stays where it is. What is only a matter of time is not written: each revision is read by every gateway."""
     held = "" if why == "waiting" else why
     if held == rollout.held:
-        return Decision(verdict=verdict)
+        return RolloutDecision(verdict=verdict)
     after = replace(rollout, held=held, held_since=at if held else 0.0, verdict=verdict)
     says = f"The rollout does not go on: {WHY.get(why, why)}."
     news = (RolloutNews("rollout.held", says),) if held else ()
-    return Decision(action=Action.MOVE, rollout=after, reason=held, verdict=verdict, news=news)
+    return RolloutDecision(action=Action.MOVE, rollout=after, reason=held, verdict=verdict, news=news)
 
 
 WHY = {
@@ -291,12 +307,12 @@ WHY = {
 """By the word in `Rollout.held`."""
 
 
-def _rolled_back(reason: str, verdict: Verdict, *, marked: bool = True) -> Decision:
+def _rolled_back(reason: str, verdict: Verdict, *, marked: bool = True) -> RolloutDecision:
     news = (RolloutNews("rollout.rolled_back", f"Rolled back: {reason}"),)
-    return Decision(action=Action.ROLL_BACK, reason=reason, marked=marked, verdict=verdict, news=news)
+    return RolloutDecision(action=Action.ROLL_BACK, reason=reason, marked=marked, verdict=verdict, news=news)
 
 
-def _ended(state: RolloutState, reason: str, verdict: Verdict) -> Decision:
+def _ended(state: RolloutState, reason: str, verdict: Verdict) -> RolloutDecision:
     kinds = {RolloutState.PROMOTED: "rollout.promoted", RolloutState.SUPERSEDED: "rollout.superseded"}
     news = (RolloutNews(kinds[state], f"The rollout is {state}: {reason}"),) if state in kinds else ()
-    return Decision(action=Action.END, state=state, reason=reason, verdict=verdict, news=news)
+    return RolloutDecision(action=Action.END, state=state, reason=reason, verdict=verdict, news=news)

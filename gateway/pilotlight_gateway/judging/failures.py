@@ -20,11 +20,11 @@ def is_repeated(seen: dict[str, float], key: str) -> bool:
     """Whether `key` was among the last ones; it is now."""
     if key in seen:
         return True
-    remember(seen, key, 1.0)
+    keep(seen, key, 1.0)
     return False
 
 
-def remember(seen: dict[str, Remembered], key: str, value: Remembered) -> None:
+def keep(seen: dict[str, Remembered], key: str, value: Remembered) -> None:
     """Keep the last `MOST_REMEMBERED`."""
     seen[key] = value
     if len(seen) > MOST_REMEMBERED:

@@ -71,7 +71,7 @@ class StickyUnits(msgspec.Struct):
         found = self.units.get(unit)
         return len(self.units) < MOST_UNITS if found is None else found.side < 0
 
-    def remember(self, unit: str, scores: dict[str, float]) -> None:
+    def note_history(self, unit: str, scores: dict[str, float]) -> None:
         """A call of the old version that is not compared."""
         found = self._of(unit)
         if found is not None and found.side < 0:

@@ -42,7 +42,7 @@ class Stratum(msgspec.Struct):
     costs: list[float] = []
     """Logarithms; empty when it is settled."""
 
-    def fit(self, *, settle: bool) -> None:
+    def update(self, *, settle: bool) -> None:
         """Work out what is usual, of the calls so far; `settle`: for good."""
         self.latency = usual_amount(self.sizes, self.latencies, SLOW_PART)
         if len(self.costs) == len(self.sizes):
@@ -117,7 +117,7 @@ class Strata(msgspec.Struct):
 
     def _fit(self, stratum: Stratum, *, settle: bool) -> None:
         before = len(stratum.sizes)
-        stratum.fit(settle=settle)
+        stratum.update(settle=settle)
         self.samples -= before - len(stratum.sizes)
 
 

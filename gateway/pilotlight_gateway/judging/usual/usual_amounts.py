@@ -19,6 +19,8 @@ LEAST_SPREAD = 0.01
 SIZE_MATTERS = 0.2
 """The least correlation by which a size says something."""
 
+MOST_SIZE = 1e18
+
 
 class UsualAmount(msgspec.Struct, frozen=True, array_like=True):
     """Of one amount, as logarithms."""
@@ -59,9 +61,9 @@ def slope_of(sizes: Sequence[float], logs: Sequence[float]) -> float:
 
 def size_of(call: ComparedCall) -> float:
     """The logarithm of what is known of a call's size before it runs."""
-    return math.log1p(call.cost or call.body_bytes)
+    return math.log1p(min(call.cost or call.body_bytes, MOST_SIZE))
 
 
 def size_class_of(call: ComparedCall) -> int:
     """Its class: doublings of the declared cost parameter, or of bytes."""
-    return int(math.log2(1.0 + (call.cost or call.body_bytes)))
+    return int(math.log2(1.0 + min(call.cost or call.body_bytes, MOST_SIZE)))
