@@ -23,22 +23,21 @@ class SplitRevisions:
         self._revisions: dict[str, int] = {}
         self._left: set[str] = set()
         """Versions that no unnamed call may reach any more, since the last look."""
+        self._barred: dict[str, set[str]] = {}
+        """All such versions, by app."""
 
     def changed(self, key: str, record: Any) -> None:
         """A record of the registry has changed; None: it is gone."""
         if not key.startswith(KIND):
             return
+        app = key.removeprefix(KIND).replace(".", ":", 1)
         if not isinstance(record, RolloutRecord):
-            self._revisions.pop(key.removeprefix(KIND).replace(".", ":", 1), None)
-            return
-        self._revisions[f"{record.tenant}:{record.app}"] = record.revision
-        rollout = record.rollout
-        self._left.update(record.called_back)
-        if rollout is not None:
-            if not rollout.share and rollout.state is not RolloutState.PROMOTED:
-                self._left.update(rollout.canary.values())
-            if not rollout.twin_share:
-                self._left.update(rollout.twins.values())
+            self._revisions.pop(app, None)
+            self._barred.pop(app, None)
+        else:
+            self._revisions[app] = record.revision
+            self._barred[app] = barred = barred_by(record)
+            self._left |= barred
 
     def take_left(self) -> set[str]:
         """The versions whose queued calls are to be chosen anew: what was split off goes back."""
@@ -52,6 +51,24 @@ class SplitRevisions:
             newest = self._revisions.get(call.function.partition(".")[0], 0)
             if newest > call.split:
                 raise stale()
+
+    def is_barred(self, function: str, version: str, split: int) -> bool:
+        """Whether a call that was chosen by the revision `split` may not be run by that version any more."""
+        if not self._barred or split < 0:
+            return False
+        app = function.partition(".")[0]
+        return version in self._barred.get(app, ()) and self._revisions.get(app, 0) > split
+
+
+def barred_by(record: RolloutRecord) -> set[str]:
+    """The versions of an app that no call reaches that did not name its version."""
+    barred, rollout = set(record.called_back), record.rollout
+    if rollout is not None:
+        if not rollout.share and rollout.state is not RolloutState.PROMOTED:
+            barred |= set(rollout.canary.values()) - set(rollout.control.values())
+        if not rollout.twin_share:
+            barred |= set(rollout.twins.values())
+    return barred
 
 
 def stale() -> Conflict:

@@ -63,3 +63,21 @@ def test_a_rollback_sends_waiting_calls_back_and_lets_no_late_one_in() -> None:
 
     dropped = {item.call_id: item.code for item in said if isinstance(item, Dropped)}
     assert dropped == {"split": "stale_split", "late": "stale_split"}
+
+
+def test_what_was_called_back_is_barred_for_what_an_older_revision_has_chosen() -> None:
+    """A promoted version is not, though its rollout has no share any more."""
+    known = SplitRevisions()
+    assert not known.is_barred("acme:app.fn", "ver_new", 6)
+    known.changed("rollout.acme.app", replace(record(7, share=0), called_back=("ver_old",)))
+
+    assert known.take_left() == {"ver_new", "ver_old"}
+    assert known.is_barred("acme:app.fn", "ver_new", 6)
+    assert known.is_barred("acme:app.fn", "ver_old", 6)
+    assert not known.is_barred("acme:app.fn", "ver_1", 6)
+    assert not known.is_barred("acme:app.fn", "ver_new", 7)
+    assert not known.is_barred("acme:app.fn", "ver_new", -1)
+    known.changed("rollout.acme.app", record(8, share=0, twin_share=0, state=RolloutState.PROMOTED))
+    assert known.take_left() == {"ver_twin"}
+    known.changed("rollout.acme.app", None)
+    assert not known.is_barred("acme:app.fn", "ver_twin", 0)
