@@ -28,7 +28,9 @@ class MemoryEvidence:
 
     async def page(self, tenant: str, app: str, after: int) -> ComparedPage:
         own = [
-            (seq, one) for seq, one in enumerate(self.stream, 1) if seq > after and (one.tenant, one.app) == (tenant, app)
+            (seq, one)
+            for seq, one in enumerate(self.stream, 1)
+            if seq > after and (one.tenant, one.app) == (tenant, app)
         ]
         found = own[: self.page_size]
         return ComparedPage(found, found[-1][0] if found else after, len(own) <= self.page_size)

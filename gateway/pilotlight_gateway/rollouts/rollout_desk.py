@@ -28,7 +28,7 @@ from pilotlight_core.model.rollouts.rollout_record import (
     Verdict,
 )
 from pilotlight_core.model.rollouts.shadow_rules import why_no_shadows
-from pilotlight_core.model.spec import AppRecord, VersionRecord
+from pilotlight_core.model.spec import AppRecord, Mode, VersionRecord
 from pilotlight_gateway.deploys.app_records import version_name
 from pilotlight_gateway.deploys.moves.app_moves import AppMoves
 from pilotlight_gateway.judging.decisions import RolloutNews
@@ -96,7 +96,7 @@ class RolloutDesk:
 
         changed = await self.registry.change_rollout(principal.tenant, app, change)
         rollout = changed.running if changed is not None else None
-        if rollout is None:
+        if changed is None or rollout is None:
             raise Conflict(f"The rollout of {app} was changed meanwhile.")
         says = f"The rollout of {', '.join(sorted(canary))} is started by {principal.key_id}."
         await self.teller.tell(changed, rollout, RolloutNews("rollout.started", says), at)
@@ -106,9 +106,10 @@ class RolloutDesk:
         if why and terms.pairs:
             warnings.append(f"Without pairs of shadows: {why}.")
         rate = await self.rate_of([f"{principal.tenant}:{app}.{function}" for function in control])
-        visible = visible_sentences(terms, rate, has_pairs=not why and terms.pairs > 0)
+        streams = any(method.mode is Mode.GENERATOR for one in versions for method in one.spec.methods)
+        visible = visible_sentences(terms, calls_per_hour=rate, shadows=not why and terms.pairs > 0, streams=streams)
         return RolloutStarted(
-            rollout=self.view(record, rollout, rollout.verdict), visible=tuple(visible), warnings=tuple(warnings)
+            rollout=self.view(record, rollout, rollout.verdict), visible=visible, warnings=tuple(warnings)
         )
 
     async def show(self, tenant: str, app: str) -> RolloutView:
@@ -128,7 +129,7 @@ class RolloutDesk:
         last = [self.view(record, one, one.verdict)] if (one := rollouts.rollout) is not None else []
         return last + [_ended_view(record, one) for one in reversed(rollouts.past)]
 
-    async def say(self, principal: Principal, app: str, word: str, reason: str) -> RolloutView:
+    async def send_word(self, principal: Principal, app: str, word: str, reason: str) -> RolloutView:
         """Pause, resume, promote, abort or freeze the rollout under way; whatever the judge says, and also while it is
         paused.
 
@@ -144,7 +145,7 @@ class RolloutDesk:
         def change(present: RolloutRecord | None) -> RolloutRecord | None:
             if present is None:
                 raise NotFound(f"{app} has had no rollout.")
-            return said(present, word, why, at)
+            return with_word(present, word, why, at)
 
         changed = await self.registry.change_rollout(principal.tenant, app, change)
         if changed is None or changed.rollout is None:
@@ -212,12 +213,17 @@ class RolloutDesk:
         return found
 
 
-TOLD = {"promote": "rollout.promoted", "abort": "rollout.rolled_back", "pause": "rollout.held", "freeze": "rollout.held"}
+TOLD = {
+    "promote": "rollout.promoted",
+    "abort": "rollout.rolled_back",
+    "pause": "rollout.held",
+    "freeze": "rollout.held",
+}
 """By word, the event that it is."""
 DONE = {"promote": "Promoted", "abort": "Aborted", "pause": "Paused", "freeze": "Frozen", "resume": "Resumed"}
 
 
-def said(record: RolloutRecord, word: str, why: str, at: float) -> RolloutRecord:
+def with_word(record: RolloutRecord, word: str, why: str, at: float) -> RolloutRecord:
     """The record when a person has said a word; itself if that is so already. Pure.
 
     Raises:

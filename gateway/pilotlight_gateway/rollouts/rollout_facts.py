@@ -27,14 +27,19 @@ class FactSources:
     """What nodes say now."""
     breaker_of: Callable[[str], str]
     """The state of a version's breaker."""
-    calls_per_hour: Callable[[str, str, Iterable[str]], float] = lambda _tenant, _app, _functions: 0.0
-    """Of an owner's app, of some of its functions; 0: it is not known."""
     has_pairs: bool = True
     """Whether anybody runs pairs of shadows here."""
 
 
 def facts_of(
-    sources: FactSources, tenant: str, app: str, rollout: Rollout, *, checks: str | None, gate: bool | None
+    sources: FactSources,
+    tenant: str,
+    app: str,
+    rollout: Rollout,
+    *,
+    checks: str | None,
+    gate: bool | None,
+    calls_per_hour: float,
 ) -> DecisionFacts:
     """The facts of an instant."""
     ready, busy = counted(sources.reports())
@@ -49,7 +54,7 @@ def facts_of(
         gate=gate,
         breaker=shut,
         superseded=why_superseded(rollout, record),
-        calls_per_hour=sources.calls_per_hour(tenant, app, rollout.control),
+        calls_per_hour=calls_per_hour,
         is_promoted=is_promoted(rollout, record),
         is_drained=not any(busy[version] for version in ours),
     )

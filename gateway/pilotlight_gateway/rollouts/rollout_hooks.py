@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, Protocol
 
 import structlog
@@ -24,7 +25,9 @@ class DeliveryStore(Protocol):
     ) -> DeliveryRecord | None: ...
 
 
-async def tell_webhooks(store: DeliveryStore, tenant: str, event: str, about: str, data: dict[str, Any], at: float) -> None:
+async def tell_webhooks(
+    store: DeliveryStore, tenant: str, event: str, about: str, data: dict[str, Any], at: float
+) -> None:
     """Make the deliveries of one event; whoever sends deliveries finds them. What goes wrong is logged: the rollout
     goes on.
     """
@@ -33,6 +36,10 @@ async def tell_webhooks(store: DeliveryStore, tenant: str, event: str, about: st
             if webhook.disabled or event not in webhook.events:
                 continue
             made = job_event(tenant, webhook.id, event, about, data, at)
-            await store.change_delivery(tenant, webhook.id, made.id, lambda present, made=made: present or made)
+            await store.change_delivery(tenant, webhook.id, made.id, partial(_first, made))
     except (BusError, PilotlightError, OSError) as error:
         log.warning("webhooks were not told of a rollout", tenant=tenant, kind=event, error=str(error))
+
+
+def _first(made: DeliveryRecord, present: DeliveryRecord | None) -> DeliveryRecord:
+    return present or made

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -23,7 +23,7 @@ from pilotlight_core.model.rollouts.rollout_moves import ended, moved, rolled_ba
 from pilotlight_core.model.rollouts.rollout_record import Rollout, RolloutRecord, RolloutState
 from pilotlight_core.model.spec import Mode, VersionRecord
 from pilotlight_gateway.deploys.moves.app_moves import AppMoves
-from pilotlight_gateway.judging.decisions import Action, Decision, RolloutNews, decide, why_not_on
+from pilotlight_gateway.judging.decisions import Action, RolloutDecision, RolloutNews, decide, why_not_on
 from pilotlight_gateway.judging.evidence import Evidence, fold, start
 from pilotlight_gateway.rollouts.evidence_store import EvidenceStore
 from pilotlight_gateway.rollouts.rollout_facts import FactSources, facts_of, is_promoted, paired_functions
@@ -61,6 +61,8 @@ class RolloutKeeper:
     sources: FactSources
     gates: RolloutGates
     tell: Tell
+    rate_of: Callable[[Sequence[str]], Awaitable[float]]
+    """Calls an hour of functions (`tenant:app.function`); 0: it is not known."""
     check: Callable[[RolloutRecord, Rollout], Awaitable[str]]
     """Why the new versions may not run; "": they may."""
     wall: Callable[[], float] = time.time
@@ -109,11 +111,12 @@ class RolloutKeeper:
         if rollout.state is RolloutState.STARTING:
             rollout = await self._with_twins(record, rollout)
         checks = await self.check(record, rollout) if rollout.state is RolloutState.CHECKING else None
-        at, source, gate = self.wall(), (self.sources, record.tenant, record.app), None
-        facts = facts_of(*source, rollout, checks=checks, gate=None)
+        rate = await self.rate_of([f"{record.tenant}:{record.app}.{function}" for function in rollout.control])
+        at, source = self.wall(), (self.sources, record.tenant, record.app)
+        facts = facts_of(*source, rollout, checks=checks, gate=None, calls_per_hour=rate)
         if rollout.terms.gate and rollout.step >= 0 and why_not_on(evidence, rollout, at, facts) == "gate":
             gate = self.gates.answer(asking, record, rollout)
-            facts = facts_of(*source, rollout, checks=checks, gate=gate)
+            facts = facts_of(*source, rollout, checks=checks, gate=gate, calls_per_hour=rate)
         decision = decide(evidence, rollout, at, facts)
         if decision.action is not Action.STAY:
             await self._do(record, rollout, decision, at)
@@ -122,7 +125,7 @@ class RolloutKeeper:
 
     async def _folded(self, record: RolloutRecord, rollout: Rollout) -> Evidence:
         """The evidence with all that was told since, as it is stored."""
-        evidence, revision = self._held.pop(rollout.id, None) or await self._begun(record, rollout)
+        evidence, revision = self._held.pop(rollout.id) if rollout.id in self._held else await self._begun(record, rollout)
         place = evidence.seq
         for _ in range(PAGES_AT_ONCE):
             page = await self.store.page(record.tenant, record.app, place)
@@ -178,7 +181,7 @@ class RolloutKeeper:
         now = changed.running if changed is not None else None
         return now if now is not None and now.id == rollout.id else rollout
 
-    async def _do(self, record: RolloutRecord, rollout: Rollout, decision: Decision, at: float) -> None:
+    async def _do(self, record: RolloutRecord, rollout: Rollout, decision: RolloutDecision, at: float) -> None:
         """Write a decision down, unless somebody has changed the rollout meanwhile: then it is decided anew."""
         if decision.action is Action.PROMOTE:
             decision = await self._promoted(record, rollout, decision)
@@ -198,11 +201,11 @@ class RolloutKeeper:
         for news in decision.news:
             await self.tell(changed, changed.rollout, news, at)
 
-    async def _promoted(self, record: RolloutRecord, rollout: Rollout, decision: Decision) -> Decision:
+    async def _promoted(self, record: RolloutRecord, rollout: Rollout, decision: RolloutDecision) -> RolloutDecision:
         """Put the new versions into service; what is said of the rollout then."""
         present = await self.registry.rollout(record.tenant, record.app)
         if present is None or present.running != rollout:
-            return Decision()  # a person's word came between
+            return RolloutDecision()  # a person's word came between
         try:
             await self.moves.promote(record.tenant, record.app, rollout)
         except (Conflict, NotFound) as error:
@@ -219,7 +222,7 @@ class RolloutKeeper:
             await self.moves.demote(record.tenant, record.app, rollout)
 
 
-def after(record: RolloutRecord, decision: Decision, at: float) -> RolloutRecord:
+def after(record: RolloutRecord, decision: RolloutDecision, at: float) -> RolloutRecord:
     """The record when a decision on its running rollout is written. Pure."""
     rollout = record.running
     if rollout is None:
