@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 
 from pilotlight_core.bus import BusError
-from pilotlight_core.model.errors import PilotlightError, Unavailable
+from pilotlight_core.model.errors import Conflict, PilotlightError, Unavailable
 from pilotlight_core.model.rollouts.rollout_record import Arm
 from pilotlight_core.model.rollouts.split_units import asker_of
 from pilotlight_core.model.spec import VersionRecord
@@ -131,6 +131,12 @@ class SplitCalls:
                 return
             except PilotlightError as error:
                 failed = error
+            if watched.has_begun and failed.wire_code == STALE:
+                raise Conflict(
+                    f"{moving.version.ref} was rolled back before this stream ended, and no other version goes on "
+                    "with it: what came so far is what it made.",
+                    code="version_withdrawn",
+                ) from failed
             if last or watched.has_begun:
                 raise failed
             code = failed.wire_code
