@@ -24,7 +24,7 @@ from pilotlight_gateway.calls.call_port import CallPort
 from pilotlight_gateway.calls.call_responses import CallAnswers
 from pilotlight_gateway.deploys.blob_usage import BlobUsage
 from pilotlight_gateway.deploys.called_versions import CalledVersions
-from pilotlight_gateway.deploys.deployer import Deployer, ManifestSigner
+from pilotlight_gateway.deploys.deployer import Deployer
 from pilotlight_gateway.deploys.function_logs import LogSource
 from pilotlight_gateway.deploys.moves.app_aliases import AppAliases
 from pilotlight_gateway.deploys.moves.app_moves import AppMoves
@@ -84,6 +84,9 @@ from pilotlight_gateway.http.endpoints.prices import PRICES, PriceServices
 from pilotlight_gateway.http.endpoints.rollouts.aliases import ALIASES, AliasServices
 from pilotlight_gateway.http.endpoints.rollouts.rollbacks import ROLLBACKS, RollbackServices
 from pilotlight_gateway.http.endpoints.secrets.secrets import SECRETS, SecretServices
+from pilotlight_gateway.http.endpoints.supply.policies import POLICIES, PolicyServices
+from pilotlight_gateway.http.endpoints.supply.supply_keys import SUPPLY_KEYS, SupplyKeyServices
+from pilotlight_gateway.http.endpoints.supply.version_documents import VERSION_DOCUMENTS, VersionDocumentServices
 from pilotlight_gateway.http.endpoints.tenancy import TENANCY
 from pilotlight_gateway.http.endpoints.tenancy_services import TenancyServices
 from pilotlight_gateway.http.endpoints.webhooks import WEBHOOKS, WebhookServices
@@ -122,6 +125,8 @@ from pilotlight_gateway.secrets.tenant_vault import TenantVault
 from pilotlight_gateway.splits.split_calls import SplitCalls
 from pilotlight_gateway.splits.splits import Splits
 from pilotlight_gateway.streams.stream_exchange import StreamExchange
+from pilotlight_gateway.supply.gateway_supply import SupplyParts
+from pilotlight_gateway.supply.key_set_book import VersionSigner
 from pilotlight_gateway.tally.tally_desk import TallyDesk
 from pilotlight_gateway.tenancy.auth import CallAuthenticator, Principal
 from pilotlight_gateway.tenancy.registry_port import RegistryPort
@@ -190,7 +195,7 @@ class HttpParts:
     registry: RegistryPort
     requests: OpenRequests
     schemas: VersionSchemas
-    signer: ManifestSigner
+    supply: SupplyParts
     stopper: ContainerStopper
     streams: StreamExchange
     tallies: TallyDesk
@@ -229,8 +234,8 @@ class _Shared:
         self.resolver, self.curves = Resolver(registry), CurveService(registry)
         self.usage = BlobUsage(parts.blobs, self.clock)
         self.deployer = Deployer(
-            registry=registry, blobs=parts.blobs, usage=self.usage, signer=parts.signer, secrets=parts.vault.store,
-            placements=parts.placements, locker=parts.locker,
+            registry=registry, blobs=parts.blobs, usage=self.usage, secrets=parts.vault.store, locker=parts.locker,
+            placements=parts.placements, supply=parts.supply.desk,
         )  # fmt: skip
         self.limits = CallLimits(parts.limiter, parts.costs, parts.recorder, parts.prices)
         self.rates = parts.rates
@@ -449,7 +454,16 @@ def _tenants(parts: HttpParts, shared: _Shared) -> tuple[BoundOperation[Any], ..
     bound, registry, budget = shared.bound, parts.registry, parts.budget
     issuers = IssuerServices(registry=registry, issuers=parts.issuers, budget=budget, clock=shared.clock)
     secrets = SecretServices(vault=parts.vault, registry=registry, budget=budget)
+    supply = parts.supply
+    documents = VersionDocumentServices(resolver=shared.resolver, blobs=parts.blobs, desk=supply.desk)
+    versions = VersionSigner(registry=registry, blobs=parts.blobs, signer=supply.signer)
+    keys = SupplyKeyServices(
+        trust=supply.trust, key_sets=supply.key_sets, signer=supply.signer, versions=versions, budget=budget
+    )
     return (
+        *bound(VERSION_DOCUMENTS, documents),
+        *bound(POLICIES, PolicyServices(policies=supply.policies, budget=budget)),
+        *bound(SUPPLY_KEYS, keys),
         *bound(AUDIT, AuditServices(audit=parts.audit)),
         *bound(TENANCY, TenancyServices(registry=registry, limits=parts.limiter, budget=budget)),
         *bound(SESSIONS, SessionServices(registry=registry, budget=budget)),

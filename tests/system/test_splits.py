@@ -18,7 +18,7 @@ import pytest
 
 from pilotlight_core.model.rollouts.rollout_record import Arm, Rollout, Sticky
 from pilotlight_core.model.rollouts.split import drawn
-from pilotlight_core.model.rollouts.split_units import Asker, unit_of
+from pilotlight_core.model.rollouts.split_units import SplitAsker, unit_of
 from tests.system.support.platform import Platform
 from tests.system.support.platform import platform as run_platform
 from tests.system.support.rollout_writer import RolloutWriter
@@ -76,7 +76,7 @@ def sides(rollout: Rollout, tenant: str) -> dict[str, int]:
     """Which version each user is to get."""
 
     def of(user: str) -> int:
-        unit = unit_of(rollout.terms.sticky, Asker(tenant, "", "", sticky=user))
+        unit = unit_of(rollout.terms.sticky, SplitAsker(tenant, "", "", sticky=user))
         found = drawn(rollout, "which", unit.text)
         return 2 if found is not None and found.arm is Arm.CANARY else 1
 

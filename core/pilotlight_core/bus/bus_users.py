@@ -205,6 +205,8 @@ def duties() -> BusUser:
             key_subject(subjects.REGISTRY_BUCKET, "curves.*"),
             key_subject(subjects.REGISTRY_BUCKET, "weights.*.*"),
             key_subject(subjects.REGISTRY_BUCKET, "file.*.*"),
+            key_subject(subjects.REGISTRY_BUCKET, "verdict.*"),
+            subjects.platform_events(ANY, ANY),
             "jobs.>",
             lease,
         ),

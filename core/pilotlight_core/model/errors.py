@@ -109,6 +109,9 @@ CODES: dict[str, Code] = {
         409, "The version was rolled back", "Deploy another one, or name it with --retry to try it once more."
     ),
     "rollout_running": Code(409, "A rollout is under way", "Promote or abort it first, or wait for its end."),
+    "policy_refused": Code(
+        403, "A policy does not allow this", "Replace the components that the detail names; 'pilotlight policy show'."
+    ),
     "cancelled": Code(499, "The call was cancelled", "Nothing: it was cancelled on request."),
     "function_raised": Code(500, "The function raised an exception", "Read the remote traceback; mend the function."),
     "load_failed": Code(500, "The function could not be loaded", "Read the traceback; mend and deploy again."),
@@ -229,6 +232,12 @@ class RemovesFunctions(PilotlightError):
     """The deploy would take functions out of service, and was not told to; `removes` names them."""
 
     code = "removes_functions"
+
+
+class PolicyRefused(PilotlightError):
+    """A policy about what versions may be made of; `findings` has each rule and component."""
+
+    code = "policy_refused"
 
 
 class NestedRefused(PilotlightError):

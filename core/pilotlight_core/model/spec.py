@@ -16,6 +16,7 @@ from pilotlight_core.model.artifacts.artifact_entries import ArtifactEntry as Ar
 from pilotlight_core.model.artifacts.artifact_entries import ArtifactInfo as ArtifactInfo
 from pilotlight_core.model.artifacts.artifact_entries import ArtifactKind as ArtifactKind
 from pilotlight_core.model.artifacts.artifact_entries import ArtifactPart as ArtifactPart
+from pilotlight_core.model.artifacts.evidence_info import EvidenceInfo
 from pilotlight_core.model.calendar.schedule_entry import Schedule as Schedule
 from pilotlight_core.model.calendar.warm_windows import Warm
 from pilotlight_core.model.engines.engine_spec import EngineSpec
@@ -316,6 +317,8 @@ class VersionRecord(msgspec.Struct, frozen=True, kw_only=True):
     """The manifest's; only nodes whose agent can do all of it are chosen."""
     environment: str = ""
     """`environment_id` of the manifest's lock; nodes that have it built go first."""
+    evidence: EvidenceInfo | None = None
+    """The documents about it; None: it was registered by a release without them."""
 
     @property
     def ref(self) -> str:

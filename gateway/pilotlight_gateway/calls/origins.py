@@ -234,12 +234,13 @@ class Origins:
                     self._guard.note_frame(node, row.call_id, at)
                 continue
             live.heard_at = at
+            origin, seq, data = live.origin, row.seq, row.data
             try:
-                if live.origin.awaits(row) and live.take_chunks(row.seq, row.data):
-                    if effects := live.origin.took_chunks(row, at):
+                if origin.awaits(row.grant_number, seq, data) and live.take_chunks(seq, data):
+                    if effects := origin.took_chunks(seq, data, at):
                         self._perform(live, effects, at)
                 else:
-                    self._perform(live, live.origin.chunks(row, at), at)
+                    self._perform(live, origin.chunks(row, at), at)
             except Exception:
                 log.exception("a call went wrong; the others go on", call=row.call_id)
 

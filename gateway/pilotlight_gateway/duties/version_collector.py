@@ -18,6 +18,7 @@ import structlog
 
 from pilotlight_core.bus import Bus, KeyConflict, KvEntry
 from pilotlight_core.bus.streams import MARKER_TTL
+from pilotlight_core.model.artifacts.evidence_info import EvidenceInfo
 from pilotlight_core.model.records.files import FileRecord
 from pilotlight_core.model.rollouts.rollout_record import RolloutRecord
 from pilotlight_core.model.spec import AppRecord
@@ -60,6 +61,7 @@ class StoredVersion(msgspec.Struct, frozen=True, kw_only=True):
     created_at: float
     renewed_at: float = 0.0
     manifest_sha256: str = ""
+    evidence: EvidenceInfo | None = None
     spec: _Spec = _Spec()
 
     @property
@@ -202,7 +204,8 @@ class VersionCollector:
             await self._registry.delete(key, revision, ttl=MARKER_TTL)
         except KeyConflict:
             return False  # it was deployed anew
-        await self._registry.delete(f"curves.{version_id}", ttl=MARKER_TTL)
+        for kind in ("curves", "verdict"):
+            await self._registry.delete(f"{kind}.{version_id}", ttl=MARKER_TTL)
         return True
 
     async def _of_batches(self) -> set[str]:

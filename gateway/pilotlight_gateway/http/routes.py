@@ -49,6 +49,9 @@ from pilotlight_gateway.http.endpoints.prices import PRICES
 from pilotlight_gateway.http.endpoints.rollouts.aliases import ALIASES
 from pilotlight_gateway.http.endpoints.rollouts.rollbacks import ROLLBACKS
 from pilotlight_gateway.http.endpoints.secrets.secrets import SECRETS
+from pilotlight_gateway.http.endpoints.supply.policies import POLICIES
+from pilotlight_gateway.http.endpoints.supply.supply_keys import SUPPLY_KEYS
+from pilotlight_gateway.http.endpoints.supply.version_documents import VERSION_DOCUMENTS
 from pilotlight_gateway.http.endpoints.tenancy import TENANCY
 from pilotlight_gateway.http.endpoints.webhooks import WEBHOOKS
 from pilotlight_gateway.http.endpoints.weights.weights import WEIGHTS
@@ -295,6 +298,9 @@ OPERATIONS: tuple[Operation[Any], ...] = (
     *BATCHES,
     *WEBHOOKS,
     *SECRETS,
+    *VERSION_DOCUMENTS,
+    *POLICIES,
+    *SUPPLY_KEYS,
     *WEIGHTS,
     *INFER,
     *TENSOR_MODELS,

@@ -15,7 +15,7 @@ from pilotlight_core.model.errors import BadInput, NotFound
 from pilotlight_core.model.records.jobs import FailurePoint, JobRecord
 from pilotlight_core.model.rollouts.rollout_record import Arm
 from pilotlight_core.model.rollouts.split import Side
-from pilotlight_core.model.rollouts.split_units import Asker
+from pilotlight_core.model.rollouts.split_units import SplitAsker
 from pilotlight_core.model.spec import VersionRecord
 from pilotlight_gateway.schedules.tick_jobs import owner_of
 from pilotlight_gateway.schemas.version_schemas import VersionSchemas
@@ -70,7 +70,7 @@ class JobVersions:
             return Chosen(control, None, UNKNOWN)
         if job.stays:
             return Chosen(control, None, rollouts.revision)
-        return self.splits.choose(rollouts, control, Asker(job.tenant, job.key_id, job.id, sticky=job.sticky))
+        return self.splits.choose(rollouts, control, SplitAsker(job.tenant, job.key_id, job.id, sticky=job.sticky))
 
     async def _takes_the_same(self, job: JobRecord, accepted: VersionRecord, now: VersionRecord) -> bool:
         """Whether a job's arguments, which were read for one version, are as good for another."""

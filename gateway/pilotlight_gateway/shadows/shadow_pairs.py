@@ -11,12 +11,12 @@ import hmac
 from collections import Counter, deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import structlog
 
 from pilotlight_core.model.errors import PilotlightError
-from pilotlight_core.model.rollouts.rollout_record import Arm, Rollout, RolloutRecord, RolloutState
+from pilotlight_core.model.rollouts.rollout_record import Arm, Rollout, RolloutState
 from pilotlight_core.model.rollouts.shadow_rules import why_no_shadows
 from pilotlight_gateway.bodies.byte_budget import ByteBudget
 from pilotlight_gateway.calls.call_port import CallResult
@@ -24,6 +24,7 @@ from pilotlight_gateway.calls.call_sink import FailedCall
 from pilotlight_gateway.calls.prepared_call import PreparedCall
 from pilotlight_gateway.shadows.answer_differences import TOLERANCE, differ
 from pilotlight_gateway.shadows.shadow_calls import ShadowCalls, Shadowed
+from pilotlight_gateway.tenancy.registry_port import RolloutRegistry
 
 MOST_WAITING = 16
 """Calls whose pairs wait; further ones are not repeated. A rollout needs hundreds, and calls come all day."""
@@ -34,12 +35,6 @@ OF_VERSIONS = frozenset({"function_raised", "bad_output", "load_failed", "contai
 """Codes of failures that a version may be to blame for."""
 
 log = structlog.get_logger(__name__)
-
-
-class RolloutRecords(Protocol):
-    """Where rollouts are looked up: in memory."""
-
-    def rollout_nowait(self, tenant: str, app: str) -> RolloutRecord | None: ...
 
 
 class PairedSide(NamedTuple):
@@ -73,7 +68,7 @@ class _Waiting(NamedTuple):
 class ShadowPairs:
     """A `CallSink`; `run` is its task."""
 
-    records: RolloutRecords
+    records: RolloutRegistry
     shadows: ShadowCalls
     budget: ByteBudget
     note: Callable[[Pair], None]

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from pilotlight_core.model.rollouts.rollout_record import Arm, Rollout, RolloutRecord, Sticky
 from pilotlight_core.model.rollouts.split import Drawn, Side, drawn
-from pilotlight_core.model.rollouts.split_units import Asker, is_in_cohort, unit_of
+from pilotlight_core.model.rollouts.split_units import SplitAsker, is_in_cohort, unit_of
 from pilotlight_core.model.spec import VersionRecord
 from pilotlight_gateway.tenancy.registry_port import RegistryPort
 
@@ -38,7 +38,9 @@ class Splits:
         """What is known here of the rollouts of a version's app; None: it has had none."""
         return self._registry.rollout_nowait(version.tenant, version.app)
 
-    def choose(self, record: RolloutRecord, version: VersionRecord, asker: Asker, beside: Side | None = None) -> Chosen:
+    def choose(
+        self, record: RolloutRecord, version: VersionRecord, asker: SplitAsker, beside: Side | None = None
+    ) -> Chosen:
         """Which version runs a call that names none, of a function whose deployed version is `version`.
 
         `beside`: the side of the call that makes this one; both are on the same.

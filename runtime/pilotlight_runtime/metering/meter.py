@@ -16,7 +16,7 @@ per call.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from typing import Any
 
@@ -177,17 +177,18 @@ class SliceMeter:
             tenant, key, tags, cold_us, self._virtual, parent, shadow=shadow, resumed=resumed
         )
 
-    def keep_work(self, call_id: str, at_ns: int) -> None:
-        """What a call has done up to now outlives its container: an event of its stream was sent, or a state saved.
+    def keep_work(self, call_ids: Sequence[str], at_ns: int) -> None:
+        """What calls have done up to now outlives their container: events of their streams were sent, or states saved.
 
         Raises:
-            MeterMisuse: if it is not running.
+            MeterMisuse: if one is not running.
         """
-        running = self._running.get(call_id)
-        if running is None:
-            raise MeterMisuse(f"{call_id} is not running")
         self._advance(at_ns)
-        running.kept = running.billed + self._virtual - running.since
+        for call_id in call_ids:
+            running = self._running.get(call_id)
+            if running is None:
+                raise MeterMisuse(f"{call_id} is not running")
+            running.kept = running.billed + self._virtual - running.since
 
     def call_ended(
         self,

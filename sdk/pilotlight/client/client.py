@@ -22,6 +22,7 @@ from pilotlight.client.resources.pools import PoolsClient
 from pilotlight.client.resources.rollouts.aliases import AliasesClient
 from pilotlight.client.resources.secrets import SecretsClient
 from pilotlight.client.resources.stats import StatsClient
+from pilotlight.client.resources.supply import SupplyClient
 from pilotlight.client.resources.tenancy import TenancyClient
 from pilotlight.client.resources.webhooks import WebhooksClient
 from pilotlight.client.resources.weights import WeightsClient
@@ -67,6 +68,7 @@ class Client:
         self.issuers = IssuersClient(self.platform)
         self.webhooks = WebhooksClient(self.platform)
         self.secrets = SecretsClient(self.platform)
+        self.supply = SupplyClient(self.platform)
         self.weights = WeightsClient(self.platform)
         self.models = ModelsClient(self.platform)
         self.aliases = AliasesClient(self.platform)

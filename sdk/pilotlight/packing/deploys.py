@@ -12,7 +12,7 @@ from pilotlight.client.resources.platform import PlatformClient
 from pilotlight.definitions.errors import Conflict, Misuse
 from pilotlight.packing.bundle import Bundle
 from pilotlight.packing.packed_artifacts import LocalPart, PackedArtifacts
-from pilotlight_core.model.api.call_api import DeployFunction, DeployRequest, DeployResponse
+from pilotlight_core.model.api.call_api import DeployFunction, DeployRequest, DeployResponse, DeploySignature
 from pilotlight_core.model.spec import DEFAULT_BASE, FunctionSpec
 
 UPLOADS = 4
@@ -33,6 +33,7 @@ async def deploy(
     *,
     base: str = DEFAULT_BASE,
     requirements: tuple[str, ...] = (),
+    signatures: tuple[DeploySignature, ...] = (),
     message: str = "",
     prune: bool = False,
     no_traffic: bool = False,
@@ -69,6 +70,7 @@ async def deploy(
         retry=retry,
         ends_in_s=ends_in_s,
         artifacts=packed.entries,
+        signatures=signatures,
     )
     for _ in range(ROUNDS):
         answer = await platform.deploy_app(app, request)

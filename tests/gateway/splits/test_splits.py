@@ -16,13 +16,13 @@ from pilotlight_core.model.rollouts.rollout_record import (
     Sticky,
 )  # fmt: skip
 from pilotlight_core.model.rollouts.split import Side
-from pilotlight_core.model.rollouts.split_units import Asker
+from pilotlight_core.model.rollouts.split_units import SplitAsker
 from pilotlight_core.model.spec import VersionRecord
 from pilotlight_gateway.splits.splits import Splits
 from tests.gateway.world import World, function
 
 NEW, TWIN = "ver_" + "2" * 32, "ver_" + "3" * 32
-ASKER = Asker("acme", "key_1", "call_1")
+ASKER = SplitAsker("acme", "key_1", "call_1")
 
 
 class Bench:
@@ -42,7 +42,9 @@ class Bench:
         assert self.record.rollout is not None
         self.record = replace(self.record, rollout=replace(self.record.rollout, **fields))
 
-    def chosen(self, asker: Asker = ASKER, beside: Side | None = None, version: VersionRecord | None = None) -> object:
+    def chosen(
+        self, asker: SplitAsker = ASKER, beside: Side | None = None, version: VersionRecord | None = None
+    ) -> object:
         return self.splits.choose(self.record, version or self.old, asker, beside)
 
 

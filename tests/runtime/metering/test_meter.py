@@ -108,7 +108,7 @@ def test_of_a_stream_that_is_lost_what_it_has_kept_is_paid(
     events = []
     for at in range(1, 38):
         if at == kept_at:
-            meter.keep_work("a", at)
+            meter.keep_work(["a"], at)
         if at % 10 == 0:
             events += meter.checkpoint(at)
     spent = meter.call_ended("a", "died", 37, moved=True, is_lost=True)
@@ -128,7 +128,7 @@ def test_of_a_stream_that_is_lost_what_it_has_kept_is_paid(
 def test_only_a_call_that_runs_keeps_what_it_did() -> None:
     """Whoever asks for another has made a mistake."""
     with pytest.raises(MeterMisuse):
-        idle_meter().keep_work("a", 1)
+        idle_meter().keep_work(["a"], 1)
 
 
 def test_many_short_calls_make_two_events() -> None:

@@ -52,6 +52,8 @@ class EventKind(StrEnum):
     """Queued calls gave way to higher tiers."""
     BUDGET_SPENT = "budget.spent"
     BUDGET_FREE = "budget.free"
+    POLICY_FOUND = "policy.found"
+    """A policy objects to a version that runs, as it did not before."""
 
 
 class PlatformEvent(Message, frozen=True, kw_only=True):

@@ -12,7 +12,7 @@ HASHED = 16
 """Characters of a unit that are kept beside its calls: they tell units apart, and name nobody."""
 
 
-class Asker(NamedTuple):
+class SplitAsker(NamedTuple):
     """What a call says of who asks for it."""
 
     tenant: str
@@ -29,7 +29,7 @@ class Asker(NamedTuple):
 
 
 class SaysWho(Protocol):
-    """The head of a request, as far as splits go by it; the fields are `Asker`'s."""
+    """The head of a request, as far as splits go by it; the fields are `SplitAsker`'s."""
 
     @property
     def key(self) -> bytes: ...
@@ -41,14 +41,14 @@ class SaysWho(Protocol):
     def shown(self) -> Mapping[bytes, bytes]: ...
 
 
-def asker_of(tenant: str, key: str, call_id: str, head: SaysWho | None) -> Asker:
+def asker_of(tenant: str, key: str, call_id: str, head: SaysWho | None) -> SplitAsker:
     """Who asks for a call, by its request's head."""
     if head is None:
-        return Asker(tenant, key, call_id)
-    return Asker(tenant, key, call_id, head.key.decode("latin-1"), head.sticky, head.user, head.shown)
+        return SplitAsker(tenant, key, call_id)
+    return SplitAsker(tenant, key, call_id, head.key.decode("latin-1"), head.sticky, head.user, head.shown)
 
 
-class Unit(NamedTuple):
+class SplitUnit(NamedTuple):
     """What is drawn."""
 
     text: str
@@ -62,7 +62,7 @@ class Unit(NamedTuple):
         return hashlib.sha256(self.text.encode()).hexdigest()[:HASHED] if self.is_keyed else ""
 
 
-def unit_of(sticky: Sticky, asker: Asker) -> Unit:
+def unit_of(sticky: Sticky, asker: SplitAsker) -> SplitUnit:
     """The unit of a call. One that does not say what its rollout asks for is drawn by itself.
 
     Parts are told apart by what they begin with: no user can be named like a tenant.
@@ -77,13 +77,13 @@ def unit_of(sticky: Sticky, asker: Asker) -> Unit:
     if said:
         # Users and headers are named by each tenant for itself.
         whose = "" if sticky is Sticky.TENANT else f"{asker.tenant}/"
-        return Unit(f"{sticky}:{whose}{said}", is_keyed=True)
+        return SplitUnit(f"{sticky}:{whose}{said}", is_keyed=True)
     if asker.idempotency_key:
-        return Unit(f"once:{asker.tenant}/{asker.idempotency_key}", is_keyed=False)
-    return Unit(f"call:{asker.call_id}", is_keyed=False)
+        return SplitUnit(f"once:{asker.tenant}/{asker.idempotency_key}", is_keyed=False)
+    return SplitUnit(f"call:{asker.call_id}", is_keyed=False)
 
 
-def is_in_cohort(cohort: Cohort, asker: Asker) -> bool:
+def is_in_cohort(cohort: Cohort, asker: SplitAsker) -> bool:
     """Whether a call takes part in a rollout that is for some callers only."""
     if cohort.tenants and asker.tenant not in cohort.tenants:
         return False

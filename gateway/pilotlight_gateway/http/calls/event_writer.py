@@ -5,6 +5,7 @@ from __future__ import annotations
 from base64 import b64encode
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Final
 
 import msgspec
 
@@ -21,11 +22,12 @@ from pilotlight_gateway.http.protocol.event_answers import EventStream, event
 from pilotlight_gateway.http.protocol.http_exchange import Exchange
 from pilotlight_gateway.http.protocol.large_answers import PIECE_BYTES
 from pilotlight_gateway.metrics.call_recorder import CallRecorder
+from pilotlight_gateway.streams.stream_journal import bytes_of
 from pilotlight_gateway.streams.stream_keeper import StreamKeeper
 
 CHUNK = event(b"chunk", b'{"seq":%d,"value":%b}', b"%d")
 TYPED_CHUNK = event(b"chunk", b'{"seq":%d,"value_b64":"%b"}', b"%d")
-TAKEN_BYTES = 4 * 1024
+TAKEN_BYTES: Final = 4 * 1024
 """Of the chunks of one message that are written as they come; what is more is for the call's task."""
 
 
@@ -135,6 +137,8 @@ class EventWriter:
             TooManyValues, PilotlightError: one of them takes long, or is wrong.
         """
         at_once, version, method, typed = self._at_once, self._version, self._call.method, self._typed
+        if len(data) == 1 and not typed:  # as nearly all of an engine
+            return CHUNK % (seq, seq, at_once.output_json(data[0], version, method))
         pieces: list[bytes] = []
         for each in data:
             if typed:
@@ -143,7 +147,7 @@ class EventWriter:
             else:
                 pieces.append(CHUNK % (seq, seq, at_once.output_json(each, version, method)))
             seq += 1
-        return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+        return b"".join(pieces)
 
     def count_taken(self, chunks: int) -> None:
         """Count chunks that were sent without its task."""
@@ -170,7 +174,7 @@ class ChunkSender:
     def take(self, seq: int, data: tuple[bytes, ...]) -> bool:
         """See `ChunkTaker`."""
         writer = self._writer
-        if not writer.number or sum(map(len, data)) > TAKEN_BYTES:
+        if not writer.number or bytes_of(data) > TAKEN_BYTES:
             return False
         try:
             piece = writer.chunks_now(seq, data)

@@ -32,6 +32,7 @@ from pilotlight_gateway.http.protocol.error_dialects import Dialect
 from pilotlight_gateway.http.protocol.event_answers import HEADERS, EventStream, relay
 from pilotlight_gateway.http.protocol.http_exchange import ClientGone, Exchange, exchange_of
 from pilotlight_gateway.http.protocol.problem_answers import problem_of
+from pilotlight_gateway.streams.stream_journal import bytes_of
 from pilotlight_gateway.traces.access_log import log_failure
 
 log = structlog.get_logger(__name__)
@@ -94,7 +95,7 @@ class FormSender:
 
     def take(self, seq: int, data: tuple[bytes, ...]) -> bool:  # noqa: ARG002 - such events have no numbers
         """See `ChunkTaker`."""
-        if not self.has_begun or sum(map(len, data)) > TAKEN_BYTES or not self._stream.is_ready:
+        if not self.has_begun or bytes_of(data) > TAKEN_BYTES or not self._stream.is_ready:
             return False
         try:
             chunks = [read_chunk(each, counting=self._form.counts_tokens) for each in data]

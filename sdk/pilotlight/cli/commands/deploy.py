@@ -16,6 +16,7 @@ from pilotlight.cli.confirm import confirmed
 from pilotlight.cli.example_commands import call_line, curl_line
 from pilotlight.cli.output import console, note, on_terminal, print_json, print_text, size
 from pilotlight.cli.session import ask, client
+from pilotlight.definitions.errors import OptionError
 from pilotlight.packing import (
     DeployTarget,
     find_target,
@@ -25,6 +26,7 @@ from pilotlight.packing import (
     paths_of_artifacts,
 )
 from pilotlight.packing.deploys import Progress, deploy
+from pilotlight.packing.folder_signing import FolderSigner, SigningWish, signatures_for
 from pilotlight_core.model.api.call_api import DeployResponse
 from pilotlight_core.model.errors import RemovesFunctions
 from pilotlight_core.model.spec import FunctionSpec
@@ -45,6 +47,10 @@ def command(
         bool, typer.Option("--no-traffic", help="register the versions, and leave what is deployed as it is")
     ] = False,
     retry: Annotated[bool, typer.Option("--retry", help="also versions that a rollout has rolled back")] = False,
+    sign: Annotated[Path | None, typer.Option(help="sign code and artifacts with this private key of yours")] = None,
+    signature: Annotated[
+        list[str] | None, typer.Option(help="NAME=FILE: a signature of weights, by 'pilotlight trust sign'")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="print what was deployed as JSON")] = False,
 ) -> None:
     """Deploy an app. All of its functions change at once, with the files beside them.
@@ -57,10 +63,12 @@ def command(
     pilotlight deploy mypackage.app --message "a larger model"
     pilotlight deploy app.py --prune
     pilotlight deploy app.py --no-traffic    # then: pilotlight call app.function@v8
+    pilotlight deploy app.py --sign release.key
     """
     began = time.monotonic()
     target = find_target(path, within=Path.cwd())
-    deployed = deploy_target(target, message=message, prune=prune, no_traffic=no_traffic, retry=retry)
+    signing = SigningWish(signer=None if sign is None else FolderSigner.load(sign), given=_named_files(signature))
+    deployed = deploy_target(target, message=message, prune=prune, no_traffic=no_traffic, retry=retry, signing=signing)
     if as_json:
         print_json([response for response, _ in deployed])
         return
@@ -68,8 +76,24 @@ def command(
         _show(response, functions, time.monotonic() - began, no_traffic=no_traffic)
 
 
+def _named_files(words: list[str] | None) -> dict[str, Path]:
+    found: dict[str, Path] = {}
+    for word in words or ():
+        name, equals, path = word.partition("=")
+        if not (name and equals and path):
+            raise OptionError(f"--signature {word!r}: expected NAME=FILE.", field="--signature")
+        found[name] = Path(path)
+    return found
+
+
 def deploy_target(
-    target: DeployTarget, *, message: str = "", prune: bool = False, no_traffic: bool = False, retry: bool = False
+    target: DeployTarget,
+    *,
+    message: str = "",
+    prune: bool = False,
+    no_traffic: bool = False,
+    retry: bool = False,
+    signing: SigningWish | None = None,
 ) -> Deployed:
     """Pack and deploy each app of a target; return the answers, each with its specs.
 
@@ -82,7 +106,7 @@ def deploy_target(
         artifacts = pack_artifacts(one.functions)
         sent = partial(
             deploy, platform, name, one.specs, bundle, artifacts, base=one.base, requirements=one.requirements,
-            message=message, no_traffic=no_traffic, retry=retry,
+            message=message, no_traffic=no_traffic, retry=retry, signatures=signatures_for(bundle, artifacts, signing),
         )  # fmt: skip
         send = partial(_deploy, sent, name)
         if one.requirements:

@@ -3,12 +3,12 @@
 import pytest
 
 from pilotlight_core.model.rollouts.rollout_record import Cohort, Sticky
-from pilotlight_core.model.rollouts.split_units import Asker, is_in_cohort, unit_of
+from pilotlight_core.model.rollouts.split_units import SplitAsker, is_in_cohort, unit_of
 
-ASKER = Asker(
+ASKER = SplitAsker(
     "acme", "key_1", "call_1", idempotency_key="once-1", sticky="s-1", user="u-1", headers={b"x-ring": b"inner"}
 )
-BARE = Asker("acme", "key_1", "call_1")
+BARE = SplitAsker("acme", "key_1", "call_1")
 
 
 @pytest.mark.parametrize(
