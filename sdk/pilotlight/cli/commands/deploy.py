@@ -43,14 +43,14 @@ def command(
     prune: Annotated[
         bool, typer.Option("--prune", "--yes", "-y", help="remove functions that the file does not have; do not ask")
     ] = False,
-    no_traffic: Annotated[
-        bool, typer.Option("--no-traffic", help="register the versions, and leave what is deployed as it is")
-    ] = False,
-    retry: Annotated[bool, typer.Option("--retry", help="also versions that a rollout has rolled back")] = False,
     sign: Annotated[Path | None, typer.Option(help="sign code and artifacts with this private key of yours")] = None,
     signature: Annotated[
         list[str] | None, typer.Option(help="NAME=FILE: a signature of weights, by 'pilotlight trust sign'")
     ] = None,
+    no_traffic: Annotated[
+        bool, typer.Option("--no-traffic", help="register the versions, and leave what is deployed as it is")
+    ] = False,
+    retry: Annotated[bool, typer.Option("--retry", help="also versions that a rollout has rolled back")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="print what was deployed as JSON")] = False,
 ) -> None:
     """Deploy an app. All of its functions change at once, with the files beside them.
@@ -62,8 +62,8 @@ def command(
     pilotlight deploy examples/hello/app.py
     pilotlight deploy mypackage.app --message "a larger model"
     pilotlight deploy app.py --prune
-    pilotlight deploy app.py --no-traffic    # then: pilotlight call app.function@v8
     pilotlight deploy app.py --sign release.key
+    pilotlight deploy app.py --no-traffic    # then: pilotlight call app.function@v8
     """
     began = time.monotonic()
     target = find_target(path, within=Path.cwd())
@@ -106,7 +106,8 @@ def deploy_target(
         artifacts = pack_artifacts(one.functions)
         sent = partial(
             deploy, platform, name, one.specs, bundle, artifacts, base=one.base, requirements=one.requirements,
-            message=message, no_traffic=no_traffic, retry=retry, signatures=signatures_for(bundle, artifacts, signing),
+            message=message, no_traffic=no_traffic, retry=retry,
+            signatures=signatures_for(bundle, artifacts, signing),
         )  # fmt: skip
         send = partial(_deploy, sent, name)
         if one.requirements:
