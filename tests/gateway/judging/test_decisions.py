@@ -146,7 +146,7 @@ def test_a_wrong_split_holds_it() -> None:
     rollout = rollout_of(TERMS)
     wrong = [compared_call(Arm.CANARY, rho=0.1, call_id=str(n)) for n in range(60)]
 
-    assert moved_to(decide(seen(rollout, wrong), rollout, 301.0, READY)).held == "invalid"
+    assert moved_to(decide(seen(rollout, wrong), rollout, 301.0, READY)).held == "invalid_split"
 
 
 def test_a_share_rises_only_as_far_as_capacity_carries_it() -> None:
