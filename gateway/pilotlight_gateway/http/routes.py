@@ -184,7 +184,8 @@ APPS = (
         method="POST", path="/v1/apps/{app}/deploys", name="deployApp", endpoint=apps.deploy_app, scopes=("deploy",),
         tells=("message", "base", "prune", "ends_in_s"),
         about="Deploy all of an app at once, or name the blobs to upload first.", request=DeployRequest,
-        answer=DeployResponse, errors=(*BODY, "conflict", "removes_functions", "quota_exceeded", "overloaded"),
+        answer=DeployResponse,
+        errors=(*BODY, "conflict", "removes_functions", "quota_exceeded", "overloaded", "policy_refused"),
     ),
     Operation(
         method="PUT", path="/v1/blobs/{sha256}", name="putBlob", about="Upload a file by its digest.", status=201,
