@@ -14,6 +14,7 @@ from pilotlight import App
 from pilotlight.cli.main import COMMANDS, module_of
 from pilotlight.packing.folder_signing import FolderSigner
 from pilotlight_core.host.signing import Signer
+from tests.sdk.cli.identity_answers import CALLER, ISSUER
 from tests.sdk.cli.seeing_answers import (
     DIAGNOSED,
     EVENTS,
@@ -176,16 +177,6 @@ TENANT = {"name": "a-tenant-with-a-long-name", "tier": "enterprise", "weight": 2
 KEY = {
     "id": "8c1f0eXYabcd", "label": "the continuous integration of search", "scopes": ["deploy", "invoke", "read"],
     "created_at": NOW, "expires_at": 4e9, "revoked": False, "key": "pl_live_x", "replaced_until": NOW,
-}  # fmt: skip
-ISSUER = {
-    "name": "corp", "url": "https://login.example.com", "audience": "https://gpu.example.com/api", "client_id": "cli",
-    "jwks_url": "https://login.example.com/keys", "tenant": "", "tenants": {"acme-corp": "acme"},
-    "groups": {"engineers": ["invoke", "deploy"], "*": ["read"]}, "keys": 2, "keys_age_s": 61.0,
-    "problem": "https://login.example.com/keys has answered 502",
-}  # fmt: skip
-CALLER = {
-    "tenant": "acme", "key": "oidc-corp-0123456789abcdef", "scopes": ["invoke", "deploy"], "issuer": "corp",
-    "subject": "ada@example.com", "expires_at": NOW + 300,
 }  # fmt: skip
 LIMITS = {
     "tenant": "acme", "tier": "free", "limits": {"concurrency": 3}, "function": "zoo:llm.chat",
