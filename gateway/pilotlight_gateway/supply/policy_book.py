@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pilotlight_core.host.records.policy_registry import PolicyBook
-from pilotlight_core.model.errors import NotFound
 from pilotlight_core.model.supply.policies import Policy, PolicyRecord, check_policy
 
 
@@ -30,10 +29,5 @@ async def set_policy(book: PolicyBook, tenant: str, policy: Policy, *, by: str, 
 
 
 async def remove_policy(book: PolicyBook, tenant: str) -> None:
-    """Raises NotFound."""
-
-    def change(present: PolicyRecord | None) -> None:
-        if present is None:
-            raise NotFound("There is no policy to remove.")
-
-    await book.change_policy(tenant, change)
+    """Take a policy off the record, if there is one."""
+    await book.change_policy(tenant, lambda _: None)

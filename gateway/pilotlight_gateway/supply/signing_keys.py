@@ -102,5 +102,5 @@ class SigningKeys:
         said = [present.fault(name, self._wall()) for name in names]
         raise NoKey(
             f"No key in {self._folder} counts now, so this gateway signs nothing. {' '.join(said)} An operator adds "
-            "one: 'pilotlight signing-keys new', then 'vouch'."
+            "one: 'pilotlight keyset new', then 'vouch'."
         )

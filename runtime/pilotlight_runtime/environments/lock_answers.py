@@ -80,10 +80,10 @@ class LockAnswers:
             async with asyncio.timeout(WANTED_S):
                 base, locked = await self._builds.described(asked.tenant, asked.base, asked.lock)
             answer = PackagesDescribed(question=asked.question, base=base, locked=locked)
-        except (BuildFailed, OSError) as error:
-            answer = PackagesDescribed(question=asked.question, words=str(error))
         except TimeoutError:
             answer = PackagesDescribed(question=asked.question, words="it has no time for it now")
+        except (BuildFailed, OSError) as error:
+            answer = PackagesDescribed(question=asked.question, words=str(error))
         except Exception:
             log.exception("a description went wrong; the others go on")
             answer = PackagesDescribed(question=asked.question, words="the platform made a mistake")

@@ -18,7 +18,7 @@ from pilotlight_gateway.calls.call_port import CallEvent, CallPort, CallResult, 
 from pilotlight_gateway.calls.call_responses import NULL, is_value, json_around, response_of, typed_response
 from pilotlight_gateway.calls.prepared_call import PreparedCall
 from pilotlight_gateway.http.protocol.drain_gate import DrainGate
-from pilotlight_gateway.http.protocol.event_answers import EventStream, event
+from pilotlight_gateway.http.protocol.event_answers import event
 from pilotlight_gateway.http.protocol.http_exchange import Exchange
 from pilotlight_gateway.http.protocol.large_answers import PIECE_BYTES
 from pilotlight_gateway.metrics.call_recorder import CallRecorder
@@ -52,7 +52,7 @@ class EventWriter:
     def __init__(self, services: StreamServices, call: PreparedCall, exchange: Exchange, *, typed: bool) -> None:
         self._services = services
         self._call = call
-        self._exchange = exchange
+        self.exchange = exchange
         self._typed = typed
         self._version = call.version.id
         self._at_once = services.codec.at_once
@@ -155,7 +155,7 @@ class EventWriter:
 
     def _result(self, result: CallResult, value: list[bytes]) -> bytes:
         services, call = self._services, self._call
-        at, request_id = services.clock(), self._exchange.request_id
+        at, request_id = services.clock(), self.exchange.request_id
         response = response_of(call, result, book=services.book, at=at, request_id=request_id)
         services.recorder.call_ended(call, result, response.latency.stages, response.latency.total_ms)
         if self._typed and is_value(call):
@@ -167,9 +167,9 @@ class EventWriter:
 class ChunkSender:
     """Sends the chunks of one call behind the events that its task has sent. It is the stream's `ChunkTaker`."""
 
-    def __init__(self, writer: EventWriter, stream: EventStream) -> None:
+    def __init__(self, writer: EventWriter) -> None:
         self._writer = writer
-        self._stream = stream
+        self._exchange = writer.exchange
 
     def take(self, seq: int, data: tuple[bytes, ...]) -> bool:
         """See `ChunkTaker`."""
@@ -180,7 +180,7 @@ class ChunkSender:
             piece = writer.chunks_now(seq, data)
         except Exception:  # noqa: BLE001 - the call's task meets it again, and ends with it
             return False
-        if not self._stream.send_now(piece):
+        if not self._exchange.send_piece(piece):
             return False
         writer.number = seq + len(data) - 1
         writer.count_taken(len(data))

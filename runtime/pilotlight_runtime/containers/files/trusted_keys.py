@@ -119,7 +119,7 @@ class TrustedKeys:
             if self._serial:
                 raise BadSignature(
                     f"The platform's set of keys is gone, of which this node has seen that of {self._serial}: an "
-                    "operator publishes it again ('pilotlight signing-keys publish')."
+                    "operator publishes it again ('pilotlight keyset publish')."
                 )
             return None
         if given is not None and not self._serial and not self._is_rooted(offered):

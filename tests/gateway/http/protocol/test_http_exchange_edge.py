@@ -11,7 +11,7 @@ from tests.gateway.world import World
 
 GUARDED = [(op.method, op.path) for op in OPERATIONS if op.scopes]
 
-PLACES = {"alias": "prod",
+PLACES = {
     "ref": "shop.hello", "sha256": "0" * 64, "app": "shop", "id": "x", "tenant": "acme", "function": "shop.hello",
     "tier": "free", "grantee": "friend", "delivery": "msg_x", "batch": "batch_x",
     "container": "x", "price": "h100", "month": "2026-11", "budget": "month", "grant": "grant_x", "node": "n1",

@@ -27,7 +27,7 @@ class PolicyInfo(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TrustedKeyRequest(Request, frozen=True, kw_only=True):
-    """`PUT /v1/trusted-keys/{key}`."""
+    """`PUT /v1/trusted-keys/{name}`."""
 
     pem: Annotated[str, Meta(max_length=PEM_LENGTH)]
     """A public key of the curve P-256."""
@@ -36,7 +36,7 @@ class TrustedKeyRequest(Request, frozen=True, kw_only=True):
 
 
 class RevokeRequest(Request, frozen=True, kw_only=True):
-    """`POST /v1/trusted-keys/{key}/revoke`."""
+    """`POST /v1/trusted-keys/{name}/revoke`."""
 
     reason: Annotated[str, Meta(max_length=REASON_LENGTH)] = ""
 

@@ -88,7 +88,7 @@ POLICIES = (
     ),
     Operation(
         method="DELETE", path="/v1/policy", name="removePolicy", endpoint=drop_policy, scopes=("admin",), status=204,
-        about="Look for nothing on the tenant's behalf any more.", errors=("not_found", "conflict"),
+        about="Look for nothing on the tenant's behalf any more.", errors=("conflict",),
     ),
     Operation(
         method="GET", path="/v1/platform-policy", name="getPlatformPolicy", endpoint=show_platform_policy,
@@ -103,6 +103,6 @@ POLICIES = (
     Operation(
         method="DELETE", path="/v1/platform-policy", name="removePlatformPolicy", endpoint=drop_platform_policy,
         about="Hold no version to a policy of the operator's any more.", scopes=("operator",), status=204,
-        errors=("not_found", "conflict"),
+        errors=("conflict",),
     ),
 )  # fmt: skip

@@ -58,23 +58,23 @@ async def list_trusted(request: Request, services: SupplyKeyServices) -> Respons
 
 
 async def put_trusted(request: Request, services: SupplyKeyServices) -> Response:
-    """`PUT /v1/trusted-keys/{key}`."""
+    """`PUT /v1/trusted-keys/{name}`."""
     asked = await read_struct(request, services.budget, TrustedKeyRequest)
     principal, at = principal_of(request), services.wall()
     if asked.not_after and asked.not_after <= max(asked.not_before, at):
         raise BadInput("not_after: expected an instant that is to come, behind not_before.", field="not_after")
     terms = KeyTerms(not_before=asked.not_before, not_after=asked.not_after)
     key = await add_trusted_key(
-        services.trust, principal.tenant, request.path_params["key"], asked.pem, terms, by=principal.key_id, at=at
+        services.trust, principal.tenant, request.path_params["name"], asked.pem, terms, by=principal.key_id, at=at
     )
     return json_answer(_trusted_info(key, at))
 
 
 async def revoke_trusted(request: Request, services: SupplyKeyServices) -> Response:
-    """`POST /v1/trusted-keys/{key}/revoke`."""
+    """`POST /v1/trusted-keys/{name}/revoke`."""
     asked = await read_struct(request, services.budget, RevokeRequest)
     tenant, at = principal_of(request).tenant, services.wall()
-    key = await revoke_trusted_key(services.trust, tenant, request.path_params["key"], asked.reason, at=at)
+    key = await revoke_trusted_key(services.trust, tenant, request.path_params["name"], asked.reason, at=at)
     return json_answer(_trusted_info(key, at))
 
 
@@ -134,12 +134,12 @@ SUPPLY_KEYS = (
         answer=list_of("TrustedKeys", TrustedKeyInfo),
     ),
     Operation(
-        method="PUT", path="/v1/trusted-keys/{key}", name="setTrustedKey", endpoint=put_trusted, scopes=("admin",),
+        method="PUT", path="/v1/trusted-keys/{name}", name="setTrustedKey", endpoint=put_trusted, scopes=("admin",),
         about="Put a public key on record, or change its terms.", tells=("*",), request=TrustedKeyRequest,
         answer=TrustedKeyInfo, errors=(*BODY, "conflict"),
     ),
     Operation(
-        method="POST", path="/v1/trusted-keys/{key}/revoke", name="revokeTrustedKey", endpoint=revoke_trusted,
+        method="POST", path="/v1/trusted-keys/{name}/revoke", name="revokeTrustedKey", endpoint=revoke_trusted,
         about="Let what a key has signed count no more.", scopes=("admin",), tells=("*",), request=RevokeRequest,
         answer=TrustedKeyInfo, errors=(*BODY, "not_found", "conflict"),
     ),

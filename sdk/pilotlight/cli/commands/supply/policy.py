@@ -34,7 +34,7 @@ Named = list[str] | None
 
 @app.callback()
 def group() -> None:
-    """What versions may be made of: rules that warn, or that refuse a deploy."""
+    """What versions may be made of: rules that warn or refuse."""
 
 
 @app.command()
@@ -76,7 +76,9 @@ def set_policy(
     platform: Platform = False,
     as_json: Json = False,
 ) -> None:
-    """Put a policy on record, whole: what is not named is not looked for.
+    """Put a policy on record, whole.
+
+    What is not named is not looked for.
 
     It holds from the next deploy on. What runs is looked at each day, and never ended for it: see 'pilotlight events'.
 
@@ -104,7 +106,7 @@ def set_policy(
 
 @app.command()
 def remove(platform: Platform = False, as_json: Json = False) -> None:
-    """Take the policy off the record: nothing is looked for any more.
+    """Take the policy off the record.
 
     \b
     pilotlight policy remove
@@ -121,7 +123,9 @@ def check(
     ref: Annotated[str, typer.Argument(help="function, or one of its versions", metavar="APP.FUNCTION[@vN]")],
     as_json: Json = False,
 ) -> None:
-    """Say what policies say of a version now. Exit code 2: it could not be deployed.
+    """Say what policies say of a version now.
+
+    Exit code 2: it could not be deployed.
 
     \b
     pilotlight policy check shop.rank

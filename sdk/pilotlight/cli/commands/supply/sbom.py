@@ -24,9 +24,9 @@ def command(
     output: Annotated[Path | None, typer.Option("--output", "-o", help="write it to a file")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="it is JSON anyway")] = False,  # noqa: ARG001
 ) -> None:
-    """Print what a version is made of: its bill of materials, in CycloneDX 1.6.
+    """Print what a version is made of, as CycloneDX.
 
-    It has the base environment with its packages, the locked packages, the files of the code, and models.
+    The bill of materials has the base environment and its packages, locked packages, the files of the code, and models.
 
     \b
     pilotlight sbom shop.rank

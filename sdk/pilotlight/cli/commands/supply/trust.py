@@ -36,7 +36,9 @@ def new(
     file: Annotated[Path, typer.Argument(help="where the private key is to be; the public one goes beside it")],
     as_json: Json = False,
 ) -> None:
-    """Make a key to sign with, on this machine. No platform ever sees it.
+    """Make a key to sign with, on this machine.
+
+    No platform ever sees it.
 
     \b
     pilotlight trust new release.key
@@ -57,7 +59,9 @@ def add(
     days: Annotated[float, typer.Option(min=0, help="for so many days it counts; 0: for good")] = 0,
     as_json: Json = False,
 ) -> None:
-    """Put a public key on record. Add the next one before the present one expires: both count until then.
+    """Put a public key on record.
+
+    Add the next one before the present one expires: both count until then.
 
     \b
     pilotlight trust add release release.key.pub --days 365
@@ -98,7 +102,9 @@ def revoke(
     reason: Annotated[str, typer.Option(help="why, for those who read it later")] = "",
     as_json: Json = False,
 ) -> None:
-    """Let what a key has signed count no more. Nothing that runs is ended; its next start is refused.
+    """Let what a key has signed count no more.
+
+    Nothing that runs is ended; its next start is refused.
 
     \b
     pilotlight trust revoke release --reason "the laptop was stolen"
@@ -117,7 +123,9 @@ def sign(
     output: Annotated[Path | None, typer.Option("--output", "-o", help="default: FOLDER.sig")] = None,
     as_json: Json = False,
 ) -> None:
-    """Sign a folder of weights, in the format of model-signing, in parts as 'pilotlight weights push' sends them.
+    """Sign a folder of weights.
+
+    In the format of model-signing, in parts as 'pilotlight weights push' sends them.
 
     \b
     pilotlight trust sign models/llama --key release.key

@@ -1,4 +1,4 @@
-"""`pilotlight signing-keys new|vouch`: makes a gateway's further key, and the operator's signed set of keys."""
+"""`pilotlight keyset new|vouch`: makes a gateway's further key, and the operator's signed set of keys."""
 
 from __future__ import annotations
 
@@ -114,18 +114,18 @@ def _text(signed: SignedKeySet, path: Path, at: float) -> str:
         until = f"counts until {day_of(terms.not_after)}" if terms.not_after else "counts"
         lines.append(f"  {name} {terms.fault(at) or until}")
     lines.append(f"{path.parent / OPERATOR_KEY}.pub: for agents (--trusted-keys)")
-    lines.append(f"Next: pilotlight signing-keys publish {path.parent}")
+    lines.append(f"Next: pilotlight keyset publish {path.parent}")
     return "\n".join(lines) + "\n"
 
 
 def _new(options: argparse.Namespace) -> tuple[dict[str, Any], str]:
     name, public = add_key(options.folder.expanduser())
     told = {"id": name, "public": str(public)}
-    return told, f"{public}: the public key {name}. Next: pilotlight signing-keys vouch OPERATOR --key {public}\n"
+    return told, f"{public}: the public key {name}. Next: pilotlight keyset vouch OPERATOR --key {public}\n"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="pilotlight signing-keys", description=__doc__)
+    parser = argparse.ArgumentParser(prog="pilotlight keyset", description=__doc__)
     actions = parser.add_subparsers(dest="action", required=True)
     new = actions.add_parser("new", help="make a further key for a gateway")
     vouch = actions.add_parser("vouch", help="sign the set of keys that count")

@@ -1,4 +1,4 @@
-"""`pilotlight signing-keys`."""
+"""`pilotlight keyset`."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SHOWN = 20
 
 @app.callback()
 def group() -> None:
-    """The platform's own keys, by which it signs what it has accepted. For operators."""
+    """The platform's own keys, for operators."""
 
 
 @app.command(name="list")
@@ -31,7 +31,7 @@ def list_keys(as_json: Json = False) -> None:
     """List the platform's keys, and when each counts.
 
     \b
-    pilotlight signing-keys list
+    pilotlight keyset list
     """
     found = ask(client().supply.get_signing_keys())
     if as_json:
@@ -45,12 +45,14 @@ def new(
     keys: Annotated[Path, typer.Argument(help="folder of a gateway's keys: --keys, or STATE/keys")],
     as_json: Json = False,
 ) -> None:
-    """Make a further key for a gateway, on its host. It signs once a published set has it.
+    """Make a further key for a gateway.
+
+    On its host. It signs once a published set has it.
 
     \b
-    pilotlight signing-keys new ~/.pilotlight/keys
+    pilotlight keyset new ~/.pilotlight/keys
     """
-    raise typer.Exit(run_command("signing-keys", ["new", *_json(as_json), "--", str(keys)], as_json=as_json))
+    raise typer.Exit(run_command("keyset", ["new", *_json(as_json), "--", str(keys)], as_json=as_json))
 
 
 @app.command()
@@ -68,22 +70,24 @@ def vouch(
     reason: Annotated[str, typer.Option(help="why it is revoked")] = "",
     as_json: Json = False,
 ) -> None:
-    """Sign the set of keys that count, from the one that is in the folder. Then publish it.
+    """Sign the set of keys that count.
+
+    From the set that is in the folder; then publish it.
 
     The operator's key is made if there is none; agents are given its public half (--trusted-keys). A retired key
     counts until it expires: until then sign kept versions again by the new one ('resign'). What a revoked key has
     signed is refused at the next start of a container.
 
     \b
-    pilotlight signing-keys vouch ~/operator --key gw-1.pub --retire 5f0c21aa3b9d7e10 --after +14d
-    pilotlight signing-keys vouch ~/operator --revoke 5f0c21aa3b9d7e10 --reason "the disk was stolen"
+    pilotlight keyset vouch ~/operator --key gw-1.pub --retire 5f0c21aa3b9d7e10 --after +14d
+    pilotlight keyset vouch ~/operator --revoke 5f0c21aa3b9d7e10 --reason "the disk was stolen"
     """
     words = [
         *(f"--key={each}" for each in key or ()), f"--not-before={not_before}",
         *(f"--retire={each}" for each in retire or ()), f"--after={after}",
         *(f"--revoke={each}" for each in revoke or ()), f"--reason={reason}", *_json(as_json),
     ]  # fmt: skip
-    raise typer.Exit(run_command("signing-keys", ["vouch", *words, "--", str(folder)], as_json=as_json))
+    raise typer.Exit(run_command("keyset", ["vouch", *words, "--", str(folder)], as_json=as_json))
 
 
 @app.command()
@@ -91,10 +95,12 @@ def publish(
     file: Annotated[Path, typer.Argument(help="key-set.json of the operator's folder, or that folder")],
     as_json: Json = False,
 ) -> None:
-    """Publish a set of keys. Gateways sign, and agents believe, by it at once, without a restart.
+    """Publish a set of keys.
+
+    Gateways sign, and agents believe, by it at once, without a restart.
 
     \b
-    pilotlight signing-keys publish ~/operator
+    pilotlight keyset publish ~/operator
     """
     path = file.expanduser() / "key-set.json" if file.expanduser().is_dir() else file.expanduser()
     try:
@@ -108,15 +114,17 @@ def publish(
         print_json(found)
         return
     _show(found)
-    note("next: pilotlight signing-keys resign")
+    note("next: pilotlight keyset resign")
 
 
 @app.command()
 def resign(as_json: Json = False) -> None:
-    """Sign kept versions again by the present key. Broken off and run again, it goes on.
+    """Sign kept versions again by the present key.
+
+    Broken off and run again, it goes on.
 
     \b
-    pilotlight signing-keys resign
+    pilotlight keyset resign
     """
     after, looked_at, signed, refused = "", 0, 0, list[Any]()
     while True:
@@ -144,7 +152,7 @@ def _show(found: dict[str, Any]) -> None:
     ]
     print_table(("id", "", "state"), rows, empty="There is no key.")
     if not found["serial"]:
-        note("one key for all gateways: 'pilotlight signing-keys vouch' makes it a set")
+        note("one key for all gateways: 'pilotlight keyset vouch' makes it a set")
 
 
 def _json(as_json: bool) -> list[str]:
