@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import signal
 import time
+from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -290,7 +291,8 @@ async def _gateway(
     measured = MeasuredGateway(name=name, process=instance, region=settings.region)
     exchange = make_load_exchange(bus, loads, measured, budget, readiness, calls)
     event_log, inside = BusEventLog(bus, region=settings.region), InsideName(settings.region, calls.table.instance)
-    sources = metric_sources(calls, idempotency, limiter, jobs, readiness, budget, connections, fallbacks)
+    split_counts: Counter[str] = Counter()
+    sources = metric_sources(calls, idempotency, limiter, jobs, readiness, budget, connections, fallbacks, split_counts)
     shown = certificates_of(api=public.tls, bodies=internal.tls)
     locker = BusLocker(bus, calls.fleet, registry, region=settings.region, gateway=calls.table.instance)
     supply = open_supply(bus, registry, blobs, calls.fleet, signer, settings.known_vulnerabilities, inside)
@@ -310,7 +312,8 @@ async def _gateway(
         tranches=keeper.read, all_tranches=keeper.read_all,
         placements=make_placements(calls, book, registry, settings),
         proxies=settings.connection_bounds.exempt,
-        readiness=readiness, registry=registry, requests=requests, schemas=schemas, supply=supply.parts,
+        readiness=readiness, registry=registry, requests=requests, schemas=schemas, split_counts=split_counts,
+        supply=supply.parts,
         webhooks=BusWebhooks(bus),
     )  # fmt: skip
     try:
