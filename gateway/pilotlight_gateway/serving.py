@@ -70,6 +70,7 @@ from pilotlight_gateway.gateway_objects import (
     make_shards,
     metric_sources,
 )
+from pilotlight_gateway.gateway_rollouts import GatewayRollouts
 from pilotlight_gateway.gateway_secrets import GatewaySecrets
 from pilotlight_gateway.http.protocol.http_exchange import OpenRequests
 from pilotlight_gateway.http_wiring import (
@@ -291,8 +292,9 @@ async def _gateway(
     measured = MeasuredGateway(name=name, process=instance, region=settings.region)
     exchange = make_load_exchange(bus, loads, measured, budget, readiness, calls)
     event_log, inside = BusEventLog(bus, region=settings.region), InsideName(settings.region, calls.table.instance)
-    split_counts: Counter[str] = Counter()
-    sources = metric_sources(calls, idempotency, limiter, jobs, readiness, budget, connections, fallbacks, split_counts)
+    rollouts, split_counts = GatewayRollouts(settings, bus, calls, event_log, name=instance), Counter[str]()
+    own = metric_sources(calls, idempotency, limiter, jobs, readiness, budget, connections, fallbacks, split_counts)
+    sources = (*own, rollouts.collect)
     shown = certificates_of(api=public.tls, bodies=internal.tls)
     locker = BusLocker(bus, calls.fleet, registry, region=settings.region, gateway=calls.table.instance)
     supply = open_supply(bus, registry, blobs, calls.fleet, signer, settings.known_vulnerabilities, inside)
@@ -312,14 +314,17 @@ async def _gateway(
         tranches=keeper.read, all_tranches=keeper.read_all,
         placements=make_placements(calls, book, registry, settings),
         proxies=settings.connection_bounds.exempt,
-        readiness=readiness, registry=registry, requests=requests, schemas=schemas, split_counts=split_counts,
+        readiness=readiness, registry=registry, requests=requests, rollouts=rollouts.parts, schemas=schemas,
+        split_counts=split_counts,
         supply=supply.parts,
         webhooks=BusWebhooks(bus),
     )  # fmt: skip
     try:
         # Limits around calls: a gateway that hands its shards over still tells the next homes what runs here.
         async with (
-            measured_process(settings, bus, counting.collect, shown, event_log.collect, *sources) as watch,
+            measured_process(
+                settings, bus, counting.collect, shown, event_log.collect, rollouts.collect, *sources
+            ) as watch,
             exchange.running(watch, metrics.request_count),
             workers.running(),
             keeper.running(),
@@ -334,6 +339,7 @@ async def _gateway(
             make_nested(bus, calls, wire_nested(parts, authenticator.why_ended), bodies, settings.region).running(),
             event_log.running(),
             HomeEvents(calls.drivers.homes, event_log).running(),
+            rollouts.running(parts, registry),
             shards.running(),
             jobs.running(),
         ):

@@ -19,6 +19,7 @@ from starlette import routing
 from starlette.types import ASGIApp
 
 from pilotlight_core.host.blobs import BlobBackend, MemoryBlobKeys, MemoryBlobs, SealedBlobs
+from pilotlight_core.host.events.event_log import MemoryEventLog
 from pilotlight_core.host.metrics import ProcessMetrics
 from pilotlight_core.host.outbound.address_policy import Network
 from pilotlight_core.host.registry import KeyRecord, TenantRecord
@@ -69,6 +70,9 @@ from pilotlight_gateway.oidc.issuer_keys import IssuerKeys
 from pilotlight_gateway.oidc.issuers import Issuers
 from pilotlight_gateway.oidc.jwks_source import MemoryJwksSource
 from pilotlight_gateway.oidc.token_authenticator import TokenAuthenticator
+from pilotlight_gateway.rollouts.evidence_store_fake import MemoryEvidence
+from pilotlight_gateway.rollouts.rollout_news import RolloutTeller
+from pilotlight_gateway.rollouts.rollout_parts import RolloutParts
 from pilotlight_gateway.schemas.schema_validators import Validators
 from pilotlight_gateway.schemas.version_schemas import VersionSchemas
 from pilotlight_gateway.secrets.platform_keys import MemoryPlatformKey
@@ -170,6 +174,8 @@ class Parts:
     costs: Estimates = field(default_factory=Estimates)
     audit: AuditLog = field(default_factory=MemoryAuditLog)
     events: MemoryEvents = field(default_factory=MemoryEvents)
+    evidence: MemoryEvidence = field(default_factory=MemoryEvidence)
+    event_log: MemoryEventLog = field(default_factory=MemoryEventLog)
     traces: MemoryTraces = field(default_factory=MemoryTraces)
     tracing: TracedCalls = field(default_factory=lone_traces)
     bound: list[Binding] = field(default_factory=list)
@@ -300,6 +306,9 @@ class Parts:
             readiness=self.readiness,
             registry=self.registry,
             requests=self.requests,
+            rollouts=RolloutParts(
+                store=self.evidence, teller=RolloutTeller(events=self.event_log, hooks=self.webhooks)
+            ),
             schemas=VersionSchemas(self.blobs),
             supply=self.supply,
             stopper=self.stopper,

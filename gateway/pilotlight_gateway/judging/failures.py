@@ -1,0 +1,31 @@
+"""Which failures may be a version's fault, and which of them are one event."""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+OF_VERSION = frozenset({"function_raised", "execution_timeout", "load_failed", "bad_output", "container_died"})
+"""Others are the caller's, its limits', or the platform's."""
+DEADLY = frozenset({"execution_timeout", "load_failed", "container_died"})
+"""A container dies of them with all its calls: one event."""
+CANCELLED = "cancelled"
+MOST_REMEMBERED = 256
+"""Dead containers, failed calls and calls that were slow before they ended, of each kind."""
+
+
+Remembered = TypeVar("Remembered")
+
+
+def is_repeated(seen: dict[str, float], key: str) -> bool:
+    """Whether `key` was among the last ones; it is now."""
+    if key in seen:
+        return True
+    keep(seen, key, 1.0)
+    return False
+
+
+def keep(seen: dict[str, Remembered], key: str, value: Remembered) -> None:
+    """Keep the last `MOST_REMEMBERED`."""
+    seen[key] = value
+    if len(seen) > MOST_REMEMBERED:
+        del seen[next(iter(seen))]
