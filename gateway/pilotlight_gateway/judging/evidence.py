@@ -170,6 +170,7 @@ def _function_of(terms: RolloutTerms, *, streams: bool, pairs: bool) -> Function
     tolerance = terms.tolerance
     return FunctionEvidence(
         weights=weights,
+        whole=sum(weights.values()),
         events={name: EventGuard() for name in events},
         amounts={name: AmountGuard() for name in amounts},
         customs={guard.name: guard.kind == "event" for guard in terms.guards},

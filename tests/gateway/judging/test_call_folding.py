@@ -251,7 +251,7 @@ def test_a_sticky_unit_is_one_observation_of_everything() -> None:
     evidence = folded(*failing, terms=terms)
     assert evidence.amounts["errors"].canary == 1
     assert evidence.crash.canary == 1
-    assert evidence.split.counts == {"0.5": [1, 1]}
+    assert evidence.split.counts == {0.5: [1, 1]}
 
     fold_call(evidence, canary(code="function_raised", call_id="x"))
     assert evidence.amounts["errors"].canary == 2
