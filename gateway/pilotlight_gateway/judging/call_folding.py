@@ -128,6 +128,10 @@ def _fold_pair(evidence: FunctionEvidence, call: ComparedCall) -> None:
         evidence.crash.note(failed=canary.failed)
     if not (canary.ended_well and other.ended_well):
         return
+    proof, spread = evidence.amount_proofs.get("pairs"), evidence.pairs.spread
+    if proof is not None and spread > 0.0 and canary.cost > 0.0 and other.cost > 0.0:
+        # A pair is both sides at once: its ratio is the canary's residual over the old version's.
+        proof.note(canary=True, rho=0.5, residual=math.log(canary.cost / other.cost), spread=spread)
     evidence.pairs.note(canary.cost, other.cost, math.log1p(evidence.pair_tolerance))
     if canary.differs != other.differs and (answers := evidence.events.get("answers")) is not None:
         answers.note(canary=canary.differs, rho=0.5)
