@@ -106,7 +106,7 @@ class PassPreparation:
             limits_of=known.limits_of, weight_of=known.weight_of, floors=known.floors(), decided=decided,
             stop_grace_s=self.stop_grace_s, bounds=known.bounds(active.bounded(known.said)),
             renewed=active.take_renewed(), settled=active.settled, unfunded=self.unfunded,
-            network_of=known.network_of,
+            network_of=known.network_of, arms=known.arms,
         )  # fmt: skip
 
     def find_faults(self, at: float, wall: float) -> dict[str, Exception]:
@@ -129,6 +129,8 @@ class PassPreparation:
         ids.update(bind.version for bind in coming(world))
         # A version that was just deployed takes over what its function has, before anybody calls it.
         ids |= known.current_of(active.functions(ids).union(world.foreseen(at)), known=active.records.keys())
+        # Sides of a rollout have containers before calls need them, and the old one after.
+        ids |= known.arms_of(active.functions(ids))
         active.keep(ids)
         world.refusals.keep(ids)
         return ids

@@ -19,6 +19,8 @@ from pilotlight_autoscaler.policy.tenant_rooms import floors
 from pilotlight_autoscaler.policy.version_shutdown import DELETED, why_shut_down
 from pilotlight_core.host.registry import Registry
 from pilotlight_core.model.limits import Limits
+from pilotlight_core.model.rollouts.capacity import ArmCapacity, capacities
+from pilotlight_core.model.rollouts.rollout_record import RolloutRecord
 from pilotlight_core.model.scaling.scale_bounds import ScaleBounds, bounds_of
 from pilotlight_core.model.scaling.scale_record import ScaleRecord
 from pilotlight_core.model.spec import AppRecord, FunctionSpec, VersionRecord
@@ -75,6 +77,14 @@ class RegisteredVersions:
         self._are_limits_changed = False
         self._weights: dict[str, float] = {}
         """By tenant."""
+        self.arms: dict[str, ArmCapacity] = {}
+        """By version, what the sides of rollouts that run keep."""
+        self._sides: dict[str, tuple[str, ...]] = {}
+        """`tenant:app.function` -> the versions of it that are sides of one."""
+        self._rolled: dict[str, tuple[str, ...]] = {}
+        """Key of a rollout's record -> its functions, as in `_sides`."""
+        for rollouts in registry.iter_rollouts():
+            self._note_rollout(f"rollout.{rollouts.tenant}.{rollouts.app}", rollouts)
         for app in registry.iter_apps():
             self._index(f"app.{app.tenant}.{app.app}", app)
         registry.on_change.append(self._changed)
@@ -94,6 +104,10 @@ class RegisteredVersions:
         """The deployed versions of functions (`tenant:app.function`); of those that are `known` too if they are not."""
         found = {version for name in functions if (version := self._by_function.get(name)) is not None}
         return {version for version in found if version in known or self.is_deployed(version)}
+
+    def arms_of(self, functions: Iterable[str]) -> set[str]:
+        """The versions of functions (`tenant:app.function`) that are sides of a rollout, of apps that serve."""
+        return {version for name in functions for version in self._sides.get(name, ())}
 
     def close(self) -> None:
         """Listen to the registry no more."""
@@ -185,6 +199,8 @@ class RegisteredVersions:
             self._index(key, record)
         elif kind == "version":
             self._note_floor(name)  # a record may come after its app's
+        elif kind == "rollout":
+            self._note_rollout(key, record)
         elif kind == "scale":
             self._note_word(*name.split("."), is_gone=record is None)
         elif kind == "curves":
@@ -193,6 +209,21 @@ class RegisteredVersions:
             self._floors = None  # limits of its tenant perhaps
             self._are_limits_changed = True
             self._weights.clear()
+
+    def _note_rollout(self, key: str, record: RolloutRecord | None) -> None:
+        """What a rollout's sides keep, as its record says now."""
+        before = self._rolled.pop(key, ())
+        stirred = {version for name in before for version in self._sides.pop(name, ())}
+        for version in stirred:
+            self.arms.pop(version, None)
+        running = record.running if record is not None else None
+        if record is not None and running is not None:
+            for function in running.canary:
+                if found := capacities(running, function):
+                    self.arms |= found
+                    self._sides[f"{record.tenant}:{record.app}.{function}"] = tuple(found)
+            self._rolled[key] = tuple(f"{record.tenant}:{record.app}.{function}" for function in running.canary)
+        self._stirred |= stirred.union(*(self._sides.get(name, ()) for name in self._rolled.get(key, ())))
 
     def _note_curves(self, version: str) -> None:
         """Its function's present version goes by them, whichever version they were measured of."""

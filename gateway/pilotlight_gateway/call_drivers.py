@@ -71,7 +71,7 @@ class CallDrivers:
         nodes = NodeIncarnations()
         self.origins = Origins(
             port, self.links, ownership, router, router.origin_inbox, bodies, guard, nodes,
-            region=region, gateway=gateway,
+            region=region, gateway=gateway, splits=self.homes.splits,
         )  # fmt: skip
         self.peers = PeerEnds(self._outbox.peers, ownership.others, self._on_peer, gateway=gateway)
         self._nodes = NodeWatch((self.homes, self.origins), nodes)

@@ -32,7 +32,7 @@ class FrontParts(Protocol):
     """What the fronts stand on, of all that the HTTP side does."""
 
     @property
-    def calls(self) -> CallPort: ...
+    def split_calls(self) -> CallPort: ...
     @property
     def codec(self) -> BodyCodec: ...
     @property
@@ -69,7 +69,7 @@ def stream_slots() -> TenantSlots:
 def model_services(parts: FrontParts, entry: CallEntry, clock: Callable[[], float]) -> TensorModelServices:
     """Calls of models, and what is shown of them."""
     lookup = ModelLookup(entry.resolver, parts.schemas, ServedModels(parts.registry), parts.rates)
-    calls = ModelCalls(entry, parts.calls, parts.codec, lookup, parts.counts, clock)
+    calls = ModelCalls(entry, parts.split_calls, parts.codec, lookup, parts.counts, clock)
     return TensorModelServices(calls=calls, registry=parts.registry, readiness=parts.readiness, release=_release())
 
 

@@ -142,6 +142,13 @@ def make_calls(
     )
 
 
+def follow_splits(registry: Registry, calls: GatewayCalls) -> None:
+    """Have the homes here know how traffic is split."""
+    for record in registry.iter_rollouts():
+        calls.drivers.homes.on_record(f"rollout.{record.tenant}.{record.app}", record)
+    registry.on_change.append(calls.drivers.homes.on_record)
+
+
 def make_jobs(
     settings: ServeSettings,
     bus: Bus,

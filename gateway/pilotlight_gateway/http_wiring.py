@@ -24,8 +24,10 @@ from pilotlight_gateway.calls.call_port import CallPort
 from pilotlight_gateway.calls.call_responses import CallAnswers
 from pilotlight_gateway.deploys.blob_usage import BlobUsage
 from pilotlight_gateway.deploys.called_versions import CalledVersions
-from pilotlight_gateway.deploys.deployer import Deployer, ManifestSigner
+from pilotlight_gateway.deploys.deployer import Deployer
 from pilotlight_gateway.deploys.function_logs import LogSource
+from pilotlight_gateway.deploys.moves.app_aliases import AppAliases
+from pilotlight_gateway.deploys.moves.app_moves import AppMoves
 from pilotlight_gateway.deploys.package_locker import PackageLocker
 from pilotlight_gateway.deploys.resolver import Resolver
 from pilotlight_gateway.diagnosis.function_diagnoses import FunctionDiagnoses
@@ -79,7 +81,13 @@ from pilotlight_gateway.http.endpoints.oversight.scaling import SCALING, Scaling
 from pilotlight_gateway.http.endpoints.oversight.stats import STATS, StatsServices
 from pilotlight_gateway.http.endpoints.placement import PLACEMENT, PlacementServices
 from pilotlight_gateway.http.endpoints.prices import PRICES, PriceServices
+from pilotlight_gateway.http.endpoints.rollouts.aliases import ALIASES, AliasServices
+from pilotlight_gateway.http.endpoints.rollouts.rollbacks import ROLLBACKS, RollbackServices
+from pilotlight_gateway.http.endpoints.rollouts.rollouts import ROLLOUTS, RolloutServices
 from pilotlight_gateway.http.endpoints.secrets.secrets import SECRETS, SecretServices
+from pilotlight_gateway.http.endpoints.supply.policies import POLICIES, PolicyServices
+from pilotlight_gateway.http.endpoints.supply.supply_keys import SUPPLY_KEYS, SupplyKeyServices
+from pilotlight_gateway.http.endpoints.supply.version_documents import VERSION_DOCUMENTS, VersionDocumentServices
 from pilotlight_gateway.http.endpoints.tenancy import TENANCY
 from pilotlight_gateway.http.endpoints.tenancy_services import TenancyServices
 from pilotlight_gateway.http.endpoints.webhooks import WEBHOOKS, WebhookServices
@@ -113,9 +121,16 @@ from pilotlight_gateway.nested.nested_book import NestedBook
 from pilotlight_gateway.nested.nested_calls import NestedCalls
 from pilotlight_gateway.nodes.node_identities import JoiningTerms
 from pilotlight_gateway.oidc.issuers import Issuers
+from pilotlight_gateway.rollouts.call_rates import CallRates
+from pilotlight_gateway.rollouts.rollout_desk import RolloutDesk
+from pilotlight_gateway.rollouts.rollout_parts import RolloutParts
 from pilotlight_gateway.schemas.version_schemas import VersionSchemas
 from pilotlight_gateway.secrets.tenant_vault import TenantVault
+from pilotlight_gateway.splits.split_calls import SplitCalls
+from pilotlight_gateway.splits.splits import Splits
 from pilotlight_gateway.streams.stream_exchange import StreamExchange
+from pilotlight_gateway.supply.gateway_supply import SupplyParts
+from pilotlight_gateway.supply.key_set_book import VersionSigner
 from pilotlight_gateway.tally.tally_desk import TallyDesk
 from pilotlight_gateway.tenancy.auth import CallAuthenticator, Principal
 from pilotlight_gateway.tenancy.registry_port import RegistryPort
@@ -184,7 +199,7 @@ class HttpParts:
     registry: RegistryPort
     requests: OpenRequests
     schemas: VersionSchemas
-    signer: ManifestSigner
+    supply: SupplyParts
     stopper: ContainerStopper
     streams: StreamExchange
     tallies: TallyDesk
@@ -198,11 +213,30 @@ class HttpParts:
     counts: InferenceCounts = field(default_factory=InferenceCounts)
     tracing: TracedCalls = field(default_factory=lone_traces)
     events: PlatformEventSource = field(default_factory=MemoryEvents)
+    rollouts: RolloutParts
+
+    @cached_property
+    def splits(self) -> Splits:
+        return Splits(self.registry)
+
+    @cached_property
+    def split_calls(self) -> SplitCalls:
+        """The calls, of which those of a rollout may move to its other version."""
+        return SplitCalls(self.calls, self.registry, self.splits)
 
     @cached_property
     def rates(self) -> ApiRates:
         """Of requests other than calls, over HTTP and of functions."""
         return ApiRates(lambda tenant: self.registry.limits(tenant, "").tenant, self.readiness.clock)
+
+
+def make_deployer(parts: HttpParts, usage: BlobUsage | None = None) -> Deployer:
+    """What makes versions. `usage`: of blobs, if others count it too."""
+    counted = BlobUsage(parts.blobs, parts.readiness.clock) if usage is None else usage
+    return Deployer(
+        registry=parts.registry, blobs=parts.blobs, usage=counted, secrets=parts.vault.store, locker=parts.locker,
+        placements=parts.placements, supply=parts.supply.desk,
+    )  # fmt: skip
 
 
 class _Shared:
@@ -213,10 +247,7 @@ class _Shared:
         self.clock, self.gate, self.book = parts.readiness.clock, parts.readiness.gate, parts.ledger.book
         self.resolver, self.curves = Resolver(registry), CurveService(registry)
         self.usage = BlobUsage(parts.blobs, self.clock)
-        self.deployer = Deployer(
-            registry=registry, blobs=parts.blobs, usage=self.usage, signer=parts.signer, secrets=parts.vault.store,
-            placements=parts.placements, locker=parts.locker,
-        )  # fmt: skip
+        self.deployer = make_deployer(parts, self.usage)
         self.limits = CallLimits(parts.limiter, parts.costs, parts.recorder, parts.prices)
         self.rates = parts.rates
         self.documents = DocumentServices(
@@ -233,7 +264,7 @@ def wire_http(parts: HttpParts) -> ASGIApp:
     """The whole API."""
     shared = _Shared(parts)
     entry, answers = _call_entry(parts, shared), CallAnswers(parts.codec, shared.book, shared.clock)
-    unary = UnaryCalls(parts.calls, answers, parts.codec, parts.budget, parts.recorder)
+    unary = UnaryCalls(parts.split_calls, answers, parts.codec, parts.budget, parts.recorder)
     operations = (
         *_functions(parts, shared), *_models(parts, shared, entry), *_money(parts, shared), *_fleet(parts, shared),
         *_tenants(parts, shared), *_fronts(parts, shared, model_services(parts, entry, shared.clock)),
@@ -246,7 +277,9 @@ def wire_http(parts: HttpParts) -> ASGIApp:
         recorder=parts.recorder, clock=shared.clock, access=access,
     )  # fmt: skip
     known = CallRoutes(parts.registry, shared.resolver, shared.limits)
-    edge.whole = WarmCalls(WarmParts(entry, parts.calls, unary, answers, known, parts.requests, edge, shared.clock))
+    edge.whole = WarmCalls(
+        WarmParts(entry, parts.split_calls, unary, answers, known, parts.requests, edge, shared.clock)
+    )
     return edge
 
 
@@ -262,7 +295,7 @@ def wire_nested(parts: HttpParts, why_ended: Callable[[Principal], Unauthenticat
     answers = CallAnswers(parts.codec, shared.book, shared.clock)
     return NestedCalls(
         entry=_call_entry(parts, shared),
-        unary=UnaryCalls(parts.calls, answers, parts.codec, parts.budget, parts.recorder),
+        unary=UnaryCalls(parts.split_calls, answers, parts.codec, parts.budget, parts.recorder),
         registry=parts.registry,
         schemas=parts.schemas,
         rates=parts.rates,
@@ -281,7 +314,13 @@ def _call_entry(parts: HttpParts, shared: _Shared) -> CallEntry:
         versions=CalledVersions(shared.resolver, shared.rates),
         limits=shared.limits,
         reader=CallReader(
-            parts.registry, parts.schemas, parts.codec, parts.recorder, shared.clock, parts.tracing.sampler
+            parts.registry,
+            parts.schemas,
+            parts.codec,
+            parts.recorder,
+            shared.clock,
+            parts.tracing.sampler,
+            parts.splits,
         ),
         budget=parts.budget,
         recorder=parts.recorder,
@@ -292,7 +331,7 @@ def _call_entry(parts: HttpParts, shared: _Shared) -> CallEntry:
 def _call_endpoint(parts: HttpParts, shared: _Shared, entry: CallEntry, unary: UnaryCalls) -> CallEndpoint:
     """Where calls come in."""
     streams = StreamServices(
-        calls=parts.calls, gate=shared.gate, budget=parts.budget, recorder=parts.recorder, codec=parts.codec,
+        calls=parts.split_calls, gate=shared.gate, budget=parts.budget, recorder=parts.recorder, codec=parts.codec,
         book=shared.book, keeper=parts.streams.keeper, clock=shared.clock,
     )  # fmt: skip
     return CallEndpoint(
@@ -307,7 +346,7 @@ def _call_endpoint(parts: HttpParts, shared: _Shared, entry: CallEntry, unary: U
 def _fronts(parts: HttpParts, shared: _Shared, models: TensorModelServices) -> tuple[ServedOperation, ...]:
     """What clients of other platforms call."""
     calls, entry = models.calls, models.calls.entry
-    infer, fixed = InferEndpoint(calls), FixedInference(calls, parts.calls, shared.clock)
+    infer, fixed = InferEndpoint(calls), FixedInference(calls, parts.split_calls, shared.clock)
     return (
         *(FrontDoor(operation, entry, infer.answer) for operation in INFER),
         *shared.bound(TENSOR_MODELS, models),
@@ -334,16 +373,30 @@ def _functions(parts: HttpParts, shared: _Shared) -> tuple[BoundOperation[Any], 
         *bound(routes.CALL_EVENTS, EventServices(calls=parts.calls, streams=parts.streams)),
         *bound(routes.JOBS, shared.jobs),
         *bound(routes.APPS, apps),
+        *bound(ALIASES, AliasServices(aliases=AppAliases(registry=registry), budget=parts.budget)),
+        *bound(ROLLOUTS, RolloutServices(desk=_rollout_desk(parts, shared), budget=parts.budget)),
+        *bound(ROLLBACKS, RollbackServices(moves=AppMoves(registry=registry), jobs=parts.jobs, budget=parts.budget)),
         *bound(WEIGHTS, weights),
         *bound(routes.LOGS, LogServices(registry=registry, logs=parts.logs, followers=parts.followers)),
     )
 
 
+def _rollout_desk(parts: HttpParts, shared: _Shared) -> RolloutDesk:
+    """What people ask of rollouts."""
+    view, clock = parts.placements.view, shared.clock
+    return RolloutDesk(
+        registry=parts.registry, schemas=parts.schemas, moves=AppMoves(registry=parts.registry),
+        store=parts.rollouts.store, teller=parts.rollouts.teller, reports=lambda: view.reports(clock()),
+        rate_of=CallRates(parts.tallies).per_hour, networks=parts.networks,
+    )  # fmt: skip
+
+
 def _models(parts: HttpParts, shared: _Shared, entry: CallEntry) -> tuple[BoundOperation[Any], ...]:
     """OpenAI's API over the same calls, and batches, which it shares."""
     services = OpenAIServices(
-        entry=entry, calls=parts.calls, models=shared.deployer.models, schemas=parts.schemas, registry=parts.registry,
-        keyed=KeyedCallAnswers(parts.idempotency, parts.budget), codec=parts.codec, clock=shared.clock, wall=time.time,
+        entry=entry, calls=parts.split_calls, models=shared.deployer.models, schemas=parts.schemas,
+        registry=parts.registry, keyed=KeyedCallAnswers(parts.idempotency, parts.budget), codec=parts.codec,
+        clock=shared.clock, wall=time.time,
     )  # fmt: skip
     stored = UploadedFiles(registry=parts.registry, blobs=parts.blobs, usage=shared.usage)
     files = FileServices(
@@ -423,7 +476,16 @@ def _tenants(parts: HttpParts, shared: _Shared) -> tuple[BoundOperation[Any], ..
     bound, registry, budget = shared.bound, parts.registry, parts.budget
     issuers = IssuerServices(registry=registry, issuers=parts.issuers, budget=budget, clock=shared.clock)
     secrets = SecretServices(vault=parts.vault, registry=registry, budget=budget)
+    supply = parts.supply
+    documents = VersionDocumentServices(resolver=shared.resolver, blobs=parts.blobs, desk=supply.desk)
+    versions = VersionSigner(registry=registry, blobs=parts.blobs, signer=supply.signer)
+    keys = SupplyKeyServices(
+        trust=supply.trust, key_sets=supply.key_sets, signer=supply.signer, versions=versions, budget=budget
+    )
     return (
+        *bound(VERSION_DOCUMENTS, documents),
+        *bound(POLICIES, PolicyServices(policies=supply.policies, budget=budget)),
+        *bound(SUPPLY_KEYS, keys),
         *bound(AUDIT, AuditServices(audit=parts.audit)),
         *bound(TENANCY, TenancyServices(registry=registry, limits=parts.limiter, budget=budget)),
         *bound(SESSIONS, SessionServices(registry=registry, budget=budget)),

@@ -10,13 +10,14 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
 
 from pilotlight_core.host.key_sets import MOST_KEYS, SignedKeySet, sign_keys
 from pilotlight_core.host.signing import BadSignature, NoKey, Signer, Verifier
+from pilotlight_core.model.supply.key_terms import ALWAYS, KeyTerms
 
 OPERATOR_KEY = "operator_ed25519"
 KEY_SET = "key-set.json"
@@ -43,9 +44,14 @@ def vouch(folder: Path, keys: Iterable[Path], at: float) -> SignedKeySet:
         NoKey: one of them is none, or they are too many.
     """
     public = {verifier.public for path in keys for verifier in Verifier.load_all(path)}
-    if len(public) > MOST_KEYS:
-        raise NoKey(f"A platform has {MOST_KEYS} keys at most, not {len(public)}.")
-    signed = sign_keys(Signer.load_or_create(folder, name=OPERATOR_KEY), public, int(at))
+    return vouch_for(folder, dict.fromkeys(public, ALWAYS), int(at))
+
+
+def vouch_for(folder: Path, terms: Mapping[bytes, KeyTerms], serial: int) -> SignedKeySet:
+    """Sign a set of keys with their terms, and write it. Raises NoKey."""
+    if len(terms) > MOST_KEYS:
+        raise NoKey(f"A platform has {MOST_KEYS} keys at most, not {len(terms)}.")
+    signed = sign_keys(Signer.load_or_create(folder, name=OPERATOR_KEY), terms, serial, terms)
     fresh = folder / f".{KEY_SET}"
     fresh.write_bytes(msgspec.json.format(msgspec.json.encode(signed)) + b"\n")
     fresh.replace(folder / KEY_SET)

@@ -15,7 +15,7 @@ import msgspec
 from msgspec import json
 
 from pilotlight_core.host.key_sets import SignedKeySet
-from pilotlight_core.host.signing import PUBLIC, BadSignature, NoKey, Signer
+from pilotlight_core.host.signing import PUBLIC, BadSignature, NoKey, Signer, keys_in
 from pilotlight_gateway.ledger.ledger_errors import LedgerRefused
 from pilotlight_gateway.ledger.ledger_head import identity_at_head
 
@@ -36,7 +36,9 @@ class FoundationAsk(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     keys_dir: str
     may_create_key: bool
     key_set: SignedKeySet | None = None
-    """Must be signed as it says, and have the key."""
+    """Must be signed as it says, and have a key that counts."""
+    at: float = 0.0
+    """Unix seconds."""
 
 
 class OwnFoundation(msgspec.Struct, frozen=True, kw_only=True):
@@ -88,10 +90,15 @@ def read(ask: FoundationAsk) -> OwnFoundation:
     except LedgerRefused as error:
         return OwnFoundation(refused=str(error))
     try:
-        signer = Signer.load_or_create(Path(ask.keys_dir), create=ask.may_create_key)
-        if ask.key_set is not None and signer.key_id not in ask.key_set.check().names():
-            return OwnFoundation(no_key=NOT_VOUCHED.format(key=signer.key_id, path=Path(ask.keys_dir) / PUBLIC))
-        return OwnFoundation(ledger=name, manifest_key=signer.key_id)
+        folder = Path(ask.keys_dir)
+        signer = Signer.load_or_create(folder, create=ask.may_create_key)
+        if ask.key_set is None:
+            return OwnFoundation(ledger=name, manifest_key=signer.key_id)
+        # After a rotation it is a later one, beside that of the first start.
+        usable = ask.key_set.check().signing_order(keys_in(folder), ask.at)
+        if not usable:
+            return OwnFoundation(no_key=NOT_VOUCHED.format(key=signer.key_id, path=folder / PUBLIC))
+        return OwnFoundation(ledger=name, manifest_key=usable[0])
     except (NoKey, BadSignature) as error:
         return OwnFoundation(no_key=error.detail)
     except OSError as error:

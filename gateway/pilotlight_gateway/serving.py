@@ -29,7 +29,7 @@ from pilotlight_core.host.key_sets import newest_set
 from pilotlight_core.host.metrics import measured_process
 from pilotlight_core.host.price_records import follow_prices, write_prices
 from pilotlight_core.host.registry import Registry
-from pilotlight_core.host.signing import BadSignature, FolderSigner, NoKey
+from pilotlight_core.host.signing import BadSignature, NoKey
 from pilotlight_core.host.tenancy_move import move_tenancy
 from pilotlight_core.model.ids import token
 from pilotlight_core.model.limits import load_tiers
@@ -54,6 +54,7 @@ from pilotlight_gateway.fleet.placement_explainer import BusExplainer
 from pilotlight_gateway.front_wiring import GrpcFront
 from pilotlight_gateway.gateway_erasure import GatewayErasure
 from pilotlight_gateway.gateway_objects import (
+    follow_splits,
     make_batches,
     make_call_prices,
     make_calls,
@@ -68,6 +69,7 @@ from pilotlight_gateway.gateway_objects import (
     make_shards,
     metric_sources,
 )
+from pilotlight_gateway.gateway_rollouts import GatewayRollouts
 from pilotlight_gateway.gateway_secrets import GatewaySecrets
 from pilotlight_gateway.http.protocol.http_exchange import OpenRequests
 from pilotlight_gateway.http_wiring import (
@@ -104,6 +106,8 @@ from pilotlight_gateway.running_gateway import Gateway
 from pilotlight_gateway.schemas.schema_validators import Validators
 from pilotlight_gateway.schemas.version_schemas import VersionSchemas
 from pilotlight_gateway.settings import ServeSettings
+from pilotlight_gateway.supply.gateway_supply import InsideName, open_supply
+from pilotlight_gateway.supply.signing_keys import SigningKeys
 from pilotlight_gateway.tenancy.auth import KeyAuthenticator
 from pilotlight_gateway.tenancy.bootstrap import bootstrap
 from pilotlight_gateway.tenancy.login_sessions import LoginSessions
@@ -211,7 +215,7 @@ async def _stop_when_lost(bus: Bus, stop: asyncio.Event) -> None:
     stop.set()
 
 
-async def _join(settings: ServeSettings, bus: Bus, blobs: BlobStore) -> FolderSigner:
+async def _join(settings: ServeSettings, bus: Bus, blobs: BlobStore) -> SigningKeys:
     """Register what this gateway has in common with its platform; what signs with its key.
 
     Raises:
@@ -231,6 +235,7 @@ async def _join(settings: ServeSettings, bus: Bus, blobs: BlobStore) -> FolderSi
                 keys_dir=str(settings.keys_dir),
                 may_create_key=key_set is not None or not known.manifest_key or adopts_key,
                 key_set=key_set,
+                at=time.time(),
             )
         )
         if offered is not None:
@@ -243,7 +248,7 @@ async def _join(settings: ServeSettings, bus: Bus, blobs: BlobStore) -> FolderSi
         ledger=found.ledger,
     )
     await foundations.register(own, adopted)
-    return FolderSigner(settings.keys_dir, found.manifest_key)
+    return SigningKeys(settings.keys_dir, found.manifest_key, sets)
 
 
 def _no_key(detail: str, registered: str) -> str:
@@ -277,18 +282,21 @@ async def _gateway(
     job_calls = make_job_calls(calls, registry, schemas, codec, budget, tracing)
     signer, permits = await _join(settings, bus, blobs), JobPermits(limits=limiter, costs=costs, prices=prices)
     jobs = make_jobs(settings, bus, calls, blobs, job_calls, permits, RunnerIdentity(name, instance))
-    shards = make_shards(calls, limiter, jobs)
+    shards, readiness = make_shards(calls, limiter, jobs), make_readiness(bus, registry, calls.service)
     idempotency = make_idempotency(settings, bus, calls.table, CallOwner(name=name, instance=instance))
-    readiness = make_readiness(bus, registry, calls.service)
+    follow_splits(registry, calls)
     authenticator = KeyAuthenticator(registry, issuers.tokens, LoginSessions(registry))
     loads, connections, requests = LoadBook(), client_connections(settings), OpenRequests()
     fallbacks = Fallbacks(registry, time.monotonic, covered_by(limiter.policy, prices))
     measured = MeasuredGateway(name=name, process=instance, region=settings.region)
     exchange = make_load_exchange(bus, loads, measured, budget, readiness, calls)
-    event_log = BusEventLog(bus, region=settings.region)
-    sources = metric_sources(calls, idempotency, limiter, jobs, readiness, budget, connections, fallbacks)
+    event_log, inside = BusEventLog(bus, region=settings.region), InsideName(settings.region, calls.table.instance)
+    rollouts = GatewayRollouts(settings, bus, calls, event_log, name=instance)
+    own = metric_sources(calls, idempotency, limiter, jobs, readiness, budget, connections, fallbacks)
+    sources = (*own, rollouts.collect)
     shown = certificates_of(api=public.tls, bodies=internal.tls)
     locker = BusLocker(bus, calls.fleet, registry, region=settings.region, gateway=calls.table.instance)
+    supply = open_supply(bus, registry, blobs, calls.fleet, signer, settings.known_vulnerabilities, inside)
     parts = HttpParts(
         access_log=settings.access_log, audit=BusAuditLog(bus, region=settings.region), authenticator=authenticator,
         batches=make_batches(settings, bus, jobs, blobs, schemas, validators),
@@ -305,13 +313,16 @@ async def _gateway(
         tranches=keeper.read, all_tranches=keeper.read_all,
         placements=make_placements(calls, book, registry, settings),
         proxies=settings.connection_bounds.exempt,
-        readiness=readiness, registry=registry, requests=requests, schemas=schemas, signer=signer,
+        readiness=readiness, registry=registry, requests=requests, rollouts=rollouts.parts, schemas=schemas,
+        supply=supply.parts,
         webhooks=BusWebhooks(bus),
     )  # fmt: skip
     try:
         # Limits around calls: a gateway that hands its shards over still tells the next homes what runs here.
         async with (
-            measured_process(settings, bus, counting.collect, shown, event_log.collect, *sources) as watch,
+            measured_process(
+                settings, bus, counting.collect, shown, event_log.collect, rollouts.collect, *sources
+            ) as watch,
             exchange.running(watch, metrics.request_count),
             workers.running(),
             keeper.running(),
@@ -321,10 +332,12 @@ async def _gateway(
             blob_link_answers(bus, BlobLinks(blobs, registry, calls.bindings), region=settings.region).running(),
             secrets.running(),
             locker.running(),
+            supply.running(),
             erasure.running(),
             make_nested(bus, calls, wire_nested(parts, authenticator.why_ended), bodies, settings.region).running(),
             event_log.running(),
             HomeEvents(calls.drivers.homes, event_log).running(),
+            rollouts.running(parts, registry),
             shards.running(),
             jobs.running(),
         ):

@@ -11,6 +11,7 @@ from pilotlight_core.host.config import Port, Settings
 from pilotlight_core.host.outbound.address_policy import Network, read_networks
 from pilotlight_gateway.internal_address import check_internal
 from pilotlight_gateway.limits.connections import ConnectionBounds
+from pilotlight_gateway.supply.osv_file import OsvFile
 
 Seconds = Annotated[float, Meta(ge=0, le=3600)]
 Lifetime = Annotated[float, Meta(ge=60, le=31 * 86_400)]
@@ -44,12 +45,23 @@ class DutySettings(Settings, frozen=True, kw_only=True):
         ),
     ] = ""
 
+    osv_file: Annotated[
+        str,
+        Meta(
+            description="known vulnerabilities, an export of OSV (PyPI/all.zip) that you renew; policies may look for "
+            "them; empty: none are known"
+        ),
+    ] = ""
     webhook_allow: Annotated[
         str, Meta(description="addresses and networks that webhooks may reach though not public; commas between")
     ] = ""
     webhook_ca_file: Annotated[str, Meta(description="PEM: authorities that receivers' certificates may be of too")] = (
         ""
     )
+
+    @property
+    def known_vulnerabilities(self) -> OsvFile:
+        return OsvFile(Path(self.osv_file).expanduser() if self.osv_file else None)
 
     @property
     def webhook_networks(self) -> tuple[Network, ...]:

@@ -15,6 +15,7 @@ from pilotlight_core.model.calendar.warm_windows import Warm
 from pilotlight_core.model.ids import token
 from pilotlight_core.model.limits import Limits
 from pilotlight_core.model.placing import Placing
+from pilotlight_core.model.rollouts.rollout_record import Arm, Rollout, RolloutRecord, RolloutState
 from pilotlight_core.model.scaling.scale_record import BoundOverride, ScaleRecord
 from pilotlight_core.model.spec import AppRecord, VersionRecord
 from pilotlight_core.model.tenancy import LimitsRecord, TenantRecord
@@ -197,3 +198,34 @@ async def test_a_redeploy_is_noticed_and_leads_to_the_new_version(registry: Regi
 
     await registry.deploy(msgspec.structs.replace(app, revision=3, functions={"greet": new.id}, stopped=True), 2)
     await until(lambda: known.current_of([function]) == set())
+
+
+async def test_sides_of_a_rollout_are_known_as_long_as_it_runs(registry: Registry) -> None:
+    """Also to a controller that starts while it runs."""
+    tenant = f"t{token(6)}"
+    await registry.put_tenant(TenantRecord(name=tenant, created_at=0.0))
+    old = await deployed(registry, tenant)
+    rollout = Rollout(
+        id="rol_1", number=1, control={"greet": old.id}, canary={"greet": "ver_new"}, twins={"greet": "ver_twin"},
+        salt=b"s" * 32, state=RolloutState.RAMP, step=0, share=100, since=0.0, started_at=0.0, by="key_1",
+    )  # fmt: skip
+    record = RolloutRecord(tenant=tenant, app=old.app, revision=1, rollout=rollout)
+    known = RegisteredVersions(registry)
+    known.take_changed()
+
+    await registry.change_rollout(tenant, old.app, lambda _: record)
+    await until(lambda: len(known.arms) == 3)
+
+    name = f"{tenant}:{old.app}.greet"
+    assert known.arms_of([name, "no:such.one"]) == {old.id, "ver_new", "ver_twin"}
+    assert {known.arms[version].arm for version in known.arms} == {Arm.CONTROL, Arm.CANARY, Arm.TWIN}
+    assert known.take_changed()[0] >= {old.id, "ver_new", "ver_twin"}
+    assert RegisteredVersions(registry).arms == known.arms
+
+    ended = msgspec.structs.replace(
+        record, revision=2, rollout=msgspec.structs.replace(rollout, state=RolloutState.ROLLED_BACK)
+    )
+    await registry.change_rollout(tenant, old.app, lambda _: ended)
+    await until(lambda: not known.arms)
+    assert not known.arms_of([name])
+    assert known.take_changed()[0] >= {old.id, "ver_new", "ver_twin"}

@@ -6,7 +6,7 @@ import hashlib
 import time
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -19,10 +19,12 @@ from starlette import routing
 from starlette.types import ASGIApp
 
 from pilotlight_core.host.blobs import BlobBackend, MemoryBlobKeys, MemoryBlobs, SealedBlobs
+from pilotlight_core.host.events.event_log import MemoryEventLog
 from pilotlight_core.host.metrics import ProcessMetrics
 from pilotlight_core.host.outbound.address_policy import Network
 from pilotlight_core.host.registry import KeyRecord, TenantRecord
 from pilotlight_core.host.signing import Signer
+from pilotlight_core.host.supply.trust_keys import MemoryTrust
 from pilotlight_core.model.messages.bindings import Binding
 from pilotlight_core.model.money.budgets import HomeTranches
 from pilotlight_core.model.price_book import load_prices
@@ -37,7 +39,7 @@ from pilotlight_gateway.budgets.call_prices import CallPrices
 from pilotlight_gateway.calls.call_fake import FakeCalls
 from pilotlight_gateway.calls.call_port import CallPort
 from pilotlight_gateway.deploys.blob_usage import BlobUsage
-from pilotlight_gateway.deploys.deployer import Deployer, ManifestSigner
+from pilotlight_gateway.deploys.deployer import Deployer
 from pilotlight_gateway.deploys.function_logs import LogSource, MemoryLogs
 from pilotlight_gateway.deploys.package_locker import MemoryLocker, PackageLocker
 from pilotlight_gateway.deploys.resolver import Resolver
@@ -68,12 +70,21 @@ from pilotlight_gateway.oidc.issuer_keys import IssuerKeys
 from pilotlight_gateway.oidc.issuers import Issuers
 from pilotlight_gateway.oidc.jwks_source import MemoryJwksSource
 from pilotlight_gateway.oidc.token_authenticator import TokenAuthenticator
+from pilotlight_gateway.rollouts.evidence_store_fake import MemoryEvidence
+from pilotlight_gateway.rollouts.rollout_news import RolloutTeller
+from pilotlight_gateway.rollouts.rollout_parts import RolloutParts
 from pilotlight_gateway.schemas.schema_validators import Validators
 from pilotlight_gateway.schemas.version_schemas import VersionSchemas
 from pilotlight_gateway.secrets.platform_keys import MemoryPlatformKey
 from pilotlight_gateway.secrets.secret_store import MemorySecrets
 from pilotlight_gateway.secrets.tenant_vault import TenantVault
 from pilotlight_gateway.streams.stream_exchange import StreamExchange
+from pilotlight_gateway.supply.base_inventories import MemoryInventories
+from pilotlight_gateway.supply.gateway_supply import SupplyParts
+from pilotlight_gateway.supply.key_set_book import MemoryKeySets
+from pilotlight_gateway.supply.osv_file import OsvFile
+from pilotlight_gateway.supply.signing_keys import LoneSigner
+from pilotlight_gateway.supply.supply_desk import SupplyDesk
 from pilotlight_gateway.tally.gateway_tallies import GatewayTallies
 from pilotlight_gateway.tally.home_tallies import HomeTallies
 from pilotlight_gateway.tally.tallies import Tallies
@@ -150,7 +161,7 @@ class Parts:
     calls: CallPort
     registry: RegistryPort
     blobs: BlobBackend
-    signer: ManifestSigner
+    signer: Signer
     authenticator: CallAuthenticator
     issuers: Issuers
     ledger: LedgerReader
@@ -163,6 +174,8 @@ class Parts:
     costs: Estimates = field(default_factory=Estimates)
     audit: AuditLog = field(default_factory=MemoryAuditLog)
     events: MemoryEvents = field(default_factory=MemoryEvents)
+    evidence: MemoryEvidence = field(default_factory=MemoryEvidence)
+    event_log: MemoryEventLog = field(default_factory=MemoryEventLog)
     traces: MemoryTraces = field(default_factory=MemoryTraces)
     tracing: TracedCalls = field(default_factory=lone_traces)
     bound: list[Binding] = field(default_factory=list)
@@ -176,6 +189,9 @@ class Parts:
     recorder: CallRecorder = field(init=False)
     tallies: TallyDesk = field(init=False)
     placements: FleetPlacements = field(default_factory=FleetPlacements)
+    inventories: MemoryInventories = field(default_factory=MemoryInventories)
+    osv: OsvFile = field(default_factory=OsvFile)
+    key_sets: MemoryKeySets = field(default_factory=MemoryKeySets)
     prices: CallPrices = field(default_factory=lambda: CallPrices(load_prices()))
     requests: OpenRequests = field(default_factory=OpenRequests)
     stopper: ContainerStopper = field(default_factory=MemoryStopper)
@@ -220,11 +236,21 @@ class Parts:
             registry=self.registry,
             blobs=self.blobs,
             usage=BlobUsage(self.blobs),
-            signer=self.signer,
+            supply=self.supply.desk,
             secrets=self.vault.store,
             locker=self.locker,
             placements=self.placements,
         )
+
+    @cached_property
+    def supply(self) -> SupplyParts:
+        """Over fakes; with the blob store, the policies and the signer as they are when it is first asked for."""
+        signer, trust = LoneSigner(self.signer), MemoryTrust()
+        policies = self.registry.policies
+        desk = SupplyDesk(
+            blobs=self.blobs, policies=policies, signer=signer, trust=trust, inventories=self.inventories, osv=self.osv
+        )
+        return SupplyParts(desk=desk, trust=trust, policies=policies, key_sets=self.key_sets, signer=signer)
 
     @property
     def readiness(self) -> Readiness:
@@ -280,8 +306,11 @@ class Parts:
             readiness=self.readiness,
             registry=self.registry,
             requests=self.requests,
+            rollouts=RolloutParts(
+                store=self.evidence, teller=RolloutTeller(events=self.event_log, hooks=self.webhooks)
+            ),
             schemas=VersionSchemas(self.blobs),
-            signer=self.signer,
+            supply=self.supply,
             stopper=self.stopper,
             streams=self.streams,
             tallies=self.tallies,

@@ -41,6 +41,9 @@ NEW_RECORDS: tuple[type[msgspec.Struct], ...] = tuple(vars(registry_records).get
 if find_spec("pilotlight_core.host.key_sets"):
     key_sets = import_module("pilotlight_core.host.key_sets")
     NEW_RECORDS += (key_sets.KeySet, key_sets.SignedKeySet)
+if find_spec("pilotlight_core.model.supply"):
+    trust_records = import_module("pilotlight_core.model.supply.trust_records")
+    NEW_RECORDS += (trust_records.TrustRecord,)
 if find_spec("pilotlight_gateway.secrets"):
     secret_records = import_module("pilotlight_gateway.secrets.secret_records")
     NEW_RECORDS += (secret_records.SecretRecord, secret_records.DataKeyRecord, secret_records.PlatformKeyRecord)

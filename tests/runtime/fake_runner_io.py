@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeVar
 
 from pilotlight_core.model.messages.call_messages import CallFrame, Chunk, Ended, Outcome, Refusal, Refused, Run, Spent
@@ -41,9 +41,9 @@ class FakeRunnerIO:
     def send(self, gateway: str, frame: CallFrame) -> None:
         self.sent.append(frame)
 
-    def send_chunks(self, run: Run, seq: int, data: tuple[bytes, ...]) -> None:
+    def send_chunks(self, call: AcceptedCall, seq: int, data: tuple[bytes, ...]) -> None:
         for number, each in enumerate(data, seq):
-            self.sent.append(Chunk(call_id=run.call_id, grant_number=run.grant_number, seq=number, data=each))
+            self.sent.append(Chunk(call_id=call.call_id, grant_number=call.grant_number, seq=number, data=each))
 
     def send_to_guest(self, frame: guest.GuestFrame) -> None:
         self.commands.append(frame)
@@ -74,8 +74,8 @@ class FakeRunnerIO:
     def end_repeat(self, call: AcceptedCall) -> None:
         self.repeated.append(call.call_id)
 
-    def keep_work(self, call: AcceptedCall) -> None:
-        self.kept.append(call.call_id)
+    def keep_work(self, calls: Sequence[AcceptedCall]) -> None:
+        self.kept += [call.call_id for call in calls]
 
     def finish(self, call: AcceptedCall, outcome: Outcome) -> Spent | None:
         return Spent(ns=1_000, ppm=500_000, price="cpu", batch_size=call.batch_size)

@@ -92,7 +92,7 @@ def needless_parked(state: PassState, version: str) -> Iterator[tuple[ContainerR
     for container in view.parked:
         if container.id in state.leaving:
             continue
-        if not view.deployed:
+        if not view.is_kept:
             yield container, "another version is deployed"
         elif view.unfunded:
             yield container, view.unfunded

@@ -9,6 +9,7 @@ from pilotlight_autoscaler.passes.settled_versions import SettledVersions
 from pilotlight_autoscaler.plans.plan_commands import NetworkOf, no_network
 from pilotlight_autoscaler.policy.tenant_rooms import LimitsOf, unlimited
 from pilotlight_core.model.messages.node_messages import STOP_GRACE_S
+from pilotlight_core.model.rollouts.capacity import ArmCapacity
 from pilotlight_core.model.scaling.scale_bounds import ScaleBounds
 from pilotlight_core.model.spec import VersionRecord
 from pilotlight_placement.asks.curves import Curves
@@ -57,6 +58,8 @@ class PassInput:
     """By tenant: its share where several wait."""
     bounds: Mapping[str, ScaleBounds] = field(default_factory=dict)
     """By version, where people's word or a warm window may say otherwise than the spec."""
+    arms: Mapping[str, ArmCapacity] = field(default_factory=dict)
+    """By version, what the sides of rollouts that run keep."""
     unfunded: Callable[[VersionRecord], str] = lambda _: ""
     """The budget of its owner that is used up, in words; "": there is money."""
     floors: Mapping[str, int] = field(default_factory=dict)

@@ -60,6 +60,7 @@ class PassState:
             floors=given.floors,
             bounds=given.bounds,
             unfunded=given.unfunded,
+            arms=given.arms,
         )
         of_each = given.versions_of if given.versions_of is not None else by_function(given.versions)
         self.functions: FunctionViews = FunctionViews(self.views, of_each, partial(world.planned.of, at=given.at))
@@ -170,7 +171,7 @@ class PassState:
         view, record = self.views[container.version], self.versions[container.version]
         if not is_idle(container, 0.0) or container.id in self.world.replacing:
             return False
-        if not view.deployed or view.is_shut_down:
+        if not view.is_kept or view.is_shut_down:
             return False
         load_s = self.load_s(record)
         memory = self.world.nodes[self.world.index.node_of(container.id)].memory

@@ -153,6 +153,7 @@ def _is_settled(view: VersionView, wish: Wish) -> bool:
         and not any(each.guessed for each in view.containers)
         and {wish.rule, wish.asked_by} <= BY_CALLS_ALONE | KEEPING
         and view.deployed
+        and view.arm is None
         and not view.is_shut_down
         and not view.unfunded
         and view.bounds is None
@@ -171,6 +172,7 @@ def _rests(view: VersionView, wish: Wish) -> bool:
         and not (view.size or view.leaving or wish.count)
         and view.demand is None
         and view.deployed
+        and view.arm is None
         and not view.is_shut_down
         and not view.unfunded
         and view.bounds is None

@@ -14,12 +14,14 @@ from pilotlight_autoscaler.policy.function_view import FunctionView, PlannedCall
 from pilotlight_autoscaler.policy.scaling_policy import VersionSpeed, VersionView, wanted_by_level
 from pilotlight_core.model.api.curve_api import TARGET_UTILISATION
 from pilotlight_core.model.messages.node_messages import Bind, ContainerReport, ContainerState
+from pilotlight_core.model.rollouts.capacity import ArmCapacity
 from pilotlight_core.model.scaling.scale_bounds import NO_BOUNDS, ScaleBounds
 from pilotlight_core.model.spec import FunctionSpec, VersionRecord
 from pilotlight_placement.asks.ask import Ask
 from pilotlight_placement.asks.curves import Curves
 
 NO_FLOORS: Mapping[str, int] = MappingProxyType({})
+NO_ARMS: Mapping[str, ArmCapacity] = MappingProxyType({})
 Speed = Callable[[str, Sequence[ContainerReport]], VersionSpeed | None]
 
 
@@ -38,11 +40,13 @@ class VersionViews(Mapping[str, VersionView]):
         floors: Mapping[str, int] = NO_FLOORS,
         bounds: Mapping[str, ScaleBounds] = NO_BOUNDS,
         unfunded: Callable[[VersionRecord], str] = lambda _: "",
+        arms: Mapping[str, ArmCapacity] = NO_ARMS,
     ) -> None:
-        """`unfunded` says which budget is used up.
+        """`unfunded` says which budget is used up, `arms` has the sides of rollouts that run.
 
         `bounds` has the versions that may be held to something else than their spec, `floors` those with a floor.
         """
+        self._arms = arms
         self._bounds = bounds
         self._unfunded = unfunded
         self._world = world
@@ -83,6 +87,7 @@ class VersionViews(Mapping[str, VersionView]):
             unfunded=self._unfunded(self._versions[version]),
             floor_most=self._floors.get(version),
             bounds=self._bounds.get(version),
+            arm=self._arms.get(version),
             demand=world.demand(version, at),
             home_is_silent=world.home_is_silent(version, at),
             containers=tuple(there),

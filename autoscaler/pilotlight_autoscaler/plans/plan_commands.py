@@ -60,6 +60,7 @@ class AgentSteps:
             host=start.held.host,
             log_bytes_per_hour=self.context.limits_of(record.tenant).log_bytes_per_hour,
             purpose=purpose,
+            evidence=record.evidence,
             network=given_targets(network_of(record.spec), self.context.network_of(record.tenant)),
         )
         why = f", in place of {start.replaces}" if start.replaces else ""

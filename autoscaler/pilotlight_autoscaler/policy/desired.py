@@ -5,6 +5,7 @@
     backlog       jobs that wait behind them: as many as end them within `BACKLOG_S`, or ten starts if that is longer
     planned       jobs that become due while a container starts: as if they waited now
     taken-over    a version that was just deployed has as many as calls of the function needed before, for its window
+    rollout       a side of a rollout: for its next share, or the old version for all of the traffic
     buffer        `buffer_containers` beyond what calls need, while there are any
     warm-window   what a warm window that is open keeps, beyond `min_containers`
     floor         `min_containers`, or what people say instead (`core.model.scaling`)
@@ -30,6 +31,8 @@ from pilotlight_autoscaler.policy.scaling_policy import VersionView, wanted_by_d
 from pilotlight_autoscaler.policy.warmth import tier_of
 from pilotlight_autoscaler.policy.wish import ScalingRule, Warmth, Wish
 from pilotlight_core.model.messages.usage_facts import Purpose
+from pilotlight_core.model.rollouts.capacity import ArmCapacity
+from pilotlight_core.model.rollouts.rollout_record import Arm
 from pilotlight_core.model.scaling.scale_bounds import AS_DEPLOYED
 
 BACKLOG_S = 60.0
@@ -40,6 +43,10 @@ COOLDOWN_S = 60.0
 NEVER = math.inf
 FOR_CALLS = (ScalingRule.BACKLOG, ScalingRule.PLANNED, ScalingRule.TAKEN_OVER)
 """Containers that these ask for have calls soon."""
+
+
+GUESSED = (ScalingRule.FORECAST, ScalingRule.ROLLOUT)
+"""Containers that these ask for are the platform's, until a call uses them."""
 
 
 class _Floor(NamedTuple):
@@ -116,7 +123,7 @@ def more_needs(view: FunctionView, wish: Wish) -> str:
 
 
 def purpose_of(view: VersionView, wish: Wish, started: int) -> Purpose:
-    """Why a further container of the current version is wanted, after `started` ones beyond `view`.
+    """Why a further container of a version is wanted, after `started` ones beyond `view`.
 
     The first ones are for calls, then come those of the floor that is there at any time, then what a warm window adds,
     and those of a forecast last.
@@ -128,7 +135,8 @@ def purpose_of(view: VersionView, wish: Wish, started: int) -> Purpose:
         return Purpose.FLOOR
     if number < view.floor:
         return Purpose.WARM
-    return Purpose.PREWARM if wish.asked_by is ScalingRule.FORECAST else Purpose.BUFFER
+    is_guess = wish.asked_by in GUESSED or (view.arm is not None and not view.deployed)
+    return Purpose.PREWARM if is_guess else Purpose.BUFFER
 
 
 def purpose_of_kept(view: VersionView, declared: int) -> Purpose:
@@ -147,6 +155,8 @@ def _floors(view: VersionView, memory: FunctionMemory) -> Iterator[_Floor]:
     needed = view.wanted
     if needed:
         yield _Floor(needed, *_calls(view, needed))
+    if (arm := view.arm) is not None and not view.unfunded:
+        yield from _for_rollout(arm, needed, memory.carried())
     if not view.deployed:
         return
     jobs = view.demand.backlog if view.demand is not None and not view.unfunded else 0
@@ -162,6 +172,18 @@ def _floors(view: VersionView, memory: FunctionMemory) -> Iterator[_Floor]:
         yield _Floor(view.floor, ScalingRule.WARM, f"{view.floor} are kept{whose}")
     elif view.floor:
         yield _Floor(view.floor, ScalingRule.FLOOR, f"min_containers keeps {view.floor}{whose}")
+
+
+def _for_rollout(arm: ArmCapacity, needed: int, whole: int) -> Iterator[_Floor]:
+    """What a side of a rollout keeps, of a function whose calls have lately needed `whole` containers."""
+    kept = arm.containers(whole, needed)
+    if kept <= needed:
+        return
+    if arm.arm is Arm.CONTROL:
+        because = f"a rollout runs, and the old version keeps the {whole} that carry all calls"
+    else:
+        because = f"a rollout's {arm.arm} is to carry {arm.part:.0%} of what needs {whole}"
+    yield _Floor(kept, ScalingRule.ROLLOUT, because)
 
 
 def _whose(view: VersionView, field: str) -> str:

@@ -68,12 +68,12 @@ class ScaleDownPace:
         if view.size <= wanted:
             return NO_SURPLUS
         beyond = beyond_funds(view, wanted) or beyond_ceiling(view)
-        if wish.holds and view.deployed:
+        if wish.holds and view.is_kept:
             due = []
         else:
             known = {each.id for each in beyond}
             due = [each for each in to_drain(view, wanted) if each.id not in known and each.id not in but]
-        if due and view.deployed:
+        if due and view.is_kept:
             due = without_needed(view, due)[: self.room(version, view.size - len(beyond), at)]
         return SurplusContainers(at_once=[each for each in beyond if each.id not in but], in_step=due)
 
@@ -82,7 +82,7 @@ class ScaleDownPace:
     ) -> SurplusContainers:
         """The same, which go now, and are counted."""
         found = self.surplus(version, view, wish, at, but)
-        if found.in_step and view.deployed:
+        if found.in_step and view.is_kept:
             self.spend(version, view.size - len(found.at_once), len(found.in_step), view.window_s, at)
         return found
 

@@ -27,6 +27,7 @@ from pilotlight_autoscaler.policy.engines.token_pressure import wanted_by_pace
 from pilotlight_core.model.api.curve_api import TARGET_UTILISATION
 from pilotlight_core.model.messages.demand import Demand
 from pilotlight_core.model.messages.node_messages import ContainerReport, ContainerState
+from pilotlight_core.model.rollouts.capacity import ArmCapacity
 from pilotlight_core.model.scaling.scale_bounds import ScaleBounds
 from pilotlight_core.model.scaling.scale_record import deployed
 from pilotlight_core.model.spec import FunctionSpec
@@ -68,6 +69,8 @@ class VersionView:
     """Whether nothing of it should run."""
     bounds: ScaleBounds | None = None
     """What holds now, where that is not its spec: people's word, a warm window; None: its spec."""
+    arm: ArmCapacity | None = None
+    """What it keeps as a side of a rollout that runs; None: it is none."""
     unfunded: str = ""
     """The budget that is used up, in words: nothing of it is kept without calls. "": there is money."""
     floor_most: int | None = None
@@ -85,13 +88,18 @@ class VersionView:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "slots", self.spec.slots_of_all)
-        paced = wanted_by_pace(self.spec.slo, self.containers) if self.deployed and not self.unfunded else 0
+        paced = wanted_by_pace(self.spec.slo, self.containers) if self.is_kept and not self.unfunded else 0
         object.__setattr__(self, "paced", paced)
         object.__setattr__(self, "wanted", max(wanted_by_demand(self), wanted_by_level(self), paced))
 
     @property
     def size(self) -> int:
         return len(self.containers) + self.pending
+
+    @property
+    def is_kept(self) -> bool:
+        """Whether its containers go by and by: it is deployed, or a side of a rollout. Others only end their calls."""
+        return self.deployed or self.arm is not None
 
     @property
     def floor(self) -> int:
@@ -228,13 +236,13 @@ def is_idle(container: ContainerReport, at_least_s: float) -> bool:
 def to_drain(view: VersionView, count: int) -> list[ContainerReport]:
     """The containers beyond `count` that may be drained: idle for the window, the longest idle first.
 
-    Of a deployed version none goes that has been ready for less time than its start took, and the last one only after
-    the window of the last.
+    Of one that is kept none goes that has been ready for less time than its start took, and the last one only after the
+    window of the last.
     """
     surplus = view.size - count
     if surplus <= 0 or view.home_is_silent:
         return []
-    if not view.deployed:
+    if not view.is_kept:
         return _longest_idle([each for each in view.containers if is_idle(each, MIN_RESIDENCY_S)], surplus)
     return due_ones(view.containers, view.size, count, view.window_s, view.zero_window_s)
 

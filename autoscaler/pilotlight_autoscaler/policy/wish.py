@@ -25,6 +25,7 @@ class ScalingRule(StrEnum):
     BACKLOG = "backlog"
     PLANNED = "planned"
     TAKEN_OVER = "taken-over"
+    ROLLOUT = "rollout"
     BUFFER = "buffer"
     WARM = "warm-window"
     FLOOR = "floor"

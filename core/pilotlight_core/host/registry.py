@@ -22,6 +22,7 @@
               weights.{tenant}.{name}  WeightsRecord  what a tenant has pushed under a name
               model.{tenant}.{digest}  ModelRecord    which function a model's name is of
               file.{tenant}.{file id}  FileRecord     a file that a tenant has uploaded
+               policy., verdict.       see `policy_registry`
 
 Plain methods answer from memory; the async ones of the same name read from the bus what memory lacks. Callers that
 decide on a record check `fresh` and fail closed: a disconnected mirror may miss that a key was revoked.
@@ -40,6 +41,7 @@ import msgspec
 from pilotlight_core.bus import Bus, KeyConflict
 from pilotlight_core.host.effective_limits import Allowances
 from pilotlight_core.host.records.named_records import NamedRecords, rollout_key, scale_key
+from pilotlight_core.host.records.policy_registry import PolicyRegistry
 from pilotlight_core.host.records.registry_records import OnRecord, RegistryRecords
 from pilotlight_core.model.api.curve_api import CurvesRecord
 from pilotlight_core.model.errors import Conflict
@@ -72,6 +74,7 @@ class Registry(NamedRecords):
 
     def __init__(self, bus: Bus, tiers: Mapping[str, Tier] | None = None) -> None:
         self._records = RegistryRecords(bus, self._changed)
+        self.policies = PolicyRegistry(self._records)
         self._allowances = Allowances(self._records.present, load_tiers() if tiers is None else tiers)
         self.on_change: list[OnRecord] = []
         """Plain, fast functions, called from the read loop for each changed record."""
@@ -325,6 +328,7 @@ class Registry(NamedRecords):
                 needs=record.needs,
                 artifacts=record.artifacts,
                 manifest_sha256=record.manifest_sha256,  # the same bytes, perhaps signed with another key
+                evidence=record.evidence or kept.evidence,
             )
         try:
             await self._records.replace(key, record, revision)
@@ -363,7 +367,6 @@ class Registry(NamedRecords):
         functions, and its versions with their curves.
 
         It is stopped first, which another change of it prevents: one that goes on keeps its share.
-
         A version that another deploy stores anew meanwhile stays; one that a crash leaves is deleted by the duties.
 
         Raises:
@@ -396,7 +399,8 @@ class Registry(NamedRecords):
         for key, version_id in before.items():
             with contextlib.suppress(KeyConflict):
                 await self._records.remove(key, revisions[key])
-                await self._records.remove(f"curves.{version_id}")
+                for kind in ("curves", "verdict"):
+                    await self._records.remove(f"{kind}.{version_id}")
 
     def versions(self, tenant: str | None = None) -> Iterator[VersionRecord]:
         versions = self._records.each("version.", VersionRecord)

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 PRIVATE = "manifest_ed25519"
 PUBLIC = "manifest_ed25519.pub"
+OPERATOR_PUBLIC = "operator_ed25519.pub"
+"""Beside it, where the operator's key vouches for a set of keys and agents are given this folder."""
 
 
 class BadSignature(PilotlightError):
@@ -87,22 +89,21 @@ class Signer:
             _replace(path, pem, 0o644)
 
 
-class FolderSigner:
-    """Signs with the key `key_id` in `folder`, which is read for the first manifest. Blocks: call it in a thread."""
+def keys_in(folder: Path) -> dict[str, str]:
+    """By id, the names of the files of private keys in a folder: `manifest_ed25519`, and `manifest_ed25519.NAME`.
 
-    def __init__(self, folder: Path, key_id: str) -> None:
-        self.key_id = key_id
-        self._folder = folder
-        self._signer: Signer | None = None
-
-    def sign(self, manifest: Manifest) -> SignedManifest:
-        """Raises NoKey: the key is gone, or another one is there."""
-        if self._signer is None:
-            signer = Signer.load_or_create(self._folder, create=False)
-            if signer.key_id != self.key_id:
-                raise NoKey(f"The key in {self._folder} is no longer {self.key_id}, with which this process began.")
-            self._signer = signer
-        return self._signer.sign(manifest)
+    Ids are read from the public keys beside them.
+    """
+    found: dict[str, str] = {}
+    for path in sorted(folder.glob(f"{PRIVATE}*.pub"), key=lambda path: (len(path.name), path.name)):
+        name = path.name.removesuffix(".pub")
+        try:
+            public = public_key_of(path.read_bytes())
+        except (OSError, ValueError):
+            continue
+        if (folder / name).is_file():
+            found.setdefault(key_id(public), name)
+    return found
 
 
 class Verifier:
@@ -126,13 +127,15 @@ class Verifier:
 
     @classmethod
     def load_all(cls, source: Path) -> tuple[Verifier, ...]:
-        """The public key in a folder, or those in a PEM file, one behind the other; there is at least one.
+        """The public keys in a folder, or those in a PEM file, one behind the other; there is at least one.
 
         Raises:
             NoKey.
         """
         try:
-            return tuple(map(cls, public_keys_of(_read(source))))
+            beside = source / OPERATOR_PUBLIC
+            operators = beside.read_bytes() if beside.is_file() else b""
+            return tuple(map(cls, public_keys_of(_read(source) + operators)))
         except OSError as error:
             raise NoKey(f"There is no public key to verify manifests with: {error}.") from error
         except ValueError as error:

@@ -102,6 +102,16 @@ CODES: dict[str, Code] = {
     "quota_exceeded": Code(
         403, "A quota is used up", "Remove what you do not need any more, or ask the operator for more."
     ),
+    "stale_split": Code(
+        409, "The traffic of its app was split anew meanwhile", "Try it again: the newest split holds.", retry=True
+    ),
+    "version_withdrawn": Code(
+        409, "The version was rolled back", "Deploy another one, or name it with --retry to try it once more."
+    ),
+    "rollout_running": Code(409, "A rollout is under way", "Promote or abort it first, or wait for its end."),
+    "policy_refused": Code(
+        403, "A policy does not allow this", "Replace the components that the detail names; 'pilotlight policy show'."
+    ),
     "cancelled": Code(499, "The call was cancelled", "Nothing: it was cancelled on request."),
     "function_raised": Code(500, "The function raised an exception", "Read the remote traceback; mend the function."),
     "load_failed": Code(500, "The function could not be loaded", "Read the traceback; mend and deploy again."),
@@ -222,6 +232,12 @@ class RemovesFunctions(PilotlightError):
     """The deploy would take functions out of service, and was not told to; `removes` names them."""
 
     code = "removes_functions"
+
+
+class PolicyRefused(PilotlightError):
+    """A policy about what versions may be made of; `findings` has each rule and component."""
+
+    code = "policy_refused"
 
 
 class NestedRefused(PilotlightError):

@@ -16,6 +16,7 @@ from pilotlight_core.model.artifacts.artifact_entries import ArtifactEntry as Ar
 from pilotlight_core.model.artifacts.artifact_entries import ArtifactInfo as ArtifactInfo
 from pilotlight_core.model.artifacts.artifact_entries import ArtifactKind as ArtifactKind
 from pilotlight_core.model.artifacts.artifact_entries import ArtifactPart as ArtifactPart
+from pilotlight_core.model.artifacts.evidence_info import EvidenceInfo
 from pilotlight_core.model.calendar.schedule_entry import Schedule as Schedule
 from pilotlight_core.model.calendar.warm_windows import Warm
 from pilotlight_core.model.engines.engine_spec import EngineSpec
@@ -189,6 +190,8 @@ class FunctionSpec(msgspec.Struct, frozen=True, kw_only=True):
     """Names of models under which clients of OpenAI's API find it; unset: none."""
     fallback: Fallback | UnsetType = UNSET
     """The function of its app that runs calls for which this one has no room; unset: they are refused."""
+    twin: str | UnsetType = UNSET
+    """Of a twin: the version id whose content it has, and for which its calls count; unset: it is none."""
 
     def method(self, name: str | None) -> MethodSpec:
         """The method called `name`; None or "": the only one.
@@ -314,6 +317,8 @@ class VersionRecord(msgspec.Struct, frozen=True, kw_only=True):
     """The manifest's; only nodes whose agent can do all of it are chosen."""
     environment: str = ""
     """`environment_id` of the manifest's lock; nodes that have it built go first."""
+    evidence: EvidenceInfo | None = None
+    """The documents about it; None: it was registered by a release without them."""
 
     @property
     def ref(self) -> str:
@@ -376,6 +381,10 @@ class DeployRecord(msgspec.Struct, frozen=True, kw_only=True):
     """The id of the API key that deployed it."""
     functions: dict[str, str]
     message: str = ""
+    traffic: bool = True
+    """Whether its versions were put into service; else they were registered alone, for pins and rollouts."""
+    back_to: int = 0
+    """Of a rollback: the revision whose versions it put back into service; 0: it is none."""
 
 
 def limit_of(named: int | UnsetType) -> int:

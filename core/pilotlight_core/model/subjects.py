@@ -5,7 +5,7 @@ pl.{region}.node.{node}.ctl        origin -> agent        Cancel, Window
 pl.{region}.node.{node}.cmd        controller -> agent    commands (request, reply: CommandReply)
 pl.{region}.beat.{node}            agent -> all           NodeReport, each second and on change
 pl.{region}.node.{node}.ran        agent -> controller   Ran, each second where anything ran
-pl.{region}.node.{node}.lock       gateway -> agent      LockPackages, at a deploy
+pl.{region}.node.{node}.lock       gateway -> agent      LockPackages, DescribePackages, at a deploy
 pl.{region}.gw.{gateway}.locked.{node}  agent -> gateway  PackagesLocked, the answer
 pl.{region}.node.{node}.renew      agent -> gateway      RenewNode (request, reply: NodeRenewal)
 pl.{region}.node.{node}.secrets    agent -> gateway      SecretsWanted (request, reply: SecretsAnswer)

@@ -67,7 +67,7 @@ def output_json(
         TooManyValues.
     """
     value = _checked(output, version, method, validators, bounds)
-    return _encode_json(value, ValueRoom(bounds.arrays))
+    return _encode_json(value, bounds.arrays)
 
 
 def check_output(output: bytes, version: str, method: MethodSpec, validators: Validators, bounds: WorkBounds) -> None:
@@ -121,8 +121,8 @@ def _checked(output: bytes, version: str, method: MethodSpec | None, validators:
     return value
 
 
-def _encode_json(value: Any, room: ValueRoom) -> bytes:
-    """JSON in which bytes are base64, NaN is null, and arrays are nested lists as far as `room` suffices.
+def _encode_json(value: Any, arrays: int) -> bytes:
+    """JSON in which bytes are base64, NaN is null, and arrays are nested lists of `arrays` lists and elements at most.
 
     Raises:
         BadOutput: an array in it does not match its header, or is too many lists; only outputs have arrays.
@@ -132,7 +132,7 @@ def _encode_json(value: Any, room: ValueRoom) -> bytes:
         return _plain_json(value)
     except (TypeError, RecursionError):
         pass  # it has arrays, or keys that JSON does not have
-    hook = partial(to_json, room=room)
+    hook = partial(to_json, room=ValueRoom(arrays))
     try:
         try:
             return msgspec.json.Encoder(enc_hook=hook).encode(value)

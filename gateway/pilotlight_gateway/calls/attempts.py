@@ -25,7 +25,7 @@ class Attempts:
     """
 
     __slots__ = (
-        "_last", "batch_wait", "cold_start", "cost", "execute", "grant", "lost_starts", "queue", "spent",
+        "_last", "batch_wait", "began_at", "cold_start", "cost", "execute", "grant", "lost_starts", "queue", "spent",
         "spent_before", "start", "starts", "tokens", "trail", "transport",
     )  # fmt: skip
 
@@ -46,6 +46,7 @@ class Attempts:
         """The last one."""
         self.trail: tuple[KeptAttempt, ...] = ()
         """The attempts that did not end well."""
+        self.began_at = at
         self._last = at
         self.queue = 0.0
         """Waiting for a container, and backoff between attempts."""

@@ -41,6 +41,8 @@ class CallResult(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """What of it is billed where it has a price: no more than the function names."""
     fallback: str = ""
     """The ref of the version that ran it in place of the one that was asked for; "": that one did."""
+    moved: str = ""
+    """Why another version of its rollout ran it, by the code of what its own came to; "": that one did."""
     grant: Grant | None = None
     """Of its last start."""
     trail: tuple[KeptAttempt, ...] = ()

@@ -13,6 +13,7 @@ from pilotlight_gateway.calls.in_flight_call import InFlightCall
 from pilotlight_gateway.calls.origin import Origin
 from pilotlight_gateway.calls.origins import Origins
 from pilotlight_gateway.calls.prepared_call import PreparedCall
+from pilotlight_gateway.streams.stream_journal import bytes_of
 
 BUNCH_BYTES = 64 * 1024
 """Events are taken together until their chunks have so many bytes."""
@@ -45,7 +46,7 @@ class AwaitedCall(InFlightCall):
 
     def relay_chunks(self, seq: int, data: tuple[bytes, ...]) -> None:
         if self.call.stream:
-            size, events = sum(map(len, data)), self._events
+            size, events = bytes_of(data), self._events
             self.budget.take(size, self.call.tenant)
             self._held += size
             for piece in data:

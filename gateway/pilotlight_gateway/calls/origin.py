@@ -238,24 +238,24 @@ class Origin:
                 break
         return effects
 
-    def awaits(self, row: ChunkRow) -> bool:
+    def awaits(self, grant_number: int, seq: int, data: tuple[bytes, ...]) -> bool:
         """Whether these are the next chunks for its caller, about whom nothing is to be decided."""
-        grant, relay = self.grant, self._relay
-        is_ours = grant is not None and row.grant_number == grant.grant_number
-        if not is_ours or self.state is not OriginState.RUNNING or relay is None:
+        relay = self._relay
+        if relay is None or self.state is not OriginState.RUNNING or grant_number != self.last_number:
             return False
-        return len(row.data) > 0 and relay.awaits(row.seq)  # an agent may say anything, and nothing is no chunk
+        # An agent may say anything, and nothing is no chunk.
+        return self.grant is not None and len(data) > 0 and relay.awaits(seq)
 
-    def took_chunks(self, row: ChunkRow, at: float) -> list[Effect]:
+    def took_chunks(self, seq: int, data: tuple[bytes, ...], at: float) -> list[Effect]:
         """Its caller has read such chunks as they came."""
         relay, journal = self._relay, self._journal
         assert relay is not None  # noqa: S101 - it awaits them
-        effects = relay.took(row.data, self.grant)
+        effects = relay.took(data, self.grant)
         if journal is None:
             return effects
         was_closed = bool(journal.closed)
-        journal.note(row.seq, row.data, at)
-        if journal.wanted == journal.room and bool(journal.closed) is was_closed:
+        journal.note(seq, data, at)
+        if journal.is_settled and bool(journal.closed) is was_closed:
             return effects
         return effects + journal_changed(journal, self.call, self.grant, at, was_closed=was_closed)
 

@@ -24,6 +24,7 @@ from pilotlight_core.model.messages.scheduling import (
     ToOrigin,
 )
 from pilotlight_core.model.price_book import PriceBook, standard_book
+from pilotlight_core.model.rollouts.rollout_record import Arm
 from pilotlight_core.model.timers import Timers
 from pilotlight_gateway.calls.attempts import declined, settlement_of
 from pilotlight_gateway.calls.call_book import CallBook
@@ -39,10 +40,13 @@ from pilotlight_gateway.cluster.router import OriginItem, Router
 from pilotlight_gateway.cluster.shard_ownership import ShardOwnership
 from pilotlight_gateway.fleet.node_guard import NodeGuard
 from pilotlight_gateway.fleet.preempted_containers import PreemptedContainers
+from pilotlight_gateway.home.split_revisions import SplitRevisions, stale
 from pilotlight_gateway.limits.call_usage import UsageTracker
 
 WATCH_S = 0.5
 """Between two messages to agents about the calls that are wanted."""
+STOOD_STILL_S = 0.5
+"""A turn that comes so much later than it is due tells that the process was stopped."""
 NODE = "node"
 """In place of the call id, in a complaint of the bus about a whole node."""
 
@@ -65,8 +69,12 @@ class Origins:
         *,
         region: str,
         gateway: str,
+        splits: SplitRevisions | None = None,
     ) -> None:
         self.clock = port.clock
+        self._splits = SplitRevisions() if splits is None else splits
+        self._woke_at = float("-inf")
+        """When this process last went on after it had stood still: what lay here then may hold no more."""
         self._guard = guard
         self._nodes = nodes
         self._port = port
@@ -171,6 +179,10 @@ class Origins:
     def _on_home_item(self, item: OriginItem, at: float) -> None:
         live = self._book.get(item.call_id)
         match item:
+            case Grant() if live is not None and self._is_split_anew(live):
+                # It counts as dropped, so that its version is chosen by the record as the bus has it.
+                self._router.settle(declined(item), item.epoch)
+                self._perform(live, live.origin.dropped(stale_drop(item, self._gateway)), at)
             case Grant() if live is not None:
                 effects = live.origin.granted(item, at)
                 if effects and isinstance(first := effects[0], Settle):
@@ -182,6 +194,16 @@ class Origins:
                 self._router.settle(declined(item), item.epoch)
             case Dropped() if live is not None and item.version in ("", live.origin.call.version.id):
                 self._perform(live, live.origin.dropped(item), at)
+
+    def _is_split_anew(self, live: InFlightCall) -> bool:
+        """Whether a call that waits may not go to its version any more, or this process may have slept through that."""
+        origin, call = live.origin, live.origin.call
+        if call.split < 0 or origin.state is not OriginState.QUEUED:
+            return False
+        is_aside = call.side is not None and call.side.arm is not Arm.CONTROL
+        return (is_aside and origin.attempts.began_at < self._woke_at) or self._splits.is_barred(
+            call.function, call.version.id, call.split
+        )
 
     # -- what agents say -----------------------------------------------------------------------------------------
 
@@ -212,12 +234,13 @@ class Origins:
                     self._guard.note_frame(node, row.call_id, at)
                 continue
             live.heard_at = at
+            origin, seq, data = live.origin, row.seq, row.data
             try:
-                if live.origin.awaits(row) and live.take_chunks(row.seq, row.data):
-                    if effects := live.origin.took_chunks(row, at):
+                if origin.awaits(row.grant_number, seq, data) and live.take_chunks(seq, data):
+                    if effects := origin.took_chunks(seq, data, at):
                         self._perform(live, effects, at)
                 else:
-                    self._perform(live, live.origin.chunks(row, at), at)
+                    self._perform(live, origin.chunks(row, at), at)
             except Exception:
                 log.exception("a call went wrong; the others go on", call=row.call_id)
 
@@ -271,6 +294,8 @@ class Origins:
 
     def take_turn(self, at: float) -> None:
         """Empty the inbox, call the origins whose alarms are due, and reconcile."""
+        if at > self._watch_at + STOOD_STILL_S:
+            self._woke_at = at
         while self._inbox:
             item = self._inbox.popleft()
             try:
@@ -298,3 +323,9 @@ class Origins:
                 self._agents.send_control(node, message, reply=complaint)
             except (BusDown, MessageTooLarge) as error:
                 log.warning("not reconciled", node=node, calls=len(message.calls), error=str(error))
+
+
+def stale_drop(grant: Grant, gateway: str) -> Dropped:
+    """What a home would have said that knows of the newer record."""
+    again = stale()
+    return Dropped(call_id=grant.call_id, gateway=gateway, code=again.wire_code, detail=again.detail)

@@ -7,6 +7,8 @@ from typing import Protocol
 
 from pilotlight_core.model.messages.call_messages import WINDOW, CallDescriptor, Grant, ResumePoint, Run
 from pilotlight_core.model.pipelines.pipeline import HookKind
+from pilotlight_core.model.rollouts.split import Side
+from pilotlight_core.model.rollouts.split_units import SaysWho
 from pilotlight_core.model.spec import MethodSpec, Priority, VersionRecord
 from pilotlight_gateway.calls.engines.engine_calls import engine_affinity, engine_facts
 from pilotlight_gateway.calls.large_bodies import INLINE_BYTES
@@ -40,9 +42,10 @@ class PreparedCall:
     """
 
     __slots__ = (
-        "arrived_at", "call_id", "client_id", "deadline_at", "function", "gateway_ms", "hooks", "input", "is_recorded",
-        "key", "link", "lost_ms", "method", "pace", "parent", "principal", "priority",
-        "scheduling", "start_hook", "stream", "tags", "tenant", "traceparent", "usage", "version",
+        "arrived_at", "call_id", "client_id", "deadline_at", "function", "gateway_ms", "head", "hooks", "input",
+        "is_recorded", "key", "last_number", "link", "lost_ms", "method", "pace", "parent", "principal", "priority",
+        "scheduling", "shadow", "side", "split", "start_hook", "stream", "tags", "tenant", "traceparent", "usage",
+        "version",
     )  # fmt: skip
 
     def __init__(
@@ -70,6 +73,11 @@ class PreparedCall:
         start_hook: StartHook | None = None,
         hooks: Mapping[HookKind, VersionRecord] | None = None,
         lost_ms: float = 0.0,
+        shadow: bool = False,
+        side: Side | None = None,
+        split: int = -1,
+        head: SaysWho | None = None,
+        last_number: int = 0,
     ) -> None:
         self.call_id = call_id
         self.client_id = client_id
@@ -111,6 +119,16 @@ class PreparedCall:
 
         self.lost_ms = lost_ms
         """How long at most an earlier start of a job is billed that was lost."""
+        self.shadow = shadow
+        """Whether its answer is dropped: it repeats another call, to compare versions. The operator pays."""
+        self.side = side
+        """On which side of a rollout it is; None: on none."""
+        self.split = split
+        """As `CallDescriptor.split`."""
+        self.head = head
+        """Of its request, should its side have to be chosen anew."""
+        self.last_number = last_number
+        """The highest grant number that it has used of another version."""
         self.pace: StreamPace | None = None
         """Of a stream whose first chunk has come."""
         self.is_recorded = False
@@ -122,8 +140,15 @@ class PreparedCall:
         method: MethodSpec,
         scheduling: SchedulingClass,
         hooks: Mapping[HookKind, VersionRecord] | None = None,
+        side: Side | None = None,
+        split: int = -1,
+        last_number: int = 0,
     ) -> PreparedCall:
-        """This very call, to the method of another version, with the versions of that one's hooks."""
+        """This very call, to the method of another version, with the versions of that one's hooks.
+
+        `side` and `split`: of a rollout, where it is still a call of its function. `last_number`: the highest grant
+        number that it has used so far: an agent that knows it takes higher ones only.
+        """
         if self.usage is not None:
             self.usage.version = version.id
         return PreparedCall(
@@ -147,6 +172,10 @@ class PreparedCall:
             gateway_ms=self.gateway_ms,
             usage=self.usage,
             hooks=hooks,
+            side=side,
+            split=split,
+            head=self.head,
+            last_number=last_number,
         )
 
     def descriptor(self, at: float, gateway: str, *, grant_number: int, admitted: bool) -> CallDescriptor:
@@ -177,6 +206,7 @@ class PreparedCall:
             queue_calls=scheduling.queue_calls,
             queue_ms=scheduling.queue_ms,
             affinity=engine_affinity(self.version, self.tenant, self.input),
+            split=self.split,
         )
 
     def run(
@@ -212,6 +242,7 @@ class PreparedCall:
             resume=resume,
             facts=engine_facts(self.version, self.tenant, self.scheduling.weight, self.priority),
             lost_ms=lost_ms,
+            shadow=self.shadow,
             cold_ms=sum(grant.timeline.values()) if grant.start_ms else 0.0,
         )
 

@@ -5,15 +5,18 @@ And what else its caller is told, and its container of the journal.
 
 from __future__ import annotations
 
+from typing import Final
+
 from pilotlight_core.model.messages.call_messages import BYTES_AHEAD, LEAST_AHEAD, WINDOW, Grant, Window
 from pilotlight_gateway.calls.effects import Effect, HoldJournal, RelayChunks, ReportStage, SendControl
 from pilotlight_gateway.calls.prepared_call import PreparedCall
-from pilotlight_gateway.streams.stream_journal import StreamJournal
+from pilotlight_gateway.streams.stream_journal import StreamJournal, bytes_of
 
-UNREAD_CHUNKS = 256
-UNREAD_BYTES = 2 * 2**20
+UNREAD_CHUNKS: Final = 256
+UNREAD_BYTES: Final = 2 * 2**20
 """Chunks that the caller has not read: beyond either, the stream gets no `Window`."""
-SMALL_CHUNK = BYTES_AHEAD // WINDOW
+STEP: Final = LEAST_AHEAD
+SMALL_CHUNK: Final = BYTES_AHEAD // WINDOW
 """Bytes. Streams of small ones go far ahead, and are told to go on half as often: telling costs more than a chunk."""
 TOLD_AGAIN_S = 1.0
 """A stream whose state finds no memory, however often it is saved, is told so no more often."""
@@ -52,7 +55,7 @@ class StreamRelay:
             data = data[self.last_seq + 1 - seq :]
         relayed: Effect = RelayChunks(self.last_seq + 1, data)
         self.last_seq = last
-        size = sum(map(len, data))
+        size = bytes_of(data)
         self._bytes += size
         self._unread_chunks += len(data)
         self._unread_bytes += size
@@ -65,7 +68,7 @@ class StreamRelay:
     def took(self, data: tuple[bytes, ...], grant: Grant | None) -> list[Effect]:
         """The next chunks for the caller have come, and were read at once."""
         self.heard_seq = self.last_seq = self.last_seq + len(data)
-        self._bytes += sum(map(len, data))
+        self._bytes += bytes_of(data)
         return self._go_on(grant)
 
     def restart(self, after: int) -> None:
@@ -80,9 +83,10 @@ class StreamRelay:
 
     def _go_on(self, grant: Grant | None) -> list[Effect]:
         """Let the container send more, unless too much is unread."""
-        lags = self._unread_chunks > UNREAD_CHUNKS or self._unread_bytes > UNREAD_BYTES
-        step = LEAST_AHEAD if self._bytes < SMALL_CHUNK * self.last_seq else LEAST_AHEAD // 2
-        if grant is None or lags or self.heard_seq < self._window_sent + step:
+        ahead = self.heard_seq - self._window_sent
+        if ahead < STEP // 2 or (ahead < STEP and self._bytes < SMALL_CHUNK * self.last_seq):
+            return []
+        if grant is None or self._unread_chunks > UNREAD_CHUNKS or self._unread_bytes > UNREAD_BYTES:
             return []
         self._window_sent = self.heard_seq
         return [SendControl(grant.node, Window(call_id=grant.call_id, upto=self.heard_seq))]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 import msgspec
 from msgspec import UNSET
@@ -41,11 +41,13 @@ def next_record(
     message: str,
     keep: int = VERSIONS_KEPT,
     ends_at: float = 0.0,
+    traffic: bool = True,
+    named: Collection[str] = (),
 ) -> AppRecord | None:
     """The app's record after a deploy of `functions` (name -> version id); None: nothing changes.
 
-    Of each function the newest `keep` versions stay, and the deployed one. A function that no deploy of the history
-    has is forgotten.
+    Of each function the newest `keep` versions stay, the deployed one, and those of `named`: aliases and a rollout
+    name them. A function that no deploy of the history has is forgotten. Without `traffic` what is deployed stays.
 
     Raises:
         Conflict: the record would be too large, or a run would replace what is deployed or the other way about.
@@ -55,7 +57,7 @@ def next_record(
     elif bool(record.ends_at) != bool(ends_at):
         is_there = "a run" if record.ends_at else "deployed"
         raise Conflict(f"{app} is {is_there} already: a run needs a name that nothing else has.", field="ends_in_s")
-    elif record.functions == functions and not record.stopped:
+    elif _has_come(record, functions, traffic=traffic):
         return None
     versions = dict(record.versions)
     for name, version_id in functions.items():
@@ -64,16 +66,60 @@ def next_record(
             known = tuple(one for one in known if one != version_id)
         if version_id not in known:
             versions[name] = (*known, version_id)
-    line = DeployRecord(revision=record.revision + 1, at=at, by=by, functions=functions, message=message)
+    line = DeployRecord(
+        revision=record.revision + 1, at=at, by=by, functions=functions, message=message, traffic=traffic
+    )
     after = msgspec.structs.replace(
         record,
         revision=record.revision + 1,
-        functions=functions,
+        functions=functions if traffic else record.functions,
         versions=versions,
         history=(*record.history, line)[-DEPLOYS_KEPT:],
-        stopped=False,
+        stopped=record.stopped and not traffic,
     )
-    return _fitting(_trimmed(after, keep))
+    return _fitting(_trimmed(after, keep, named))
+
+
+def _has_come(record: AppRecord, functions: dict[str, str], *, traffic: bool) -> bool:
+    """Whether a deploy of `functions` would change nothing."""
+    if traffic:
+        return record.functions == functions and not record.stopped
+    return all(version_id in record.versions.get(name, ()) for name, version_id in functions.items())
+
+
+def moved_record(
+    record: AppRecord, functions: dict[str, str], *, by: str, at: float, message: str, back_to: int = 0
+) -> AppRecord | None:
+    """The app's record when versions that it has are what is deployed (name -> version id); None: they are."""
+    if record.functions == functions and not record.stopped:
+        return None
+    revision = record.revision + 1
+    line = DeployRecord(revision=revision, at=at, by=by, functions=functions, message=message, back_to=back_to)
+    history = (*record.history, line)[-DEPLOYS_KEPT:]
+    after = msgspec.structs.replace(record, revision=revision, functions=functions, history=history, stopped=False)
+    return _fitting(after)
+
+
+def deploy_before(record: AppRecord, revision: int | None = None) -> DeployRecord:
+    """The deploy of a revision; without one, the last before the present one that had put something else into service.
+
+    Behind a rollback it is one before the deploy that was gone back to: who asks twice goes back twice.
+
+    Raises:
+        NotFound: there is none, or it is not in the history any more.
+    """
+    lines = [line for line in record.history if line.functions]
+    if revision is not None:
+        if (found := next((line for line in lines if line.revision == revision), None)) is None:
+            kept = ", ".join(str(line.revision) for line in lines[-10:])
+            raise NotFound(f"{record.app} has no deploy of revision {revision} in its history: the last are {kept}.")
+        return found
+    served = [line for line in lines if line.traffic]
+    present = (served[-1].back_to or served[-1].revision) if served else 0
+    before = (one for one in reversed(served) if one.revision < present and one.functions != record.functions)
+    if (last := next((one for one in before if not one.back_to), None)) is None:
+        raise NotFound(f"{record.app} has had nothing else in service before: there is nothing to go back to.")
+    return last
 
 
 def stopped_record(record: AppRecord, *, by: str, at: float) -> AppRecord | None:
@@ -96,17 +142,16 @@ def renewed_record(record: AppRecord, ends_at: float) -> AppRecord:
     return msgspec.structs.replace(record, revision=record.revision + 1, ends_at=ends_at)
 
 
-def _trimmed(record: AppRecord, keep: int) -> AppRecord:
-    """The record without the versions that are not kept."""
+def _trimmed(record: AppRecord, keep: int, named: Collection[str]) -> AppRecord:
+    """The record without the versions that are not kept: numbers go on, so what is older than a kept one stays."""
     lately = {name for line in record.history for name in line.functions}
     versions, forgotten = {}, {}
     for name, known in record.versions.items():
         if name not in lately and name not in record.functions:
             continue
         deployed = record.functions.get(name)
-        drop = max(0, len(known) - keep)
-        if deployed is not None:
-            drop = min(drop, known.index(deployed))
+        needed = [place for place, version_id in enumerate(known) if version_id == deployed or version_id in named]
+        drop = min(max(0, len(known) - keep), *needed[:1], len(known))
         versions[name] = known[drop:]
         if gone := record.forgotten.get(name, 0) + drop:
             forgotten[name] = gone
@@ -153,6 +198,21 @@ def deployed(record: AppRecord, before: AppRecord | None) -> tuple[DeployedFunct
     )
 
 
+def registered(record: AppRecord, before: AppRecord | None, functions: dict[str, str]) -> tuple[DeployedFunction, ...]:
+    """Versions that `record` has and does not put into service; `changed`: it had them not before."""
+    return tuple(
+        DeployedFunction(
+            name=name,
+            version=version_name(record, name, version_id),
+            version_id=version_id,
+            endpoint=f"/v1/functions/{version_name(record, name, version_id)}/calls",
+            changed=before is None or version_id not in before.versions.get(name, ()),
+        )
+        for name, version_id in functions.items()
+        if not is_companion(name)
+    )
+
+
 def app_info(record: AppRecord, registry: RegistryPort, containers: Iterable[dict[str, object]], at: float) -> AppInfo:
     """An app as `GET /v1/apps` shows it at the unix second `at`, without what looks like a secret."""
     running: dict[object, int] = {}
@@ -177,7 +237,7 @@ def app_info(record: AppRecord, registry: RegistryPort, containers: Iterable[dic
     return AppInfo(
         app=record.app,
         revision=record.revision,
-        deployed_at=record.history[-1].at if record.history else 0.0,
+        deployed_at=next((line.at for line in reversed(record.history) if line.traffic), 0.0),
         stopped=record.stopped,
         functions=tuple(functions),
     )

@@ -41,7 +41,9 @@ class BlobLinks:
             return BlobLink(reason="not_its")
         try:
             manifest = version.manifest_sha256
-            if wanted.sha256 != manifest and wanted.sha256 not in await self._files.get(version.tenant, manifest):
+            beside = version.evidence.digests if version.evidence is not None else frozenset()
+            is_known = wanted.sha256 == manifest or wanted.sha256 in beside
+            if not is_known and wanted.sha256 not in await self._files.get(version.tenant, manifest):
                 return BlobLink(reason="not_its")
             handed = await self._blobs.hand(version.tenant, wanted.sha256, LINK_S)
         except BlobMissing:

@@ -9,7 +9,10 @@ from dataclasses import dataclass
 import msgspec
 from msgspec import UNSET
 
+from pilotlight_core.host.supply.tenant_signatures import CODE
 from pilotlight_core.model.api.call_api import DeployRequest
+from pilotlight_core.model.artifacts.evidence_info import EvidenceInfo
+from pilotlight_core.model.errors import BadInput
 from pilotlight_core.model.packages.package_locks import PackageLock, environment_id
 from pilotlight_core.model.spec import (
     AppRecord,
@@ -20,7 +23,7 @@ from pilotlight_core.model.spec import (
     VersionRecord,
 )
 from pilotlight_core.model.versions.artifacts import artifact_info
-from pilotlight_core.model.versions.manifest_codec import needs_of
+from pilotlight_core.model.versions.manifest_codec import EVIDENCE, needs_of
 from pilotlight_core.model.versions.secret_names import secret_names
 from pilotlight_gateway.deploys.weights_pins import Pins
 
@@ -64,7 +67,24 @@ def manifests_of(
         )
         for function in request.functions
     ]
-    return [msgspec.structs.replace(one, needs=needs_of(one.spec, one.artifacts, one.lock)) for one in manifests]
+    # So that no agent runs it that does not verify what the tenant has signed.
+    signed = {EVIDENCE} if any(each.of == CODE for each in request.signatures) else set[str]()
+    return [
+        msgspec.structs.replace(one, needs=tuple(sorted(signed | {*needs_of(one.spec, one.artifacts, one.lock)})))
+        for one in manifests
+    ]
+
+
+def signatures_of(request: DeployRequest) -> dict[str, bytes]:
+    """What the tenant has signed, by the name of it.
+
+    Raises:
+        BadInput: a name stands twice.
+    """
+    found = {each.of: each.bundle.encode() for each in request.signatures}
+    if len(found) < len(request.signatures):
+        raise BadInput("signatures: what is signed stands twice: name each once.", field="signatures")
+    return found
 
 
 def _sorted(artifacts: Iterable[ArtifactEntry]) -> tuple[ArtifactEntry, ...]:
@@ -95,10 +115,13 @@ class Build:
     version_id: str
     signed_sha256: str
     """The blob of the signed manifest."""
+    evidence: EvidenceInfo
+    at: float
+    """The unix second at which it is registered, which its documents have too."""
 
 
-def version_record(build: Build, app: AppRecord | None, at: float) -> VersionRecord:
-    """The registry's record of a build, deployed at the unix second `at` when the app was `app`."""
+def version_record(build: Build, app: AppRecord | None) -> VersionRecord:
+    """The registry's record of a build, deployed when the app was `app`."""
     manifest = build.manifest
     spec, apart = _spec_of_record(manifest.spec)
     return VersionRecord(
@@ -111,11 +134,12 @@ def version_record(build: Build, app: AppRecord | None, at: float) -> VersionRec
         spec=spec,
         schemas_apart=apart,
         bundle_bytes=sum(entry.size for entry in manifest.files),
-        created_at=at,
+        created_at=build.at,
         artifacts=tuple(map(artifact_info, manifest.artifacts)),
         base=manifest.base,
         needs=manifest.needs,
         environment=environment_of(manifest),
+        evidence=build.evidence,
     )
 
 

@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Protocol
 
 import msgspec
+from msgspec import UNSET
 
 from pilotlight_core.bus import retry_conflicts
-from pilotlight_core.host.blobs import BlobStore
+from pilotlight_core.host.blobs import BlobMissing, BlobStore
 from pilotlight_core.model.api.call_api import DeployRequest, DeployResponse
 from pilotlight_core.model.api.curve_api import TrialRequest
 from pilotlight_core.model.errors import BadInput, Conflict, NotFound, RemovesFunctions
 from pilotlight_core.model.limits import Limits
 from pilotlight_core.model.packages.package_locks import PackageLock
-from pilotlight_core.model.spec import AppRecord, Manifest, SignedManifest, VersionRecord
+from pilotlight_core.model.spec import AppRecord, FunctionSpec, Manifest, SignedManifest, VersionRecord
 from pilotlight_core.model.versions.artifacts import parts_of
 from pilotlight_core.model.versions.manifest_codec import version_id
 from pilotlight_gateway.bodies.artifact_rules import check_part_sizes, repeated_sizes
@@ -27,6 +28,7 @@ from pilotlight_gateway.deploys.app_records import (
     deployed,
     next_record,
     own_app,
+    registered,
     removed,
     renewed_record,
     stopped_record,
@@ -38,6 +40,7 @@ from pilotlight_gateway.deploys.deploy_plan import (
     Build,
     manifests_of,
     secret_warnings,
+    signatures_of,
     signed_blob,
     version_record,
     without_floors,
@@ -45,6 +48,7 @@ from pilotlight_gateway.deploys.deploy_plan import (
 from pilotlight_gateway.deploys.deploy_quota import check_deploy_quota, check_record_bytes
 from pilotlight_gateway.deploys.ended_runs import delete_ended_runs
 from pilotlight_gateway.deploys.engines.engine_plans import arithmetic, planned_engines, with_arithmetic
+from pilotlight_gateway.deploys.moves.rollout_ends import check_no_traffic, check_tried_before, supersede_rollout
 from pilotlight_gateway.deploys.package_locker import PackageLocker
 from pilotlight_gateway.deploys.present_files import files_in_service, lock_in_service, staying_files
 from pilotlight_gateway.deploys.rules.fallback_rules import check_fallbacks
@@ -57,16 +61,11 @@ from pilotlight_gateway.fleet.curve_trials import pinned
 from pilotlight_gateway.fleet.fleet_inventory import FleetPlacements
 from pilotlight_gateway.secrets.secret_service import check_secrets_set
 from pilotlight_gateway.secrets.secret_store import SecretStore
+from pilotlight_gateway.supply.supply_desk import SupplyDesk, VersionReview
 from pilotlight_gateway.tenancy.auth import Principal
 from pilotlight_gateway.tenancy.function_shares import check_still_open
 from pilotlight_gateway.tenancy.name_hints import known_app
 from pilotlight_gateway.tenancy.registry_port import RegistryPort
-
-
-class ManifestSigner(Protocol):
-    """Signs the manifests that the platform has accepted."""
-
-    def sign(self, manifest: Manifest) -> SignedManifest: ...
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,7 +75,7 @@ class Deployer:
     registry: RegistryPort
     blobs: BlobStore
     usage: BlobUsage
-    signer: ManifestSigner
+    supply: SupplyDesk
     secrets: SecretStore
     locker: PackageLocker
     placements: FleetPlacements = field(default_factory=FleetPlacements)
@@ -100,6 +99,7 @@ class Deployer:
         Raises:
             BadInput: names the wrong field, the limit that is reached, a secret or weights that there are not, or a
                 function that no node could ever hold.
+            PolicyRefused: names the rule and the component.
             RemovesFunctions: it would, and `prune` is not set.
             QuotaExceeded: names the limit of the tenant.
             Conflict: other deploys keep changing the app.
@@ -108,6 +108,7 @@ class Deployer:
         await delete_ended_runs(self.registry, time.time(), principal.tenant)
         present = await self.registry.app(principal.tenant, app)
         _check_removed(present, request)
+        check_no_traffic(request)
         if request.ends_in_s is not None:
             request = without_floors(request)
         specs = [function.spec for function in request.functions]
@@ -127,18 +128,23 @@ class Deployer:
             unheld = await self.placements.check([one.spec for one in manifests], request.base, needs)
         except BadInput as error:
             raise with_arithmetic(error, plans) from None
+        at, signatures = time.time(), signatures_of(request)
+        reviews = await self.supply.review(manifests, signatures, at, with_content=False)
         warnings = (
             *unheld,
+            *self.supply.warnings(reviews),
             *secret_warnings(specs),
             *affinity_warnings(self.registry, principal.tenant, specs),
         )
         missing = await self._missing(principal.tenant, request, present)
         if missing:
             return DeployResponse(app=app, revision=present.revision if present else 0, missing=missing)
+        # Again, now that what is deployed can be looked into.
+        reviews = await self.supply.review(manifests, signatures, at, with_content=True)
         builds: list[Build] = []
         for manifest in manifests:  # a class behind its companions, whose versions it names
             known = {build.manifest.function: build.version_id for build in builds}
-            builds.append(await self._build(with_versions(manifest, known)))
+            builds.append(await self._build(with_versions(manifest, known), reviews[manifest.function]))
         attempt = partial(self._try_deploy, principal, app, request, builds)
         done = await retry_conflicts(attempt, conflict=Conflict)
         return msgspec.structs.replace(done, warnings=warnings, notes=arithmetic(plans))
@@ -232,35 +238,61 @@ class Deployer:
             NotFound: the version's manifest is deleted.
             QuotaExceeded: the tenant's records are full.
         """
-        blob = await self.blobs.read(version.tenant, version.manifest_sha256)
+        return await self._copy(
+            version, lambda spec: msgspec.structs.replace(pinned(version.spec, asked), rehearsal=spec.rehearsal)
+        )
+
+    async def twin(self, version: VersionRecord) -> VersionRecord:
+        """Store a copy of a version, with which its successor is compared; it is shown as the version itself.
+
+        Raises:
+            As `trial`.
+        """
+        return await self._copy(
+            version,
+            lambda spec: msgspec.structs.replace(spec, twin=version.id, min_containers=0, schedules=UNSET, warm=UNSET),
+        )
+
+    async def _copy(self, version: VersionRecord, changed: Callable[[FunctionSpec], FunctionSpec]) -> VersionRecord:
+        """Store a version of the same content with another specification, which no app's record names."""
+        try:
+            blob = await self.blobs.read(version.tenant, version.manifest_sha256)
+        except BlobMissing:
+            raise NotFound(f"The manifest of {version.ref} is deleted.") from None
         signed = msgspec.msgpack.decode(blob, type=SignedManifest)
         manifest = msgspec.json.decode(signed.manifest, type=Manifest)
-        spec = msgspec.structs.replace(pinned(version.spec, asked), rehearsal=manifest.spec.rehearsal)
-        build = await self._build(msgspec.structs.replace(manifest, spec=spec))
-        record = msgspec.structs.replace(version_record(build, None, time.time()), number=version.number)
+        review = await self.supply.judged(version, time.time())
+        build = await self._build(msgspec.structs.replace(manifest, spec=changed(manifest.spec)), review)
+        record = msgspec.structs.replace(version_record(build, None), number=version.number)
         if self.registry.version(record.id) is None:
             tenant, used = version.tenant, self.registry.bytes_of(version.tenant)
             check_record_bytes(self._limits(tenant), [record], used, tenant=tenant)
         await self.registry.put_version(record)
         return record
 
-    async def _build(self, manifest: Manifest) -> Build:
+    async def _build(self, manifest: Manifest, review: VersionReview) -> Build:
         """One at a time, since each manifest may be megabytes. Raises QuotaExceeded."""
+        signed = await self.supply.signer.sign(manifest)
+        version, digest, data = await asyncio.to_thread(lambda: (version_id(signed.manifest), *signed_blob(signed)))
+        known = self.registry.version(version)
+        documents = await self.supply.documents(
+            manifest, signed, review, review.facts.at if known is None else known.created_at
+        )
+        await self._store(manifest.tenant, ((digest, data), *documents.blobs))
+        return Build(
+            manifest=manifest, version_id=version, signed_sha256=digest, evidence=documents.info, at=review.facts.at
+        )
 
-        def sign() -> tuple[str, str, bytes]:
-            signed = self.signer.sign(manifest)
-            return version_id(signed.manifest), *signed_blob(signed)
-
-        version, digest, data = await asyncio.to_thread(sign)
-        tenant = manifest.tenant
-        is_new = not await self.blobs.stored(tenant, {digest})
+    async def _store(self, tenant: str, contents: Sequence[tuple[str, bytes]]) -> None:
+        """Raises QuotaExceeded."""
+        stored = await self.blobs.stored(tenant, {digest for digest, _ in contents})
+        new = [len(data) for digest, data in contents if digest not in stored]
         allowed = self._limits(tenant).blob_bytes
-        if is_new and allowed is not None:
-            check_blob_bytes(tenant, allowed, await self.usage.of(tenant), [len(data)])
-        await self.blobs.put(tenant, digest, data)  # also if it is there: that renews it
-        if is_new:
-            self.usage.add(tenant, len(data))
-        return Build(manifest=manifest, version_id=version, signed_sha256=digest)
+        if new and allowed is not None:
+            check_blob_bytes(tenant, allowed, await self.usage.of(tenant), new)
+        for digest, data in contents:
+            await self.blobs.put(tenant, digest, data)  # also if it is there: that renews it
+        self.usage.add(tenant, sum(new))
 
     async def _try_deploy(
         self, principal: Principal, app: str, request: DeployRequest, builds: list[Build]
@@ -268,45 +300,57 @@ class Deployer:
         at, tenant = time.time(), principal.tenant
         before, limits = await self.registry.app(tenant, app), self._limits(tenant)
         _check_removed(before, request)
+        functions = {build.manifest.function: build.version_id for build in builds}
+        rollouts = await self.registry.rollout(tenant, app)
+        check_tried_before(rollouts, before, functions, request)
         after = next_record(
             before,
             tenant=tenant,
             app=app,
-            functions={build.manifest.function: build.version_id for build in builds},
+            functions=functions,
             by=principal.key_id,
             at=at,
             message=request.message,
             keep=limits.versions or VERSIONS_KEPT,
             ends_at=at + request.ends_in_s if request.ends_in_s is not None else 0.0,
+            traffic=not request.no_traffic,
+            named=rollouts.kept_versions() if rollouts is not None else (),
         )
-        versions = [version_record(build, before, at) for build in builds]
+        versions = [version_record(build, before) for build in builds]
         if after is not None:
             new = [version for version in versions if self.registry.version(version.id) is None]
             check_still_open(self.registry, after)
             check_deploy_quota(limits, after, self.registry.iter_apps(tenant), new, self.registry.bytes_of(tenant))
         specs = {build.manifest.function: build.manifest.spec for build in builds}
-        if request.ends_in_s is None:  # a run is nobody's model
+        serves = request.ends_in_s is None and not request.no_traffic  # a run is nobody's model
+        if serves:
             await self.models.claim(tenant, app, specs, at)
         kept = set() if before is None else {id_ for ids in before.versions.values() for id_ in ids}
         for version in versions:
             present = self.registry.version(version.id)
             # Another signature: this gateway's key is not the one of before, which may soon count no more.
-            resigned = present is not None and present.manifest_sha256 != version.manifest_sha256
+            resigned = present is not None and (
+                present.manifest_sha256 != version.manifest_sha256 or present.evidence != version.evidence
+            )
             if resigned or (after is not None and (version.id not in kept or present is None)):
                 await self.registry.put_version(version)
         if after is not None:
             await self.registry.deploy(after, before.revision if before else 0)
-            await self.models.release(after, specs, at)
+            if serves:
+                await self.models.release(after, specs, at)
+        if rollouts is not None and not request.no_traffic:
+            await supersede_rollout(self.registry, rollouts, functions, at, retry=request.retry)
         record = after or own_app(before, app)
         gone = removed(before, record.functions)
-        return DeployResponse(app=app, revision=record.revision, functions=deployed(record, before), removed=gone)
+        shown = registered(record, before, functions) if request.no_traffic else deployed(record, before)
+        return DeployResponse(app=app, revision=record.revision, functions=shown, removed=gone)
 
     def _limits(self, tenant: str) -> Limits:
         return self.registry.limits(tenant, "").tenant
 
 
 def _check_removed(before: AppRecord | None, request: DeployRequest) -> None:
-    gone = removed(before, (function.spec.name for function in request.functions))
+    gone = removed(before, (function.spec.name for function in request.functions)) if not request.no_traffic else ()
     if gone and not request.prune and before is not None:
         raise RemovesFunctions(
             f"{before.app} has functions that are not in this deploy, which would be removed: {', '.join(gone)}.",

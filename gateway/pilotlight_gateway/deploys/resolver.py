@@ -11,6 +11,7 @@ import msgspec
 
 from pilotlight_core.model.errors import UnknownFunction
 from pilotlight_core.model.ids import Ref, parse_ref
+from pilotlight_core.model.rollouts.rollout_record import RolloutRecord
 from pilotlight_core.model.spec import AppRecord, VersionRecord
 from pilotlight_core.model.tenancy import FunctionShareRecord
 from pilotlight_gateway.tenancy.function_shares import shared_with
@@ -48,7 +49,8 @@ class Resolver:
         app = self._registry.app_nowait(owner, ref.app) or await self._registry.app(owner, ref.app)
         if app is None or ref.function not in app.versions:
             raise self._unknown(tenant, ref)
-        wanted = version_wanted(app, ref.app, ref.function, ref.pin, ref.version_number)
+        rollouts = await self._registry.rollout(owner, ref.app) if is_alias(ref) else None
+        wanted = version_wanted(app, ref, rollouts)
         version = self._registry.version(wanted) or await self._registry.fetch_version(wanted)
         return self._checked(version, wanted, app, ref, text, tenant)
 
@@ -65,7 +67,10 @@ class Resolver:
         app = self._registry.app_nowait(owner, ref.app)
         if app is None or ref.function not in app.versions:
             return None
-        wanted = version_wanted(app, ref.app, ref.function, ref.pin, ref.version_number)
+        rollouts = self._registry.rollout_nowait(owner, ref.app) if is_alias(ref) else None
+        if rollouts is None and is_alias(ref):
+            return None
+        wanted = version_wanted(app, ref, rollouts)
         version = self._registry.version(wanted)
         return self._checked(version, wanted, app, ref, text, tenant) if version is not None else None
 
@@ -112,35 +117,45 @@ class Resolver:
         return open_ and record is not None and not record.disabled
 
 
-def version_wanted(record: AppRecord | None, app: str, function: str, pin: str | None, number: int | None) -> str:
-    """The id of the version that `app.function@pin` names; without a pin the deployed one.
+def is_alias(ref: Ref) -> bool:
+    """Whether the pin of a ref is an alias: neither a version's id nor its number."""
+    return ref.pin is not None and ref.version_number is None and VERSION_ID.fullmatch(ref.pin) is None
+
+
+def version_wanted(record: AppRecord | None, ref: Ref, rollouts: RolloutRecord | None = None) -> str:
+    """The id of the version that a ref names; without a pin the deployed one. `rollouts` has the aliases.
 
     A pin that is a version's id is returned unchecked.
 
     Raises:
         UnknownFunction: there is none (`unknown_version`: only the pin is unknown).
     """
+    function, pin = ref.function, ref.pin
     if record is None or function not in record.versions:
-        raise UnknownFunction(f"There is no function {app}.{function}.")
+        raise UnknownFunction(f"There is no function {ref.app}.{function}.")
     if record.has_ended(time.time()):
-        raise UnknownFunction(f"The run {app} has ended.")
+        raise UnknownFunction(f"The run {ref.app} has ended.")
     if record.stopped:
-        raise UnknownFunction(f"The app {app} is stopped: deploy it again.")
+        raise UnknownFunction(f"The app {ref.app} is stopped: deploy it again.")
     if pin is None:
         if function not in record.functions:
-            raise UnknownFunction(f"{app}.{function} is not deployed any more.")
+            raise UnknownFunction(f"{ref.app}.{function} is not deployed any more.")
         return record.functions[function]
     if VERSION_ID.fullmatch(pin):
         return pin
-    found = record.version_at(function, number) if number is not None else None
-    if found is None:
-        raise UnknownFunction(
-            f"{app}.{function} has no version {pin}: {_kept(record, function)}.", code="unknown_version"
-        )
-    return found
+    if (number := ref.version_number) is not None:
+        if (found := record.version_at(function, number)) is not None:
+            return found
+    elif rollouts is not None and (aliased := rollouts.alias(function, pin)) is not None:
+        return aliased
+    raise UnknownFunction(
+        f"{ref.app}.{function} has no version {pin}: {_kept(record, rollouts, function)}.", code="unknown_version"
+    )
 
 
-def _kept(record: AppRecord, function: str) -> str:
+def _kept(record: AppRecord, rollouts: RolloutRecord | None, function: str) -> str:
     """Which versions there are, for a refusal."""
     newest, gone = record.newest_number(function), record.forgotten.get(function, 0)
-    return f"v{gone + 1} to v{newest} are kept" if gone else f"the newest is v{newest}"
+    kept = f"v{gone + 1} to v{newest} are kept" if gone else f"the newest is v{newest}"
+    aliases = sorted(rollouts.aliases.get(function, ())) if rollouts is not None else []
+    return f"{kept}, and its aliases are {', '.join(aliases)}" if aliases else kept

@@ -33,8 +33,12 @@ class BundleFiles:
     ) -> None:
         self._blobs = blobs
         self._manifests: dict[str, set[str]] = {}
+        self._documents: dict[str, set[str]] = {}
+        """Of versions' evidence."""
         for version in versions:
             self._manifests.setdefault(version.tenant, set()).add(version.manifest_sha256)
+            if version.evidence is not None:
+                self._documents.setdefault(version.tenant, set()).update(version.evidence.digests)
         self._listings: dict[str, set[str]] = {}
         for record in weights:
             self._listings.setdefault(record.tenant, set()).update(one.digest for one in record.kept_at(at))
@@ -62,4 +66,4 @@ class BundleFiles:
             if len(needed) > FILES_AT_MOST:
                 log.warning("a tenant has too many files to say which are needed", tenant=tenant)
                 return None
-        return frozenset(needed | self._uploaded.get(tenant, set()))
+        return frozenset(needed | self._documents.get(tenant, set()) | self._uploaded.get(tenant, set()))

@@ -21,6 +21,7 @@ from pilotlight_core.host.blobs import NoBlobStore
 from pilotlight_core.host.blobs.store_names import name_of_store
 from pilotlight_core.host.compiled import IS_COMPILED
 from pilotlight_core.host.config import load
+from pilotlight_core.host.events.bus_event_log import BusEventLog
 from pilotlight_core.host.foundations import Foundation, Foundations, WrongFoundation
 from pilotlight_core.host.gc_tuning import freeze
 from pilotlight_core.host.metrics import measured_process
@@ -45,6 +46,7 @@ from pilotlight_gateway.ledger.ledger_store import Ledger
 from pilotlight_gateway.secrets.key_opening import open_key_pair
 from pilotlight_gateway.secrets.tenant_blob_keys import PlatformBlobs
 from pilotlight_gateway.settings import DutyProcessSettings
+from pilotlight_gateway.supply.policy_duty import PolicyDuty
 from pilotlight_gateway.traces.trace_exporter import TraceExporter, endpoint_of, headers_of
 from pilotlight_gateway.webhooks.http_sender import VettedHttpSender
 
@@ -115,11 +117,15 @@ async def serve(settings: DutyProcessSettings) -> int:
                 ticks = TickDependencies(jobs=ground.jobs, publish=publisher.publish, region=region)
                 schedules = ScheduleDuty(bus, ticks, holder=name)
                 budgets = BudgetDuty(bus, ledger, holder=name)
+                events = BusEventLog(bus, region=region)
                 duties = (fold, LogTrimmer(bus, holder=name), webhooks, jobs, batches, schedules, budgets)
                 gauges = DutyGauges(jobs=jobs, webhooks=webhooks, batches=batches, fold=fold, schedules=schedules)
                 sealers = (BlobSealer(bus, blobs, holder=name),) if sealing.seals else ()
                 every = (*duties, *sealers)
                 running = [group.create_task(run_forever(type(duty).__name__, duty.run)) for duty in every]
+                policies = PolicyDuty(bus, blobs, events, settings.known_vulnerabilities)
+                inspect = partial(while_leased, bus, bus.lease("duty.policies", name), policies.inspect_until_cancelled)
+                running.append(group.create_task(run_forever("PolicyDuty", inspect)))
                 if exporter is not None:
                     lease = bus.lease("duty.traces", name)
                     export = partial(while_leased, bus, lease, exporter.export_until_cancelled)
@@ -131,7 +137,8 @@ async def serve(settings: DutyProcessSettings) -> int:
                 lost = group.create_task(bus.closed.wait())
                 lost.add_done_callback(lambda _: stop.set())
                 exported = (exporter.collect,) if exporter is not None else ()
-                async with measured_process(settings, bus, gauges.collect, *exported):
+                measured = measured_process(settings, bus, gauges.collect, events.collect, *exported)
+                async with events.running(), measured:
                     freeze()
                     log.info("ready", region=region, compiled=IS_COMPILED)
                     await stop.wait()

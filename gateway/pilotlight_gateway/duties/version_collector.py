@@ -1,14 +1,16 @@
 """Deletes versions that are not kept any more: older ones, those of deleted apps, and trials.
 
-A version stays while its app's record has it, a job or batch may still run it, or a call of it may run. It also stays
-for an hour after it was stored, within which its app's record is written. A deploy renews a version that it finds, so
-that a delete that was decided before fails. What runs the hooks of a class stays for as long as the class does.
+A version stays while its app's record has it, or that of the app's rollouts, a job or batch may still run it, or a
+call of it may run. It also stays for an hour after it was stored, within which its app's record is written. A deploy
+renews a version that it finds, so that a delete that was decided before fails. What runs the hooks of a class stays
+for as long as the class does.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 from contextlib import suppress
+from itertools import pairwise
 from typing import Any
 
 import msgspec
@@ -16,7 +18,9 @@ import structlog
 
 from pilotlight_core.bus import Bus, KeyConflict, KvEntry
 from pilotlight_core.bus.streams import MARKER_TTL
+from pilotlight_core.model.artifacts.evidence_info import EvidenceInfo
 from pilotlight_core.model.records.files import FileRecord
+from pilotlight_core.model.rollouts.rollout_record import RolloutRecord
 from pilotlight_core.model.spec import AppRecord
 from pilotlight_core.model.subjects import BATCH_BUCKET, REGISTRY_BUCKET
 from pilotlight_core.model.versions.pushed_weights import WeightsRecord
@@ -57,6 +61,7 @@ class StoredVersion(msgspec.Struct, frozen=True, kw_only=True):
     created_at: float
     renewed_at: float = 0.0
     manifest_sha256: str = ""
+    evidence: EvidenceInfo | None = None
     spec: _Spec = _Spec()
 
     @property
@@ -78,10 +83,14 @@ _versions = msgspec.msgpack.Decoder(StoredVersion)
 _batches = msgspec.msgpack.Decoder(_Running)
 _files = msgspec.msgpack.Decoder(FileRecord)
 _weights = msgspec.msgpack.Decoder(WeightsRecord)
+_rollouts = msgspec.msgpack.Decoder(RolloutRecord)
 
 
-def is_needed(version: StoredVersion, app: AppRecord | None, at: float) -> bool:
-    """Whether a version may be needed after the unix second `at`, but for jobs and batches. `app` is its record."""
+def is_needed(version: StoredVersion, app: AppRecord | None, at: float, rollouts: RolloutRecord | None = None) -> bool:
+    """Whether a version may be needed after the unix second `at`, but for jobs and batches.
+
+    `app` is the record of its app, `rollouts` what stands of that app's rollouts.
+    """
     since = at - max(version.created_at, version.renewed_at)
     if since < YOUNG_S or (version.spec.placing.slice and since < TRIAL_S):
         return True
@@ -89,13 +98,21 @@ def is_needed(version: StoredVersion, app: AppRecord | None, at: float) -> bool:
         return False
     if version.id in app.versions.get(version.function, ()) or version.id in app.functions.values():
         return True
-    return at - _served_until(version, app) < version.spec.timeout + YOUNG_S
+    served_until = _served_until(version, app)
+    if rollouts is not None:
+        if version.id in rollouts.kept_versions():
+            return True
+        last = rollouts.rollout
+        if last is not None and version.id in (*last.canary.values(), *last.twins.values()):
+            served_until = max(served_until, last.since)
+    return at - served_until < version.spec.timeout + YOUNG_S
 
 
 def _served_until(version: StoredVersion, app: AppRecord) -> float:
     """The unix second at which another version took its place; long ago if the history does not say."""
     until = 0.0
-    for line, following in zip(app.history, app.history[1:], strict=False):
+    served = [line for line in app.history if line.traffic]
+    for line, following in pairwise(served):
         if line.functions.get(version.function) == version.id:
             until = following.at
     return until
@@ -151,10 +168,13 @@ class VersionCollector:
             app for key, entry in (await self._registry.entries("app.")).items() for app in _read(_apps, key, entry)
         ]
         apps = {(app.tenant, app.app): app for app in records}
+        rollouts, unread = await self._of_rollouts()
         dead = {
             key: (version, revision)
             for key, (version, revision) in versions.items()
-            if version.id not in of_jobs and not is_needed(version, apps.get((version.tenant, version.app)), at)
+            if version.id not in of_jobs
+            and (app := (version.tenant, version.app)) not in unread
+            and not is_needed(version, apps.get(app), at, rollouts.get(app))
         }
         used = await self._of_batches() if dead else set[str]()
         for key, (version, _) in versions.items():
@@ -168,12 +188,24 @@ class VersionCollector:
             log.info("versions that are not kept any more were deleted", versions=deleted)
         return deleted
 
+    async def _of_rollouts(self) -> tuple[dict[tuple[str, str], RolloutRecord], set[tuple[str, str]]]:
+        """What stands of rollouts by tenant and app, and the apps of which a later release has written it."""
+        found, unread = {}, set()
+        for key, entry in (await self._registry.entries("rollout.")).items():
+            _, tenant, app = key.split(".", 2)
+            for record in _read(_rollouts, key, entry):
+                found[tenant, app] = record
+            if (tenant, app) not in found:
+                unread.add((tenant, app))
+        return found, unread
+
     async def _delete(self, key: str, version_id: str, revision: int) -> bool:
         try:
             await self._registry.delete(key, revision, ttl=MARKER_TTL)
         except KeyConflict:
             return False  # it was deployed anew
-        await self._registry.delete(f"curves.{version_id}", ttl=MARKER_TTL)
+        for kind in ("curves", "verdict"):
+            await self._registry.delete(f"{kind}.{version_id}", ttl=MARKER_TTL)
         return True
 
     async def _of_batches(self) -> set[str]:

@@ -31,6 +31,8 @@ FOLLOWED = {
     "weights": (subjects.REGISTRY_BUCKET, "weights.{tenant}.*"),
     "models": (subjects.REGISTRY_BUCKET, "model.{tenant}.*"),
     "files": (subjects.REGISTRY_BUCKET, "file.{tenant}.*"),
+    "policies": (subjects.REGISTRY_BUCKET, "policy.{tenant}"),
+    "keys of signatures": (subjects.PLATFORM_BUCKET, "trust.{tenant}"),
     "evidence of rollouts": (subjects.EVIDENCE_BUCKET, "{tenant}.*"),
     "batches": (subjects.BATCH_BUCKET, "{tenant}.*"),
     "webhooks": (subjects.WEBHOOK_BUCKET, "{tenant}.*"),
@@ -105,8 +107,10 @@ class BusTraces:
             kv = self._bus.kv(bucket)
             found[kind] = await _delete(kv, [key async for key in kv.each_key(keys.format(tenant=tenant))])
         versions = [key async for key in _owned(self._registry, "version.*", tenant)]
-        curves = {f"curves.{key.partition('.')[2]}" for key in versions}
-        present = [key async for key in self._registry.each_key("curves.*") if key in curves]
+        beside = {f"{kind}.{key.partition('.')[2]}" for key in versions for kind in ("curves", "verdict")}
+        present = [
+            key for kind in ("curves.*", "verdict.*") async for key in self._registry.each_key(kind) if key in beside
+        ]
         found[CURVES] = await _delete(self._registry, present)
         found[VERSIONS] = await _delete(self._registry, versions)
         for key in [key async for key in self._shared_with(tenant)]:

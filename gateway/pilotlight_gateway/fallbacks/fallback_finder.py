@@ -14,6 +14,7 @@ from msgspec import UNSET
 
 from pilotlight_core.model.errors import PilotlightError
 from pilotlight_core.model.money.budgets import BudgetMode
+from pilotlight_core.model.rollouts.rollout_record import Arm
 from pilotlight_core.model.spec import MethodSpec, VersionRecord
 from pilotlight_gateway.budgets.call_prices import CallPrices
 from pilotlight_gateway.calls.prepared_call import PreparedCall
@@ -68,6 +69,8 @@ class Fallbacks:
         registry, tenant = self._registry, call.tenant
         if self._clock() >= call.deadline_at:
             return None
+        if call.side is not None and call.side.arm is Arm.CANARY:
+            return None  # the old version goes first
         if fallback.classes and call.priority not in fallback.classes:
             return None
         if fallback.tiers and registry.tier_of(tenant).name not in fallback.tiers:

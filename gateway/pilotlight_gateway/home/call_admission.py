@@ -54,6 +54,11 @@ class ServiceTime:
         self.spread_ms = 0.0
         self.cost: float | None = None
 
+    def begin_as(self, other: ServiceTime | None) -> None:
+        """Take for a guess what the version before this one took; the first call of its own replaces it."""
+        if other is not None and not self.calls:
+            self.hold_ms, self.spread_ms, self.cost = other.hold_ms, other.spread_ms, other.cost
+
     def ended(self, hold_ms: float, cost: float | None) -> None:
         self.calls += 1
         hold_ms = max(0.0, hold_ms)

@@ -20,7 +20,7 @@ is valid. A `Home` reads no clock.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 
 from pilotlight_core.model.errors import Unavailable
 from pilotlight_core.model.integrity import require
@@ -32,7 +32,7 @@ from pilotlight_core.model.timers import Timers
 from pilotlight_core.model.units import most_gpu_ms
 from pilotlight_gateway.cluster.node_incarnations import NodeIncarnations
 from pilotlight_gateway.home import home_state
-from pilotlight_gateway.home.call_admission import QueueLimits
+from pilotlight_gateway.home.call_admission import QueueLimits, ServiceTime
 from pilotlight_gateway.home.grant_book import GrantBook
 from pilotlight_gateway.home.home_report import (
     HomeStatistics,
@@ -65,6 +65,8 @@ class Home:
         self._limits = limits or QueueLimits()
         self._queues: dict[str, VersionQueue] = {}
         self._counters: dict[str, FunctionCounters] = {}
+        self._learnt: dict[str, ServiceTime] = {}
+        """By function, of the version that was called first last: the next one begins with it."""
         self._awake: dict[str, VersionQueue] = {}
         """Queues with a new call or a free slot: only there can a grant be made."""
         self._fresh: list[QueueEntry] = []
@@ -162,6 +164,12 @@ class Home:
     def cancel(self, call_id: str) -> bool:
         """Remove a queued call, which will never be granted; False if it was not queued."""
         return self._queued.remove(call_id) is not None
+
+    def send_back(self, versions: Iterable[str]) -> None:
+        """Drop what waits for versions because of a split that holds no more: their origins choose anew."""
+        for version in versions:
+            if (queue := self._queues.get(version)) is not None:
+                self._queued.send_back(queue)
 
     def gateway_gone(self, gateway: str) -> list[str]:
         """An origin is gone with its callers: remove its queued calls and return their ids."""
@@ -330,6 +338,8 @@ class Home:
             queue = self._queues[version] = VersionQueue(version, self._limits, self.epoch, at)
         if function and not queue.function:
             queue.set_function(function, self._counters.setdefault(function, FunctionCounters()))
+            queue.service_time.begin_as(self._learnt.get(function))
+            self._learnt[function] = queue.service_time
         return queue
 
     def _await(self, queue: VersionQueue, entry: QueueEntry, at: float) -> None:
@@ -383,3 +393,4 @@ class Home:
                 self._demands.clear(queue.version)
         used = {queue.function for queue in self._queues.values()}
         self._counters = {function: counters for function, counters in self._counters.items() if function in used}
+        self._learnt = {function: learnt for function, learnt in self._learnt.items() if function in used}

@@ -10,6 +10,7 @@ import contextlib
 from collections import deque
 from collections.abc import Callable, Iterator
 from itertools import islice
+from typing import Any
 
 import msgspec
 import structlog
@@ -40,6 +41,7 @@ from pilotlight_gateway.cluster.shard_ownership import ShardOwnership
 from pilotlight_gateway.cluster.shards import STATE_BYTES
 from pilotlight_gateway.home.home import Home, HomeStatistics, QueueLimits
 from pilotlight_gateway.home.home_report import HomeLoads, HomeVersionLoad, loads_of
+from pilotlight_gateway.home.split_revisions import SplitRevisions
 
 BREAKERS_AT_MOST = 5_000
 """Breakers in one message: 500 KiB. Only people read them."""
@@ -79,6 +81,7 @@ class Homes:
         self._wants_credits = False
         self._watch_at = float("-inf")
         self._broken = False
+        self.splits = SplitRevisions()
         self.backlog_of: Callable[[str], JobBacklog] = lambda _: NO_BACKLOG
         """The jobs of a function (`tenant:app.function`) that wait beyond those that are queued here."""
 
@@ -160,6 +163,14 @@ class Homes:
             home.on_node_unheard(node, at)
         self.wake_all()
 
+    def on_record(self, key: str, record: Any) -> None:
+        """A record of the registry has changed: of a rollout, calls that wait for what they may not reach go back."""
+        self.splits.changed(key, record)
+        if left := self.splits.take_left():
+            for home in self:
+                home.send_back(left)
+            self.wake_all()
+
     def gateway_gone(self, instance: str) -> None:
         for home in self:
             home.gateway_gone(instance)
@@ -196,6 +207,7 @@ class Homes:
         match item:
             case Enqueue(call):
                 try:
+                    self.splits.check(call)
                     home.enqueue(call, at)
                 except PilotlightError as error:
                     self._router.to_origin(call.gateway, dropped_of(call, error))

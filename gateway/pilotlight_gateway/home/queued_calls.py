@@ -19,6 +19,7 @@ import msgspec
 from pilotlight_core.model.messages.call_messages import CallDescriptor, RemoteError
 from pilotlight_core.model.messages.scheduling import Dropped
 from pilotlight_core.model.timers import Timers
+from pilotlight_gateway.home.split_revisions import stale
 from pilotlight_gateway.home.tier_queue import QueueEntry
 from pilotlight_gateway.home.version_queue import VersionQueue
 
@@ -111,6 +112,13 @@ class QueuedCalls:
         for call in [entry.call_id for entry in queue.calls if tenant in ("", entry.call.tenant)]:
             if (entry := self.remove(call)) is not None:
                 self._drop(entry, code, detail, retry_after, error)
+
+    def send_back(self, queue: VersionQueue) -> None:
+        """Drop what waits for a version that a split has chosen, so that its origin chooses anew."""
+        again = stale()
+        for call in [entry.call_id for entry in queue.calls if entry.call.split >= 0]:
+            if (entry := self.remove(call)) is not None:
+                self._drop(entry, again.wire_code, again.detail, None, None)
 
     def take_dropped(self) -> list[Dropped]:
         """What was dropped since it was last taken."""

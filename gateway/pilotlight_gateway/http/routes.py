@@ -46,7 +46,12 @@ from pilotlight_gateway.http.endpoints.oversight.scaling import SCALING
 from pilotlight_gateway.http.endpoints.oversight.stats import STATS
 from pilotlight_gateway.http.endpoints.placement import PLACEMENT
 from pilotlight_gateway.http.endpoints.prices import PRICES
+from pilotlight_gateway.http.endpoints.rollouts.aliases import ALIASES
+from pilotlight_gateway.http.endpoints.rollouts.rollbacks import ROLLBACKS
 from pilotlight_gateway.http.endpoints.secrets.secrets import SECRETS
+from pilotlight_gateway.http.endpoints.supply.policies import POLICIES
+from pilotlight_gateway.http.endpoints.supply.supply_keys import SUPPLY_KEYS
+from pilotlight_gateway.http.endpoints.supply.version_documents import VERSION_DOCUMENTS
 from pilotlight_gateway.http.endpoints.tenancy import TENANCY
 from pilotlight_gateway.http.endpoints.webhooks import WEBHOOKS
 from pilotlight_gateway.http.endpoints.weights.weights import WEIGHTS
@@ -179,9 +184,11 @@ JOBS = (
 APPS = (
     Operation(
         method="POST", path="/v1/apps/{app}/deploys", name="deployApp", endpoint=apps.deploy_app, scopes=("deploy",),
-        tells=("message", "base", "prune", "ends_in_s"),
+        tells=("message", "base", "prune", "ends_in_s", "no_traffic", "retry"),
         about="Deploy all of an app at once, or name the blobs to upload first.", request=DeployRequest,
-        answer=DeployResponse, errors=(*BODY, "conflict", "removes_functions", "quota_exceeded", "overloaded"),
+        answer=DeployResponse,
+        errors=(*BODY, "conflict", "removes_functions", "version_withdrawn", "quota_exceeded", "overloaded",
+            "policy_refused"),
     ),
     Operation(
         method="PUT", path="/v1/blobs/{sha256}", name="putBlob", about="Upload a file by its digest.", status=201,
@@ -264,6 +271,8 @@ OPERATIONS: tuple[Operation[Any], ...] = (
     *FILES,
     *JOBS,
     *APPS,
+    *ALIASES,
+    *ROLLBACKS,
     *LOGS,
     *CONTAINERS,
     *NODES,
@@ -290,6 +299,9 @@ OPERATIONS: tuple[Operation[Any], ...] = (
     *BATCHES,
     *WEBHOOKS,
     *SECRETS,
+    *VERSION_DOCUMENTS,
+    *POLICIES,
+    *SUPPLY_KEYS,
     *WEIGHTS,
     *INFER,
     *TENSOR_MODELS,

@@ -412,10 +412,12 @@ class BoundedProtocol(HttpToolsProtocol):
 class UvicornRequest:
     """The real `http_exchange.ServerRequest`."""
 
-    __slots__ = ("_cycle", "_heads", "loop", "mark_known")
+    __slots__ = ("_cycle", "_flow", "_heads", "_write", "loop", "mark_known")
 
     def __init__(self, cycle: RequestResponseCycle, connection: BoundedProtocol) -> None:
         self._cycle = cycle
+        self._flow = cycle.flow
+        self._write = cycle.transport.write
         self._heads = connection.answer_heads
         self.loop = connection.loop
         self.mark_known = connection.mark_known
@@ -465,10 +467,10 @@ class UvicornRequest:
     def send_piece(self, piece: bytes) -> bool:
         """Send a piece of a body of unknown length; False: nothing was sent, and ASGI messages are needed."""
         cycle = self._cycle
-        if cycle.flow.write_paused or not cycle.chunked_encoding or cycle.response_complete or not piece:
+        if self._flow.write_paused or not cycle.chunked_encoding or cycle.response_complete or not piece:
             return False
         if not cycle.disconnected:
-            cycle.transport.write(b"%x\r\n%b\r\n" % (len(piece), piece))
+            self._write(b"%x\r\n%b\r\n" % (len(piece), piece))
         return True
 
 

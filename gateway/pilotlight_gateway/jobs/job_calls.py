@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import msgspec
 
-from pilotlight_core.model.errors import NotFound, PilotlightError
+from pilotlight_core.model.errors import PilotlightError
 from pilotlight_core.model.records.jobs import JobRecord
-from pilotlight_core.model.spec import Mode, VersionRecord
+from pilotlight_core.model.spec import Mode
 from pilotlight_core.model.tracing.trace_sampling import UNSAMPLED, TraceSampler
 from pilotlight_gateway.bodies.body_codec import BodyCodec
 from pilotlight_gateway.bodies.byte_budget import ByteBudget
@@ -18,8 +18,10 @@ from pilotlight_gateway.calls.call_responses import is_value
 from pilotlight_gateway.calls.call_sink import CallSink, FailedCall, platforms_words, report_ended, report_failed
 from pilotlight_gateway.calls.collected_chunks import collect_chunks
 from pilotlight_gateway.calls.prepared_call import PreparedCall, StartHook
+from pilotlight_gateway.jobs.job_versions import JobVersions
 from pilotlight_gateway.limits.call_usage import CallUsage
 from pilotlight_gateway.schemas.version_schemas import VersionSchemas
+from pilotlight_gateway.splits.splits import Chosen, Splits
 from pilotlight_gateway.tenancy.hook_versions import hook_versions
 from pilotlight_gateway.tenancy.registry_port import RegistryPort
 from pilotlight_gateway.tenancy.scheduling_class import scheduling_class_of
@@ -41,29 +43,28 @@ class JobCalls:
     sinks: tuple[CallSink, ...] = ()
     """Who is told of runs that end."""
 
-    async def version(self, version_id: str) -> VersionRecord:
-        """The version. Raises NotFound if it is deleted, or a hook of its class is."""
-        version = self.registry.version(version_id) or await self.registry.fetch_version(version_id)
-        if version is None:
-            raise NotFound(f"There is no version {version_id} any more.")
-        await hook_versions(self.registry, version)
-        return version
+    @property
+    def versions(self) -> JobVersions:
+        """Which version runs a job."""
+        return JobVersions(registry=self.registry, schemas=self.schemas, splits=Splits(self.registry))
 
     async def prepare(
         self,
         job: JobRecord,
-        version: VersionRecord,
+        chosen: Chosen,
         data: bytes,
         start_in_s: float,
         usage: CallUsage,
         start_hook: StartHook,
     ) -> PreparedCall:
-        """The call of a job with the input `data` (msgpack); it must start within `start_in_s` seconds.
+        """The call of a job with the input `data` (msgpack) to the version `chosen` for it.
+
+        It must start within `start_in_s` seconds.
 
         Raises:
             BlobsDown: its schemas cannot be read.
         """
-        spec = version.spec
+        version, spec = chosen.version, chosen.version.spec
         scheduling = scheduling_class_of(self.registry, job.tenant, job.function)
         method = await self.schemas.method(version, job.method)
         hooks = await hook_versions(self.registry, version)
@@ -91,6 +92,8 @@ class JobCalls:
             start_hook=start_hook,
             hooks=hooks,
             lost_ms=job.lost_ms,
+            side=chosen.side,
+            split=chosen.split,
         )
 
     async def run(self, call: PreparedCall) -> CallResult:

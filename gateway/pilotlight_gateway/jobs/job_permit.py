@@ -72,7 +72,7 @@ class JobPermit:
             return 0.0
         admission = Admission(self._tenant, self._function, policy)
         if limited:
-            cost = self._costs.of(self._version.id) if policy.most_cost else 0.0
+            cost = self._costs.of(self._version.id, self._function) if policy.most_cost else 0.0
             admission = await self._limits.admit(self._tenant, self._function, policy, cost, LimitAskKind.START)
         if admission.error is not None:
             return _seconds_until(admission.error)
@@ -83,7 +83,7 @@ class JobPermit:
 
     async def _take_tokens(self, admission: Admission, policy: LimitPolicy) -> float:
         if policy.most_tokens:
-            tokens = self._costs.tokens_asked(self._version.id, self._ask)
+            tokens = self._costs.tokens_asked(self._version.id, self._function, self._ask)
             admission.tokens = second = await self._limits.admit(
                 self._tenant, self._function, policy, tokens, LimitAskKind.TOKENS
             )

@@ -23,7 +23,7 @@ from pilotlight_core.host.blobs import BlobMissing, BlobsDown
 from pilotlight_core.model.errors import BadInput, NotFound, PilotlightError, Unavailable
 from pilotlight_core.model.records import jobs
 from pilotlight_core.model.records.jobs import FailurePoint, JobRecord, JobState, RunnerIdentity
-from pilotlight_core.model.spec import VersionRecord
+from pilotlight_core.model.rollouts.rollout_record import Arm
 from pilotlight_gateway.calls.call_port import CallResult
 from pilotlight_gateway.calls.prepared_call import PreparedCall
 from pilotlight_gateway.calls.redaction import redact_for_caller
@@ -34,8 +34,11 @@ from pilotlight_gateway.jobs.job_port import JobStore
 from pilotlight_gateway.jobs.job_record_writer import LAST_WRITE_S, JobRecordWriter
 from pilotlight_gateway.jobs.job_results import JobResults
 from pilotlight_gateway.jobs.job_start import JobStart, UnsentStart
+from pilotlight_gateway.jobs.job_versions import bound_to, point_beside
 from pilotlight_gateway.limits.call_usage import CallUsage
 from pilotlight_gateway.schedules.tick_jobs import bound_at_tick, deployed_version, owner_of
+from pilotlight_gateway.splits.split_calls import STALE
+from pilotlight_gateway.splits.splits import Chosen
 from pilotlight_gateway.tenancy.timeout_limit import check_job_time
 
 LOOK_AGAIN_S = 1.0
@@ -98,7 +101,7 @@ class JobRunner:
 
     async def _decide(self) -> float | None:
         ground, job = self._ground, self._record.job
-        registry, at = ground.calls.registry, ground.wall()
+        at = ground.wall()
         if job.state is JobState.RUNNING:
             assert job.runner is not None  # noqa: S101 - what runs has one
             if job.runner != ground.me and await ground.store.is_alive(job.runner):
@@ -110,23 +113,33 @@ class JobRunner:
             return job.run_at
         if job.tick and not job.attempts and (bound := await self._bound_at_tick()) != job:
             return await self._write(bound)
-        owner = registry.tenant_nowait(job.tenant)
+        owner = ground.calls.registry.tenant_nowait(job.tenant)
         if owner is not None and owner.disabled:
             return at + BUSY_S
+        return await self._admit()
+
+    async def _admit(self) -> float | None:
+        """Choose the version of its next start, and run it if its tenant may."""
+        ground, job = self._ground, self._record.job
+        registry, at = ground.calls.registry, ground.wall()
         try:
-            version = await ground.calls.version(job.version)
-            check_job_time(registry, job.tenant, version)
+            chosen = await ground.calls.versions.choose(job)
+            check_job_time(registry, job.tenant, chosen.version)
         except NotFound as gone:
             return await self._write(jobs.undeliverable(job, at, gone.detail))
         except BadInput as refused:  # the limit was lowered since
             return await self._write(jobs.undeliverable(job, at, refused.detail, refused.wire_code))
+        except BlobsDown:
+            return self._pause()
         self._held_s = await ground.results.quota.pause(job.tenant)
         if not self._held_s:
-            self._held_s = await ground.permits.of(job, version).lack_s()
+            self._held_s = await ground.permits.of(job, chosen.version).lack_s()
             self.lacks_money = self._held_s > 0.0
         if self._held_s:
             return at + self._held_s
-        return await self._with_input(version)
+        if chosen.version.id != job.version and not await self._record.write(bound_to(job, chosen.version)):
+            return self._next_look(written=False)
+        return await self._with_input(chosen)
 
     async def _bound_at_tick(self) -> JobRecord:
         """The job of a tick as what was deployed at that instant makes it, from the bus: the mirror may be behind."""
@@ -135,14 +148,14 @@ class JobRunner:
         version = None if version_id is None else await registry.fetch_version(version_id)
         return bound_at_tick(job, version, self._ground.wall())
 
-    async def _with_input(self, version: VersionRecord) -> float | None:
+    async def _with_input(self, chosen: Chosen) -> float | None:
         ground, job = self._ground, self._record.job
         try:
             with ground.calls.budget.holding(job.input_size, job.tenant):
                 data = job.input
                 if job.input_blob is not None:
                     data = await job_payloads.fetch_payload(ground.results.blobs, job.tenant, job.input_blob)
-                return await self._call(version, data)
+                return await self._call(chosen, data)
         except BlobMissing:
             gone = jobs.undeliverable(job, ground.wall(), "Its input is not in the blob store any more.")
             return await self._write(gone)
@@ -151,13 +164,13 @@ class JobRunner:
 
     # -- while it runs -------------------------------------------------------------------------------------------
 
-    async def _call(self, version: VersionRecord, data: bytes) -> float | None:
+    async def _call(self, chosen: Chosen, data: bytes) -> float | None:
         ground, job, usage = self._ground, self._record.job, CallUsage()
         left = job.expires_at - ground.wall()
-        permit = ground.permits.of(job, version)
+        permit = ground.permits.of(job, chosen.version)
         start = self._start = self._make_start(permit)
         try:
-            call = await ground.calls.prepare(job, version, data, left, usage, start.open_gate)
+            call = await ground.calls.prepare(job, chosen, data, left, usage, start.open_gate)
             try:
                 permit.read(call)
             except BadInput as refused:
@@ -260,25 +273,29 @@ class JobRunner:
                 return ground.wall() + LOOK_AGAIN_S
             if unsent is UnsentStart.LOST:
                 return self._next_look(written=False)
-        point = jobs.failure_point_of(failure.code, began=began)
+        job, side = self._record.job, call.side
+        point = point_beside(jobs.failure_point_of(failure.code, began=began), failure.code, job, side)
+        # What the new version of a rollout has failed, the old one runs next.
+        stays = side is not None and side.arm is Arm.CANARY and failure.code != STALE
         if point is FailurePoint.NOT_STARTED:
-            return await self._not_started(failure)
-        error = await ground.results.fit_error(self._record.job, failure)
-        return await self._write_failure(point, error, is_untold=bool(usage.lost))
+            return await self._not_started(failure, stays=stays)
+        error = await ground.results.fit_error(job, failure)
+        return await self._write_failure(point, error, is_untold=bool(usage.lost), stays=stays)
 
-    async def _not_started(self, failure: jobs.JobError) -> float | None:
+    async def _not_started(self, failure: jobs.JobError, *, stays: bool) -> float | None:
         at, job = self._ground.wall(), self._record.job
-        if job.state is JobState.RUNNING:
-            return await self._write_failure(FailurePoint.NOT_STARTED, failure)
+        if job.state is JobState.RUNNING or (stays and not job.stays and at < job.expires_at):
+            return await self._write_failure(FailurePoint.NOT_STARTED, failure, stays=stays)
         if at >= job.expires_at:
             return await self._write(jobs.expired(msgspec.structs.replace(job, error=failure), at))
         return self._pause()
 
     async def _write_failure(
-        self, point: FailurePoint, failure: jobs.JobError, *, is_untold: bool = False
+        self, point: FailurePoint, failure: jobs.JobError, *, is_untold: bool = False, stays: bool = False
     ) -> float | None:
         def after(record: JobRecord) -> JobRecord:
-            return jobs.failed(record, point, failure, self._ground.wall(), is_untold=is_untold)
+            failed = jobs.failed(record, point, failure, self._ground.wall(), is_untold=is_untold)
+            return msgspec.structs.replace(failed, stays=record.stays or stays)
 
         return self._next_look(written=await self._record.write_end(after))
 

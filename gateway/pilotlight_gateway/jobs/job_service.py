@@ -171,6 +171,8 @@ class JobService:
             timeout=spec.timeout,
             key_id=call.key,
             traceparent=call.traceparent,
+            floats=call.split >= 0,
+            sticky=(call.head.sticky or call.head.user) if call.head is not None else "",
         )
 
     def _id(self, call: PreparedCall, options: JobOptions) -> str:

@@ -163,13 +163,13 @@ def end_admission(
     """Give back the permit of a call, count its usage, and learn from it. No start runs any more."""
     version = usage.version or version
     if admission.policy.most_cost and usage.known and not usage.lost:
-        costs.learn(version, usage.cost)
+        costs.learn(version, admission.function, usage.cost)
     # The estimate stands for starts whose cost is not known.
     estimate = admission.answer.charged if admission.answer is not None else 0.0
     admission.end(usage.cost + usage.lost * estimate)
     if (second := admission.tokens) is not None and second.answer is not None:
         if usage.known and not usage.lost:
-            costs.learn_tokens(version, usage.tokens)
+            costs.learn_tokens(version, admission.function, usage.tokens)
         second.end(usage.tokens + usage.lost * second.answer.charged)
     if admission.money and prices is not None:
         _pay(usage, admission, prices, version)

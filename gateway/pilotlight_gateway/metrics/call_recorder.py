@@ -110,10 +110,10 @@ class CallRecorder:
         at, pace = self._clock(), call.pace
         if pace is None:
             waited_s = at - call.arrived_at
-            call.pace = StreamPace(waited_s * 1000.0, at)
+            call.pace = StreamPace(waited_s * 1000.0, at, call.version.spec.slo.itl_ms)
             self.metrics.first_chunk.observe(waited_s)
             return
-        pace.note(at, count, call.version.spec.slo.itl_ms)
+        pace.note(at, count)
         if len(pace.gaps) >= GAPS_HELD:
             gaps, pace.gaps = pace.gaps, []
             self.tallies.add_gaps(call, gaps)

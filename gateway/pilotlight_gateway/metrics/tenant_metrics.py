@@ -21,7 +21,8 @@ from pilotlight_gateway.tally.tally_views import name_of_function
 
 MEDIA_TYPES = ("text/plain", "application/openmetrics-text")
 MOST_FUNCTIONS = 50
-"""Those with the most calls; the rest is "other"."""
+"""Of one gateway, those that were called there first; the rest is "other". Which ones they are does not change while
+the gateway runs: if a function came to be among them later, what "other" has counted would fall."""
 OTHER = "other"
 LABELS = ("function", "gateway")
 MODEL = ("model_name",)
@@ -158,21 +159,17 @@ class TenantMetrics:
 
 
 def shown_totals(told: Iterable[TalliesTold]) -> list[ShownTotals]:
-    """The functions with the most calls of all gateways, and the rest of each gateway as one."""
-    told = list(told)
-    sums: dict[str, int] = {}
-    for answer in told:
-        for part in answer.parts:
-            if part.totals is not None:
-                calls = part.totals.ended + sum(part.totals.failures.values())
-                sums[part.function] = sums.get(part.function, 0) + calls
-    shown = set(sorted(sums, key=lambda name: (-sums[name], name))[:MOST_FUNCTIONS])
+    """The functions that each gateway tells of first, which are those that it has known for longest, and the rest of
+    each as one.
+    """
     found = []
     for answer in told:
         own: dict[str, TotalCounts] = {}
         for part in answer.parts:
             if part.totals is not None:
-                name = name_of_function(part.function) if part.function in shown else OTHER
+                name = name_of_function(part.function)
+                if name not in own and len(own.keys() - {OTHER}) >= MOST_FUNCTIONS:
+                    name = OTHER
                 own.setdefault(name, TotalCounts()).merge(part.totals)
         found += [ShownTotals(name, answer.own.gateway, totals.value()) for name, totals in sorted(own.items())]
     return found

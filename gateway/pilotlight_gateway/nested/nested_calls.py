@@ -89,6 +89,8 @@ class NestedCalls:
 
     async def _let_in(self, one: OpenNested, asked: AskNested, parent: PreparedCall) -> tuple[Principal, VersionRecord]:
         """In whose name it is made, and of what; what is refused counts all the same."""
+        if parent.shadow:
+            raise refused("this is a shadow, and what it asked for would be done twice. Its answer is not counted.")
         try:
             principal = self.principal_of(parent)
             principal.require("invoke")
@@ -204,7 +206,7 @@ class NestedCalls:
         whole = await self.schemas.whole(version)
         data = named_request(asked.request, whole)
         head = CallHead(HEADERS, asked.function, b"")
-        said, call = await self.entry.reader.prepare(request, head, version, data)
+        said, call = await self.entry.reader.prepare(request, head, version, data, beside=parent.side)
         refuse_job_fields(said)
         if said.id is not None and parent.version.tenant != parent.tenant:
             raise BadInput("id: a shared function gives the calls of other tenants no names.", field="id")

@@ -49,5 +49,6 @@ def version_at(app: AppRecord, function: str, at: float) -> str | None:
     for line in app.history:
         if line.at > at:
             break
-        present = line.functions
+        if line.traffic:
+            present = line.functions
     return None if app.ends_at else present.get(function)

@@ -10,13 +10,15 @@ from __future__ import annotations
 
 import math
 from hashlib import blake2b
+from typing import Final
 
 from pilotlight_core.model.messages.call_messages import ResumePoint
 from pilotlight_core.model.streams.resuming import JOURNAL_BYTES, MARK_BYTES
 
-STEP_BYTES = 16 * 1024
+STEP_BYTES: Final = 16 * 1024
 """Room is asked for in steps of so many bytes."""
-FRESH_BYTES = 4 * 1024
+MOST_BYTES: Final = JOURNAL_BYTES
+FRESH_BYTES: Final = 4 * 1024
 """Of events that are kept themselves: an engine saves a state for each 32 small ones."""
 
 
@@ -32,6 +34,7 @@ class StreamJournal:
         "_lost_s",
         "_marks",
         "_since",
+        "_size",
         "_state",
         "_took_s",
         "closed",
@@ -48,6 +51,8 @@ class StreamJournal:
         self._fresh: list[bytes] = []
         """These themselves: most are behind the state of a checkpoint before their marks are needed."""
         self._fresh_bytes = 0
+        self._size = 0
+        """Of the state and of all marks, those that are not made yet too."""
         self._took_s = 0.0
         """How long what came behind the state took the first time."""
         self._since = 0.0
@@ -63,12 +68,18 @@ class StreamJournal:
 
     @property
     def size(self) -> int:
-        return len(self._state) + MARK_BYTES * (len(self._marks) + len(self._fresh))
+        """Bytes of what it has to keep, at the least."""
+        return self._size
 
     @property
     def wanted(self) -> int:
         """The room that it should have now."""
-        return -(-(self.size + self._fresh_bytes) // STEP_BYTES) * STEP_BYTES
+        return -(-(self._size + self._fresh_bytes) // STEP_BYTES) * STEP_BYTES
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether its room is the one that it wants."""
+        return self.room - STEP_BYTES < self._size + self._fresh_bytes <= self.room
 
     def begin(self, at: float) -> None:
         """A container has begun."""
@@ -82,14 +93,13 @@ class StreamJournal:
         if self.closed:
             return
         self._fresh += data
-        self._fresh_bytes += sum(map(len, data))
+        self._fresh_bytes += bytes_of(data)
+        self._size += MARK_BYTES * len(data)
         if self._fresh_bytes > FRESH_BYTES:
             self._marks += map(_mark, self._fresh)
             self._fresh, self._fresh_bytes = [], 0
-        if self.size > JOURNAL_BYTES:
-            self.close(
-                f"more than {JOURNAL_BYTES} bytes have to be kept since the last checkpoint, at event {self._last}"
-            )
+        if self._size > MOST_BYTES:
+            self.close(f"more than {MOST_BYTES} bytes have to be kept since the last checkpoint, at event {self._last}")
 
     def save(self, seq: int, state: bytes, at: float) -> None:
         """The function has saved its state behind the event `seq`, the last one of those that came."""
@@ -97,6 +107,7 @@ class StreamJournal:
             return
         self._forget(seq - self._after)
         self._after, self._state, self.closed = seq, state, ""
+        self._size = len(state) + MARK_BYTES * (len(self._marks) + len(self._fresh))
         if seq == self._last:  # else it repeats what took longer the first time
             self._took_s, self._since, self._lost_s = 0.0, at, 0.0
 
@@ -127,7 +138,8 @@ class StreamJournal:
     def close(self, why: str) -> None:
         """The stream cannot go on elsewhere, until the next checkpoint."""
         self.closed = why
-        self._state, self._marks, self._fresh, self._fresh_bytes = b"", [], [], 0
+        self._state, self._marks, self._fresh = b"", [], []
+        self._fresh_bytes = self._size = 0
 
     def point(self, sent: int, *, resumed: bool = False, is_last: bool = False) -> ResumePoint:
         """Where the next container begins, if the caller has the events up to `sent`; the others as it has them."""
@@ -144,6 +156,11 @@ class StreamJournal:
         if fresh > 0:
             self._fresh_bytes -= sum(map(len, self._fresh[:fresh]))
             del self._fresh[:fresh]
+
+
+def bytes_of(events: tuple[bytes, ...]) -> int:
+    """Of events together; most come alone."""
+    return len(events[0]) if len(events) == 1 else sum(map(len, events))
 
 
 def _mark(data: bytes) -> bytes:

@@ -14,6 +14,7 @@ import msgspec
 
 from pilotlight_core.host.effective_limits import Allowances
 from pilotlight_core.host.price_records import PriceRegistry
+from pilotlight_core.host.records.policy_registry import MemoryPolicies, PolicyBook
 from pilotlight_core.host.registry import OnRecord
 from pilotlight_core.model.api.curve_api import CurvesRecord
 from pilotlight_core.model.errors import Conflict
@@ -123,9 +124,17 @@ class NodeRegistry(Protocol):
     def launches(self) -> Iterator[LaunchRecord]: ...
 
 
+class RolloutRegistry(Protocol):
+    """Where the rollouts of an app are looked up: in memory."""
+
+    def rollout_nowait(self, tenant: str, app: str) -> RolloutRecord | None: ...
+
+
 class RegistryPort(IssuerRegistry, LimitRegistry, PriceRegistry, NodeRegistry, Protocol):
     """The whole registry, with apps, versions, curves, shares, scales, weights, models and files."""
 
+    @property
+    def policies(self) -> PolicyBook: ...
     def app_nowait(self, tenant: str, app: str) -> AppRecord | None: ...
     async def app(self, tenant: str, app: str) -> AppRecord | None: ...
     def iter_apps(self, tenant: str | None = None) -> Iterator[AppRecord]: ...
@@ -190,6 +199,7 @@ class MemoryRegistry:
     apps: dict[tuple[str, str], AppRecord] = field(default_factory=dict)
     versions: dict[str, VersionRecord] = field(default_factory=dict)
     curve_records: dict[str, CurvesRecord] = field(default_factory=dict)
+    policies: MemoryPolicies = field(default_factory=MemoryPolicies)
     stale: bool = False
     conflicts: int = 0
     on_change: list[OnRecord] = field(default_factory=list)
@@ -352,7 +362,9 @@ class MemoryRegistry:
 
     async def put_version(self, record: VersionRecord) -> None:
         kept = self.versions.get(record.id, record)
-        self.versions[record.id] = msgspec.structs.replace(kept, manifest_sha256=record.manifest_sha256)
+        self.versions[record.id] = msgspec.structs.replace(
+            kept, manifest_sha256=record.manifest_sha256, evidence=record.evidence or kept.evidence
+        )
 
     def curves(self, version_id: str) -> CurvesRecord | None:
         return self.curve_records.get(version_id)

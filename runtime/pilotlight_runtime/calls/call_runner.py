@@ -11,6 +11,7 @@ works on at most `max_inputs` inputs at a time; a batch is one input.
 
 from __future__ import annotations
 
+import math
 from collections import deque
 
 from pilotlight_core.model.messages.call_messages import (
@@ -173,12 +174,6 @@ class CallRunner:
         self._batches.stop_waiting()
         self.pump(at)
 
-    def refuse_unstarted(self) -> None:
-        """Give back every call that has not begun: it runs elsewhere."""
-        for call in [call for call in self._held.values() if not call.was_started]:
-            self._dequeue(call)
-            self._refuse(call, Refusal.DRAINING)
-
     def preempt(self, plan: PreemptionPlan, at: float) -> None:
         """End the calls that do not fit into the time that the node has. Every few 10 ms."""
         spec = self._spec
@@ -248,10 +243,8 @@ class CallRunner:
             self._kill_untrusted(fault)
 
     def on_chunks(self, frame: guest.ChunksOut, at: float) -> None:
-        for run in frame.runs:
-            if fault := self._streams.relay(self._running.get(run.call_id), run.seq, run.data, at):
-                self._kill_untrusted(fault)
-                break
+        if fault := self._streams.relay_runs(self._running, frame.runs, at):
+            self._kill_untrusted(fault)
 
     def on_checkpoint(self, frame: guest.CheckpointOut, at: float) -> None:
         if fault := self._streams.relay_checkpoint(self._running.get(frame.call_id), frame, at):
@@ -287,8 +280,16 @@ class CallRunner:
             due_at = self._batches.next_due_at(at) if self._busy_inputs < self._max_inputs else None
             self._io.pump_at(due_at, self.pump)
 
+    def next_limit_at(self, at: float) -> float:
+        """When `check_limits` may have something to do: now, while calls wait or repeat what is billed elsewhere."""
+        if not self._running:
+            return at if self._held else math.inf
+        if len(self._held) > len(self._running) or self._streams.is_repeating:
+            return at
+        return next(iter(self._running.values())).started_at + self._spec.timeout
+
     def check_limits(self, at: float) -> None:
-        """Refuse calls that did not start in time; kill the container if one runs too long. Every few 10 ms."""
+        """Refuse calls that did not start in time; kill the container if one runs too long. See `next_limit_at`."""
         if not self._held:
             return
         self._streams.end_repeats(at)

@@ -30,7 +30,7 @@ class GroupDraft:
             self._rows[call_id] = ChunkRow(call_id, grant_number, row.seq, row.data + data)
         else:
             self._rows[call_id] = ChunkRow(call_id, grant_number, seq, data)
-        self._bytes += sum(map(len, data))
+        self._bytes += len(data[0]) if len(data) == 1 else sum(map(len, data))
         self._chunks += len(data)
         return self._chunks >= GROUP_CHUNKS or self._bytes >= GROUP_BYTES
 

@@ -22,13 +22,13 @@ from pilotlight_core.model.messages.call_messages import (
     ChunkGroup,
     Ended,
     Refused,
-    Run,
     Started,
     StreamCheckpoint,
 )
 from pilotlight_core.model.messages.message import Message
 from pilotlight_runtime.calls.chunk_groups import GROUP_BYTES, GroupDraft
 from pilotlight_runtime.calls.gateway_links import GatewayLinks, Publisher
+from pilotlight_runtime.calls.slot_table import AcceptedCall
 
 KEEP_S = 20.0
 """A server closes the connection of a gateway that stands still after six to eight seconds (`ping_max`), and what it
@@ -103,19 +103,19 @@ class OriginSender:
         elif not self._links.send(gateway, frame):
             self._publish_passing(gateway, frame)
 
-    def send_chunks(self, run: Run, seq: int, data: tuple[bytes, ...]) -> None:
+    def send_chunks(self, call: AcceptedCall, seq: int, data: tuple[bytes, ...]) -> None:
         """Send chunks of a call, with others of this turn if its gateway reads them so."""
-        gateway = run.gateway
-        if not run.groups or len(data[0]) >= GROUP_BYTES:  # a large one came alone
+        gateway = call.gateway
+        if not call.groups or len(data[0]) >= GROUP_BYTES:  # a large one came alone
             for number, each in enumerate(data, seq):
-                self.send(gateway, Chunk(call_id=run.call_id, grant_number=run.grant_number, seq=number, data=each))
+                self.send(gateway, Chunk(call_id=call.call_id, grant_number=call.grant_number, seq=number, data=each))
             return
         group = self._groups.get(gateway)
         if group is None:
             if not self._groups:
                 self._call_soon(self._send_groups)
             group = self._groups[gateway] = GroupDraft()
-        if group.add(run.call_id, run.grant_number, seq, data):
+        if group.add(call.call_id, call.grant_number, seq, data):
             self._send_draft(gateway, group)
 
     def _send_groups(self) -> None:

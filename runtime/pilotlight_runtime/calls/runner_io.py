@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol
 
-from pilotlight_core.model.messages.call_messages import CallFrame, Outcome, Refusal, Run, Spent
+from pilotlight_core.model.messages.call_messages import CallFrame, Outcome, Refusal, Spent
 from pilotlight_runtime.calls.slot_table import AcceptedCall
 from pilotlight_runtime.guest import frames as guest
 
@@ -15,7 +15,7 @@ class RunnerIO(Protocol):
 
     def send(self, gateway: str, frame: CallFrame) -> None: ...
 
-    def send_chunks(self, run: Run, seq: int, data: tuple[bytes, ...]) -> None:
+    def send_chunks(self, call: AcceptedCall, seq: int, data: tuple[bytes, ...]) -> None:
         """Send chunks of a call's stream, `seq` the first, in order with its other frames."""
 
     def send_to_guest(self, frame: guest.GuestFrame) -> None: ...
@@ -44,8 +44,8 @@ class RunnerIO(Protocol):
     def end_repeat(self, call: AcceptedCall) -> None:
         """A call has done again what is billed elsewhere: that is not its tenant's to pay here, what follows is."""
 
-    def keep_work(self, call: AcceptedCall) -> None:
-        """What a stream has done up to now need not be done again, if it goes on elsewhere."""
+    def keep_work(self, calls: Sequence[AcceptedCall]) -> None:
+        """What streams have done up to now need not be done again, if they go on elsewhere."""
 
     def finish(self, call: AcceptedCall, outcome: Outcome) -> Spent | None:
         """End the metering of a call that the guest has ended; returns what it cost."""

@@ -62,6 +62,15 @@ class AcceptedCall:
     """The last chunk that the origin has passed on to the caller."""
     largest_chunk: int = 0
     """Bytes."""
+    is_stream: bool = False
+    """Whether it has begun to yield chunks, as its method says. What follows is worked out then: it is asked of each
+    chunk, and the `Run` says it more slowly."""
+    allowed_seq: int = 0
+    """The last chunk that the guest may send, until the window moves."""
+    filling_seq: int = 0
+    """From this chunk on its window may be full, whatever comes next."""
+    new_seq: int = -1
+    """The last chunk that its caller had before it began here, of a stream that may go on elsewhere; -1: it may not."""
     checkpoint_room: float = CHECKPOINT_ROOM
     """How many checkpoints of its stream may come, as of `checkpoint_at`."""
     checkpoint_at: float = 0.0
@@ -101,6 +110,8 @@ class AcceptedCall:
         self.run = run
         self.call_id = run.call_id
         self.grant_number = run.grant_number
+        self.gateway = run.gateway
+        self.groups = run.groups
         self.accepted_at = at
         self.start_deadline_at = received_at + run.start_within_ms / 1000
         """After it, a call not yet given to the guest is refused."""

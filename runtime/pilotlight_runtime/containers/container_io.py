@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 
-from pilotlight_core.model.messages.call_messages import CallFrame, Outcome, Refusal, Run, Spent
+from pilotlight_core.model.messages.call_messages import CallFrame, Outcome, Refusal, Spent
 from pilotlight_core.model.messages.usage_facts import Fault
 from pilotlight_runtime.calls.call_log import logged_as
 from pilotlight_runtime.calls.node_calls import NodeCalls
@@ -35,7 +35,7 @@ class ContainerIO:
         self.kill = kill
         self.retire = retire
         self.send: Callable[[str, CallFrame], None] = calls.origins.send
-        self.send_chunks: Callable[[Run, int, tuple[bytes, ...]], None] = calls.origins.send_chunks
+        self.send_chunks: Callable[[AcceptedCall, int, tuple[bytes, ...]], None] = calls.origins.send_chunks
         self.record_batch = meter.record_batch
         self._release = release
         self._calls = calls
@@ -89,8 +89,8 @@ class ContainerIO:
     def end_repeat(self, call: AcceptedCall) -> None:
         self._meter.end_repeat(call.run)
 
-    def keep_work(self, call: AcceptedCall) -> None:
-        self._meter.keep_work(call.call_id)
+    def keep_work(self, calls: Sequence[AcceptedCall]) -> None:
+        self._meter.keep_work([call.call_id for call in calls])
 
     def finish(self, call: AcceptedCall, outcome: Outcome) -> Spent | None:
         ran, resume = not call.is_split, call.run.resume

@@ -148,6 +148,10 @@ class ContainerServing:
         self.runner.add(call, at)
         self._publish_forming()
 
+    def next_limit_at(self, at: float) -> float:
+        """When `check_limits` may have something to do; while its node is taken away, always."""
+        return at if self._preemption is not None else self.runner.next_limit_at(at)
+
     def check_limits(self, at: float) -> None:
         self.runner.check_limits(at)
         if self._preemption is not None:
@@ -211,7 +215,7 @@ class ContainerServing:
     def preempt(self, within_s: float, reason: str, at: float) -> None:
         """Give back what has not begun, and end within `within_s` what has."""
         self._preemption = PreemptionPlan(until_at=at + within_s, reason=reason)
-        self.runner.refuse_unstarted()
+        self.runner.refuse_waiting()
         self._run_drain_hooks(self._preemption, at)
         self.runner.preempt(self._preemption, at)
 

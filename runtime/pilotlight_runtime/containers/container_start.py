@@ -28,7 +28,7 @@ from pilotlight_core.model.secrets.secret_uses import secrets_of
 from pilotlight_core.model.spec import Manifest
 from pilotlight_runtime.calls.call_errors import truncated_error
 from pilotlight_runtime.containers.blanks.blank import Blank, BlankDied, network_unknown
-from pilotlight_runtime.containers.files.bundle import CannotVerify
+from pilotlight_runtime.containers.files.bundle import CannotVerify, SignatureRefused
 from pilotlight_runtime.containers.files.compile_cache import CompileHandover
 from pilotlight_runtime.containers.files.disk_room import NoDiskRoom
 from pilotlight_runtime.containers.host_budget import broken_promise
@@ -66,6 +66,9 @@ def failure_of(error: Exception) -> StartFailed:
     if isinstance(error, BuildFailed):
         reason = f"its requirements could not be built: {error}"
         return StartFailed(reason, RemoteError(BUILD_FAILED, reason) if error.is_tenants else None)
+    if isinstance(error, SignatureRefused):
+        reason = f"could not be started: {error.detail}"
+        return StartFailed(reason, RemoteError("SignatureRefused", reason))
     if isinstance(error, (BlobMissing, NoBlobStore, NoKey, BadSignature, CannotVerify, NoDiskRoom)):
         reason = f"could not be started: {error.detail}"
         return StartFailed(reason, RemoteError(MISCONFIGURED, reason))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -258,10 +259,10 @@ class Containers:
 
     # -- the clock, and the end ---------------------------------------------------------------------------------
 
-    @property
-    def hold_calls(self) -> bool:
-        """Whether any of them has a call, begun or not."""
-        return any(not runner.is_idle for runner in self.runners())
+    def next_limit_at(self, at: float) -> float:
+        """When `check_limits` may have something to do, as far as is known."""
+        serving = [container.serving for container in self._containers.values() if container.serving is not None]
+        return min([each.next_limit_at(at) for each in serving], default=math.inf)
 
     def check_limits(self, at: float) -> None:
         for container in self._containers.values():

@@ -21,6 +21,7 @@ from pilotlight_core.model.packages.package_locks import (
     locked_packages,
 )
 from pilotlight_core.model.packages.requirement_texts import normal_name, requirements_fault
+from pilotlight_core.model.supply.inventories import BaseInventory, PackageFact
 from pilotlight_runtime.builder.build_frames import BuildEnd
 from pilotlight_runtime.environments.base_facts import BaseFacts, BuildBase, NoFacts, base_facts
 from pilotlight_runtime.environments.build_sandbox import BuildFailed, BuildSandbox
@@ -34,6 +35,7 @@ from pilotlight_runtime.environments.environment_cache import (
     keep_built,
     link_environment,
 )
+from pilotlight_runtime.environments.package_facts import base_inventory, facts_below
 
 log = structlog.get_logger(__name__)
 
@@ -122,6 +124,28 @@ class EnvironmentBuilds:
         """Build the environment of a lock if it is not there, as `stage`."""
         if lock.packages:
             await self._built(tenant, base, lock)
+
+    async def described(
+        self, tenant: str, base: str, lock: PackageLock | None
+    ) -> tuple[BaseInventory, tuple[PackageFact, ...]]:
+        """The packages of a base environment, and those of a lock, which is built for it as for a start.
+
+        Raises:
+            BuildFailed.
+        """
+        environment = self._base(base)
+        try:
+            inventory = await asyncio.to_thread(base_inventory, environment.python)
+        except NoFacts as error:
+            raise BuildFailed(str(error), is_tenants=False) from None
+        if lock is None or not lock.packages:
+            return inventory, ()
+        built = await self._built(tenant, base, lock)
+        release = self.cache.pin(built)
+        try:
+            return inventory, await asyncio.to_thread(facts_below, built.packages)
+        finally:
+            release()
 
     async def free(self, size: int) -> bool:
         """Delete what no container has, of so many bytes if there are as many; False: nothing was there to delete."""
@@ -214,10 +238,13 @@ class EnvironmentBuilds:
                 "this node builds no requirements: its agent runs without --package-index, or without walls",
                 is_tenants=False,
             )
+        return self._sandbox, self._base(base)
+
+    def _base(self, base: str) -> BuildBase:
         environment = self._bases.get(base)
         if environment is None:
             raise BuildFailed(f"this node has no base environment {base!r}; it has {', '.join(self._bases)}")
-        return self._sandbox, environment
+        return environment
 
 
 async def _facts(base: BuildBase) -> BaseFacts:

@@ -1,4 +1,4 @@
-"""Answers gateways that want requirements locked, at a deploy."""
+"""Answers gateways that want requirements locked, or to know what packages there are, at a deploy."""
 
 from __future__ import annotations
 
@@ -10,7 +10,12 @@ import structlog
 
 from pilotlight_core.bus import Bus, BusError
 from pilotlight_core.model import subjects
-from pilotlight_core.model.messages.agent_questions import LockPackages, PackagesLocked
+from pilotlight_core.model.messages.agent_questions import (
+    DescribePackages,
+    LockPackages,
+    PackagesDescribed,
+    PackagesLocked,
+)
 from pilotlight_runtime.environments.build_sandbox import BuildFailed
 from pilotlight_runtime.environments.environment_builds import EnvironmentBuilds
 
@@ -39,6 +44,9 @@ class LockAnswers:
 
     def on_question(self, _subject: str, message: Any, _reply: str) -> None:
         """A gateway has asked."""
+        if isinstance(message, DescribePackages):
+            self._group.create_task(self._describe(message))
+            return
         if not isinstance(message, LockPackages):
             return
         if not self._builds.has_room(message.tenant):
@@ -67,6 +75,20 @@ class LockAnswers:
             answer = PackagesLocked(question=asked.question, reason="failed", words="the platform made a mistake")
         self._answer(asked, answer)
 
-    def _answer(self, asked: LockPackages, answer: PackagesLocked) -> None:
+    async def _describe(self, asked: DescribePackages) -> None:
+        try:
+            async with asyncio.timeout(WANTED_S):
+                base, locked = await self._builds.described(asked.tenant, asked.base, asked.lock)
+            answer = PackagesDescribed(question=asked.question, base=base, locked=locked)
+        except TimeoutError:
+            answer = PackagesDescribed(question=asked.question, words="it has no time for it now")
+        except (BuildFailed, OSError) as error:
+            answer = PackagesDescribed(question=asked.question, words=str(error))
+        except Exception:
+            log.exception("a description went wrong; the others go on")
+            answer = PackagesDescribed(question=asked.question, words="the platform made a mistake")
+        self._answer(asked, answer)
+
+    def _answer(self, asked: LockPackages | DescribePackages, answer: PackagesLocked | PackagesDescribed) -> None:
         with contextlib.suppress(BusError):  # the gateway asks another node
             self._bus.publish_nowait(subjects.packages_locked(self._region, asked.gateway, self._node), answer)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 import msgspec
@@ -171,9 +171,9 @@ class ContainerMeter:
             resumed=True,
         )  # fmt: skip
 
-    def keep_work(self, call_id: str) -> None:
-        """What a stream has done up to now need not be done again, if it goes on elsewhere."""
-        self._meter.keep_work(call_id, self._clock())
+    def keep_work(self, call_ids: Sequence[str]) -> None:
+        """What streams have done up to now need not be done again, if they go on elsewhere."""
+        self._meter.keep_work(call_ids, self._clock())
 
     def call_ended(
         self,

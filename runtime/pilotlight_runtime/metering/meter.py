@@ -16,7 +16,7 @@ per call.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from typing import Any
 
@@ -148,7 +148,7 @@ class SliceMeter:
             return
         self._advance(at_ns)
         self._close()
-        self._owner, self._used = owner, bool(self._running)
+        self._owner, self._used = owner, not all(running.shadow for running in self._running.values())
 
     def call_started(
         self,
@@ -171,22 +171,24 @@ class SliceMeter:
         if call_id in self._running or not self._owner.tenant:
             raise MeterMisuse(f"{call_id} cannot start on a slice that is {self.state.value}")
         self._advance(at_ns)
-        self._used = True
+        # What is there for a guess stays one: nobody has asked for a shadow.
+        self._used = self._used or not shadow
         self._running[call_id] = _Running(
             tenant, key, tags, cold_us, self._virtual, parent, shadow=shadow, resumed=resumed
         )
 
-    def keep_work(self, call_id: str, at_ns: int) -> None:
-        """What a call has done up to now outlives its container: an event of its stream was sent, or a state saved.
+    def keep_work(self, call_ids: Sequence[str], at_ns: int) -> None:
+        """What calls have done up to now outlives their container: events of their streams were sent, or states saved.
 
         Raises:
-            MeterMisuse: if it is not running.
+            MeterMisuse: if one is not running.
         """
-        running = self._running.get(call_id)
-        if running is None:
-            raise MeterMisuse(f"{call_id} is not running")
         self._advance(at_ns)
-        running.kept = running.billed + self._virtual - running.since
+        for call_id in call_ids:
+            running = self._running.get(call_id)
+            if running is None:
+                raise MeterMisuse(f"{call_id} is not running")
+            running.kept = running.billed + self._virtual - running.since
 
     def call_ended(
         self,
@@ -342,7 +344,7 @@ class SliceMeter:
             running.since = self._virtual
             running.billed += ns
             if ns:
-                yield CallShare(call, running.tenant, ns, key=running.key, tags=running.tags)
+                yield CallShare(call, running.tenant, ns, key=running.key, tags=running.tags, shadow=running.shadow)
 
     def _emit(self, state: LeaseState, t0: int, t1: int, shares: tuple[CallShare, ...] = ()) -> None:
         self._metered += t1 - t0

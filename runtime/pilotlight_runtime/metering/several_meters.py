@@ -59,9 +59,9 @@ class SeveralMeters:
                 resumed=resumed,
             )  # fmt: skip
 
-    def keep_work(self, call_id: str, at_ns: int) -> None:
+    def keep_work(self, call_ids: Sequence[str], at_ns: int) -> None:
         for meter in self._meters:
-            meter.keep_work(call_id, at_ns)
+            meter.keep_work(call_ids, at_ns)
 
     def call_ended(
         self,

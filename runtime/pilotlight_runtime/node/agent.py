@@ -35,8 +35,9 @@ from pilotlight_runtime.node.layout_keeper import LayoutKeeper
 log = structlog.get_logger(__name__)
 
 SWEEP_S = 0.02
-IDLE_SWEEP_S = 0.1
-"""Between two looks at the limits of calls, while there are none."""
+"""The shortest time between two looks at the limits of calls."""
+QUIET_SWEEP_S = 0.1
+"""The longest: of a call that comes meanwhile the limit is seen so late at most. Each look wakes the process."""
 BEAT_S = 1.0
 END_S = 1.5
 """For each later step of the end: exit hooks, the last usage, the last log lines."""
@@ -220,7 +221,7 @@ class Agent:
 
     async def _sweep(self) -> None:
         while True:
-            due_s = SWEEP_S if self._parts.containers.hold_calls else IDLE_SWEEP_S
+            due_s = _look_in(self._parts.containers.next_limit_at(at := time.monotonic()) - at)
             await asyncio.sleep(due_s)
             at = time.monotonic()
             if self.loop_watch.tick(at, due_s):
@@ -281,6 +282,11 @@ class Agent:
                 await step
         except (TimeoutError, BusError) as error:
             log.warning("a step of the end was cut short", step=name, error=str(error))
+
+
+def _look_in(seconds: float) -> float:
+    """In how many seconds to look at the limits of calls, the next of which is reached in so many."""
+    return min(max(SWEEP_S, seconds), QUIET_SWEEP_S)
 
 
 class _Over(Exception):

@@ -13,6 +13,7 @@ import structlog
 
 from pilotlight_core.bus import Bus
 from pilotlight_core.host.config import AGENT_DRAIN_S, CACHE_BYTES
+from pilotlight_core.host.supply.trust_keys import TrustKeys
 from pilotlight_core.links import LinkFolder
 from pilotlight_core.model.messages.node_messages import STOP_GRACE_S, Bind, HostShare, SandboxCeilings, SliceReport
 from pilotlight_core.model.placing import Purchase
@@ -34,6 +35,7 @@ from pilotlight_runtime.containers.container import Container
 from pilotlight_runtime.containers.containers import Containers
 from pilotlight_runtime.containers.files.compile_cache import CompileCache
 from pilotlight_runtime.containers.files.erased_tenants import ErasedFiles
+from pilotlight_runtime.containers.files.evidence_check import EvidenceCheck
 from pilotlight_runtime.containers.files.file_cache import FileCache
 from pilotlight_runtime.containers.files.node_weights import NodeWeights
 from pilotlight_runtime.containers.files.prefetcher import Prefetcher
@@ -199,7 +201,8 @@ def build_parts(needs: AgentDependencies, group: asyncio.TaskGroup, records: Age
     cache = FileCache(needs.folders.cache, needs.cache_bytes)
     compiles = CompileCache(needs.folders.compiled, needs.cache_bytes // COMPILED_PART)
     weights = NodeWeights(cache, WeightsBudget(warm, time.monotonic), changed=report_due.set)
-    stager = Stager(needs.files, needs.verifier, cache, weights=weights)
+    evidence = EvidenceCheck(needs.files, needs.verifier, TrustKeys(needs.bus))
+    stager = Stager(needs.files, needs.verifier, cache, weights=weights, evidence=evidence)
     prefetcher = Prefetcher(stager)
     ways_out = ProxySupervisor(needs.egress_allow)
     secrets = SecretRequests(needs.bus, region=me.region, node=me.node)

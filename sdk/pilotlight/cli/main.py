@@ -18,13 +18,15 @@ from pilotlight.definitions.version import VERSION
 from pilotlight_core.model.suggestions import did_you_mean, nearest
 
 COMMANDS = (
-    "up", "deploy", "run", "call", "calls", "job", "logs", "events", "app", "scale", "container", "batch", "webhook",
-    "secret", "weights", "model", "stats", "fleet", "placement", "explain", "diagnose", "profile", "usage", "billing",
-    "price", "ledger", "tenant", "key", "login", "logout", "whoami", "issuer", "quota", "audit", "backup", "restore",
-    "doctor", "node", "pool", "ca", "plan", "record", "simulate", "version",
+    "up", "deploy", "run", "call", "calls", "job", "logs", "events", "app", "alias", "rollout", "scale", "container",
+    "batch", "webhook", "secret", "trust", "policy", "sbom", "weights", "model", "stats", "fleet", "placement",
+    "explain", "diagnose", "profile", "usage", "billing", "price", "ledger", "tenant", "key", "login", "logout",
+    "whoami", "issuer", "keyset", "quota", "audit", "backup", "restore", "doctor", "node", "pool", "ca", "plan",
+    "record", "simulate", "version",
 )  # fmt: skip
 """Modules of `commands`, in the order of the help."""
 PLACES = {
+    "alias": "rollouts.alias", "rollout": "rollouts.rollout",
     "audit": "operator.audit", "backup": "operator.backup", "billing": "billing.billing", "ca": "operator.ca",
     "calls": "seeing.calls", "events": "seeing.events", "diagnose": "scaling.diagnose",
     "doctor": "operator.doctor", "explain": "scaling.explain", "issuer": "operator.issuer",
@@ -32,6 +34,7 @@ PLACES = {
     "login": "identity.login", "logout": "identity.logout", "pool": "operator.pool",
     "price": "operator.price", "record": "operator.traffic_record", "restore": "operator.restore",
     "scale": "scaling.scale", "secret": "secrets.secret", "simulate": "operator.simulate",
+    "sbom": "supply.sbom", "policy": "supply.policy", "trust": "supply.trust", "keyset": "supply.keyset",
     "stats": "seeing.stats",
     "weights": "models.weights",
     "whoami": "identity.whoami",

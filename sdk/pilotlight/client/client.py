@@ -19,8 +19,11 @@ from pilotlight.client.resources.nodes import NodesClient
 from pilotlight.client.resources.platform import PlatformClient
 from pilotlight.client.resources.platform_events import PlatformEventsClient
 from pilotlight.client.resources.pools import PoolsClient
+from pilotlight.client.resources.rollouts.aliases import AliasesClient
+from pilotlight.client.resources.rollouts.rollouts import RolloutsClient
 from pilotlight.client.resources.secrets import SecretsClient
 from pilotlight.client.resources.stats import StatsClient
+from pilotlight.client.resources.supply import SupplyClient
 from pilotlight.client.resources.tenancy import TenancyClient
 from pilotlight.client.resources.webhooks import WebhooksClient
 from pilotlight.client.resources.weights import WeightsClient
@@ -66,8 +69,11 @@ class Client:
         self.issuers = IssuersClient(self.platform)
         self.webhooks = WebhooksClient(self.platform)
         self.secrets = SecretsClient(self.platform)
+        self.supply = SupplyClient(self.platform)
         self.weights = WeightsClient(self.platform)
         self.models = ModelsClient(self.platform)
+        self.aliases = AliasesClient(self.platform)
+        self.rollouts = RolloutsClient(self.platform)
         self.batches = BatchesClient(self._connection, self.platform)
         self.jobs = JobsClient(self._connection, self.calls, self.platform)
         self.portal = shared_portal()

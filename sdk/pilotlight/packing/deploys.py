@@ -12,7 +12,7 @@ from pilotlight.client.resources.platform import PlatformClient
 from pilotlight.definitions.errors import Conflict, Misuse
 from pilotlight.packing.bundle import Bundle
 from pilotlight.packing.packed_artifacts import LocalPart, PackedArtifacts
-from pilotlight_core.model.api.call_api import DeployFunction, DeployRequest, DeployResponse
+from pilotlight_core.model.api.call_api import DeployFunction, DeployRequest, DeployResponse, DeploySignature
 from pilotlight_core.model.spec import DEFAULT_BASE, FunctionSpec
 
 UPLOADS = 4
@@ -33,12 +33,18 @@ async def deploy(
     *,
     base: str = DEFAULT_BASE,
     requirements: tuple[str, ...] = (),
+    signatures: tuple[DeploySignature, ...] = (),
     message: str = "",
     prune: bool = False,
+    no_traffic: bool = False,
+    retry: bool = False,
     ends_in_s: float | None = None,
     progress: Progress | None = None,
 ) -> DeployResponse:
     """Deploy all functions of an app, or none. `prune`: take its other functions out of service.
+
+    `no_traffic`: register their versions, and leave what is deployed as it is. `retry`: also versions that a rollout
+    has rolled back.
 
     `base` is the base environment that they run in, `requirements` what they find beside it.
     `ends_in_s`: as a run, which ends after so many seconds unless it is renewed.
@@ -60,8 +66,11 @@ async def deploy(
         base=base,
         requirements=requirements,
         prune=prune,
+        no_traffic=no_traffic,
+        retry=retry,
         ends_in_s=ends_in_s,
         artifacts=packed.entries,
+        signatures=signatures,
     )
     for _ in range(ROUNDS):
         answer = await platform.deploy_app(app, request)

@@ -19,6 +19,8 @@ from pilotlight_autoscaler.policy.scaling_policy import VersionView
 from pilotlight_autoscaler.policy.wish import ScalingRule, Warmth
 from pilotlight_core.model.calendar.warm_windows import Warm
 from pilotlight_core.model.messages.usage_facts import Purpose
+from pilotlight_core.model.rollouts.capacity import ArmCapacity
+from pilotlight_core.model.rollouts.rollout_record import Arm
 from pilotlight_core.model.scaling.scale_bounds import bounds_of
 from pilotlight_core.model.scaling.scale_record import BoundOverride, ScaleRecord
 from tests.autoscaler.builders import demand, wish_of
@@ -333,3 +335,58 @@ def test_a_clock_that_is_set_holds_nothing_for_long(seen: VersionView, step_s: f
 
     assert seen.floor <= wish.by_version["ver_1"] <= seen.spec.max_containers
     assert not later.holds
+
+
+def lately(needed: int) -> FunctionMemory:
+    """A function whose calls have needed so many containers a minute ago."""
+    memory = FunctionMemory(60.0, AT - 2 * MINUTE_S)
+    memory.observe(needed, AT - MINUTE_S)
+    return memory
+
+
+def side(arm: Arm, part: float, *containers: Any, deployed: bool = False, surge: int | None = None) -> VersionView:
+    """A side of a rollout that has these containers."""
+    seen = view(*containers, deployed=deployed, max_containers=20)
+    return replace(seen, arm=ArmCapacity(arm, part, surge))
+
+
+def test_sides_of_a_rollout_have_containers_before_calls_need_them() -> None:
+    """Of a function whose calls have needed eight: the old version keeps eight, the others what the next step needs."""
+    seen = function(
+        v1=side(Arm.CONTROL, 1.0, deployed=True),
+        v2=side(Arm.CANARY, 0.25),
+        v3=side(Arm.TWIN, 0.25),
+    )
+    memory = lately(8)
+    wish = desired(seen, memory, AT)
+    assert wish.by_version == {"v1": 8, "v2": 2, "v3": 2}
+    assert (wish.rule, wish.because) == (
+        ScalingRule.ROLLOUT, "a rollout runs, and the old version keeps the 8 that carry all calls",
+    )  # fmt: skip
+    assert {purpose_of(each, wish, 0) for each in seen.versions.values()} == {Purpose.PREWARM}
+
+
+def test_what_a_rollout_keeps_beyond_calls_is_bounded_by_its_surge() -> None:
+    sides = {"v1": side(Arm.CONTROL, 1.0, deployed=True), "v2": side(Arm.CANARY, 1.0, surge=1)}
+    assert desired(function(**sides), lately(8), AT).by_version == {"v1": 8, "v2": 1}
+
+
+def test_the_old_version_is_not_shrunk_before_the_new_one_has_proven_itself() -> None:
+    """Its containers idle while the canary has the traffic; without the rollout they would go."""
+    there = [container(f"c{number}", idle_s=900.0) for number in range(8)]
+    kept = side(Arm.CONTROL, 1.0, *there, deployed=True)
+    memory = lately(8)
+    canary = replace(side(Arm.CANARY, 0.95), demand=demand(running=8))
+    assert desired(function(v1=kept, v2=canary), memory, AT).by_version["v1"] == 8
+    assert desired(function(v1=replace(kept, arm=None), v2=canary), memory, AT).by_version["v1"] == 0
+
+
+def test_a_rollout_of_a_function_that_nobody_calls_keeps_nothing() -> None:
+    sides = {"v1": side(Arm.CONTROL, 1.0, deployed=True), "v2": side(Arm.CANARY, 0.5)}
+    assert desired(function(**sides), FunctionMemory(60.0, AT), AT).by_version == {"v1": 0, "v2": 0}
+
+
+def test_a_rollout_without_money_keeps_nothing_without_calls() -> None:
+    sides = {"v1": side(Arm.CONTROL, 1.0, deployed=True), "v2": side(Arm.CANARY, 0.5)}
+    poor = {name: replace(each, unfunded="the budget is used up") for name, each in sides.items()}
+    assert desired(function(**poor), lately(8), AT).by_version == {"v1": 0, "v2": 0}

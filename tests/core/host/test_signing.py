@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from pilotlight_core.host.signing import PRIVATE, PUBLIC, BadSignature, FolderSigner, NoKey, Signer, Verifier
+from pilotlight_core.host.signing import PRIVATE, PUBLIC, BadSignature, NoKey, Signer, Verifier
 from pilotlight_core.model.spec import FileEntry, SignedManifest
 from tests.builders.specs import function_spec, manifest
 
@@ -111,17 +111,6 @@ def test_what_is_not_a_public_key_is_refused(change: Callable[[bytes], bytes], s
     Signer.load_or_create(tmp_path)
     with pytest.raises(NoKey, match=said):
         Verifier.load(change((tmp_path / PUBLIC).read_bytes()))
-
-
-def test_a_folders_key_signs_from_the_first_manifest_on(tmp_path: Path) -> None:
-    """Unless it is gone by then, or another."""
-    known = Signer.load_or_create(tmp_path)
-    assert Verifier.load(tmp_path).verify(FolderSigner(tmp_path, known.key_id).sign(MANIFEST)) == MANIFEST
-
-    with pytest.raises(NoKey, match="no longer another"):
-        FolderSigner(tmp_path, "another").sign(MANIFEST)
-    with pytest.raises(NoKey, match="no key to sign"):
-        FolderSigner(tmp_path / "none", known.key_id).sign(MANIFEST)
 
 
 def test_the_folder_of_the_private_key_is_closed(tmp_path: Path) -> None:

@@ -148,9 +148,9 @@ class World:
 
     def _hear_row(self, row: ChunkRow) -> None:
         """As the driver does with chunks."""
-        if self.origin.awaits(row) and not self.unread and next(self.takes):
+        if self.origin.awaits(row.grant_number, row.seq, row.data) and not self.unread and next(self.takes):
             self.read += enumerate(row.data, row.seq)
-            self._perform(self.origin.took_chunks(row, self.at))
+            self._perform(self.origin.took_chunks(row.seq, row.data, self.at))
         else:
             self._perform(self.origin.chunks(row, self.at))
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from decimal import Decimal
 from typing import Any
 
+import pytest
+
 from pilotlight_core.host.binding_book import MemoryBindings
 from pilotlight_core.model.errors import Cancelled, DeadlineExceeded, Preempted
 from pilotlight_core.model.messages.call_messages import (
@@ -23,6 +25,8 @@ from pilotlight_core.model.messages.call_messages import (
 from pilotlight_core.model.messages.node_messages import ContainerState
 from pilotlight_core.model.messages.scheduling import AskCall, CallReply, Dropped, Enqueue, HandBack, Settle, Withdraw
 from pilotlight_core.model.price_book import PriceBook
+from pilotlight_core.model.rollouts.rollout_record import Arm, RolloutRecord
+from pilotlight_core.model.rollouts.split import Side
 from pilotlight_core.model.subjects import SHARDS
 from pilotlight_gateway.bodies.byte_budget import ByteBudget
 from pilotlight_gateway.calls.call_book import status_of
@@ -38,6 +42,7 @@ from pilotlight_gateway.cluster.node_incarnations import NodeIncarnations
 from pilotlight_gateway.cluster.router import Outbox, ShardRouter
 from pilotlight_gateway.cluster.shard_ownership import MemoryShardOwnership, ShardOwner
 from pilotlight_gateway.fleet.node_guard import NodeGuard
+from pilotlight_gateway.home.split_revisions import SplitRevisions
 from pilotlight_gateway.limits.call_usage import CallUsage
 from tests.builders.calls import credit, grant
 from tests.gateway.calls.quiet_call import QuietCall, quiet_call
@@ -53,9 +58,10 @@ class Site:
         self.router = ShardRouter(self.port, ownership, Outbox(self.port, "r"), gateway="gw1")
         self.bodies = LargeBodies(url="http://gw1", budget=ByteBudget(limit=10**6))
         self.guard = NodeGuard(MemoryBindings())
+        self.splits = SplitRevisions()
         self.origins = Origins(
             self.port, AgentLinks(self.port, "r"), ownership, self.router, self.router.origin_inbox,
-            self.bodies, self.guard, NodeIncarnations(), region="r", gateway="gw1",
+            self.bodies, self.guard, NodeIncarnations(), region="r", gateway="gw1", splits=self.splits,
         )  # fmt: skip
         self.turn()
 
@@ -323,3 +329,61 @@ def test_the_calls_of_a_tenant_end_together() -> None:
     assert isinstance(live.error, Cancelled)
     assert live.error.detail == "Its tenant was disabled."
     assert any(isinstance(message, Cancel) for _, message in site.port.sent)
+
+
+CANARY, CONTROL = Side("rol_1", Arm.CANARY, 0.5, ""), Side("rol_1", Arm.CONTROL, 0.0, "")
+
+
+def late_grant(site: Site, side: Side | None, *, still_s: float, split: int = 7) -> QuietCall:
+    """A call whose grant is read once its gateway has stood still."""
+    live = site.begin(side=side, split=split)
+    site.turn()
+    site.said()
+    site.port.at += still_s
+    site.router.origin_inbox.append(grant())
+    site.turn()
+    return live
+
+
+def test_a_grant_that_a_stopped_gateway_finds_is_not_used_for_a_new_version() -> None:
+    """The rollout may have been rolled back meanwhile: the slot is free again, and the side is chosen anew."""
+    site = Site()
+    live = late_grant(site, CANARY, still_s=20.0)
+
+    assert live.error is not None
+    assert live.error.wire_code == "stale_split"
+    assert Settle(call_id="a", node="n1", container="c1", grant_number=1) in site.said()
+    assert site.port.told(Run) == []
+
+
+@pytest.mark.parametrize(("side", "still_s", "split"), [(CONTROL, 20.0, 7), (None, 20.0, -1), (CANARY, 0.4, 7)])
+def test_any_other_grant_is_used(side: Side | None, still_s: float, split: int) -> None:
+    """Of the old version, of a version that was named, and of a process that was only busy."""
+    site = Site()
+    late_grant(site, side, still_s=still_s, split=split)
+
+    assert len(site.port.told(Run)) == 1
+
+
+def test_what_was_chosen_since_a_gateway_woke_is_sent() -> None:
+    """It was chosen by what the bus says now."""
+    site = Site()
+    late_grant(site, CANARY, still_s=20.0)
+    site.begin("b", side=CANARY, split=8)
+    site.router.origin_inbox.append(grant(call_id="b"))
+    site.turn()
+
+    assert [run.call_id for run in site.port.told(Run)] == ["b"]
+
+
+@pytest.mark.parametrize(("split", "sent"), [(7, 0), (8, 1), (-1, 1)])
+def test_a_grant_is_not_used_for_a_version_that_was_called_back(split: int, sent: int) -> None:
+    """Its home may know that later than this gateway; what was chosen since, or names the version, is sent."""
+    site = Site()
+    site.begin(side=CANARY, split=split)
+    record = RolloutRecord(tenant="acme", app="a", revision=8, called_back=("ver_1",))
+    site.splits.changed("rollout.acme.a", record)
+    site.router.origin_inbox.append(grant())
+    site.turn()
+
+    assert len(site.port.told(Run)) == sent

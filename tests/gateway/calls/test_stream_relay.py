@@ -70,8 +70,8 @@ def test_a_row_without_chunks_is_nothing_that_a_caller_takes() -> None:
     """Whoever counts the chunks that came at once divides by their number."""
     origin = sent()
     origin.chunks(row(1, b"1"), 2.0)
-    assert origin.awaits(row(2, b"2"))
-    assert not origin.awaits(row(2))
+    assert origin.awaits(1, 2, (b"2",))
+    assert not origin.awaits(1, 2, ())
 
 
 def test_a_gap_before_a_group_ends_its_stream() -> None:
@@ -156,16 +156,16 @@ def test_a_stream_that_is_over_is_not_told_to_go_on() -> None:
 def test_chunks_that_are_read_as_they_come_are_not_relayed() -> None:
     """Those that its caller waits for next, of the grant in use, once it runs; they move the window."""
     origin = running()
-    assert not origin.awaits(row(1, b"1"))
+    assert not origin.awaits(1, 1, (b"x",))
     origin.chunks(row(1, b"1"), 2.0)
-    assert origin.awaits(row(2, b"2", b"3"))
-    assert not origin.awaits(row(1, b"1"))
-    assert not origin.awaits(row(3, b"3"))
-    assert not origin.awaits(row(2, b"2", number=2))
-    assert origin.took_chunks(row(2, b"2", b"3"), 2.0) == []
+    assert origin.awaits(1, 2, (b"x",))
+    assert not origin.awaits(1, 1, (b"x",))
+    assert not origin.awaits(1, 3, (b"x",))
+    assert not origin.awaits(2, 2, (b"x",))
+    assert origin.took_chunks(2, (b"2", b"3"), 2.0) == []
     assert origin.chunks(row(4, b"4"), 2.0) == [RelayChunks(4, (b"4",))]
-    assert origin.took_chunks(row(5, *[b"x"] * LEAST_AHEAD), 2.0) == [
+    assert origin.took_chunks(5, (b"x",) * LEAST_AHEAD, 2.0) == [
         SendControl("n1", Window(call_id="a", upto=LEAST_AHEAD + 4))
     ]
     assert kinds(origin.frame("n1", ended(last_seq=LEAST_AHEAD + 4), 3.0)) == ["Settle", "CallResult"]
-    assert not origin.awaits(row(LEAST_AHEAD + 5, b"x"))
+    assert not origin.awaits(1, LEAST_AHEAD + 5, (b"x",))

@@ -5,12 +5,15 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from pilotlight_core.model.errors import Conflict
+from pilotlight_core.model.errors import Conflict, NotFound
 from pilotlight_core.model.spec import AppRecord
 from pilotlight_gateway.deploys.app_records import (
     DEPLOYS_KEPT,
     RECORD_BYTES,
+    deploy_before,
+    deploy_lines,
     deployed,
+    moved_record,
     next_record,
     removed,
     stopped_record,
@@ -137,3 +140,67 @@ def test_kept_versions_of_a_class_have_their_hooks() -> None:
     assert removed(record, ["W"]) == ()
     assert removed(record, []) == ("W",)
     assert [one.name for one in deployed(record, None)] == ["W"]
+
+
+def moved(record: AppRecord, functions: dict[str, str], back_to: int = 0) -> AppRecord:
+    after = moved_record(record, functions, by="key", at=9.0, message="", back_to=back_to)
+    assert after is not None
+    return after
+
+
+def registered(record: AppRecord | None, functions: dict[str, str], **more: object) -> AppRecord:
+    """As after `deploy --no-traffic`."""
+    arguments = {"by": "key", "at": 5.0, "message": "", "traffic": False, **more}
+    after = next_record(record, tenant="acme", app="shop", functions=functions, **arguments)  # type: ignore[arg-type]
+    assert after is not None
+    return after
+
+
+def test_a_deploy_without_traffic_only_gives_its_versions_numbers() -> None:
+    """What is deployed stays, and the history says which lines served."""
+    before = deployed_once({"a": "ver_1"})
+    after = registered(before, {"a": "ver_2"})
+
+    assert (after.functions, after.number_of("a", "ver_2"), after.revision) == ({"a": "ver_1"}, 2, 2)
+    assert [line.traffic for line in deploy_lines(after)] == [True, False]
+    assert next_record(
+        after, tenant="acme", app="shop", functions={"a": "ver_2"}, by="key", at=6.0, message="", traffic=False
+    ) is None  # fmt: skip
+    assert registered(None, {"a": "ver_1"}).functions == {}
+
+
+def test_a_stopped_app_stays_so_after_a_deploy_without_traffic() -> None:
+    """Only what serves starts it again."""
+    stopped = stopped_record(deployed_once({"a": "ver_1"}), by="key", at=2.0)
+
+    assert registered(stopped, {"a": "ver_2"}).stopped
+
+
+def test_going_back_twice_goes_back_twice() -> None:
+    """Whoever asks again in a hurry must not get the bad version back."""
+    one = deployed_once({"a": "ver_1"})
+    two = moved(one, {"a": "ver_2"})
+    three = moved(registered(two, {"a": "ver_x"}), {"a": "ver_3"})
+    first = deploy_before(three)
+    back = moved(three, first.functions, first.revision)
+    second = deploy_before(back)
+
+    assert (first.functions, second.functions) == ({"a": "ver_2"}, {"a": "ver_1"})
+    assert deploy_before(back, three.revision).functions == {"a": "ver_3"}
+    with pytest.raises(NotFound, match="nothing to go back to"):
+        deploy_before(moved(back, second.functions, second.revision))
+    with pytest.raises(NotFound, match="no deploy of revision 77"):
+        deploy_before(back, 77)
+    assert moved_record(back, back.functions, by="key", at=9.0, message="") is None
+
+
+def test_versions_that_aliases_or_a_rollout_name_are_kept() -> None:
+    """However many have come since; what is newer keeps its number."""
+    record = deployed_once({"a": "ver_1"})
+    for number in range(2, 6):
+        record = registered(record, {"a": f"ver_{number}"}, keep=1, named={"ver_2"})
+    record = moved(record, {"a": "ver_5"})
+    after = registered(record, {"a": "ver_6"}, keep=1, named={"ver_2"})
+
+    assert after.version_at("a", 2) == "ver_2"
+    assert registered(after, {"a": "ver_7"}, keep=1).versions == {"a": ("ver_5", "ver_6", "ver_7")}

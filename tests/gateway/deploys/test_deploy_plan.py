@@ -5,7 +5,8 @@ from __future__ import annotations
 import msgspec
 
 from pilotlight_core.model.api.call_api import DeployFunction, DeployRequest
-from pilotlight_core.model.spec import ArtifactEntry, ArtifactInfo, ArtifactKind, ArtifactPart, FunctionSpec
+from pilotlight_core.model.artifacts.evidence_info import EvidenceInfo
+from pilotlight_core.model.spec import ArtifactEntry, ArtifactInfo, ArtifactKind, ArtifactPart, FunctionSpec, Manifest
 from pilotlight_core.model.versions.manifest_codec import SANDBOX_LIMITS
 from pilotlight_gateway.deploys.deploy_plan import Build, manifests_of, version_record
 from tests.builders.specs import id_of
@@ -53,15 +54,20 @@ def test_a_version_has_the_artifacts_that_its_function_names() -> None:
     for artifacts, is_same in (((words, files_turned), True), ((words, pieces_turned), False)):
         again = manifests_of("acme", "shop", request(functions=functions, artifacts=artifacts))[0]
         assert (id_of(again) == id_of(both)) is is_same
-    record = version_record(Build(manifest=one, version_id="ver_1", signed_sha256="0"), None, 1.0)
+    record = version_record(built(one), None)
     assert record.artifacts == (ArtifactInfo(kind=ArtifactKind.TOKENIZER, name="tokenizer", files=2, size=3),)
+
+
+def built(one: Manifest) -> Build:
+    """A manifest as it was stored."""
+    evidence = EvidenceInfo(statement="1", sbom="2", verdict="3")
+    return Build(manifest=one, version_id="ver_1", signed_sha256="0", evidence=evidence, at=1.0)
 
 
 def test_a_version_says_where_it_can_run() -> None:
     """Its base environment and the features that its limits need, in what is signed and in the registry's record."""
     plain, limited = manifests_of("acme", "shop", request(function("f"), function("g", pids=64), base="torch"))
-    build = Build(manifest=limited, version_id="ver_1", signed_sha256="00")
-    record = version_record(build, None, 0.0)
+    record = version_record(built(limited), None)
 
     assert (plain.base, plain.needs, limited.needs) == ("torch", (), (SANDBOX_LIMITS,))
     assert (record.base, record.needs) == ("torch", (SANDBOX_LIMITS,))

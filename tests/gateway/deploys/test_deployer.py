@@ -30,6 +30,7 @@ from pilotlight_core.model.tenancy import LimitsRecord
 from pilotlight_gateway.deploys.app_records import app_info
 from pilotlight_gateway.deploys.package_locker import MemoryLocker
 from pilotlight_gateway.secrets.secret_service import set_secret
+from pilotlight_gateway.supply.signing_keys import LoneSigner
 from pilotlight_gateway.tenancy.auth import Principal
 from tests.builders.package_locks import package_lock
 from tests.builders.specs import id_of
@@ -184,7 +185,9 @@ async def test_unchanged_content_is_signed_anew_by_a_gateway_with_another_key(wo
     first = await world.services.deployer.deploy(ACME, "shop", asked)
     other = Signer(Ed25519PrivateKey.generate())
 
-    again = await replace(world.services.deployer, signer=other).deploy(ACME, "shop", asked)
+    deployer = world.services.deployer
+    signing_otherwise = replace(deployer, supply=replace(deployer.supply, signer=LoneSigner(other)))
+    again = await signing_otherwise.deploy(ACME, "shop", asked)
 
     assert (again.revision, again.functions[0].changed) == (first.revision, False)
     blob = await world.blobs.read("acme", world.registry.versions[again.functions[0].version_id].manifest_sha256)

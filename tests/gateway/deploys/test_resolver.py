@@ -8,6 +8,8 @@ import msgspec
 import pytest
 
 from pilotlight_core.model.errors import BadInput, UnknownFunction
+from pilotlight_core.model.ids import Ref
+from pilotlight_core.model.rollouts.rollout_record import RolloutRecord
 from pilotlight_core.model.spec import AppRecord
 from pilotlight_gateway.deploys.resolver import version_wanted
 from tests.gateway.world import World, function
@@ -52,14 +54,27 @@ async def test_the_apps_record_decides_what_a_version_is_called(world: World) ->
 
 
 @pytest.mark.parametrize(
-    ("pin", "number", "found"),
-    [(None, None, "ver_2"), ("v1", 1, "ver_1"), (f"ver_{'a' * 32}", None, f"ver_{'a' * 32}"), ("v2", 2, "ver_2")],
+    ("pin", "found"),
+    [(None, "ver_2"), ("v1", "ver_1"), (f"ver_{'a' * 32}", f"ver_{'a' * 32}"), ("v2", "ver_2"), ("prod", "ver_1")],
 )
-def test_a_pin_names_a_version(pin: str | None, number: int | None, found: str) -> None:
-    """By number or id; without a pin it is the deployed one."""
+def test_a_pin_names_a_version(pin: str | None, found: str) -> None:
+    """By number, id or alias; without a pin it is the deployed one."""
     record = app({"a": "ver_2"}, versions={"a": ("ver_1", "ver_2")})
+    rollouts = RolloutRecord(tenant="acme", app="shop", revision=1, aliases={"a": {"prod": "ver_1"}})
 
-    assert version_wanted(record, "shop", "a", pin, number) == found
+    assert version_wanted(record, Ref("shop", "a", pin=pin), rollouts) == found
+
+
+async def test_an_alias_leads_where_it_was_set_to(world: World) -> None:
+    """One that was never set is unknown, and those that there are are named."""
+    (version,) = world.deploy(function())
+    aliases = {"hello": {"prod": version.id}}
+    world.registry.rollout_records["acme", "shop"] = RolloutRecord(
+        tenant="acme", app="shop", revision=1, aliases=aliases
+    )
+    assert await world.services.resolver.resolve("acme", "shop.hello@prod") == version
+    with pytest.raises(UnknownFunction, match="its aliases are prod"):
+        await world.services.resolver.resolve("acme", "shop.hello@beta")
 
 
 def test_what_is_not_there_is_unknown() -> None:
@@ -69,14 +84,14 @@ def test_what_is_not_there_is_unknown() -> None:
     after = app({"a": "ver_1"}, versions=versions)
     stopped = app(record.functions, versions=versions, stopped=True)
     cases = (
-        (None, "a", None, None, "unknown_function"),
-        (record, "c", None, None, "unknown_function"),
-        (after, "b", None, None, "unknown_function"),
-        (stopped, "a", None, None, "unknown_function"),
-        (record, "a", "v2", 2, "unknown_version"),
-        (record, "a", "live", None, "unknown_version"),
+        (None, "a", None, "unknown_function"),
+        (record, "c", None, "unknown_function"),
+        (after, "b", None, "unknown_function"),
+        (stopped, "a", None, "unknown_function"),
+        (record, "a", "v2", "unknown_version"),
+        (record, "a", "live", "unknown_version"),
     )
-    for known, name, pin, number, code in cases:
+    for known, name, pin, code in cases:
         with pytest.raises(UnknownFunction) as caught:
-            version_wanted(known, "shop", name, pin, number)
+            version_wanted(known, Ref("shop", name, pin=pin))
         assert caught.value.wire_code == code

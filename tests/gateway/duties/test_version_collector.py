@@ -15,6 +15,8 @@ from pilotlight_core.host.registry import Registry
 from pilotlight_core.model.api.curve_api import CurvesRecord
 from pilotlight_core.model.pipelines.pipeline import CallHook, Pipeline
 from pilotlight_core.model.records.files import FileRecord
+from pilotlight_core.model.rollouts.rollout_moves import ended
+from pilotlight_core.model.rollouts.rollout_record import Rollout, RolloutRecord, RolloutState
 from pilotlight_core.model.spec import AppRecord, DeployRecord, VersionRecord
 from pilotlight_core.model.versions.pushed_weights import REMOVED_KEPT_S, WeightsRecord, WeightsRevision
 from pilotlight_gateway.duties.version_collector import TRIAL_S, YOUNG_S, StoredVersion, VersionCollector, is_needed
@@ -72,6 +74,38 @@ def test_a_version_is_needed_while_it_is_young() -> None:
     trial = msgspec.structs.replace(function_spec("f").placing, slice="H100/whole")
     assert is_needed(read(stored("ver_1", created_at=AT - TRIAL_S + 1, placing=trial)), None, AT)
     assert not is_needed(read(stored("ver_1", created_at=AT - TRIAL_S - 1, placing=trial)), None, AT)
+
+
+def test_a_version_is_needed_while_a_rollout_or_an_alias_names_it() -> None:
+    """A twin is in no app's record; it stays for as long as its last call may run."""
+    twin, deployed = read(stored("ver_twin", timeout=600.0)), app((OLD, "ver_1"), versions=("ver_1",))
+    rollout = Rollout(
+        id="rol_1", number=1, control={"f": "ver_1"}, canary={"f": "ver_2"}, twins={"f": "ver_twin"}, salt=b"",
+        state=RolloutState.RAMP, since=OLD, started_at=OLD, by="k",
+    )  # fmt: skip
+    running = RolloutRecord(tenant="acme", app="shop", revision=1, rollout=rollout)
+    aliased = RolloutRecord(tenant="acme", app="shop", revision=1, aliases={"f": {"prod": "ver_old"}})
+
+    def over(ended_at: float) -> RolloutRecord:
+        return ended(msgspec.structs.replace(running), ended_at, RolloutState.SUPERSEDED)
+
+    assert not is_needed(twin, deployed, AT)
+    assert is_needed(twin, deployed, AT, running)
+    assert is_needed(twin, deployed, AT, over(AT - YOUNG_S))
+    assert not is_needed(twin, deployed, AT, over(AT - YOUNG_S - 601.0))
+    assert is_needed(read(stored("ver_old")), deployed, AT, aliased)
+
+
+def test_what_was_only_registered_was_never_served() -> None:
+    """It took nobody's place."""
+    lines = app((OLD, "ver_1"), (AT - 10.0, "ver_2"), versions=("ver_2",))
+    before, after = lines.history
+    registered = msgspec.structs.replace(
+        lines, functions={"f": "ver_3"}, history=(before, msgspec.structs.replace(after, traffic=False))
+    )
+
+    assert is_needed(read(stored("ver_1")), lines, AT)
+    assert not is_needed(read(stored("ver_1")), registered, AT)
 
 
 @pytest.fixture

@@ -185,6 +185,21 @@ def test_the_estimate_is_learnt_from_calls_that_ended(home: Home) -> None:
         home.enqueue(call("z", remaining_ms=300.0), 3.0)
 
 
+def test_a_new_version_begins_with_what_its_function_took(home: Home) -> None:
+    """So a first call that cannot be in time is refused as one of the version before would be."""
+    home.on_credit(credit("of-v1", version="v1"), 0.0)
+    home.enqueue(call("a", version="v1", function="acme:shop.greet"), 0.0)
+    granted(home, 0.0)
+    home.done("a", "of-v1", 1, 4.0, cost=40.0)
+
+    home.on_credit(credit("of-v2", version="v2"), 4.0)
+    home.enqueue(call("b", version="v2", function="acme:shop.greet"), 4.0)
+    granted(home, 4.0)
+    with pytest.raises(TooMuch):
+        home.enqueue(call("c", version="v2", function="acme:shop.greet", remaining_ms=300.0), 4.0)
+    home.enqueue(call("d", version="v3", function="acme:shop.other", remaining_ms=300.0), 4.0)
+
+
 def test_what_is_unused_for_long_is_forgotten(home: Home) -> None:
     """A home forgets unused versions, and what it learnt of them after an hour."""
     home.on_credit(credit(), 0.0)

@@ -22,6 +22,7 @@ from pilotlight_core.model.messages.logs import LogBatch, LogLine
 from pilotlight_core.model.money.budgets import Budget, BudgetsRecord
 from pilotlight_core.model.money.credits import CreditGrant, CreditsRecord
 from pilotlight_core.model.records.files import FileRecord
+from pilotlight_core.model.rollouts.rollout_record import RolloutRecord
 from pilotlight_core.model.served.model_records import ModelRecord
 from pilotlight_core.model.tenancy import FunctionShareRecord, LimitsRecord, TenantRecord
 from pilotlight_core.model.versions.pushed_weights import WeightsRecord, WeightsRevision
@@ -70,12 +71,19 @@ BODIES: dict[str, Any] = {
     "setBudget": {"usd": "1"},
     "grantCredit": {"usd": "1"},
     "shareApp": {},
+    "putAlias": {"version": "v1"},
     "rotateKey": {},
     "rotateTenantKey": {},
     "createWebhook": {"url": "https://hooks.example.com/"},
     "changeWebhook": {"disabled": True},
     "rotateWebhookSecret": {},
     "setIssuer": {"url": "https://login.example.com", "audience": "api", "tenant": "acme"},
+    "setPolicy": {},
+    "setPlatformPolicy": {},
+    "setTrustedKey": {"pem": "no key"},
+    "revokeTrustedKey": {},
+    "setSigningKeys": {"root": 43 * "A" + "=", "key_set": "", "signature": ""},
+    "resignVersions": {},
     "setSecret": {"value": "rivals-own-value"},
     "setPool": {"types": [{"name": "local"}]},
     "openSession": {},
@@ -120,6 +128,7 @@ class Names:
     model: str = "acme/tiny-1.5"
     file: str = "file-00000000000000000001"
     version: str = "1"
+    alias: str = "prod"
 
     def of(self, operation: Operation[Any]) -> dict[str, str]:
         names = dict(vars(self))
@@ -153,6 +162,9 @@ async def acme(world: World) -> Names:
     records.limit_records["acme"] = LimitsRecord(tenant="acme", limits=Limits(concurrency=9), functions=functions)
     records.share_records["acme", "shop"] = FunctionShareRecord(tenant="acme", app="shop", grants={"friend": ()})
     records.budget_records["acme"] = BudgetsRecord(tenant="acme", budgets=(Budget(id="month", amount=7),))
+    records.rollout_records["acme", "shop"] = RolloutRecord(
+        tenant="acme", app="shop", revision=1, aliases={"hello": {"prod": version.id}}
+    )
     grant = CreditGrant(id="grant_of_acme", amount=7, begins="2026-09-01", note=SECRET)
     records.credit_records["acme"] = CreditsRecord(tenant="acme", grants=(grant,))
 
@@ -234,6 +246,7 @@ def everything_of(world: World) -> bytes:
         records.budget_records["acme"],
         records.credit_records["acme"],
         records.share_records["acme", "shop"],
+        records.rollout_records["acme", "shop"],
         records.apps["acme", "shop"],
         [version for version in records.versions.values() if version.tenant == "acme"],
         sorted(records.tier_records),

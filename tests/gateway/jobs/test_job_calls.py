@@ -21,6 +21,7 @@ from pilotlight_gateway.calls.prepared_call import Go, PreparedCall
 from pilotlight_gateway.jobs.job_calls import JobCalls
 from pilotlight_gateway.limits.call_usage import CallUsage
 from pilotlight_gateway.schemas.version_schemas import VersionSchemas
+from pilotlight_gateway.splits.splits import NAMED, Chosen
 from tests.builders.jobs import job
 from tests.builders.specs import method
 from tests.gateway.body_codecs import small_codec
@@ -45,7 +46,7 @@ def calls_of(world: World, calls: FakeCalls) -> JobCalls:
 async def prepared(calls: JobCalls, version: VersionRecord, priority: Priority = Priority.STANDARD) -> PreparedCall:
     name = next(iter(version.spec.methods)).name
     record = job(version=version.id, method=name, priority=priority)
-    return await calls.prepare(record, version, b"\x80", 300.0, CallUsage(), start_hook)
+    return await calls.prepare(record, Chosen(version, None, NAMED), b"\x80", 300.0, CallUsage(), start_hook)
 
 
 async def test_a_jobs_call_waits_for_as_long_as_the_job_has_time(world: World) -> None:
@@ -117,7 +118,7 @@ async def test_what_becomes_of_a_run_is_told_and_so_is_its_trace(world: World) -
     for fake in (FakeCalls(), FakeCalls(error=FunctionRaised("hush"))):
         calls = replace(calls_of(world, fake), sampler=TraceSampler(1.0), sinks=(told,))
         record = job(version=version.id, method=next(iter(version.spec.methods)).name, traceparent=link)
-        call = await calls.prepare(record, version, b"\x80", 300.0, CallUsage(), start_hook)
+        call = await calls.prepare(record, Chosen(version, None, NAMED), b"\x80", 300.0, CallUsage(), start_hook)
         assert (call.link, call.traceparent) == (link, root_context(call.call_id, sampled=True).header)
         with contextlib.suppress(FunctionRaised):
             await calls.run(call)
@@ -131,7 +132,7 @@ async def test_why_a_container_died_is_told_to_its_owner_alone(world: World, cal
     told = Told()
     calls = replace(calls_of(world, FakeCalls(error=ContainerDied("It died: the owner's words."))), sinks=(told,))
     record = job(tenant=caller, version=version.id, method=next(iter(version.spec.methods)).name)
-    call = await calls.prepare(record, version, b"\x80", 300.0, CallUsage(), start_hook)
+    call = await calls.prepare(record, Chosen(version, None, NAMED), b"\x80", 300.0, CallUsage(), start_hook)
     with pytest.raises(ContainerDied, match="the owner's words"):
         await calls.run(call)
     (failed,) = told.failed

@@ -144,7 +144,7 @@ async def test_what_waits_for_a_budget_that_never_begins_anew_does_not_poll() ->
 async def test_a_run_without_money_takes_no_tokens_and_no_place() -> None:
     """However often it tries."""
     costs = Estimates()
-    costs.learn_tokens("ver_1", 40.0)
+    costs.learn_tokens("ver_1", FUNCTION, 40.0)
     limits = budgeted(0, Limits(concurrency=1, tokens_per_s=0.001, tokens_burst=100.0))
     run = paid_permit(limits, costs)
     for _ in range(5):

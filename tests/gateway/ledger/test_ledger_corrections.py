@@ -82,7 +82,7 @@ def test_a_stream_that_moved_is_billed_for_what_its_first_container_had_kept(led
     events = []
     for at in range(1, 37):
         if at == kept_at:
-            meter.keep_work("a", at)
+            meter.keep_work(["a"], at)
         if at % 10 == 0:
             events += meter.checkpoint(at)
     meter.call_ended("a", "died", 37, moved=True, is_lost=True)

@@ -142,20 +142,20 @@ def test_the_end_of_a_call_counts_its_usage(counts: tuple[float, int, int], told
     end_admission(usage, admission_of(ASKED, COST, GRANTED, ends), costs, "ver_1")
 
     assert ends.told == [told]
-    assert costs.of("ver_1") == (FIRST if learnt is None else learnt)
+    assert costs.of("ver_1", FUNCTION) == (FIRST if learnt is None else learnt)
 
 
 def test_the_second_ask_ends_with_what_the_function_counted() -> None:
     """And its version's next call asks for as much; of a start that was lost the estimate stands."""
     ends, costs, usage = Ends(), Estimates(), CallUsage()
-    assert costs.tokens_of("ver_1") == 0.0
+    assert costs.tokens_of("ver_1", FUNCTION) == 0.0
     for counts, told in (((5.0, 1, 0, 40), 40), ((5.0, 1, 1, 40), 40 + GRANTED.charged)):
         first = admission_of(ASKED, TOKENS, GRANTED, Ends())
         first.tokens = admission_of(LimitAsk(2, "acme", FUNCTION, 30.0, LimitAskKind.TOKENS), TOKENS, GRANTED, ends)
         usage.count(*counts)
         end_admission(usage, first, costs, "ver_1")
         assert ends.told[-1] == told
-    assert costs.tokens_of("ver_1") == 40.0
+    assert costs.tokens_of("ver_1", FUNCTION) == 40.0
 
 
 def test_the_headers_are_those_of_the_later_word() -> None:
@@ -175,4 +175,4 @@ def test_without_a_limit_on_cost_nothing_is_learnt() -> None:
 
     end_admission(usage, admission_of(ASKED, REQUESTS, GRANTED, Ends()), costs, "ver_1")
 
-    assert costs.of("ver_1") == FIRST
+    assert costs.of("ver_1", FUNCTION) == FIRST

@@ -130,6 +130,13 @@ async def test_a_circle_is_refused_before_it_counts(nested: NestedWorld) -> None
     assert nested.world.calls.seen == []
 
 
+async def test_a_shadow_asks_for_nothing(nested: NestedWorld) -> None:
+    """It repeats a call: what that has asked for would be done twice, and paid for."""
+    with pytest.raises(NestedRefused, match="shadow"):
+        await run(nested, asked(), parent(nested, shadow=True))
+    assert nested.world.calls.seen == []
+
+
 async def test_refusals_count_as_requests_of_their_tenant(nested: NestedWorld) -> None:
     """Circles, and functions that are none, as the API counts them; what passes counts under the limits of calls."""
     record = LimitsRecord(tenant="acme", limits=Limits(api_requests_per_s=0.2))

@@ -115,9 +115,9 @@ def test_how_streams_came(tallies: Tallies, clock: WallClock) -> None:
     """First chunks, gaps, and what waited for its reader; gaps of one that goes on are counted before it ends."""
     fn = version(ttft_ms=100.0, itl_ms=20.0)
     call = prepared_call(version=fn)
-    call.pace = pace = StreamPace(80.0, 1.0)
-    pace.note(1.01, 1, 20.0)
-    pace.note(1.09, 2, 20.0)
+    call.pace = pace = StreamPace(80.0, 1.0, 20.0)
+    pace.note(1.01, 1)
+    pace.note(1.09, 2)
     pace.unread_ms = 5.0
     tallies.add_gaps(call, [(7.0, 3)])
     finish(tallies, call, 90.0)

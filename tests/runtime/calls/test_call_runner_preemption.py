@@ -37,14 +37,14 @@ def test_calls_that_have_not_begun_are_handed_back(io: FakeRunnerIO) -> None:
     for call in "ab":
         runner.add(accepted(run(call), 1.0), 1.0)
     runner.add(accepted(run("c", body=BODY), 1.0), 1.0)
-    runner.refuse_unstarted()
+    runner.refuse_waiting()
     runner.on_input(io.fetches[0], b"\x80", 2.0)
 
     assert [frame.reason for frame in io.of(Refused)] == [Refusal.DRAINING] * 2
     assert runner.held == ("a",)
     batching = runner_of(batched := FakeRunnerIO(), batching=Batching(max_batch_size=4, wait_ms=1000.0))
     batching.add(accepted(run("d"), 1.0), 1.0)
-    batching.refuse_unstarted()
+    batching.refuse_waiting()
     assert isinstance(batched.last("d"), Refused)
     assert batching.is_idle
 

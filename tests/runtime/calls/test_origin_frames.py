@@ -21,6 +21,7 @@ from pilotlight_runtime.calls.chunk_groups import GROUP_BYTES, GROUP_CHUNKS
 from pilotlight_runtime.calls.gateway_links import GatewayLinks
 from pilotlight_runtime.calls.origin_frames import OriginSender
 from tests.builders.calls import run
+from tests.runtime.fake_runner_io import accepted
 
 
 class World:
@@ -218,8 +219,8 @@ def test_the_chunks_of_one_turn_go_to_their_gateway_together() -> None:
     """In one message at its end, of however many calls they are."""
     world = World()
     for call, seq in (("a", 1), ("b", 1), ("a", 2)):
-        world.origins.send_chunks(run(call, gateway="gw1", groups=True), seq, (b"%d" % seq,))
-    world.origins.send_chunks(run("c", gateway="gw2", groups=True), 1, (b"1",))
+        world.origins.send_chunks(accepted(run(call, gateway="gw1", groups=True), 0.0), seq, (b"%d" % seq,))
+    world.origins.send_chunks(accepted(run("c", gateway="gw2", groups=True), 0.0), 1, (b"1",))
     assert world.sent == []
 
     world.end_turn()
@@ -234,7 +235,7 @@ def test_the_chunks_of_one_turn_go_to_their_gateway_together() -> None:
 def test_a_gateway_of_before_gets_each_chunk_by_itself() -> None:
     """It would close its link at a message that it does not know."""
     world = World()
-    world.origins.send_chunks(run("a", gateway="gw1"), 1, (b"1",))
+    world.origins.send_chunks(accepted(run("a", gateway="gw1"), 0.0), 1, (b"1",))
 
     assert world.told() == [Chunk(call_id="a", grant_number=1, seq=1, data=b"1")]
 
@@ -242,7 +243,7 @@ def test_a_gateway_of_before_gets_each_chunk_by_itself() -> None:
 def test_other_frames_of_a_call_come_behind_its_chunks() -> None:
     """Its checkpoints and its end: what waits goes first."""
     world = World()
-    stream = run("a", gateway="gw1", groups=True)
+    stream = accepted(run("a", gateway="gw1", groups=True), 0.0)
     saved = StreamCheckpoint(call_id="a", grant_number=1, seq=1, state=b"s")
     world.origins.send_chunks(stream, 1, (b"1",))
     world.origins.send("gw1", saved)
@@ -259,9 +260,9 @@ def test_chunks_wait_on_when_another_call_has_something_to_say() -> None:
     """A state that is saved before its chunk does not part the chunks of a turn."""
     world = World()
     saved = StreamCheckpoint(call_id="b", grant_number=1, seq=0, state=b"s")
-    world.origins.send_chunks(run("a", gateway="gw1", groups=True), 1, (b"1",))
+    world.origins.send_chunks(accepted(run("a", gateway="gw1", groups=True), 0.0), 1, (b"1",))
     world.origins.send("gw1", saved)
-    world.origins.send_chunks(run("b", gateway="gw1", groups=True), 1, (b"1",))
+    world.origins.send_chunks(accepted(run("b", gateway="gw1", groups=True), 0.0), 1, (b"1",))
     world.end_turn()
 
     assert world.told() == [saved, ChunkGroup(rows=(row("a", 1, b"1"), row("b", 1, b"1")))]
@@ -270,7 +271,7 @@ def test_chunks_wait_on_when_another_call_has_something_to_say() -> None:
 def test_a_full_group_and_a_large_chunk_do_not_wait() -> None:
     """The gateway works on them meanwhile; a large chunk goes by itself, behind those before it."""
     world = World()
-    stream = run("a", gateway="gw1", groups=True)
+    stream = accepted(run("a", gateway="gw1", groups=True), 0.0)
     for seq in range(1, GROUP_CHUNKS + 2):
         world.origins.send_chunks(stream, seq, (b"x",))
     world.origins.send_chunks(stream, GROUP_CHUNKS + 2, (bytes(GROUP_BYTES),))
@@ -286,7 +287,7 @@ def test_chunks_of_a_link_that_ends_are_told_again_over_the_bus() -> None:
     """Those that its gateway has not confirmed, in order, before later ones."""
     world = World()
     group = ChunkGroup(rows=(row("a", 1, b"1"),))
-    world.origins.send_chunks(run("a", gateway="gw1", groups=True), 2, (b"2",))
+    world.origins.send_chunks(accepted(run("a", gateway="gw1", groups=True), 0.0), 2, (b"2",))
     world.links.resend("gw1", [group, ended("b")])
     world.end_turn()
 

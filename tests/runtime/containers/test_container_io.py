@@ -198,7 +198,7 @@ async def test_what_is_done_again_elsewhere_is_paid_there(
         call.is_preempted, call.sent_seq = True, sent
         world.at_ns += 1
         if kept:
-            world.io.keep_work(call)
+            world.io.keep_work([call])
 
         spent = world.io.finish(call, Outcome.DIED)
 

@@ -8,13 +8,14 @@ from typing import Any, cast
 import pytest
 
 from pilotlight_core.bus import Bus, BusDown
-from pilotlight_core.model.messages.agent_questions import LockPackages, PackagesLocked
+from pilotlight_core.model.messages.agent_questions import DescribePackages, LockPackages, PackagesLocked
 from pilotlight_core.model.packages.package_locks import PackageLock
 from pilotlight_runtime.environments import lock_answers
 from pilotlight_runtime.environments.build_sandbox import BuildFailed
 from pilotlight_runtime.environments.environment_builds import EnvironmentBuilds
 from pilotlight_runtime.environments.lock_answers import LockAnswers
 from tests.builders.package_locks import BASE_DIGEST, package_lock
+from tests.builders.supply import BASE
 
 ASKED = LockPackages(question="q1", gateway="gw-1", tenant="acme", base="default", requirements=("tiny",))
 
@@ -31,6 +32,13 @@ class Builds:
 
     async def is_base(self, _: str, digest: str, python: str) -> bool:
         return (digest, python) == (BASE_DIGEST, "cp311")
+
+    async def described(self, *_: Any) -> Any:
+        if self.outcome is None:
+            await asyncio.Event().wait()
+        if isinstance(self.outcome, Exception):
+            raise self.outcome
+        return self.outcome
 
     async def lock(self, *_: Any) -> PackageLock:
         if self.outcome is None:
@@ -122,6 +130,20 @@ async def test_a_bus_that_is_away_takes_nothing_along() -> None:
         LockAnswers(cast("Bus", sent), builds, group, region="eu", node="n1").on_question("", ASKED, "")
 
     assert sent.messages == []
+
+
+@pytest.mark.parametrize("failure", [BuildFailed("no walls"), OSError("disk full"), RuntimeError("a bug"), None])
+async def test_packages_are_described_or_it_is_said_why_not(
+    failure: Exception | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In the node's own words; a mistake of the platform's ends no other answer."""
+    monkeypatch.setattr(lock_answers, "WANTED_S", 0.01)
+    asked = DescribePackages(question="q1", gateway="gw-1", tenant="acme", base="default")
+    answer = cast("Any", await answer_to(failure, cast("Any", asked)))
+    assert (answer.base, bool(answer.words)) == (None, True)
+
+    answer = cast("Any", await answer_to((BASE, BASE.packages), cast("Any", asked)))
+    assert (answer.base, answer.locked, answer.words) == (BASE, BASE.packages, "")
 
 
 def _fields(message: LockPackages) -> dict[str, Any]:

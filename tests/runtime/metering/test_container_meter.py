@@ -305,7 +305,7 @@ def test_what_a_moved_stream_has_kept_is_its_tenants() -> None:
     container.meter.fault_of_death = Fault.PLATFORM
     container.meter.call_started(run("a"))
     container.at_ns = 60
-    container.meter.keep_work("a")
+    container.meter.keep_work(["a"])
     container.at_ns = 100
     moved = container.meter.call_ended("a", Outcome.DIED, 1, can_move=True)
     for call in ("b", "c"):
@@ -326,7 +326,7 @@ def test_a_function_that_ends_its_container_pays_for_all_that_it_did() -> None:
     container.meter.enter(LeaseState.IDLE)
     container.meter.call_started(run("a"))
     container.at_ns = 60
-    container.meter.keep_work("a")
+    container.meter.keep_work(["a"])
     container.at_ns = 100
     spent = container.meter.call_ended("a", Outcome.DIED, 1, can_move=True)
 

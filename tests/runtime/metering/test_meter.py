@@ -108,7 +108,7 @@ def test_of_a_stream_that_is_lost_what_it_has_kept_is_paid(
     events = []
     for at in range(1, 38):
         if at == kept_at:
-            meter.keep_work("a", at)
+            meter.keep_work(["a"], at)
         if at % 10 == 0:
             events += meter.checkpoint(at)
     spent = meter.call_ended("a", "died", 37, moved=True, is_lost=True)
@@ -128,7 +128,7 @@ def test_of_a_stream_that_is_lost_what_it_has_kept_is_paid(
 def test_only_a_call_that_runs_keeps_what_it_did() -> None:
     """Whoever asks for another has made a mistake."""
     with pytest.raises(MeterMisuse):
-        idle_meter().keep_work("a", 1)
+        idle_meter().keep_work(["a"], 1)
 
 
 def test_many_short_calls_make_two_events() -> None:
@@ -358,3 +358,20 @@ def test_what_a_container_is_there_for_may_change() -> None:
         ("busy", 10, "prewarm", True),
         ("busy", 10, "prewarm", True),
     ]
+
+
+def test_a_guess_stays_one_while_shadows_run_in_it() -> None:
+    """Nobody has asked for them: what the container does beside them is the operator's too."""
+    guess = msgspec.structs.replace(ACME, purpose=Purpose.PREWARM)
+    meter = idle_meter()
+    meter.keep(guess, 5)
+    meter.call_started("call_1", "bob", 10, shadow=True)
+    meter.keep(msgspec.structs.replace(guess, purpose=Purpose.MOVE), 15)
+    spent = meter.call_ended("call_1", "ok", 20)
+    assert not meter.used
+    events = meter.checkpoint(30)
+    assert [share.shadow for event in events for share in event.shares] == [True, True]
+    assert not any(event.used for event in events if event.purpose is not Purpose.CALL)
+    assert spent.fault is Fault.PLATFORM
+    meter.call_started("call_2", "bob", 40)
+    assert meter.used

@@ -12,6 +12,9 @@ import typer
 
 from pilotlight import App
 from pilotlight.cli.main import COMMANDS, module_of
+from pilotlight.packing.folder_signing import FolderSigner
+from pilotlight_core.host.signing import Signer
+from tests.sdk.cli.identity_answers import CALLER, ISSUER
 from tests.sdk.cli.seeing_answers import (
     DIAGNOSED,
     EVENTS,
@@ -22,6 +25,7 @@ from tests.sdk.cli.seeing_answers import (
     STATS,
     STATS_LIST,
 )  # fmt: skip
+from tests.sdk.cli.supply_commands import SUPPLY_ANSWERS, SUPPLY_WORDS
 from tests.sdk.scripted import Answer, ScriptedPlatform, answer, chunk, result, stream
 
 CODE = """
@@ -39,6 +43,10 @@ def embed(text: str) -> str:
 
 
 SPEC = msgspec.json.decode(msgspec.json.encode(App("search").gpu_function(gpu=["H100", "A100-80GB"])(embed).spec))
+ALIAS: dict[str, Any] = {
+    "function": "greet", "alias": "prod", "ref": "hello.greet@prod", "version": "hello.greet@v1",
+    "version_id": f"ver_{32 * '0'}", "withdrawn": False,
+}  # fmt: skip
 APP = {
     "app": "paraphrase-search", "revision": 3, "deployed_at": NOW - 7_200, "stopped": False,
     "functions": [
@@ -174,16 +182,6 @@ KEY = {
     "id": "8c1f0eXYabcd", "label": "the continuous integration of search", "scopes": ["deploy", "invoke", "read"],
     "created_at": NOW, "expires_at": 4e9, "revoked": False, "key": "pl_live_x", "replaced_until": NOW,
 }  # fmt: skip
-ISSUER = {
-    "name": "corp", "url": "https://login.example.com", "audience": "https://gpu.example.com/api", "client_id": "cli",
-    "jwks_url": "https://login.example.com/keys", "tenant": "", "tenants": {"acme-corp": "acme"},
-    "groups": {"engineers": ["invoke", "deploy"], "*": ["read"]}, "keys": 2, "keys_age_s": 61.0,
-    "problem": "https://login.example.com/keys has answered 502",
-}  # fmt: skip
-CALLER = {
-    "tenant": "acme", "key": "oidc-corp-0123456789abcdef", "scopes": ["invoke", "deploy"], "issuer": "corp",
-    "subject": "ada@example.com", "expires_at": NOW + 300,
-}  # fmt: skip
 LIMITS = {
     "tenant": "acme", "tier": "free", "limits": {"concurrency": 3}, "function": "zoo:llm.chat",
     "functions": {"a-tenant-with-a-long-name:paraphrase-search.paraphrase_multilingual": {"requests_per_s": 2.5}},
@@ -228,6 +226,17 @@ ROUTES: dict[tuple[str, str], Any] = {
     ("GET", "/v1/apps"): {"apps": [APP]},
     ("GET", "/v1/apps/hello/history"): {"app": "hello", "history": [DEPLOY]},
     ("POST", "/v1/apps/hello/stop"): {"app": "hello", "revision": 2, "stopped": True},
+    ("POST", "/v1/apps/hello/rollback"): {
+        "app": "hello",
+        "revision": 4,
+        "back_to": 1,
+        "functions": [],
+        "jobs": [{"function": "greet", "jobs": 12, "runs": "hello.greet@v1"}],
+        "sentences": ["Calls go to hello.greet@v1, also those that waited."],
+    },
+    ("PUT", "/v1/apps/hello/aliases/greet/prod"): ALIAS,
+    ("GET", "/v1/apps/hello/aliases"): {"app": "hello", "aliases": [ALIAS]},
+    ("DELETE", "/v1/apps/hello/aliases/greet/prod"): {},
     ("DELETE", "/v1/apps/hello"): {"app": "hello", "revision": 2, "deleted": True},
     ("POST", "/v1/apps/hello/deploys"): {"app": "hello", "revision": 3, "functions": []},
     ("POST", "/v1/apps/hello-run-abc123/deploys"): {"app": "hello-run-abc123", "revision": 1, "functions": []},
@@ -327,6 +336,7 @@ ROUTES: dict[tuple[str, str], Any] = {
     ("GET", "/v1/issuers"): {"issuers": [ISSUER]},
     ("PUT", "/v1/issuers/corp"): ISSUER,
     ("DELETE", "/v1/issuers/corp"): None,
+    **SUPPLY_ANSWERS,
     ("GET", "/v1/keys"): {"keys": [KEY]},
     ("POST", "/v1/keys"): KEY,
     ("POST", "/v1/keys/k/rotate"): KEY,
@@ -348,6 +358,10 @@ WORDS = {
     "app list": "app list",
     "app history": "app history hello",
     "app stop": "app stop hello",
+    "app rollback": "app rollback hello --to 1",
+    "alias set": "alias set hello.greet@prod v1",
+    "alias list": "alias list hello",
+    "alias delete": "alias delete hello.greet@prod",
     "app delete": "app delete hello --yes",
     "app share": "app share hello acme",
     "app unshare": "app unshare hello acme",
@@ -422,6 +436,7 @@ WORDS = {
     "issuer set": "issuer set corp https://login.example.com --client-id cli --tenant acme --group eng=invoke",
     "issuer list": "issuer list",
     "issuer remove": "issuer remove corp",
+    **SUPPLY_WORDS,
     "quota show": "quota show acme",
     "quota set": "quota set acme concurrency=3",
     "quota clear": "quota clear acme",
@@ -453,7 +468,8 @@ WORDS = {
 """Of each command, words that suit it."""
 HERE = (
     "up", "backup", "restore", "key show", "logout", "doctor", "node check", "node join",
-    "ledger verify", "ca init", "ca issue", "plan", "simulate", "version",
+    "ledger verify", "ca init", "ca issue", "plan", "simulate", "version", "trust new", "trust sign",
+    "keyset new", "keyset vouch",
 )  # fmt: skip
 """Commands that ask no platform."""
 STREAMS = ("logs", "batch results")
@@ -492,6 +508,9 @@ def make_folder(place: Path) -> Path:
     place.mkdir()
     (place / "app.py").write_text(CODE)
     (place / "demand.csv").write_text(DEMAND)
+    (place / "set.json").write_text('{"root": "", "key_set": "", "signature": ""}')
+    (place / "release.pub").write_text(FolderSigner.create(place / "release.key").pem)
+    Signer.load_or_create(place / "keys")
     (place / "inputs.jsonl").write_text('{"input": {"name": "Ada"}}\n')
     (place / "value.txt").write_text("a value that nobody sees\n")
     (place / "model").mkdir()

@@ -32,6 +32,8 @@ from pilotlight_core.model.scaling.scale_record import ScaleRecord
 from pilotlight_core.model.served.model_records import ModelRecord
 from pilotlight_core.model.spec import AppRecord, VersionRecord
 from pilotlight_core.model.subjects import REGISTRY_BUCKET, TENANCY_BUCKET
+from pilotlight_core.model.supply.findings import VerdictRecord
+from pilotlight_core.model.supply.policies import PolicyRecord
 from pilotlight_core.model.tenancy import FunctionShareRecord, KeyRecord, LimitsRecord, TenantRecord
 from pilotlight_core.model.versions.pushed_weights import WeightsRecord
 
@@ -43,7 +45,8 @@ TENANCY: dict[str, type[msgspec.Struct]] = {
 DEPLOYED: dict[str, type[msgspec.Struct]] = {
     "app": AppRecord, "share": FunctionShareRecord, "version": VersionRecord, "curves": CurvesRecord,
     "price": PriceRecord, "scale": ScaleRecord, "weights": WeightsRecord,
-    "model": ModelRecord, "file": FileRecord, "rollout": RolloutRecord,
+    "model": ModelRecord, "file": FileRecord, "rollout": RolloutRecord, "policy": PolicyRecord,
+    "verdict": VerdictRecord,
 }  # fmt: skip
 FEW = frozenset({"pool", "launch"})
 """Kinds of which a controller asks for all, twice a second."""

@@ -22,6 +22,10 @@ LINE_PATTERN = f"^[^{HIDDEN}]*{END}"
 """Text without control characters, and without characters that hide or reorder others on a terminal."""
 Scope = Annotated[str, Meta(pattern=f"^(invoke|deploy|read|admin|operator){END}")]
 Life = Annotated[float, Meta(gt=0, le=LONGEST_LIFE_S)]
+SIGNATURE_LENGTH = 4 * 2**20
+"""Of what a signature's file has: that of ten thousand files."""
+MOST_SIGNED = 40
+"""The code, and artifacts."""
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -182,6 +186,15 @@ class DeployFunction(Request, frozen=True, kw_only=True, omit_defaults=True):
 RunSeconds = Annotated[float, Meta(ge=10, le=3_600)]
 
 
+class DeploySignature(Request, frozen=True, kw_only=True):
+    """What the tenant has signed of a deploy."""
+
+    of: str
+    """`code`, or the name of an artifact or of weights."""
+    bundle: Annotated[str, Meta(max_length=SIGNATURE_LENGTH)]
+    """A signature of model-signing by a key, as its file has it."""
+
+
 class DeployRequest(Request, frozen=True, kw_only=True, omit_defaults=True):
     """`POST /v1/apps/{app}/deploys`: the whole content of an app.
 
@@ -202,6 +215,12 @@ class DeployRequest(Request, frozen=True, kw_only=True, omit_defaults=True):
     """Those that its functions use, each once."""
     requirements: tuple[str, ...] = ()
     """Packages that its functions find beside those of the base environment, such as "duckdb==1.3.0"."""
+    no_traffic: bool = False
+    """Register its versions, and leave what is deployed as it is: they run for pins, aliases and rollouts."""
+    retry: bool = False
+    """Put versions into service that a rollout has rolled back, which are refused otherwise."""
+    signatures: Annotated[tuple[DeploySignature, ...], Meta(max_length=MOST_SIGNED)] = ()
+    """By keys that the tenant has on record."""
 
 
 class RenewRequest(Request, frozen=True, kw_only=True):
@@ -231,6 +250,10 @@ class DeployLine(msgspec.Struct, frozen=True, kw_only=True):
     """function -> version id."""
     versions: dict[str, str]
     """function -> `v7`; of a version that is not kept any more, its id."""
+    traffic: bool = True
+    """Whether it put its versions into service."""
+    back_to: int = 0
+    """Of a rollback: the revision whose versions it put back into service; 0: it is none."""
 
 
 class DeployResponse(msgspec.Struct, frozen=True, kw_only=True):

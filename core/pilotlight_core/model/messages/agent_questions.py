@@ -18,6 +18,7 @@ from pilotlight_core.model.bounded import Bytes, Count, Rising, ShortText
 from pilotlight_core.model.messages.call_messages import BodyRef
 from pilotlight_core.model.messages.message import Message
 from pilotlight_core.model.packages.package_locks import PackageLock
+from pilotlight_core.model.supply.inventories import MOST_DESCRIBED, BaseInventory, PackageFact
 
 ResolverWords = Annotated[str, Meta(max_length=16_384)]
 MOST_ASKED = 256
@@ -167,3 +168,27 @@ class PackagesLocked(Message, frozen=True, kw_only=True):
     may do it."""
     words: ResolverWords = ""
     """The resolver's."""
+
+
+class DescribePackages(Message, frozen=True, kw_only=True):
+    """Say what packages a base environment of the node has, and those of a lock over it; the answer goes to `gateway`.
+
+    To agents that have the feature `inventory`.
+    """
+
+    question: str
+    """Unique; the answer names it."""
+    gateway: str
+    tenant: str
+    base: str
+    lock: PackageLock | None = None
+    """None: nothing is asked of a lock, which has to be built to be known."""
+
+
+class PackagesDescribed(Message, frozen=True, kw_only=True):
+    """What there is, or why that cannot be said."""
+
+    question: ShortText
+    base: BaseInventory | None = None
+    locked: Annotated[tuple[PackageFact, ...], Meta(max_length=MOST_DESCRIBED)] = ()
+    words: ResolverWords = ""

@@ -96,7 +96,7 @@ class Run(Message, frozen=True, kw_only=True):
     cold_ms: Duration = 0.0
     """How long the start of its container took, for which it waited; 0: it waited for none."""
     shadow: bool = False
-    """Its answer is dropped, and its tenant pays nothing of it. Nothing sets it yet."""
+    """Its answer is dropped, and its tenant pays nothing of it."""
     parent: str = ""
     """The id of the call that made this one, for the ledger; "": it came from outside."""
     resume: ResumePoint | None = None
@@ -342,6 +342,8 @@ class CallDescriptor(msgspec.Struct, frozen=True, kw_only=True):
     """The longest time in the queue; 0: the home's own limit."""
     affinity: CallAffinity | None = None
     """Of a call of an engine; None: any container is as good."""
+    split: int = -1
+    """The revision of its app's rollouts by which its version was chosen, 0: none was known; -1: it was named."""
 
 
 class Grant(msgspec.Struct, frozen=True, kw_only=True):

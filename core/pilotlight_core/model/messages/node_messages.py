@@ -8,6 +8,7 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
+from pilotlight_core.model.artifacts.evidence_info import EvidenceInfo
 from pilotlight_core.model.bounded import (
     MOST_BASES,
     MOST_CONTAINERS,
@@ -332,6 +333,8 @@ class Bind(Message, frozen=True, kw_only=True):
     """As its binding has it: millionths of a GiB of host memory that it pays for."""
     network: tuple[str, ...] = ()
     """What its tenant allows of what its manifest asks for; the agent gives no more than both name."""
+    evidence: EvidenceInfo | None = None
+    """The documents about the version, which the agent verifies; None: there are none."""
 
 
 class Drain(Message, frozen=True, kw_only=True):

@@ -21,7 +21,7 @@ class Purpose(StrEnum):
     PREWARM = "prewarm"  # a forecast, or what else the platform keeps beyond what its function asks for
     MOVE = "move"  # in place of one elsewhere
     TRIAL = "trial"  # to learn how fast it is
-    SHADOW = "shadow"  # for calls whose answers are dropped; nobody gives it yet
+    SHADOW = "shadow"  # for calls whose answers are dropped
 
 
 GUESSES = frozenset({Purpose.PREWARM, Purpose.MOVE})

@@ -10,11 +10,13 @@ from pilotlight_core.model.messages.agent_questions import (
     AskNested,
     BlobLink,
     BlobWanted,
+    DescribePackages,
     ErasedTenants,
     ErasedWanted,
     LeaveNested,
     LockPackages,
     NestedAnswer,
+    PackagesDescribed,
     PackagesLocked,
     SecretsAnswer,
     SecretsWanted,
@@ -95,7 +97,7 @@ MESSAGE = (
     | AskNested | NestedAnswer | LeaveNested
     | SecretsWanted | SecretsAnswer
     | ErasedWanted | ErasedTenants
-    | LockPackages | PackagesLocked
+    | LockPackages | PackagesLocked | DescribePackages | PackagesDescribed
     | StreamCheckpoint | AskEvents | StreamEvents | ChunkGroup
     | TraceBatch | AskKept | KeptTold
     | AskTallies | TalliesTold

@@ -81,7 +81,7 @@ class FailurePoint(StrEnum):
 
 NEVER_BEGAN = frozenset({
     "queue_full", "rate_limited", "no_capacity", "breaker_open", "starting", "draining", "overloaded",
-    "deadline_exceeded", "misconfigured",
+    "deadline_exceeded", "misconfigured", "stale_split",
 })  # fmt: skip
 """Errors of calls that reached no container, if they did not start."""
 REASONS = {
@@ -125,7 +125,7 @@ class JobRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     function: str
     """`tenant:app.function` of its owner."""
     version: str
-    """The version's id: a job runs the version that was deployed when it was accepted."""
+    """The version's id: of its last start, and before that the one that was deployed when it was accepted."""
     ref: str
     """`app.function@v7`."""
     method: str = ""
@@ -185,6 +185,12 @@ class JobRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     is not."""
     traceparent: str = ""
     """Of the request that stored it, to which the traces of its runs are linked; "": it came without one."""
+    floats: bool = False
+    """Whether its request named no version: each start runs what its function has by then, as for calls."""
+    sticky: str = ""
+    """What its request said in Pilotlight-Sticky."""
+    stays: bool = False
+    """Whether the new version of a rollout has failed it, so that the old one runs it."""
 
     @property
     def key(self) -> str:

@@ -208,6 +208,8 @@ class RolloutRecord(msgspec.Struct, frozen=True, kw_only=True):
     """The one under way, or the last one."""
     withdrawn: dict[str, str] = {}
     """Version id -> the rollout that rolled it back: refused until somebody says `--retry`."""
+    called_back: tuple[str, ...] = ()
+    """Version ids that the last rollback by hand took out of service: what waits for them is sent elsewhere."""
     past: tuple[EndedRollout, ...] = ()
     """The last `LAST_ROLLOUTS` before, oldest first."""
 

@@ -21,6 +21,18 @@ class Drawn(NamedTuple):
     """The probability with which a compared call was sent to the canary, at this share; 0: it is not compared."""
 
 
+class Side(NamedTuple):
+    """On which side of a rollout a call is, and by what it was decided."""
+
+    rollout: str
+    """Its id."""
+    arm: Arm
+    rho: float
+    """As in `Drawn`."""
+    unit: str
+    """The sticky unit, hashed; "": the call was drawn by itself."""
+
+
 def bucket_of(salt: bytes, unit: str) -> int:
     """The bucket of a unit, in [0, `WHOLE`): the first 8 bytes of its HMAC."""
     return int.from_bytes(hmac.digest(salt, unit.encode(), "sha256")[:8], "big") % WHOLE

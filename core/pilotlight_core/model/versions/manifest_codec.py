@@ -71,9 +71,16 @@ SERVED_NAMES = "served-names"
 """Read a specification with `serves`, which agents of 0.1 refuse as unknown; gateways go by it."""
 FALLBACK = "fallback"
 """Read a specification with `fallback`, which agents of before refuse as unknown; gateways go by it."""
+TWIN = "twin"
+"""Read a specification with `twin`, as well."""
+INVENTORY = "inventory"
+"""Tell a gateway what packages a base environment has; no manifest needs it."""
+EVIDENCE = "evidence"
+"""Verify the documents of a version before it is loaded, and what its tenant has signed of it."""
 FEATURES: frozenset[str] = frozenset({
     ARTIFACTS, SANDBOX_LIMITS, USAGE_TAGS, SCHEDULES, WARM_WINDOWS, MAX_UNITS, NETWORK, SECRETS, SECRET_FILES,
     PARK_HOOKS, REHEARSAL, WEIGHTS, REQUIREMENTS, RESUMABLE, DRAIN_HOOKS, ENGINE, PIPELINE, SERVED_NAMES, FALLBACK,
+    TWIN, INVENTORY, EVIDENCE,
 })  # fmt: skip
 """What this release can do that an earlier one cannot, and what a manifest may need therefore."""
 FIELDS_OF_0_1: dict[type[msgspec.Struct], int] = {
@@ -117,6 +124,7 @@ def needs_of(
         PIPELINE: spec.pipeline is not UNSET or spec.hook is not UNSET,
         SERVED_NAMES: spec.serves is not UNSET,
         FALLBACK: spec.fallback is not UNSET,
+        TWIN: spec.twin is not UNSET,
     }
     return tuple(sorted(feature for feature, is_used in used.items() if is_used))
 

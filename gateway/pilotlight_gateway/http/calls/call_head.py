@@ -9,6 +9,11 @@ from pilotlight_gateway.idempotency.key_header import KEY, PREFER
 
 PREFIX = b"/v1/functions/"
 SUFFIX = b"/calls"
+STICKY = b"pilotlight-sticky"
+STICKY_BYTES = 256
+COHORT = b"x-"
+"""Where names of headers begin that cohorts of rollouts may go by."""
+NOTHING: dict[bytes, bytes] = {}
 NOT_IN_REF = frozenset(b"/%?#")
 """Bytes that make a path more than a plain ref."""
 
@@ -16,13 +21,13 @@ NOT_IN_REF = frozenset(b"/%?#")
 class CallHead:
     """One head. Requests with the same bytes share it."""
 
-    __slots__ = ("answer", "authorization", "kind", "priority", "ref", "traceparent")
+    __slots__ = ("answer", "authorization", "key", "kind", "priority", "ref", "shown", "sticky", "traceparent", "user")
 
     def __init__(self, headers: dict[bytes, bytes], ref: str, authorization: bytes) -> None:
         """Read headers, whose names are in lower case; of several of one name the last.
 
         Raises:
-            BadInput: `unsupported_media_type` or `not_acceptable`.
+            BadInput: `unsupported_media_type` or `not_acceptable`; a wrong `Pilotlight-Sticky`.
         """
         self.answer = format_of_answer(headers.get(b"accept", b""))
         self.kind = format_of_body(headers.get(b"content-type", b""))
@@ -30,6 +35,28 @@ class CallHead:
         self.traceparent = valid_traceparent(headers.get(b"traceparent", b""))
         self.ref = ref
         self.authorization = authorization
+        self.key = headers.get(KEY, b"")
+        sticky = headers.get(STICKY)
+        self.sticky = "" if sticky is None else sticky_text(sticky)
+        """What it wants to stay on one side of a rollout; "": it does not say."""
+        self.user = ""
+        """The end user, where its dialect names one."""
+        self.shown = {name: value for name, value in headers.items() if name.startswith(COHORT)} or NOTHING
+        """Headers that cohorts go by."""
+
+
+def sticky_text(value: bytes) -> str:
+    """What a `Pilotlight-Sticky` header says.
+
+    Raises:
+        BadInput: it is empty, too long, or no printable ASCII.
+    """
+    if not 0 < len(value) <= STICKY_BYTES or not value.isascii() or not value.decode().isprintable():
+        raise BadInput(
+            f"Pilotlight-Sticky is to be 1 to {STICKY_BYTES} printable ASCII characters, such as the id of a user.",
+            code="bad_request", field="Pilotlight-Sticky",
+        )  # fmt: skip
+    return value.decode()
 
 
 def is_call(url: bytes) -> bool:

@@ -72,7 +72,7 @@ class CallLimits:
         policy = self._limiter.policy(tenant, function)
         if policy.counts_requests if part is LimitAskKind.SUBMISSION else policy.scopes:
             if request.admission is None:
-                cost = self._costs.of(version.id) if policy.most_cost else 0.0
+                cost = self._costs.of(version.id, function) if policy.most_cost else 0.0
                 request.admission = await self._limiter.admit(tenant, function, policy, cost, part)
             self._check(request, version.id, request.admission)
         elif policy.budgets and part is not LimitAskKind.SUBMISSION:
@@ -95,7 +95,7 @@ class CallLimits:
             if policy.budgets:
                 request.version, request.admission = version.id, Admission(tenant, function, policy)
             return True
-        cost = self._costs.of(version.id) if policy.most_cost else 0.0
+        cost = self._costs.of(version.id, function) if policy.most_cost else 0.0
         admission = self._limiter.admit_now(tenant, function, policy, cost)
         if admission is None:
             return False
@@ -122,7 +122,7 @@ class CallLimits:
         first = request.admission
         if first is None or not first.policy.most_tokens:
             return
-        tokens = self._costs.tokens_asked(request.version, token_ask(call.method, call.input))
+        tokens = self._costs.tokens_asked(request.version, first.function, token_ask(call.method, call.input))
         first.tokens = second = await self._limiter.admit(
             first.tenant, first.function, first.policy, tokens, LimitAskKind.TOKENS
         )

@@ -4,9 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from msgspec import UNSET
+
 from pilotlight_core.model.api.call_api import CallRequest
+from pilotlight_core.model.rollouts.split import Side
+from pilotlight_core.model.rollouts.split_units import asker_of
 from pilotlight_core.model.spec import MethodSpec, Mode, VersionRecord
 from pilotlight_core.model.tracing.trace_sampling import UNSAMPLED, TraceSampler
+from pilotlight_core.model.values import TooManyValues
 from pilotlight_gateway.bodies.body_codec import BodyCodec
 from pilotlight_gateway.bodies.call_requests import BodyFormat, priority_of, seconds_to_wait
 from pilotlight_gateway.calls.prepared_call import PreparedCall
@@ -14,6 +19,7 @@ from pilotlight_gateway.http.calls.call_head import CallHead
 from pilotlight_gateway.http.calls.call_limits import AdmittedRequest, function_of, usage_of_call
 from pilotlight_gateway.metrics.call_recorder import CallRecorder
 from pilotlight_gateway.schemas.version_schemas import VersionSchemas
+from pilotlight_gateway.splits.splits import NAMED, UNKNOWN, Chosen, Splits
 from pilotlight_gateway.tenancy.hook_versions import hook_versions
 from pilotlight_gateway.tenancy.registry_port import RegistryPort
 from pilotlight_gateway.tenancy.scheduling_class import SchedulingClass, scheduling_class_of
@@ -34,8 +40,10 @@ class CallReader:
         recorder: CallRecorder,
         clock: Callable[[], float],
         sampler: TraceSampler = UNSAMPLED,
+        splits: Splits | None = None,
     ) -> None:
-        """`sampler`: which calls that came without a traceparent are traced."""
+        """`sampler`: which calls that came without a traceparent are traced. `splits`: None: of this registry."""
+        self._splits = Splits(registry) if splits is None else splits
         self._recorder = recorder
         self._registry = registry
         self._schemas = schemas
@@ -44,9 +52,18 @@ class CallReader:
         self._sampler = sampler
 
     async def prepare(
-        self, request: AdmittedRequest, head: CallHead, version: VersionRecord, body: bytes, *, as_job: bool = False
+        self,
+        request: AdmittedRequest,
+        head: CallHead,
+        version: VersionRecord,
+        body: bytes,
+        *,
+        as_job: bool = False,
+        beside: Side | None = None,
     ) -> tuple[CallRequest, PreparedCall]:
-        """The request, and the call that it asks for.
+        """The request, and the call that it asks for, of the version that its rollout gives it.
+
+        `beside`: the side of the call that makes it.
 
         Raises:
             BadInput: `bad_request`, or naming the field.
@@ -54,10 +71,15 @@ class CallReader:
             UnknownFunction: a hook of its class is deleted.
         """
         tenant = request.principal.tenant
+        if as_job:  # its sides are chosen when it starts
+            chosen = Chosen(version, None, NAMED if "@" in head.ref else UNKNOWN)
+        else:
+            chosen = self._choose(request, head, version, beside)
+        version = chosen.version
         whole = await self._schemas.whole(version) if version.schemas_apart else version
         read = await self._codec.read_call(body, head.kind, whole, tenant)
         scheduling = scheduling_class_of(self._registry, tenant, function_of(version))
-        call = self._call(request, head, version, read, scheduling, as_job=as_job)
+        call = self._call(request, head, chosen, read, scheduling, as_job=as_job)
         call.hooks = await hook_versions(self._registry, version)
         return read[0], call
 
@@ -70,20 +92,35 @@ class CallReader:
             BadInput: as `prepare`.
             TooManyValues: it would take too long here.
         """
-        read = self._codec.at_once.read_call(body, head.kind, version)
-        return read[0], self._call(request, head, version, read, scheduling)
+        chosen = self._choose(request, head, version, None)
+        if (now := chosen.version) is not version and not is_plain(now):
+            raise TooManyValues  # another version than the one that this way is known for
+        read = self._codec.at_once.read_call(body, head.kind, now)
+        return read[0], self._call(request, head, chosen, read, scheduling)
+
+    def _choose(self, request: AdmittedRequest, head: CallHead, version: VersionRecord, beside: Side | None) -> Chosen:
+        """Which version runs the call; one that is named runs it itself."""
+        if "@" in head.ref:
+            return Chosen(version, None, NAMED)
+        record = self._splits.record_of(version)
+        if record is None:
+            return Chosen(version, None, UNKNOWN)
+        principal = request.principal
+        asker = asker_of(principal.tenant, principal.key_id, request.call_id, head)
+        return self._splits.choose(record, version, asker, beside)
 
     def _call(
         self,
         request: AdmittedRequest,
         head: CallHead,
-        version: VersionRecord,
+        chosen: Chosen,
         read: ReadBody,
         scheduling: SchedulingClass,
         *,
         as_job: bool = False,
     ) -> PreparedCall:
         asked, method, arguments = read
+        version = chosen.version
         spec, tenant, arrived_at = version.spec, request.principal.tenant, request.arrived_at
         wait_s = seconds_to_wait(asked.deadline_ms, spec.longest_call_s)
         if as_job:
@@ -110,8 +147,20 @@ class CallReader:
             principal=request.principal,
             gateway_ms=(self._clock() - arrived_at) * 1000,
             usage=usage_of_call(request),
+            side=chosen.side,
+            split=chosen.split,
+            head=head,
         )
+        if chosen.side is not None and call.usage is not None:
+            call.usage.version = version.id
         if not as_job:  # which is no call yet: one that is refused is a request that has failed
             request.call = call
             self._recorder.call_arrived(call)
         return call
+
+
+def is_plain(version: VersionRecord) -> bool:
+    """Whether calls of a version may be read and begun without waiting for anything."""
+    if version.schemas_apart or any(one.mode is not Mode.UNARY for one in version.spec.methods):
+        return False
+    return version.spec.pipeline is UNSET  # between its stages it has values that must have room

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from msgspec import UNSET
-
 from pilotlight_core.model.errors import PilotlightError
 from pilotlight_core.model.records.sessions import SESSION_KEYS
-from pilotlight_core.model.spec import Mode, VersionRecord
+from pilotlight_core.model.spec import VersionRecord
 from pilotlight_gateway.deploys.resolver import Resolver
 from pilotlight_gateway.http.calls.call_limits import CALL_BODY, CallLimits, at_most, function_of
+from pilotlight_gateway.http.calls.call_reader import is_plain
 from pilotlight_gateway.http.protocol.request_bodies import BodyLimits
 from pilotlight_gateway.limits.limit_policy import LimitPolicy
 from pilotlight_gateway.limits.token_asks import embeds, generates
@@ -56,10 +55,8 @@ class CallRoutes:
             version = self._resolver.resolve_nowait(tenant, ref)
         except PilotlightError:
             return None
-        if version is None or version.schemas_apart or any(one.mode is not Mode.UNARY for one in version.spec.methods):
+        if version is None or not is_plain(version):
             return None
-        if version.spec.pipeline is not UNSET:
-            return None  # between its stages it has values that must have room
         app = self._registry.app_nowait(version.tenant, version.app)
         policy = self._limits.policy(tenant, version)
         if app is None or app.ends_at or policy.most_tokens:

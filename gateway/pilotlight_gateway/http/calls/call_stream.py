@@ -67,7 +67,7 @@ class StreamedCalls:
 
     async def _send_all(self, call: PreparedCall, writer: EventWriter, stream: EventStream) -> None:
         """What is there goes in one write; chunks go as they come while nothing else is to be done."""
-        events: Any = self._services.calls.stream(call, ChunkSender(writer, stream))
+        events: Any = self._services.calls.stream(call, ChunkSender(writer))
         async with aclosing(events):
             async for bunch in events:
                 written = 0

@@ -18,7 +18,7 @@ from pilotlight_core.model.errors import PilotlightError
 from pilotlight_core.model.spec import VersionRecord
 from pilotlight_core.model.values import TooManyValues
 from pilotlight_gateway.bodies.call_requests import refuse_job_fields
-from pilotlight_gateway.calls.call_port import BegunCall, CallPort, CallResult, without_output
+from pilotlight_gateway.calls.call_port import BegunCall, CallResult, without_output
 from pilotlight_gateway.calls.call_responses import CallAnswers
 from pilotlight_gateway.calls.prepared_call import PreparedCall
 from pilotlight_gateway.calls.redaction import redact_for_caller
@@ -44,6 +44,7 @@ from pilotlight_gateway.http.protocol.large_answers import PIECE_BYTES
 from pilotlight_gateway.http.protocol.request_bodies import too_large
 from pilotlight_gateway.limits.call_usage import CallUsage
 from pilotlight_gateway.limits.limit_admission import Admission
+from pilotlight_gateway.splits.split_calls import SplitCalls, may_move
 from pilotlight_gateway.tenancy.auth import Principal
 
 SUCCESS_HEAD = b"content-type: %s\r\ncontent-length: %d\r\nx-request-id: %s\r\npilotlight-call-id: %s"
@@ -56,7 +57,7 @@ class WarmParts:
     """What warm calls need. `clock`: monotonic seconds."""
 
     entry: CallEntry
-    calls: CallPort
+    calls: SplitCalls
     unary: UnaryCalls
     answers: CallAnswers
     routes: CallRoutes
@@ -221,12 +222,24 @@ class WarmCall:
         try:
             self._end_call()
             if not self._is_over and self.call is not None:
+                if may_move(self.call, error):
+                    self._move(self.call, error)
+                    return
                 error = redact_for_caller(error, self.call)
                 self._parts.entry.recorder.call_failed(error, self.call)
                 self._refuse(error)
         except Exception as unexpected:
             log.exception("a request failed unexpectedly", request_id=self.request_id, route=ROUTE)
             self.end_unexpectedly(unexpected)
+
+    def _move(self, call: PreparedCall, error: PilotlightError) -> None:
+        """Let another version of its rollout run it, in a task."""
+        calls, unary, form = self._parts.calls, self._parts.unary, self._head.answer
+
+        async def run_again(exchange: Exchange) -> None:
+            await unary.send(call, await calls.run_again(call, error), form, exchange)
+
+        self._go_on(run_again)
 
     def _answer(self, call: PreparedCall, result: CallResult) -> None:
         parts, form = self._parts, self._head.answer

@@ -72,7 +72,7 @@ class ModelCalls:
             b"traceparent": traceparent,
         }
         limits, admission = self.entry.limits, request.admission
-        head = CallHead(headers, model.version.ref, b"")
+        head = CallHead(headers, model.ref, b"")
         call = (await self.entry.reader.prepare(request, head, model.version, asked.body))[1]
         await limits.count_tokens(request, call)
         if admission is not None and admission.policy.budgets:

@@ -27,6 +27,12 @@ class FoundModel(NamedTuple):
     method: MethodSpec
     adapter: str = ""
     """That it is on another model; "": it is none."""
+    asked: str = ""
+    """The ref that it was found by, with its version if it names one; "": that of the version."""
+
+    @property
+    def ref(self) -> str:
+        return self.asked or self.version.ref
 
     @property
     def number(self) -> str:
@@ -77,7 +83,8 @@ class ModelLookup:
             record, served = await self._version_of(tenant, asked, "" if version else name)
             found = await self._schemas.whole(record)
             method = found.spec.method(_method_called(found.spec, None if served is not None else asked.method))
-            return FoundModel(name.partition("@")[0], found, method, served.adapter if served is not None else "")
+            adapter, ref = (served.adapter, served.ref) if served is not None else ("", asked.ref)
+            return FoundModel(name.partition("@")[0], found, method, adapter, ref)
         except BadInput as error:
             raise UnknownFunction(f"There is no model {name[:100]!r}: {error.detail}") from None
 

@@ -32,6 +32,7 @@ from pilotlight_gateway.http.protocol.error_dialects import Dialect
 from pilotlight_gateway.http.protocol.event_answers import HEADERS, EventStream, relay
 from pilotlight_gateway.http.protocol.http_exchange import ClientGone, Exchange, exchange_of
 from pilotlight_gateway.http.protocol.problem_answers import problem_of
+from pilotlight_gateway.streams.stream_journal import bytes_of
 from pilotlight_gateway.traces.access_log import log_failure
 
 log = structlog.get_logger(__name__)
@@ -62,7 +63,7 @@ async def _answer(services: OpenAIServices, request: Request, made: ModelCall, f
     own = [*processing_header(services.clock() - call.arrived_at), *ignored_header(made.ignored)]
     stream = EventStream(exchange, [*HEADERS, *own])
     try:
-        await relay(stream, request.receive, partial(_send_all, services, call, form, stream))
+        await relay(stream, request.receive, partial(_send_all, services, exchange, call, form, stream))
     except PilotlightError as error:
         if not exchange.status:
             raise redact_for_caller(error, call) from None
@@ -84,33 +85,35 @@ async def _answer(services: OpenAIServices, request: Request, made: ModelCall, f
 class FormSender:
     """Sends chunks behind the events that their call's task has sent. It is the stream's `ChunkTaker`."""
 
-    def __init__(self, form: StreamForm, stream: EventStream, told: Callable[[int], None]) -> None:
+    def __init__(self, form: StreamForm, exchange: Exchange, told: Callable[[int], None]) -> None:
         """`told` is called with how many chunks were sent."""
         self.has_begun = False
         """Whether the first event was sent."""
         self._told = told
         self._form = form
-        self._stream = stream
+        self._exchange = exchange
 
     def take(self, seq: int, data: tuple[bytes, ...]) -> bool:  # noqa: ARG002 - such events have no numbers
         """See `ChunkTaker`."""
-        if not self.has_begun or sum(map(len, data)) > TAKEN_BYTES or not self._stream.is_ready:
+        if not self.has_begun or bytes_of(data) > TAKEN_BYTES or not self._exchange.takes_pieces:
             return False
         try:
             chunks = [read_chunk(each, counting=self._form.counts_tokens) for each in data]
         except PilotlightError:  # the call's task meets it again, and ends with it
             return False
         piece = b"".join([self._form.chunk(chunk) for chunk in chunks])
-        if piece and not self._stream.send_now(piece):
+        if piece and not self._exchange.send_piece(piece):
             return False
         self._told(len(data))
         return True
 
 
-async def _send_all(services: OpenAIServices, call: PreparedCall, form: StreamForm, stream: EventStream) -> None:
+async def _send_all(
+    services: OpenAIServices, exchange: Exchange, call: PreparedCall, form: StreamForm, stream: EventStream
+) -> None:
     """What is there goes in one write; chunks go as they come while nothing else is to be done."""
     begin = form.begin()
-    sender = FormSender(form, stream, partial(services.entry.recorder.chunks, call))
+    sender = FormSender(form, exchange, partial(services.entry.recorder.chunks, call))
     events: Any = services.calls.stream(call, sender)
     async with aclosing(events):
         async for bunch in events:

@@ -51,32 +51,18 @@ class EventStream:
         self._headers = headers
         self._keepalive = keepalive
         self._pace = pace
-        self._sent = 0
-        self._sending = False
 
     async def send(self, piece: bytes) -> None:
         """Send a piece; returns when the client's socket can take more."""
-        if len(piece) <= PIECE_BYTES and self._exchange.send_piece(piece):
-            self._sent += 1
+        exchange = self._exchange
+        if len(piece) <= PIECE_BYTES and exchange.send_piece(piece):
             return
-        self._sending = True
+        exchange.is_sending = True
         await self._open()
         for part in split_pieces(piece):
-            await self._exchange({"type": "http.response.body", "body": part, "more_body": True})
-            self._sent += 1
-        self._sending = False
-
-    @property
-    def is_ready(self) -> bool:
-        """Whether `send_now` sends."""
-        return not self._sending and self._exchange.takes_pieces
-
-    def send_now(self, piece: bytes) -> bool:
-        """Send a small piece behind others; False: nothing was sent, since the client has to read before."""
-        if self._sending or not self._exchange.send_piece(piece):
-            return False
-        self._sent += 1
-        return True
+            await exchange({"type": "http.response.body", "body": part, "more_body": True})
+            exchange.pieces += 1
+        exchange.is_sending = False
 
     async def finish(self) -> None:
         await self._open()
@@ -90,13 +76,13 @@ class EventStream:
         """
         await asyncio.sleep(self._pace.head_within)
         await self._open()
-        stuck = 0.0
+        stuck, exchange = 0.0, self._exchange
         while True:
-            before = self._sent
+            before = exchange.pieces
             await asyncio.sleep(self._pace.keepalive)
-            if self._sent != before:
+            if exchange.pieces != before:
                 stuck = 0.0
-            elif not self._sending:
+            elif not exchange.is_sending:
                 await self.send(self._keepalive)
             else:
                 stuck += self._pace.keepalive

@@ -180,6 +180,8 @@ class Exchange:
         "called",
         "dialect",
         "home",
+        "is_sending",
+        "pieces",
         "principal",
         "request_id",
         "revoked",
@@ -212,6 +214,10 @@ class Exchange:
         """The path pattern that was matched, for metrics."""
         self.status = 0
         """0 until the answer's head is sent."""
+        self.pieces = 0
+        """Of an answer that is sent piece by piece, how many were."""
+        self.is_sending = False
+        """Whether a task waits for its client to read what was sent."""
         self.admission: Admission | None = scope.get(ADMISSION)
         """Of a call that counts under its tenant's limits."""
         self.version = ""
@@ -257,13 +263,17 @@ class Exchange:
             await self._send({"type": "http.response.body", "body": body})
 
     def send_piece(self, piece: bytes) -> bool:
-        """Send a piece of a body at once; False: nothing was sent, and it has to be awaited."""
-        return self._served is not None and self._served.send_piece(piece)
+        """Send a small piece behind others at once; False: nothing was sent, since the client has to read before."""
+        served = self._served
+        if served is None or self.is_sending or not served.send_piece(piece):
+            return False
+        self.pieces += 1
+        return True
 
     @property
     def takes_pieces(self) -> bool:
         """Whether `send_piece` would send."""
-        return self._served is not None and self._served.takes_pieces
+        return self._served is not None and not self.is_sending and self._served.takes_pieces
 
 
 def ids_of(request: FailedRequest) -> Headers:

@@ -27,6 +27,10 @@ class CannotVerify(PilotlightError):
     code = "misconfigured"
 
 
+class SignatureRefused(CannotVerify):
+    """What the version's tenant has signed does not hold, or its key counts no more: the tenant mends it."""
+
+
 DIGEST = re.compile(r"[0-9a-f]{64}")
 _decoder = msgspec.msgpack.Decoder(SignedManifest)
 

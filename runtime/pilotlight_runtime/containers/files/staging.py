@@ -13,12 +13,14 @@ from typing import Protocol
 from weakref import WeakValueDictionary
 
 from pilotlight_core.host.blobs import BlobMissing, BlobsDown
+from pilotlight_core.host.signing import Verifier
 from pilotlight_core.model.ids import token
 from pilotlight_core.model.messages.node_messages import Bind
 from pilotlight_core.model.spec import ArtifactPart, FileEntry, Manifest, SignedManifest
 from pilotlight_runtime.containers.files.artifact_files import artifact_files, check_artifacts
 from pilotlight_runtime.containers.files.bundle import CannotVerify, check_manifest, read_signed
 from pilotlight_runtime.containers.files.disk_room import DiskRoom
+from pilotlight_runtime.containers.files.evidence_check import EvidenceCheck
 from pilotlight_runtime.containers.files.file_cache import (
     FILE_MODE,
     UNFLUSHED_MODE,
@@ -50,6 +52,11 @@ Joined = Mapping[str, Sequence[ArtifactPart]]
 class ManifestVerifier(Protocol):
     async def verify(self, signed: SignedManifest) -> Manifest:
         """Raises BadSignature, NoKey without a key to check with, and ConnectionError if it cannot ask for more."""
+        ...
+
+    async def verifier(self, name: str) -> Verifier:
+        """What verifies other signatures of a key; raises as `verify`."""
+        ...
 
 
 class _Turns:
@@ -75,7 +82,9 @@ class Stager:
         cache: FileCache,
         room: DiskRoom | None = None,
         weights: NodeWeights | None = None,
+        evidence: EvidenceCheck | None = None,
     ) -> None:
+        self._evidence = evidence or EvidenceCheck(files, verifier)
         self._files = files
         self._verifier = verifier
         self._cache = cache
@@ -88,7 +97,12 @@ class Stager:
         """By tenant and name in the cache: containers that start together fetch a file once."""
 
     async def manifest(self, bind: Bind) -> Manifest:
-        """The checked manifest that the command names."""
+        """The checked manifest that the command names, after the documents about it were checked too."""
+        manifest, signed = await self._manifest(bind)
+        await self._evidence.check(bind, manifest, signed)
+        return manifest
+
+    async def _manifest(self, bind: Bind) -> tuple[Manifest, SignedManifest]:
         data = bytearray()
         async for piece in self._files.get(bind, bind.manifest_sha256):
             data += piece
@@ -100,7 +114,7 @@ class Stager:
         manifest = await self._verifier.verify(signed)
         check_manifest(manifest, signed, bind)
         check_artifacts(manifest.artifacts)
-        return manifest
+        return manifest, signed
 
     async def stage(self, bind: Bind, manifest: Manifest, into: Path, models: Path) -> None:
         """Put the files of the bound version into the empty folder `into`, those of its artifacts into `models`."""
@@ -125,7 +139,7 @@ class Stager:
         """
         if self._files.path(bind, bind.manifest_sha256) is None:
             return
-        files = (await self.manifest(bind)).files
+        files = (await self._manifest(bind))[0].files  # what is bound later is checked then
         coming = self._not_here(bind.tenant, files)
         if sum(file.size for file in coming) > most or self._room.lacking(bind.tenant, coming):
             return

@@ -72,6 +72,33 @@ def history(name: Name, as_json: Json = False) -> None:
 
 @app.command()
 @advising(not_found=DEPLOYED)
+def rollback(
+    name: Name,
+    to: Annotated[int | None, typer.Option("--to", help="the revision, as 'app history' lists them", min=1)] = None,
+    reason: Annotated[str, typer.Option("--reason", help="why, for the history and the audit log")] = "",
+    as_json: Json = False,
+) -> None:
+    """Go back to the deploy before, or abort a rollout.
+
+    The rollout that is under way is aborted; without one, what was deployed before is put into service again. Nothing
+    is uploaded or built. Calls that wait go to the old version too; what runs ends where it is.
+
+    \b
+    pilotlight app rollback hello
+    pilotlight app rollback hello --to 3 --reason "wrong answers"
+    """
+    answer = ask(client().aliases.roll_back(name, to, reason))
+    if as_json:
+        print_json(answer)
+        return
+    back = f" to revision {answer.back_to}" if answer.back_to else ""
+    print_text(f"Rolled {name} back{back} (revision {answer.revision}).")
+    for sentence in answer.sentences:
+        print_text(sentence)
+
+
+@app.command()
+@advising(not_found=DEPLOYED)
 def schedules(
     name: Annotated[str, typer.Argument(help="only this app's; default: all", autocompletion=app_names)] = "",
     as_json: Json = False,
@@ -246,10 +273,13 @@ def _rows(info: AppInfo) -> list[tuple[Any, ...]]:
 
 def _deploy(deploy: dict[str, Any]) -> tuple[Any, ...]:
     functions = [f"{name}@{version}" for name, version in (deploy.get("versions") or {}).items()]
+    message = deploy.get("message", "")
+    if not deploy.get("traffic", True):
+        message = f"no traffic{f': {message}' if message else ''}"
     return (
         deploy.get("revision", ""),
         ago(float(deploy.get("at", 0.0))),
         deploy.get("by", ""),
         ", ".join(functions) or "-",
-        deploy.get("message", ""),
+        message,
     )

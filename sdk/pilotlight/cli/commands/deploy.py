@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Collection, Coroutine, Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -15,7 +15,9 @@ from pilotlight.cli.command_app import command_app
 from pilotlight.cli.confirm import confirmed
 from pilotlight.cli.example_commands import call_line, curl_line
 from pilotlight.cli.output import console, note, on_terminal, print_json, print_text, size
+from pilotlight.cli.rollout_wish import BAKE, EVERY, STEPS, RolloutWish, serving_apps
 from pilotlight.cli.session import ask, client
+from pilotlight.definitions.errors import OptionError
 from pilotlight.packing import (
     DeployTarget,
     find_target,
@@ -25,6 +27,7 @@ from pilotlight.packing import (
     paths_of_artifacts,
 )
 from pilotlight.packing.deploys import Progress, deploy
+from pilotlight.packing.folder_signing import FolderSigner, SigningWish, signatures_for
 from pilotlight_core.model.api.call_api import DeployResponse
 from pilotlight_core.model.errors import RemovesFunctions
 from pilotlight_core.model.spec import FunctionSpec
@@ -41,6 +44,23 @@ def command(
     prune: Annotated[
         bool, typer.Option("--prune", "--yes", "-y", help="remove functions that the file does not have; do not ask")
     ] = False,
+    no_traffic: Annotated[
+        bool, typer.Option("--no-traffic", help="register the versions, and leave what is deployed as it is")
+    ] = False,
+    retry: Annotated[bool, typer.Option("--retry", help="also versions that a rollout has rolled back")] = False,
+    rollout: Annotated[
+        bool, typer.Option("--rollout", help="give it the traffic by and by; it goes back if it is worse")
+    ] = False,
+    steps: Annotated[str, typer.Option(help="with --rollout: percent of the traffic, rising")] = STEPS,
+    every: Annotated[str, typer.Option(help="with --rollout: the least time at a step")] = EVERY,
+    bake: Annotated[str, typer.Option(help="with --rollout: how long the old version stays warm at the end")] = BAKE,
+    wait: Annotated[
+        bool, typer.Option("--wait", help="with --rollout: until it is over; exit code 3 unless it is promoted")
+    ] = False,
+    sign: Annotated[Path | None, typer.Option(help="sign code and artifacts with this private key of yours")] = None,
+    signature: Annotated[
+        list[str] | None, typer.Option(help="NAME=FILE: a signature of weights, by 'pilotlight trust sign'")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="print what was deployed as JSON")] = False,
 ) -> None:
     """Deploy an app. All of its functions change at once, with the files beside them.
@@ -52,19 +72,55 @@ def command(
     pilotlight deploy examples/hello/app.py
     pilotlight deploy mypackage.app --message "a larger model"
     pilotlight deploy app.py --prune
+    pilotlight deploy app.py --sign release.key
+    pilotlight deploy app.py --no-traffic    # then: pilotlight call app.function@v8
+    pilotlight deploy app.py --rollout --wait
     """
     began = time.monotonic()
     target = find_target(path, within=Path.cwd())
-    deployed = deploy_target(target, message=message, prune=prune)
+    signing = SigningWish(signer=None if sign is None else FolderSigner.load(sign), given=_named_files(signature))
+    wish = RolloutWish(steps=steps, every=every, bake=bake, retry=retry, wait=wait) if rollout else None
+    if wait and wish is None:
+        raise OptionError("--wait waits for a rollout: add --rollout.", field="--wait")
+    serving = serving_apps() if wish is not None else frozenset()
+    deployed = deploy_target(
+        target, message=message, prune=prune, no_traffic=no_traffic, retry=retry, signing=signing, beside=serving
+    )
+    if wish is not None:
+        wish.roll_out([response for response, _ in deployed], serving, as_json=as_json)
+        return
     if as_json:
         print_json([response for response, _ in deployed])
         return
     for response, functions in deployed:
-        _show(response, functions, time.monotonic() - began)
+        _show(response, functions, time.monotonic() - began, no_traffic=no_traffic)
 
 
-def deploy_target(target: DeployTarget, *, message: str = "", prune: bool = False) -> Deployed:
-    """Pack and deploy each app of a target; return the answers, each with its specs."""
+def _named_files(words: list[str] | None) -> dict[str, Path]:
+    found: dict[str, Path] = {}
+    for word in words or ():
+        name, equals, path = word.partition("=")
+        if not (name and equals and path):
+            raise OptionError(f"--signature {word!r}: expected NAME=FILE.", field="--signature")
+        found[name] = Path(path)
+    return found
+
+
+def deploy_target(
+    target: DeployTarget,
+    *,
+    message: str = "",
+    prune: bool = False,
+    no_traffic: bool = False,
+    retry: bool = False,
+    signing: SigningWish | None = None,
+    beside: Collection[str] = (),
+) -> Deployed:
+    """Pack and deploy each app of a target; return the answers, each with its specs.
+
+    `no_traffic`: register its versions only; `beside`: those of these apps. `retry`: also those that a rollout has
+    rolled back.
+    """
     apps = load_apps(target)
     bundle, platform = make_bundle(target, paths_of_artifacts(apps)), client().platform
     deployed = []
@@ -72,7 +128,8 @@ def deploy_target(target: DeployTarget, *, message: str = "", prune: bool = Fals
         artifacts = pack_artifacts(one.functions)
         sent = partial(
             deploy, platform, name, one.specs, bundle, artifacts, base=one.base, requirements=one.requirements,
-            message=message,
+            message=message, no_traffic=no_traffic or name in beside, retry=retry,
+            signatures=signatures_for(bundle, artifacts, signing),
         )  # fmt: skip
         send = partial(_deploy, sent, name)
         if one.requirements:
@@ -122,8 +179,11 @@ def upload_progress(name: str, what: str = "uploading") -> Iterator[Progress | N
         yield lambda done, total: bar.update(task, completed=done, total=total, visible=True)
 
 
-def _show(response: DeployResponse, functions: dict[str, FunctionSpec], seconds: float) -> None:
-    print_text(f"Deployed {response.app} (revision {response.revision}) in {seconds:.1f} s.")
+def _show(
+    response: DeployResponse, functions: dict[str, FunctionSpec], seconds: float, *, no_traffic: bool = False
+) -> None:
+    did = "Registered versions of" if no_traffic else "Deployed"
+    print_text(f"{did} {response.app} (revision {response.revision}) in {seconds:.1f} s.")
     if response.removed:
         print_text(f"Removed {', '.join(response.removed)}.")
     for deployed in response.functions:
@@ -131,4 +191,5 @@ def _show(response: DeployResponse, functions: dict[str, FunctionSpec], seconds:
         print_text(f"\n{deployed.version}{'' if deployed.changed else '  (unchanged)'}")
         if spec is not None:
             print_text(f"  {curl_line(client().config.url + deployed.endpoint, spec.methods[0])}")
-            print_text(f"  {call_line(f'{response.app}.{deployed.name}', spec.methods[0])}")
+            ref = deployed.version if no_traffic else f"{response.app}.{deployed.name}"
+            print_text(f"  {call_line(ref, spec.methods[0])}")

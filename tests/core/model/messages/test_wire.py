@@ -51,7 +51,7 @@ DESCRIPTOR = CallDescriptor(
 DESCRIPTOR_FIELDS = {
     "call": "a", "tenant": "t", "version": "v", "method": "", "priority": "batch", "cost": 2.0, "age_ms": 0.0,
     "remaining_ms": 0.0, "gateway": "", "function": "", "number": 3, "admitted": False, "weight": 1.0, "tier_rank": 0,
-    "reserved": 0.0, "queue_calls": 0, "queue_ms": 0.0, "affinity": None,
+    "reserved": 0.0, "queue_calls": 0, "queue_ms": 0.0, "affinity": None, "split": -1,
 }  # fmt: skip
 EVENT = UsageEvent(
     id="i.s.1", node="n", device="d", slice="s", ppm=1, price="p", state=LeaseState.BUSY, t0=0, t1=5, ended_at=1.0,

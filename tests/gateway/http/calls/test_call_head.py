@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from pilotlight_core.model.errors import BadInput
 from pilotlight_gateway.bodies.call_requests import BodyFormat
-from pilotlight_gateway.http.calls.call_head import is_call, plain_head
+from pilotlight_gateway.http.calls.call_head import CallHead, is_call, plain_head, sticky_text
 
 URL = b"/v1/functions/shop.hello/calls"
 KEY = (b"authorization", b"Bearer x")
@@ -45,3 +46,17 @@ def test_the_url_of_a_call() -> None:
     assert not is_call(b"/v1/functions//calls")
     assert not is_call(URL + b"?x")
     assert not is_call(b"/v1/jobs/shop.hello/calls")
+
+
+@pytest.mark.parametrize("value", [b"", b"x" * 257, b"a\tb", b"\xff"])
+def test_what_cannot_be_sticky_is_refused_by_name(value: bytes) -> None:
+    with pytest.raises(BadInput) as refused:
+        sticky_text(value)
+    assert refused.value.more["field"] == "Pilotlight-Sticky"
+
+
+def test_a_head_keeps_what_splits_go_by() -> None:
+    headers = {b"pilotlight-sticky": b"user-7", b"x-ring": b"inner", b"idempotency-key": b"k", b"accept": b"*/*"}
+    head = CallHead(headers, "shop.hello", b"")
+    assert (head.sticky, head.key, dict(head.shown)) == ("user-7", b"k", {b"x-ring": b"inner"})
+    assert CallHead({}, "shop.hello", b"").sticky == ""

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from pilotlight_core.model.errors import Conflict, FunctionRaised, PilotlightError, Unauthenticated, Unavailable
 from pilotlight_core.model.limits import Limits
+from pilotlight_core.model.rollouts.rollout_record import Rollout, RolloutRecord, RolloutState
 from pilotlight_core.model.tenancy import LimitsRecord
 from pilotlight_gateway.bodies.byte_budget import ByteBudget
 from pilotlight_gateway.calls.call_port import BegunCall, CallWaiter
@@ -177,6 +178,34 @@ async def test_a_call_that_fails_is_answered_with_its_error(
     answer = await connection.answer()
     assert (answer.status >= 400, json_of(answer)["code"]) == (True, error.wire_code)
     assert parts.metrics.calls["error", error.wire_code] == 1
+    check_nothing_is_left(parts)
+
+
+async def test_a_call_whose_split_was_stale_is_answered_by_the_version_that_holds(world: World, parts: Parts) -> None:
+    """Its client notices nothing, and it counts as one call."""
+    connection = await known(world)
+    (old,) = world.registry.apps["acme", "shop"].functions.values()
+    rollout = Rollout(
+        id="rol_1", number=1, control={"hello": old}, canary={"hello": "ver_gone"}, salt=b"s" * 32,
+        state=RolloutState.ROLLING_BACK, since=0.0, started_at=0.0, by="k",
+    )  # fmt: skip
+    record = RolloutRecord(tenant="acme", app="shop", revision=3, rollout=rollout)
+    world.registry.rollout_records["acme", "shop"] = record
+    refused: list[PreparedCall] = []
+
+    def refuse(call: PreparedCall, waiter: CallWaiter) -> BegunCall:
+        refused.append(call)
+        waiter.failed(Conflict("split anew", code="stale_split"))
+        return MagicMock()
+
+    world.calls.begin = refuse  # type: ignore[method-assign]
+    connection.send(request(world.key))
+    answer = await connection.answer()
+
+    assert (answer.status, json_of(answer)["output"]) == (200, {"name": "Ada"})
+    assert world.calls.seen[-1].call_id == refused[0].call_id
+    assert +Counter(parts.metrics.calls) == {("ok", ""): 2}
+    await until(lambda: not connection.at_work)
     check_nothing_is_left(parts)
 
 
@@ -456,7 +485,7 @@ def test_a_call_that_is_refused_within_its_beginning_is_ended_too() -> None:
 
     parts.calls.begin = begin
     call = WarmCall(parts, connection, MagicMock(), MagicMock(), MagicMock(), 0.0)
-    call.call = MagicMock()
+    call.call = MagicMock(split=-1)
     call._run(call.call)
     connection.answer.assert_called_once()
     begun.end.assert_called_once_with()

@@ -14,7 +14,6 @@ from pilotlight_gateway.http.calls.event_writer import TAKEN_BYTES
 from pilotlight_gateway.http.openai.answer_forms import AnswerHead
 from pilotlight_gateway.http.openai.chat_form import ChatStream
 from pilotlight_gateway.http.openai.streamed_answers import FormSender
-from pilotlight_gateway.http.protocol.event_answers import HEADERS, EventStream
 from pilotlight_gateway.http.protocol.http_exchange import SERVED, Exchange
 from tests.gateway.http.asgi import Wire
 from tests.gateway.http.asgi import ask as ask_by_hand
@@ -115,7 +114,7 @@ async def test_chunks_are_written_as_they_come_behind_the_first_event() -> None:
     served = Served()
     form = ChatStream(AnswerHead(call_id="call_1", model="m", created_at=7, version="v"), include_usage=False)
     told: list[int] = []
-    sender = FormSender(form, EventStream(Exchange({SERVED: served}, Wire(pieces=()).send, 0.0), HEADERS), told.append)
+    sender = FormSender(form, Exchange({SERVED: served}, Wire(pieces=()).send, 0.0), told.append)
     (text, nothing, wrong, long) = packed({"text": "a"}, {"text": ""}, {"text": 7}, "x" * TAKEN_BYTES)
     assert not sender.take(1, (text,))
     sender.has_begun = True

@@ -70,21 +70,22 @@ async def test_pieces_are_sent_at_once_while_the_client_reads() -> None:
 async def test_what_needs_no_task_is_sent_now_or_not_at_all() -> None:
     """While the client reads, and nothing else is being sent."""
     wire, served = Wire(pieces=(), reads=False), Served()
-    stream = EventStream(Exchange({SERVED: served}, wire.send, 0.0), HEADERS)
+    exchange = Exchange({SERVED: served}, wire.send, 0.0)
+    stream = EventStream(exchange, HEADERS)
 
     def is_ready() -> bool:
-        return stream.is_ready
+        return exchange.takes_pieces
 
     assert is_ready()
-    assert stream.send_now(b"one")
+    assert exchange.send_piece(b"one")
     served.reads = False
     assert not is_ready()
-    assert not stream.send_now(b"two")
+    assert not exchange.send_piece(b"two")
     sending = asyncio.ensure_future(stream.send(b"three"))
     await asyncio.sleep(0)
     served.reads = True
     assert not is_ready()
-    assert not stream.send_now(b"four")
+    assert not exchange.send_piece(b"four")
     sending.cancel()
     await asyncio.wait([sending])
 

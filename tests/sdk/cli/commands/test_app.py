@@ -153,3 +153,21 @@ def test_what_runs_by_itself_is_listed(platform: ScriptedPlatform) -> None:
     assert (row["function"], row["next_tick"], row["version"]) == ("old.embed", None, "search.embed@v7")
     assert "There is no app mars." in invoke("app", "schedules", "mars").stderr
     assert "Nothing runs by itself" in invoke("app", "schedules").stderr
+
+
+def test_an_app_is_rolled_back(platform: ScriptedPlatform) -> None:
+    """What runs where then is said in sentences."""
+    back = {"app": "hello", "revision": 4, "back_to": 1, "sentences": ["12 jobs of greet: hello.greet@v1 runs them."]}
+    platform.will("POST", "/v1/apps/hello/rollback", answer(back))
+    done = invoke("app", "rollback", "hello", "--to", "1", "--reason", "slow")
+
+    assert done.stdout == "Rolled hello back to revision 1 (revision 4).\n12 jobs of greet: hello.greet@v1 runs them.\n"
+    assert platform.requests[0].json == {"to": 1, "reason": "slow"}
+
+
+def test_a_deploy_without_traffic_is_told_apart_in_the_history(platform: ScriptedPlatform) -> None:
+    """Its versions serve nobody."""
+    line = {"revision": 2, "at": 0.0, "by": "k", "versions": {"greet": "v2"}, "message": "faster", "traffic": False}
+    platform.will("GET", "/v1/apps/hello/history", answer({"app": "hello", "history": [line]}))
+
+    assert "no traffic: faster" in invoke("app", "history", "hello").stdout

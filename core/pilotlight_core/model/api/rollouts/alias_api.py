@@ -1,0 +1,28 @@
+"""What the API says and is told of aliases."""
+
+from __future__ import annotations
+
+import msgspec
+
+from pilotlight_core.model.api.call_api import Request
+
+
+class AliasRequest(Request, frozen=True, kw_only=True):
+    """`PUT /v1/apps/{app}/aliases/{function}/{alias}`."""
+
+    version: str
+    """`v7`, or a version's id."""
+
+
+class AliasInfo(msgspec.Struct, frozen=True, kw_only=True):
+    """A name for a version of a function: `app.function@prod`."""
+
+    function: str
+    alias: str
+    ref: str
+    """`app.function@prod`: what callers write."""
+    version: str
+    """`app.function@v7`."""
+    version_id: str
+    withdrawn: bool = False
+    """Whether a rollout of that version was rolled back."""

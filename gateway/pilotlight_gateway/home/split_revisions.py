@@ -1,0 +1,84 @@
+"""What a home knows of how the traffic of apps is split: which revision is the newest, and which versions it may reach.
+
+A call whose version was chosen by an older revision than the home's own is refused, so that its origin chooses anew:
+a rollback holds for every origin from the instant at which the home knows of it, also for one that was frozen.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pilotlight_core.model.errors import Conflict
+from pilotlight_core.model.messages.call_messages import CallDescriptor
+from pilotlight_core.model.rollouts.rollout_record import RolloutRecord, RolloutState
+
+KIND = "rollout."
+STALE = "stale_split"
+
+
+class SplitRevisions:
+    """By app (`tenant:app`). `changed` is a callback of the registry."""
+
+    def __init__(self) -> None:
+        self._revisions: dict[str, int] = {}
+        self._left: set[str] = set()
+        """Versions that no unnamed call may reach any more, since the last look."""
+        self._barred: dict[str, set[str]] = {}
+        """All such versions, by app."""
+
+    def changed(self, key: str, record: Any) -> None:
+        """A record of the registry has changed; None: it is gone."""
+        if not key.startswith(KIND):
+            return
+        app = key.removeprefix(KIND).replace(".", ":", 1)
+        if not isinstance(record, RolloutRecord):
+            self._revisions.pop(app, None)
+            self._barred.pop(app, None)
+        else:
+            self._revisions[app] = record.revision
+            self._barred[app] = barred = barred_by(record)
+            self._left |= barred
+
+    def take_left(self) -> set[str]:
+        """The versions whose queued calls are to be chosen anew: what was split off goes back."""
+        left, self._left = self._left, set()
+        return left
+
+    def check(self, call: CallDescriptor) -> None:
+        """Refuse a call whose version was chosen by an older revision than is known here.
+
+        One that some home has let in before, or that has run, only if its version is barred: a share that has risen
+        since moves nobody who waits, and a stream goes on where it began.
+
+        Raises:
+            Conflict: `stale_split`.
+        """
+        # Most platforms have no rollout, and most calls then cost this look alone.
+        if self._revisions and call.split >= 0:
+            newest = self._revisions.get(call.function.partition(".")[0], 0)
+            is_known = call.admitted or call.grant_number > 0
+            if newest > call.split and (not is_known or self.is_barred(call.function, call.version, call.split)):
+                raise stale()
+
+    def is_barred(self, function: str, version: str, split: int) -> bool:
+        """Whether a call that was chosen by the revision `split` may not be run by that version any more."""
+        if not self._barred or split < 0:
+            return False
+        app = function.partition(".")[0]
+        return version in self._barred.get(app, ()) and self._revisions.get(app, 0) > split
+
+
+def barred_by(record: RolloutRecord) -> set[str]:
+    """The versions of an app that no call reaches that did not name its version."""
+    barred, rollout = set(record.called_back), record.rollout
+    if rollout is not None:
+        if not rollout.share and rollout.state is not RolloutState.PROMOTED:
+            barred |= set(rollout.canary.values()) - set(rollout.control.values())
+        if not rollout.twin_share:
+            barred |= set(rollout.twins.values())
+    return barred
+
+
+def stale() -> Conflict:
+    """The refusal of a call that is to be chosen anew."""
+    return Conflict("The traffic of its app was split anew meanwhile.", code=STALE)

@@ -1,0 +1,1 @@
+"""What owners of apps ask about the versions that callers reach: aliases, going back, rollouts."""

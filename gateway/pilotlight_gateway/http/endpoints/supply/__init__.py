@@ -1,0 +1,1 @@
+"""What versions are made of, what policies say of that, and by which keys it is signed."""

@@ -1,0 +1,215 @@
+"""Turns calls that end on a side of a rollout into what its judge is told of them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+from cachetools import LRUCache
+
+from pilotlight_core.model.messages.seeing.compared_calls import ComparedCall
+from pilotlight_core.model.rollouts.rollout_record import Arm, GuardTerms, Rollout, RolloutState
+from pilotlight_core.model.spec import MethodSpec
+from pilotlight_gateway.calls.call_port import CallResult
+from pilotlight_gateway.calls.call_sink import FailedCall
+from pilotlight_gateway.calls.prepared_call import PreparedCall
+from pilotlight_gateway.shadows.shadow_pairs import Pair, PairedSide
+from pilotlight_gateway.splits.split_calls import FAILED, STALE
+from pilotlight_gateway.tenancy.registry_port import RolloutRegistry
+
+CONTAINERS_KNOWN = 20_000
+"""Of which it is known how many calls they have had here."""
+HISTORY_CALLS = 4_000
+"""Of the old version that are told of one rollout before it compares anything."""
+READ_BYTES = 64 * 1024
+"""Larger inputs and answers are not read for a cost parameter, or for a guard of the function's own."""
+BATCH_S = 0.005
+"""Calls of one container that end within so long ran in one batch, if they say that they ran in one."""
+_decode = msgspec.msgpack.Decoder().decode
+
+
+class ComparedSink:
+    """A `CallSink`; `note` takes the owner, the app and the call."""
+
+    def __init__(
+        self,
+        records: RolloutRegistry,
+        note: Callable[[str, str, ComparedCall], None],
+        wall: Callable[[], float] = time.time,
+    ) -> None:
+        self._records = records
+        self._note = note
+        self._wall = wall
+        self._calls_of: LRUCache[str, int] = LRUCache(CONTAINERS_KNOWN)
+        self._history: LRUCache[str, int] = LRUCache(256)
+        """By rollout, the calls that were told as its history."""
+
+    def call_ended(self, call: PreparedCall, result: CallResult, stages: dict[str, float], total_ms: float) -> None:
+        rollout = self._rollout_of(call)
+        if rollout is None or result.moved == STALE:
+            return
+        code = result.moved
+        told = self._compared(rollout, call, code, result, stages, total_ms)
+        if result.fallback and not code:
+            told = msgspec.structs.replace(told, is_degraded=True)
+        if rollout.terms.guards and result.output:
+            told = msgspec.structs.replace(told, fields=guarded_fields(rollout.terms.guards, result.output))
+        self._note(call.version.tenant, call.version.app, told)
+
+    def call_failed(self, failed: FailedCall) -> None:
+        call = failed.call
+        if call is None or failed.code == STALE or (rollout := self._rollout_of(call)) is None:
+            return
+        if not failed.code or call.side is None or not call.side.rho:
+            return
+        stages = failed.course.stages if failed.course is not None else {}
+        told = self._compared(rollout, call, failed.code, failed.course, stages, failed.total_ms)
+        if has_failed_twice(call, failed.code):
+            told = msgspec.structs.replace(told, also_failed=True)
+        self._note(call.version.tenant, call.version.app, told)
+
+    def pair_ran(self, pair: Pair) -> None:
+        """Both shadows of one input have ended."""
+        version = pair.primary.version
+        for side in pair.sides:
+            self._note(version.tenant, version.app, self._paired(pair, side))
+
+    def _rollout_of(self, call: PreparedCall) -> Rollout | None:
+        """The rollout whose judge is told of a call; None: nobody is."""
+        side = call.side
+        if side is None or call.shadow:
+            return None
+        record = self._records.rollout_nowait(call.version.tenant, call.version.app)
+        rollout = record.running if record is not None else None
+        if rollout is None or rollout.id != side.rollout:
+            return None
+        if side.rho > 0.0:
+            return rollout
+        # Before anything is compared, calls of the old version say what is usual.
+        is_before = rollout.state in (RolloutState.STARTING, RolloutState.PAIRS) and side.arm is Arm.CONTROL
+        told = self._history.get(rollout.id, 0)
+        if not is_before or told >= HISTORY_CALLS:
+            return None
+        self._history[rollout.id] = told + 1
+        return rollout
+
+    def _compared(
+        self,
+        rollout: Rollout,
+        call: PreparedCall,
+        code: str,
+        result: CallResult | None,
+        stages: dict[str, float],
+        total_ms: float,
+    ) -> ComparedCall:
+        side, pace, at = call.side, call.pace, self._wall()
+        assert side is not None  # noqa: S101 - `_rollout_of`
+        container = result.container if result is not None else ""
+        spent = result.spent if result is not None else None
+        cold = result.cold_start if result is not None else None
+        batch_size = spent.batch_size if spent is not None else 1
+        return ComparedCall(
+            rollout=rollout.id,
+            revision=max(0, call.split),
+            function=call.version.function,
+            method=call.method.name,
+            arm=side.arm,
+            rho=side.rho,
+            call_id=call.call_id,
+            tenant=call.tenant,
+            unit=side.unit,
+            at=at,
+            code=code,
+            execute_ms=stages.get("execute", 0.0),
+            total_ms=max(0.0, total_ms),
+            first_ms=pace.first_chunk_ms if pace is not None else 0.0,
+            gap_ms=_mean_gap(call),
+            gpu_ns=spent.ns * spent.ppm // 1_000_000 if spent is not None else 0,
+            cost=cost_parameter(call.method, call.input),
+            body_bytes=len(call.input),
+            gpu_type=spent.price if spent is not None else "",
+            node=result.grant.node if result is not None and result.grant is not None else "",
+            container=container,
+            nth_call=self._nth(container),
+            is_cold=cold is not None,
+            start_ms=sum(cold.values()) if cold is not None else 0.0,
+            batch=f"{container}/{int(at / BATCH_S)}" if batch_size > 1 else "",
+            batch_size=batch_size,
+            tokens=sum(result.units.values()) if result is not None and result.units else 0,
+        )
+
+    def _paired(self, pair: Pair, side: PairedSide) -> ComparedCall:
+        shadowed, call = side.shadowed, side.shadowed.call
+        result, spent = shadowed.result, shadowed.result.spent if shadowed.result is not None else None
+        container = result.container if result is not None else ""
+        return ComparedCall(
+            rollout=pair.rollout.id, revision=pair.revision, function=pair.primary.version.function,
+            method=call.method.name, arm=side.arm, rho=0.5, call_id=call.call_id, tenant=call.tenant, unit="",
+            at=self._wall(), code=shadowed.error.wire_code if shadowed.error is not None else "",
+            execute_ms=result.stages.get("execute", 0.0) if result is not None else 0.0, total_ms=shadowed.total_ms,
+            gpu_ns=spent.ns * spent.ppm // 1_000_000 if spent is not None else 0,
+            cost=cost_parameter(call.method, call.input), body_bytes=len(call.input),
+            gpu_type=spent.price if spent is not None else "", container=container, nth_call=self._nth(container),
+            is_cold=result is not None and result.cold_start is not None, pair=pair.primary.call_id,
+            differs=side.differs,
+        )  # fmt: skip
+
+    def _nth(self, container: str) -> int:
+        """The number of a container's call, as far as this gateway has seen its calls."""
+        if not container:
+            return 0
+        self._calls_of[container] = nth = self._calls_of.get(container, 0) + 1
+        return nth
+
+
+def has_failed_twice(call: PreparedCall, code: str) -> bool:
+    """Whether the old version has failed on a call of the new one as well: such a call is run again there, and this is
+    what that came to.
+    """
+    if call.side is None or call.side.arm is not Arm.CANARY or code not in FAILED:
+        return False
+    spec = call.version.spec
+    return spec.idempotent or (code == "function_raised" and spec.retries > 0)
+
+
+def _mean_gap(call: PreparedCall) -> float:
+    """The mean milliseconds between two chunks; 0: there were none."""
+    pace = call.pace
+    if pace is None or not pace.seen:
+        return 0.0
+    chunks = sum(count for _, count in pace.gaps)
+    return sum(gap * count for gap, count in pace.gaps) / chunks if chunks else 0.0
+
+
+def cost_parameter(method: MethodSpec, arguments: bytes) -> float:
+    """What a function says that a call costs by one of its arguments (`cost_of`); 0: it says nothing, or too much."""
+    declared = method.batching.cost_of if method.batching is not None else None
+    if declared is None or len(arguments) > READ_BYTES:
+        return 0.0
+    kind, _, name = declared.partition(":")
+    try:
+        value = _decode(arguments).get(name)
+        found = float(len(value)) if kind == "len" else float(value)
+    except (msgspec.DecodeError, AttributeError, TypeError, ValueError):
+        return 0.0
+    return found if 0.0 < found < 1e15 else 0.0
+
+
+def guarded_fields(guards: tuple[GuardTerms, ...], output: bytes) -> dict[str, float]:
+    """What an answer says for the guards of its function's own; those that it does not say are left out."""
+    if len(output) > READ_BYTES:
+        return {}
+    try:
+        answer = _decode(output)
+    except (msgspec.DecodeError, ValueError):
+        return {}
+    found = {}
+    for guard in guards:
+        value: Any = answer
+        for name in guard.field.split("."):
+            value = value.get(name) if isinstance(value, dict) else None
+        if isinstance(value, (int, float)) and value == value and abs(value) < 1e15:
+            found[guard.name] = float(bool(value)) if guard.kind == "event" else float(value)
+    return found

@@ -1,0 +1,340 @@
+"""What people ask of rollouts: to start one, to see it, and to have their word, which goes before the judge's."""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from msgspec.structs import asdict, replace
+
+from pilotlight_core.host.outbound.address_policy import Network
+from pilotlight_core.model.api.rollouts.rollout_api import RolloutRequest, RolloutStarted, RolloutView
+from pilotlight_core.model.errors import BadInput, Conflict, NotFound
+from pilotlight_core.model.ids import VERSION_PIN, token
+from pilotlight_core.model.messages.node_messages import NodeReport
+from pilotlight_core.model.rollouts.rollout_moves import ended, moved, rolled_back, running, started
+from pilotlight_core.model.rollouts.rollout_record import (
+    SALT_BYTES,
+    Cohort,
+    EndedRollout,
+    GuardTerms,
+    Rollout,
+    RolloutRecord,
+    RolloutState,
+    RolloutTerms,
+    Sticky,
+    Verdict,
+)
+from pilotlight_core.model.rollouts.shadow_rules import why_no_shadows
+from pilotlight_core.model.spec import AppRecord, Mode, VersionRecord
+from pilotlight_gateway.deploys.app_records import version_name
+from pilotlight_gateway.deploys.moves.app_moves import AppMoves
+from pilotlight_gateway.judging.decisions import RolloutNews
+from pilotlight_gateway.judging.verdicts import UNDER, verdict_of
+from pilotlight_gateway.judging.visible_regressions import visible_sentences
+from pilotlight_gateway.rollouts.evidence_store import EvidenceStore
+from pilotlight_gateway.rollouts.rollout_facts import counted
+from pilotlight_gateway.rollouts.rollout_news import RolloutTeller
+from pilotlight_gateway.schemas.schema_compat import SchemaChange, breaking_changes
+from pilotlight_gateway.schemas.version_schemas import VersionSchemas
+from pilotlight_gateway.tenancy.auth import Principal
+from pilotlight_gateway.tenancy.name_hints import known_app
+from pilotlight_gateway.tenancy.registry_port import RegistryPort
+from pilotlight_gateway.webhooks.webhook_urls import check_url
+
+GUARDS = frozenset(UNDER)
+"""The platform's own."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class RolloutDesk:
+    """`reports`: what nodes say now; `rate_of`: calls an hour of functions; `wall`: unix seconds."""
+
+    registry: RegistryPort
+    schemas: VersionSchemas
+    moves: AppMoves
+    store: EvidenceStore
+    teller: RolloutTeller
+    reports: Callable[[], Iterable[NodeReport]]
+    rate_of: Callable[[Sequence[str]], Awaitable[float]]
+    networks: Sequence[Network] = ()
+    """That gates may be in although they are not public."""
+    has_pairs: bool = True
+    wall: Callable[[], float] = time.time
+
+    async def start(self, principal: Principal, app: str, asked: RolloutRequest) -> RolloutStarted:
+        """Start a rollout.
+
+        Raises:
+            NotFound: there is no such app or version.
+            BadInput: names the wrong field; a version breaks callers of the one before (`allow_breaking`).
+            Conflict: one is under way (`rollout_running`), or the version was rolled back (`version_withdrawn`).
+        """
+        terms = terms_of(asked)
+        if terms.gate:
+            check_url(terms.gate, self.networks)
+        record = await known_app(self.registry, principal.tenant, app)
+        canary = canary_of(record, asked.canary)
+        control = {name: record.functions[name] for name in canary if name in record.functions}
+        if not control:
+            raise BadInput(f"{app} has nothing in service yet: deploy it.", field="canary")
+        versions = [await self._version(canary[name]) for name in control]
+        versions += [await self._version(version) for version in control.values()]
+        changes = await self._breaking(control, canary)
+        if changes and not asked.allow_breaking:
+            raise BadInput(_refusal(changes), field="allow_breaking")
+        at = self.wall()
+        made = Rollout(
+            id=f"rol_{token(20)}", number=1, control=control, canary=canary, terms=terms,
+            salt=secrets.token_bytes(SALT_BYTES), since=at, started_at=at, by=principal.key_id,
+        )  # fmt: skip
+
+        def change(present: RolloutRecord | None) -> RolloutRecord | None:
+            return started(present, principal.tenant, app, made, retry=asked.retry)
+
+        changed = await self.registry.change_rollout(principal.tenant, app, change)
+        rollout = changed.running if changed is not None else None
+        if changed is None or rollout is None:
+            raise Conflict(f"The rollout of {app} was changed meanwhile.")
+        says = f"The rollout of {', '.join(sorted(canary))} is started by {principal.key_id}."
+        await self.teller.tell(changed, rollout, RolloutNews("rollout.started", says), at)
+        why = next((fault for one in versions if (fault := why_no_shadows(one.spec))), "")
+        why = why or ("" if self.has_pairs else "this platform runs none")
+        warnings = [f"{one.method} ({one.part}): {one.says}" for one in changes]
+        if why and terms.pairs:
+            warnings.append(f"Without pairs of shadows: {why}.")
+        rate = await self.rate_of([f"{principal.tenant}:{app}.{function}" for function in control])
+        streams = any(method.mode is Mode.GENERATOR for one in versions for method in one.spec.methods)
+        visible = visible_sentences(terms, calls_per_hour=rate, shadows=not why and terms.pairs > 0, streams=streams)
+        return RolloutStarted(
+            rollout=self.view(record, rollout, rollout.verdict), visible=visible, warnings=tuple(warnings)
+        )
+
+    async def show(self, tenant: str, app: str) -> RolloutView:
+        """The rollout under way, or the last one. Raises NotFound: there was none."""
+        record = await known_app(self.registry, tenant, app)
+        rollouts = await self.registry.rollout(tenant, app)
+        if rollouts is None or rollouts.rollout is None:
+            raise NotFound(f"{app} has had no rollout.")
+        return self.view(record, rollouts.rollout, await self._verdict(rollouts, rollouts.rollout))
+
+    async def past(self, tenant: str, app: str) -> list[RolloutView]:
+        """All that are known, the newest first."""
+        record = await known_app(self.registry, tenant, app)
+        rollouts = await self.registry.rollout(tenant, app)
+        if rollouts is None:
+            return []
+        last = [self.view(record, one, one.verdict)] if (one := rollouts.rollout) is not None else []
+        return last + [_ended_view(record, one) for one in reversed(rollouts.past)]
+
+    async def send_word(self, principal: Principal, app: str, word: str, reason: str) -> RolloutView:
+        """Pause, resume, promote, abort or freeze the rollout under way; whatever the judge says, and also while it is
+        paused.
+
+        Raises:
+            NotFound: there is no such app, or it has had no rollout.
+            Conflict: none is under way; of `promote`, it is rolling back, or something else was deployed.
+        """
+        record = await known_app(self.registry, principal.tenant, app)
+        at, why = self.wall(), f"{principal.key_id}{f': {reason}' if reason else ''}"
+        if word == "promote":
+            await self._promote(principal.tenant, app)
+
+        def change(present: RolloutRecord | None) -> RolloutRecord | None:
+            if present is None:
+                raise NotFound(f"{app} has had no rollout.")
+            return with_word(present, word, why, at)
+
+        changed = await self.registry.change_rollout(principal.tenant, app, change)
+        if changed is None or changed.rollout is None:
+            raise NotFound(f"{app} has had no rollout.")
+        if (kind := TOLD.get(word)) is not None:
+            await self.teller.tell(changed, changed.rollout, RolloutNews(kind, f"{DONE[word]} by {why}."), at)
+        return self.view(record, changed.rollout, changed.rollout.verdict)
+
+    async def _promote(self, tenant: str, app: str) -> None:
+        """Put the new versions into service. An abort that comes between wins: whoever keeps rollouts puts the old
+        ones back.
+        """
+        present = await self.registry.rollout(tenant, app)
+        if present is None:
+            raise NotFound(f"{app} has had no rollout.")
+        rollout = running(present)
+        if rollout.state is RolloutState.ROLLING_BACK:
+            raise Conflict(f"The rollout of {app} is rolling back.")
+        await self.moves.promote(tenant, app, rollout)
+
+    async def _verdict(self, record: RolloutRecord, rollout: Rollout) -> Verdict:
+        """What is known now; of a rollout that is over, what was said at its end."""
+        if not rollout.is_running or rollout.state is RolloutState.ROLLING_BACK:
+            return rollout.verdict
+        kept = await self.store.read(record.tenant, record.app)
+        if kept.evidence is None or kept.evidence.rollout != rollout.id:
+            return rollout.verdict
+        return verdict_of(kept.evidence, self.wall())
+
+    def view(self, record: AppRecord, rollout: Rollout, verdict: Verdict) -> RolloutView:
+        """A rollout as people see it."""
+        ready, _ = counted(self.reports())
+        terms = rollout.terms
+        return RolloutView(
+            id=rollout.id, number=rollout.number, app=record.app, state=str(rollout.state), held=rollout.held,
+            step=rollout.step + 1, steps=tuple(share / 100 for share in terms.steps), share=rollout.share / 100,
+            twin_share=rollout.twin_share / 100, since=rollout.since, started_at=rollout.started_at, by=rollout.by,
+            paused_by=rollout.paused_by, frozen=rollout.frozen, reason=rollout.reason,
+            functions=_functions(record, rollout.control, rollout.canary), verdict=verdict.word,
+            evidence=verdict.evidence, guards=verdict.guards, verified_within=verdict.verified_within,
+            calls=verdict.calls, sentences=verdict.sentences,
+            ready={
+                side: sum(ready.get(version, 0) for version in of_side.values())
+                for side, of_side in (
+                    ("control", rollout.control), ("canary", rollout.canary), ("twin", rollout.twins),
+                )
+            },
+            terms=asdict(terms) | {"steps": [share / 100 for share in terms.steps]},
+        )  # fmt: skip
+
+    async def _version(self, version_id: str) -> VersionRecord:
+        found = self.registry.version(version_id) or await self.registry.fetch_version(version_id)
+        if found is None:
+            raise NotFound(f"The version {version_id} is not kept any more.")
+        return found
+
+    async def _breaking(self, control: dict[str, str], canary: dict[str, str]) -> list[SchemaChange]:
+        found = []
+        for function, version_id in sorted(control.items()):
+            old = await self.schemas.whole(await self._version(version_id))
+            new = await self.schemas.whole(await self._version(canary[function]))
+            for change in await breaking_changes(old.spec.methods, new.spec.methods):
+                name = f"{function}.{change.method}" if change.method else function
+                found.append(replace(change, method=name))
+        return found
+
+
+TOLD = {
+    "promote": "rollout.promoted",
+    "abort": "rollout.rolled_back",
+    "pause": "rollout.held",
+    "freeze": "rollout.held",
+}
+"""By word, the event that it is."""
+DONE = {"promote": "Promoted", "abort": "Aborted", "pause": "Paused", "freeze": "Frozen", "resume": "Resumed"}
+
+
+def with_word(record: RolloutRecord, word: str, why: str, at: float) -> RolloutRecord:
+    """The record when a person has said a word; itself if that is so already. Pure.
+
+    Raises:
+        Conflict: no rollout is under way, or it is rolling back.
+    """
+    now = running(record)
+    if word == "abort":
+        return rolled_back(record, at, f"aborted by {why}", marked=False)
+    if now.state is RolloutState.ROLLING_BACK:
+        raise Conflict(f"The rollout of {record.app} is rolling back.")
+    if word == "promote":
+        return ended(record, at, RolloutState.PROMOTED, f"promoted by {why}")
+    if word == "pause":
+        after = now if now.paused_by else replace(now, paused_by=why[:200])
+    elif word == "freeze":
+        after = replace(now, frozen=True)
+    else:
+        after = replace(now, paused_by="", frozen=False, held="", held_since=0.0)
+    return record if after == now else moved(record, after)
+
+
+def terms_of(asked: RolloutRequest) -> RolloutTerms:
+    """The terms that a request asks for.
+
+    Raises:
+        BadInput: steps that do not rise, or guards that are unknown or named like the platform's own.
+    """
+    steps = tuple(round(step * 100) for step in asked.steps)
+    if list(steps) != sorted(set(steps)) or steps[0] < 1:
+        raise BadInput("steps are percent that rise, such as 1,5,25,50,100.", field="steps")
+    if unknown := sorted(asked.weights.keys() - GUARDS):
+        raise BadInput(
+            f"weights: there is no guard {unknown[0]!r}: there are {', '.join(sorted(GUARDS))}.", field="weights"
+        )
+    if taken := [guard.name for guard in asked.guards if guard.name in GUARDS]:
+        raise BadInput(f"guards: {taken[0]} is one of the platform's own: choose another name.", field="guards")
+    return RolloutTerms(
+        steps=steps, every_s=asked.every_s, calls=asked.calls, bake_s=asked.bake_s,
+        hold_back=round(asked.hold_back * 100), sticky=Sticky(asked.sticky),
+        cohort=Cohort(tenants=asked.cohort_tenants, headers=asked.cohort_headers), twin=asked.twin, pairs=asked.pairs,
+        tolerance=asked.tolerance, weights=asked.weights,
+        guards=tuple(GuardTerms(name=g.name, kind=g.kind, field=g.field, weight=g.weight) for g in asked.guards),
+        on_undecided=asked.on_undecided, surge=asked.surge, gate=asked.gate, allow_breaking=asked.allow_breaking,
+        skip_judging=asked.skip_judging,
+    )  # fmt: skip
+
+
+def canary_of(record: AppRecord, named: str) -> dict[str, str]:
+    """The versions of an app that a rollout is to bring, by function; only those that are not in service.
+
+    Raises:
+        NotFound: there is no such version or deploy. BadInput: nothing differs, or the name fits several functions.
+    """
+    functions = _named(record, named)
+    canary = {name: version for name, version in functions.items() if record.functions.get(name) != version}
+    if not canary:
+        raise BadInput(
+            f"What {record.app} would change to is in service already: deploy with --no-traffic first.", field="canary"
+        )
+    return canary
+
+
+def _named(record: AppRecord, named: str) -> dict[str, str]:
+    if pin := VERSION_PIN.fullmatch(named):
+        names = list(record.named_functions)
+        if len(names) != 1:
+            raise BadInput(
+                f"{record.app} has several functions: name the number of a deploy, as `pilotlight app history` shows "
+                "them.",
+                field="canary",
+            )
+        found = record.version_at(names[0], int(pin[1]))
+        if found is None:
+            raise NotFound(f"{record.app}.{names[0]} has no version {named}.")
+        return {names[0]: found}
+    if named:
+        line = next((one for one in record.history if named.isdigit() and one.revision == int(named)), None)
+        if line is None:
+            raise NotFound(f"{record.app} has no deploy {named!r} on record: expected v8, or the number of a deploy.")
+        return dict(line.functions)
+    line = next((one for one in reversed(record.history) if not one.traffic), None)
+    if line is None:
+        raise NotFound(f"{record.app} has no deploy without traffic: deploy with --no-traffic first, or name one.")
+    return dict(line.functions)
+
+
+def _functions(record: AppRecord, control: dict[str, str], canary: dict[str, str]) -> dict[str, dict[str, str]]:
+    return {
+        name: {
+            "canary": version_name(record, name, version),
+            **({"control": version_name(record, name, control[name])} if name in control else {}),
+        }
+        for name, version in canary.items()
+    }
+
+
+def _ended_view(record: AppRecord, one: EndedRollout) -> RolloutView:
+    verdict = one.verdict
+    return RolloutView(
+        id=one.id, number=one.number, app=record.app, state=str(one.state), since=one.ended_at,
+        started_at=one.started_at, by=one.by, reason=one.reason, verdict=verdict.word, evidence=verdict.evidence,
+        functions=_functions(record, one.control, one.canary), guards=verdict.guards,
+        verified_within=verdict.verified_within, calls=verdict.calls, sentences=verdict.sentences,
+    )  # fmt: skip
+
+
+def _refusal(changes: list[SchemaChange]) -> str:
+    first = changes[0]
+    shown = f" ({first.part} {first.witness})" if first.witness else ""
+    more = f" and {len(changes) - 1} more" if len(changes) > 1 else ""
+    return (
+        f"{first.method}: {first.says}{shown}{more}. Callers of the old version would be sent there: mend it, or say "
+        "allow_breaking."
+    )

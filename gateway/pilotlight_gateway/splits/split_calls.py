@@ -1,0 +1,228 @@
+"""Calls of a rollout that another version is to run: split anew meanwhile, or failed on the new version.
+
+A home refuses a call whose side was chosen by an older record than its own; the record is read from the bus then, and
+the call is chosen for anew: at its own age, under its own id. A call that the new version has not started, or has
+failed where it may be repeated, is run by the old one, once: its caller sees no error, the judge does.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import aclosing
+from typing import Any
+
+import msgspec
+
+from pilotlight_core.bus import BusError
+from pilotlight_core.model.errors import Conflict, PilotlightError, Unavailable
+from pilotlight_core.model.rollouts.rollout_record import Arm
+from pilotlight_core.model.rollouts.split import Side
+from pilotlight_core.model.rollouts.split_units import asker_of
+from pilotlight_core.model.spec import VersionRecord
+from pilotlight_gateway.calls.call_port import (
+    BegunCall,
+    CallEvent,
+    CallPort,
+    CallResult,
+    CallWaiter,
+    ChunkEvent,
+    ChunkTaker,
+)
+from pilotlight_gateway.calls.prepared_call import PreparedCall
+from pilotlight_gateway.fallbacks.fallback_finder import BILLED, method_for
+from pilotlight_gateway.splits.splits import Splits
+from pilotlight_gateway.tenancy.hook_versions import hook_versions
+from pilotlight_gateway.tenancy.registry_port import RegistryPort
+
+STALE = "stale_split"
+NOT_STARTED = frozenset({"no_capacity", "queue_full", "breaker_open", "load_failed"})
+"""Codes of calls that the new version has not begun."""
+FAILED = frozenset({"function_raised", "bad_output", "container_died", "execution_timeout"})
+TRIES = 3
+"""Times that a call is chosen for anew: records that change faster than it is sent are somebody's mistake."""
+READ_S = 2.0
+
+
+def may_move(call: PreparedCall, error: PilotlightError) -> bool:
+    """Whether another version may run a call that came to this: nothing of it has run, or it may be run twice."""
+    if call.split < 0:
+        return False
+    if error.wire_code == STALE:
+        return True
+    if call.side is None or call.side.arm is not Arm.CANARY:
+        return False
+    if error.wire_code in NOT_STARTED:
+        return BILLED not in error.more
+    spec = call.version.spec
+    return error.wire_code in FAILED and (
+        spec.idempotent or (error.wire_code == "function_raised" and spec.retries > 0)
+    )
+
+
+def by_other(result: CallResult, call: PreparedCall, code: str) -> CallResult:
+    """The result of a call that another version has run, after `code`."""
+    return msgspec.structs.replace(result, fallback=result.fallback or call.version.ref, moved=code)
+
+
+class SplitCalls:
+    """A `CallPort` over another one, whose calls of rollouts may move. `begin` leaves that to its waiter."""
+
+    def __init__(self, calls: CallPort, registry: RegistryPort, splits: Splits) -> None:
+        self._calls = calls
+        self._registry = registry
+        self._splits = splits
+        self.new_id = calls.new_id
+        self.address_of_home = calls.address_of_home
+        self.cancel = calls.cancel
+        self.status = calls.status
+        self.containers = calls.containers
+        self.nodes = calls.nodes
+        self.ready = calls.ready
+        self.statistics = calls.statistics
+
+    def begin(self, call: PreparedCall, waiter: CallWaiter) -> BegunCall:
+        return self._calls.begin(call, waiter)
+
+    async def run(self, call: PreparedCall) -> CallResult:
+        failed: PilotlightError | None = None
+        try:
+            return await self._calls.run(call)
+        except PilotlightError as error:
+            failed = error
+        try:
+            return await self.run_again(call, failed)
+        finally:
+            del failed  # it knows this frame: a cycle would wait for the garbage collector
+
+    async def run_again(self, call: PreparedCall, error: PilotlightError) -> CallResult:
+        """Run a call that came to `error` by another version.
+
+        Raises:
+            PilotlightError: `error`, if it may not, or what the last one came to.
+        """
+        moving, failed = call, error
+        for _ in range(TRIES):
+            again = await self._again(moving, failed)
+            code = failed.wire_code
+            try:
+                return by_other(await self._calls.run(again), again, code)
+            except PilotlightError as another:
+                moving, failed = again, another
+        raise failed
+
+    def stream(self, call: PreparedCall, taker: ChunkTaker | None = None) -> Any:
+        if call.split < 0:
+            return self._calls.stream(call, taker)
+        return _Events(self._stream(call, taker))
+
+    async def _stream(self, call: PreparedCall, taker: ChunkTaker | None) -> AsyncIterator[list[CallEvent]]:
+        """The events of a call, or of those that take its place: it has had no chunk then."""
+        moving, code = call, ""
+        for last in (*[False] * TRIES, True):
+            watched = _WatchedTaker(taker)
+            failed: PilotlightError | None = None
+            events: Any = self._calls.stream(moving, watched)
+            try:
+                async with aclosing(events):
+                    async for bunch in events:
+                        watched.has_begun = watched.has_begun or any(isinstance(one, ChunkEvent) for one in bunch)
+                        if code and isinstance(bunch[-1], CallResult):
+                            bunch[-1] = by_other(bunch[-1], moving, code)
+                        yield bunch
+                return
+            except PilotlightError as error:
+                failed = error
+            if watched.has_begun and failed.wire_code == STALE:
+                raise Conflict(
+                    f"{moving.version.ref} was rolled back before this stream ended, and no other version goes on "
+                    "with it: what came so far is what it made.",
+                    code="version_withdrawn",
+                ) from failed
+            if last or watched.has_begun:
+                raise failed
+            code = failed.wire_code
+            moving = await self._again(moving, failed)
+
+    async def _again(self, call: PreparedCall, error: PilotlightError) -> PreparedCall:
+        """The call in the place of one that came to `error`; raises that if there is none."""
+        if not may_move(call, error):
+            raise error
+        version = call.version
+        try:
+            async with asyncio.timeout(READ_S):
+                record = await self._registry.rollout(version.tenant, version.app)
+                control = await self._control(call, is_stale=error.wire_code == STALE)
+        except (TimeoutError, BusError):
+            raise error from None
+        if record is None or control is None:
+            raise error
+        if error.wire_code == STALE:
+            asker = asker_of(call.tenant, call.key, call.call_id, call.head)
+            chosen = self._splits.choose(record, control, asker)
+            return await self._instead(call, chosen.version, error, chosen.side, chosen.split)
+        return await self._instead(call, control, error, None, record.revision)
+
+    async def _control(self, call: PreparedCall, *, is_stale: bool) -> VersionRecord | None:
+        """What is deployed of a call's function.
+
+        Where `is_stale` the app is read from the bus too: a rollback by hand moves both records, and this gateway may
+        have slept through either.
+        """
+        registry, version = self._registry, call.version
+        app = registry.app_nowait(version.tenant, version.app)
+        if is_stale:
+            app = await registry.app(version.tenant, version.app)
+        deployed = app.functions.get(version.function) if app is not None and not app.stopped else None
+        if deployed is None:
+            return None
+        return registry.version(deployed) or await registry.fetch_version(deployed)
+
+    async def _instead(
+        self, call: PreparedCall, version: VersionRecord, error: PilotlightError, side: Side | None, split: int
+    ) -> PreparedCall:
+        method = call.method if version.id == call.version.id else method_for(call, version)
+        if method is None:
+            raise Unavailable(
+                "Its version was rolled back, and the old one takes other arguments: try again.",
+                code="starting", retry_after=0.1,
+            ) from error  # fmt: skip
+        hooks = await hook_versions(self._registry, version)
+        return call.instead(version, method, call.scheduling, hooks, side, split, last_number_of(call, error))
+
+
+def last_number_of(call: PreparedCall, error: PilotlightError) -> int:
+    """The highest grant number that a call has used which came to `error`."""
+    course = error.course
+    grant = course.grant if isinstance(course, CallResult) else None
+    return call.last_number if grant is None else max(call.last_number, grant.grant_number)
+
+
+class _WatchedTaker:
+    """Passes chunks on, and knows whether there were any."""
+
+    def __init__(self, taker: ChunkTaker | None) -> None:
+        self._taker = taker
+        self.has_begun = False
+
+    def take(self, seq: int, data: tuple[bytes, ...]) -> bool:
+        taken = self._taker is not None and self._taker.take(seq, data)
+        self.has_begun = self.has_begun or taken
+        return taken
+
+
+class _Events:
+    """Events of a generator, as those of a call."""
+
+    def __init__(self, events: Any) -> None:
+        self._events = events
+
+    def __aiter__(self) -> _Events:
+        return self
+
+    async def __anext__(self) -> list[CallEvent]:
+        found: list[CallEvent] = await self._events.__anext__()
+        return found
+
+    async def aclose(self) -> None:
+        await self._events.aclose()

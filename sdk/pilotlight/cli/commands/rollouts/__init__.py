@@ -1,0 +1,1 @@
+"""Commands about the versions that callers reach: aliases and rollouts."""

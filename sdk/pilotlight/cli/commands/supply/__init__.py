@@ -1,0 +1,1 @@
+"""Commands about what versions are made of, and who has signed it."""

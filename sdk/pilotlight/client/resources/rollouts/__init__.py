@@ -1,0 +1,1 @@
+"""Versions that callers reach: aliases, going back, rollouts."""

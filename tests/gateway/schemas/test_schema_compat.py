@@ -1,0 +1,75 @@
+"""Whether callers of one version can call another one."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from pilotlight_core.model.spec import Mode
+from pilotlight_gateway.schemas import schema_compat
+from pilotlight_gateway.schemas.schema_compat import breaking_changes, compare
+from tests.builders.specs import method
+
+ONE = {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"], "additionalProperties": False}
+MORE = {
+    "type": "object", "properties": {"a": {"type": "integer"}, "b": {"type": "string"}}, "required": ["a"],
+    "additionalProperties": False,
+}  # fmt: skip
+NEEDED = MORE | {"required": ["a", "b"]}
+
+
+@pytest.mark.parametrize(
+    ("part", "old", "new", "fits"),
+    [
+        ("input", ONE, MORE, True),
+        ("input", ONE, NEEDED, False),
+        ("input", MORE, ONE, False),
+        ("output", {"type": "integer"}, {"type": "integer", "minimum": 0}, True),
+        ("output", {"type": "integer"}, {"type": "string"}, False),
+        ("output", {"enum": ["a", "b"]}, {"enum": ["a", "b", "c"]}, False),
+    ],
+)
+def test_old_inputs_are_to_be_new_ones_and_new_answers_old_ones(
+    part: str, old: dict[str, Any], new: dict[str, Any], fits: bool
+) -> None:
+    answer = compare(part, old, new)
+    assert answer["fits"] is fits
+    if not fits:
+        json.loads(answer["witness"])
+
+
+async def test_a_refusal_shows_a_value_that_proves_it() -> None:
+    (change,) = await breaking_changes([method(input_schema=ONE)], [method(input_schema=NEEDED)])
+    assert (change.part, change.is_proven) == ("input", True)
+    assert "b" not in json.loads(change.witness)
+    assert "refuses" in change.says
+
+
+async def test_what_is_the_same_is_not_even_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(schema_compat, "_asked", None)
+    assert await breaking_changes([method(input_schema=ONE)], [method(input_schema=ONE)]) == []
+
+
+@pytest.mark.parametrize("keyword", ["pattern", "format"])
+async def test_a_changed_pattern_is_unproven(keyword: str) -> None:
+    old, new = {"type": "string", keyword: "date"}, {"type": "string", keyword: "time"}
+    (change,) = await breaking_changes([method(output_schema=old)], [method(output_schema=new)])
+    assert not change.is_proven
+    assert "unproven" in change.says
+
+
+async def test_methods_that_go_or_begin_to_stream_break() -> None:
+    gone, streams = await breaking_changes([method("a"), method("b")], [method("b", mode=Mode.GENERATOR)])
+    assert (gone.method, gone.says) == ("a", "the new version lacks it")
+    assert (streams.method, streams.part) == ("b", "output")
+
+
+async def test_what_cannot_be_compared_is_unproven(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(schema_compat, "WITHIN_S", 0.0)
+    (slow,) = await breaking_changes([method(input_schema=ONE)], [method(input_schema=NEEDED)])
+    assert "took too long" in slow.says
+    monkeypatch.setattr(schema_compat, "LARGEST", 10)
+    (large,) = await breaking_changes([method(input_schema=ONE)], [method(input_schema=NEEDED)])
+    assert "too large" in large.says

@@ -1,0 +1,74 @@
+"""Whether two answers say the same."""
+
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pilotlight_gateway.shadows.answer_differences import MOST_COMPARED, differ
+
+VALUES = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**53), 2**53)
+    | st.floats()
+    | st.text(max_size=8)
+    | st.binary(max_size=8),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=4), inner, max_size=4),
+    max_leaves=12,
+)
+
+
+def packed(value: Any) -> bytes:
+    return msgspec.msgpack.encode(value)
+
+
+@given(VALUES)
+def test_an_answer_is_the_same_as_itself(value: Any) -> None:
+    assert not differ(packed(value), packed(value))
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (1.0, 1.0 + 1e-9),
+        (1, 1.0),
+        ({"a": [0.1 + 0.2], "b": 1}, {"b": 1, "a": [0.3]}),
+        (float("nan"), float("nan")),
+    ],
+)
+def test_what_rounding_and_order_change_is_the_same(one: Any, other: Any) -> None:
+    assert not differ(packed(one), packed(other))
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (1.0, 1.01),
+        (True, 1),
+        (False, 0.0),
+        ([1, 2], [1]),
+        ({"a": 1}, {"b": 1}),
+        ("1", 1),
+        (b"1", "1"),
+        (None, 0),
+        ([{"a": [1, "x"]}], [{"a": [1, "y"]}]),
+        (float("nan"), 1.0),
+        (float("inf"), 1e308),
+    ],
+)
+def test_what_says_something_else_differs(one: Any, other: Any) -> None:
+    assert differ(packed(one), packed(other))
+
+
+def test_a_coarser_tolerance_is_the_functions_own_word() -> None:
+    assert not differ(packed([1.0]), packed([1.01]), tolerance=0.02)
+
+
+def test_what_is_too_large_or_no_msgpack_is_compared_by_its_bytes() -> None:
+    large = b"\xc6" + (MOST_COMPARED + 1).to_bytes(4, "big") + bytes(MOST_COMPARED + 1)
+    assert not differ(large, large)
+    assert differ(large, packed(1))
+    assert differ(b"\xc1", packed(1))

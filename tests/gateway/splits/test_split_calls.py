@@ -1,0 +1,208 @@
+"""Calls of a rollout that another version runs."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from pilotlight_core.model.errors import (
+    Conflict,
+    ContainerDied,
+    FunctionRaised,
+    PilotlightError,
+    TooMuch,
+    Unavailable,
+)  # fmt: skip
+from pilotlight_core.model.rollouts.rollout_record import WHOLE, Arm, Rollout, RolloutRecord, RolloutState
+from pilotlight_core.model.rollouts.split import Side
+from pilotlight_gateway.calls.call_fake import FakeCalls
+from pilotlight_gateway.calls.call_port import CallEvent, CallResult, ChunkEvent, ChunkTaker
+from pilotlight_gateway.calls.prepared_call import PreparedCall
+from pilotlight_gateway.splits.split_calls import TRIES, SplitCalls, may_move
+from pilotlight_gateway.splits.splits import Splits
+from tests.builders.calls import prepared_call
+from tests.gateway.world import World, function
+
+NEW = "ver_" + "2" * 32
+STALE = Conflict("split anew", code="stale_split")
+FULL = TooMuch("full", code="queue_full")
+CANARY, CONTROL = Side("rol_1", Arm.CANARY, 0.5, ""), Side("rol_1", Arm.CONTROL, 0.0, "")
+RAISED = FunctionRaised("no")
+CHUNK = ChunkEvent(seq=1, data=b"x")
+
+
+class Scripted(FakeCalls):
+    """Each version has what it comes to in turn: an error, or the rest is a result."""
+
+    outcomes: dict[str, list[PilotlightError]]
+    chunks_first = False
+
+    def _next(self, call: PreparedCall) -> CallResult:
+        self.seen.append(call)
+        waiting = self.outcomes.get(call.version.id, [])
+        if waiting:
+            raise waiting.pop(0)
+        return CallResult(output=call.version.id.encode())
+
+    async def run(self, call: PreparedCall) -> CallResult:
+        return self._next(call)
+
+    async def _events(self, call: PreparedCall) -> AsyncIterator[list[CallEvent]]:
+        if self.chunks_first:
+            yield [CHUNK]
+        result = self._next(call)
+        yield [CHUNK]
+        yield [result]
+
+    def stream(self, call: PreparedCall, taker: ChunkTaker | None = None) -> Any:
+        return self._events(call)
+
+
+class Bench:
+    def __init__(self, world: World, **options: Any) -> None:
+        (self.old,) = world.deploy(function("hello", **options))
+        self.registry = world.registry
+        self.registry.versions[NEW] = self.new = replace(self.old, id=NEW, number=2)
+        rollout = Rollout(
+            id="rol_1", number=1, control={"hello": self.old.id}, canary={"hello": NEW}, salt=b"s" * 32,
+            state=RolloutState.RAMP, share=WHOLE, since=0.0, started_at=0.0, by="k",
+        )  # fmt: skip
+        self.calls = Scripted()
+        self.calls.outcomes = {}
+        self.key = ("acme", self.old.app)
+        self.registry.rollout_records[self.key] = RolloutRecord(
+            tenant="acme", app=self.old.app, revision=5, rollout=rollout
+        )
+        self.split = SplitCalls(self.calls, self.registry, Splits(self.registry))
+
+    def roll_back(self) -> None:
+        record = self.registry.rollout_records[self.key]
+        assert record.rollout is not None
+        rolled = replace(record.rollout, share=0, state=RolloutState.ROLLING_BACK)
+        self.registry.rollout_records[self.key] = replace(record, revision=6, rollout=rolled)
+
+    def call(self, side: Side | None = CANARY, **more: Any) -> PreparedCall:
+        version = self.new if side is CANARY else self.old
+        fields = {"side": side, "split": 5, "version": version, "method": version.spec.methods[0]} | more
+        return prepared_call(**fields)
+
+
+@pytest.fixture
+def bench(world: World) -> Bench:
+    return Bench(world)
+
+
+async def test_what_runs_is_left_alone(bench: Bench) -> None:
+    result = await bench.split.run(bench.call())
+    assert (result.output, result.moved, result.fallback) == (NEW.encode(), "", "")
+
+
+async def test_a_call_that_a_rollback_has_caught_goes_to_the_old_version(bench: Bench) -> None:
+    """Under its own id and at its own age, and counted on no side: it was chosen by an older record."""
+    bench.calls.outcomes[NEW] = [STALE]
+    bench.roll_back()
+    result = await bench.split.run(call := bench.call())
+    assert (result.moved, result.fallback) == ("stale_split", bench.old.ref)
+    first, second = bench.calls.seen
+    assert (second.call_id, second.arrived_at, second.split) == (first.call_id, call.arrived_at, 6)
+    assert second.version.id == bench.old.id
+
+
+async def test_a_late_call_is_chosen_for_anew_by_the_record_of_the_bus(bench: Bench) -> None:
+    """One that knew of no rollout may well belong to the new version."""
+    bench.calls.outcomes[bench.old.id] = [STALE]
+    result = await bench.split.run(bench.call(None, split=0))
+    assert (result.output, result.moved) == (NEW.encode(), "stale_split")
+    assert bench.calls.seen[-1].side is not None
+
+
+@pytest.mark.parametrize(
+    "error", [FULL, Unavailable("none", code="no_capacity"), Unavailable("open", code="breaker_open")]
+)
+async def test_what_the_new_version_has_not_begun_the_old_one_runs(bench: Bench, error: PilotlightError) -> None:
+    bench.calls.outcomes[NEW] = [error]
+    result = await bench.split.run(bench.call())
+    assert (result.output, result.moved) == (bench.old.id.encode(), error.wire_code)
+    assert bench.calls.seen[-1].side is None
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "moves"),
+    [
+        ({}, RAISED, False),
+        ({"retries": 1}, RAISED, True),
+        ({"idempotent": True}, RAISED, True),
+        ({"retries": 1}, ContainerDied("died"), False),
+        ({"idempotent": True}, ContainerDied("died"), True),
+    ],
+)
+async def test_what_may_run_twice_is_run_by_the_old_version_when_the_new_one_fails(
+    world: World, options: dict[str, Any], error: PilotlightError, moves: bool
+) -> None:
+    bench = Bench(world, **options)
+    bench.calls.outcomes[NEW] = [error]
+    if moves:
+        assert (await bench.split.run(bench.call())).moved == error.wire_code
+    else:
+        with pytest.raises(type(error)):
+            await bench.split.run(bench.call())
+
+
+async def test_failures_of_the_old_version_are_its_callers(world: World) -> None:
+    bench = Bench(world, idempotent=True)
+    bench.calls.outcomes = {NEW: [RAISED], bench.old.id: [FunctionRaised("old"), RAISED]}
+    with pytest.raises(FunctionRaised, match="old"):
+        await bench.split.run(bench.call())
+    with pytest.raises(FunctionRaised):
+        await bench.split.run(bench.call(CONTROL))
+    assert len(bench.calls.seen) == 3
+
+
+async def test_a_version_that_was_named_never_moves(bench: Bench) -> None:
+    bench.calls.outcomes[NEW] = [FULL]
+    with pytest.raises(TooMuch):
+        await bench.split.run(bench.call(None, split=-1, version=bench.new))
+
+
+async def test_what_has_run_somewhere_counts_as_begun(bench: Bench) -> None:
+    assert not may_move(bench.call(), TooMuch("full", code="queue_full", usage={"ns": 1}))
+
+
+async def test_records_that_change_for_ever_end_in_the_refusal(bench: Bench) -> None:
+    bench.calls.outcomes = {NEW: [STALE] * (TRIES + 2)}
+    with pytest.raises(Conflict) as refused:
+        await bench.split.run(bench.call())
+    assert refused.value.wire_code == "stale_split"
+    assert len(bench.calls.seen) == TRIES + 1
+
+
+async def collected(events: Any) -> list[CallEvent]:
+    return [event async for bunch in events for event in bunch]
+
+
+async def test_a_stream_moves_before_its_first_chunk(bench: Bench) -> None:
+    bench.calls.outcomes[NEW] = [FULL]
+    chunk, result = await collected(bench.split.stream(bench.call()))
+    assert chunk == CHUNK
+    assert isinstance(result, CallResult)
+    assert (result.output, result.moved) == (bench.old.id.encode(), "queue_full")
+
+
+async def test_a_stream_that_has_begun_stays(world: World) -> None:
+    bench = Bench(world, idempotent=True)
+    bench.calls.chunks_first = True
+    bench.calls.outcomes[NEW] = [RAISED]
+    with pytest.raises(FunctionRaised):
+        await collected(bench.split.stream(bench.call()))
+    assert len(bench.calls.seen) == 1
+
+
+async def test_arguments_that_the_old_version_does_not_take_are_refused_in_words(bench: Bench) -> None:
+    other = replace(bench.new.spec.methods[0], input_schema={"type": "object", "required": ["new"]})
+    bench.calls.outcomes[NEW] = [FULL]
+    call = bench.call(method=other)
+    with pytest.raises(Unavailable, match="takes other arguments"):
+        await bench.split.run(call)

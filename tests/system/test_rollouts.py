@@ -1,0 +1,78 @@
+"""Rollouts on a real platform: a new version that fails goes back by itself, one that does not is promoted."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from tests.system.support.platform import Platform
+from tests.waiting import wait_until
+
+CODE = """
+from pilotlight import App
+
+app = App("shop")
+
+
+@app.gpu_function(scaledown_window=60.0, min_containers=1, idempotent=True, retries=2, forecast=False)
+def price(item: str = "") -> int:
+    {body}
+"""
+WORKS, FAILS, WORKS_TOO = "return 1", "raise ValueError('no price')", "return 1 + 0"
+
+
+def write_app(folder: Path, body: str) -> str:
+    file = folder / "app.py"
+    file.write_text(CODE.format(body=body))
+    return str(file)
+
+
+@contextmanager
+def calling(platform: Platform) -> Iterator[list[Any]]:
+    """Two callers, until the block ends; what they were answered that is not the old version's answer."""
+    wrong: list[Any] = []
+    over = threading.Event()
+
+    def call() -> None:
+        headers = {"Authorization": f"Bearer {platform.key}"}
+        with httpx.Client(base_url=platform.urls[0], headers=headers, timeout=60.0) as client:
+            while not over.is_set():
+                done = client.post("/v1/functions/shop.price/calls", json={"input": {"item": "x"}})
+                if done.status_code != 200 or done.json()["output"] != 1:
+                    wrong.append(done.text)
+
+    callers = [threading.Thread(target=call) for _ in range(2)]
+    for caller in callers:
+        caller.start()
+    try:
+        yield wrong
+    finally:
+        over.set()
+        for caller in callers:
+            caller.join()
+
+
+def rollout_of(platform: Platform) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(platform.cli("rollout", "status", "shop", "--json").stdout)
+    return found
+
+
+def test_a_worse_version_goes_back_and_an_equal_one_is_promoted(platform: Platform, tmp_path: Path) -> None:
+    """`deploy --rollout` has the evidence say it, in sentences; nobody who calls sees an error."""
+    platform.deploy(Path(write_app(tmp_path, WORKS)))
+    with calling(platform) as wrong:
+        words = ("deploy", write_app(tmp_path, FAILS), "--rollout", "--steps", "50,100", "--json")
+        begun = json.loads(platform.cli(*words).stdout)
+        assert begun["rollouts"][0]["state"] == "planned"
+        wait_until(lambda: rollout_of(platform)["state"] == "rolled_back", "it goes back", 30.0)
+    back = rollout_of(platform)
+    assert back["verdict"] == "regressed"
+    assert back["evidence"] >= 100
+    assert "The new version is worse" in back["reason"]
+    assert wrong == []
