@@ -10,7 +10,12 @@ import math
 
 from pilotlight_core.model.messages.seeing.compared_calls import ComparedCall
 from pilotlight_core.model.rollouts.rollout_record import Arm
-from pilotlight_gateway.judging.batch_observations import MOST_BATCHES, MeasuredAmount, PendingBatch
+from pilotlight_gateway.judging.batch_observations import (
+    MOST_BATCHES,
+    WHOLE_AFTER_S,
+    MeasuredAmount,
+    PendingBatch,
+)
 from pilotlight_gateway.judging.failures import DEADLY, OF_VERSION, is_repeated, keep
 from pilotlight_gateway.judging.function_evidence import FunctionEvidence
 from pilotlight_gateway.judging.guards.amount_guard import scores_of
@@ -341,9 +346,12 @@ def _batch_of(evidence: FunctionEvidence, call: ComparedCall, *, canary: bool) -
         return None
     batch = evidence.batches.get(call.batch)
     if batch is None:
-        if len(evidence.batches) >= MOST_BATCHES:
-            _end_batch(evidence, next(iter(evidence.batches)))
-        batch = evidence.batches[call.batch] = PendingBatch(call.batch_size, canary, call.rho)
+        while evidence.batches:
+            name, oldest = next(iter(evidence.batches.items()))
+            if len(evidence.batches) < MOST_BATCHES and oldest.at + WHOLE_AFTER_S > call.at:
+                break
+            _end_batch(evidence, name)
+        batch = evidence.batches[call.batch] = PendingBatch(call.batch_size, canary, call.rho, call.at)
     batch.calls += 1
     return batch
 
