@@ -75,7 +75,7 @@ def function_blocks(
     silent = stats["silent"]
     return [
         Sentence(id="answer", text=text, tone="bad" if failed * 20 > calls else ""),
-        *([Sentence(id="silent", text=f"Without what these gateways counted: {', '.join(silent)}.", tone="warn")]
+        *([Sentence(id="silent", text=f"Without what {plural(len(silent), 'gateway')} counted, of which there was no answer.", tone="warn")]
           if silent else []),
         _windows(name, window),
         FigureList(id="now", figures=figures),
