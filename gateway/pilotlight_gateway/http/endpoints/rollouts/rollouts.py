@@ -75,7 +75,8 @@ ROLLOUTS = (
     ),
     Operation(
         method="GET", path="/v1/apps/{app}/rollouts", name="listRollouts", endpoint=list_rollouts,
-        about="An app's rollouts, the newest first.", scopes=("read", "deploy"), answer=list_of("rollouts", RolloutView),
+        about="An app's rollouts, the newest first.", scopes=("read", "deploy"),
+        answer=list_of("rollouts", RolloutView),
         errors=("not_found",),
     ),
     Operation(
