@@ -48,6 +48,7 @@ from pilotlight_gateway.http.endpoints.placement import PLACEMENT
 from pilotlight_gateway.http.endpoints.prices import PRICES
 from pilotlight_gateway.http.endpoints.rollouts.aliases import ALIASES
 from pilotlight_gateway.http.endpoints.rollouts.rollbacks import ROLLBACKS
+from pilotlight_gateway.http.endpoints.rollouts.rollouts import ROLLOUTS
 from pilotlight_gateway.http.endpoints.secrets.secrets import SECRETS
 from pilotlight_gateway.http.endpoints.supply.policies import POLICIES
 from pilotlight_gateway.http.endpoints.supply.supply_keys import SUPPLY_KEYS
@@ -273,6 +274,7 @@ OPERATIONS: tuple[Operation[Any], ...] = (
     *APPS,
     *ALIASES,
     *ROLLBACKS,
+    *ROLLOUTS,
     *LOGS,
     *CONTAINERS,
     *NODES,

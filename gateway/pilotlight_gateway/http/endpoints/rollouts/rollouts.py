@@ -70,12 +70,13 @@ ROLLOUTS = (
     ),
     Operation(
         method="GET", path="/v1/apps/{app}/rollout", name="getRollout", endpoint=show_rollout,
-        about="The rollout that is under way, or the last one.", scopes=("read",), answer=RolloutView,
+        about="The rollout that is under way, or the last one.", scopes=("read", "deploy"), answer=RolloutView,
         errors=("not_found",),
     ),
     Operation(
         method="GET", path="/v1/apps/{app}/rollouts", name="listRollouts", endpoint=list_rollouts,
-        about="An app's rollouts, the newest first.", scopes=("read",), answer=list_of("rollouts", RolloutView),
+        about="An app's rollouts, the newest first.", scopes=("read", "deploy"),
+        answer=list_of("rollouts", RolloutView),
         errors=("not_found",),
     ),
     Operation(
