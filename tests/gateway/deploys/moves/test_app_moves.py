@@ -12,7 +12,7 @@ from pilotlight_core.model.rollouts.rollout_moves import ended, started, with_sh
 from pilotlight_core.model.rollouts.rollout_record import Rollout, RolloutRecord, RolloutState
 from pilotlight_core.model.spec import AppRecord, Schedule
 from pilotlight_gateway.deploys.moves.app_moves import AppMoves
-from tests.gateway.deploys.moves.conftest import ACME, Deploying
+from tests.gateway.deploys.deploying import ACME, Deploying
 from tests.gateway.world import World, function
 
 
