@@ -233,6 +233,7 @@ def main() -> None:
     parser.add_argument("--runs", type=int, help="rollouts of equal versions in each setting (default 200)")
     parser.add_argument("--planted-runs", type=int, help="rollouts of each worse version (default 100)")
     parser.add_argument("--full", action="store_true", help="2,000 of the former and 500 of the latter: an hour")
+    parser.add_argument("--only", choices=["same", "planted", "pairs"], help="one of the parts")
     parser.add_argument("--calls", type=int, default=CALLS, help="compared calls of a rollout at most")
     parser.add_argument("--seed", type=int, default=20)
     parser.add_argument("--processes", type=int, default=os.cpu_count() or 1)
@@ -245,10 +246,14 @@ def main() -> None:
     same, planted = (8, 9) if options.quick else (2_000, 500) if options.full else (200, 100)
     options.runs = options.runs or same
     options.planted_runs = options.planted_runs or planted
+    figures: dict[str, float] = {}
     with ProcessPoolExecutor(options.processes) as pool:
-        figures = same_versions(options, pool)
-        figures |= planted_regressions(options, pool)
-    figures |= pairs_of_shadows(options)
+        if options.only in (None, "planted"):
+            figures |= planted_regressions(options, pool)
+        if options.only in (None, "pairs"):
+            figures |= pairs_of_shadows(options)
+        if options.only in (None, "same"):
+            figures |= same_versions(options, pool)
     figures["judge_us"] = judge_us(min(options.calls, CALLS), options.seed)
     report.finish("rollouts", figures)
 

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import uvloop
 
+from pilotlight.client.login.issuer_client import IssuerClient
 from pilotlight_core.host import telemetry
 from pilotlight_core.host.certificates.server_context import ServerContext, TlsFiles
 from pilotlight_core.host.config import load
@@ -23,6 +24,7 @@ from pilotlight_core.model.errors import BadInput
 from pilotlight_gateway.dashboard.asset_files import AssetFiles
 from pilotlight_gateway.dashboard.dashboard_app import DashboardApp
 from pilotlight_gateway.dashboard.dashboard_settings import DashboardSettings
+from pilotlight_gateway.dashboard.issuer_logins import IssuerLogins
 from pilotlight_gateway.dashboard.page_drawings import PageDrawings
 from pilotlight_gateway.dashboard.page_parts.followed_streams import FollowedStreams
 from pilotlight_gateway.dashboard.page_parts.gateway_client import AnswerCache, GatewayClient
@@ -55,7 +57,8 @@ async def serve(settings: DashboardSettings) -> None:
     client = GatewayClient(settings.gateway_urls, ca_file=settings.ca_file)
     streams = GatewayStreams(settings.gateway_urls, ca_file=settings.ca_file)
     followed = FollowedStreams(streams)
-    app = DashboardApp(client, PageDrawings(AnswerCache(client, followed=followed)), AssetFiles())
+    logins = IssuerLogins(client, lambda: IssuerClient(settings.issuer_ca_file), settings.dashboard_url)
+    app = DashboardApp(client, PageDrawings(AnswerCache(client, followed=followed)), AssetFiles(), logins=logins)
     try:
         with listen(settings.dashboard_host, settings.dashboard_port) as listening:
             listener = TlsListener(tls, HandshakeBounds(exempt=exempt)) if tls is not None else None

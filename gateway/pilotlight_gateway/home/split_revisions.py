@@ -45,11 +45,19 @@ class SplitRevisions:
         return left
 
     def check(self, call: CallDescriptor) -> None:
-        """Raises Conflict (`stale_split`): the call's version was chosen by an older revision than is known here."""
+        """Refuse a call whose version was chosen by an older revision than is known here.
+
+        One that some home has let in before, or that has run, only if its version is barred: a share that has risen
+        since moves nobody who waits, and a stream goes on where it began.
+
+        Raises:
+            Conflict: `stale_split`.
+        """
         # Most platforms have no rollout, and most calls then cost this look alone.
         if self._revisions and call.split >= 0:
             newest = self._revisions.get(call.function.partition(".")[0], 0)
-            if newest > call.split:
+            is_known = call.admitted or call.grant_number > 0
+            if newest > call.split and (not is_known or self.is_barred(call.function, call.version, call.split)):
                 raise stale()
 
     def is_barred(self, function: str, version: str, split: int) -> bool:

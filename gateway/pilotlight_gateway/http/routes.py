@@ -188,7 +188,8 @@ APPS = (
         tells=("message", "base", "prune", "ends_in_s", "no_traffic", "retry"),
         about="Deploy all of an app at once, or name the blobs to upload first.", request=DeployRequest,
         answer=DeployResponse,
-        errors=(*BODY, "conflict", "removes_functions", "version_withdrawn", "quota_exceeded", "overloaded"),
+        errors=(*BODY, "conflict", "removes_functions", "version_withdrawn", "quota_exceeded", "overloaded",
+            "policy_refused"),
     ),
     Operation(
         method="PUT", path="/v1/blobs/{sha256}", name="putBlob", about="Upload a file by its digest.", status=201,

@@ -179,7 +179,7 @@ def why_not_on(evidence: Evidence, rollout: Rollout, at: float, facts: DecisionF
 def against(evidence: Evidence, at: float) -> str:
     """What of the evidence is against going on, as a word; "": nothing."""
     if evidence.split_e >= SPLIT_INVALID:
-        return "invalid"
+        return "invalid_split"
     if evidence.value >= HOLD or (evidence.high_at and at - evidence.high_at < QUIET_S):
         return "evidence"
     return ""
@@ -298,7 +298,7 @@ def _held(rollout: Rollout, at: float, why: str, verdict: Verdict) -> RolloutDec
 WHY = {
     "no_capacity": "there is no ready capacity for its share",
     "evidence": f"E is, or was within {QUIET_S / 60:.0f} minutes, {HOLD:.0f} or more",
-    "invalid": "calls do not come as they are split",
+    "invalid_split": "calls do not come as they are split",
     "calls": "too few calls of the new version were compared at this step",
     "gate": "its gate has not said yes",
     "undecided": "nothing is proven, and it is to be held then",

@@ -125,7 +125,9 @@ class RolloutKeeper:
 
     async def _folded(self, record: RolloutRecord, rollout: Rollout) -> Evidence:
         """The evidence with all that was told since, as it is stored."""
-        evidence, revision = self._held.pop(rollout.id) if rollout.id in self._held else await self._begun(record, rollout)
+        evidence, revision = (
+            self._held.pop(rollout.id) if rollout.id in self._held else await self._begun(record, rollout)
+        )
         place = evidence.seq
         for _ in range(PAGES_AT_ONCE):
             page = await self.store.page(record.tenant, record.app, place)

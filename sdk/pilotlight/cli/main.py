@@ -20,9 +20,9 @@ from pilotlight_core.model.suggestions import did_you_mean, nearest
 COMMANDS = (
     "up", "deploy", "run", "call", "calls", "job", "logs", "events", "app", "alias", "rollout", "scale", "container",
     "batch", "webhook", "secret", "trust", "policy", "sbom", "weights", "model", "stats", "fleet", "placement",
-    "explain", "diagnose", "profile", "usage", "billing", "price", "ledger", "tenant", "key", "login", "logout", "whoami",
-    "issuer", "keyset", "quota", "audit", "backup", "restore", "doctor", "node", "pool", "ca", "plan", "record",
-    "simulate", "version",
+    "explain", "diagnose", "profile", "usage", "billing", "price", "ledger", "tenant", "key", "login", "logout",
+    "whoami", "issuer", "keyset", "quota", "audit", "backup", "restore", "doctor", "node", "pool", "ca", "plan",
+    "record", "simulate", "version",
 )  # fmt: skip
 """Modules of `commands`, in the order of the help."""
 PLACES = {

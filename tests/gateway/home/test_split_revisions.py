@@ -81,3 +81,20 @@ def test_what_was_called_back_is_barred_for_what_an_older_revision_has_chosen() 
     assert known.take_left() == {"ver_twin"}
     known.changed("rollout.acme.app", None)
     assert not known.is_barred("acme:app.fn", "ver_twin", 0)
+
+
+def test_who_waits_or_has_run_stays_while_shares_rise() -> None:
+    """Only a rollback moves it."""
+    known = SplitRevisions()
+    known.changed("rollout.acme.app", record(7))
+    waiting, begun = (
+        call("a", split=6, version="ver_new", admitted=True),
+        call("b", split=6, version="ver_new", grant_number=1),
+    )
+    known.check(waiting)
+    known.check(begun)
+    known.changed("rollout.acme.app", record(8, share=0))
+    for one in (waiting, begun):
+        with pytest.raises(Conflict):
+            known.check(one)
+    known.check(call("c", split=6, version="ver_1", admitted=True))

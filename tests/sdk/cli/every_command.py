@@ -14,6 +14,7 @@ from pilotlight import App
 from pilotlight.cli.main import COMMANDS, module_of
 from pilotlight.packing.folder_signing import FolderSigner
 from pilotlight_core.host.signing import Signer
+from tests.sdk.cli.identity_answers import CALLER, ISSUER
 from tests.sdk.cli.seeing_answers import (
     DIAGNOSED,
     EVENTS,
@@ -24,6 +25,7 @@ from tests.sdk.cli.seeing_answers import (
     STATS,
     STATS_LIST,
 )  # fmt: skip
+from tests.sdk.cli.supply_commands import SUPPLY_ANSWERS, SUPPLY_WORDS
 from tests.sdk.scripted import Answer, ScriptedPlatform, answer, chunk, result, stream
 
 CODE = """
@@ -188,41 +190,6 @@ KEY = {
     "id": "8c1f0eXYabcd", "label": "the continuous integration of search", "scopes": ["deploy", "invoke", "read"],
     "created_at": NOW, "expires_at": 4e9, "revoked": False, "key": "pl_live_x", "replaced_until": NOW,
 }  # fmt: skip
-ISSUER = {
-    "name": "corp", "url": "https://login.example.com", "audience": "https://gpu.example.com/api", "client_id": "cli",
-    "jwks_url": "https://login.example.com/keys", "tenant": "", "tenants": {"acme-corp": "acme"},
-    "groups": {"engineers": ["invoke", "deploy"], "*": ["read"]}, "keys": 2, "keys_age_s": 61.0,
-    "problem": "https://login.example.com/keys has answered 502",
-}  # fmt: skip
-CALLER = {
-    "tenant": "acme", "key": "oidc-corp-0123456789abcdef", "scopes": ["invoke", "deploy"], "issuer": "corp",
-    "subject": "ada@example.com", "expires_at": NOW + 300,
-}  # fmt: skip
-TRUSTED = {
-    "name": "release", "id": "875ab38dfa0d77c1", "pem": "-----BEGIN PUBLIC KEY-----", "added_at": NOW, "added_by": "k",
-    "not_before": 0.0, "not_after": 4e9, "revoked_at": 0.0, "reason": "", "counts": True, "why": "",
-}  # fmt: skip
-SIGNING = {
-    "serial": 7, "operator": "0c1f0eXYabcd0123",
-    "keys": [
-        {"id": "5f0c21aa3b9d7e10", "not_before": 0.0, "not_after": NOW, "revoked_at": 0.0, "reason": "",
-         "counts": False, "why": "has expired on 2026-11-27 08:00 UTC", "signs_here": False},
-        {"id": "9b1e21aa3b9d7e10", "not_before": 0.0, "not_after": 0.0, "revoked_at": 0.0, "reason": "",
-         "counts": True, "why": "", "signs_here": True},
-    ],
-}  # fmt: skip
-POLICY = {
-    "policy": {"mode": "enforce", "signed": True, "deny_licences": ["AGPL-*"]}, "revision": 3, "changed_at": NOW,
-    "changed_by": "8c1f0eXYabcd",
-}  # fmt: skip
-VERDICT = {
-    "version": "hello.greet@v1", "version_id": "ver_1", "at": NOW, "allowed": True, "more": 0,
-    "findings": [{"rule": "licence", "component": "pkg:pypi/paraphrase-multilingual@1.0.0", "of": "operator",
-                  "says": "pkg:pypi/paraphrase-multilingual@1.0.0 has the licence AGPL-3.0-only; it is denied.",
-                  "enforced": False}],
-    "data_published_at": NOW, "data_age_s": 86_400.0, "policies": {"operator": 1}, "warnings": [],
-}  # fmt: skip
-SBOM = {"bomFormat": "CycloneDX", "specVersion": "1.6", "components": []}
 LIMITS = {
     "tenant": "acme", "tier": "free", "limits": {"concurrency": 3}, "function": "zoo:llm.chat",
     "functions": {"a-tenant-with-a-long-name:paraphrase-search.paraphrase_multilingual": {"requests_per_s": 2.5}},
@@ -388,17 +355,7 @@ ROUTES: dict[tuple[str, str], Any] = {
     ("GET", "/v1/issuers"): {"issuers": [ISSUER]},
     ("PUT", "/v1/issuers/corp"): ISSUER,
     ("DELETE", "/v1/issuers/corp"): None,
-    ("GET", "/v1/functions/hello.greet/sbom"): SBOM,
-    ("GET", "/v1/functions/hello.greet/verdict"): VERDICT,
-    ("GET", "/v1/policy"): POLICY,
-    ("PUT", "/v1/policy"): POLICY,
-    ("DELETE", "/v1/policy"): None,
-    ("GET", "/v1/trusted-keys"): {"keys": [TRUSTED]},
-    ("PUT", "/v1/trusted-keys/release"): TRUSTED,
-    ("POST", "/v1/trusted-keys/release/revoke"): TRUSTED,
-    ("GET", "/v1/signing-keys"): SIGNING,
-    ("PUT", "/v1/signing-keys"): SIGNING,
-    ("POST", "/v1/signing-keys/resign"): {"looked_at": 2, "signed": 1, "refused": [], "next": ""},
+    **SUPPLY_ANSWERS,
     ("GET", "/v1/keys"): {"keys": [KEY]},
     ("POST", "/v1/keys"): KEY,
     ("POST", "/v1/keys/k/rotate"): KEY,
@@ -506,21 +463,7 @@ WORDS = {
     "issuer set": "issuer set corp https://login.example.com --client-id cli --tenant acme --group eng=invoke",
     "issuer list": "issuer list",
     "issuer remove": "issuer remove corp",
-    "trust new": "trust new new.key",
-    "trust add": "trust add release release.pub",
-    "trust list": "trust list",
-    "trust revoke": "trust revoke release --reason lost",
-    "trust sign": "trust sign model --key release.key",
-    "policy show": "policy show",
-    "policy set": "policy set --signed",
-    "policy remove": "policy remove",
-    "policy check": "policy check hello.greet",
-    "sbom": "sbom hello.greet",
-    "keyset list": "keyset list",
-    "keyset new": "keyset new keys",
-    "keyset vouch": "keyset vouch operator --key keys",
-    "keyset publish": "keyset publish set.json",
-    "keyset resign": "keyset resign",
+    **SUPPLY_WORDS,
     "quota show": "quota show acme",
     "quota set": "quota set acme concurrency=3",
     "quota clear": "quota clear acme",

@@ -70,6 +70,6 @@ class ComparedCall(msgspec.Struct, frozen=True, array_like=True):
     """Of custom guards, by name."""
     tokens: Count = 0
     is_running: bool = False
-    """Whether it has not ended: it has run longer than the old version usually does, and is told of again at its end."""
+    """Whether it has not ended: it runs longer than the old version usually does, and is told of again at its end."""
     also_failed: bool = False
     """Whether the old version failed on the same input too."""
