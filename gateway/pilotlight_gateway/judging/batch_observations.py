@@ -8,6 +8,8 @@ import msgspec
 
 MOST_BATCHES = 256
 """That have not all of their calls; the oldest is taken as it is."""
+WHOLE_AFTER_S = 2.0
+"""After which a batch is taken as it is: the rest of its calls was lost, or is told by another gateway."""
 
 
 class MeasuredAmount(NamedTuple):
@@ -27,6 +29,8 @@ class PendingBatch(msgspec.Struct, array_like=True):
     size: int
     canary: bool
     rho: float
+    at: float
+    """When its first call ended."""
     calls: int = 0
     events: list[str] = []
     """That were counted: each counts once."""

@@ -10,14 +10,18 @@ import math
 
 from pilotlight_core.model.messages.seeing.compared_calls import ComparedCall
 from pilotlight_core.model.rollouts.rollout_record import Arm
-from pilotlight_gateway.judging.batch_observations import MOST_BATCHES, MeasuredAmount, PendingBatch
+from pilotlight_gateway.judging.batch_observations import (
+    MOST_BATCHES,
+    WHOLE_AFTER_S,
+    MeasuredAmount,
+    PendingBatch,
+)
 from pilotlight_gateway.judging.failures import DEADLY, OF_VERSION, is_repeated, keep
 from pilotlight_gateway.judging.function_evidence import FunctionEvidence
 from pilotlight_gateway.judging.guards.amount_guard import scores_of
 from pilotlight_gateway.judging.shadow_sides import paired
-from pilotlight_gateway.judging.usual.strata import LEAST_CALLS, Stratum, is_measured
+from pilotlight_gateway.judging.usual.strata import LEAST_CALLS, Reading, is_measured
 from pilotlight_gateway.judging.usual.tolerance import START_TOLERANCE
-from pilotlight_gateway.judging.usual.usual_amounts import size_of
 from pilotlight_gateway.judging.usual.usual_levels import MOST_LEVELS, UsualLevel
 
 FIRST_CALLS = 20
@@ -106,8 +110,8 @@ def _fold_running(evidence: FunctionEvidence, call: ComparedCall, *, canary: boo
     """A call has run longer than is usual: that is known before it ends."""
     if not is_warm(call) or call.unit:
         return
-    stratum = evidence.strata.of(call)
-    if stratum is not None and _is_slow(evidence, stratum, call, canary=canary):
+    reading = evidence.strata.measure(call)
+    if reading is not None and _is_slow(evidence, reading, canary=canary):
         batch = evidence.batches.get(call.batch) if call.batch else None
         if not is_repeated(evidence.told, call.call_id) and (batch is None or "slow" not in batch.events):
             if batch is not None:
@@ -129,6 +133,10 @@ def _fold_pair(evidence: FunctionEvidence, call: ComparedCall) -> None:
         evidence.crash.note(failed=canary.failed)
     if not (canary.ended_well and other.ended_well):
         return
+    proof, spread = evidence.amount_proofs.get("pairs"), evidence.pairs.spread
+    if proof is not None and spread > 0.0 and canary.cost > 0.0 and other.cost > 0.0:
+        # A pair is both sides at once: its ratio is the canary's residual over the old version's.
+        proof.note(canary=True, rho=0.5, residual=math.log(canary.cost / other.cost), spread=spread)
     evidence.pairs.note(canary.cost, other.cost, math.log1p(evidence.pair_tolerance))
     if canary.differs != other.differs and (answers := evidence.events.get("answers")) is not None:
         answers.note(canary=canary.differs, rho=0.5)
@@ -204,8 +212,8 @@ def _measured(
             if amount is not None:
                 amount.note(canary=bet.canary, rho=bet.rho, score=bet.score, residual=bet.residual)
         return []
-    if (stratum := evidence.strata.of(call)) is not None and call.execute_ms > 0.0:
-        for event in _events_of(evidence, stratum, call, canary=canary):
+    if (reading := evidence.strata.measure(call)) is not None:
+        for event in _events_of(evidence, reading, call, canary=canary):
             if event == "slow" and call.call_id in evidence.told:
                 continue
             if batch is not None:
@@ -216,45 +224,37 @@ def _measured(
     for name, happened in _custom_events(evidence, call).items():
         if happened:
             _note_event(evidence, name, call, canary=canary)
-    return _amounts_of(evidence, stratum, call, canary=canary)
+    return _amounts_of(evidence, reading, call, canary=canary)
 
 
-def _events_of(evidence: FunctionEvidence, stratum: Stratum, call: ComparedCall, *, canary: bool) -> list[str]:
+def _events_of(evidence: FunctionEvidence, reading: Reading, call: ComparedCall, *, canary: bool) -> list[str]:
     """Which of the events `slow` and `dear` a call is."""
-    found = ["slow"] if _is_slow(evidence, stratum, call, canary=canary) else []
-    if stratum.cost is not None and call.gpu_ns > 0 and not call.code:
-        high = stratum.cost.high + (evidence.log_tolerance if canary else 0.0)
-        if stratum.cost.residual(size_of(call), call.gpu_ns) > high:
-            found.append("dear")
+    found = ["slow"] if _is_slow(evidence, reading, canary=canary) else []
+    tolerance, usual = evidence.log_tolerance if canary else 0.0, reading.usual_cost
+    if usual is not None and not call.code and reading.cost > usual.high + tolerance:
+        found.append("dear")
     return found
 
 
-def _is_slow(evidence: FunctionEvidence, stratum: Stratum, call: ComparedCall, *, canary: bool) -> bool:
+def _is_slow(evidence: FunctionEvidence, reading: Reading, *, canary: bool) -> bool:
     """Whether it ran longer than the old version's p95; a caller that cancelled then has waited for it too."""
-    usual = stratum.latency
-    if usual is None or call.execute_ms <= 0.0:
-        return False
-    high = usual.high + (evidence.log_tolerance if canary else 0.0)
-    return usual.residual(size_of(call), call.execute_ms) > high
+    return reading.latency > reading.usual_latency.high + (evidence.log_tolerance if canary else 0.0)
 
 
 def _amounts_of(
-    evidence: FunctionEvidence, stratum: Stratum | None, call: ComparedCall, *, canary: bool
+    evidence: FunctionEvidence, reading: Reading | None, call: ComparedCall, *, canary: bool
 ) -> list[MeasuredAmount]:
     """What a call that ended well took of each amount."""
     if call.code:
         return []
-    found, tolerance = [], evidence.log_tolerance
-    if stratum is not None and call.execute_ms > 0.0:
+    found = []
+    if reading is not None:
         evidence.measured += canary
-        size = size_of(call)
-        if (usual := stratum.latency) is not None:
-            residual = usual.residual(size, call.execute_ms)
-            score, clipped = scores_of(residual, usual.spread, canary=canary, tolerance=tolerance)
-            found.append(MeasuredAmount("latency", score, clipped, usual.spread))
-        if (usual := stratum.cost) is not None and call.gpu_ns > 0:
-            residual = usual.residual(size, call.gpu_ns)
-            score, clipped = scores_of(residual, usual.spread, canary=canary, tolerance=tolerance)
+        tolerance, spread = evidence.log_tolerance, reading.usual_latency.spread
+        score, clipped = scores_of(reading.latency, spread, canary=canary, tolerance=tolerance)
+        found.append(MeasuredAmount("latency", score, clipped, spread))
+        if (usual := reading.usual_cost) is not None:
+            score, clipped = scores_of(reading.cost, usual.spread, canary=canary, tolerance=tolerance)
             found.append(MeasuredAmount("cost", score, clipped, usual.spread))
     if call.first_ms > 0.0 and "ttft" in evidence.amounts:
         found += _leveled(evidence, "ttft", call, call.first_ms, canary=canary)
@@ -303,13 +303,13 @@ def _level_of(evidence: FunctionEvidence, name: str) -> UsualLevel | None:
 
 def _unit_scores(evidence: FunctionEvidence, call: ComparedCall, *, canary: bool) -> dict[str, float]:
     """What a call says for its sticky unit, by guard."""
-    stratum = evidence.strata.of(call)
-    scores = {measured.guard: measured.score for measured in _amounts_of(evidence, stratum, call, canary=canary)}
+    reading = evidence.strata.measure(call)
+    scores = {measured.guard: measured.score for measured in _amounts_of(evidence, reading, call, canary=canary)}
     if not call.code or call.code in OF_VERSION:
         scores["errors"] = float(bool(call.code) and not call.also_failed)
     scores |= {name: float(happened) for name, happened in _custom_events(evidence, call).items()}
-    if stratum is not None and call.execute_ms > 0.0:
-        events = _events_of(evidence, stratum, call, canary=canary)
+    if reading is not None:
+        events = _events_of(evidence, reading, call, canary=canary)
         scores["slow"] = float("slow" in events)
         if "cost" in scores:
             scores["dear"] = float("dear" in events)
@@ -346,9 +346,12 @@ def _batch_of(evidence: FunctionEvidence, call: ComparedCall, *, canary: bool) -
         return None
     batch = evidence.batches.get(call.batch)
     if batch is None:
-        if len(evidence.batches) >= MOST_BATCHES:
-            _end_batch(evidence, next(iter(evidence.batches)))
-        batch = evidence.batches[call.batch] = PendingBatch(call.batch_size, canary, call.rho)
+        while evidence.batches:
+            name, oldest = next(iter(evidence.batches.items()))
+            if len(evidence.batches) < MOST_BATCHES and oldest.at + WHOLE_AFTER_S > call.at:
+                break
+            _end_batch(evidence, name)
+        batch = evidence.batches[call.batch] = PendingBatch(call.batch_size, canary, call.rho, call.at)
     batch.calls += 1
     return batch
 

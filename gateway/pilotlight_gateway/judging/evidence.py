@@ -26,7 +26,7 @@ from pilotlight_gateway.judging.usual.tolerance import PAIR_TOLERANCE, learnt_sp
 HOLD, ROLL_BACK = 10.0, 100.0
 """E from which the ramp holds, and from which the rollout rolls back."""
 FORMAT = 1
-PROVEN_AMOUNTS = ("latency", "cost")
+PROVEN_AMOUNTS = ("latency", "cost", "pairs")
 PROVEN_EVENTS = ("errors", "slow")
 
 
@@ -170,11 +170,12 @@ def _function_of(terms: RolloutTerms, *, streams: bool, pairs: bool) -> Function
     tolerance = terms.tolerance
     return FunctionEvidence(
         weights=weights,
+        whole=sum(weights.values()),
         events={name: EventGuard() for name in events},
         amounts={name: AmountGuard() for name in amounts},
         customs={guard.name: guard.kind == "event" for guard in terms.guards},
         event_proofs={name: EventProof() for name in events if name in PROVEN_EVENTS},
-        amount_proofs={name: AmountProof() for name in amounts if name in PROVEN_AMOUNTS},
+        amount_proofs={name: AmountProof() for name in weights if name in PROVEN_AMOUNTS},
         is_sticky=terms.sticky is not Sticky.CALL,
         tolerance=0.05 if tolerance is None else tolerance,
         pair_tolerance=PAIR_TOLERANCE if tolerance is None else tolerance,

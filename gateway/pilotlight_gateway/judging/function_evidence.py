@@ -27,6 +27,8 @@ class FunctionEvidence(msgspec.Struct):
 
     weights: dict[str, float]
     """By guard, its part of the mean."""
+    whole: float
+    """The sum of the weights."""
     events: dict[str, EventGuard]
     amounts: dict[str, AmountGuard]
     customs: dict[str, bool] = {}
@@ -75,7 +77,7 @@ class FunctionEvidence(msgspec.Struct):
             total += self.weights[name] * amount.e
         if "pairs" in self.weights:
             total += self.weights["pairs"] * self.pairs.e
-        whole = sum(self.weights.values())
+        whole = self.whole
         return total / whole if whole > 0.0 else 1.0
 
     def guards(self) -> dict[str, float]:

@@ -61,9 +61,10 @@ def word_of(evidence: Evidence) -> str:
 
 
 def is_verified(function: FunctionEvidence) -> bool:
-    """Whether each amount that the canary has is proven, and there is one."""
-    proven = {name: proof.within for name, proof in function.amount_proofs.items() if function.amounts[name].canary}
-    return bool(proven) and all(within is not None and within <= VERIFIED_WITHIN for within in proven.values())
+    """Whether times are proven, and costs if there are any: by live calls or by pairs."""
+    verified = function.verified()
+    proven = {guard for guard in ("latency", "cost", "pairs") if verified.get(guard, 1.0) <= VERIFIED_WITHIN}
+    return "latency" in proven and (not function.amounts["cost"].canary or bool(proven & {"cost", "pairs"}))
 
 
 def canary_calls(evidence: Evidence) -> int:

@@ -175,6 +175,16 @@ def test_batches_whose_calls_were_lost_are_bounded() -> None:
     assert evidence.amounts["cost"].canary == 300 - 256
 
 
+def test_a_batch_of_which_calls_are_missing_is_taken_as_it_is_after_a_while() -> None:
+    """By the next one that comes."""
+    evidence = folded(canary(batch="a", batch_size=2, at=1.0), canary(batch="b", batch_size=2, at=2.9))
+    assert evidence.amounts["cost"].canary == 0
+    fold_call(evidence, canary(batch="c", batch_size=2, at=3.1))
+
+    assert evidence.amounts["cost"].canary == 1
+    assert list(evidence.batches) == ["b", "c"]
+
+
 def test_an_error_of_one_side_of_a_pair_is_an_event_and_of_both_nobodys() -> None:
     """Pairs are drawn with one half."""
     evidence = folded(
@@ -251,7 +261,7 @@ def test_a_sticky_unit_is_one_observation_of_everything() -> None:
     evidence = folded(*failing, terms=terms)
     assert evidence.amounts["errors"].canary == 1
     assert evidence.crash.canary == 1
-    assert evidence.split.counts == {"0.5": [1, 1]}
+    assert evidence.split.counts == {0.5: [1, 1]}
 
     fold_call(evidence, canary(code="function_raised", call_id="x"))
     assert evidence.amounts["errors"].canary == 2

@@ -29,7 +29,7 @@ def test_its_value_is_the_weighted_mean_of_its_guards() -> None:
 def test_no_weight_at_all_says_nothing() -> None:
     """Not even of a division by 0."""
     evidence = evidence_of(RolloutTerms())
-    evidence.weights = dict.fromkeys(evidence.weights, 0.0)
+    evidence.weights, evidence.whole = dict.fromkeys(evidence.weights, 0.0), 0.0
 
     assert evidence.value() == 1.0
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+import random
+
 from pilotlight_core.model.rollouts.rollout_record import Arm, RolloutTerms
 from pilotlight_gateway.judging.evidence import fold, start
 from pilotlight_gateway.judging.verdicts import verdict_of
@@ -87,3 +90,18 @@ def test_each_kind_of_guard_says_what_it_has_seen() -> None:
     assert "not known yet in 0 pairs" in said
     assert "0 of the new version's calls, 0 of the old one's" in said
     assert "not compared, or in part: 1 (a retry)" in said
+
+
+def test_pairs_prove_a_cost_within_less_than_live_calls_do() -> None:
+    """Two hundred of them, within two percent."""
+    evidence = start(rollout_of(RolloutTerms()), history=HISTORY, shadowed=(FUNCTION,))
+    draw = random.Random(4)
+    for number in range(300):
+        for arm in (Arm.CANARY, Arm.TWIN):
+            cost = int(1e8 * math.exp(draw.gauss(0.0, 0.03)))
+            evidence = fold(evidence, 2 * number + (arm == Arm.TWIN) + 1, [
+                compared_call(arm, rho=0.0, pair=str(number), gpu_ns=cost),
+            ])  # fmt: skip
+
+    assert verdict_of(evidence, 0.0).verified_within["pairs"] <= 0.05
+    assert verdict_of(evidence, 0.0).word == "undecided"

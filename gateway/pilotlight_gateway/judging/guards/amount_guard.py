@@ -12,7 +12,7 @@ import math
 
 import msgspec
 
-from pilotlight_gateway.judging.guards.wealth import bounded_wealth, clipped
+from pilotlight_gateway.judging.guards.wealth import LEAST, MOST, bounded_wealth, clipped
 
 STAKES = (0.02, 0.05, 0.1, 0.2, 0.4, 0.8)
 
@@ -40,10 +40,10 @@ class AmountGuard(msgspec.Struct):
             self.other += 1
             self.other_sum += residual
         z = lever_of(canary=canary, rho=rho) * score
-        self.wealth = bounded_wealth(
-            [wealth * (1.0 + stake * z) for wealth, stake in zip(self.wealth, STAKES, strict=True)]
-        )
-        self.e = sum(self.wealth) / len(STAKES)
+        self.wealth = after = [wealth * (1.0 + stake * z) for wealth, stake in zip(self.wealth, STAKES)]  # noqa: B905
+        self.e = e = sum(after) / len(STAKES)
+        if after[-1] < LEAST or e > MOST:
+            self.wealth = bounded_wealth(after)
 
     @property
     def effect(self) -> float | None:
@@ -55,7 +55,7 @@ class AmountGuard(msgspec.Struct):
 
 def lever_of(*, canary: bool, rho: float) -> float:
     """`(a - rho) / max(rho, 1 - rho)`: how much of its score a call on this side puts at stake."""
-    return ((1.0 - rho) if canary else -rho) / max(rho, 1.0 - rho)
+    return ((1.0 - rho) if canary else -rho) / (rho if rho > 0.5 else 1.0 - rho)
 
 
 def scores_of(residual: float, spread: float, *, canary: bool, tolerance: float) -> tuple[float, float]:
@@ -63,5 +63,5 @@ def scores_of(residual: float, spread: float, *, canary: bool, tolerance: float)
 
     `spread`: three times the usual one. `tolerance`: the logarithm of 1 + the tolerated part, taken off the canary's.
     """
-    score = clipped((residual - tolerance) / spread) if canary else clipped(residual / spread)
-    return score, clipped(residual / spread) * spread
+    own = clipped(residual / spread)
+    return clipped((residual - tolerance) / spread) if canary else own, own * spread

@@ -12,7 +12,7 @@ import math
 import msgspec
 
 from pilotlight_gateway.judging.guards.amount_guard import lever_of
-from pilotlight_gateway.judging.guards.wealth import bounded_wealth, clipped
+from pilotlight_gateway.judging.guards.wealth import LEAST, bounded_wealth, clipped
 
 PARTS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5)
 PROVEN = 20.0
@@ -44,9 +44,10 @@ class AmountProof(msgspec.Struct):
             if canary:  # of the old version's calls the claim changes nothing
                 z = lever * clipped((residual - _LOGS[place]) / spread)
                 factors = [1.0 + stake * z for stake in STAKES]
-            after = [wealth * factor for wealth, factor in zip(self.wealth[place], factors, strict=True)]
-            self.wealth[place] = after = bounded_wealth(after)
-            if sum(after) >= PROVEN * len(STAKES):
+            self.wealth[place] = after = [wealth * factor for wealth, factor in zip(self.wealth[place], factors)]  # noqa: B905
+            if after[-1] < LEAST:
+                self.wealth[place] = bounded_wealth(after)
+            elif sum(after) >= PROVEN * len(STAKES):
                 self.proven = place  # what is within 2 % is within 5 % too
                 break
 

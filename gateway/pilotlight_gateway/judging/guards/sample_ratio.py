@@ -19,19 +19,18 @@ class SampleRatio(msgspec.Struct):
     """What the bet against the split has won."""
 
     e: float = 1.0
-    counts: dict[str, list[int]] = {}
-    """By rho, as text: calls of the canary, and all."""
+    counts: dict[float, list[int]] = {}
+    """By rho: calls of the canary, and all."""
 
     def note(self, *, canary: bool, rho: float) -> None:
         """A call came."""
         if not 0.0 < rho < 1.0:
             return
-        key = repr(rho)
-        counts = self.counts.get(key)
+        counts = self.counts.get(rho)
         if counts is None:
             if len(self.counts) >= SEGMENTS:
                 del self.counts[next(iter(self.counts))]
-            counts = self.counts[key] = [0, 0]
+            counts = self.counts[rho] = [0, 0]
         predicted = (PRIOR * rho + counts[0]) / (PRIOR + counts[1])
         self.e *= predicted / rho if canary else (1.0 - predicted) / (1.0 - rho)
         self.e = min(max(self.e, LEAST), MOST)

@@ -1,4 +1,7 @@
-"""What bets are worth: products of factors, kept where a float can hold them."""
+"""What bets are worth: products of factors, kept where a float can hold them.
+
+Guards look for the bounds at the sum of all bets, and at the last bet alone: it is the boldest, so it falls first.
+"""
 
 from __future__ import annotations
 
@@ -7,13 +10,8 @@ LEAST, MOST = 1e-290, 1e290
 
 
 def bounded_wealth(wealth: list[float]) -> list[float]:
-    """The same within what a float holds: a bet that has lost everything could never win again.
-
-    The last bet is the boldest, so it is the first to reach the lower bound.
-    """
-    if wealth[-1] < LEAST or sum(wealth) > MOST:
-        return [min(max(each, LEAST), MOST) for each in wealth]
-    return wealth
+    """The same within what a float holds: a bet that has lost everything could never win again."""
+    return [min(max(each, LEAST), MOST) for each in wealth]
 
 
 def clipped(value: float) -> float:

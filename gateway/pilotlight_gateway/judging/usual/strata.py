@@ -8,6 +8,8 @@ A call that is bet on is scored first, and learnt from then.
 from __future__ import annotations
 
 import math
+from functools import lru_cache
+from typing import NamedTuple
 
 import msgspec
 
@@ -52,6 +54,16 @@ class Stratum(msgspec.Struct):
             self.sizes, self.latencies, self.costs = [], [], []
 
 
+class Reading(NamedTuple):
+    """What a call took, as logarithms over what is expected."""
+
+    usual_latency: UsualAmount
+    latency: float
+    usual_cost: UsualAmount | None
+    """None: it used no GPU, or what is usual of it is not known."""
+    cost: float
+
+
 class Strata(msgspec.Struct):
     """Those of one function, by name."""
 
@@ -93,13 +105,24 @@ class Strata(msgspec.Struct):
 
     def of(self, call: ComparedCall) -> Stratum | None:
         """What a call is measured against; None: too little is known."""
-        names = names_of(call)
-        for name in names[:-1]:
-            stratum = self.known.get(name)
-            if stratum is not None and stratum.latency is not None and stratum.calls >= FINE_CALLS:
-                return stratum
-        stratum = self.known.get(names[-1])
-        return stratum if stratum is not None and stratum.latency is not None else None
+        fine, size, whole = names_of(call)
+        known = self.known
+        if (stratum := known.get(fine)) is not None and stratum.calls >= FINE_CALLS and stratum.latency is not None:
+            return stratum
+        if (stratum := known.get(size)) is not None and stratum.calls >= FINE_CALLS and stratum.latency is not None:
+            return stratum
+        return stratum if (stratum := known.get(whole)) is not None and stratum.latency is not None else None
+
+    def measure(self, call: ComparedCall) -> Reading | None:
+        """How far what a call took is from what is usual; None: too little is known."""
+        stratum = self.of(call)
+        if stratum is None or (usual := stratum.latency) is None or call.execute_ms <= 0.0:
+            return None
+        size = size_of(call)
+        latency = usual.residual(size, call.execute_ms)
+        if (cost := stratum.cost) is None or call.gpu_ns <= 0:
+            return Reading(usual, latency, None, 0.0)
+        return Reading(usual, latency, cost, cost.residual(size, call.gpu_ns))
 
     def _of(self, name: str) -> Stratum | None:
         stratum = self.known.get(name)
@@ -123,9 +146,14 @@ class Strata(msgspec.Struct):
 
 def names_of(call: ComparedCall) -> tuple[str, str, str]:
     """A call's strata, the finest first."""
-    whole = f"{call.method} {call.gpu_type}"
-    size = f"{whole}|{size_class_of(call)}"
-    return f"{size}|{call.tenant}", size, whole
+    return _names(call.method, call.gpu_type, size_class_of(size_of(call)), call.tenant)
+
+
+@lru_cache(maxsize=4_096)
+def _names(method: str, gpu_type: str, size_class: int, tenant: str) -> tuple[str, str, str]:
+    whole = f"{method} {gpu_type}"
+    size = f"{whole}|{size_class}"
+    return f"{size}|{tenant}", size, whole
 
 
 def is_measured(call: ComparedCall) -> bool:

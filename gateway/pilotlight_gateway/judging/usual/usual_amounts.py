@@ -20,6 +20,7 @@ SIZE_MATTERS = 0.2
 """The least correlation by which a size says something."""
 
 MOST_SIZE = 1e18
+LOG_2 = math.log(2.0)
 
 
 class UsualAmount(msgspec.Struct, frozen=True, array_like=True):
@@ -64,6 +65,6 @@ def size_of(call: ComparedCall) -> float:
     return math.log1p(min(call.cost or call.body_bytes, MOST_SIZE))
 
 
-def size_class_of(call: ComparedCall) -> int:
-    """Its class: doublings of the declared cost parameter, or of bytes."""
-    return int(math.log2(1.0 + min(call.cost or call.body_bytes, MOST_SIZE)))
+def size_class_of(size: float) -> int:
+    """Its class, by its logarithm: doublings of the declared cost parameter, or of bytes."""
+    return int(size / LOG_2)

@@ -29,10 +29,10 @@ def test_a_tenth_puts_a_whole_score_at_stake_for_the_canary_and_a_ninth_for_the_
 
 def test_a_score_is_within_one_and_the_tolerance_is_the_canarys_alone() -> None:
     """The residual, for the estimate, is before the tolerance."""
-    assert scores_of(0.3, 1.5, canary=False, tolerance=0.1) == (pytest.approx(0.2), pytest.approx(0.3))
-    assert scores_of(0.3, 1.5, canary=True, tolerance=0.15) == (pytest.approx(0.1), pytest.approx(0.3))
-    assert scores_of(9.0, 1.5, canary=True, tolerance=0.1) == (1.0, pytest.approx(1.5))
-    assert scores_of(-9.0, 1.5, canary=True, tolerance=0.1) == (-1.0, pytest.approx(-1.5))
+    assert scores_of(0.3, 1.5, canary=False, tolerance=0.1) == pytest.approx((0.2, 0.3))
+    assert scores_of(0.3, 1.5, canary=True, tolerance=0.15) == pytest.approx((0.1, 0.3))
+    assert scores_of(9.0, 1.5, canary=True, tolerance=0.1) == pytest.approx((1.0, 1.5))
+    assert scores_of(-9.0, 1.5, canary=True, tolerance=0.1) == pytest.approx((-1.0, -1.5))
 
 
 def test_the_estimate_is_the_ratio_of_both_sides() -> None:

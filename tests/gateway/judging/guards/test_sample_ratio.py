@@ -46,4 +46,4 @@ def test_each_share_has_its_own_counts_and_they_are_bounded() -> None:
         guard.note(canary=False, rho=(number + 1) / 1_000)
 
     assert len(guard.counts) == SEGMENTS
-    assert guard.counts["0.074"] == [0, 1]
+    assert guard.counts[0.074] == [0, 1]

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import random
+from typing import Any
 
 from pilotlight_core.model.messages.seeing.compared_calls import ComparedCall
 from pilotlight_gateway.judging.usual.strata import MOST_SAMPLES, MOST_STRATA, Strata, is_measured, names_of
 from tests.builders.compared import compared_call
 
 
-def warm(count: int, seed: int = 1, **fields: object) -> list[ComparedCall]:
+def warm(count: int, seed: int = 1, **fields: Any) -> list[ComparedCall]:
     draw = random.Random(seed)
     return [compared_call(execute_ms=100.0 * 2.0 ** draw.gauss(0.0, 0.5), **fields) for _ in range(count)]
 
