@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from functools import cached_property, partial
@@ -211,13 +212,14 @@ class HttpParts:
     webhooks: WebhookStore
     access_log: str = OFF
     counts: InferenceCounts = field(default_factory=InferenceCounts)
+    split_counts: Counter[str] = field(default_factory=Counter)
     tracing: TracedCalls = field(default_factory=lone_traces)
     events: PlatformEventSource = field(default_factory=MemoryEvents)
     rollouts: RolloutParts
 
     @cached_property
     def splits(self) -> Splits:
-        return Splits(self.registry)
+        return Splits(self.registry, self.split_counts)
 
     @cached_property
     def split_calls(self) -> SplitCalls:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import signal
 import time
+from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -291,8 +292,8 @@ async def _gateway(
     measured = MeasuredGateway(name=name, process=instance, region=settings.region)
     exchange = make_load_exchange(bus, loads, measured, budget, readiness, calls)
     event_log, inside = BusEventLog(bus, region=settings.region), InsideName(settings.region, calls.table.instance)
-    rollouts = GatewayRollouts(settings, bus, calls, event_log, name=instance)
-    own = metric_sources(calls, idempotency, limiter, jobs, readiness, budget, connections, fallbacks)
+    rollouts, split_counts = GatewayRollouts(settings, bus, calls, event_log, name=instance), Counter[str]()
+    own = metric_sources(calls, idempotency, limiter, jobs, readiness, budget, connections, fallbacks, split_counts)
     sources = (*own, rollouts.collect)
     shown = certificates_of(api=public.tls, bodies=internal.tls)
     locker = BusLocker(bus, calls.fleet, registry, region=settings.region, gateway=calls.table.instance)
@@ -314,8 +315,7 @@ async def _gateway(
         placements=make_placements(calls, book, registry, settings),
         proxies=settings.connection_bounds.exempt,
         readiness=readiness, registry=registry, requests=requests, rollouts=rollouts.parts, schemas=schemas,
-        supply=supply.parts,
-        webhooks=BusWebhooks(bus),
+        split_counts=split_counts, supply=supply.parts, webhooks=BusWebhooks(bus),
     )  # fmt: skip
     try:
         # Limits around calls: a gateway that hands its shards over still tells the next homes what runs here.
