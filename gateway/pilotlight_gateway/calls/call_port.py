@@ -43,6 +43,8 @@ class CallResult(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """The ref of the version that ran it in place of the one that was asked for; "": that one did."""
     moved: str = ""
     """Why another version of its rollout ran it, by the code of what its own came to; "": that one did."""
+    moved_from: str = ""
+    """The container there; "": none, or it is not known."""
     grant: Grant | None = None
     """Of its last start."""
     trail: tuple[KeptAttempt, ...] = ()

@@ -75,8 +75,8 @@ ROLLOUTS = (
     ),
     Operation(
         method="GET", path="/v1/apps/{app}/rollouts", name="listRollouts", endpoint=list_rollouts,
-        about="An app's rollouts, the newest first.", scopes=("read", "deploy"), answer=list_of("rollouts", RolloutView),
-        errors=("not_found",),
+        about="An app's rollouts, the newest first.", scopes=("read", "deploy"),
+        answer=list_of("rollouts", RolloutView), errors=("not_found",),
     ),
     Operation(
         method="POST", path="/v1/apps/{app}/rollout/{word}", name="sendRolloutWord", endpoint=send_rollout_word,
