@@ -63,7 +63,7 @@ def rollout_of(platform: Platform) -> dict[str, Any]:
     return found
 
 
-def test_a_worse_version_goes_back_and_an_equal_one_is_promoted(platform: Platform, tmp_path: Path) -> None:
+def test_a_worse_version_goes_back(platform: Platform, tmp_path: Path) -> None:
     """`deploy --rollout` has the evidence say it, in sentences; nobody who calls sees an error."""
     platform.deploy(Path(write_app(tmp_path, WORKS)))
     with calling(platform) as wrong:
@@ -75,4 +75,16 @@ def test_a_worse_version_goes_back_and_an_equal_one_is_promoted(platform: Platfo
     assert back["verdict"] == "regressed"
     assert back["evidence"] >= 100
     assert "The new version is worse" in back["reason"]
+    assert wrong == []
+
+
+def test_an_equal_version_is_promoted(platform: Platform, tmp_path: Path) -> None:
+    """`deploy --wait` ends when it is, and the history says by which rollout."""
+    platform.deploy(Path(write_app(tmp_path, WORKS)))
+    words = ("--steps", "50,100", "--every", "1s", "--bake", "1s")
+    with calling(platform) as wrong:
+        done = platform.cli("deploy", write_app(tmp_path, WORKS_TOO), "--rollout", *words, "--wait")
+    assert "Promoted" in done.stderr
+    history = json.loads(platform.cli("app", "history", "shop", "--json").stdout)
+    assert history[-1]["message"].startswith("rollout ")
     assert wrong == []

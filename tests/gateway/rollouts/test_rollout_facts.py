@@ -70,7 +70,8 @@ def test_at_the_end_the_twin_carries_the_rest_alone() -> None:
 
 
 def app(**more: Any) -> AppRecord:
-    return AppRecord(**{"tenant": "acme", "app": "shop", "revision": 1, "functions": {"price": OLD}} | more)
+    fields: dict[str, Any] = {"tenant": "acme", "app": "shop", "revision": 1, "functions": {"price": OLD}}
+    return AppRecord(**fields | more)
 
 
 def test_what_serves_is_what_is_compared() -> None:

@@ -165,15 +165,10 @@ CREDITS = {
     "history": [{"day": "2026-11-26", "change": "granted", "grant": "grant_1", "usd": "10", "balance_usd": "10"}],
 }  # fmt: skip
 ERASURE = {
-    "tenant": "acme",
-    "state": "planned",
-    "found": {"API keys": 3, "apps": 12, "blobs": 1_041, "pieces of logs": 20_112},
-    "blob_bytes": 4_120_331_002,
-    "containers": 2,
-    "confirmation": "6bq0tyh2k1",
-    "why": "",
+    "tenant": "acme", "state": "planned", "blob_bytes": 4_120_331_002, "containers": 2, "confirmation": "6bq0tyh2k1",
+    "found": {"API keys": 3, "apps": 12, "blobs": 1_041, "pieces of logs": 20_112}, "why": "",
     "keeps": ["its lines in the ledger", "the audit log"],
-}
+}  # fmt: skip
 TENANT = {"name": "a-tenant-with-a-long-name", "tier": "enterprise", "weight": 2.0, "created_at": NOW, "disabled": True}
 KEY = {
     "id": "8c1f0eXYabcd", "label": "the continuous integration of search", "scopes": ["deploy", "invoke", "read"],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from typing import Any
 
 import pytest
 
@@ -19,7 +20,7 @@ Deploying = Callable[..., Awaitable[DeployResponse]]
 def deploying(world: World) -> Deploying:
     """Deploys the app `shop` of acme with a content of its own."""
 
-    async def deploy(content: bytes, *specs: FunctionSpec, **more: object) -> DeployResponse:
+    async def deploy(content: bytes, *specs: FunctionSpec, **more: Any) -> DeployResponse:
         await world.blobs.put("acme", entry(content).sha256, content)
         functions = tuple(DeployFunction(spec=spec) for spec in specs or (function(),))
         request = DeployRequest(functions=functions, files=(entry(content),), **more)
