@@ -15,13 +15,16 @@ from tests.system.support.platform import Platform
 from tests.waiting import wait_until
 
 CODE = """
+import time
+
 from pilotlight import App
 
 app = App("shop")
 
 
-@app.gpu_function(scaledown_window=60.0, min_containers=1, idempotent=True, retries=2, forecast=False)
+@app.gpu_function(min_containers=1, max_containers=1, idempotent=True, retries=2, forecast=False)
 def price(item: str = "") -> int:
+    time.sleep(0.02)
     {body}
 """
 WORKS, FAILS, WORKS_TOO = "return 1", "raise ValueError('no price')", "return 1 + 0"
@@ -81,7 +84,7 @@ def test_a_worse_version_goes_back(platform: Platform, tmp_path: Path) -> None:
 def test_an_equal_version_is_promoted(platform: Platform, tmp_path: Path) -> None:
     """`deploy --wait` ends when it is, and the history says by which rollout."""
     platform.deploy(Path(write_app(tmp_path, WORKS)))
-    words = ("--steps", "50,100", "--every", "1s", "--bake", "1s")
+    words = ("--steps", "50,100", "--every", "1s", "--bake", "1s", "--pairs", "25")
     with calling(platform) as wrong:
         done = platform.cli("deploy", write_app(tmp_path, WORKS_TOO), "--rollout", *words, "--wait")
     assert "Promoted" in done.stderr

@@ -146,7 +146,7 @@ class ComparedSink:
 
     def _paired(self, pair: Pair, side: PairedSide) -> ComparedCall:
         shadowed, call = side.shadowed, side.shadowed.call
-        result, spent = shadowed.result, shadowed.result.spent if shadowed.result is not None else None
+        result, spent = shadowed.result, shadowed.result.metered if shadowed.result is not None else None
         container = result.container if result is not None else ""
         return ComparedCall(
             rollout=pair.rollout.id, revision=pair.revision, function=pair.primary.version.function,
