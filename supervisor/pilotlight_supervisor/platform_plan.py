@@ -177,7 +177,8 @@ class GatewayPorts(NamedTuple):
 
 def measured(settings: UpSettings) -> tuple[str, ...]:
     """The processes beside gateways that serve metrics, in the order of their ports."""
-    return "duties", "controller", *(_numbered("agent", number) for number in _agents(settings))
+    agents = (_numbered("agent", number) for number in _agents(settings))
+    return "duties", "controller", *agents, *(("dashboard",) if settings.dashboard else ())
 
 
 def plan(
@@ -232,11 +233,11 @@ def plan(
             _agent(settings, number, metrics, common, env(bus_users.agent(node).name))
             for number, node in zip(_agents(settings), nodes, strict=False)
         ),
-        *([_dashboard(settings, ports, dashboard_port)] if dashboard_port else []),
+        *([_dashboard(settings, ports, dashboard_port, metrics["dashboard"])] if dashboard_port else []),
     )  # fmt: skip
 
 
-def _dashboard(settings: UpSettings, ports: Sequence[GatewayPorts], port: int) -> ManagedProcess:
+def _dashboard(settings: UpSettings, ports: Sequence[GatewayPorts], port: int, metrics: int) -> ManagedProcess:
     """It asks gateways over HTTP with the sessions of who looks: it has no user on the bus, and no secret."""
     given = {
         "--dashboard-tls-cert": settings.tls_cert, "--dashboard-tls-key": settings.tls_key,
@@ -245,7 +246,7 @@ def _dashboard(settings: UpSettings, ports: Sequence[GatewayPorts], port: int) -
     gateways = ",".join(settings.url_of(own.public) for own in ports)
     command = _python(
         "pilotlight_gateway.dashboard", "--dashboard-host", settings.host, "--dashboard-port", str(port),
-        "--gateways", gateways, *(f"{flag}={value}" for flag, value in given.items() if value),
+        "--gateways", gateways, "--metrics-port", str(metrics), *(f"{flag}={value}" for flag, value in given.items() if value),
     )  # fmt: skip
     return ManagedProcess(
         name="dashboard", rank=4, stop_within_s=3.0, withheld=("AWS_", "PILOTLIGHT_"), command=command

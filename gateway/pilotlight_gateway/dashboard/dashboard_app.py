@@ -6,17 +6,19 @@ import asyncio
 import gzip
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from urllib.parse import parse_qsl, urlencode
 
 import msgspec
 import structlog
-from starlette.types import Receive, Scope, Send
+from prometheus_client.core import Metric
+from starlette.types import Message, Receive, Scope, Send
 
 from pilotlight_core.model.api.seeing.session_api import CODE_PATTERN, NewSession
 from pilotlight_gateway.dashboard.all_pages import ACTIONS
 from pilotlight_gateway.dashboard.asset_files import FOR_EVER, AssetFiles
+from pilotlight_gateway.dashboard.dashboard_counts import DashboardCounts, kind_of
 from pilotlight_gateway.dashboard.issuer_logins import (
     BEGIN,
     CALLBACK,
@@ -27,6 +29,7 @@ from pilotlight_gateway.dashboard.issuer_logins import (
 )
 from pilotlight_gateway.dashboard.live_stream import LaggingClient, LiveStream, StreamSlots, topics_of
 from pilotlight_gateway.dashboard.login_pages import entered_body, login_body, message_body
+from pilotlight_gateway.dashboard.login_rates import LoginRates, LoginRefused
 from pilotlight_gateway.dashboard.page_drawings import PageDrawings
 from pilotlight_gateway.dashboard.page_frame import whole_page
 from pilotlight_gateway.dashboard.page_parts.block_markup import blocks_markup
@@ -79,6 +82,8 @@ class Visit:
     addresses: list[str]
     """The topics that a stream asks for."""
     headers: HeaderList
+    address: str = ""
+    """Where it comes from."""
     form: dict[str, str] = field(default_factory=dict)
 
 
@@ -100,12 +105,17 @@ class DashboardApp:
         drawings: PageDrawings,
         assets: AssetFiles,
         *,
+        counts: DashboardCounts | None = None,
+        logins: LoginRates | None = None,
         clock: Callable[[], float] = time.monotonic,
         wall: Callable[[], float] = time.time,
-        logins: IssuerLogins | None = None,
+        issuers: IssuerLogins | None = None,
     ) -> None:
-        """`logins`: at issuers; None: people log in by keys alone."""
-        self._logins = logins
+        """`issuers`: where people log in too; None: by keys alone."""
+        self._issuers = issuers
+        self.counts = counts or DashboardCounts()
+        self._logins = logins or LoginRates(clock)
+        self._clock = clock
         self._client = client
         self._drawings = drawings
         self._assets = assets
@@ -113,12 +123,29 @@ class DashboardApp:
         self._slots = StreamSlots()
         self._wall = wall
 
+    def collect(self) -> Iterator[Metric]:
+        """A `MetricSource`."""
+        return self.counts.collect(lambda: len(self._viewers), lambda: self._slots.held)
+
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             return
+        kind, begun_at = kind_of(scope["path"], scope["method"]), self._clock()
+
+        async def counted(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                self.counts.request_answered(kind, message["status"], self._clock() - begun_at)
+            await send(message)
+
+        await self._answer(scope, receive, counted)
+
+    async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         headers: HeaderList = scope["headers"]
         path = scope["raw_path"].decode("latin-1").partition("?")[0]
-        visit = Visit(method=scope["method"], path=path, query={}, addresses=[], headers=headers)
+        address = scope["client"][0] if scope.get("client") else ""
+        visit = Visit(
+            method=scope["method"], path=path, query={}, addresses=[], headers=headers, address=address
+        )  # fmt: skip
         try:
             visit = _with_query(visit, scope["query_string"].decode("latin-1"))
             if visit.path == "/ui/events":
@@ -151,8 +178,8 @@ class DashboardApp:
             return await self._post(visit)
         if visit.path == LOGIN:
             return await self._show_login(visit)
-        if visit.path.startswith((BEGIN, CALLBACK)) and self._logins is not None:
-            return await self._log_in_at_issuer(visit, self._logins)
+        if visit.path.startswith((BEGIN, CALLBACK)) and self._issuers is not None:
+            return await self._log_in_at_issuer(visit, self._issuers)
         viewer = await self._viewers.find(session_token(visit.headers))
         if viewer is None:
             return _to(LOGIN)
@@ -239,18 +266,23 @@ class DashboardApp:
         known = code if _is_code(code) else ""
         if not known and await self._viewers.find(session_token(visit.headers)) is not None:
             return _to(HOME)
-        issuers = await self._logins.names() if self._logins is not None and not known else []
+        issuers = await self._issuers.names() if self._issuers is not None and not known else []
         body = whole_page(title="Log in", body=login_body(known, issuers=issuers), assets=self._assets.base)
         return PageReply(status=200, body=body, headers=PAGE_HEADERS)
 
     async def _log_in(self, visit: Visit) -> PageReply:
         code, key = visit.form.get("code", ""), visit.form.get("key", "").strip()
-        if _is_code(code):
-            answer = await self._client.ask("POST", "/v1/sessions/exchange", "", {"code": code})
-        elif key.startswith(OUR_KEY) and len(key) <= 128 and key.isascii() and key.isprintable():
-            answer = await self._client.ask("POST", "/v1/sessions", key, {})
-        else:
+        is_key = key.startswith(OUR_KEY) and len(key) <= 128 and key.isascii() and key.isprintable()
+        if not _is_code(code) and not is_key:
             return self._login_refused("That is no API key: it begins with pl_live_.")
+        try:
+            async with self._logins.taking(visit.address):
+                if _is_code(code):
+                    answer = await self._client.ask("POST", "/v1/sessions/exchange", "", {"code": code})
+                else:
+                    answer = await self._client.ask("POST", "/v1/sessions", key, {})
+        except LoginRefused as refused:
+            return self._login_refused(str(refused), 429)
         if answer.status >= 400:
             return self._login_refused(answer.problem().detail)
         return _to(HOME, self._session_of(answer))
@@ -263,10 +295,13 @@ class DashboardApp:
                 page, kept = await logins.begin(visit.path.removeprefix(BEGIN), host)
                 return _to(page, kept)
             cookie = begun_cookie(header_of(visit.headers, b"cookie") or "")
-            token = await logins.finish(urlencode(visit.query), cookie, host)
+            async with self._logins.taking(visit.address):
+                token = await logins.finish(urlencode(visit.query), cookie, host)
+                answer = await self._client.ask("POST", "/v1/sessions", token, {})
+        except LoginRefused as refused:
+            return self._login_refused(str(refused), 429)
         except RefusedLogin as refused:
             return replace(self._login_refused(str(refused)), headers=(*PAGE_HEADERS, forget_begun()))
-        answer = await self._client.ask("POST", "/v1/sessions", token, {})
         if answer.status >= 400:
             return replace(self._login_refused(answer.problem().detail), headers=(*PAGE_HEADERS, forget_begun()))
         # A redirect from here would still be the issuer's: browsers send no strict cookie along it.
@@ -281,9 +316,9 @@ class DashboardApp:
             raise ApiProblem(0, "internal", "A gateway of another release answered: it opens no sessions.") from None
         return set_cookie(made.token, min(LONGEST_COOKIE_S, max(1, int(made.expires_at - self._wall()))))
 
-    def _login_refused(self, text: str) -> PageReply:
+    def _login_refused(self, text: str, status: int = 401) -> PageReply:
         body = whole_page(title="Log in", body=login_body("", text), assets=self._assets.base)
-        return PageReply(status=401, body=body, headers=PAGE_HEADERS)
+        return PageReply(status=status, body=body, headers=PAGE_HEADERS)
 
     async def _log_out(self, viewer: Viewer) -> PageReply:
         self._viewers.forget(viewer.token)

@@ -8,6 +8,7 @@ import asyncio
 import logging
 import signal
 import sys
+import time
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -18,13 +19,18 @@ from pilotlight_core.host import telemetry
 from pilotlight_core.host.certificates.server_context import ServerContext, TlsFiles
 from pilotlight_core.host.config import load
 from pilotlight_core.host.gc_tuning import freeze
+from pilotlight_core.host.metrics.loop_watch import LoopWatch
+from pilotlight_core.host.metrics.metrics_listener import serving_metrics
+from pilotlight_core.host.metrics.process_metrics import ProcessMetrics
 from pilotlight_core.host.open_files import allow_open_files
 from pilotlight_core.host.outbound.address_policy import read_networks
 from pilotlight_core.model.errors import BadInput
 from pilotlight_gateway.dashboard.asset_files import AssetFiles
 from pilotlight_gateway.dashboard.dashboard_app import DashboardApp
+from pilotlight_gateway.dashboard.dashboard_counts import CountedApi, DashboardCounts
 from pilotlight_gateway.dashboard.dashboard_settings import DashboardSettings
 from pilotlight_gateway.dashboard.issuer_logins import IssuerLogins
+from pilotlight_gateway.dashboard.login_rates import LoginRates
 from pilotlight_gateway.dashboard.page_drawings import PageDrawings
 from pilotlight_gateway.dashboard.page_parts.followed_streams import FollowedStreams
 from pilotlight_gateway.dashboard.page_parts.gateway_client import AnswerCache, GatewayClient
@@ -57,20 +63,31 @@ async def serve(settings: DashboardSettings) -> None:
     client = GatewayClient(settings.gateway_urls, ca_file=settings.ca_file)
     streams = GatewayStreams(settings.gateway_urls, ca_file=settings.ca_file)
     followed = FollowedStreams(streams)
-    logins = IssuerLogins(client, lambda: IssuerClient(settings.issuer_ca_file), settings.dashboard_url)
-    app = DashboardApp(client, PageDrawings(AnswerCache(client, followed=followed)), AssetFiles(), logins=logins)
+    counts, watch = DashboardCounts(), LoopWatch(time.monotonic())
+    counted = CountedApi(client, counts)
+    issuers = IssuerLogins(counted, lambda: IssuerClient(settings.issuer_ca_file), settings.dashboard_url)
+    app = DashboardApp(
+        counted, PageDrawings(AnswerCache(counted, followed=followed)), AssetFiles(),
+        counts=counts, logins=LoginRates(exempt=exempt), issuers=issuers,
+    )  # fmt: skip
+    shown = ProcessMetrics(app.collect, watch.collect)
     try:
         with listen(settings.dashboard_host, settings.dashboard_port) as listening:
             listener = TlsListener(tls, HandshakeBounds(exempt=exempt)) if tls is not None else None
             server = make_server(app, book=ConnectionBook(bounds), tls=listener, graceful_seconds=1)
-            async with asyncio.TaskGroup() as group, followed.running():
+            async with (
+                serving_metrics(settings.metrics_host, settings.metrics_port, shown.render),
+                asyncio.TaskGroup() as group,
+                followed.running(),
+                watch.running(),
+            ):
                 watching = group.create_task(tls.watch()) if tls is not None else None
                 group.create_task(server.serve(sockets=[listening]))
                 freeze()
                 log.info("the dashboard serves", url=url_of(listening), gateways=settings.gateway_urls)
                 await stop.wait()
-                # 1. Take no more requests; streams end with their connections. 2. What is followed ends with the
-                # block.                # 3. The clients close below.
+                # 1. Take no more requests; streams end with their connections. 2. What is followed, and the metrics,
+                # end with the block. 3. The clients close below.
                 server.stop()
                 if watching is not None:
                     watching.cancel()

@@ -27,6 +27,8 @@ class DashboardSettings(msgspec.Struct, frozen=True, kw_only=True):
         str, Meta(description="PEM: the certificate of the dashboard; empty: http, for this machine or behind a proxy")
     ] = ""
     dashboard_tls_key: Annotated[str, Meta(description="PEM: its key; both are read again when they change")] = ""
+    metrics_host: Annotated[str, Meta(description="address to serve /metrics on")] = "127.0.0.1"
+    metrics_port: Annotated[Port, Meta(description="port of /metrics; 0: it is not served")] = 0
     dashboard_connections: Annotated[int, Meta(ge=8, le=100_000, description="connections of browsers at a time")] = (
         1_024
     )

@@ -30,7 +30,7 @@ LAGS_S = 2.0
 SILENT_TICKS = 10
 """After so many without a word a comment is sent, so that a connection that is gone shows."""
 TOPICS_AT_MOST, QUERY_FIELDS = 16, 16
-STREAMS_PER_SESSION, STREAMS_PER_KEY, STREAMS = 4, 64, 1_024
+STREAMS_PER_SESSION, STREAMS_PER_KEY, STREAMS_PER_TENANT, STREAMS = 4, 64, 256, 1_024
 HEAD = (
     (b"content-type", b"text/event-stream; charset=utf-8"),
     (b"cache-control", b"no-store"),
@@ -50,16 +50,26 @@ class Topic:
 
 
 class StreamSlots:
-    """How many streams there may be: in all, of one API key, and of one session, which is one browser."""
+    """How many streams there may be: in all, of one tenant, of one API key, and of one session, that is one browser."""
 
     def __init__(self) -> None:
         self._held: Counter[str] = Counter()
-        self._bounds = {"session": STREAMS_PER_SESSION, "key": STREAMS_PER_KEY, "all": STREAMS}
+        self._bounds = {
+            "session": STREAMS_PER_SESSION, "key": STREAMS_PER_KEY, "tenant": STREAMS_PER_TENANT, "all": STREAMS,
+        }  # fmt: skip
+
+    @property
+    def held(self) -> int:
+        """Streams there are."""
+        return self._held[""]
 
     @contextmanager
     def holding(self, viewer: Viewer) -> Iterator[bool]:
         """Whether there is room for one more, which is held until the block ends."""
-        names = {"session": f"session {viewer.token}", "key": f"key {viewer.key}", "all": ""}
+        names = {
+            "session": f"session {viewer.token}", "key": f"key {viewer.key}", "tenant": f"tenant {viewer.tenant}",
+            "all": "",
+        }  # fmt: skip
         if any(self._held[name] >= self._bounds[kind] for kind, name in names.items()):
             yield False
             return
@@ -148,11 +158,15 @@ class LiveStream:
         return b"".join(pieces)
 
     async def _is_good(self) -> bool:
-        """Whether its session is; while no gateway says, the stream waits."""
+        """Whether its session is, and still may what it might; while no gateway says, the stream waits.
+
+        Who may less now, or more, comes again as somebody else: drawings are shared by what viewers may.
+        """
         try:
-            return await self._viewers.find(self._viewer.token) is not None
+            found = await self._viewers.find(self._viewer.token)
         except ApiProblem:
             return True
+        return found is not None and found.audience == self._viewer.audience
 
 
 class LaggingClient(Exception):

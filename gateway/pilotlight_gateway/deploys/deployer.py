@@ -290,8 +290,8 @@ class Deployer:
         allowed = self._limits(tenant).blob_bytes
         if new and allowed is not None:
             check_blob_bytes(tenant, allowed, await self.usage.of(tenant), new)
-        for digest, data in contents:
-            await self.blobs.put(tenant, digest, data)  # also if it is there: that renews it
+        # Also what is there: that renews it.
+        await asyncio.gather(*(self.blobs.put(tenant, digest, data) for digest, data in dict(contents).items()))
         self.usage.add(tenant, sum(new))
 
     async def _try_deploy(

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import msgspec
 
-MOST_BATCHES = 256
+MOST_BATCHES = 128
 """That have not all of their calls; the oldest is taken as it is."""
 WHOLE_AFTER_S = 2.0
 """After which a batch is taken as it is: the rest of its calls was lost, or is told by another gateway."""

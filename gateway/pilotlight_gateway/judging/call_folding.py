@@ -16,7 +16,7 @@ from pilotlight_gateway.judging.batch_observations import (
     MeasuredAmount,
     PendingBatch,
 )
-from pilotlight_gateway.judging.failures import DEADLY, OF_VERSION, is_repeated, keep
+from pilotlight_gateway.judging.failures import DEADLY, MOST_HANGING, OF_VERSION, is_repeated, keep
 from pilotlight_gateway.judging.function_evidence import FunctionEvidence
 from pilotlight_gateway.judging.guards.amount_guard import scores_of
 from pilotlight_gateway.judging.shadow_sides import paired
@@ -113,7 +113,7 @@ def _fold_running(evidence: FunctionEvidence, call: ComparedCall, *, canary: boo
     reading = evidence.strata.measure(call)
     if reading is not None and _is_slow(evidence, reading, canary=canary):
         batch = evidence.batches.get(call.batch) if call.batch else None
-        if not is_repeated(evidence.told, call.call_id) and (batch is None or "slow" not in batch.events):
+        if not is_repeated(evidence.told, call.call_id, MOST_HANGING) and (batch is None or "slow" not in batch.events):
             if batch is not None:
                 batch.events.append("slow")
             _note_event(evidence, "slow", call, canary=canary)

@@ -20,12 +20,15 @@ from pilotlight_gateway.judging.guards.amount_guard import AmountGuard
 from pilotlight_gateway.judging.guards.event_guard import EventGuard
 from pilotlight_gateway.judging.guards.guard_set import amount_guards, event_guards, weights_of
 from pilotlight_gateway.judging.guards.proofs import AmountProof, EventProof
-from pilotlight_gateway.judging.usual.strata import is_measured
+from pilotlight_gateway.judging.sticky_units import MOST_UNITS
+from pilotlight_gateway.judging.usual.strata import MOST_SAMPLES, is_measured
 from pilotlight_gateway.judging.usual.tolerance import PAIR_TOLERANCE, learnt_spread, live_tolerance
 
 HOLD, ROLL_BACK = 10.0, 100.0
 """E from which the ramp holds, and from which the rollout rolls back."""
 FORMAT = 1
+LEAST_SHARED = 100
+"""Samples and sticky units of each function, of however many: all evidence is one value of the bus."""
 PROVEN_AMOUNTS = ("latency", "cost", "pairs")
 PROVEN_EVENTS = ("errors", "slow")
 
@@ -88,6 +91,8 @@ def start(
     functions = {}
     for function, calls in by_function.items():
         one = _function_of(rollout.terms, streams=function in streaming, pairs=function in shadowed)
+        one.strata.most = max(LEAST_SHARED, MOST_SAMPLES // len(by_function))
+        one.units.most = max(LEAST_SHARED, MOST_UNITS // len(by_function))
         functions[function] = one
         for call in calls:
             if call.code in OF_VERSION or not call.code:

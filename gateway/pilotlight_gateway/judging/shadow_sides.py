@@ -8,7 +8,7 @@ from pilotlight_core.model.messages.seeing.compared_calls import ComparedCall
 from pilotlight_core.model.rollouts.rollout_record import Arm
 from pilotlight_gateway.judging.failures import OF_VERSION
 
-MOST_WAITING = 256
+MOST_WAITING = 64
 
 
 class ShadowSide(msgspec.Struct, array_like=True):

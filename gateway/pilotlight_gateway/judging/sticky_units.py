@@ -63,13 +63,15 @@ class StickyUnits(msgspec.Struct):
     """Those of one function."""
 
     units: dict[str, StickyUnit] = {}
+    most: int = MOST_UNITS
+    """Units that are judged: functions of one rollout share what there is room for."""
     means: dict[str, list[float]] = {}
     """By guard, of units of the old version that were bet on."""
 
     def is_new(self, unit: str) -> bool:
         """Whether a unit was not compared before; further ones than are judged never are."""
         found = self.units.get(unit)
-        return len(self.units) < MOST_UNITS if found is None else found.side < 0
+        return len(self.units) < self.most if found is None else found.side < 0
 
     def note_history(self, unit: str, scores: dict[str, float]) -> None:
         """A call of the old version that is not compared."""
@@ -98,7 +100,7 @@ class StickyUnits(msgspec.Struct):
 
     def _of(self, unit: str) -> StickyUnit | None:
         found = self.units.get(unit)
-        if found is None and len(self.units) < MOST_UNITS:
+        if found is None and len(self.units) < self.most:
             found = self.units[unit] = StickyUnit()
         return found
 

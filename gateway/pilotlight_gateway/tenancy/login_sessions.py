@@ -35,6 +35,8 @@ SEEN_EVERY_S = 5 * 60.0
 CODE_S = 15 * 60.0
 SESSIONS_PER_KEY = 32
 """Codes among them. One more ends the one that was used least lately."""
+SESSIONS_PER_TENANT = 512
+"""... of a tenant, which may make any number of keys one after another."""
 FORGOTTEN_AT_A_TIME = 32
 RANDOM_BYTES = 32
 ID_DIGITS = 48
@@ -61,14 +63,14 @@ async def open_session(registry: RegistryPort, principal: Principal, at: float, 
     if principal.session:
         raise Forbidden("A session opens no other one: use the API key.")
     if principal.origin is not None and not link:
-        await _make_room(registry, principal.key_id, at)
+        await _make_room(registry, principal.tenant, principal.key_id, at)
         return await _put_token_session(registry, principal, principal.origin, at)
     record = registry.key_nowait(principal.key_id) or await registry.key(principal.key_id)
     if principal.origin is not None or record is None or record.certificate:
         raise Forbidden("Only an API key makes a link, and it or a token of an issuer a session: no certificate does.")
     if record.break_glass:
         raise Forbidden("A break-glass key opens no session: each request with it is written down.")
-    await _make_room(registry, record.id, at)
+    await _make_room(registry, record.tenant, record.id, at)
     return await _put_session(registry, record, at, link=link)
 
 
@@ -208,10 +210,23 @@ async def _put_token_session(
     )
 
 
-async def _make_room(registry: TenantRegistry, key: str, at: float) -> None:
-    """Forget sessions that have ended, whoever's, and of one key those that are too many."""
+async def _make_room(registry: TenantRegistry, tenant: str, key: str, at: float) -> None:
+    """Forget sessions that have ended, whoever's, and of one key and its tenant those that are too many."""
     sessions = list(registry.sessions())
-    ended = [record for record in sessions if not is_open(record, at)][:FORGOTTEN_AT_A_TIME]
-    of_key = sorted((one for one in sessions if one.key == key and is_open(one, at)), key=lambda one: one.seen_at)
-    for record in (*ended, *of_key[: max(0, len(of_key) - SESSIONS_PER_KEY + 1)]):
-        await registry.change_session(record.id, lambda _: None)
+    ended = [one for one in sessions if not is_open(one, at) or not _has_key(registry, one, at)]
+    gone = {one.id for one in ended}
+    of_tenant = [one for one in sessions if one.tenant == tenant and one.id not in gone]
+    of_tenant.sort(key=lambda one: one.seen_at)
+    of_key = [one for one in of_tenant if one.key == key]
+    surplus = (
+        *of_key[: max(0, len(of_key) - SESSIONS_PER_KEY + 1)],
+        *of_tenant[: max(0, len(of_tenant) - SESSIONS_PER_TENANT + 1)],
+    )
+    for name in dict.fromkeys(one.id for one in (*ended[:FORGOTTEN_AT_A_TIME], *surplus)):
+        await registry.change_session(name, lambda _: None)
+
+
+def _has_key(registry: TenantRegistry, session: SessionRecord, at: float) -> bool:
+    """As far as the mirror knows: what was revoked is known to be, and a key that is not there may be new."""
+    key = registry.key_nowait(session.key)
+    return key is None or is_alive(key, at)

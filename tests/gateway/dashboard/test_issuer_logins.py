@@ -61,7 +61,7 @@ class Bench:
         site.api.answers["/v1/logins"] = ApiAnswer(status=200, body=msgspec.json.encode({"logins": [INFO]}))
         site.api.answers["/v1/sessions"] = ApiAnswer(status=201, body=msgspec.json.encode(OPENED))
         self.logins = IssuerLogins(site.api, self.opened, url)
-        site.app = DashboardApp(site.api, site.drawings, AssetFiles(), wall=site.world.wall, logins=self.logins)
+        site.app = DashboardApp(site.api, site.drawings, AssetFiles(), wall=site.world.wall, issuers=self.logins)
 
     @asynccontextmanager
     async def opened(self) -> AsyncIterator[FakeIssuer]:

@@ -171,8 +171,8 @@ def test_batches_whose_calls_were_lost_are_bounded() -> None:
     """The oldest is taken as it is."""
     evidence = folded(*[canary(batch=str(number), batch_size=2) for number in range(300)])
 
-    assert len(evidence.batches) == 256
-    assert evidence.amounts["cost"].canary == 300 - 256
+    assert len(evidence.batches) == 128
+    assert evidence.amounts["cost"].canary == 300 - 128
 
 
 def test_a_batch_of_which_calls_are_missing_is_taken_as_it_is_after_a_while() -> None:

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from pilotlight_core.model.messages.seeing.compared_calls import ComparedCall
 from pilotlight_core.model.rollouts.rollout_record import Arm, RolloutTerms, Sticky
+from pilotlight_gateway.judging.call_folding import fold_call
 from pilotlight_gateway.judging.evidence import (
     Evidence,
     decode_evidence,
@@ -199,9 +200,32 @@ def test_what_another_release_wrote_is_begun_anew() -> None:
 
 def test_evidence_is_small() -> None:
     """It is written each few seconds."""
-    evidence = fold(start(rollout_of()), 1, compared_calls(3_000, 3, gpu_type="sim"))
+    evidence = fold(start(rollout_of()), 1, compared_calls(1_500, 3))
 
     assert len(encode_evidence(evidence)) < 60_000
+
+
+def test_however_many_functions_there_are_their_evidence_fits_the_bus() -> None:
+    """A message has 4 MB there. Callers choose units, sizes, and what fails."""
+    names = [f"function{number}" for number in range(40)]
+    rollout = rollout_of(
+        RolloutTerms(sticky=Sticky.USER), control=dict.fromkeys(names, "1"), canary=dict.fromkeys(names, "2")
+    )
+    evidence = start(rollout, streaming=names, shadowed=names)
+    for name in names:
+        one = evidence.functions[name]
+        for number in range(140):
+            for change in (
+                {"unit": f"{number:016x}", "body_bytes": 2 ** (number % 40)},
+                {"code": "function_raised", "container": f"con_{number:020}", "call_id": f"call_{number:020}"},
+                {"is_running": True, "execute_ms": 9e9, "call_id": f"call_{number:020}"},
+                {"batch": f"con_{number:020}/123456789", "batch_size": 2},
+                {"pair": f"call_{number:020}"},
+                {"is_cold": True, "start_ms": 1.0, "container": f"con_{number:020}", "node": "node"},
+            ):
+                fold_call(one, compared_call((Arm.CANARY, Arm.TWIN)[number % 2], function=name, **change))
+
+    assert len(encode_evidence(evidence)) < 2_500_000
 
 
 def test_gateways_can_ask_when_a_call_is_slow() -> None:

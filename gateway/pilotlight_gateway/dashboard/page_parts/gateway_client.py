@@ -17,8 +17,11 @@ import structlog
 
 from pilotlight_core.host.http_client import HttpClient, NoHttpClient
 from pilotlight_gateway.dashboard.page_parts.shared_work import SharedWork, WorkResult
+from pilotlight_gateway.dashboard.page_parts.tenant_turns import TenantTurns
 
 CONNECTIONS = 32
+OF_TENANT = 12
+"""Of them for the pages of one tenant: what it asks slowly leaves the others room."""
 WITHIN_S = 10.0
 ANSWER_BYTES = 32 * 2**20
 KEPT_S, UNKNOWN_SESSION = 1.0, 401
@@ -167,6 +170,7 @@ class AnswerCache:
         self.followed = followed
         """Streams of lines; None: none is followed here."""
         self._work = SharedWork[Any](at_most=KEPT_AT_MOST, most_bytes=KEPT_BYTES, clock=clock)
+        self._turns = TenantTurns(at_a_time=OF_TENANT)
 
     def __len__(self) -> int:
         return len(self._work)
@@ -180,7 +184,8 @@ class AnswerCache:
 
         async def ask() -> WorkResult[Any]:
             try:
-                answer = await self._client.ask("GET", path, token)
+                async with self._turns.taking(_tenant_of(audience)):
+                    answer = await self._client.ask("GET", path, token)
                 return WorkResult((answer.value(),), KEPT_S, len(answer.body))
             except ApiProblem as problem:
                 # That a session has ended is nobody else's; other refusals are told to all who wait.
@@ -190,3 +195,7 @@ class AnswerCache:
         if isinstance(found, ApiProblem):
             raise ApiProblem(found.status, found.code, found.detail)
         return found[0]
+
+
+def _tenant_of(audience: object) -> object:
+    return audience[0] if isinstance(audience, tuple) else audience

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import hmac
 import re
@@ -12,10 +13,15 @@ from dataclasses import dataclass
 import msgspec
 
 from pilotlight_core.model.api.seeing.session_api import SESSION_PATTERN, SessionInfo
-from pilotlight_gateway.dashboard.page_parts.gateway_client import ApiProblem, GatewayApi
+from pilotlight_gateway.dashboard.page_parts.gateway_client import UNKNOWN_SESSION, ApiAnswer, ApiProblem, GatewayApi
 
 BELIEVED_S = 2.0
+LOOKS_S = 10.0
+"""Whoever was seen within it counts among those who look."""
 VIEWERS_AT_MOST = 4_096
+STRANGERS_AT_A_TIME = 8
+"""Sessions that nobody has shown lately, and which may be guesses, that gateways are asked for at a time."""
+STRANGERS_WAIT = 256
 CSRF_DIGITS = 32
 OPERATOR = "operator"
 SESSION = re.compile(SESSION_PATTERN)
@@ -58,6 +64,13 @@ class Viewers:
         self._client = client
         self._clock = clock
         self._known: dict[str, tuple[float, Viewer]] = {}
+        self._strangers = asyncio.Semaphore(STRANGERS_AT_A_TIME)
+        self._waiting = 0
+
+    def __len__(self) -> int:
+        """Whoever has looked within the last seconds."""
+        at = self._clock()
+        return sum([at < until + LOOKS_S for until, _ in self._known.values()])
 
     async def find(self, token: str) -> Viewer | None:
         """The viewer with this session; None: it has none, or it has ended.
@@ -71,9 +84,9 @@ class Viewers:
         known = self._known.get(token)
         if known is not None and at < known[0]:
             return known[1]
-        self._known.pop(token, None)
-        answer = await self._client.ask("GET", "/v1/sessions/current", token)
-        if answer.status == 401:
+        answer = await (self._ask(token) if known is not None else self._ask_of_stranger(token))
+        if answer.status == UNKNOWN_SESSION:
+            self._known.pop(token, None)
             return None
         if answer.status >= 400:
             raise answer.problem()
@@ -86,10 +99,24 @@ class Viewers:
         viewer = Viewer(
             token=token, tenant=info.tenant, key=info.key, scopes=frozenset(info.scopes), expires_at=info.expires_at
         )
+        self._known.pop(token, None)  # whoever looked last is forgotten last
         if len(self._known) >= VIEWERS_AT_MOST:
             self._known.pop(next(iter(self._known)))
         self._known[token] = (at + BELIEVED_S, viewer)
         return viewer
+
+    async def _ask(self, token: str) -> ApiAnswer:
+        return await self._client.ask("GET", "/v1/sessions/current", token)
+
+    async def _ask_of_stranger(self, token: str) -> ApiAnswer:
+        if self._waiting >= STRANGERS_WAIT:
+            raise ApiProblem(429, "rate_limited", "Too many log in, or come back, at once: load the page again.")
+        self._waiting += 1
+        try:
+            async with self._strangers:
+                return await self._ask(token)
+        finally:
+            self._waiting -= 1
 
     def forget(self, token: str) -> None:
         """Its session was ended."""

@@ -2,8 +2,11 @@
 const topic = document.body.dataset.topic;
 const status = document.getElementById("live");
 
-function say(live) {
-  status.textContent = live ? "Live: this page changes by itself." : "Not live: the dashboard does not answer. It goes on by itself.";
+function say(live, refused) {
+  if (live) status.textContent = "Live: this page changes by itself.";
+  else if (refused) status.textContent = "Not live: there are as many live pages as there may be. Close some windows; it goes on by itself.";
+  else status.textContent = "Not live: the dashboard does not answer. It goes on by itself.";
+  if (refused) redraw([]); // or its session has ended, and the page with it
 }
 
 function setText(id, text, tone) {
@@ -118,7 +121,7 @@ function apply(changes) {
 for (const box of document.querySelectorAll("pre.lines")) box.scrollTop = box.scrollHeight; // the newest is the last
 
 function heard(message) {
-  if ("live" in message) say(message.live);
+  if ("live" in message) say(message.live, message.refused);
   else if (message.topic === topic) {
     const begun = performance.now();
     apply(message.changes);
@@ -139,14 +142,19 @@ if (typeof SharedWorker === "function") {
   join();
 } else {
   // Without shared workers a tab has a stream of its own while it is looked at.
-  let source;
+  let source, retry;
   const look = () => {
     source?.close();
     source = undefined;
+    clearTimeout(retry);
     if (document.hidden) return;
     source = new EventSource(`/ui/events?page=${encodeURIComponent(topic)}`);
     source.addEventListener("open", () => say(true));
-    source.addEventListener("error", () => say(false));
+    source.addEventListener("error", () => {
+      const refused = source?.readyState === EventSource.CLOSED;
+      say(false, refused);
+      if (refused) retry = setTimeout(look, 5000);
+    });
     source.addEventListener("page", (event) => heard(JSON.parse(event.data)));
   };
   document.addEventListener("visibilitychange", look);

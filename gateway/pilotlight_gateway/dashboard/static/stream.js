@@ -19,9 +19,10 @@ function open() {
     tell((topic) => topic === told.topic, told);
   });
   source.addEventListener("error", () => {
-    tell(() => true, { live: false });
     // A refusal ends the stream for good, where a broken connection is opened anew by itself.
-    if (source?.readyState === EventSource.CLOSED) {
+    const refused = source?.readyState === EventSource.CLOSED;
+    tell(() => true, { live: false, refused });
+    if (refused) {
       clearTimeout(retry);
       retry = setTimeout(() => { opened = ""; open(); }, 5000);
     }

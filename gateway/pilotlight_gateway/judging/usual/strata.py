@@ -69,10 +69,12 @@ class Strata(msgspec.Struct):
 
     known: dict[str, Stratum] = {}
     samples: int = 0
+    most: int = MOST_SAMPLES
+    """Samples that are kept: functions of one rollout share what there is room for."""
 
     def learn(self, call: ComparedCall) -> None:
         """A call of the old version ended well, in a warm container."""
-        if self.samples >= MOST_SAMPLES:
+        if self.samples >= self.most:
             return
         for name in names_of(call)[:0:-1]:
             stratum = self._of(name)

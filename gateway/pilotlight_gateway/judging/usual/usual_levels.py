@@ -9,9 +9,9 @@ import msgspec
 from pilotlight_gateway.judging.usual.robust import mad_of, median_of
 from pilotlight_gateway.judging.usual.usual_amounts import LEAST_SPREAD
 
-REFITTED_AT = frozenset({8, 16, 32, 50, 100, 200})
-MOST_SAMPLES = 200
-MOST_LEVELS = 64
+REFITTED_AT = frozenset({8, 16, 32, 50, 100})
+MOST_SAMPLES = 100
+MOST_LEVELS = 16
 LEAST_LINEAR = 1e-9
 
 

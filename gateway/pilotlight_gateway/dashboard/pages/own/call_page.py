@@ -93,7 +93,7 @@ def _explained(told: Mapping[str, Any]) -> list[Block]:
         Figure(key="kept", label="Kept", value=KEPT.get(told["kept"], told["kept"])),
         Figure(key="batch", label="Batch size", value=count_text(told["batch_size"] or None)),
     )
-    trace = f"Its trace is {told['trace_id']}; " if told["trace_id"] else "It has no trace; "
+    trace = f"Its trace is {told['trace_id']}." if told["trace_id"] else "It has no trace."
     return [
         FigureList(id="now", figures=figures),
         Heading(id="time", text="Where its time went"),
@@ -124,7 +124,7 @@ def _explained(told: Mapping[str, Any]) -> list[Block]:
             ]),
             empty="It was sent to no container.",
         ),
-        Sentence(id="trace", text=f"{trace}the gateway {told['gateway']} keeps it.", tone="quiet"),
+        Sentence(id="trace", text=trace, tone="quiet"),
     ]  # fmt: skip
 
 

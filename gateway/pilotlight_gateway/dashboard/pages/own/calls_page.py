@@ -44,8 +44,8 @@ def calls_blocks(listed: Mapping[str, Any], function: str = "", kept: str = "") 
     silent = listed["unanswered"]
     return [
         Sentence(id="answer", text=text, tone="warn" if why["error"] else ""),
-        *([Sentence(id="silent", tone="bad", text=f"Not known: what these gateways keep, which did not answer: "
-                    f"{', '.join(silent)}.")] if silent else []),
+        *([Sentence(id="silent", tone="bad", text=f"Not known: what {plural(len(silent), 'gateway')} keeps, "
+                    "of which there was no answer: load the page again.")] if silent else []),
         LinkLine(id="kept", label="Which of them", links=tuple(
             (title, ui_link("/ui/calls", function=function, kept=one), one == kept) for one, title in KEPT.items()
         )),

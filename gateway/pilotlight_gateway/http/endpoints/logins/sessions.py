@@ -25,6 +25,8 @@ from pilotlight_gateway.http.protocol.api_operations import (
 )
 from pilotlight_gateway.http.protocol.http_exchange import header
 from pilotlight_gateway.http.protocol.request_bodies import read_body
+from pilotlight_gateway.limits.connections import source_of
+from pilotlight_gateway.limits.session_rates import SessionRates
 from pilotlight_gateway.tenancy.api_keys import SCOPES
 from pilotlight_gateway.tenancy.auth import LOOKUPS_AT_A_TIME
 from pilotlight_gateway.tenancy.login_sessions import end_session, exchange_code, open_session, session_info
@@ -43,11 +45,13 @@ class SessionServices:
     wall: Callable[[], float] = time.time
     guesses: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(LOOKUPS_AT_A_TIME))
     """Codes that are looked up at a time: nobody has shown who they are."""
+    rates: SessionRates = field(default_factory=lambda: SessionRates(time.monotonic))
 
 
 async def create(request: Request, services: SessionServices) -> Response:
     """`POST /v1/sessions`."""
     asked = await read_struct(request, services.budget, SessionRequest, default=SessionRequest())
+    services.rates.take_opening(principal_of(request).key_id, _source(request))
     made = await open_session(services.registry, principal_of(request), services.wall(), link=asked.link)
     return json_answer(made, status=201)
 
@@ -56,6 +60,7 @@ async def exchange(request: Request, services: SessionServices) -> Response:
     """`POST /v1/sessions/exchange`: by a code, without a key."""
     if format_of_body(header(request.scope, b"content-type")) is not BodyFormat.JSON:
         raise BadInput("This takes application/json only.", code="unsupported_media_type")
+    services.rates.take_exchange(_source(request))
     body = await read_body(request.scope, request.receive, SMALL_BODY, services.budget, NOBODY)
     try:
         asked = read_json(body, CodeExchange, patient=False)
@@ -77,6 +82,10 @@ async def end(request: Request, services: SessionServices) -> Response:
     return Response(status_code=204)
 
 
+def _source(request: Request) -> str:
+    return source_of(request.client.host) if request.client is not None else ""
+
+
 SESSIONS = (
     Operation(
         method="POST", path="/v1/sessions", name="openSession", status=201, endpoint=create, scopes=SCOPES,
@@ -87,7 +96,7 @@ SESSIONS = (
     Operation(
         method="POST", path="/v1/sessions/exchange", name="exchangeCode", status=201, endpoint=exchange,
         about="Open the session of a link, once. No API key is needed.",
-        request=CodeExchange, answer=NewSession, errors=(*BODY, "unauthenticated", "starting"),
+        request=CodeExchange, answer=NewSession, errors=(*BODY, "unauthenticated", "starting", "rate_limited"),
     ),
     Operation(
         method="GET", path="/v1/sessions/current", name="getSession", endpoint=show, scopes=SCOPES,
