@@ -243,7 +243,7 @@ def main() -> None:
     parser.add_argument("--tails", type=float, help="Student's t with so many degrees of freedom, in place of normal")
     parser.add_argument("--noise", type=float, default=0.05, help="of a pair's ratio of costs")
     options = report.parsed(parser)
-    same, planted = (8, 9) if options.quick else (2_000, 500) if options.full else (200, 100)
+    same, planted = (8, 25) if options.quick else (2_000, 500) if options.full else (200, 100)
     options.runs = options.runs or same
     options.planted_runs = options.planted_runs or planted
     figures: dict[str, float] = {}

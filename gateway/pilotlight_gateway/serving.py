@@ -300,7 +300,7 @@ async def _gateway(
     supply = open_supply(bus, registry, blobs, calls.fleet, signer, settings.known_vulnerabilities, inside)
     parts = HttpParts(
         access_log=settings.access_log, audit=BusAuditLog(bus, region=settings.region), authenticator=authenticator,
-        batches=make_batches(settings, bus, jobs, blobs, schemas, validators),
+        batches=make_batches(settings, bus, jobs, blobs, schemas, validators), webhooks=BusWebhooks(bus),
         blobs=blobs, budget=budget, calls=FallbackCalls(calls.service, fallbacks.instead_of, time.monotonic),
         codec=codec, costs=costs, eraser=erasure.eraser, events=BusEvents(bus, settings.region),
         explainer=BusExplainer(bus, region=settings.region), stopper=secrets.stopper, streams=calls.streams,
@@ -312,7 +312,6 @@ async def _gateway(
         tranches=keeper.read, all_tranches=keeper.read_all, proxies=settings.connection_bounds.exempt,
         placements=make_placements(calls, book, registry, settings), readiness=readiness, registry=registry,
         requests=requests, rollouts=rollouts.parts, schemas=schemas, split_counts=split_counts, supply=supply.parts,
-        webhooks=BusWebhooks(bus),
     )  # fmt: skip
     try:
         # Limits around calls: a gateway that hands its shards over still tells the next homes what runs here.

@@ -21,7 +21,7 @@ from pilotlight_gateway.judging.function_evidence import FunctionEvidence
 from pilotlight_gateway.judging.guards.amount_guard import scores_of
 from pilotlight_gateway.judging.shadow_sides import paired
 from pilotlight_gateway.judging.usual.strata import LEAST_CALLS, Reading, is_measured
-from pilotlight_gateway.judging.usual.tolerance import START_TOLERANCE
+from pilotlight_gateway.judging.usual.tolerance import START_TOLERANCE, live_tolerance
 from pilotlight_gateway.judging.usual.usual_levels import MOST_LEVELS, UsualLevel
 
 FIRST_CALLS = 20
@@ -50,6 +50,9 @@ def fold_call(evidence: FunctionEvidence, call: ComparedCall) -> None:
 
 def _fold_ended(evidence: FunctionEvidence, call: ComparedCall, *, canary: bool) -> None:
     """A call ended that was sent to one of both sides by chance."""
+    if evidence.speeds is not None:  # what was learnt of devices stays, now that calls are compared
+        evidence.tolerance = live_tolerance(evidence.speeds.spread(), devices=1, shared=False)
+        evidence.speeds = None
     evidence.calls[call.arm] = evidence.calls.get(call.arm, 0) + 1
     if not call.unit or evidence.units.is_new(call.unit):
         evidence.split.note(canary=canary, rho=call.rho)
@@ -93,6 +96,8 @@ def _fold_history(evidence: FunctionEvidence, call: ComparedCall) -> None:
         return
     if call.unit and evidence.is_sticky:
         evidence.units.note_history(call.unit, _unit_scores(evidence, call, canary=False))
+    if evidence.speeds is not None and call.container and (reading := evidence.strata.measure(call)) is not None:
+        evidence.speeds.note(call.container, reading.latency)
     evidence.strata.learn(call)
 
 

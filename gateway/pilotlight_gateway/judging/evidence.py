@@ -21,6 +21,7 @@ from pilotlight_gateway.judging.guards.event_guard import EventGuard
 from pilotlight_gateway.judging.guards.guard_set import amount_guards, event_guards, weights_of
 from pilotlight_gateway.judging.guards.proofs import AmountProof, EventProof
 from pilotlight_gateway.judging.sticky_units import MOST_UNITS
+from pilotlight_gateway.judging.usual.device_speeds import DeviceSpeeds
 from pilotlight_gateway.judging.usual.strata import MOST_SAMPLES, is_measured
 from pilotlight_gateway.judging.usual.tolerance import PAIR_TOLERANCE, learnt_spread, live_tolerance
 
@@ -105,6 +106,7 @@ def start(
             if spread is None:
                 spread = _spread_of(one, warm)
             one.tolerance = live_tolerance(spread, devices=devices, shared=shared)
+            one.speeds = DeviceSpeeds() if spread is None and not shared else None
     return Evidence(rollout.id, functions)
 
 

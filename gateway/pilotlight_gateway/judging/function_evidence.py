@@ -17,6 +17,7 @@ from pilotlight_gateway.judging.guards.proofs import AmountProof, EventProof
 from pilotlight_gateway.judging.guards.sample_ratio import SampleRatio
 from pilotlight_gateway.judging.shadow_sides import ShadowSide
 from pilotlight_gateway.judging.sticky_units import StickyUnits
+from pilotlight_gateway.judging.usual.device_speeds import DeviceSpeeds
 from pilotlight_gateway.judging.usual.strata import Strata
 from pilotlight_gateway.judging.usual.usual_amounts import size_of
 from pilotlight_gateway.judging.usual.usual_levels import UsualLevel
@@ -44,6 +45,8 @@ class FunctionEvidence(msgspec.Struct):
     batches: dict[str, PendingBatch] = {}
     shadows: dict[str, ShadowSide] = {}
     """The first of two shadows of one input, by pair."""
+    speeds: DeviceSpeeds | None = None
+    """Of devices, while the tolerance is learnt of them."""
     is_sticky: bool = False
     tolerance: float = 0.05
     """The tolerated part of live calls."""

@@ -114,6 +114,8 @@ def _of_function(name: str, function: FunctionEvidence, regressed: bool) -> list
     blind = [guard for guard in ("latency", "cost") if not function.amounts[guard].canary]
     if blind and function.calls:
         found.append(f"{name}: nothing is known of {' and '.join(_about(guard) for guard in blind)} yet.")
+    if function.calls:
+        found.append(f"{name}: up to {function.tolerance:.1%} slower or dearer is tolerated.")
     if function.left_out:
         reasons = ", ".join(f"{count:,} ({reason})" for reason, count in function.left_out.items())
         found.append(f"{name}: not compared, or in part: {reasons}.")

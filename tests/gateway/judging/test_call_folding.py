@@ -273,3 +273,21 @@ def test_at_the_whole_share_only_the_alarm_on_failures_is_left() -> None:
 
     assert evidence.events["errors"].e == 1.0
     assert evidence.value() > 100.0
+
+
+def test_the_tolerance_is_learnt_of_the_old_versions_containers_before_anything_is_compared() -> None:
+    """With none that was asked for; then it stays."""
+    olds = [
+        compared_call(
+            Arm.CONTROL, rho=0.0, container=f"c{n % 5}", nth_call=30, execute_ms=100.0 * (1.0 + 0.02 * (n % 5))
+        )
+        for n in range(400)
+    ]
+    evidence = start(rollout_of(RolloutTerms())).functions[FUNCTION]
+    assert evidence.tolerance == 0.05
+    for call in olds:
+        fold_call(evidence, call)
+    fold_call(evidence, compared_call())
+
+    assert evidence.tolerance == pytest.approx(2.6 * 2.0**0.5 * 0.0304, rel=0.05)
+    assert evidence.speeds is None

@@ -51,6 +51,7 @@ def test_a_few_calls_prove_nothing() -> None:
 
     assert verdict.word == "undecided"
     assert f"{FUNCTION}: nothing is known of time to run and GPU time yet." in verdict.sentences
+    assert f"{FUNCTION}: up to 0.0% slower or dearer is tolerated." in verdict.sentences
 
 
 def test_a_function_without_a_gpu_is_verified_by_its_times() -> None:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections import defaultdict
 from collections.abc import Iterable
 
 from pilotlight_core.model.messages.seeing.compared_calls import ComparedCall
+from pilotlight_gateway.judging.usual.device_speeds import DeviceSpeeds
 from pilotlight_gateway.judging.usual.usual_amounts import UsualAmount, size_of
 
 LEAST_TOLERANCE = 0.02
@@ -17,7 +17,6 @@ START_TOLERANCE = 0.2
 """Starts wait for disks and networks."""
 REACH = 2.6 * math.sqrt(2.0)
 """Two devices that are drawn by chance differ by more in one of a hundred rollouts."""
-LEAST_DEVICES, LEAST_DEVICE_CALLS = 4, 50
 
 
 def live_tolerance(spread: float | None, *, devices: int, shared: bool) -> float:
@@ -34,21 +33,8 @@ def live_tolerance(spread: float | None, *, devices: int, shared: bool) -> float
 
 
 def learnt_spread(calls: Iterable[ComparedCall], usual: UsualAmount) -> float | None:
-    """How far containers of one version are apart, as a standard deviation of logarithms; None: they are too few.
-
-    What the mean of a container's calls strays by chance is taken off.
-    """
-    by_container: dict[str, list[float]] = defaultdict(list)
+    """How far containers of one version are apart, as a standard deviation of logarithms; None: they are too few."""
+    speeds = DeviceSpeeds()
     for call in calls:
-        by_container[call.container].append(usual.residual(size_of(call), call.execute_ms))
-    groups = [found for found in by_container.values() if len(found) >= LEAST_DEVICE_CALLS]
-    if len(groups) < LEAST_DEVICES:
-        return None
-    means = [math.fsum(found) / len(found) for found in groups]
-    whole = math.fsum(means) / len(means)
-    between = math.fsum([(mean - whole) ** 2 for mean in means]) / (len(means) - 1)
-    chance = math.fsum([
-        math.fsum([(each - mean) ** 2 for each in found]) / (len(found) - 1) / len(found)
-        for found, mean in zip(groups, means, strict=True)
-    ]) / len(groups)  # fmt: skip
-    return math.sqrt(max(0.0, between - chance))
+        speeds.note(call.container, usual.residual(size_of(call), call.execute_ms))
+    return speeds.spread()
