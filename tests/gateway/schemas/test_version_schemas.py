@@ -108,7 +108,7 @@ async def test_what_a_job_answers_is_held_to_the_large_schemas(world: World) -> 
     jobs = calls_of(world, FakeCalls(output=msgspec.msgpack.encode("no integer")))
 
     with pytest.raises(BadOutput):
-        await jobs.run(await prepared(jobs, await jobs.version(record.id)))
+        await jobs.run(await prepared(jobs, record))
 
 
 async def test_a_lost_manifest_is_the_platforms_fault(world: World) -> None:

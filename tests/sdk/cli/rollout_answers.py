@@ -42,16 +42,3 @@ ROLLOUT_ROUTES: dict[tuple[str, str], Any] = {
     ("GET", "/v1/apps/hello/aliases"): {"app": "hello", "aliases": [ALIAS]},
     ("DELETE", "/v1/apps/hello/aliases/greet/prod"): {},
 }
-ROLLOUT_WORDS = {
-    "rollout start": "rollout start hello --canary v8 --steps 1,5,100 --every 10m",
-    "rollout status": "rollout status hello",
-    "rollout list": "rollout list hello",
-    "rollout pause": "rollout pause hello",
-    "rollout resume": "rollout resume hello",
-    "rollout promote": "rollout promote hello",
-    "rollout abort": "rollout abort hello --reason why",
-    "rollout freeze": "rollout freeze hello",
-    "alias set": "alias set hello.greet@prod v1",
-    "alias list": "alias list hello",
-    "alias delete": "alias delete hello.greet@prod",
-}

@@ -7,7 +7,7 @@ import pytest
 from pilotlight_core.model.errors import BadInput, Conflict
 from pilotlight_core.model.rollouts.rollout_moves import rolled_back
 from pilotlight_core.model.rollouts.rollout_record import RolloutState
-from tests.gateway.deploys.moves.conftest import Deploying
+from tests.gateway.deploys.deploying import Deploying
 from tests.gateway.deploys.moves.test_app_moves import begin, rollouts, shop
 from tests.gateway.world import World, function
 
