@@ -18,9 +18,9 @@ from pilotlight_core.host.metrics.metric_families import counter, counter_by
 from pilotlight_core.host.registry import Registry
 from pilotlight_core.model.rollouts.rollout_record import Rollout, RolloutRecord
 from pilotlight_gateway.deploys.moves.app_moves import AppMoves
-from pilotlight_gateway.duties.leased import while_leased
 from pilotlight_gateway.gateway_calls import GatewayCalls
 from pilotlight_gateway.http_wiring import HttpParts, make_deployer
+from pilotlight_gateway.leased import while_leased
 from pilotlight_gateway.rollouts.call_rates import CallRates
 from pilotlight_gateway.rollouts.compared_feed import ComparedFeed
 from pilotlight_gateway.rollouts.compared_sink import ComparedSink
@@ -34,6 +34,7 @@ from pilotlight_gateway.settings import ServeSettings
 from pilotlight_gateway.shadows.shadow_calls import ShadowCalls
 from pilotlight_gateway.shadows.shadow_pairs import ShadowPairs
 from pilotlight_gateway.supply.supply_desk import SupplyDesk
+from pilotlight_gateway.tenancy.registry_port import RegistryPort
 from pilotlight_gateway.webhooks.bus_webhooks import BusWebhooks
 from pilotlight_gateway.webhooks.http_sender import VettedHttpSender
 
@@ -107,7 +108,7 @@ class GatewayRollouts:
                 breaker_of=lambda version: fleet.breaker_of(version, time.monotonic()),
             ),
             gates=RolloutGates(sender=http_sender),
-            tell=self.parts.teller.tell,
+            tell=self.parts.teller.notify,
             rate_of=CallRates(parts.tallies).per_hour,
             check=check,
             counts=self._counts,
@@ -122,7 +123,7 @@ class GatewayRollouts:
             await asyncio.sleep(AGAIN_S)
 
 
-async def why_refused(registry: Registry, supply: SupplyDesk, rollout: Rollout, at: float) -> str:
+async def why_refused(registry: RegistryPort, supply: SupplyDesk, rollout: Rollout, at: float) -> str:
     """Why policies refuse a new version of a rollout as of now; "": they do not."""
     for function, version_id in sorted(rollout.canary.items()):
         version = registry.version(version_id) or await registry.fetch_version(version_id)

@@ -300,31 +300,23 @@ async def _gateway(
     supply = open_supply(bus, registry, blobs, calls.fleet, signer, settings.known_vulnerabilities, inside)
     parts = HttpParts(
         access_log=settings.access_log, audit=BusAuditLog(bus, region=settings.region), authenticator=authenticator,
-        batches=make_batches(settings, bus, jobs, blobs, schemas, validators),
+        batches=make_batches(settings, bus, jobs, blobs, schemas, validators), webhooks=BusWebhooks(bus),
         blobs=blobs, budget=budget, calls=FallbackCalls(calls.service, fallbacks.instead_of, time.monotonic),
         codec=codec, costs=costs, eraser=erasure.eraser, events=BusEvents(bus, settings.region),
-        explainer=BusExplainer(bus, region=settings.region),
-        stopper=secrets.stopper, streams=calls.streams,
+        explainer=BusExplainer(bus, region=settings.region), stopper=secrets.stopper, streams=calls.streams,
         terms=joining_terms(settings, settings.node_bus_url, takes_nodes=settings.issuer is not None),
-        followers=follower_slots(),
-        idempotency=idempotency, issuers=issuers, jobs=jobs.service, ledger=ledger, limiter=limiter, loads=loads,
-        locker=locker, recorder=counting.recorder, tallies=counting.desk,
+        followers=follower_slots(), idempotency=idempotency, issuers=issuers, jobs=jobs.service, ledger=ledger,
+        limiter=limiter, loads=loads, locker=locker, recorder=counting.recorder, tallies=counting.desk,
         logs=BusLogs(bus=bus, region=settings.region, owners=BoundLineOwners(calls.bindings, ledger), faults=faults),
         networks=settings.webhook_networks, prices=prices, tracing=tracing, uploads=upload_slots(), vault=secrets.vault,
-        tranches=keeper.read, all_tranches=keeper.read_all,
-        placements=make_placements(calls, book, registry, settings),
-        proxies=settings.connection_bounds.exempt,
-        readiness=readiness, registry=registry, requests=requests, rollouts=rollouts.parts, schemas=schemas,
-        split_counts=split_counts,
-        supply=supply.parts,
-        webhooks=BusWebhooks(bus),
+        tranches=keeper.read, all_tranches=keeper.read_all, proxies=settings.connection_bounds.exempt,
+        placements=make_placements(calls, book, registry, settings), readiness=readiness, registry=registry,
+        requests=requests, rollouts=rollouts.parts, schemas=schemas, split_counts=split_counts, supply=supply.parts,
     )  # fmt: skip
     try:
         # Limits around calls: a gateway that hands its shards over still tells the next homes what runs here.
         async with (
-            measured_process(
-                settings, bus, counting.collect, shown, event_log.collect, rollouts.collect, *sources
-            ) as watch,
+            measured_process(settings, bus, counting.collect, shown, event_log.collect, *sources) as watch,
             exchange.running(watch, metrics.request_count),
             workers.running(),
             keeper.running(),

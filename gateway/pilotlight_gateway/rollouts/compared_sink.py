@@ -51,8 +51,12 @@ class ComparedSink:
         if rollout is None or result.moved == STALE:
             return
         code = result.moved
+        if code:  # what was measured is the old version's, which ran it in the end
+            course = CallResult(output=b"", container=result.moved_from)
+            self._note(call.version.tenant, call.version.app, self._compared(rollout, call, code, course, {}, total_ms))
+            return
         told = self._compared(rollout, call, code, result, stages, total_ms)
-        if result.fallback and not code:
+        if result.fallback:
             told = msgspec.structs.replace(told, is_degraded=True)
         if rollout.terms.guards and result.output:
             told = msgspec.structs.replace(told, fields=guarded_fields(rollout.terms.guards, result.output))
@@ -142,7 +146,7 @@ class ComparedSink:
 
     def _paired(self, pair: Pair, side: PairedSide) -> ComparedCall:
         shadowed, call = side.shadowed, side.shadowed.call
-        result, spent = shadowed.result, shadowed.result.spent if shadowed.result is not None else None
+        result, spent = shadowed.result, shadowed.result.metered if shadowed.result is not None else None
         container = result.container if result is not None else ""
         return ComparedCall(
             rollout=pair.rollout.id, revision=pair.revision, function=pair.primary.version.function,

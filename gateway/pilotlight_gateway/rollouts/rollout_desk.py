@@ -99,7 +99,7 @@ class RolloutDesk:
         if changed is None or rollout is None:
             raise Conflict(f"The rollout of {app} was changed meanwhile.")
         says = f"The rollout of {', '.join(sorted(canary))} is started by {principal.key_id}."
-        await self.teller.tell(changed, rollout, RolloutNews("rollout.started", says), at)
+        await self.teller.notify(changed, rollout, RolloutNews("rollout.started", says), at)
         why = next((fault for one in versions if (fault := why_no_shadows(one.spec))), "")
         why = why or ("" if self.has_pairs else "this platform runs none")
         warnings = [f"{one.method} ({one.part}): {one.says}" for one in changes]
@@ -151,7 +151,7 @@ class RolloutDesk:
         if changed is None or changed.rollout is None:
             raise NotFound(f"{app} has had no rollout.")
         if (kind := TOLD.get(word)) is not None:
-            await self.teller.tell(changed, changed.rollout, RolloutNews(kind, f"{DONE[word]} by {why}."), at)
+            await self.teller.notify(changed, changed.rollout, RolloutNews(kind, f"{DONE[word]} by {why}."), at)
         return self.view(record, changed.rollout, changed.rollout.verdict)
 
     async def _promote(self, tenant: str, app: str) -> None:

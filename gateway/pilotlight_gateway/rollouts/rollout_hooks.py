@@ -25,7 +25,7 @@ class DeliveryStore(Protocol):
     ) -> DeliveryRecord | None: ...
 
 
-async def tell_webhooks(
+async def notify_webhooks(
     store: DeliveryStore, tenant: str, event: str, about: str, data: dict[str, Any], at: float
 ) -> None:
     """Make the deliveries of one event; whoever sends deliveries finds them. What goes wrong is logged: the rollout

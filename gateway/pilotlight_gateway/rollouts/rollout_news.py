@@ -10,7 +10,7 @@ from pilotlight_core.model.api.webhook_api import ROLLOUT_EVENTS
 from pilotlight_core.model.messages.logs import SENTENCE_LENGTH, PlatformEvent
 from pilotlight_core.model.rollouts.rollout_record import Rollout, RolloutRecord
 from pilotlight_gateway.judging.decisions import RolloutNews
-from pilotlight_gateway.rollouts.rollout_hooks import DeliveryStore, tell_webhooks
+from pilotlight_gateway.rollouts.rollout_hooks import DeliveryStore, notify_webhooks
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -20,7 +20,7 @@ class RolloutTeller:
     events: EventLog
     hooks: DeliveryStore
 
-    async def tell(self, record: RolloutRecord, rollout: Rollout, news: RolloutNews, at: float) -> None:
+    async def notify(self, record: RolloutRecord, rollout: Rollout, news: RolloutNews, at: float) -> None:
         """Tell one of them."""
         says = f"Rollout {rollout.number} of {record.app}: {news.says}"[:SENTENCE_LENGTH]
         self.events.note(
@@ -28,7 +28,7 @@ class RolloutTeller:
         )
         if news.kind in ROLLOUT_EVENTS:
             data = facts_told(record, rollout) | {"says": says, "sentences": list(rollout.verdict.sentences)}
-            await tell_webhooks(self.hooks, record.tenant, news.kind, about_of(rollout, news.kind), data, at)
+            await notify_webhooks(self.hooks, record.tenant, news.kind, about_of(rollout, news.kind), data, at)
 
 
 def facts_told(record: RolloutRecord, rollout: Rollout) -> dict[str, Any]:

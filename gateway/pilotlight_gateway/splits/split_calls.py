@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import aclosing
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -60,9 +60,24 @@ def may_move(call: PreparedCall, error: PilotlightError) -> bool:
     )
 
 
-def by_other(result: CallResult, call: PreparedCall, code: str) -> CallResult:
-    """The result of a call that another version has run, after `code`."""
-    return msgspec.structs.replace(result, fallback=result.fallback or call.version.ref, moved=code)
+class Left(NamedTuple):
+    """What a call came to at the version that it has left."""
+
+    code: str = ""
+    container: str = ""
+    """That it ran in; "": in none, or it is not known."""
+
+
+def left_of(error: PilotlightError) -> Left:
+    """The same of an error."""
+    return Left(error.wire_code, error.course.container if isinstance(error.course, CallResult) else "")
+
+
+def by_other(result: CallResult, call: PreparedCall, left: Left) -> CallResult:
+    """The result of a call that another version has run."""
+    return msgspec.structs.replace(
+        result, fallback=result.fallback or call.version.ref, moved=left.code, moved_from=left.container
+    )
 
 
 class SplitCalls:
@@ -104,9 +119,9 @@ class SplitCalls:
         moving, failed = call, error
         for _ in range(TRIES):
             again = await self._again(moving, failed)
-            code = failed.wire_code
+            left = left_of(failed)
             try:
-                return by_other(await self._calls.run(again), again, code)
+                return by_other(await self._calls.run(again), again, left)
             except PilotlightError as another:
                 moving, failed = again, another
         raise failed
@@ -118,7 +133,7 @@ class SplitCalls:
 
     async def _stream(self, call: PreparedCall, taker: ChunkTaker | None) -> AsyncIterator[list[CallEvent]]:
         """The events of a call, or of those that take its place: it has had no chunk then."""
-        moving, code = call, ""
+        moving, left = call, Left()
         for last in (*[False] * TRIES, True):
             watched = _WatchedTaker(taker)
             failed: PilotlightError | None = None
@@ -127,8 +142,8 @@ class SplitCalls:
                 async with aclosing(events):
                     async for bunch in events:
                         watched.has_begun = watched.has_begun or any(isinstance(one, ChunkEvent) for one in bunch)
-                        if code and isinstance(bunch[-1], CallResult):
-                            bunch[-1] = by_other(bunch[-1], moving, code)
+                        if left.code and isinstance(bunch[-1], CallResult):
+                            bunch[-1] = by_other(bunch[-1], moving, left)
                         yield bunch
                 return
             except PilotlightError as error:
@@ -141,7 +156,7 @@ class SplitCalls:
                 ) from failed
             if last or watched.has_begun:
                 raise failed
-            code = failed.wire_code
+            left = left_of(failed)
             moving = await self._again(moving, failed)
 
     async def _again(self, call: PreparedCall, error: PilotlightError) -> PreparedCall:

@@ -23,6 +23,7 @@ class RolloutWish:
     steps: str = STEPS
     every: str = EVERY
     bake: str = BAKE
+    pairs: int = 300
     retry: bool = False
     wait: bool = False
 
@@ -40,6 +41,7 @@ class RolloutWish:
             steps=read_steps(self.steps),
             every_s=read_span(self.every, "--every"),
             bake_s=read_span(self.bake, "--bake"),
+            pairs=self.pairs,
             retry=self.retry,
         )
 

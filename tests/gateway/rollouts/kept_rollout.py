@@ -95,7 +95,7 @@ class KeptRollout:
         spec = function_spec("price")
         for version, number in ((OLD, 1), (NEW, 2)):
             registry.versions[version] = version_record(spec, id=version, app="shop", number=number)
-        versions = {"price": (OLD, NEW)}
+        versions: dict[str, tuple[str, ...]] = {"price": (OLD, NEW)}
         registry.apps["acme", "shop"] = AppRecord(
             tenant="acme", app="shop", revision=1, functions={"price": OLD}, versions=versions
         )

@@ -16,6 +16,7 @@ from pilotlight.packing.folder_signing import FolderSigner
 from pilotlight_core.host.signing import Signer
 from tests.sdk.cli.command_words import WORDS as WORDS
 from tests.sdk.cli.identity_answers import CALLER, ISSUER
+from tests.sdk.cli.rollout_answers import ROLLOUT_ROUTES
 from tests.sdk.cli.seeing_answers import (
     DIAGNOSED,
     EVENTS,
@@ -44,18 +45,6 @@ def embed(text: str) -> str:
 
 
 SPEC = msgspec.json.decode(msgspec.json.encode(App("search").gpu_function(gpu=["H100", "A100-80GB"])(embed).spec))
-ALIAS: dict[str, Any] = {
-    "function": "greet", "alias": "prod", "ref": "hello.greet@prod", "version": "hello.greet@v1",
-    "version_id": f"ver_{32 * '0'}", "withdrawn": False,
-}  # fmt: skip
-ROLLOUT: dict[str, Any] = {
-    "id": "rol_00000000000000000001", "number": 3, "app": "hello", "state": "ramp", "held": "calls", "step": 2,
-    "steps": [1, 5, 100], "share": 5.0, "twin_share": 5.0, "since": NOW - 120, "started_at": NOW - 7_300,
-    "by": "8c1f0eXYabcd", "functions": {"greet": {"control": "hello.greet@v7", "canary": "hello.greet@v8"}},
-    "verdict": "undecided", "evidence": 0.52, "guards": {"crash": 0.4, "latency": 0.7},
-    "verified_within": {"latency": 0.2}, "calls": {"canary": 120, "twin": 118}, "ready": {"control": 4, "canary": 1},
-    "sentences": ["E is 0.52 after 120 calls of the new version and 118 of the old one: no alarm."],
-}  # fmt: skip
 APP = {
     "app": "paraphrase-search", "revision": 3, "deployed_at": NOW - 7_200, "stopped": False,
     "functions": [
@@ -177,15 +166,10 @@ CREDITS = {
     "history": [{"day": "2026-11-26", "change": "granted", "grant": "grant_1", "usd": "10", "balance_usd": "10"}],
 }  # fmt: skip
 ERASURE = {
-    "tenant": "acme",
-    "state": "planned",
-    "found": {"API keys": 3, "apps": 12, "blobs": 1_041, "pieces of logs": 20_112},
-    "blob_bytes": 4_120_331_002,
-    "containers": 2,
-    "confirmation": "6bq0tyh2k1",
-    "why": "",
+    "tenant": "acme", "state": "planned", "blob_bytes": 4_120_331_002, "containers": 2, "confirmation": "6bq0tyh2k1",
+    "found": {"API keys": 3, "apps": 12, "blobs": 1_041, "pieces of logs": 20_112}, "why": "",
     "keeps": ["its lines in the ledger", "the audit log"],
-}
+}  # fmt: skip
 TENANT = {"name": "a-tenant-with-a-long-name", "tier": "enterprise", "weight": 2.0, "created_at": NOW, "disabled": True}
 KEY = {
     "id": "8c1f0eXYabcd", "label": "the continuous integration of search", "scopes": ["deploy", "invoke", "read"],
@@ -235,28 +219,7 @@ ROUTES: dict[tuple[str, str], Any] = {
     ("GET", "/v1/apps"): {"apps": [APP]},
     ("GET", "/v1/apps/hello/history"): {"app": "hello", "history": [DEPLOY]},
     ("POST", "/v1/apps/hello/stop"): {"app": "hello", "revision": 2, "stopped": True},
-    ("POST", "/v1/apps/hello/rollback"): {
-        "app": "hello",
-        "revision": 4,
-        "back_to": 1,
-        "functions": [],
-        "jobs": [{"function": "greet", "jobs": 12, "runs": "hello.greet@v1"}],
-        "sentences": ["Calls go to hello.greet@v1, also those that waited."],
-    },
-    ("POST", "/v1/apps/hello/rollout"): {
-        "rollout": ROLLOUT,
-        "visible": ["It shows if the new version is slower by 12 %."],
-        "warnings": ["no pairs"],
-    },
-    ("GET", "/v1/apps/hello/rollout"): ROLLOUT,
-    ("GET", "/v1/apps/hello/rollouts"): {"app": "hello", "rollouts": [ROLLOUT]},
-    **{
-        ("POST", f"/v1/apps/hello/rollout/{word}"): ROLLOUT
-        for word in ("pause", "resume", "promote", "abort", "freeze")
-    },
-    ("PUT", "/v1/apps/hello/aliases/greet/prod"): ALIAS,
-    ("GET", "/v1/apps/hello/aliases"): {"app": "hello", "aliases": [ALIAS]},
-    ("DELETE", "/v1/apps/hello/aliases/greet/prod"): {},
+    **ROLLOUT_ROUTES,
     ("DELETE", "/v1/apps/hello"): {"app": "hello", "revision": 2, "deleted": True},
     ("POST", "/v1/apps/hello/deploys"): {"app": "hello", "revision": 3, "functions": []},
     ("POST", "/v1/apps/hello-run-abc123/deploys"): {"app": "hello-run-abc123", "revision": 1, "functions": []},

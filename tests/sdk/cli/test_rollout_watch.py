@@ -7,7 +7,7 @@ import pytest
 
 from pilotlight.cli.rollout_watch import headline, rollout_lines
 from pilotlight_core.model.api.rollouts.rollout_api import RolloutView
-from tests.sdk.cli.every_command import ROLLOUT
+from tests.sdk.cli.rollout_answers import ROLLOUT
 from tests.sdk.cli.seeing_answers import NOW
 
 

@@ -7,7 +7,8 @@ from typing import Any
 
 import msgspec
 
-from tests.sdk.cli.every_command import APP, ROLLOUT
+from tests.sdk.cli.every_command import APP
+from tests.sdk.cli.rollout_answers import ROLLOUT
 from tests.sdk.cli.shell import invoke
 from tests.sdk.scripted import ScriptedPlatform, answer
 

@@ -54,6 +54,7 @@ def command(
     steps: Annotated[str, typer.Option(help="with --rollout: percent of the traffic, rising")] = STEPS,
     every: Annotated[str, typer.Option(help="with --rollout: the least time at a step")] = EVERY,
     bake: Annotated[str, typer.Option(help="with --rollout: how long the old version stays warm at the end")] = BAKE,
+    pairs: Annotated[int, typer.Option(help="with --rollout: inputs that both versions run first", min=0)] = 300,
     wait: Annotated[
         bool, typer.Option("--wait", help="with --rollout: until it is over; exit code 3 unless it is promoted")
     ] = False,
@@ -79,7 +80,7 @@ def command(
     began = time.monotonic()
     target = find_target(path, within=Path.cwd())
     signing = SigningWish(signer=None if sign is None else FolderSigner.load(sign), given=_named_files(signature))
-    wish = RolloutWish(steps=steps, every=every, bake=bake, retry=retry, wait=wait) if rollout else None
+    wish = RolloutWish(steps=steps, every=every, bake=bake, pairs=pairs, retry=retry, wait=wait) if rollout else None
     if wait and wish is None:
         raise OptionError("--wait waits for a rollout: add --rollout.", field="--wait")
     serving = serving_apps() if wish is not None else frozenset()

@@ -27,7 +27,7 @@ NONE = "'pilotlight rollout start' begins one; 'pilotlight app list' shows what 
 
 @app.callback()
 def group() -> None:
-    """New versions that get the traffic by and by, and go back if they are worse."""
+    """Give new versions the traffic by and by."""
 
 
 @app.command()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from tests.sdk.cli.every_command import ROLLOUT
+from tests.sdk.cli.rollout_answers import ROLLOUT
 from tests.sdk.cli.shell import invoke, run
 from tests.sdk.scripted import ScriptedPlatform, answer, problem
 

@@ -8,7 +8,7 @@ from pilotlight.client.resources.platform import PlatformClient
 from pilotlight.client.resources.rollouts.rollouts import RolloutsClient
 from pilotlight.client.transport.platform_connection import PlatformConnection
 from pilotlight_core.model.api.rollouts.rollout_api import RolloutRequest
-from tests.sdk.cli.every_command import ROLLOUT
+from tests.sdk.cli.rollout_answers import ROLLOUT
 from tests.sdk.scripted import ScriptedPlatform, answer
 
 

@@ -14,7 +14,7 @@ from pilotlight_core.bus import Bus, BusTimeout, Lease, connect
 from pilotlight_core.bus.lease import LeaseRecord
 from pilotlight_core.model.ids import token
 from pilotlight_core.model.subjects import LEASE_BUCKET
-from pilotlight_gateway.duties.leased import LeasedWork, while_leased
+from pilotlight_gateway.leased import LeasedWork, while_leased
 from pilotlight_supervisor.embedded_bus import embedded_nats
 from tests.waiting import until
 
