@@ -21,7 +21,7 @@ from tests.system.support.platform import Platform
 from tests.system.test_rollouts import WORKS, WORKS_TOO, rollout_of, write_app
 from tests.waiting import wait_until
 
-KILLS = 20
+KILLS = 50
 TENANT, APP = "default", "shop"
 PARTS = ("gateway", "gateway-2")
 
