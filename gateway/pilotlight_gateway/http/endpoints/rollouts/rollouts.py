@@ -71,12 +71,13 @@ ROLLOUTS = (
     Operation(
         method="GET", path="/v1/apps/{app}/rollout", name="getRollout", endpoint=show_rollout,
         about="The rollout that is under way, or the last one.", scopes=("read", "deploy"), answer=RolloutView,
-        errors=("not_found",),
+        errors=("not_found", "bad_input"),
     ),
     Operation(
         method="GET", path="/v1/apps/{app}/rollouts", name="listRollouts", endpoint=list_rollouts,
         about="An app's rollouts, the newest first.", scopes=("read", "deploy"),
-        answer=list_of("rollouts", RolloutView), errors=("not_found",),
+        answer=list_of("rollouts", RolloutView),
+        errors=("not_found", "bad_input"),
     ),
     Operation(
         method="POST", path="/v1/apps/{app}/rollout/{word}", name="sendRolloutWord", endpoint=send_rollout_word,
