@@ -6,6 +6,7 @@ import asyncio
 import json
 import threading
 import time
+from functools import partial
 from pathlib import Path
 
 import httpx
@@ -42,6 +43,10 @@ async def stored_and_folded(nats_url: str) -> tuple[bytes, bytes, int]:
         return encode_evidence(kept.evidence), encode_evidence(evidence), evidence.calls
 
 
+def _is_back(pair: Platform, part: str, before: int) -> bool:
+    return pair.pids.get(part, before) != before
+
+
 @pytest.mark.long
 @pytest.mark.timeout(900)
 def test_fifty_kills_of_the_judge_change_no_bit(pair: Platform, tmp_path: Path) -> None:
@@ -69,7 +74,7 @@ def test_fifty_kills_of_the_judge_change_no_bit(pair: Platform, tmp_path: Path) 
         for number in range(KILLS):
             part = PARTS[number % 2]
             before = pair.kill(part)
-            wait_until(lambda part=part, before=before: pair.pids.get(part, before) != before, "it is back", 30.0)
+            wait_until(partial(_is_back, pair, part, before), "it is back", 30.0)
     finally:
         over.set()
         for caller in callers:
