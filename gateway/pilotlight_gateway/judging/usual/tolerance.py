@@ -23,7 +23,7 @@ REACH = 2.6 * math.sqrt(2.0)
 
 def tolerated(part: float, usual_ms: float) -> float:
     """The logarithm of 1 + the tolerated part of an amount that usually takes `usual_ms`."""
-    return math.log1p(part + LEAST_MS / usual_ms)
+    return math.log1p(max(part, LEAST_MS / usual_ms))
 
 
 def live_tolerance(spread: float | None, *, devices: int, shared: bool) -> float:

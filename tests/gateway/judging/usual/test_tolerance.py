@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import random
 
 import pytest
 
-from pilotlight_gateway.judging.usual.tolerance import learnt_spread, live_tolerance
+from pilotlight_gateway.judging.usual.tolerance import learnt_spread, live_tolerance, tolerated
 from pilotlight_gateway.judging.usual.usual_amounts import UsualAmount
 from tests.builders.compared import compared_call
 
@@ -43,3 +44,9 @@ def test_a_few_containers_say_nothing_of_it() -> None:
 
     assert learnt_spread(few, USUAL) is None
     assert learnt_spread(thin, USUAL) is None
+
+
+def test_no_less_than_a_fifth_of_a_millisecond_is_a_difference() -> None:
+    """It matters for short calls alone."""
+    assert math.exp(tolerated(0.05, 100.0)) == pytest.approx(1.05)
+    assert math.exp(tolerated(0.05, 0.1)) == pytest.approx(3.0)
