@@ -25,6 +25,7 @@ from pilotlight_gateway.rollouts.call_rates import CallRates
 from pilotlight_gateway.rollouts.compared_feed import ComparedFeed
 from pilotlight_gateway.rollouts.compared_sink import ComparedSink
 from pilotlight_gateway.rollouts.evidence_store import BusEvidence
+from pilotlight_gateway.rollouts.gate_sender import GateSender
 from pilotlight_gateway.rollouts.rollout_facts import FactSources
 from pilotlight_gateway.rollouts.rollout_gates import RolloutGates
 from pilotlight_gateway.rollouts.rollout_keeper import RolloutKeeper
@@ -36,7 +37,6 @@ from pilotlight_gateway.shadows.shadow_pairs import ShadowPairs
 from pilotlight_gateway.supply.supply_desk import SupplyDesk
 from pilotlight_gateway.tenancy.registry_port import RegistryPort
 from pilotlight_gateway.webhooks.bus_webhooks import BusWebhooks
-from pilotlight_gateway.webhooks.http_sender import VettedHttpSender
 
 LEASE = "duty.rollouts"
 AGAIN_S = 2.0
@@ -78,11 +78,9 @@ class GatewayRollouts:
         )  # fmt: skip
         pairs = ShadowPairs(records=registry, shadows=shadows, budget=parts.budget, note=sink.pair_ran)
         parts.recorder.sinks = (*parts.recorder.sinks, sink, pairs)
-        sender = VettedHttpSender(
-            allowed=self._settings.webhook_networks, ca_file=self._settings.webhook_ca_file
-        )  # fmt: skip
-        async with self._feed.running(), sender as http_sender, asyncio.TaskGroup() as group:
-            keeper = self._keeper(parts, registry, http_sender)
+        sender = GateSender(allowed=self._settings.webhook_networks, ca_file=self._settings.webhook_ca_file)
+        async with self._feed.running(), sender.running(), asyncio.TaskGroup() as group:
+            keeper = self._keeper(parts, registry, sender)
             tasks = [group.create_task(pairs.run()), group.create_task(self._keep(keeper))]
             try:
                 yield
@@ -90,7 +88,7 @@ class GatewayRollouts:
                 for task in tasks:
                     task.cancel()
 
-    def _keeper(self, parts: HttpParts, registry: Registry, http_sender: VettedHttpSender) -> RolloutKeeper:
+    def _keeper(self, parts: HttpParts, registry: Registry, sender: GateSender) -> RolloutKeeper:
         fleet = self._calls.fleet
         supply = parts.supply.desk
 
@@ -107,7 +105,7 @@ class GatewayRollouts:
                 reports=lambda: fleet.reports(time.monotonic()),
                 breaker_of=lambda version: fleet.breaker_of(version, time.monotonic()),
             ),
-            gates=RolloutGates(sender=http_sender),
+            gates=RolloutGates(sender=sender),
             tell=self.parts.teller.notify,
             rate_of=CallRates(parts.tallies).per_hour,
             check=check,

@@ -246,7 +246,8 @@ def _dashboard(settings: UpSettings, ports: Sequence[GatewayPorts], port: int, m
     gateways = ",".join(settings.url_of(own.public) for own in ports)
     command = _python(
         "pilotlight_gateway.dashboard", "--dashboard-host", settings.host, "--dashboard-port", str(port),
-        "--gateways", gateways, "--metrics-port", str(metrics), *(f"{flag}={value}" for flag, value in given.items() if value),
+        "--gateways", gateways, "--metrics-port", str(metrics),
+        *(f"{flag}={value}" for flag, value in given.items() if value),
     )  # fmt: skip
     return ManagedProcess(
         name="dashboard", rank=4, stop_within_s=3.0, withheld=("AWS_", "PILOTLIGHT_"), command=command

@@ -21,7 +21,7 @@ from pilotlight_gateway.judging.function_evidence import FunctionEvidence
 from pilotlight_gateway.judging.guards.amount_guard import scores_of
 from pilotlight_gateway.judging.shadow_sides import paired
 from pilotlight_gateway.judging.usual.strata import LEAST_CALLS, Reading, is_measured
-from pilotlight_gateway.judging.usual.tolerance import START_TOLERANCE, live_tolerance
+from pilotlight_gateway.judging.usual.tolerance import START_TOLERANCE, live_tolerance, tolerated
 from pilotlight_gateway.judging.usual.usual_levels import MOST_LEVELS, UsualLevel
 
 FIRST_CALLS = 20
@@ -142,7 +142,9 @@ def _fold_pair(evidence: FunctionEvidence, call: ComparedCall) -> None:
     if proof is not None and spread > 0.0 and canary.cost > 0.0 and other.cost > 0.0:
         # A pair is both sides at once: its ratio is the canary's residual over the old version's.
         proof.note(canary=True, rho=0.5, residual=math.log(canary.cost / other.cost), spread=spread)
-    evidence.pairs.note(canary.cost, other.cost, math.log1p(evidence.pair_tolerance))
+    if other.cost > 0.0:
+        slack = tolerated(evidence.pair_tolerance, other.cost * other.parts / 1e6)
+        evidence.pairs.note(canary.cost, other.cost, slack)
     if canary.differs != other.differs and (answers := evidence.events.get("answers")) is not None:
         answers.note(canary=canary.differs, rho=0.5)
 
@@ -235,15 +237,19 @@ def _measured(
 def _events_of(evidence: FunctionEvidence, reading: Reading, call: ComparedCall, *, canary: bool) -> list[str]:
     """Which of the events `slow` and `dear` a call is."""
     found = ["slow"] if _is_slow(evidence, reading, canary=canary) else []
-    tolerance, usual = evidence.log_tolerance if canary else 0.0, reading.usual_cost
-    if usual is not None and not call.code and reading.cost > usual.high + tolerance:
+    usual = reading.usual_cost
+    if usual is None or call.code:
+        return found
+    tolerance = tolerated(evidence.tolerance, reading.usual_cost_ms) if canary else 0.0
+    if reading.cost > usual.high + tolerance:
         found.append("dear")
     return found
 
 
 def _is_slow(evidence: FunctionEvidence, reading: Reading, *, canary: bool) -> bool:
     """Whether it ran longer than the old version's p95; a caller that cancelled then has waited for it too."""
-    return reading.latency > reading.usual_latency.high + (evidence.log_tolerance if canary else 0.0)
+    tolerance = tolerated(evidence.tolerance, reading.usual_ms) if canary else 0.0
+    return reading.latency > reading.usual_latency.high + tolerance
 
 
 def _amounts_of(
@@ -255,10 +261,11 @@ def _amounts_of(
     found = []
     if reading is not None:
         evidence.measured += canary
-        tolerance, spread = evidence.log_tolerance, reading.usual_latency.spread
+        tolerance, spread = tolerated(evidence.tolerance, reading.usual_ms), reading.usual_latency.spread
         score, clipped = scores_of(reading.latency, spread, canary=canary, tolerance=tolerance)
         found.append(MeasuredAmount("latency", score, clipped, spread))
         if (usual := reading.usual_cost) is not None:
+            tolerance = tolerated(evidence.tolerance, reading.usual_cost_ms)
             score, clipped = scores_of(reading.cost, usual.spread, canary=canary, tolerance=tolerance)
             found.append(MeasuredAmount("cost", score, clipped, usual.spread))
     if call.first_ms > 0.0 and "ttft" in evidence.amounts:

@@ -19,6 +19,7 @@ from pilotlight_gateway.judging.shadow_sides import ShadowSide
 from pilotlight_gateway.judging.sticky_units import StickyUnits
 from pilotlight_gateway.judging.usual.device_speeds import DeviceSpeeds
 from pilotlight_gateway.judging.usual.strata import Strata
+from pilotlight_gateway.judging.usual.tolerance import tolerated
 from pilotlight_gateway.judging.usual.usual_amounts import size_of
 from pilotlight_gateway.judging.usual.usual_levels import UsualLevel
 
@@ -67,10 +68,6 @@ class FunctionEvidence(msgspec.Struct):
     started: dict[str, float] = {}
     """Containers whose start was counted, and nodes where a side has started before."""
 
-    @property
-    def log_tolerance(self) -> float:
-        return math.log1p(self.tolerance)
-
     def value(self) -> float:
         """E of this function: the mean of its guards' e."""
         total = self.weights["crash"] * self.crash.e
@@ -103,8 +100,9 @@ class FunctionEvidence(msgspec.Struct):
         stratum = self.strata.of(call)
         if stratum is None or (usual := stratum.latency) is None:
             return None
-        tolerance = self.log_tolerance if call.arm == Arm.CANARY else 0.0
-        return math.exp(usual.level + usual.slope * size_of(call) + usual.high + tolerance)
+        line = usual.level + usual.slope * size_of(call)
+        tolerance = tolerated(self.tolerance, math.exp(line)) if call.arm == Arm.CANARY else 0.0
+        return math.exp(line + usual.high + tolerance)
 
     def leave_out(self, reason: str) -> None:
         self.left_out[reason] = self.left_out.get(reason, 0) + 1

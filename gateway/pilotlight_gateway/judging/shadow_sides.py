@@ -20,16 +20,20 @@ class ShadowSide(msgspec.Struct, array_like=True):
     cost: float
     """GPU time; of streams, for each token."""
     differs: bool
+    parts: int
+    """What `cost` is for each of: tokens of streams, or 1."""
 
 
 def side_of(call: ComparedCall) -> ShadowSide:
     """What is compared of a shadow."""
+    parts = call.tokens if call.tokens and call.first_ms > 0.0 else 1
     return ShadowSide(
         call.arm == Arm.CANARY,
         call.code in OF_VERSION,
         not call.code,
-        call.gpu_ns / call.tokens if call.tokens and call.first_ms > 0.0 else float(call.gpu_ns),
+        call.gpu_ns / parts,
         call.differs,
+        parts,
     )
 
 

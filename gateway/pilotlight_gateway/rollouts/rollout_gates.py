@@ -10,13 +10,15 @@ import asyncio
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 import structlog
 
 from pilotlight_core.model.rollouts.rollout_record import Rollout, RolloutRecord
-from pilotlight_gateway.webhooks.http_sender import HttpSender
+
+if TYPE_CHECKING:
+    from pilotlight_gateway.webhooks.http_sender import HttpSender
 
 EVERY_S = 10.0
 """Between two questions about one step."""

@@ -248,3 +248,23 @@ def test_which_of_two_shadows_comes_first_changes_nothing() -> None:
         found.add(evidence.functions[FUNCTION].pairs.e.hex())
 
     assert len(found) == 1
+
+
+def doubled(usual_ms: float) -> float:
+    """The pairs' e after 100 of them, where the canary's containers take twice as long."""
+    draw, evidence = random.Random(1), start(rollout_of(RolloutTerms()), shadowed=(FUNCTION,))
+    for number in range(1, 101):
+        both = [
+            compared_call(
+                arm, rho=0.0, pair=str(number), gpu_ns=int(usual_ms * 1e6 * times * math.exp(draw.gauss(0.0, 0.05)))
+            )
+            for arm, times in ((Arm.CANARY, 2.0), (Arm.TWIN, 1.0))
+        ]  # fmt: skip
+        evidence = fold(evidence, number, both)
+    return evidence.functions[FUNCTION].pairs.e
+
+
+def test_containers_differ_by_parts_of_a_millisecond_and_that_is_not_their_version() -> None:
+    """What takes 0.1 ms in one container may take 0.2 ms in another; 20 ms and 40 ms are a difference."""
+    assert doubled(0.1) < 1.0
+    assert doubled(20.0) > 1e3

@@ -55,13 +55,15 @@ class Stratum(msgspec.Struct):
 
 
 class Reading(NamedTuple):
-    """What a call took, as logarithms over what is expected."""
+    """What a call took, as logarithms over what is expected; and that, in milliseconds."""
 
     usual_latency: UsualAmount
     latency: float
+    usual_ms: float
     usual_cost: UsualAmount | None
     """None: it used no GPU, or what is usual of it is not known."""
     cost: float
+    usual_cost_ms: float
 
 
 class Strata(msgspec.Struct):
@@ -122,9 +124,11 @@ class Strata(msgspec.Struct):
             return None
         size = size_of(call)
         latency = usual.residual(size, call.execute_ms)
+        usual_ms = call.execute_ms * math.exp(-latency)
         if (cost := stratum.cost) is None or call.gpu_ns <= 0:
-            return Reading(usual, latency, None, 0.0)
-        return Reading(usual, latency, cost, cost.residual(size, call.gpu_ns))
+            return Reading(usual, latency, usual_ms, None, 0.0, 1.0)
+        residual = cost.residual(size, call.gpu_ns)
+        return Reading(usual, latency, usual_ms, cost, residual, call.gpu_ns * math.exp(-residual) / 1e6)
 
     def _of(self, name: str) -> Stratum | None:
         stratum = self.known.get(name)

@@ -10,6 +10,8 @@ from pilotlight_gateway.judging.usual.device_speeds import DeviceSpeeds
 from pilotlight_gateway.judging.usual.usual_amounts import UsualAmount, size_of
 
 LEAST_TOLERANCE = 0.02
+LEAST_MS = 0.2
+"""Of times and costs: containers of one version differ by that much, however short their calls are."""
 UNLEARNT_TOLERANCE = 0.05
 PAIR_TOLERANCE = 0.01
 """Pairs run on one device, in turn."""
@@ -17,6 +19,11 @@ START_TOLERANCE = 0.2
 """Starts wait for disks and networks."""
 REACH = 2.6 * math.sqrt(2.0)
 """Two devices that are drawn by chance differ by more in one of a hundred rollouts."""
+
+
+def tolerated(part: float, usual_ms: float) -> float:
+    """The logarithm of 1 + the tolerated part of an amount that usually takes `usual_ms`."""
+    return math.log1p(part + LEAST_MS / usual_ms)
 
 
 def live_tolerance(spread: float | None, *, devices: int, shared: bool) -> float:
