@@ -74,7 +74,7 @@ class RolloutDesk:
         """
         terms = terms_of(asked)
         if terms.gate:
-            check_url(terms.gate, self.networks)
+            check_gate(terms.gate, self.networks)
         record = await known_app(self.registry, principal.tenant, app)
         canary = canary_of(record, asked.canary)
         control = {name: record.functions[name] for name in canary if name in record.functions}
@@ -243,6 +243,14 @@ def with_word(record: RolloutRecord, word: str, why: str, at: float) -> RolloutR
     else:
         after = replace(now, paused_by="", frozen=False, held="", held_since=0.0)
     return record if after == now else moved(record, after)
+
+
+def check_gate(url: str, allowed: Sequence[Network]) -> None:
+    """Raises BadInput: the address of a gate could never be asked."""
+    try:
+        check_url(url, allowed)
+    except BadInput as error:
+        raise BadInput(error.detail.replace("url:", "gate:", 1), field="gate") from None
 
 
 def terms_of(asked: RolloutRequest) -> RolloutTerms:

@@ -89,7 +89,7 @@ async def test_a_version_that_was_rolled_back_is_refused_until_retry(world: Worl
         ({"steps": [50, 5]}, "steps"),
         ({"weights": {"nonsense": 1}}, "weights"),
         ({"guards": [{"name": "cost", "kind": "amount", "field": "a"}]}, "guards"),
-        ({"gate": "http://10.0.0.1/"}, "url"),
+        ({"gate": "http://10.0.0.1/"}, "gate"),
         ({"canary": "v1"}, "canary"),
     ],
 )
