@@ -211,6 +211,8 @@ class HttpParts:
     vault: TenantVault
     webhooks: WebhookStore
     access_log: str = OFF
+    dashboard_url: str = ""
+    """Where browsers reach the dashboard; "": nobody has said."""
     counts: InferenceCounts = field(default_factory=InferenceCounts)
     split_counts: Counter[str] = field(default_factory=Counter)
     tracing: TracedCalls = field(default_factory=lone_traces)
@@ -490,7 +492,7 @@ def _tenants(parts: HttpParts, shared: _Shared) -> tuple[BoundOperation[Any], ..
         *bound(SUPPLY_KEYS, keys),
         *bound(AUDIT, AuditServices(audit=parts.audit)),
         *bound(TENANCY, TenancyServices(registry=registry, limits=parts.limiter, budget=budget)),
-        *bound(SESSIONS, SessionServices(registry=registry, budget=budget)),
+        *bound(SESSIONS, SessionServices(registry=registry, budget=budget, dashboard_url=parts.dashboard_url)),
         *bound(ERASURE, ErasureServices(eraser=parts.eraser, budget=budget)),
         *bound(ISSUERS, issuers),
         *bound(WEBHOOKS, WebhookServices(webhooks=parts.webhooks, networks=parts.networks, budget=budget)),

@@ -308,8 +308,8 @@ async def _gateway(
         followers=follower_slots(), idempotency=idempotency, issuers=issuers, jobs=jobs.service, ledger=ledger,
         limiter=limiter, loads=loads, locker=locker, recorder=counting.recorder, tallies=counting.desk,
         logs=BusLogs(bus=bus, region=settings.region, owners=BoundLineOwners(calls.bindings, ledger), faults=faults),
-        networks=settings.webhook_networks, prices=prices, tracing=tracing, uploads=upload_slots(), vault=secrets.vault,
-        tranches=keeper.read, all_tranches=keeper.read_all, proxies=settings.connection_bounds.exempt,
+        dashboard_url=settings.dashboard_url, networks=settings.webhook_networks, prices=prices, tracing=tracing,
+        uploads=upload_slots(), vault=secrets.vault, tranches=keeper.read, all_tranches=keeper.read_all, proxies=settings.connection_bounds.exempt,
         placements=make_placements(calls, book, registry, settings), readiness=readiness, registry=registry,
         requests=requests, rollouts=rollouts.parts, schemas=schemas, split_counts=split_counts, supply=supply.parts,
     )  # fmt: skip

@@ -208,11 +208,12 @@ def plan(
 
     ledger = {"PILOTLIGHT_LEDGER_URL": settings.ledger_url} if settings.ledger_url else {}
 
+    dashboard = settings.url_of(dashboard_port) if dashboard_port else ""
     blob_url = settings.blob_url or f"file://{state / 'blobs'}"
     return (
         *_bus(nats, nats_ports, nodes),
         *(
-            _gateway(settings, number, own, common, {**env(bus_users.GATEWAY), **ledger}, blob_url)
+            _gateway(settings, number, own, common, {**env(bus_users.GATEWAY), **ledger}, blob_url, dashboard)
             for number, own in enumerate(ports, 1)
         ),
         ManagedProcess(
@@ -315,6 +316,7 @@ def _gateway(
     common: Sequence[str],
     env: Mapping[str, str],
     blob_url: str,
+    dashboard_url: str,
 ) -> ManagedProcess:
     name = gateway_name(number)
     flags = (
@@ -324,7 +326,8 @@ def _gateway(
         "--trace-ratio", str(settings.trace_ratio), "--access-log", settings.access_log, *settings.tls_flags,
     )  # fmt: skip
     first = ("--bootstrap-client-file", settings.client_file, *_grpc(settings)) if number == 1 else ()
-    command = _python("pilotlight_gateway", *common, *flags, *first)
+    pages = ("--dashboard-url", dashboard_url) if dashboard_url else ()
+    command = _python("pilotlight_gateway", *common, *flags, *pages, *first)
     clean_up = partial(end_gateway_lease, env["PILOTLIGHT_NATS_URL"], name)
     return ManagedProcess(name=name, rank=3, stop_within_s=30.0, env=env, command=command, clean_up=clean_up)
 

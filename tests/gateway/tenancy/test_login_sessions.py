@@ -9,6 +9,8 @@ import pytest
 
 from pilotlight_core.model.errors import Forbidden, Unauthenticated
 from pilotlight_core.model.records.issuers import IssuerRecord
+from pilotlight_core.model.records.sessions import SessionRecord
+from pilotlight_gateway.tenancy import login_sessions
 from pilotlight_gateway.tenancy.api_keys import revoke_key
 from pilotlight_gateway.tenancy.auth import LOOKUPS_AT_A_TIME, KeyAuthenticator, Principal, TokenOrigin
 from pilotlight_gateway.tenancy.login_sessions import (
@@ -250,3 +252,25 @@ async def test_a_token_makes_no_links_and_has_a_bounded_number_of_sessions(world
     for _ in range(SESSIONS_PER_KEY + 3):
         await open_session(world.registry, who, world.wall())
     assert sum(one.key == who.key_id for one in world.registry.sessions()) == SESSIONS_PER_KEY
+
+
+async def test_a_tenant_has_so_many_sessions_whatever_keys_it_makes(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is of a revoked key goes with the next opening, and of the others the one that was used least lately."""
+    monkeypatch.setattr(login_sessions, "SESSIONS_PER_TENANT", 3)
+    who = await principal(world, world.key)
+    first = await opened(world)
+    gone = msgspec.structs.replace(world.registry.key_records[world.key.id], id="gone", revoked=True)
+    world.registry.key_records["gone"] = gone
+    for name, key in (("a", "gone"), ("b", "new"), ("c", "newer")):
+        record = SessionRecord(
+            id=name, tenant="acme", key=key, created_at=WALL, seen_at=WALL + 1, expires_at=WALL + SESSION_S
+        )
+        await world.registry.change_session(name, lambda _, record=record: record)
+    await open_session(world.registry, who, world.wall())
+    left = set(world.registry.session_records)
+    assert "a" not in left
+    assert id_of_token(first) not in left
+    assert {"b", "c"} <= left
+    assert len(left) == 3

@@ -7,6 +7,7 @@ from tests.sdk.cli.supply_commands import SUPPLY_WORDS
 
 WORDS = {
     "up": "up --sandbox nonsense",
+    "dashboard": "dashboard",
     "backup": "backup copy --state-dir nowhere",
     "restore": "restore copy",
     "deploy": "deploy app.py",

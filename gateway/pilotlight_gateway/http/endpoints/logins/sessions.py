@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -15,6 +16,7 @@ from pilotlight_core.model.errors import BadInput
 from pilotlight_gateway.bodies.byte_budget import ByteBudget
 from pilotlight_gateway.bodies.call_requests import BodyFormat, format_of_body
 from pilotlight_gateway.bodies.json_structs import read_json
+from pilotlight_gateway.http.endpoints.logins.session_rates import SessionRates
 from pilotlight_gateway.http.protocol.api_operations import (
     BODY,
     SMALL_BODY,
@@ -26,7 +28,6 @@ from pilotlight_gateway.http.protocol.api_operations import (
 from pilotlight_gateway.http.protocol.http_exchange import header
 from pilotlight_gateway.http.protocol.request_bodies import read_body
 from pilotlight_gateway.limits.connections import source_of
-from pilotlight_gateway.limits.session_rates import SessionRates
 from pilotlight_gateway.tenancy.api_keys import SCOPES
 from pilotlight_gateway.tenancy.auth import LOOKUPS_AT_A_TIME
 from pilotlight_gateway.tenancy.login_sessions import end_session, exchange_code, open_session, session_info
@@ -42,6 +43,8 @@ class SessionServices:
 
     registry: RegistryPort
     budget: ByteBudget
+    dashboard_url: str = ""
+    """Where browsers reach the dashboard; "": nobody has said."""
     wall: Callable[[], float] = time.time
     guesses: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(LOOKUPS_AT_A_TIME))
     """Codes that are looked up at a time: nobody has shown who they are."""
@@ -53,6 +56,9 @@ async def create(request: Request, services: SessionServices) -> Response:
     asked = await read_struct(request, services.budget, SessionRequest, default=SessionRequest())
     services.rates.take_opening(principal_of(request).key_id, _source(request))
     made = await open_session(services.registry, principal_of(request), services.wall(), link=asked.link)
+    if made.code and services.dashboard_url:
+        link = f"{services.dashboard_url.rstrip('/')}/ui/login?code={made.code}"
+        made = msgspec.structs.replace(made, url=link)
     return json_answer(made, status=201)
 
 

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Hashable
 from contextlib import asynccontextmanager
 
 
-class TenantTurns:
+class AskingTurns:
     """Lets each tenant do so many things at a time; the others of it wait, and nobody else does."""
 
     def __init__(self, *, at_a_time: int) -> None:
