@@ -40,6 +40,7 @@ from pilotlight_gateway.fleet.curve_trials import CurveService
 from pilotlight_gateway.fleet.fleet_inventory import FleetPlacements
 from pilotlight_gateway.fleet.placement_explainer import Explainer
 from pilotlight_gateway.front_wiring import model_services
+from pilotlight_gateway.gateway_slots import deploy_slots, file_slots, lock_slots
 from pilotlight_gateway.http import routes
 from pilotlight_gateway.http.app import ServedOperation, bind, call_routes, create_app, document_of
 from pilotlight_gateway.http.calls.call_endpoint import CallEndpoint, CallEntry
@@ -141,31 +142,6 @@ from pilotlight_gateway.webhooks.webhook_port import WebhookStore
 
 BODY_BYTES_HELD = 160 * 10**6
 """Of all requests and answers at a time."""
-
-
-def upload_slots() -> TenantSlots:
-    """Uploads of blobs at a time; a deploy makes four."""
-    return TenantSlots(32, "uploads are under way", of_tenant=8, retry_after=1.0)
-
-
-def deploy_slots() -> TenantSlots:
-    """Deploys at a time."""
-    return TenantSlots(3, "deploys are under way", of_tenant=1, retry_after=1.0)
-
-
-def file_slots() -> TenantSlots:
-    """Uploads of files at a time."""
-    return TenantSlots(8, "files are being uploaded", of_tenant=2, retry_after=2.0)
-
-
-def lock_slots() -> TenantSlots:
-    """Locks of requirements at a time."""
-    return TenantSlots(16, "deploys with requirements are under way", of_tenant=1, retry_after=2.0)
-
-
-def follower_slots() -> TenantSlots:
-    """Readers of logs at a time."""
-    return TenantSlots(256, "log readers are connected", of_tenant=64, retry_after=5.0)
 
 
 @dataclass(frozen=True, kw_only=True)

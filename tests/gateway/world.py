@@ -49,10 +49,11 @@ from pilotlight_gateway.events.event_reader import MemoryEvents
 from pilotlight_gateway.fleet.container_stopper import ContainerStopper, MemoryStopper
 from pilotlight_gateway.fleet.fleet_inventory import FleetPlacements
 from pilotlight_gateway.fleet.placement_explainer import Explainer, MemoryExplainer
+from pilotlight_gateway.gateway_slots import follower_slots, upload_slots
 from pilotlight_gateway.http.protocol.drain_gate import DrainGate
 from pilotlight_gateway.http.protocol.http_exchange import OpenRequests
 from pilotlight_gateway.http.protocol.readiness import Readiness
-from pilotlight_gateway.http_wiring import BODY_BYTES_HELD, HttpParts, follower_slots, upload_slots, wire_http
+from pilotlight_gateway.http_wiring import BODY_BYTES_HELD, HttpParts, wire_http
 from pilotlight_gateway.idempotency.keyed_calls import Idempotency
 from pilotlight_gateway.jobs.job_service import JobService
 from pilotlight_gateway.jobs.memory_jobs import MemoryJobQueue, MemoryJobs

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 
 import pytest
 
@@ -12,13 +13,12 @@ from pilotlight_gateway.http.endpoints.logins.session_rates import SessionRates
 
 def taken(take: Callable[[], None], most: int) -> int:
     """How many are let through in a row."""
-    for number in range(most):
-        try:
+    number = 0
+    with suppress(TooMuch):
+        while number < most:
             take()
-        except TooMuch as refused:
-            assert refused.retry_after
-            return number
-    return most
+            number += 1
+    return number
 
 
 def test_a_key_opens_twenty_and_then_one_in_three_seconds() -> None:
@@ -28,7 +28,7 @@ def test_a_key_opens_twenty_and_then_one_in_three_seconds() -> None:
     assert taken(lambda: rates.take_opening("mine", "192.0.2.1"), 500) == 20
     assert taken(lambda: rates.take_opening("other", "192.0.2.1"), 500) == 20
     assert taken(lambda: rates.take_exchange("192.0.2.1"), 500) == 160
-    now[0] = 6.0
+    now[0] = 6.1
     assert taken(lambda: rates.take_opening("mine", "192.0.2.1"), 500) == 2
 
 
@@ -36,6 +36,7 @@ def test_an_address_exchanges_two_hundred_codes_in_a_row() -> None:
     """Whoever tries codes has shown nothing else."""
     rates = SessionRates(lambda: 0.0)
     assert taken(lambda: rates.take_exchange("192.0.2.1"), 500) == 200
-    with pytest.raises(TooMuch, match="from this address"):
+    with pytest.raises(TooMuch, match="from this address") as refused:
         rates.take_opening("mine", "192.0.2.1")
     rates.take_exchange("192.0.2.2")
+    assert refused.value.retry_after
