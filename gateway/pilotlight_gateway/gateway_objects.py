@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections import Counter
 
 from pilotlight_core.bus import Bus
 from pilotlight_core.host.blobs import BlobStore
@@ -48,7 +47,6 @@ from pilotlight_gateway.metrics.key_metrics import key_counts
 from pilotlight_gateway.metrics.limit_metrics import limit_gauges
 from pilotlight_gateway.metrics.load_exchange import LoadBook, LoadExchange, MeasuredGateway
 from pilotlight_gateway.metrics.node_metrics import clock_gauges, node_fault_counts
-from pilotlight_gateway.metrics.split_metrics import split_call_counts
 from pilotlight_gateway.nested.nested_calls import NestedCalls
 from pilotlight_gateway.nested.nested_exchange import NestedExchange
 from pilotlight_gateway.schemas.schema_validators import Validators
@@ -100,7 +98,7 @@ def metric_sources(
     budget: ByteBudget,
     connections: ConnectionBook,
     fallbacks: Fallbacks,
-    split_counts: Counter[str],
+    rollouts: MetricSource,
 ) -> tuple[MetricSource, ...]:
     """Asked at each scrape, beside what `GatewayMetrics` counts."""
     return (
@@ -113,11 +111,11 @@ def metric_sources(
             ready=not readiness.why_not(),
         ),
         lambda: fallback_counts(fallbacks.counts),
-        lambda: split_call_counts(split_counts),
         lambda: job_gauges(jobs.statistics()),
         lambda: node_fault_counts(calls.drivers.guard.faults.counts),
         lambda: clock_gauges(calls.fleet.clocks, time.time()),
         lambda: connection_counts(connections.statistics()),
+        rollouts,
     )
 
 

@@ -21,6 +21,7 @@ from pilotlight_gateway.deploys.moves.app_moves import AppMoves
 from pilotlight_gateway.gateway_calls import GatewayCalls
 from pilotlight_gateway.http_wiring import HttpParts, make_deployer
 from pilotlight_gateway.leased import while_leased
+from pilotlight_gateway.metrics.split_metrics import split_call_counts
 from pilotlight_gateway.rollouts.call_rates import CallRates
 from pilotlight_gateway.rollouts.compared_feed import ComparedFeed
 from pilotlight_gateway.rollouts.compared_sink import ComparedSink
@@ -55,6 +56,8 @@ class GatewayRollouts:
         self._name = name
         self._feed = ComparedFeed(bus, region=settings.region, gateway=name)
         self._counts = Counter[str]()
+        self.split_counts = Counter[str]()
+        """Calls by the side of a rollout on which they were."""
         teller = RolloutTeller(events=events, hooks=BusWebhooks(bus))
         self.parts = RolloutParts(store=BusEvidence(bus, region=settings.region), teller=teller)
 
@@ -64,6 +67,7 @@ class GatewayRollouts:
         yield counter(
             "pilotlight_rollout_calls_folded", "Calls that the judge has folded here.", self._counts["folded"]
         )
+        yield from split_call_counts(self.split_counts)
         text = "What was decided of rollouts here."
         acts = {act: self._counts[act] for act in ("move", "roll_back", "promote", "end")}
         yield counter_by("pilotlight_rollout_decisions", text, "action", acts)

@@ -40,7 +40,6 @@ from pilotlight_gateway.fleet.curve_trials import CurveService
 from pilotlight_gateway.fleet.fleet_inventory import FleetPlacements
 from pilotlight_gateway.fleet.placement_explainer import Explainer
 from pilotlight_gateway.front_wiring import model_services
-from pilotlight_gateway.gateway_slots import deploy_slots, file_slots, lock_slots
 from pilotlight_gateway.http import routes
 from pilotlight_gateway.http.app import ServedOperation, bind, call_routes, create_app, document_of
 from pilotlight_gateway.http.calls.call_endpoint import CallEndpoint, CallEntry
@@ -116,7 +115,7 @@ from pilotlight_gateway.ledger.ledger_reader import LedgerReader
 from pilotlight_gateway.limits.api_rates import ApiRates
 from pilotlight_gateway.limits.cost_estimates import Estimates
 from pilotlight_gateway.limits.limits_port import Limiter
-from pilotlight_gateway.limits.tenant_slots import TenantSlots
+from pilotlight_gateway.limits.tenant_slots import TenantSlots, deploy_slots, file_slots, lock_slots
 from pilotlight_gateway.metrics.call_recorder import CallRecorder
 from pilotlight_gateway.metrics.load_exchange import LoadBook
 from pilotlight_gateway.nested.nested_book import NestedBook

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import signal
 import time
-from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -72,13 +71,13 @@ from pilotlight_gateway.gateway_objects import (
 )
 from pilotlight_gateway.gateway_rollouts import GatewayRollouts
 from pilotlight_gateway.gateway_secrets import GatewaySecrets
-from pilotlight_gateway.gateway_slots import follower_slots, upload_slots
 from pilotlight_gateway.http.protocol.http_exchange import OpenRequests
 from pilotlight_gateway.http_wiring import BODY_BYTES_HELD, HttpParts, wire_http, wire_models, wire_nested
 from pilotlight_gateway.idempotency.key_record import CallOwner
 from pilotlight_gateway.jobs.job_permit import JobPermits
 from pilotlight_gateway.ledger.ledger_reader import LedgerReader
 from pilotlight_gateway.limits.cost_estimates import Estimates
+from pilotlight_gateway.limits.tenant_slots import follower_slots, upload_slots
 from pilotlight_gateway.listeners import (
     Listener,
     body_server,
@@ -285,8 +284,8 @@ async def _gateway(
     measured = MeasuredGateway(name=name, process=instance, region=settings.region)
     exchange = make_load_exchange(bus, loads, measured, budget, readiness, calls)
     event_log, inside = BusEventLog(bus, region=settings.region), InsideName(settings.region, calls.table.instance)
-    rollouts, split_counts = GatewayRollouts(settings, bus, calls, event_log, name=instance), Counter[str]()
-    own = metric_sources(calls, idempotency, limiter, jobs, readiness, budget, connections, fallbacks, split_counts)
+    rollouts = GatewayRollouts(settings, bus, calls, event_log, name=instance)
+    own = metric_sources(calls, idempotency, limiter, jobs, readiness, budget, connections, fallbacks, rollouts.collect)
     shown = certificates_of(api=public.tls, bodies=internal.tls)
     locker = BusLocker(bus, calls.fleet, registry, region=settings.region, gateway=calls.table.instance)
     supply = open_supply(bus, registry, blobs, calls.fleet, signer, settings.known_vulnerabilities, inside)
@@ -304,14 +303,12 @@ async def _gateway(
         uploads=upload_slots(), vault=secrets.vault, tranches=keeper.read, all_tranches=keeper.read_all,
         proxies=settings.connection_bounds.exempt, readiness=readiness, registry=registry, requests=requests,
         placements=make_placements(calls, book, registry, settings), rollouts=rollouts.parts, schemas=schemas,
-        split_counts=split_counts, supply=supply.parts,
+        split_counts=rollouts.split_counts, supply=supply.parts,
     )  # fmt: skip
     try:
         # Limits around calls: a gateway that hands its shards over still tells the next homes what runs here.
         async with (
-            measured_process(
-                settings, bus, counting.collect, shown, event_log.collect, *own, rollouts.collect
-            ) as watch,
+            measured_process(settings, bus, counting.collect, shown, event_log.collect, *own) as watch,
             exchange.running(watch, metrics.request_count),
             workers.running(),
             keeper.running(),

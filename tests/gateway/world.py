@@ -49,7 +49,6 @@ from pilotlight_gateway.events.event_reader import MemoryEvents
 from pilotlight_gateway.fleet.container_stopper import ContainerStopper, MemoryStopper
 from pilotlight_gateway.fleet.fleet_inventory import FleetPlacements
 from pilotlight_gateway.fleet.placement_explainer import Explainer, MemoryExplainer
-from pilotlight_gateway.gateway_slots import follower_slots, upload_slots
 from pilotlight_gateway.http.protocol.drain_gate import DrainGate
 from pilotlight_gateway.http.protocol.http_exchange import OpenRequests
 from pilotlight_gateway.http.protocol.readiness import Readiness
@@ -61,7 +60,7 @@ from pilotlight_gateway.ledger.ledger_reader import LedgerReader
 from pilotlight_gateway.ledger.ledger_store import Ledger
 from pilotlight_gateway.limits.cost_estimates import Estimates
 from pilotlight_gateway.limits.limits_port import Limiter, MemoryLimiter
-from pilotlight_gateway.limits.tenant_slots import TenantSlots
+from pilotlight_gateway.limits.tenant_slots import TenantSlots, follower_slots, upload_slots
 from pilotlight_gateway.metrics.call_metrics import call_gauges
 from pilotlight_gateway.metrics.call_recorder import CallRecorder
 from pilotlight_gateway.metrics.gateway_metrics import GatewayMetrics

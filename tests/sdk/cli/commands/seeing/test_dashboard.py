@@ -46,7 +46,12 @@ def test_a_browser_opens_it_if_there_is_one(
 ) -> None:
     """Without one the link is printed, and that it was not opened."""
     opened: list[str] = []
-    monkeypatch.setattr(webbrowser, "open", lambda url: opened.append(url) or is_opened)
+
+    def open_url(url: str) -> bool:
+        opened.append(url)
+        return is_opened
+
+    monkeypatch.setattr(webbrowser, "open", open_url)
     platform.will("POST", "/v1/sessions", answer(session(URL)))
     shown = invoke("dashboard", "--open")
 
