@@ -73,9 +73,9 @@ class RolloutDesk:
             Conflict: one is under way (`rollout_running`), or the version was rolled back (`version_withdrawn`).
         """
         terms = terms_of(asked)
+        record = await known_app(self.registry, principal.tenant, app)
         if terms.gate:
             check_gate(terms.gate, self.networks)
-        record = await known_app(self.registry, principal.tenant, app)
         canary = canary_of(record, asked.canary)
         control = {name: record.functions[name] for name in canary if name in record.functions}
         if not control:
