@@ -18,7 +18,7 @@ import structlog
 from msgspec.structs import replace
 
 from pilotlight_core.bus import BusError, KeyConflict, Lease
-from pilotlight_core.model.errors import Conflict, NotFound, PilotlightError
+from pilotlight_core.model.errors import BadInput, Conflict, NotFound, PilotlightError, QuotaExceeded
 from pilotlight_core.model.rollouts.rollout_moves import ended, moved, rolled_back
 from pilotlight_core.model.rollouts.rollout_record import Rollout, RolloutRecord, RolloutState
 from pilotlight_core.model.spec import Mode, VersionRecord
@@ -210,7 +210,7 @@ class RolloutKeeper:
             return RolloutDecision()  # a person's word came between
         try:
             await self.moves.promote(record.tenant, record.app, rollout)
-        except (Conflict, NotFound) as error:
+        except (BadInput, Conflict, NotFound, QuotaExceeded) as error:
             why = error.detail
             news = (RolloutNews("rollout.superseded", f"The rollout cannot be promoted: {why}"),)
             return replace(decision, action=Action.END, state=RolloutState.SUPERSEDED, reason=why, news=news)

@@ -8,9 +8,11 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from pilotlight_core.model.errors import QuotaExceeded
 from pilotlight_core.model.messages.logs import ComparedCalls
 from pilotlight_core.model.rollouts.rollout_moves import moved, rolled_back
 from pilotlight_core.model.rollouts.rollout_record import Arm, RolloutRecord, RolloutState, RolloutTerms
+from pilotlight_gateway.deploys.moves.app_moves import AppMoves
 from pilotlight_gateway.judging.decisions import Action, RolloutDecision
 from pilotlight_gateway.judging.evidence import Evidence, encode_evidence, fold, start
 from pilotlight_gateway.rollouts.evidence_store import ComparedPage, StoredEvidence
@@ -124,6 +126,21 @@ async def test_another_deploy_supersedes() -> None:
     kept.registry.apps["acme", "shop"] = replace(app, functions={"price": "ver_other"})
     await kept.keep()
     assert (kept.now.state, kept.now.share) == (RolloutState.SUPERSEDED, 0)
+
+
+async def test_what_cannot_be_promoted_ends_with_its_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Such as the schedules of the new version, for which its tenant has no room any more: it is not tried forever."""
+
+    async def refuse(*_: object) -> None:
+        raise QuotaExceeded("acme has 100 schedules already.")
+
+    kept = KeptRollout()
+    await kept.keep_until(RolloutState.RAMP)
+    kept.store.stream += traffic(40)
+    monkeypatch.setattr(AppMoves, "promote", refuse)
+    await kept.keep_until(RolloutState.SUPERSEDED)
+    assert kept.deployed == OLD
+    assert "100 schedules" in kept.now.reason
 
 
 async def test_a_gate_is_asked_before_each_step_and_nobody_waits_for_it() -> None:
