@@ -38,6 +38,13 @@ def write_app(folder: Path, body: str, seconds: float = 0.02) -> str:
     return str(file)
 
 
+@pytest.fixture(autouse=True)
+def _stopped(platform: Platform) -> Iterator[None]:
+    """The tests of the next file find all slots free."""
+    yield
+    assert platform.http.post("/v1/apps/shop/stop").is_success
+
+
 @contextmanager
 def calling(platform: Platform) -> Iterator[list[Any]]:
     """Two callers, until the block ends; what they were answered that is not the old version's answer."""

@@ -56,7 +56,11 @@ def test_keys_and_tenants_go_on(upgraded: Platform, release: StoredRelease) -> N
 def test_every_version_keeps_its_number_and_its_history(upgraded: Platform, release: StoredRelease) -> None:
     """And its id."""
     assert versions_of(upgraded) == release.told.versions
-    assert upgraded.http.get("/v1/apps/shelf/history").json()["history"] == release.told.history
+    lines = upgraded.http.get("/v1/apps/shelf/history").json()["history"]
+    kept = [
+        {name: line[name] for name in before} for line, before in zip(lines, release.told.history, strict=True)
+    ]  # fmt: skip
+    assert kept == release.told.history
 
 
 def test_every_function_answers(upgraded: Platform) -> None:

@@ -45,8 +45,8 @@ peers = ["acme", "rival"]
 
 # What these take depends on more than a schema can say: rules between the fields of a deploy, a function's own schema
 # (which its own document has), that one day comes after another, that a digest is that of the content, that a line of
-# a secret can be hidden, that parts of weights agree with each other, that a text is a licence or a key of a curve, that
-# a batch is of lines of inputs or of a file of requests, and that the gate of a rollout is where a webhook may be.
+# a secret can be hidden, that parts of weights agree with each other, that a text is a licence or a key of a curve,
+# that a batch is of lines of inputs or of a file of requests, that the gate of a rollout is where a webhook may be.
 [[operations]]
 include-operation-id = [
     "deployApp", "planPlacement", "callFunction", "getUsage", "putBlob", "createWebhook", "changeWebhook",
